@@ -1,0 +1,1 @@
+//! Runs a task graph: states, order, processes. Prints nothing, knows no command line.

@@ -1,0 +1,3 @@
+//! The `warpcc` binary: argv in, exit code out.
+
+fn main() {}
