@@ -12,10 +12,17 @@
 //! ```
 //!
 //! What the library cannot see, and the log does not admit in [`Observed::blind`]:
-//! - lookups by the dynamic loader (`LD_LIBRARY_PATH` candidates, a `dlopen` that failed);
+//! - what the C library looks up for itself: locales and message catalogues, `gconv-modules.cache`,
+//!   `/etc/localtime`, `tmpfile`, and the links along a path given to `realpath` (the path itself is seen);
+//! - lookups by the dynamic loader (`LD_LIBRARY_PATH` candidates, a `dlopen` that failed); libraries that
+//!   it did load are seen;
 //! - names read out of a listed directory, and what came through standard input or another descriptor;
-//! - system calls made without the C library, `nftw`, `fts`, `scandir`, and the shell that `popen` and
-//!   `system` start, if it is static (what a dynamic shell does is seen).
+//! - system calls made without the C library's wrappers, `nftw`, `fts`, `scandir`, the search of `execlp`,
+//!   and the program that `popen` and `system` start, if their shell is static (a dynamic one is seen);
+//! - that a path was removed, or looked for in order to remove it: `unlink`, `remove`, `mkdir`, `rmdir`.
+//!
+//! A failed `realpath` is logged as if the whole path were missing. A 32-bit child makes the loader complain
+//! on standard error and the log blind.
 //!
 //! The grammar of the log is described in `preload/preload.rs`.
 

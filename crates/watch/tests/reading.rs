@@ -1,4 +1,5 @@
 //! Reading a log: lost records are admitted, and no bytes make it panic.
+#![allow(clippy::unwrap_used)] // Helpers too: the setting of clippy.toml covers test functions only.
 
 use proptest::prelude::*;
 use warpcc_watch::{LogError, read_log};

@@ -1,5 +1,6 @@
 //! Runs real tools with the library preloaded, in a directory of their own.
 #![allow(dead_code)] // Each test binary uses a part of it.
+#![allow(clippy::unwrap_used)] // Test helpers: the setting of clippy.toml covers test functions only.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
