@@ -92,8 +92,11 @@ fn unescape(raw: &[u8]) -> Vec<u8> {
 /// What the command line says about the rule.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rule {
-    /// Left of the colon.
+    /// Left of the colon; empty when the command line names neither `-MT` nor `-o`: then it is the
+    /// object that the source is compiled to.
     pub target: String,
+    /// `-odir`, for a target made from the source.
+    pub folder: Option<String>,
     /// `-MMD`: system headers are left out.
     pub skip_system: bool,
     /// `-MP`: an empty rule for every header.
@@ -120,7 +123,9 @@ pub fn rule(rule: &Rule, texts: &[&[u8]]) -> String {
         });
     }
     let escape = |path: &str| path.replace(' ', "\\ ");
-    let mut out = format!("{} : {}", rule.target, escape(source.as_deref().unwrap_or_default()));
+    let source = source.unwrap_or_default();
+    let target = if rule.target.is_empty() { object_of(&source, rule.folder.as_deref()) } else { rule.target.clone() };
+    let mut out = format!("{target} : {}", escape(&source));
     for header in &headers {
         out.push_str(" \\\n    ");
         out.push_str(&escape(header));
@@ -134,6 +139,12 @@ pub fn rule(rule: &Rule, texts: &[&[u8]]) -> String {
         }
     }
     out
+}
+
+fn object_of(source: &str, folder: Option<&str>) -> String {
+    let name = source.rsplit('/').next().unwrap_or(source);
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    folder.map_or_else(|| format!("{stem}.o"), |folder| format!("{}/{stem}.o", folder.trim_end_matches('/')))
 }
 
 #[cfg(test)]
