@@ -7,5 +7,6 @@
 
 mod cli;
 mod config;
+mod report;
 
 fn main() {}
