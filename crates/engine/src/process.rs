@@ -75,6 +75,11 @@ impl Children {
         self.kill(|_| true);
     }
 
+    /// Whether [`Children::close`] was called.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
     /// Runs `order` as `task`.
     ///
     /// # Errors

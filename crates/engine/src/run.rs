@@ -44,6 +44,8 @@ pub struct Setting<'a> {
     pub store: Option<&'a DiskStore>,
     /// Whether results may be taken from it.
     pub reads_cache: bool,
+    /// Whether results may be put into it.
+    pub writes_cache: bool,
     /// The watch library, if it can be used.
     pub watch: Option<&'a Path>,
     /// At most this many tasks at a time.

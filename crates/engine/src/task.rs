@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 
-use warpcc_cache::{Digest, Hashing, Key, Level, Lookup, Output, Packing, WitnessBuilder};
+use warpcc_cache::{Hashing, Key, Level, Lookup, Output, Packing, WitnessBuilder};
 use warpcc_plan::{FileKind, Part, Program, Step, TaskGraph, Tool, depfile};
 
 use crate::artifact::Artifacts;
@@ -83,7 +83,7 @@ impl Worker<'_> {
             for &id in &step.writes {
                 self.artifacts.written(id);
             }
-            if let Some(key) = key {
+            if let Some(key) = key.filter(|_| self.setting.writes_cache) {
                 finished.not_stored = self.keep(step, &key, &finished, &seen, began).err().map(|e| e.to_string());
             }
         }
@@ -175,7 +175,7 @@ impl Worker<'_> {
             .collect();
         let log = self.setting.scratch.join(format!("watch-{index}"));
         let watching = self.setting.watch.and_then(|library| {
-            warpcc_watch::environment(library, &log, self.setting.variable("LD_PRELOAD"))
+            warpcc_watch::environment(library, &log, self.setting.variable("LD_PRELOAD")).ok()
         });
         let mut environment = self.setting.environment.to_vec();
         if let Some(extra) = &watching {
@@ -216,7 +216,7 @@ impl Worker<'_> {
             .filter(|&&id| self.graph.file(id).kind != FileKind::External)
             .flat_map(|&id| [self.artifacts.path(id).as_os_str(), OsStr::new(&self.graph.file(id).path)])
             .collect();
-        let mut seen = Seen::from_log(observed, self.setting.scratch, |path| own.contains(&path.as_os_str()));
+        let mut seen = Seen::from_log(observed, self.setting.scratch, self.setting.directory, |path| own.contains(&path.as_os_str()));
         seen.read.insert(program.to_owned());
         seen
     }
@@ -234,7 +234,7 @@ impl Worker<'_> {
         for path in &seen.missing {
             builder.absent(path);
         }
-        let witness = builder.finish_in(store, self.setting.directory).map_err(io::Error::other)?;
+        let witness = builder.relative_to(self.setting.directory).finish_knowing(store, None).map_err(io::Error::other)?;
         let mut outputs = Vec::with_capacity(step.writes.len());
         for &id in &step.writes {
             let path = self.artifacts.path(id);
@@ -251,7 +251,7 @@ impl Worker<'_> {
             extra: Vec::new(),
             micros: u64::try_from((finished.user + finished.system).as_micros()).unwrap_or(u64::MAX),
         };
-        store.store(Level::Steps, key, witness, &outcome).map_err(io::Error::other)
+        store.store(Level::Steps, key, &witness, &outcome).map_err(io::Error::other)
     }
 
     fn filter_dependencies(&self, index: usize, step: &Step) -> io::Result<(Finished, Seen)> {
@@ -272,12 +272,4 @@ impl Worker<'_> {
         }
         Ok((Finished::new(index, Outcome::Ran), Seen::default()))
     }
-}
-
-/// The digest of a file that no step wrote, for callers that key on it.
-///
-/// # Errors
-/// It cannot be read.
-pub fn external_digest(path: &Path) -> io::Result<Digest> {
-    Digest::of_file(path)
 }

@@ -104,7 +104,8 @@ pub fn keep(
         dated = dated || [&b"__DATE__"[..], b"__TIME__", b"__TIMESTAMP__"].iter().any(|m| memchr::memmem::find(text, m).is_some());
     };
     let witness = builder
-        .finish_in_with(store, &request.directory, &mut inspect)
+        .relative_to(&request.directory)
+        .finish_knowing(store, Some(&mut inspect))
         .map_err(|e| e.to_string())?;
     // A header that mentions the macros is no reason yet: many only document them.
     if dated && texts.iter().any(|t| fs::read(t).is_ok_and(|text| holds_date(&text))) {
@@ -125,7 +126,7 @@ pub fn keep(
         extra: Vec::new(),
         micros: run.tasks.iter().map(|t| u64::try_from((t.user + t.system).as_micros()).unwrap_or(0)).sum(),
     };
-    store.store(Level::Direct, key, witness, &outcome).map_err(|e| e.to_string())
+    store.store(Level::Direct, key, &witness, &outcome).map_err(|e| e.to_string())
 }
 
 /// Whether the text holds a string that `__DATE__`, `__TIME__` or `__TIMESTAMP__` may have left:

@@ -15,10 +15,24 @@ use super::{DiskStore, NOTES, StoreError};
 use crate::digest::Digest;
 use crate::key::{Hashing, Key, KeySink};
 use crate::wire::Reader;
-use crate::witness::Signature;
+use crate::witness::{Contents, Signature};
 
 const MAGIC: &[u8; 8] = b"WCCNOT01";
 const TOOLS: &str = "tools";
+const PROGRAMS: &str = "programs";
+
+impl Contents for DiskStore {
+    fn recall(&self, signature: &Signature) -> Option<[u8; 32]> {
+        self.note(PROGRAMS, &key_of(signature))?.try_into().ok()
+    }
+
+    fn remember(&self, signature: &Signature, content: &[u8; 32]) {
+        if signature.was_settled_at(SystemTime::now()) {
+            // Without the note the program is hashed again.
+            drop(self.put_note(PROGRAMS, &key_of(signature), content));
+        }
+    }
+}
 
 impl DiskStore {
     /// The value noted under a key; none where there is none that can be read.

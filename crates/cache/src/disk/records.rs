@@ -14,8 +14,8 @@ use crate::witness::{Difference, Verdict, Witness};
 /// What a look-up found.
 #[derive(Debug)]
 pub enum Lookup {
-    /// What came of a run that saw what is there now. Its blobs may have been evicted.
-    Hit(Outcome),
+    /// What came of a run that saw what is there now, and what it saw. Its blobs may have been evicted.
+    Hit(Outcome, Witness),
     /// Nothing that holds.
     Miss(Why),
 }
@@ -65,7 +65,7 @@ impl DiskStore {
         for (index, stored) in variants(bytes, Some(key))?.enumerate() {
             let stored = stored?;
             let witness = stored.witness()?;
-            let examination = witness.examine(base);
+            let examination = witness.examine(base, Some(self));
             let refreshed = match examination.verdict {
                 Verdict::Differs(difference) => {
                     nearest.get_or_insert(difference);
@@ -82,7 +82,7 @@ impl DiskStore {
                     _ => drop(self.bring_forward(path, bytes, key, &stored, refreshed, &outcome)),
                 }
             }
-            return Ok(Lookup::Hit(outcome));
+            return Ok(Lookup::Hit(outcome, witness));
         }
         // A record without variants says nothing.
         Ok(Lookup::Miss(nearest.map_or(Why::NoRecord, |difference| {

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use rustix::io::Errno;
 
 use super::code::LONGEST_TEXT;
-use super::hash::{HashFault, Inspect, hash_all};
+use super::hash::{Contents, HashFault, Inspect, hash_all};
 use super::signature::{self, Base, Signature, TICK_NS, means_absent};
 use super::{DirectoryEntry, FileEntry, NameEntry, NameSeen, Witness};
 
@@ -102,7 +102,7 @@ impl WitnessBuilder {
 
     /// Hashes every file and looks at every absent name.
     pub fn finish(self) -> Result<Witness, Unsettled> {
-        self.finish_inner(None)
+        self.finish_inner(None, None)
     }
 
     /// As [`WitnessBuilder::finish`], showing each file's path and content once while it is in memory. Calls may come from several threads, one at a time, in no particular order.
@@ -110,13 +110,29 @@ impl WitnessBuilder {
         self,
         inspect: &mut (dyn FnMut(&Path, &[u8]) + Send),
     ) -> Result<Witness, Unsettled> {
-        self.finish_inner(Some(inspect))
+        self.finish_inner(Some(inspect), None)
     }
 
-    fn finish_inner(self, inspect: Option<Inspect<'_>>) -> Result<Witness, Unsettled> {
+    /// As [`WitnessBuilder::finish_with`], with programs' hashes taken from and given to `contents`. Programs are not inspected.
+    pub fn finish_knowing(
+        self,
+        contents: &dyn Contents,
+        inspect: Option<&mut (dyn FnMut(&Path, &[u8]) + Send)>,
+    ) -> Result<Witness, Unsettled> {
+        match inspect {
+            Some(inspect) => self.finish_inner(Some(inspect), Some(contents)),
+            None => self.finish_inner(None, Some(contents)),
+        }
+    }
+
+    fn finish_inner(
+        self,
+        inspect: Option<Inspect<'_>>,
+        contents: Option<&dyn Contents>,
+    ) -> Result<Witness, Unsettled> {
         let base = Base::open(&self.base);
         let mut witness = Witness::default();
-        self.add_files(&base, &mut witness, inspect)?;
+        self.add_files(&base, &mut witness, inspect, contents)?;
         self.add_absent(&base, &mut witness)?;
         if witness.text.len() >= LONGEST_TEXT {
             return Err(Unsettled::TooMuch);
@@ -129,6 +145,7 @@ impl WitnessBuilder {
         base: &Base,
         witness: &mut Witness,
         inspect: Option<Inspect<'_>>,
+        contents: Option<&dyn Contents>,
     ) -> Result<(), Unsettled> {
         let mut starts = Vec::with_capacity(self.read.len());
         for path in &self.read {
@@ -139,7 +156,7 @@ impl WitnessBuilder {
             starts.push(witness.push_text(bytes));
         }
         let paths: Vec<_> = starts.iter().map(|at| witness.text_at(*at)).collect();
-        let hashed = hash_all(base, &paths, inspect);
+        let hashed = hash_all(base, &paths, inspect, contents);
         let started = signature::nanoseconds(self.started);
         let now = signature::now();
         for ((path, at), hashed) in self.read.iter().zip(starts).zip(hashed) {

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::build::DIRECTORY_SLACK_NS;
-use super::hash::{HashFault, Hashed, hash_all};
+use super::hash::{Contents, HashFault, Hashed, hash_all};
 use super::signature::{self, Base, Signature, TICK_NS, means_absent};
 use super::{DirectoryEntry, NameSeen, Witness, as_path, path_of};
 
@@ -85,7 +85,7 @@ enum Until {
 impl Witness {
     /// Whether a run in `base` would see what this witness says.
     pub fn check(&self, base: &Path) -> Verdict {
-        self.examine(base).verdict
+        self.examine(base, None).verdict
     }
 
     /// Everything that a run in `base` would see differently.
@@ -95,8 +95,9 @@ impl Witness {
         checking.differences
     }
 
-    pub(crate) fn examine(&self, base: &Path) -> Examination {
+    pub(crate) fn examine(&self, base: &Path, contents: Option<&dyn Contents>) -> Examination {
         let mut checking = Checking::new(self, base, Until::First);
+        checking.contents = contents;
         checking.look();
         let worth_keeping = checking.hashed > 0 || checking.names_looked_at > CHEAP_NAMES;
         let verdict = match (checking.differences.pop(), checking.refreshed) {
@@ -116,6 +117,7 @@ struct Checking<'a> {
     witness: &'a Witness,
     base: Base,
     until: Until,
+    contents: Option<&'a dyn Contents>,
     differences: Vec<Difference>,
     /// Present as soon as anything had to be looked at closely.
     refreshed: Option<Witness>,
@@ -129,6 +131,7 @@ impl<'a> Checking<'a> {
             witness,
             base: Base::open(base),
             until,
+            contents: None,
             differences: Vec::new(),
             refreshed: None,
             hashed: 0,
@@ -256,7 +259,7 @@ impl<'a> Checking<'a> {
         let path_at = |index: &usize| witness.text_at(witness.files[*index].path);
         let now = signature::now();
         let paths: Vec<&CStr> = touched.iter().map(path_at).collect();
-        let hashed = hash_all(&self.base, &paths, None);
+        let hashed = hash_all(&self.base, &paths, None, self.contents);
         self.refreshed();
         for ((index, path), hashed) in touched.iter().zip(paths).zip(hashed) {
             match hashed {

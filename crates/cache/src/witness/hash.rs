@@ -31,6 +31,14 @@ pub(super) enum HashFault {
     Unreadable(Errno),
 }
 
+/// Remembers the hashes of programs and libraries by their signatures: the 250 MB of a toolkit are hashed once, not after every run.
+pub trait Contents: Sync {
+    /// The BLAKE3 of the file that had this signature, if it is remembered.
+    fn recall(&self, signature: &Signature) -> Option<[u8; 32]>;
+    /// Remembers it.
+    fn remember(&self, signature: &Signature, content: &[u8; 32]);
+}
+
 /// Sees each file's text while it is in memory.
 pub(super) type Inspect<'a> = &'a mut (dyn FnMut(&Path, &[u8]) + Send);
 
@@ -39,6 +47,7 @@ pub(super) fn hash_all(
     base: &Base,
     paths: &[&CStr],
     inspect: Option<Inspect<'_>>,
+    contents: Option<&dyn Contents>,
 ) -> Vec<Result<Hashed, HashFault>> {
     let threads = match paths.len() {
         0..FILES_PER_THREAD => 1,
@@ -53,7 +62,7 @@ pub(super) fn hash_all(
         let mut buffer = Vec::new();
         return paths
             .iter()
-            .map(|path| hash(base, path, &mut buffer, inspect))
+            .map(|path| hash(base, path, &mut buffer, inspect, contents))
             .collect();
     }
     let next = AtomicUsize::new(0);
@@ -65,7 +74,7 @@ pub(super) fn hash_all(
             let Some(path) = paths.get(index) else {
                 return done;
             };
-            done.push((index, hash(base, path, &mut buffer, inspect)));
+            done.push((index, hash(base, path, &mut buffer, inspect, contents)));
         }
     };
     let mut all: Vec<(usize, _)> = std::thread::scope(|scope| {
@@ -92,6 +101,7 @@ fn hash(
     path: &CStr,
     buffer: &mut Vec<u8>,
     inspect: Option<&Mutex<Inspect<'_>>>,
+    contents: Option<&dyn Contents>,
 ) -> Result<Hashed, HashFault> {
     // Without NONBLOCK, opening a pipe nobody writes to would hang.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -101,6 +111,15 @@ fn hash(
         return Err(HashFault::NotAFile);
     }
     let size = usize::try_from(before.size).map_err(|_| HashFault::Changed)?;
+    // Programs only: nobody wants to inspect their text.
+    let contents = contents.filter(|_| size > PIECE / 4 && is_program(&file));
+    if let Some(content) = contents.and_then(|contents| contents.recall(&before)) {
+        return Ok(Hashed {
+            signature: before,
+            content,
+        });
+    }
+    let inspect = inspect.filter(|_| contents.is_none());
     let content = match inspect {
         None if size > PIECE => hash_in_pieces(&file, size, buffer)?,
         _ => {
@@ -116,10 +135,20 @@ fn hash(
     if before != after {
         return Err(HashFault::Changed);
     }
+    let content = content.into();
+    if let Some(contents) = contents {
+        contents.remember(&before, &content);
+    }
     Ok(Hashed {
         signature: before,
-        content: content.into(),
+        content,
     })
+}
+
+/// Whether the file is an ELF program or library.
+fn is_program(file: &OwnedFd) -> bool {
+    let mut magic = [0; 4];
+    matches!(rustix::io::pread(file, &mut magic, 0), Ok(4)) && magic == *b"\x7fELF"
 }
 
 fn hash_in_pieces(
