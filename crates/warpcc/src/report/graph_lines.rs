@@ -2,9 +2,7 @@
 
 use super::font::{Fonts, Weight};
 use super::graph_layout::{Layout, Point};
-use super::graph_scene::{
-    ARROW, Anchor, CRITICAL, FAINT, Group, LINE, SPACING, Shape, Stroke, text,
-};
+use super::graph_scene::{ARROW, Anchor, CRITICAL, FAINT, Group, LINE, SPACING, Shape, Stroke};
 use super::timeline::{Edge, Run};
 
 /// A line for a dependency.
