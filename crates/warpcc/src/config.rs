@@ -44,6 +44,8 @@ pub struct Config {
     ///
     /// Reserved for the relocatable mode: accepted and shown, not used yet.
     pub base_dir: Setting<Vec<PathBuf>>,
+    /// The settings file that was looked for; `None` without a home to look in.
+    pub file: Option<PathBuf>,
 }
 
 impl Config {
@@ -74,6 +76,7 @@ impl Config {
                 Err(error) if is_absent(&error) && !must_exist => {}
                 Err(error) => return Err(ConfigError::Unreadable { path, error }),
             }
+            config.file = Some(path);
         }
 
         for key in Key::ALL {
@@ -116,6 +119,7 @@ impl Config {
             nvcc: Setting::default_of(None),
             log: Setting::default_of(None),
             base_dir: Setting::default_of(Vec::new()),
+            file: None,
         }
     }
 

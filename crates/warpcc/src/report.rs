@@ -5,8 +5,11 @@
 
 pub mod cache;
 mod font;
+mod graph_box;
 mod graph_dot;
+mod graph_draw;
 mod graph_layout;
+mod graph_lines;
 mod graph_png;
 mod graph_scene;
 mod graph_svg;

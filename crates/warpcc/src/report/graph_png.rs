@@ -8,8 +8,10 @@ use tiny_skia::{
 };
 
 use super::font::{Fonts, Pen, Style};
+use super::graph_draw::draw;
 use super::graph_layout::Point;
-use super::graph_scene::{ARROW, Anchor, BACKGROUND, Color, Scene, Shape, Stroke, controls, draw};
+use super::graph_lines::controls;
+use super::graph_scene::{ARROW, Anchor, BACKGROUND, Color, Scene, Shape, Stroke};
 use super::timeline::Run;
 
 /// Two pixels per unit: sharp on today's screens.

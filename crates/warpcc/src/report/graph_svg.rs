@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::font::Weight;
+use super::graph_draw::draw;
 use super::graph_layout::Point;
-use super::graph_scene::{
-    ARROW, Anchor, BACKGROUND, Color, Group, Scene, Shape, Stroke, controls, draw,
-};
+use super::graph_lines::controls;
+use super::graph_scene::{ARROW, Anchor, BACKGROUND, Color, Group, Scene, Shape, Stroke};
 use super::timeline::Run;
 
 /// Write the drawing.

@@ -1,13 +1,14 @@
 //! Every setting and who decided it, for people and as JSON.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
 use crate::config::SettingRow;
 
-/// Write it for people.
-pub fn write_text(rows: &[SettingRow], out: &mut dyn Write) -> io::Result<()> {
+/// Write it for people; `file` is the settings file that was looked for.
+pub fn write_text(rows: &[SettingRow], file: Option<&Path>, out: &mut dyn Write) -> io::Result<()> {
     let width = |text: fn(&SettingRow) -> &str| {
         rows.iter()
             .map(|row| text(row).chars().count())
@@ -23,10 +24,14 @@ pub fn write_text(rows: &[SettingRow], out: &mut dyn Write) -> io::Result<()> {
             None => writeln!(out)?,
         }
     }
-    writeln!(
-        out,
-        "\nSet one: WARPCC_JOBS=8, or jobs = 8 in ~/.config/warpcc/config.toml"
-    )
+    match file {
+        Some(file) => writeln!(
+            out,
+            "\nSet one: WARPCC_JOBS=8, or jobs = 8 in {}",
+            file.display()
+        ),
+        None => writeln!(out, "\nSet one: WARPCC_JOBS=8"),
+    }
 }
 
 /// Write it for programs.

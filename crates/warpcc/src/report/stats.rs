@@ -99,11 +99,7 @@ pub fn write_text(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     ] {
         writeln!(out, "  {words:<20}{:>10}", count(name))?;
     }
-    writeln!(
-        out,
-        "\n  {:<20}{:>10}{:>10}{:>8}",
-        "step", "from cache", "run", ""
-    )?;
+    writeln!(out, "\n  {:<20}{:>10}{:>10}", "step", "from cache", "run")?;
     for Step { tool, hits, misses } in stats.steps() {
         let share = percent(hits, hits.saturating_add(misses));
         writeln!(out, "  {tool:<20}{hits:>10}{misses:>10}{share:>8}")?;

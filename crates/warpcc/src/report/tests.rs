@@ -74,8 +74,12 @@ fn settings_read_well() {
         "WARPCC_JOBS" => Some("8".into()),
         _ => None,
     };
-    let rows = Config::load(env).unwrap().rows();
-    insta::assert_snapshot!("settings", text(|out| settings::write_text(&rows, out)));
+    let config = Config::load(env).unwrap();
+    let (rows, file) = (config.rows(), config.file.as_deref());
+    insta::assert_snapshot!(
+        "settings",
+        text(|out| settings::write_text(&rows, file, out))
+    );
     let json = text(|out| settings::write_json(&rows, out));
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["jobs"]["source"], "environment WARPCC_JOBS");

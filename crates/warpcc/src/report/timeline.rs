@@ -97,8 +97,11 @@ pub struct Edge {
 }
 
 impl TaskRow {
-    /// How long it took.
+    /// How long it took; nothing where it was not run, whatever its times say.
     pub fn elapsed(&self) -> Duration {
+        if self.outcome == TaskOutcome::Skipped {
+            return Duration::ZERO;
+        }
         self.finished.saturating_sub(self.started)
     }
 
@@ -158,19 +161,20 @@ impl Run {
     /// has no such chain.
     pub fn critical_path(&self) -> Vec<usize> {
         let edges = self.edges();
+        let took_time = |row: &usize| !self.rows[*row].elapsed().is_zero();
         let finished = |row: &usize| self.rows[*row].finished;
         let mut path = Vec::new();
-        let mut current = (0..self.rows.len()).max_by_key(finished);
+        let mut current = (0..self.rows.len()).filter(took_time).max_by_key(finished);
         while let Some(row) = current {
-            if self.rows[row].elapsed().is_zero() || path.contains(&row) {
+            if path.contains(&row) {
                 break;
             }
             path.push(row);
-            current = edges
+            let before = edges
                 .iter()
-                .filter(|e| e.to == row)
-                .map(|e| e.from)
-                .max_by_key(finished);
+                .filter(|edge| edge.to == row)
+                .map(|edge| edge.from);
+            current = before.filter(took_time).max_by_key(finished);
         }
         path
     }
