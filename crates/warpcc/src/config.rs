@@ -21,6 +21,16 @@ pub use size::{MaxSize, format_bytes};
 
 use value::{Key, Raw};
 
+/// A variable of this process.
+pub fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
+/// The environment of this process, whole: compilers get it as it is.
+pub fn environment() -> Vec<(OsString, OsString)> {
+    std::env::vars_os().collect()
+}
+
 /// Every setting, with its value and the place it came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {

@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::log::Log;
 use crate::request::{DOMAIN, Request};
 use crate::scratch::{self, Scratch};
-use crate::{direct, fallback, history, locate};
+use crate::{cli, commands, direct, fallback, history, locate};
 
 /// What the environment says about us.
 pub struct Surroundings {
@@ -25,6 +25,32 @@ pub struct Surroundings {
     pub directory: PathBuf,
     /// The environment, whole.
     pub environment: Vec<(OsString, OsString)>,
+}
+
+/// Decides what this process is: the compiler it is named after, one of warpcc's own commands,
+/// or a launcher.
+///
+/// # Errors
+/// What an own command could not do.
+pub fn start(args: &[OsString]) -> anyhow::Result<i32> {
+    let around = Surroundings {
+        ourselves: std::env::current_exe().and_then(|p| p.canonicalize())?,
+        directory: std::env::current_dir()?,
+        environment: crate::config::environment(),
+    };
+    let (name, rest) = match args {
+        [name, rest @ ..] => (name.as_os_str(), rest),
+        [] => (OsStr::new("warpcc"), args),
+    };
+    if locate::is_nvcc(name) {
+        return Ok(launch(name, rest, around));
+    }
+    match rest {
+        [first, rest @ ..] if !cli::is_subcommand(first) && !first.as_encoded_bytes().starts_with(b"-") => {
+            Ok(launch(first, rest, around))
+        }
+        _ => commands::run(args, around),
+    }
 }
 
 /// Runs `compiler` with `args`; comes back with the exit code, or never.
@@ -37,7 +63,7 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: Surroundings) -> i32 
         let inner = inner.clone();
         return launch(&inner, &rest.to_vec(), around);
     }
-    let config = Config::load(|name| crate::config::variable(name));
+    let config = Config::load(crate::config::variable);
     let chosen = config.as_ref().ok().and_then(|c| c.nvcc.value.clone());
     let named = match chosen {
         Some(nvcc) if locate::is_nvcc(compiler) && !compiler.as_encoded_bytes().contains(&b'/') => Some(nvcc),

@@ -35,3 +35,8 @@ impl Log {
 pub fn warn(text: &str) {
     _ = std::io::stderr().write_all(format!("warpcc: warning: {text}\n").as_bytes());
 }
+
+/// Tells the user why a command of ours failed.
+pub fn fail(text: &str) {
+    _ = std::io::stderr().write_all(format!("warpcc: {text}\n").as_bytes());
+}
