@@ -86,18 +86,26 @@ impl Drop for TempFile {
     }
 }
 
-/// Tries something; where a folder is missing, creates it and tries once more. Folders are thus made once, not looked for each time.
+/// Tries something; where a folder is missing, creates it and tries again. Folders are thus made once, not looked for each time.
 pub(crate) fn with_folder<T>(
     folder: Option<&Path>,
     mut attempt: impl FnMut() -> io::Result<T>,
 ) -> io::Result<T> {
-    match (attempt(), folder) {
-        (Err(error), Some(folder)) if error.kind() == io::ErrorKind::NotFound => {
-            std::fs::create_dir_all(folder)?;
-            attempt()
+    // More than once: another process may be clearing the store, and remove the folder as often as it is made.
+    const ATTEMPTS: usize = 16;
+    let mut result = attempt();
+    for _ in 0..ATTEMPTS {
+        match (&result, folder) {
+            (Err(error), Some(folder)) if error.kind() == io::ErrorKind::NotFound => {
+                match std::fs::create_dir_all(folder) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    _ => result = attempt(),
+                }
+            }
+            _ => break,
         }
-        (result, _) => result,
     }
+    result
 }
 
 /// Whether an error says that there is nothing at a path.

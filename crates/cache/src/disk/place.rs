@@ -39,6 +39,8 @@ pub(super) fn place(
     if !write(temporary.file())? {
         return Ok(false);
     }
+    // ext4 writes a new file out before it replaces an old one: milliseconds of a hit. The assembler removes the old one first, too. What cannot be removed, the rename will name.
+    drop(std::fs::remove_file(dest));
     temporary.move_to(dest).map_err(BlobFault::Writing)?;
     Ok(true)
 }

@@ -103,7 +103,7 @@ impl DiskStore {
             kept -= 1;
         }
         collected.left = left;
-        self.set_estimate(left, kept)?;
+        self.set_estimate(left, kept);
         Ok(collected)
     }
 
@@ -123,7 +123,7 @@ impl DiskStore {
             }
         }
         if self.root.is_dir() {
-            self.set_estimate(0, 0)?;
+            self.set_estimate(0, 0);
         }
         Ok(())
     }
@@ -154,10 +154,15 @@ impl DiskStore {
         Ok(report)
     }
 
-    fn set_estimate(&self, bytes: u64, entries: u64) -> Result<(), StoreError> {
-        let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        let sums = [("bytes", signed(bytes)), ("entries", signed(entries))];
-        self.sizes.replace(&sums)
+    /// Corrects the estimate by what it is off. An addition, so that it neither waits for writers nor forgets what they add meanwhile.
+    fn set_estimate(&self, bytes: u64, entries: u64) {
+        let sums = self.sizes.sums();
+        let off = |name: &str, now: u64| {
+            let now = i64::try_from(now).unwrap_or(i64::MAX);
+            now.saturating_sub(sums.get(name).copied().unwrap_or(0))
+        };
+        let (bytes, entries) = (off("bytes", bytes), off("entries", entries));
+        self.sizes.add(&[("bytes", bytes), ("entries", entries)]);
     }
 
     fn lock_collection(&self) -> Result<Option<File>, StoreError> {

@@ -1,7 +1,7 @@
 //! Turn what a run read and looked for into a [`Witness`], unless something changed while it ran.
 
-use std::collections::{BTreeSet, HashMap};
-use std::ffi::CString;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,9 @@ pub(super) const DIRECTORY_SLACK_NS: i64 = 2 * TICK_NS;
 pub struct WitnessBuilder {
     started: SystemTime,
     base: PathBuf,
-    read: BTreeSet<PathBuf>,
-    absent: BTreeSet<PathBuf>,
+    /// Texts, not paths: those compare and hash component by component, which for thousands of them costs more than hashing the files.
+    read: HashSet<OsString>,
+    absent: HashSet<OsString>,
 }
 
 /// Why no witness can be given for a run: what it saw is not what is there now.
@@ -72,8 +73,8 @@ impl WitnessBuilder {
         WitnessBuilder {
             started,
             base: PathBuf::new(),
-            read: BTreeSet::new(),
-            absent: BTreeSet::new(),
+            read: HashSet::new(),
+            absent: HashSet::new(),
         }
     }
 
@@ -86,8 +87,8 @@ impl WitnessBuilder {
 
     /// A file that was read. The kernel's own files (`/proc`, `/dev`, `/sys`) are passed over.
     pub fn read(&mut self, path: &Path) {
-        if !is_the_kernels(path) && !self.read.contains(path) {
-            self.read.insert(path.to_path_buf());
+        if !is_the_kernels(path) && !self.read.contains(path.as_os_str()) {
+            self.read.insert(path.as_os_str().to_owned());
         }
     }
 
@@ -95,8 +96,8 @@ impl WitnessBuilder {
     pub fn absent(&mut self, path: &Path) {
         // A path with a NUL inside can never exist.
         let possible = !path.as_os_str().is_empty() && !path.as_os_str().as_bytes().contains(&0);
-        if possible && !is_the_kernels(path) && !self.absent.contains(path) {
-            self.absent.insert(path.to_path_buf());
+        if possible && !is_the_kernels(path) && !self.absent.contains(path.as_os_str()) {
+            self.absent.insert(path.as_os_str().to_owned());
         }
     }
 
@@ -147,11 +148,14 @@ impl WitnessBuilder {
         inspect: Option<Inspect<'_>>,
         contents: Option<&dyn Contents>,
     ) -> Result<(), Unsettled> {
-        let mut starts = Vec::with_capacity(self.read.len());
-        for path in &self.read {
+        let read = sorted(&self.read);
+        let mut starts = Vec::with_capacity(read.len());
+        for path in &read {
             let bytes = path.as_os_str().as_bytes();
             if bytes.contains(&0) {
-                return Err(Unsettled::Vanished { path: path.clone() });
+                return Err(Unsettled::Vanished {
+                    path: path.to_path_buf(),
+                });
             }
             starts.push(witness.push_text(bytes));
         }
@@ -159,8 +163,8 @@ impl WitnessBuilder {
         let hashed = hash_all(base, &paths, inspect, contents);
         let started = signature::nanoseconds(self.started);
         let now = signature::now();
-        for ((path, at), hashed) in self.read.iter().zip(starts).zip(hashed) {
-            let path = || path.clone();
+        for ((path, at), hashed) in read.iter().zip(starts).zip(hashed) {
+            let path = || path.to_path_buf();
             let hashed = hashed.map_err(|fault| match fault {
                 HashFault::Changed => Unsettled::ChangedDuring { path: path() },
                 HashFault::NotAFile => Unsettled::NotAFile { path: path() },
@@ -189,7 +193,7 @@ impl WitnessBuilder {
         let mut nearest = Nearest::new(base);
         // Directories are looked at before the names in them, so that a name that comes later changes what was seen.
         let mut placed: Vec<(usize, &Path, NameSeen)> = Vec::with_capacity(self.absent.len());
-        for path in &self.absent {
+        for path in sorted(&self.absent) {
             let directory = nearest.directory_of(path);
             let (seen, surely) = look_for(base, path)?;
             nearest.found[directory].sure &= surely;
@@ -256,7 +260,7 @@ struct Nearest<'a> {
     base: &'a Base,
     found: Vec<Found>,
     /// Directory to index in `found`, for existing ones and missing ones alike.
-    known: HashMap<PathBuf, usize>,
+    known: HashMap<OsString, usize>,
 }
 
 struct Found {
@@ -286,7 +290,7 @@ impl Nearest<'_> {
     }
 
     fn existing(&mut self, directory: &Path) -> usize {
-        if let Some(index) = self.known.get(directory) {
+        if let Some(index) = self.known.get(directory.as_os_str()) {
             return *index;
         }
         let text = CString::new(directory.as_os_str().as_bytes()).unwrap_or_default();
@@ -309,9 +313,15 @@ impl Nearest<'_> {
             self.found[index].sure &= !link;
             index
         };
-        self.known.insert(directory.to_path_buf(), index);
+        self.known.insert(directory.as_os_str().to_owned(), index);
         index
     }
+}
+
+fn sorted(paths: &HashSet<OsString>) -> Vec<&Path> {
+    let mut paths: Vec<&OsStr> = paths.iter().map(OsString::as_os_str).collect();
+    paths.sort_unstable();
+    paths.into_iter().map(Path::new).collect()
 }
 
 fn is_the_kernels(path: &Path) -> bool {
