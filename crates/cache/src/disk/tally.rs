@@ -129,17 +129,49 @@ fn line<'a>(counts: impl Iterator<Item = (&'a str, i64)>) -> String {
     let mut line = String::new();
     for (name, n) in counts {
         line.push(if line.is_empty() { '+' } else { ' ' });
-        line.extend(name.chars().map(|c| match c {
-            '+' => '_',
-            c if c.is_whitespace() || c.is_control() => '_',
-            c => c,
-        }));
+        push_name(&mut line, name);
         line.push_str(&format!(" {n}"));
     }
     if !line.is_empty() {
         line.push('\n');
     }
     line
+}
+
+/// Names are the caller's words; what the grammar uses for itself is written as in a URL.
+fn push_name(line: &mut String, name: &str) {
+    for c in name.chars() {
+        if matches!(c, '+' | '%') || c.is_whitespace() || c.is_control() {
+            let mut bytes = [0; 4];
+            for byte in c.encode_utf8(&mut bytes).bytes() {
+                line.push_str(&format!("%{byte:02x}"));
+            }
+        } else {
+            line.push(c);
+        }
+    }
+}
+
+fn name_of(written: &str) -> String {
+    let mut bytes = Vec::with_capacity(written.len());
+    let mut rest = written.as_bytes();
+    while let [first, after @ ..] = rest {
+        let hex = after
+            .get(..2)
+            .and_then(|two| std::str::from_utf8(two).ok())
+            .and_then(|two| u8::from_str_radix(two, 16).ok());
+        match hex.filter(|_| *first == b'%') {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn sums_of(bytes: &[u8]) -> BTreeMap<String, i64> {
@@ -151,7 +183,7 @@ fn sums_of(bytes: &[u8]) -> BTreeMap<String, i64> {
         .map_or(0, |at| at + 1);
     for line in bytes[..whole].split(|b| *b == b'\n') {
         for (name, n) in counts_of(line).unwrap_or_default() {
-            let sum: &mut i64 = sums.entry(name.to_owned()).or_default();
+            let sum: &mut i64 = sums.entry(name_of(name)).or_default();
             *sum = sum.saturating_add(n);
         }
     }
