@@ -80,6 +80,7 @@ fn lay_out(case: &Case, space: &TestSpace) {
         space.write(name, "");
         std::fs::write(space.work().join(name), bytes)
             .unwrap_or_else(|e| panic!("writing {name}: {e}"));
+        space.set_old(name);
     }
     for (name, target) in &case.links {
         symlink(target, space.work().join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));

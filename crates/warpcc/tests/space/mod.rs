@@ -27,6 +27,7 @@ pub use toolkit::Toolkit;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 /// The folder of one test. Removed when the test passes, kept and named when it fails.
 pub struct TestSpace {
@@ -97,6 +98,19 @@ impl TestSpace {
         fs::write(&path, text).unwrap_or_else(|e| panic!("writing {}: {e}", path.display()));
     }
 
+    /// Set a file's modification time to one fixed day. Release 13.0 writes the
+    /// source's time into the line table of `-lineinfo` and `-G`, so two runs on two
+    /// copies would differ.
+    pub fn set_old(&self, name: &str) {
+        let day = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        let path = self.work().join(name);
+        fs::File::options()
+            .append(true)
+            .open(&path)
+            .and_then(|file| file.set_modified(day))
+            .unwrap_or_else(|e| panic!("setting the time of {}: {e}", path.display()));
+    }
+
     /// The bytes of a file of the work folder.
     pub fn read(&self, name: &str) -> Vec<u8> {
         let path = self.work().join(name);
@@ -125,12 +139,14 @@ impl TestSpace {
         make_dir(&self.work());
     }
 
-    /// Names left in TMPDIR: empty after every finished command.
+    /// Names left in TMPDIR: empty after every finished command. A failing cicc leaves
+    /// a `…lgenfe.bc` there under plain nvcc too; those are not counted.
     pub fn leftovers(&self) -> Vec<String> {
         let mut names: Vec<String> = fs::read_dir(self.tmp())
             .map(|dir| {
                 dir.flatten()
                     .map(|e| e.file_name().to_string_lossy().into_owned())
+                    .filter(|name| !name.ends_with(".lgenfe.bc"))
                     .collect()
             })
             .unwrap_or_default();
