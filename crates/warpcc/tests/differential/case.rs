@@ -153,7 +153,9 @@ impl Case {
                 "Env" => self.env.push(pair(&value, '=', &self.name)),
                 "File" => self.files.push((value, Vec::new())),
                 "Link" => self.links.push(pair(&value, ' ', &self.name)),
-                "Outputs" => self.outputs.extend(value.split_whitespace().map(str::to_owned)),
+                "Outputs" => self
+                    .outputs
+                    .extend(value.split_whitespace().map(str::to_owned)),
                 "Normalize" if value == "keepdir" => self.keep_folder = true,
                 "Reference" if value == "plain" => self.plain = true,
                 _ => panic!("{}: unknown directive {line}", self.name),

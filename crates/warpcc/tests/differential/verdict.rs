@@ -90,7 +90,9 @@ fn lay_out(case: &Case, space: &TestSpace) {
 /// The outputs the case names, or all.
 fn chosen(case: &Case, mut outputs: Snapshot) -> Snapshot {
     if !case.outputs.is_empty() {
-        outputs.entries.retain(|name, _| case.outputs.contains(name));
+        outputs
+            .entries
+            .retain(|name, _| case.outputs.contains(name));
     }
     outputs
 }
@@ -148,7 +150,10 @@ fn miscounted(line: &Line, stats: &Stats, pass: &str) -> Vec<String> {
         ("warm", Level::Steps) => {
             demand(stats.all_hits() > 0, "no step was a hit");
             demand(stats.all_misses() == 0, "a tool ran again");
-            demand(stats.count("direct_hits") == 0, "a direct hit, but steps expected");
+            demand(
+                stats.count("direct_hits") == 0,
+                "a direct hit, but steps expected",
+            );
         }
         _ => demand(stats.count("direct_hits") == 0, "an unexpected direct hit"),
     }

@@ -44,7 +44,12 @@ impl Build {
     #[track_caller]
     pub fn demand_hits_of(&self, tools: &[&str]) -> &Self {
         for tool in tools {
-            assert_eq!(self.stats.missed(tool), 0, "{tool} ran again: {:?}", self.stats);
+            assert_eq!(
+                self.stats.missed(tool),
+                0,
+                "{tool} ran again: {:?}",
+                self.stats
+            );
         }
         self
     }
@@ -53,7 +58,12 @@ impl Build {
     #[track_caller]
     pub fn demand_no_fallback(&self) -> &Self {
         let stats = &self.stats;
-        assert_eq!(stats.count("fallbacks"), 0, "plain nvcc was run: {:?}", stats.reasons);
+        assert_eq!(
+            stats.count("fallbacks"),
+            0,
+            "plain nvcc was run: {:?}",
+            stats.reasons
+        );
         self
     }
 }
@@ -78,7 +88,11 @@ impl TestSpace {
         let scratch = self.beside("compare");
         let mut found = differences(&wanted, &outputs, exactness, &scratch);
         found.extend(self.stream_rule().differences(&want, &got));
-        assert!(found.is_empty(), "`{line}` differs from nvcc:\n{}", found.join("\n"));
+        assert!(
+            found.is_empty(),
+            "`{line}` differs from nvcc:\n{}",
+            found.join("\n")
+        );
         Build {
             outcome: got,
             stats,

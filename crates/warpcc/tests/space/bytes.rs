@@ -3,8 +3,9 @@
 //! keep folder's name aside.
 
 use super::snapshot::{Entry, Snapshot};
+use super::streams::without_folder;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// How equal two outputs must be.
@@ -59,7 +60,9 @@ fn unequal(
         return Some(format!("{name}: one is a file, the other is not"));
     };
     if mode != got_mode {
-        return Some(format!("{name}: mode {mode:o} from nvcc, {got_mode:o} from warpcc"));
+        return Some(format!(
+            "{name}: mode {mode:o} from nvcc, {got_mode:o} from warpcc"
+        ));
     }
     super::make_dir(scratch);
     let (a, b) = (scratch.join("want"), scratch.join("got"));
@@ -111,39 +114,53 @@ fn section_at(file: &Path, offset: usize) -> Option<String> {
 /// Without debug sections byte-identical, and the debug sections say the same once
 /// folders of temporary files and offsets into string tables are set aside.
 fn same_but_debug_paths(a: &Path, b: &Path, scratch: &Path) -> bool {
+    let root = scratch.parent().unwrap_or(scratch);
+    let folders = ["keep", "tmp", "cache"].map(|name| root.join(name));
+    let text = |file: &Path| {
+        let text = String::from_utf8(fs::read(file).ok()?).ok()?;
+        Some(meaning(&text, &folders))
+    };
+    // Preprocessed text (`-cuda`) has the folder in its line markers.
+    if let (Some(a), Some(b)) = (text(a), text(b)) {
+        return a == b;
+    }
     let stripped = |file: &Path, name: &str| {
         let out = scratch.join(name);
         let status = Command::new("objcopy")
             .args(["--strip-debug"])
             .args([file, &out])
             .status();
-        status.is_ok_and(|s| s.success()).then(|| fs::read(&out).ok())?
+        status
+            .is_ok_and(|s| s.success())
+            .then(|| fs::read(&out).ok())?
     };
     let said = |file: &Path| {
-        let text = stdout_of("readelf", &["-W", "--debug-dump=info,abbrev,decodedline"], file)?;
-        Some(without_temporary_folders(&text))
+        let text = stdout_of(
+            "readelf",
+            &["-W", "--debug-dump=info,abbrev,decodedline"],
+            file,
+        )?;
+        Some(meaning(&text, &folders))
     };
     let (bare_a, bare_b) = (stripped(a, "want.bare"), stripped(b, "got.bare"));
     bare_a.is_some() && bare_a == bare_b && said(a).is_some() && said(a) == said(b)
 }
 
-fn without_temporary_folders(dump: &str) -> Vec<String> {
+/// A readelf dump without offsets into string tables and folders of temporary files.
+fn meaning(dump: &str, folders: &[PathBuf]) -> Vec<String> {
     dump.lines()
         // The file's own name is the scratch file's.
         .filter(|line| !line.starts_with("File:"))
         .map(|line| {
-            let line = line.find("(indirect").map_or(line.to_owned(), |at| {
-                let rest = &line[at..];
-                let value = rest.find("): ").map_or(rest, |end| &rest[end + 3..]);
-                format!("{}{value}", &line[..at])
-            });
-            match line.rfind('/') {
-                Some(slash) if line.contains(".cudafe1.") || line.contains(".stub.c") => {
-                    let start = line[..slash].find('/').unwrap_or(slash);
-                    format!("{}<KEEP>{}", &line[..start], &line[slash..])
-                }
-                _ => line,
+            let mut line = line.to_owned();
+            if let Some(at) = line.find("offset: ")
+                && let Some(end) = line[at..].find(')')
+            {
+                line.replace_range(at..at + end, "");
             }
+            folders.iter().fold(line, |line, folder| {
+                without_folder(&line, &folder.to_string_lossy())
+            })
         })
         .collect()
 }

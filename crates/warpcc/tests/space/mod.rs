@@ -3,7 +3,10 @@
 //!
 //! The path matters: it stands in the module id, in `__FILE__` and in line tables,
 //! so the two never run in two different folders and are then compared.
-#![allow(dead_code, reason = "each test binary uses its own part of this module")]
+#![allow(
+    dead_code,
+    reason = "each test binary uses its own part of this module"
+)]
 #![allow(
     unused_imports,
     reason = "each test binary uses its own part of this module"

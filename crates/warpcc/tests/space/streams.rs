@@ -22,7 +22,10 @@ impl StreamRule {
     pub fn differences(&self, want: &Outcome, got: &Outcome) -> Vec<String> {
         let mut found = Vec::new();
         if want.code != got.code {
-            found.push(format!("exit code {} from nvcc, {} from warpcc", want.code, got.code));
+            found.push(format!(
+                "exit code {} from nvcc, {} from warpcc",
+                want.code, got.code
+            ));
         }
         for (name, want, got) in [
             ("stdout", &want.stdout, &got.stdout),
@@ -62,7 +65,7 @@ impl StreamRule {
 }
 
 /// `FOLDER/anything/name` becomes `<KEEP>/name`.
-fn without_folder(text: &str, folder: &str) -> String {
+pub fn without_folder(text: &str, folder: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find(folder) {

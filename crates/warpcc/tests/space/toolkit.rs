@@ -21,7 +21,10 @@ impl Toolkit {
     /// All toolkits of the suite. One that is not there is an error, never a skipped
     /// test: a suite that passes without having run nvcc says nothing.
     pub fn all() -> Vec<Self> {
-        KNOWN.iter().map(|(name, var)| Self::find(name, var)).collect()
+        KNOWN
+            .iter()
+            .map(|(name, var)| Self::find(name, var))
+            .collect()
     }
 
     /// The newest one, for tests about warpcc rather than about a release.
