@@ -231,7 +231,7 @@ mod tests {
                 });
             }
         });
-        let expected = BTreeMap::from([("hits".into(), 2400), ("odd_name_".into(), 4800)]);
+        let expected = BTreeMap::from([("hits".into(), 2400), ("odd name+".into(), 4800)]);
         assert_eq!(tally.sums(), expected);
         tally.replace(&[]).expect("replace");
         assert_eq!(tally.sums(), BTreeMap::new());
