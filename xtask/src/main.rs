@@ -7,7 +7,10 @@
 
 mod process;
 mod repo;
+mod tidy;
 mod toolkit;
+
+use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
@@ -21,10 +24,23 @@ enum Task {
         /// 13.5 (the default), 13.0, …, or `all`
         versions: Vec<String>,
     },
+    /// Check the rules of this repository that the compiler does not know
+    Tidy,
 }
 
-fn main() -> Result<()> {
-    match Task::parse() {
+fn main() -> ExitCode {
+    match run(Task::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: Task) -> Result<()> {
+    match task {
         Task::Toolkit { versions } => toolkit::main(&versions),
+        Task::Tidy => tidy::main(),
     }
 }
