@@ -7,6 +7,7 @@
 
 mod process;
 mod repo;
+mod suite;
 mod tidy;
 mod toolkit;
 
@@ -24,6 +25,8 @@ enum Task {
         /// 13.5 (the default), 13.0, …, or `all`
         versions: Vec<String>,
     },
+    /// Run the whole test suite, as CI does, installing what it needs
+    Test(suite::Options),
     /// Check the rules of this repository that the compiler does not know
     Tidy,
 }
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
 fn run(task: Task) -> Result<()> {
     match task {
         Task::Toolkit { versions } => toolkit::main(&versions),
+        Task::Test(options) => suite::main(&options),
         Task::Tidy => tidy::main(),
     }
 }
