@@ -1,0 +1,26 @@
+//! Where things stand in this checkout: the root, the build folder, the toolkits.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+/// The repository's root: the parent of `xtask/`.
+///
+/// Cargo says where that is when it runs us; a binary started by hand uses the place it was
+/// built in, which need not exist on the machine it was carried to.
+pub fn root() -> PathBuf {
+    let manifest_dir = env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    manifest_dir
+        .parent()
+        .map_or_else(|| manifest_dir.clone(), Path::to_path_buf)
+}
+
+/// Where cargo puts what it builds.
+pub fn target_dir() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir))
+}
+
+/// Where toolkits are installed: `WARPCC_TOOLKITS`, so that clones can share, or `.toolkits`.
+pub fn toolkits_dir() -> PathBuf {
+    env::var_os("WARPCC_TOOLKITS").map_or_else(|| root().join(".toolkits"), |dir| root().join(dir))
+}

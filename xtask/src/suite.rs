@@ -1,0 +1,174 @@
+//! The whole test suite, as CI runs it: install what it needs, run every check to its end, and
+//! name the ones that failed.
+
+mod equipment;
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+use crate::{process, repo, tidy, toolkit};
+
+/// How long each fuzz target runs: enough to replay its corpus and notice a gross regression.
+const FUZZ_SECONDS: &str = "60";
+
+/// What of the suite to run.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Leave out the licence check, the documentation, the doctests and the fuzz targets
+    #[arg(long)]
+    quick: bool,
+    /// For `cargo nextest run`: a test's name, -E 'EXPRESSION', --no-capture, …
+    #[arg(last = true)]
+    nextest: Vec<String>,
+}
+
+/// `cargo xtask test`.
+pub fn main(options: &Options) -> Result<()> {
+    let mut suite = Suite::default();
+    let thorough = !options.quick;
+
+    suite.step("equipment", || equipment::install(thorough));
+    suite.step("fmt", || {
+        process::run(cargo("fmt").args(["--all", "--check"]))
+    });
+    suite.step("clippy", || {
+        process::run(
+            cargo("clippy")
+                .args(CHECKED)
+                .args(["--", "--deny", "warnings"]),
+        )
+    });
+    suite.step("tidy", tidy::main);
+    if thorough {
+        suite.step("deny", || {
+            // Not `advisories`: their database is fetched from a host that CI does not reach.
+            process::run(cargo("deny").args(["check", "licenses", "bans", "sources"]))
+        });
+        suite.step("doc", documentation);
+        suite.step("doctest", || {
+            process::run(cargo("test").args(["--locked", "--workspace", "--doc", "--quiet"]))
+        });
+        if repo::root().join("fuzz/Cargo.toml").exists() {
+            suite.step("fuzz", fuzz);
+        }
+    }
+    // Last, so that its summary is the last of any test runner.
+    suite.step("nextest", || tests(&options.nextest));
+    suite.finish()
+}
+
+const CHECKED: [&str; 3] = ["--locked", "--workspace", "--all-targets"];
+
+fn documentation() -> Result<()> {
+    let mut command = cargo("doc");
+    command.args([
+        "--locked",
+        "--workspace",
+        "--no-deps",
+        "--document-private-items",
+    ]);
+    process::run(command.env("RUSTDOCFLAGS", "--deny warnings"))
+}
+
+fn fuzz() -> Result<()> {
+    let mut command = cargo("run");
+    command.args([
+        "--release",
+        "--manifest-path",
+        "fuzz/Cargo.toml",
+        "--target-dir",
+    ]);
+    command.arg(repo::target_dir().join("fuzz"));
+    process::run(command.args(["--", "all", "--seconds", FUZZ_SECONDS]))
+}
+
+fn tests(arguments: &[String]) -> Result<()> {
+    let mut command = cargo("nextest");
+    command
+        .args(["run", "--locked", "--workspace", "--no-fail-fast"])
+        .args(arguments);
+    command.env("WARPCC_TEST_NVCC", toolkit::find(toolkit::NEWEST)?);
+    command.env("WARPCC_TEST_NVCC_130", toolkit::find(toolkit::OLDEST)?);
+    // A person's own settings must not decide what the tests see.
+    for name in [
+        "WARPCC_DIR",
+        "WARPCC_NVCC",
+        "NVCC_PREPEND_FLAGS",
+        "NVCC_APPEND_FLAGS",
+    ] {
+        command.env_remove(name);
+    }
+    process::run(&mut command)
+}
+
+/// Cargo in the repository's root, with one of its subcommands.
+fn cargo(subcommand: &str) -> Command {
+    let mut command = Command::new("cargo");
+    command.current_dir(repo::root()).arg(subcommand);
+    command
+}
+
+/// The steps run so far: how long each took, and whether it passed.
+#[derive(Default)]
+struct Suite {
+    steps: Vec<(&'static str, Duration, bool)>,
+}
+
+impl Suite {
+    /// Runs a step and goes on whatever comes of it: one run shows all there is to mend.
+    fn step(&mut self, name: &'static str, run: impl FnOnce() -> Result<()>) {
+        println!("── {name}");
+        let start = Instant::now();
+        let result = run();
+        if let Err(error) = &result {
+            eprintln!("{name}: {error:#}");
+        }
+        self.steps.push((name, start.elapsed(), result.is_ok()));
+    }
+
+    fn finish(&self) -> Result<()> {
+        println!("\n{}", self.summary());
+        let failed: Vec<_> = self
+            .steps
+            .iter()
+            .filter(|(_, _, passed)| !passed)
+            .map(|(name, ..)| *name)
+            .collect();
+        if failed.is_empty() {
+            return Ok(());
+        }
+        bail!("failed: {}", failed.join(", "))
+    }
+
+    fn summary(&self) -> String {
+        let lines = self.steps.iter().map(|(name, took, passed)| {
+            let verdict = if *passed { "ok" } else { "FAILED" };
+            format!("{name:<10} {:>7.1} s  {verdict}", took.as_secs_f64())
+        });
+        let total: Duration = self.steps.iter().map(|(_, took, _)| took).sum();
+        let last = format!("{:<10} {:>7.1} s", "all", total.as_secs_f64());
+        lines.chain([last]).collect::<Vec<_>>().join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn later_steps_run_and_the_failed_one_is_named() {
+        let mut suite = Suite::default();
+        let mut ran = false;
+        suite.step("first", || bail!("broken"));
+        suite.step("second", || {
+            ran = true;
+            Ok(())
+        });
+        assert!(ran);
+        let error = suite.finish().expect_err("a step failed");
+        assert_eq!(error.to_string(), "failed: first");
+        assert!(suite.summary().contains("FAILED") && suite.summary().contains("second"));
+    }
+}

@@ -1,0 +1,159 @@
+//! Which crate of ours may import which: read from each crate's `Cargo.toml`.
+//!
+//! Development dependencies are free: a test may use what the crate itself may not.
+
+use toml::{Table, Value};
+
+use super::{Complaint, Source};
+
+/// What a crate may import of ours.
+enum May {
+    Only(&'static [&'static str]),
+    Anything,
+}
+
+/// The table of DESIGN and ARCHITECTURE: a crate exists to forbid an import, or to be used alone.
+const DIRECTION: &[(&str, May)] = &[
+    ("warpcc-plan", May::Only(&[])),
+    ("warpcc-cache", May::Only(&[])),
+    ("warpcc-fatbin", May::Only(&[])),
+    ("warpcc-watch", May::Only(&[])),
+    (
+        "warpcc-engine",
+        May::Only(&["warpcc-plan", "warpcc-cache", "warpcc-watch"]),
+    ),
+    ("warpcc-remote", May::Only(&["warpcc-cache"])),
+    ("warpcc-rtc", May::Only(&["warpcc-cache", "warpcc-fatbin"])),
+    ("warpcc", May::Anything),
+    ("warpcc-fuzz", May::Anything),
+    ("xtask", May::Only(&[])),
+];
+
+/// Imports go in the table's direction.
+pub fn points_down(source: &Source) -> Vec<Complaint> {
+    if !(source.path == "Cargo.toml" || source.path.ends_with("/Cargo.toml")) {
+        return Vec::new();
+    }
+    let manifest: Table = match source.text.parse() {
+        Ok(manifest) => manifest,
+        Err(error) => return vec![Complaint::whole(format!("not TOML: {error}"))],
+    };
+    let name = manifest
+        .get("package")
+        .and_then(|package| package.get("name"));
+    let Some(name) = name.and_then(Value::as_str) else {
+        return Vec::new(); // The workspace's own manifest.
+    };
+    let Some((_, may)) = DIRECTION.iter().find(|(known, _)| *known == name) else {
+        return vec![Complaint::whole(format!(
+            "crate {name} is new: say what it may import in DIRECTION in {}",
+            file!()
+        ))];
+    };
+    let May::Only(allowed) = may else {
+        return Vec::new();
+    };
+    imports(&manifest)
+        .into_iter()
+        .filter(|import| is_ours(import) && !allowed.contains(&import.as_str()))
+        .map(|import| Complaint::whole(wrong_way(name, &import, allowed)))
+        .collect()
+}
+
+fn wrong_way(name: &str, import: &str, allowed: &[&str]) -> String {
+    let allowed = match allowed {
+        [] => "nothing of ours".to_owned(),
+        some => format!("only {}", some.join(", ")),
+    };
+    format!(
+        "{name} may import {allowed}, not {import}: pass what it needs from above as a value, a \
+         trait or a closure, or change DIRECTION in {} with its reason",
+        file!()
+    )
+}
+
+fn is_ours(package: &str) -> bool {
+    package == "warpcc" || package == "xtask" || package.starts_with("warpcc-")
+}
+
+/// The packages that the crate or its build script links, for any target.
+fn imports(manifest: &Table) -> Vec<String> {
+    let targets = manifest.get("target").and_then(Value::as_table);
+    let targets = targets.into_iter().flat_map(|targets| targets.values());
+    let tables = std::iter::once(manifest).chain(targets.filter_map(Value::as_table));
+    tables
+        .flat_map(|table| ["dependencies", "build-dependencies"].map(|key| table.get(key)))
+        .flatten()
+        .filter_map(Value::as_table)
+        .flatten()
+        .map(|(key, value)| package(key, value))
+        .collect()
+}
+
+/// A dependency's package: its key, unless it was renamed.
+fn package(key: &str, value: &Value) -> String {
+    value
+        .get("package")
+        .and_then(Value::as_str)
+        .unwrap_or(key)
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaints(text: &str) -> usize {
+        points_down(&Source {
+            path: "crates/x/Cargo.toml",
+            bytes: text.as_bytes(),
+            text,
+        })
+        .len()
+    }
+
+    #[test]
+    fn allowed_imports_pass() {
+        let engine = "package.name = 'warpcc-engine'\n[dependencies]\nserde = '1'\n\
+                      warpcc-plan.workspace = true\nwarpcc-cache = { path = '../cache' }\n";
+        assert_eq!(complaints(engine), 0);
+        assert_eq!(
+            complaints("package.name = 'warpcc'\n[dependencies]\nwarpcc-rtc = '1'\n"),
+            0
+        );
+        assert_eq!(
+            complaints("[workspace.dependencies]\nwarpcc-plan = '1'\n"),
+            0
+        );
+    }
+
+    #[test]
+    fn an_import_upwards_is_found_wherever_it_stands() {
+        for table in [
+            "[dependencies]\nwarpcc-cache = '1'",
+            "[build-dependencies]\nwarpcc-cache = '1'",
+            "[dependencies]\nstore = { package = 'warpcc-cache', path = '../cache' }",
+            "[target.'cfg(unix)'.dependencies]\nwarpcc-cache.workspace = true",
+            "[dependencies.warpcc-cache]\npath = '../cache'",
+        ] {
+            assert_eq!(
+                complaints(&format!("package.name = 'warpcc-plan'\n{table}\n")),
+                1,
+                "{table}"
+            );
+        }
+    }
+
+    #[test]
+    fn tests_may_use_more() {
+        assert_eq!(
+            complaints("package.name = 'warpcc-plan'\n[dev-dependencies]\nwarpcc-engine = '1'\n"),
+            0
+        );
+    }
+
+    #[test]
+    fn a_new_crate_is_asked_for_its_row() {
+        assert_eq!(complaints("package.name = 'warpcc-novel'\n"), 1);
+    }
+}
