@@ -73,7 +73,7 @@ fn measure(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
     let length = fs::metadata(&record)?.len();
     let looking = time(ROUNDS, || {
         match store.look_up(Level::Direct, &key, folder) {
-            Lookup::Hit(_) => Ok(()),
+            Lookup::Hit(..) => Ok(()),
             Lookup::Miss(why) => Err(format!("missed: {why:?}")),
         }
     })?;

@@ -63,7 +63,7 @@ fn write(store: &DiskStore, number: u64) {
 /// Whatever is found must be right.
 fn read(store: &DiskStore, number: u64, dest: &Path) -> bool {
     let found = match store.look_up(Level::Steps, &key(number), Path::new("/")) {
-        Lookup::Hit(outcome) => {
+        Lookup::Hit(outcome, _) => {
             let digest = outcome.outputs[0].digest;
             assert_eq!(digest, Digest::of_bytes(&content(number)));
             let placed = store.get_to(&digest, dest, false).expect("place");

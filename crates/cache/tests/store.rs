@@ -254,7 +254,7 @@ fn a_stored_result_is_found_while_its_witness_holds() {
         .store(Level::Direct, &key("k"), &seen, &outcome("one"))
         .expect("store");
     let look = || store.look_up(Level::Direct, &key("k"), base);
-    assert!(matches!(look(), Lookup::Hit(found) if found == outcome("one")));
+    assert!(matches!(look(), Lookup::Hit(found, _) if found == outcome("one")));
     assert!(matches!(
         store.look_up(Level::Steps, &key("k"), base),
         Lookup::Miss(Why::NoRecord)
@@ -269,11 +269,11 @@ fn a_stored_result_is_found_while_its_witness_holds() {
     store
         .store(Level::Direct, &key("k"), &seen, &outcome("two"))
         .expect("store");
-    assert!(matches!(look(), Lookup::Hit(found) if found == outcome("two")));
+    assert!(matches!(look(), Lookup::Hit(found, _) if found == outcome("two")));
     // Back on the old branch: found again, and moved to the front with its new signature.
     fs::write(base.join("a.cu"), "one").expect("write");
     std::thread::sleep(Duration::from_millis(40));
-    assert!(matches!(look(), Lookup::Hit(found) if found == outcome("one")));
+    assert!(matches!(look(), Lookup::Hit(found, _) if found == outcome("one")));
     let record = fs::read(entry(&store, "direct-v1")).expect("read");
     let variants = decode_record(&record).expect("sound");
     assert_eq!(variants.len(), 2);
@@ -465,7 +465,7 @@ fn read_only_never_writes() {
     std::thread::sleep(Duration::from_millis(40));
     let record = fs::read(entry(&store, "direct-v1")).expect("read");
     let found = reader.look_up(Level::Direct, &key("k"), folder.path());
-    assert!(matches!(found, Lookup::Hit(_)));
+    assert!(matches!(found, Lookup::Hit(..)));
     assert_eq!(fs::read(entry(&store, "direct-v1")).expect("read"), record);
     fs::write(entry(&store, "blobs-v1"), "spoiled").expect("spoil");
     assert_eq!(reader.get_bytes(&digest).expect("get"), None);
