@@ -35,7 +35,7 @@ pub struct Artifacts<'a> {
 impl<'a> Artifacts<'a> {
     /// `results` is the folder in which final outputs are written before they are put in place;
     /// `None` when the tools write them where the user wants them.
-    pub fn new(graph: &'a TaskGraph, store: Option<&'a DiskStore>, results: Option<&Path>) -> Self {
+    pub fn new(graph: &'a TaskGraph, store: Option<&'a DiskStore>, directory: &Path, results: Option<&Path>) -> Self {
         let mut paths = Vec::with_capacity(graph.files.len());
         let mut stubs = Vec::with_capacity(graph.files.len());
         for (i, file) in graph.files.iter().enumerate() {
@@ -43,7 +43,7 @@ impl<'a> Artifacts<'a> {
             // ld names its output in some diagnostics, and ar updates what is there.
             let in_place = writer.is_some_and(|s| matches!(s.tool, Tool::HostLink | Tool::Archive));
             paths.push(match (results, file.kind) {
-                (Some(results), FileKind::Output) if !in_place => results.join(format!("{i}-{}", file.name())),
+                (Some(results), FileKind::Output) if !in_place && can_be_placed(directory, &file.path) => results.join(format!("{i}-{}", file.name())),
                 _ => PathBuf::from(&file.path),
             });
             stubs.push(file.kind == FileKind::Temp && writer.is_some_and(|s| s.tool == Tool::Cicc) && file.path.ends_with(".stub.c"));
@@ -138,13 +138,23 @@ impl<'a> Artifacts<'a> {
         Ok(digest)
     }
 
-    fn without_folder(&self, text: &[u8]) -> Vec<u8> {
+    /// Text that a command wrote, without the private folder.
+    pub fn without_folder(&self, text: &[u8]) -> Vec<u8> {
         replace(text, self.graph.private.as_bytes(), FOLDER_TOKEN)
     }
 
-    fn with_folder(&self, text: &[u8]) -> Vec<u8> {
+    /// The same with this run's folder in it.
+    pub fn with_folder(&self, text: &[u8]) -> Vec<u8> {
         replace(text, FOLDER_TOKEN, self.graph.private.as_bytes())
     }
+}
+
+/// Whether a finished file can be put there. If not, the tool is to write there itself and to say
+/// why it cannot, in its own words.
+fn can_be_placed(directory: &Path, path: &str) -> bool {
+    let path = directory.join(path);
+    let parent = path.parent().unwrap_or(directory);
+    !path.is_dir() && rustix::fs::access(parent, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_ok()
 }
 
 fn replace(text: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {

@@ -88,7 +88,7 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
     let clock = Instant::now();
     let began = SystemTime::now();
     let results = (!graph.private.is_empty()).then(|| setting.scratch.join("out"));
-    let artifacts = Artifacts::new(graph, setting.store, results.as_deref());
+    let artifacts = Artifacts::new(graph, setting.store, setting.directory, results.as_deref());
     let worker = Worker { graph, setting, artifacts: &artifacts, clock };
     let mut states = TaskStates::new(graph, setting.order == Order::Sequential);
     let mut ended: BTreeMap<usize, (Finished, Seen)> = BTreeMap::new();

@@ -46,7 +46,7 @@ impl TaskStates {
     pub fn new(graph: &TaskGraph, in_plan_order: bool) -> Self {
         let count = graph.steps.len();
         let needs: Vec<Vec<usize>> = (0..count)
-            .map(|i| if in_plan_order { i.checked_sub(1).into_iter().collect() } else { graph.needs(i) })
+            .map(|i| if in_plan_order { i.checked_sub(1).into_iter().collect() } else { graph.needs(i).to_vec() })
             .collect();
         let mut dependents = vec![Vec::new(); count];
         for (i, needs) in needs.iter().enumerate() {

@@ -137,9 +137,13 @@ impl Worker<'_> {
             return None;
         };
         // All outputs or none: a blob that was evicted makes the whole step a miss.
-        let outputs: Vec<(&Output, _)> = outcome.outputs.iter().zip(step.writes.iter().copied()).collect();
-        if outcome.outputs.len() != step.writes.len() || outputs.iter().any(|(o, _)| !store.has(&o.digest)) {
-            return None;
+        let mut outputs: Vec<(&Output, _)> = Vec::with_capacity(outcome.outputs.len());
+        for output in &outcome.outputs {
+            let id = output.role.parse::<usize>().ok().and_then(|i| step.writes.get(i))?;
+            if !store.has(&output.digest) {
+                return None;
+            }
+            outputs.push((output, *id));
         }
         for (output, id) in &outputs {
             self.artifacts.stored(*id, output.digest, output.executable);
@@ -148,8 +152,8 @@ impl Worker<'_> {
             }
         }
         let mut finished = Finished::new(index, Outcome::Hit);
-        finished.stdout = outcome.stdout;
-        finished.stderr = outcome.stderr;
+        finished.stdout = self.artifacts.with_folder(&outcome.stdout);
+        finished.stderr = self.artifacts.with_folder(&outcome.stderr);
         let mut seen = Seen::default();
         seen.read.extend(witness.files().map(|f| f.path));
         for directory in witness.directories() {
@@ -236,18 +240,21 @@ impl Worker<'_> {
         }
         let witness = builder.relative_to(self.setting.directory).finish_knowing(store, None).map_err(io::Error::other)?;
         let mut outputs = Vec::with_capacity(step.writes.len());
-        for &id in &step.writes {
+        for (place, &id) in step.writes.iter().enumerate() {
             let path = self.artifacts.path(id);
+            if !path.exists() {
+                continue; // cicc is told of a module id file and makes none with -optix-ir.
+            }
             outputs.push(Output {
-                role: self.graph.file(id).name().to_owned(),
+                role: place.to_string(),
                 digest: self.artifacts.save(id, Packing::Zstd)?,
                 executable: process::is_executable(path),
             });
         }
         let outcome = warpcc_cache::Outcome {
             outputs,
-            stdout: finished.stdout.clone(),
-            stderr: finished.stderr.clone(),
+            stdout: self.artifacts.without_folder(&finished.stdout),
+            stderr: self.artifacts.without_folder(&finished.stderr),
             extra: Vec::new(),
             micros: u64::try_from((finished.user + finished.system).as_micros()).unwrap_or(u64::MAX),
         };

@@ -157,7 +157,7 @@ mod tests {
     fn the_rule_as_nvcc_writes_it() {
         let md = rule(&Rule { target: "o x.o".into(), ..Rule::default() }, &[TEXT, TEXT]);
         assert_eq!(md, "o x.o : m.cu \\\n    /usr/include/stdc-predef.h \\\n    inc/sp\\ dir/h.h \\\n    inc/é.h\n");
-        let mmd = rule(&Rule { target: "t".into(), skip_system: true, phony: true }, &[TEXT]);
+        let mmd = rule(&Rule { target: "t".into(), skip_system: true, phony: true, ..Rule::default() }, &[TEXT]);
         assert_eq!(mmd, "t : m.cu \\\n    inc/sp\\ dir/h.h \\\n    inc/é.h\n\ninc/sp\\ dir/h.h:\n\ninc/é.h:\n");
     }
 

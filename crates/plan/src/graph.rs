@@ -57,6 +57,7 @@ pub struct TaskGraph {
     pub removes: Vec<String>,
     /// The folder that `--keep-dir` named, with a slash at its end.
     pub private: String,
+    needs: Vec<Vec<usize>>,
 }
 
 impl TaskGraph {
@@ -74,8 +75,9 @@ impl TaskGraph {
         let mut steps: Vec<Step> = Vec::new();
         let mut removes = Vec::new();
         let mut unfiltered: Vec<FileId> = Vec::new();
+        let mut needs: Vec<Vec<usize>> = Vec::new();
         for entry in &transcript.entries {
-            let step = match entry {
+            let mut step = match entry {
                 Entry::Remove(path) => {
                     if files.is_written(path) {
                         return Err(Unsupported::new("unknown dry-run line", format!("rm of a result: {path}")));
@@ -100,9 +102,19 @@ impl TaskGraph {
             if step.tool == Tool::Preprocess {
                 unfiltered.extend(&step.writes);
             }
+            // One nvlink for each architecture adds to the same registration file.
+            if step.tool == Tool::Nvlink {
+                let again = step.writes.iter().copied().filter(|&id| files.files[id.0 as usize].writer.is_some());
+                step.reads.extend(again.collect::<Vec<_>>());
+            }
+            let mut earlier: Vec<usize> =
+                step.reads.iter().filter_map(|id| files.files[id.0 as usize].writer).collect();
+            earlier.sort_unstable();
+            earlier.dedup();
+            needs.push(earlier);
             for &id in &step.writes {
                 let file = &mut files.files[id.0 as usize];
-                if file.writer.is_some() {
+                if file.writer.is_some() && !step.reads.contains(&id) {
                     return Err(Unsupported::new("two commands write one file", file.path.clone()));
                 }
                 file.writer = Some(steps.len());
@@ -124,6 +136,7 @@ impl TaskGraph {
             environment: transcript.environment.clone(),
             removes,
             private: private.to_owned(),
+            needs,
         };
         graph.check_private_folder()?;
         Ok(graph)
@@ -135,11 +148,8 @@ impl TaskGraph {
     }
 
     /// The steps that `step` waits for, in order, each once.
-    pub fn needs(&self, step: usize) -> Vec<usize> {
-        let mut needs: Vec<usize> = self.steps[step].reads.iter().filter_map(|&id| self.file(id).writer).collect();
-        needs.sort_unstable();
-        needs.dedup();
-        needs
+    pub fn needs(&self, step: usize) -> &[usize] {
+        &self.needs[step]
     }
 
     /// No literal text may hold the private folder: it would end up in a key or a result.
@@ -177,7 +187,7 @@ fn command(words: &[Word], raw: &str, files: &mut FileTable, earlier: &[Step]) -
         .collect::<Result<_, _>>()?;
     let tool = tools::identify(program, &rest)?;
     let mut typed = tools::type_arguments(tool, &rest, files)?;
-    if tool == Tool::HostCompile {
+    if matches!(tool, Tool::HostCompile | Tool::Preprocess) {
         typed.reads.extend(included_by_host(&typed.reads, files, earlier)?);
     }
     let program = match program {

@@ -100,9 +100,6 @@ impl Invocation {
         let mut rest = words.iter();
         while let Some(word) = rest.next() {
             if !word.starts_with('-') || word == "-" {
-                if word.starts_with('@') {
-                    return Err(Unsupported::new("@file argument", word));
-                }
                 self.inputs.push(word.clone());
                 self.items.push(Item::Input(word.clone()));
                 continue;

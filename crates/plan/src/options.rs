@@ -108,7 +108,7 @@ pub const TABLE: &[Row] = &[
     row("compress-mode", "compress-mode", Takes::One, Effect::Keyed),
     row("concat", "concat", Takes::Nothing, Effect::Keyed),
     row("cubin", "cubin", Takes::Nothing, Effect::Keyed),
-    row("cuda", "cuda", Takes::Nothing, Effect::Plain("-cuda")),
+    row("cuda", "cuda", Takes::Nothing, Effect::Keyed),
     row("cudadevrt", "cudadevrt", Takes::One, Effect::Keyed),
     row("cudart", "cudart", Takes::One, Effect::Keyed),
     row("debug", "g", Takes::Nothing, Effect::HostDebug),
@@ -247,7 +247,11 @@ pub const TABLE: &[Row] = &[
     row("verbose", "v", Takes::Nothing, Effect::Plain("--verbose")),
     row("verbose2", "v2", Takes::Nothing, Effect::Plain("--verbose")),
     row("version", "V", Takes::Nothing, Effect::Plain("--version")),
-    row("x", "x", Takes::One, Effect::Language),    row("fdevice-time-trace-granularity", "", Takes::One, Effect::Plain("-fdevice-time-trace")),
+    row("x", "x", Takes::One, Effect::Language),    // Not in --help, taken by every nvcc seen, and used by xgboost and CMake.
+    row("cudafe-options", "Xcudafe", Takes::List, Effect::Keyed),
+    row("cicc-options", "Xcicc", Takes::List, Effect::Keyed),
+    row("fatbin-options", "Xfatbin", Takes::List, Effect::Keyed),
+    row("fdevice-time-trace-granularity", "", Takes::One, Effect::Plain("-fdevice-time-trace")),
 ];
 
 /// An option as it was found in an argument.

@@ -18,6 +18,9 @@ use crate::request::Request;
 use crate::scratch::Scratch;
 use crate::signals;
 
+/// nvcc's own verdict on a command line, not a shortcoming of ours: counted as a failed call.
+pub const REFUSED: &str = "nvcc refuses the command line";
+
 /// How a build is to be done.
 pub struct Manner<'a> {
     /// The cache, if it can be used.
@@ -65,7 +68,6 @@ pub fn build(request: &Request, manner: &Manner<'_>, scratch: Arc<Scratch>) -> R
     });
     let (transcript, dry_seen) = dry_run(request, &private, watch.as_deref(), &scratch)?;
     let graph = TaskGraph::build(&transcript, &private)?;
-    check_folders(&graph, request)?;
     for stale in &graph.removes {
         _ = fs::remove_file(request.absolute(stale));
     }
@@ -74,6 +76,9 @@ pub fn build(request: &Request, manner: &Manner<'_>, scratch: Arc<Scratch>) -> R
         environment.retain(|(n, _)| n != name.as_str());
         environment.push((name.into(), value.into()));
     }
+    // What a killed compiler leaves behind goes with the private folder.
+    environment.retain(|(n, _)| n != "TMPDIR");
+    environment.push(("TMPDIR".into(), scratch.path().join("tmp").into()));
     let children = Arc::new(Children::default());
     let in_place: Vec<PathBuf> = graph
         .steps
@@ -207,7 +212,7 @@ fn dry_run(
         .output()
         .map_err(|e| Unsupported::new("nvcc cannot be started", format!("{}: {e}", request.nvcc.display())))?;
     if !output.status.success() {
-        return Err(Unsupported::new("nvcc refuses the command line", ""));
+        return Err(Unsupported::new(REFUSED, ""));
     }
     if !output.stdout.is_empty() {
         return Err(Unsupported::new("unknown dry-run line", String::from_utf8_lossy(&output.stdout)));
@@ -226,20 +231,6 @@ fn dry_run(
         _ => Seen::unwatched("the watch library cannot be used here"),
     };
     Ok((transcript, seen))
-}
-
-/// A folder that does not exist makes the tools fail with the folder's name, which for us would
-/// be another one.
-fn check_folders(graph: &TaskGraph, request: &Request) -> Result<(), Unsupported> {
-    for file in graph.files.iter().filter(|f| f.kind == FileKind::Output) {
-        let path = request.absolute(&file.path);
-        let parent = path.parent().unwrap_or(&request.directory);
-        let writable = rustix::fs::access(parent, rustix::fs::Access::WRITE_OK).is_ok();
-        if path.is_dir() || !(writable || path.exists()) {
-            return Err(Unsupported::new("an output cannot be written", path.display().to_string()));
-        }
-    }
-    Ok(())
 }
 
 fn rule(request: &Request) -> Option<Rule> {

@@ -137,7 +137,7 @@ fn account(request: &Request, built: &Built, wall: Duration) -> Run {
                     Outcome::Failed(code) => TaskOutcome::Failed(code),
                 },
                 files,
-                needs: graph.needs(task.step),
+                needs: graph.needs(task.step).to_vec(),
                 why_edges,
             }
         })

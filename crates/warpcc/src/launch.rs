@@ -90,6 +90,11 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: Surroundings) -> i32 
             count(store.as_ref(), &[("invocations.total", 1), ("invocations.passed", 1)]);
             become_compiler(&file, args)
         }
+        Err(Left::Unsupported(why)) if why.reason == build::REFUSED => {
+            log.line(|| why.reason.to_owned());
+            count(store.as_ref(), &[("invocations.total", 1), ("invocations.failed", 1)]);
+            become_compiler(&file, args)
+        }
         Err(Left::Unsupported(why)) => {
             log.line(|| format!("running nvcc: {why}"));
             let reason = format!("fallback_reasons.{}", why.reason);

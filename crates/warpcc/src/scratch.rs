@@ -27,7 +27,7 @@ pub struct Scratch {
 pub fn root(temporary: &Path) -> io::Result<PathBuf> {
     let plain = |p: &Path| {
         p.to_str()
-            .is_some_and(|s| s.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c)))
+            .is_some_and(|s| s.chars().all(|c| c.is_ascii_alphanumeric() || "/._-@+=".contains(c)))
     };
     // nvcc passes the folder through a shell and we look for it in stubs: no special characters.
     let base = if temporary.is_absolute() && plain(temporary) { temporary } else { Path::new("/tmp") };
@@ -76,7 +76,7 @@ impl Scratch {
                 Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
                 _ => {}
             }
-            for folder in [path.clone(), path.join("k"), path.join("out")] {
+            for folder in [path.clone(), path.join("k"), path.join("out"), path.join("tmp")] {
                 fs::create_dir(folder)?;
             }
             return Ok((Self { path, lock_path, _lock: lock }, waited));
