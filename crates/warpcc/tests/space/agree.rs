@@ -54,6 +54,18 @@ impl Build {
         self
     }
 
+    /// Fail when any tool ran: all came from the cache, at whichever level.
+    #[track_caller]
+    pub fn demand_no_tool_ran(&self) -> &Self {
+        let hit = self.is_direct_hit() || self.stats.all_hits() > 0;
+        assert!(
+            hit && self.stats.all_misses() == 0,
+            "a tool ran: {:?}",
+            self.stats
+        );
+        self.demand_no_fallback()
+    }
+
     /// Fail when plain nvcc was run instead.
     #[track_caller]
     pub fn demand_no_fallback(&self) -> &Self {

@@ -22,13 +22,14 @@ mod toolkit;
 
 pub use agree::Build;
 pub use bytes::{Exactness, differences};
-pub use process::{Outcome, Program};
+pub use process::{Outcome, Program, finish};
 pub use snapshot::Snapshot;
 pub use stats::{Stats, TOOLS};
 pub use streams::StreamRule;
 pub use toolkit::Toolkit;
 
 use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -36,6 +37,8 @@ use std::time::{Duration, SystemTime};
 pub struct TestSpace {
     /// Which real nvcc this test compares with.
     pub toolkit: Toolkit,
+    /// The folder below `work` in which commands run.
+    pub stand_in: PathBuf,
     root: PathBuf,
     env: Vec<(String, String)>,
 }
@@ -52,6 +55,7 @@ impl TestSpace {
         remove_tree(&root);
         let space = Self {
             toolkit,
+            stand_in: PathBuf::new(),
             root,
             env: Vec::new(),
         };
@@ -112,6 +116,31 @@ impl TestSpace {
             .open(&path)
             .and_then(|file| file.set_modified(day))
             .unwrap_or_else(|e| panic!("setting the time of {}: {e}", path.display()));
+    }
+
+    /// Write an executable script of the work folder.
+    pub fn script(&self, name: &str, text: &str) {
+        self.write(name, text);
+        let path = self.work().join(name);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))
+            .unwrap_or_else(|e| panic!("chmod {}: {e}", path.display()));
+    }
+
+    /// Make a symbolic link in the work folder, replacing one that is there.
+    pub fn link(&self, name: &str, target: &str) {
+        self.remove(name);
+        let path = self.work().join(name);
+        symlink(self.fill(target), &path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    }
+
+    /// Give a file a new modification time and leave its bytes alone.
+    pub fn touch(&self, name: &str) {
+        let path = self.work().join(name);
+        fs::File::options()
+            .append(true)
+            .open(&path)
+            .and_then(|file| file.set_modified(SystemTime::now()))
+            .unwrap_or_else(|e| panic!("touching {}: {e}", path.display()));
     }
 
     /// The bytes of a file of the work folder.

@@ -69,7 +69,9 @@ impl TestSpace {
                 command
             }
         };
-        command.args(args).current_dir(self.work());
+        command
+            .args(args)
+            .current_dir(self.work().join(&self.stand_in));
         self.dress(&mut command);
         command
     }
@@ -115,7 +117,7 @@ impl TestSpace {
     }
 
     /// `{toolkit}`, `{work}` and `{beside}` in a case's arguments and variables.
-    fn fill(&self, text: &str) -> String {
+    pub fn fill(&self, text: &str) -> String {
         text.replace("{toolkit}", &self.toolkit.top().to_string_lossy())
             .replace("{work}", &self.work().to_string_lossy())
             .replace("{beside}", &self.root.to_string_lossy())

@@ -1,0 +1,44 @@
+//! Change one thing after a warm build and demand what a fresh nvcc gives, byte for
+//! byte. Where the change cannot matter the result must come from the cache; where it
+//! must matter a direct hit is a bug even if the bytes happen to be equal.
+
+#[path = "../space/mod.rs"]
+mod space;
+
+mod environment;
+mod hits;
+mod libraries;
+mod options;
+mod reads;
+mod search;
+mod toolchain;
+
+use space::TestSpace;
+
+/// Two real architectures, the least that has device passes to tell apart.
+const TWO: &str = "-c case.cu -o out.o -gencode arch=compute_80,code=sm_80 \
+                   -gencode arch=compute_90,code=sm_90";
+/// One architecture, for changes that no architecture sees alone.
+const ONE: &str = "-c case.cu -o out.o -arch=sm_90";
+
+/// A kernel that stores whatever the test's header or options call VALUE.
+const KERNEL: &str = "__global__ void k(int *x) { *x = VALUE; }\n\
+                      int host() { return VALUE; }\n";
+
+/// Build until the second run is a direct hit, so that what follows tests something.
+#[track_caller]
+fn warm(space: &TestSpace, line: &str) {
+    space
+        .agree(line)
+        .demand_no_direct_hit()
+        .demand_no_fallback();
+    space.agree(line).demand_direct_hit();
+}
+
+/// The output must be nvcc's and must not be the old one from the cache.
+#[track_caller]
+fn rebuilt(space: &TestSpace, line: &str) {
+    space.agree(line).demand_no_direct_hit();
+    // And the new state is a result like any other.
+    space.agree(line).demand_direct_hit();
+}

@@ -1,0 +1,155 @@
+//! Changes to what the command line says, directly or through a file it names.
+
+use crate::space::TestSpace;
+use crate::{KERNEL, ONE, TWO, rebuilt, warm};
+
+fn space(name: &str) -> TestSpace {
+    let space = TestSpace::new(name);
+    space.write("case.cu", KERNEL);
+    space
+}
+
+#[test]
+fn macro_changes() {
+    let space = space("macro");
+    warm(&space, &format!("{TWO} -DVALUE=1"));
+    rebuilt(&space, &format!("{TWO} -DVALUE=2"));
+    rebuilt(&space, &format!("{TWO} -DVALUE=2 -UVALUE -DVALUE=3"));
+}
+
+#[test]
+fn option_file_changes() {
+    let space = space("option-file");
+    space.write("opts.txt", "-DVALUE=1\n");
+    let line = &format!("{TWO} -optf opts.txt");
+    warm(&space, line);
+    space.write("opts.txt", "-DVALUE=2\n");
+    rebuilt(&space, line);
+}
+
+#[test]
+fn nested_option_file_changes() {
+    let space = space("option-file-nested");
+    space.write("outer.txt", "-optf inner.txt\n");
+    space.write("inner.txt", "-DVALUE=1\n");
+    let line = &format!("{ONE} --options-file=outer.txt");
+    warm(&space, line);
+    space.write("inner.txt", "-DVALUE=2\n");
+    rebuilt(&space, line);
+}
+
+#[test]
+fn response_file_of_the_host_compiler_changes() {
+    let space = space("host-response-file");
+    space.write(
+        "case.cu",
+        "__global__ void k(int *x) { *x = 1; }\nint host() { return VALUE; }\n",
+    );
+    space.write("flags", "-DVALUE=1\n");
+    let line = &format!("{ONE} -Xcompiler @flags");
+    space.agree(line);
+    space.write("flags", "-DVALUE=2\n");
+    space.agree(line).demand_no_direct_hit();
+}
+
+#[test]
+fn forced_header_changes() {
+    let space = space("forced-header");
+    space.write("forced.h", "#define VALUE 1\n");
+    let line = &format!("{TWO} -include forced.h");
+    warm(&space, line);
+    space.write("forced.h", "#define VALUE 2\n");
+    rebuilt(&space, line);
+    space.write("other.h", "#define VALUE 2\n");
+    rebuilt(&space, &format!("{TWO} -include other.h"));
+}
+
+#[test]
+fn options_of_every_tool_count() {
+    let space = space("tool-options");
+    let line = &format!("{TWO} -DVALUE=1");
+    warm(&space, line);
+    for more in [
+        "-Xptxas -O1",
+        "-Xcompiler -O3",
+        "-Xcudafe --diag_suppress=1",
+        "-Xfatbin -compress-all",
+        "--compress-mode=none",
+        "-use_fast_math",
+        "-lineinfo",
+        "-std=c++14",
+        "-rdc=true",
+        "-maxrregcount 32",
+        "--default-stream per-thread",
+        "-fmad=false",
+    ] {
+        let build = space.agree(&format!("{line} {more}"));
+        assert!(!build.is_direct_hit(), "{more} made no difference");
+    }
+    // None of them may have changed what the first one is.
+    space.agree(line).demand_direct_hit();
+}
+
+#[test]
+fn order_of_options_counts_where_it_does() {
+    let space = space("option-order");
+    space.write("a.h", "#undef VALUE\n#define VALUE 1\n");
+    space.write("b.h", "#undef VALUE\n#define VALUE 2\n");
+    warm(&space, &format!("{ONE} -include a.h -include b.h"));
+    rebuilt(&space, &format!("{ONE} -include b.h -include a.h"));
+}
+
+#[test]
+fn same_name_in_another_folder() {
+    let space = space("same-name");
+    space.write("one/case.cu", &format!("#define VALUE 1\n{KERNEL}"));
+    space.write("two/case.cu", &format!("#define VALUE 2\n{KERNEL}"));
+    warm(&space, "-c one/case.cu -o out.o -arch=sm_90");
+    rebuilt(&space, "-c two/case.cu -o out.o -arch=sm_90");
+}
+
+#[test]
+fn same_text_where_the_path_shows() {
+    // The path is in the module id, in __FILE__ and in the line table.
+    let text = "static __device__ int v;\n__global__ void k(int *x) { *x = v; }\n\
+                const char *file() { return __FILE__; }\n";
+    let space = space("path-shows");
+    space.write("one/case.cu", text);
+    space.write("two/case.cu", text);
+    for more in ["", "-lineinfo", "-rdc=true", "-G"] {
+        space.agree(&format!("-c one/case.cu -o out.o -arch=sm_90 {more}"));
+        space.agree(&format!("-c two/case.cu -o out.o -arch=sm_90 {more}"));
+    }
+}
+
+#[test]
+fn dependency_file_names_this_target() {
+    let space = space("dependency-target");
+    space.write("a.h", "#define VALUE 1\n");
+    let line = |out: &str| format!("-MD -include a.h -c case.cu -o {out} -arch=sm_90");
+    warm(&space, &line("one.o"));
+    // The object is the same, the dependency file is not.
+    let build = space.agree(&line("two.o"));
+    assert!(
+        build.outputs.entries.contains_key("two.d"),
+        "no dependency file"
+    );
+    let other = "-MD -MT x -MF y.d -include a.h -c case.cu -o two.o -arch=sm_90";
+    let build = space.agree(other);
+    assert!(
+        build.outputs.entries.contains_key("y.d"),
+        "no dependency file"
+    );
+}
+
+#[test]
+fn dependency_file_lists_a_header_that_no_longer_has_text() {
+    // The preprocessed text stays the same, the list of headers does not.
+    let space = space("dependency-list");
+    space.write("a.h", "#define VALUE 1\n");
+    space.write("b.h", "");
+    let line = "-MD -include a.h -c case.cu -o out.o -arch=sm_90";
+    warm(&space, line);
+    space.write("a.h", "#include \"b.h\"\n#define VALUE 1\n");
+    rebuilt(&space, line);
+}
