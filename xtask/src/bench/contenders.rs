@@ -135,10 +135,10 @@ impl Contender {
             Nvcc => "nvcc",
             NvccThreads => "nvcc -t 0",
             WarpccCold => "warpcc, empty cache",
-            WarpccHit => "warpcc, same command again",
-            CcacheHit => "ccache, same command again",
-            SccacheHit => "sccache, same command again",
-            KacheHit => "kache, same command again",
+            WarpccHit => "warpcc, again",
+            CcacheHit => "ccache, again",
+            SccacheHit => "sccache, again",
+            KacheHit => "kache, again",
         }
     }
 
