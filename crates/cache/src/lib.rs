@@ -1,1 +1,17 @@
 //! What is this task, and do we have its result? Digests, keys, witnesses and the local store. Knows no nvcc and no network.
+
+pub mod digest;
+pub mod disk;
+pub mod key;
+pub mod record;
+mod wire;
+pub mod witness;
+
+pub use digest::Digest;
+pub use disk::{DiskStore, Level, Lookup, OpenError, Options, Packing, StoreError, Why};
+pub use key::{Change, Explaining, Hashing, Key, KeySink, Listing};
+pub use record::{Outcome, Output, RecordError, Variant, decode_record};
+pub use witness::Contents;
+pub use witness::{
+    Difference, DirectorySeen, FileSeen, Signature, Unsettled, Verdict, Witness, WitnessBuilder,
+};

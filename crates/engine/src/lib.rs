@@ -1,1 +1,17 @@
-//! Runs a task graph: states, order, processes. Prints nothing, knows no command line.
+//! Runs a task graph: states, order, processes, and the step level of the cache.
+//!
+//! Threads, one per running process; no async. Prints nothing, knows no command line and no
+//! network: everything that a report can know is in [`event::Finished`] and [`run::Run`].
+
+pub mod artifact;
+pub mod event;
+pub mod key;
+pub mod observe;
+pub mod process;
+pub mod run;
+pub mod states;
+mod task;
+
+pub use event::{Finished, Outcome};
+pub use process::Children;
+pub use run::{Order, Run, Setting, execute};

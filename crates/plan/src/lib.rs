@@ -1,1 +1,46 @@
-//! What nvcc would do: command line and dry-run text in, typed task graph out. Touches no files, processes, clock or environment.
+//! What nvcc would do: command line and dry-run text in, typed task graph out.
+//!
+//! Phases, in order: [`invocation`] says what the user asked for, [`transcript`] accounts for
+//! every line of `nvcc --dryrun`, [`graph`] turns the lines into steps whose edges come from the
+//! files that each tool reads and writes ([`tools`]). Whatever is not fully understood is an
+//! [`Unsupported`], and the caller runs plain nvcc.
+//!
+//! Invariant: nothing here touches files, processes, the clock or the environment.
+
+pub mod depfile;
+pub mod graph;
+pub mod invocation;
+pub mod options;
+pub mod overlap;
+pub mod step;
+pub mod tools;
+pub mod transcript;
+pub mod words;
+
+pub use graph::TaskGraph;
+pub use invocation::Invocation;
+pub use step::{Arg, FileId, FileKind, Part, Program, Step, Tool};
+pub use transcript::Transcript;
+
+/// Why a command line or a dry run is left to plain nvcc.
+///
+/// The text is a counter's name in `warpcc stats`, so it names a kind of thing, not this build's
+/// paths; the detail goes to the log.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}{}{detail}", if detail.is_empty() { "" } else { ": " })]
+pub struct Unsupported {
+    /// Short, stable, countable.
+    pub reason: &'static str,
+    /// What was seen, for the log.
+    pub detail: String,
+}
+
+impl Unsupported {
+    /// A reason with what was seen.
+    pub fn new(reason: &'static str, detail: impl Into<String>) -> Self {
+        Self {
+            reason,
+            detail: detail.into(),
+        }
+    }
+}

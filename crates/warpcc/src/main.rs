@@ -1,3 +1,30 @@
 //! The `warpcc` binary: argv in, exit code out.
 
-fn main() {}
+mod build;
+mod cli;
+mod commands;
+mod config;
+mod direct;
+mod explicit;
+mod fallback;
+mod history;
+mod launch;
+mod locate;
+mod log;
+mod place;
+mod report;
+mod request;
+mod scratch;
+mod signals;
+
+use std::ffi::OsString;
+
+fn main() -> std::process::ExitCode {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    let code = launch::start(&args).unwrap_or_else(|error| {
+        log::fail(&format!("{error:#}"));
+        2
+    });
+    // A process's exit code has eight bits; nvcc's 255 stays 255.
+    std::process::ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1))
+}

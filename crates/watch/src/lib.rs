@@ -1,1 +1,35 @@
 //! Which files did a process look for? A preloaded library writes them down, this crate reads them back.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let library = warpcc_watch::install("/tmp/cache".as_ref())?;
+//! let log = std::path::Path::new("/tmp/log");
+//! let inherited = std::env::var_os("LD_PRELOAD");
+//! let environment = warpcc_watch::environment(&library, log, inherited.as_deref())?;
+//! std::process::Command::new("gcc").args(["-E", "x.c"]).envs(environment).status()?;
+//! let observed = warpcc_watch::read_log(&std::fs::read(log)?)?;
+//! # Ok(()) }
+//! ```
+//!
+//! What the library cannot see, and the log does not admit in [`Observed::blind`]:
+//! - what the C library looks up for itself: locales and message catalogues, `gconv-modules.cache`,
+//!   `/etc/localtime`, `tmpfile`, and the links along a path given to `realpath` (the path itself is seen);
+//! - lookups by the dynamic loader (`LD_LIBRARY_PATH` candidates, a `dlopen` that failed); libraries that
+//!   it did load are seen;
+//! - names read out of a listed directory, and what came through standard input or another descriptor;
+//! - system calls made without the C library's wrappers, `nftw`, `fts`, `scandir`, the search of `execlp`,
+//!   and the program that `popen` and `system` start, if their shell is static (a dynamic one is seen);
+//! - that a path was removed, or looked for in order to remove it: `unlink`, `remove`, `mkdir`, `rmdir`.
+//!
+//! A failed `realpath` is logged as if the whole path were missing. A 32-bit child makes the loader complain
+//! on standard error and the log blind.
+//!
+//! The grammar of the log is described in `preload/preload.rs`.
+
+mod install;
+mod log;
+mod observed;
+
+pub use install::{Unpreloadable, available, environment, install};
+pub use log::LogError;
+pub use observed::{Observed, read_log};

@@ -1,0 +1,4 @@
+// The widest plan nvcc makes.
+//#Args: -c case.cu -o out.o -arch=all -t 2
+__global__ void add(float *x, float y) { x[threadIdx.x] += y; }
+void launch(float *x) { add<<<1, 32>>>(x, 1.0f); }

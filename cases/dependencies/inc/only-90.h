@@ -1,0 +1,1 @@
+// in one pass only

@@ -1,0 +1,6 @@
+// The assembler fails: with the host compile split from the assembling this comes late.
+//#Exit: 1
+//#Args: -c case.cu -o out.o -arch=sm_90
+__global__ void add(float *x, float y) { x[threadIdx.x] += y; }
+void launch(float *x) { add<<<1, 32>>>(x, 1.0f); }
+void f() { asm("no_such_instruction"); }

@@ -1,0 +1,1 @@
+#define FORCED_BY_HEADER 1

@@ -1,0 +1,5 @@
+// The kept files are outputs like any other, on a hit too.
+//#Args: -keep -c case.cu -o out.o -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90
+//#Args: --save-temps -c case.cu -o b.o -arch=sm_90
+__global__ void add(float *x, float y) { x[threadIdx.x] += y; }
+void launch(float *x) { add<<<1, 32>>>(x, 1.0f); }

@@ -1,0 +1,1 @@
+__device__ int add_one(int x) { return x + 1; }

@@ -1,0 +1,1 @@
+// in a folder with a space

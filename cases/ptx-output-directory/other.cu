@@ -1,0 +1,1 @@
+__global__ void other(int *x) { *x = 2; }

@@ -1,0 +1,5 @@
+// A warning of every preprocessor run, three times.
+//#Args: -c case.cu -o out.o -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90
+#warning seen by every pass
+__global__ void add(float *x, float y) { x[threadIdx.x] += y; }
+void launch(float *x) { add<<<1, 32>>>(x, 1.0f); }

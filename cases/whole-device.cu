@@ -1,0 +1,5 @@
+// -dw and --device-w: an object without relocatable device code.
+//#Args: -dw case.cu -o out.o -arch=sm_90
+//#Args: --device-w case.cu -arch=sm_90
+__global__ void add(float *x, float y) { x[threadIdx.x] += y; }
+void launch(float *x) { add<<<1, 32>>>(x, 1.0f); }

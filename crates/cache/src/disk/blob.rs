@@ -1,0 +1,454 @@
+//! Bytes by digest: the payload first, so that a plain one starts where a file's content starts, then what proves it.
+//!
+//! ```text
+//! blob    = payload trailer
+//! trailer = sha256[32] length(u64) payload length(u64) packing(u64: 0 plain, 1 zstd)
+//!           payload checksum(u128 XXH3) checksum(u64 XXH3 of the trailer so far) magic[8]
+//! ```
+//!
+//! Integers are little-endian. SHA-256 and length are of the bytes before packing. The magic ends in the version.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_128};
+
+use super::file::{mark_used, means_missing};
+use super::{DiskStore, StoreError, place};
+use crate::digest::{Digest, Digesting};
+use crate::wire::Reader;
+
+const MAGIC: &[u8; 8] = b"WCCBLB01";
+const TRAILER: usize = 32 + 8 + 8 + 8 + 16 + 8 + 8;
+/// Larger files pass through in pieces.
+const IN_MEMORY: u64 = 16 << 20;
+const PIECE: usize = 1 << 20;
+/// Beyond this level zstd gives little for device code and costs much.
+const ZSTD_LEVEL: i32 = 3;
+
+/// How bytes are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// As they are: quickest to place.
+    Plain,
+    /// Compressed, unless that gains nothing.
+    Zstd,
+}
+
+impl DiskStore {
+    /// Stores bytes. Those that are there already are marked as used.
+    pub fn put_bytes(&self, bytes: &[u8], packing: Packing) -> Result<Digest, StoreError> {
+        self.writable()?;
+        let digest = Digest::of_bytes(bytes);
+        let path = self.blob_path(&digest);
+        if is_there(&path, &digest) {
+            return Ok(digest);
+        }
+        let packed = match packing {
+            Packing::Plain => None,
+            Packing::Zstd => zstd::bulk::compress(bytes, ZSTD_LEVEL)
+                .ok()
+                .filter(|packed| packed.len() < bytes.len()),
+        };
+        let (payload, packing) = match &packed {
+            Some(packed) => (packed.as_slice(), Packing::Zstd),
+            None => (bytes, Packing::Plain),
+        };
+        let trailer = Trailer {
+            digest,
+            payload: payload.len() as u64,
+            packing,
+            checksum: xxh3_128(payload),
+        };
+        let mut temporary = self.temporary()?;
+        temporary
+            .write_all(payload)
+            .and_then(|()| temporary.write_all(&trailer.encode()))
+            .map_err(|source| StoreError::io("write", temporary.path(), source))?;
+        let length = trailer.payload + TRAILER as u64;
+        let before = std::fs::metadata(&path).ok().map(|found| found.len());
+        self.bring_in(temporary, &path, length, before)?;
+        Ok(digest)
+    }
+
+    /// Stores a file's content.
+    pub fn put_file(&self, source: &Path, packing: Packing) -> Result<Digest, StoreError> {
+        self.writable()?;
+        let reading = |error| StoreError::io("read", source, error);
+        let mut file = File::open(source).map_err(reading)?;
+        let length = file.metadata().map_err(reading)?.len();
+        if length <= IN_MEMORY {
+            let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0) + 1);
+            file.read_to_end(&mut bytes).map_err(reading)?;
+            return self.put_bytes(&bytes, packing);
+        }
+        // The name comes first: a large file that is there already need not be written again.
+        let digest = Digest::of_file(source).map_err(reading)?;
+        let path = self.blob_path(&digest);
+        if is_there(&path, &digest) {
+            return Ok(digest);
+        }
+        let mut temporary = self.temporary()?;
+        let (seen, trailer) = match packing {
+            Packing::Plain => copy_plain(&mut file, temporary.file()),
+            Packing::Zstd => copy_packed(&mut file, length, temporary.file()),
+        }
+        .map_err(|error| StoreError::io("store", source, error))?;
+        if seen != digest {
+            return Err(StoreError::Changed {
+                path: source.to_path_buf(),
+            });
+        }
+        temporary
+            .write_all(&trailer.encode())
+            .map_err(|error| StoreError::io("write", temporary.path(), error))?;
+        let length = trailer.payload + TRAILER as u64;
+        self.bring_in(temporary, &path, length, None)?;
+        Ok(digest)
+    }
+
+    /// Places a blob at `dest`, executable or not. `false` when it is not in the store, or was spoiled there.
+    ///
+    /// A regular file or a link is replaced whole; a device or a pipe is written to, after the bytes are verified.
+    pub fn get_to(
+        &self,
+        digest: &Digest,
+        dest: &Path,
+        executable: bool,
+    ) -> Result<bool, StoreError> {
+        let path = self.blob_path(digest);
+        let placed = place::place(dest, executable, |out| {
+            self.read_blob(&path, digest, |blob| blob.copy_to(out))
+                .map(|copied| copied.is_some())
+        });
+        self.miss_if_bad(&path, dest, placed)
+            .map(|placed| placed.unwrap_or(false))
+    }
+
+    /// A blob's bytes, verified; `None` when it is not in the store, or was spoiled there.
+    pub fn get_bytes(&self, digest: &Digest) -> Result<Option<Vec<u8>>, StoreError> {
+        let path = self.blob_path(digest);
+        let mut bytes = Vec::new();
+        let read = self.read_blob(&path, digest, |blob| blob.copy_to(&mut bytes));
+        let read = self.miss_if_bad(&path, &path, read)?;
+        Ok(read.flatten().map(|()| bytes))
+    }
+
+    /// Whether a blob is in the store, by its name alone.
+    pub fn has(&self, digest: &Digest) -> bool {
+        self.blob_path(digest).exists()
+    }
+
+    /// Opens a blob, if it is there, and reads it.
+    fn read_blob<T>(
+        &self,
+        path: &Path,
+        digest: &Digest,
+        read: impl FnOnce(&mut Blob) -> Result<T, BlobFault>,
+    ) -> Result<Option<T>, BlobFault> {
+        let Some(mut blob) = Blob::open(path)? else {
+            return Ok(None);
+        };
+        if blob.trailer.digest != *digest {
+            return Err(BlobFault::Bad);
+        }
+        let value = read(&mut blob)?;
+        if !self.options.readonly {
+            mark_used(&blob.file);
+        }
+        Ok(Some(value))
+    }
+
+    /// A spoiled blob is removed and counted, and was never there.
+    fn miss_if_bad<T>(
+        &self,
+        path: &Path,
+        dest: &Path,
+        result: Result<T, BlobFault>,
+    ) -> Result<Option<T>, StoreError> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(BlobFault::Bad) => {
+                self.remove_bad(path, "blob_corrupt");
+                Ok(None)
+            }
+            Err(BlobFault::Reading(source)) => Err(StoreError::io("read", path, source)),
+            Err(BlobFault::Writing(source)) => Err(StoreError::io("write", dest, source)),
+        }
+    }
+}
+
+/// Why a blob's bytes did not arrive.
+#[derive(Debug)]
+pub(super) enum BlobFault {
+    /// It is not what its name says.
+    Bad,
+    Reading(io::Error),
+    Writing(io::Error),
+}
+
+/// Verifies everything about a blob, its SHA-256 too. `Ok(false)` for a bad one.
+pub(super) fn verify(path: &Path) -> io::Result<bool> {
+    let mut hashing = HashingWriter(Digesting::new());
+    let verified = Blob::open(path).and_then(|blob| match blob {
+        Some(mut blob) => blob.copy_to(&mut hashing).map(|()| Some(blob.trailer)),
+        None => Ok(None),
+    });
+    match verified {
+        // Removed meanwhile: no harm.
+        Ok(None) => Ok(true),
+        Ok(Some(trailer)) => {
+            let digest = hashing.0.finish();
+            let name = format!("{}-{}", digest.hex(), digest.size);
+            let named = path.file_name().is_some_and(|n| n == name.as_str());
+            Ok(named && trailer.digest == digest)
+        }
+        Err(BlobFault::Bad) => Ok(false),
+        Err(BlobFault::Reading(error) | BlobFault::Writing(error)) => Err(error),
+    }
+}
+
+/// Whether a blob is there and whole as far as its end tells; marks it as used.
+fn is_there(path: &Path, digest: &Digest) -> bool {
+    match Blob::open(path) {
+        Ok(Some(blob)) if blob.trailer.digest == *digest => {
+            mark_used(&blob.file);
+            true
+        }
+        _ => false,
+    }
+}
+
+struct Blob {
+    file: File,
+    trailer: Trailer,
+}
+
+impl Blob {
+    fn open(path: &Path) -> Result<Option<Blob>, BlobFault> {
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if means_missing(&error) => return Ok(None),
+            Err(error) => return Err(BlobFault::Reading(error)),
+        };
+        let length = file.metadata().map_err(BlobFault::Reading)?.len();
+        let payload = length.checked_sub(TRAILER as u64).ok_or(BlobFault::Bad)?;
+        let mut end = [0; TRAILER];
+        file.read_exact_at(&mut end, payload)
+            .map_err(BlobFault::Reading)?;
+        let trailer = Trailer::decode(&end).ok_or(BlobFault::Bad)?;
+        if trailer.payload != payload {
+            return Err(BlobFault::Bad);
+        }
+        Ok(Some(Blob { file, trailer }))
+    }
+
+    /// Writes the bytes; they are good only if this returns so.
+    fn copy_to(&mut self, out: &mut dyn Write) -> Result<(), BlobFault> {
+        let mut payload = HashingReader {
+            inner: (&self.file).take(self.trailer.payload),
+            hasher: Xxh3::new(),
+            fault: None,
+        };
+        let size = self.trailer.digest.size;
+        let copied = match self.trailer.packing {
+            Packing::Plain => copy(&mut payload, size, out),
+            Packing::Zstd => match zstd::stream::read::Decoder::new(&mut payload) {
+                Ok(mut decoder) => copy(&mut decoder, size, out),
+                Err(error) => Err(BlobFault::Reading(error)),
+            },
+        };
+        match (copied, payload.fault.take()) {
+            (_, Some(error)) => return Err(BlobFault::Reading(error)),
+            (Err(BlobFault::Writing(error)), None) => return Err(BlobFault::Writing(error)),
+            // The decoder refused what the disk gave.
+            (Err(_), None) => return Err(BlobFault::Bad),
+            (Ok(()), None) => {}
+        }
+        // The checksum covers what a decoder has no need to read.
+        io::copy(&mut payload, &mut io::sink()).map_err(BlobFault::Reading)?;
+        match payload.hasher.digest128() == self.trailer.checksum {
+            true => Ok(()),
+            false => Err(BlobFault::Bad),
+        }
+    }
+}
+
+struct Trailer {
+    digest: Digest,
+    payload: u64,
+    packing: Packing,
+    checksum: u128,
+}
+
+impl Trailer {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(TRAILER);
+        out.extend_from_slice(&self.digest.hash);
+        out.extend_from_slice(&self.digest.size.to_le_bytes());
+        out.extend_from_slice(&self.payload.to_le_bytes());
+        let packing: u64 = match self.packing {
+            Packing::Plain => 0,
+            Packing::Zstd => 1,
+        };
+        out.extend_from_slice(&packing.to_le_bytes());
+        out.extend_from_slice(&self.checksum.to_le_bytes());
+        out.extend_from_slice(&xxh3_64(&out).to_le_bytes());
+        out.extend_from_slice(MAGIC);
+        out
+    }
+
+    fn decode(bytes: &[u8; TRAILER]) -> Option<Trailer> {
+        let mut reader = Reader::new(bytes);
+        let hash = reader.array()?;
+        let (size, payload) = (reader.u64()?, reader.u64()?);
+        let packing = match reader.u64()? {
+            0 => Packing::Plain,
+            1 => Packing::Zstd,
+            _ => return None,
+        };
+        let checksum = u128::from_le_bytes(reader.array()?);
+        let covered = bytes.len() - reader.rest().len();
+        let sound = reader.u64()? == xxh3_64(&bytes[..covered]) && reader.rest() == MAGIC;
+        sound.then_some(Trailer {
+            digest: Digest { hash, size },
+            payload,
+            packing,
+            checksum,
+        })
+    }
+}
+
+/// Copies exactly `size` bytes; fewer or more are bad.
+fn copy(from: &mut dyn Read, size: u64, out: &mut dyn Write) -> Result<(), BlobFault> {
+    let piece = usize::try_from(size).unwrap_or(PIECE).clamp(1, PIECE);
+    let mut buffer = vec![0; piece];
+    let mut rest = size;
+    loop {
+        let read = match from.read(&mut buffer) {
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(BlobFault::Reading(error)),
+        };
+        if read == 0 {
+            return if rest == 0 {
+                Ok(())
+            } else {
+                Err(BlobFault::Bad)
+            };
+        }
+        rest = rest.checked_sub(read as u64).ok_or(BlobFault::Bad)?;
+        out.write_all(&buffer[..read]).map_err(BlobFault::Writing)?;
+    }
+}
+
+fn copy_plain(from: &mut File, out: &mut File) -> io::Result<(Digest, Trailer)> {
+    let (mut digesting, mut hasher) = (Digesting::new(), Xxh3::new());
+    each_piece(from, |piece| {
+        digesting.update(piece);
+        hasher.update(piece);
+        out.write_all(piece)
+    })?;
+    let digest = digesting.finish();
+    let trailer = Trailer {
+        digest,
+        payload: digest.size,
+        packing: Packing::Plain,
+        checksum: hasher.digest128(),
+    };
+    Ok((digest, trailer))
+}
+
+fn copy_packed(from: &mut File, length: u64, out: &mut File) -> io::Result<(Digest, Trailer)> {
+    let mut digesting = Digesting::new();
+    let packed = PackedWriter {
+        inner: out,
+        hasher: Xxh3::new(),
+        length: 0,
+    };
+    let mut encoder = zstd::stream::write::Encoder::new(packed, ZSTD_LEVEL)?;
+    encoder.set_pledged_src_size(Some(length))?;
+    each_piece(from, |piece| {
+        digesting.update(piece);
+        encoder.write_all(piece)
+    })?;
+    let packed = encoder.finish()?;
+    let digest = digesting.finish();
+    let trailer = Trailer {
+        digest,
+        payload: packed.length,
+        packing: Packing::Zstd,
+        checksum: packed.hasher.digest128(),
+    };
+    Ok((digest, trailer))
+}
+
+fn each_piece(from: &mut File, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    let mut buffer = vec![0; PIECE];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(read) => each(&buffer[..read])?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Hashes what is read, and remembers whether the disk itself failed.
+struct HashingReader<R> {
+    inner: R,
+    hasher: Xxh3,
+    fault: Option<io::Error>,
+}
+
+impl<R: Read> Read for HashingReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.inner.read(buffer) {
+            Ok(read) => {
+                self.hasher.update(&buffer[..read]);
+                Ok(read)
+            }
+            Err(error) => {
+                if error.kind() != io::ErrorKind::Interrupted {
+                    self.fault = Some(io::Error::from(error.kind()));
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+struct HashingWriter(Digesting);
+
+impl Write for HashingWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+struct PackedWriter<'a> {
+    inner: &'a mut File,
+    hasher: Xxh3,
+    length: u64,
+}
+
+impl Write for PackedWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.hasher.update(&bytes[..written]);
+        self.length += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}

@@ -1,0 +1,76 @@
+//! What can go wrong with the store. Every error names its file; the caller turns each into a miss.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::record::RecordError;
+
+/// Why a store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The path leads to something else.
+    #[error("{} is not a directory", path.display())]
+    NotADirectory {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The path cannot be looked at.
+    #[error("failed to look at {}", path.display())]
+    Unreachable {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Why the store could not do something.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A file operation failed.
+    #[error("failed to {action} {}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The store was opened for reading only.
+    #[error("the cache is read-only")]
+    ReadOnly,
+    /// A file changed while it was being stored.
+    #[error("{} changed while it was being stored", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A result does not fit a record.
+    #[error("failed to encode the record {}", path.display())]
+    Record {
+        /// The record.
+        path: PathBuf,
+        /// Why.
+        source: RecordError,
+    },
+    /// A kind of note that is no plain name.
+    #[error("{0:?} is no kind of note: only a-z, 0-9, - and _")]
+    Kind(String),
+    /// Another process holds a lock for too long.
+    #[error("{} is locked by another process", path.display())]
+    Busy {
+        /// The locked file.
+        path: PathBuf,
+    },
+}
+
+impl StoreError {
+    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> StoreError {
+        StoreError::Io {
+            action,
+            path: path.to_path_buf(),
+            source,
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Files that come into place whole: a private name first, a rename at the end, nothing left behind on failure.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+/// A file under a private name, removed unless it is moved into place.
+pub(crate) struct TempFile {
+    path: PathBuf,
+    file: File,
+    moved: bool,
+}
+
+impl TempFile {
+    /// Creates one in `folder`; the process's umask applies to `mode`.
+    pub(crate) fn create(folder: &Path, mode: u32) -> io::Result<TempFile> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        loop {
+            // Two containers that share a folder may have a process id in common, hence the time.
+            let time = SystemTime::now()
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .map_or(0, |since| since.as_nanos());
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let path = folder.join(format!(
+                ".warpcc-{:x}-{number:x}-{time:x}",
+                std::process::id()
+            ));
+            let mut options = OpenOptions::new();
+            options.write(true).create_new(true).mode(mode);
+            match options.open(&path) {
+                Ok(file) => {
+                    return Ok(TempFile {
+                        path,
+                        file,
+                        moved: false,
+                    });
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// As [`TempFile::create`], creating the folder where it is missing.
+    pub(crate) fn create_with_folder(folder: &Path, mode: u32) -> io::Result<TempFile> {
+        with_folder(Some(folder), || TempFile::create(folder, mode))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)
+    }
+
+    pub(crate) fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    pub(crate) fn move_to(mut self, path: &Path) -> io::Result<()> {
+        self.try_move(path)
+    }
+
+    /// As [`TempFile::move_to`], creating the target's folder where it is missing.
+    pub(crate) fn move_to_with_folder(mut self, path: &Path) -> io::Result<()> {
+        with_folder(path.parent(), || self.try_move(path))
+    }
+
+    fn try_move(&mut self, path: &Path) -> io::Result<()> {
+        std::fs::rename(&self.path, path)?;
+        self.moved = true;
+        Ok(())
+    }
+}
+
+impl Drop for TempFile {
+    fn drop(&mut self) {
+        if !self.moved {
+            // What cannot be removed now is removed by a later collection.
+            drop(std::fs::remove_file(&self.path));
+        }
+    }
+}
+
+/// Tries something; where a folder is missing, creates it and tries again. Folders are thus made once, not looked for each time.
+pub(crate) fn with_folder<T>(
+    folder: Option<&Path>,
+    mut attempt: impl FnMut() -> io::Result<T>,
+) -> io::Result<T> {
+    // More than once: another process may be clearing the store, and remove the folder as often as it is made.
+    const ATTEMPTS: usize = 16;
+    let mut result = attempt();
+    for _ in 0..ATTEMPTS {
+        match (&result, folder) {
+            (Err(error), Some(folder)) if error.kind() == io::ErrorKind::NotFound => {
+                match std::fs::create_dir_all(folder) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    _ => result = attempt(),
+                }
+            }
+            _ => break,
+        }
+    }
+    result
+}
+
+/// Whether an error says that there is nothing at a path.
+pub(crate) fn means_missing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+/// A whole file and its handle; `None` where there is none.
+pub(crate) fn read_whole(path: &Path) -> io::Result<Option<(File, Vec<u8>)>> {
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if means_missing(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(Some((file, bytes)))
+}
+
+/// How old a "last used" may be. Writing it at every use would cost more than it tells.
+const USE_AGE: Duration = Duration::from_secs(3600);
+
+/// Notes that an entry is in use now, unless that was noted within the hour. Failure makes it look older than it is, no more.
+pub(crate) fn mark_used(file: &File) {
+    let now = SystemTime::now();
+    let recent = file
+        .metadata()
+        .and_then(|found| found.modified())
+        .is_ok_and(|used| now.duration_since(used).is_ok_and(|age| age < USE_AGE));
+    if !recent {
+        drop(file.set_modified(now));
+    }
+}

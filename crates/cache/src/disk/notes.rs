@@ -1,0 +1,131 @@
+//! Small values by kind and key, such as the digest of a tool that has not changed since.
+//!
+//! ```text
+//! note = magic[8] key[32] checksum(u64 XXH3 of key and value) value
+//! ```
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use xxhash_rust::xxh3::Xxh3;
+
+use super::file::{mark_used, read_whole};
+use super::{DiskStore, NOTES, StoreError};
+use crate::digest::Digest;
+use crate::key::{Hashing, Key, KeySink};
+use crate::wire::Reader;
+use crate::witness::{Contents, Signature};
+
+const MAGIC: &[u8; 8] = b"WCCNOT01";
+const TOOLS: &str = "tools";
+const PROGRAMS: &str = "programs";
+
+impl Contents for DiskStore {
+    fn recall(&self, signature: &Signature) -> Option<[u8; 32]> {
+        self.note(PROGRAMS, &key_of(signature))?.try_into().ok()
+    }
+
+    fn remember(&self, signature: &Signature, content: &[u8; 32]) {
+        if signature.was_settled_at(SystemTime::now()) {
+            // Without the note the program is hashed again.
+            drop(self.put_note(PROGRAMS, &key_of(signature), content));
+        }
+    }
+}
+
+impl DiskStore {
+    /// The value noted under a key; none where there is none that can be read.
+    pub fn note(&self, kind: &str, key: &Key) -> Option<Vec<u8>> {
+        let path = self.note_path(kind, key).ok()?;
+        let (file, bytes) = read_whole(&path).ok()??;
+        let Some(value) = decode(&bytes, key) else {
+            self.remove_bad(&path, "note_corrupt");
+            return None;
+        };
+        if !self.options.readonly {
+            mark_used(&file);
+        }
+        Some(value.to_vec())
+    }
+
+    /// Notes a value under a key, in place of the one before. The kind is a plain name.
+    pub fn put_note(&self, kind: &str, key: &Key, value: &[u8]) -> Result<(), StoreError> {
+        self.writable()?;
+        let path = self.note_path(kind, key)?;
+        let mut bytes = Vec::with_capacity(MAGIC.len() + 40 + value.len());
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&key.0);
+        bytes.extend_from_slice(&checksum_of(&key.0, value).to_le_bytes());
+        bytes.extend_from_slice(value);
+        self.write_whole(&path, &bytes)
+    }
+
+    /// The digest of a tool's file, noted by its signature: a compiler is hashed once, not each time.
+    pub fn tool_digest(&self, path: &Path) -> io::Result<Digest> {
+        let now = SystemTime::now();
+        let signature = Signature::of(path)?;
+        let key = key_of(&signature);
+        let noted = self.note(TOOLS, &key);
+        let noted = noted.and_then(|value| postcard::from_bytes::<Digest>(&value).ok());
+        if let Some(digest) = noted.filter(|digest| digest.size == signature.size) {
+            return Ok(digest);
+        }
+        let digest = Digest::of_file(path)?;
+        // One that was only just written may change without a new signature.
+        let unchanged = Signature::of(path)? == signature && digest.size == signature.size;
+        if unchanged
+            && signature.was_settled_at(now)
+            && let Ok(value) = postcard::to_stdvec(&digest)
+        {
+            // Without the note the tool is hashed again.
+            drop(self.put_note(TOOLS, &key, &value));
+        }
+        Ok(digest)
+    }
+
+    fn note_path(&self, kind: &str, key: &Key) -> Result<PathBuf, StoreError> {
+        let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_".contains(&b);
+        if kind.is_empty() || !kind.bytes().all(plain) {
+            return Err(StoreError::Kind(kind.to_owned()));
+        }
+        Ok(self.key_path(&Path::new(NOTES).join(kind), key))
+    }
+}
+
+/// Whether a note's file is sound and has the name of its key.
+pub(super) fn verify(path: &Path) -> io::Result<bool> {
+    let Some((_, bytes)) = read_whole(path)? else {
+        return Ok(true);
+    };
+    let hex = path.file_name().and_then(|name| name.to_str());
+    let key = hex.and_then(crate::digest::from_hex).map(Key);
+    Ok(key.is_some_and(|key| decode(&bytes, &key).is_some()))
+}
+
+fn decode<'a>(bytes: &'a [u8], key: &Key) -> Option<&'a [u8]> {
+    let mut reader = Reader::new(bytes);
+    let magic = reader.take(MAGIC.len())?;
+    let named: [u8; 32] = reader.array()?;
+    let checksum = reader.u64()?;
+    let value = reader.rest();
+    let sound = magic == MAGIC && named == key.0 && checksum == checksum_of(&named, value);
+    sound.then_some(value)
+}
+
+fn checksum_of(key: &[u8; 32], value: &[u8]) -> u64 {
+    let mut hasher = Xxh3::new();
+    hasher.update(key);
+    hasher.update(value);
+    hasher.digest()
+}
+
+fn key_of(signature: &Signature) -> Key {
+    let mut hashing = Hashing::new("tool by signature");
+    hashing.part("dev", &signature.dev.to_le_bytes());
+    hashing.part("ino", &signature.ino.to_le_bytes());
+    hashing.part("size", &signature.size.to_le_bytes());
+    hashing.part("mtime", &signature.mtime_ns.to_le_bytes());
+    hashing.part("ctime", &signature.ctime_ns.to_le_bytes());
+    hashing.finish()
+}

@@ -1,0 +1,184 @@
+//! Look results up by what a run would see, and store them.
+
+use std::fs::File;
+use std::path::Path;
+
+use super::file::{mark_used, read_whole};
+use super::{DiskStore, Level, StoreError};
+use crate::key::Key;
+use crate::record::{
+    MOST_VARIANTS, Outcome, RecordError, Stored, put_variant, start_record, variants,
+};
+use crate::witness::{Difference, Verdict, Witness};
+
+/// What a look-up found.
+#[derive(Debug)]
+pub enum Lookup {
+    /// What came of a run that saw what is there now, and what it saw. Its blobs may have been evicted.
+    Hit(Outcome, Witness),
+    /// Nothing that holds.
+    Miss(Why),
+}
+
+/// Why a look-up found nothing.
+#[derive(Debug)]
+pub enum Why {
+    /// No run under this key is remembered.
+    NoRecord,
+    /// Every remembered run saw something else: the first difference to the latest.
+    Differs(Vec<Difference>),
+    /// The record was spoiled, and is removed.
+    Corrupt,
+    /// The record cannot be read.
+    Unreadable(StoreError),
+}
+
+impl DiskStore {
+    /// The outcome of a remembered run that saw what is there now, relative paths taken from `base`.
+    pub fn look_up(&self, level: Level, key: &Key, base: &Path) -> Lookup {
+        let path = self.record_path(level, key);
+        let (file, bytes) = match read_whole(&path) {
+            Ok(Some(read)) => read,
+            Ok(None) => return Lookup::Miss(Why::NoRecord),
+            Err(source) => {
+                return Lookup::Miss(Why::Unreadable(StoreError::io("read", &path, source)));
+            }
+        };
+        match self.first_that_holds(&path, &file, &bytes, key, base) {
+            Ok(found) => found,
+            Err(_) => {
+                self.remove_bad(&path, "record_corrupt");
+                Lookup::Miss(Why::Corrupt)
+            }
+        }
+    }
+
+    fn first_that_holds(
+        &self,
+        path: &Path,
+        file: &File,
+        bytes: &[u8],
+        key: &Key,
+        base: &Path,
+    ) -> Result<Lookup, RecordError> {
+        let mut nearest = None;
+        for (index, stored) in variants(bytes, Some(key))?.enumerate() {
+            let stored = stored?;
+            let witness = stored.witness()?;
+            let examination = witness.examine(base, Some(self));
+            let refreshed = match examination.verdict {
+                Verdict::Differs(difference) => {
+                    nearest.get_or_insert(difference);
+                    continue;
+                }
+                Verdict::HoldsAfterHashing(new) if examination.worth_keeping => Some(new),
+                Verdict::HoldsAfterHashing(_) | Verdict::Holds => None,
+            };
+            let outcome = stored.outcome()?;
+            if !self.options.readonly {
+                match &refreshed {
+                    None if index == 0 => mark_used(file),
+                    // A record that stays as it is costs the next look-up time, no more.
+                    _ => drop(self.bring_forward(path, bytes, key, &stored, refreshed, &outcome)),
+                }
+            }
+            return Ok(Lookup::Hit(outcome, witness));
+        }
+        // A record without variants says nothing.
+        Ok(Lookup::Miss(nearest.map_or(Why::NoRecord, |difference| {
+            Why::Differs(vec![difference])
+        })))
+    }
+
+    /// Rewrites a record with one variant first, and with its new witness if there is one.
+    fn bring_forward(
+        &self,
+        path: &Path,
+        bytes: &[u8],
+        key: &Key,
+        stored: &Stored<'_>,
+        refreshed: Option<Witness>,
+        outcome: &Outcome,
+    ) -> Result<(), StoreError> {
+        let mut record = start_record(key);
+        match refreshed {
+            Some(witness) => put_variant(&mut record, &witness, outcome)
+                .map_err(|source| record_error(path, source))?,
+            None => record.extend_from_slice(stored.whole()),
+        }
+        append_others(&mut record, bytes, key, stored.identity());
+        self.write_whole(path, &record)
+    }
+
+    /// Remembers what a run saw and what came of it. Its blobs should be stored before.
+    ///
+    /// Of two processes that do so at once under one key, one result may be lost.
+    pub fn store(
+        &self,
+        level: Level,
+        key: &Key,
+        witness: &Witness,
+        outcome: &Outcome,
+    ) -> Result<(), StoreError> {
+        self.writable()?;
+        let path = self.record_path(level, key);
+        let mut record = start_record(key);
+        put_variant(&mut record, witness, outcome).map_err(|source| record_error(&path, source))?;
+        // What cannot be read is replaced.
+        if let Ok(Some((_, bytes))) = read_whole(&path) {
+            append_others(&mut record, &bytes, key, witness.identity());
+        }
+        self.write_whole(&path, &record)
+    }
+
+    /// For every remembered run under a key, the latest first: everything that is different now. What `look_up` would say, told in full.
+    pub fn differences(
+        &self,
+        level: Level,
+        key: &Key,
+        base: &Path,
+    ) -> Result<Vec<Vec<Difference>>, StoreError> {
+        let path = self.record_path(level, key);
+        let read = read_whole(&path).map_err(|source| StoreError::io("read", &path, source))?;
+        let Some((_, bytes)) = read else {
+            return Ok(Vec::new());
+        };
+        let of_one =
+            |stored: Result<Stored<'_>, RecordError>| Ok(stored?.witness()?.differences(base));
+        variants(&bytes, Some(key))
+            .and_then(|all| all.map(of_one).collect())
+            .map_err(|source| record_error(&path, source))
+    }
+}
+
+/// Whether a record's file is sound and has the name of its key.
+pub(super) fn verify(path: &Path) -> std::io::Result<bool> {
+    let Some((_, bytes)) = read_whole(path)? else {
+        return Ok(true);
+    };
+    let hex = path.file_name().and_then(|name| name.to_str());
+    let key = hex.and_then(crate::digest::from_hex).map(Key);
+    Ok(key.is_some_and(|key| {
+        variants(&bytes, Some(&key)).is_ok_and(|mut all| {
+            all.all(|stored| stored.and_then(|stored| stored.decode()).is_ok())
+        })
+    }))
+}
+
+/// Appends the sound variants of a record, but for the one that saw `identity`, as far as they fit.
+fn append_others(record: &mut Vec<u8>, bytes: &[u8], key: &Key, identity: u64) {
+    let Ok(all) = variants(bytes, Some(key)) else {
+        return;
+    };
+    let others = all.flatten().filter(|stored| stored.identity() != identity);
+    for stored in others.take(MOST_VARIANTS - 1) {
+        record.extend_from_slice(stored.whole());
+    }
+}
+
+fn record_error(path: &Path, source: RecordError) -> StoreError {
+    StoreError::Record {
+        path: path.to_path_buf(),
+        source,
+    }
+}

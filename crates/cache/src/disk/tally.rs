@@ -1,0 +1,239 @@
+//! Sums that many processes add to: one appended line per addition, folded into one line when the file grows.
+//!
+//! ```text
+//! file = line*
+//! line = '+' name ' ' number (' ' name ' ' number)* '\n'
+//! ```
+//!
+//! A line that does not read exactly so (a full disk cut it short) is passed over. Whoever appends holds the file's lock shared; whoever folds holds it alone, writes a new file and renames it over the old. An appender that then gets the lock of the old file sees that nothing links to it any more and starts over, so nothing is lost. Nobody waits for a lock for long: a stopped process must not stop the others.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::error::StoreError;
+use super::file::{TempFile, with_folder};
+
+const PATIENCE: Duration = Duration::from_millis(500);
+
+#[derive(Debug)]
+pub(super) struct Tally {
+    path: PathBuf,
+    /// Folded beyond this many bytes.
+    fold_at: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lock {
+    Shared,
+    Alone,
+}
+
+impl Tally {
+    pub(super) fn new(path: PathBuf, fold_at: u64) -> Tally {
+        Tally { path, fold_at }
+    }
+
+    /// Adds, or gives up where that cannot be done soon.
+    pub(super) fn add(&self, counts: &[(&str, i64)]) {
+        if counts.is_empty() {
+            return;
+        }
+        let Ok(mut file) = self.lock(Lock::Shared) else {
+            return;
+        };
+        let written = file.write(line(counts.iter().copied()).as_bytes());
+        let long = written.is_ok()
+            && file
+                .metadata()
+                .is_ok_and(|found| found.len() > self.fold_at);
+        drop(file);
+        if long {
+            self.fold();
+        }
+    }
+
+    pub(super) fn sums(&self) -> BTreeMap<String, i64> {
+        std::fs::read(&self.path).map_or_else(|_| BTreeMap::new(), |bytes| sums_of(&bytes))
+    }
+
+    /// Puts these sums in place of all before.
+    pub(super) fn replace(&self, counts: &[(&str, i64)]) -> Result<(), StoreError> {
+        let _locked = self.lock(Lock::Alone)?;
+        self.write(counts.iter().copied())
+    }
+
+    /// Failing to fold leaves a longer file, which the next addition tries to fold.
+    fn fold(&self) {
+        let Ok(file) = self.open() else { return };
+        // Whoever else is folding does this work too.
+        if file.try_lock().is_err() || !is_linked(&file) {
+            return;
+        }
+        let sums = self.sums();
+        drop(self.write(sums.iter().map(|(name, sum)| (name.as_str(), *sum))));
+    }
+
+    fn write<'a>(&self, counts: impl Iterator<Item = (&'a str, i64)>) -> Result<(), StoreError> {
+        let failed = |source| StoreError::io("write", &self.path, source);
+        let folder = self.path.parent().unwrap_or(&self.path);
+        let mut temporary = TempFile::create(folder, 0o666).map_err(failed)?;
+        temporary
+            .write_all(line(counts).as_bytes())
+            .map_err(failed)?;
+        temporary.move_to(&self.path).map_err(failed)
+    }
+
+    fn open(&self) -> Result<File, StoreError> {
+        let mut options = OpenOptions::new();
+        options.append(true).create(true);
+        with_folder(self.path.parent(), || options.open(&self.path))
+            .map_err(|source| StoreError::io("open", &self.path, source))
+    }
+
+    /// The file, locked, and surely the one that is in place.
+    fn lock(&self, lock: Lock) -> Result<File, StoreError> {
+        let start = Instant::now();
+        loop {
+            let file = self.open()?;
+            let locked = match lock {
+                Lock::Shared => file.try_lock_shared(),
+                Lock::Alone => file.try_lock(),
+            };
+            match locked {
+                Ok(()) if is_linked(&file) => return Ok(file),
+                Ok(()) => continue,
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(source)) => {
+                    return Err(StoreError::io("lock", &self.path, source));
+                }
+            }
+            if start.elapsed() > PATIENCE {
+                return Err(StoreError::Busy {
+                    path: self.path.clone(),
+                });
+            }
+            std::thread::sleep(Duration::from_micros(500));
+        }
+    }
+}
+
+fn is_linked(file: &File) -> bool {
+    file.metadata().is_ok_and(|found| found.nlink() > 0)
+}
+
+fn line<'a>(counts: impl Iterator<Item = (&'a str, i64)>) -> String {
+    let mut line = String::new();
+    for (name, n) in counts {
+        line.push(if line.is_empty() { '+' } else { ' ' });
+        push_name(&mut line, name);
+        line.push_str(&format!(" {n}"));
+    }
+    if !line.is_empty() {
+        line.push('\n');
+    }
+    line
+}
+
+/// Names are the caller's words; what the grammar uses for itself is written as in a URL.
+fn push_name(line: &mut String, name: &str) {
+    for c in name.chars() {
+        if matches!(c, '+' | '%') || c.is_whitespace() || c.is_control() {
+            let mut bytes = [0; 4];
+            for byte in c.encode_utf8(&mut bytes).bytes() {
+                line.push_str(&format!("%{byte:02x}"));
+            }
+        } else {
+            line.push(c);
+        }
+    }
+}
+
+fn name_of(written: &str) -> String {
+    let mut bytes = Vec::with_capacity(written.len());
+    let mut rest = written.as_bytes();
+    while let [first, after @ ..] = rest {
+        let hex = after
+            .get(..2)
+            .and_then(|two| std::str::from_utf8(two).ok())
+            .and_then(|two| u8::from_str_radix(two, 16).ok());
+        match hex.filter(|_| *first == b'%') {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn sums_of(bytes: &[u8]) -> BTreeMap<String, i64> {
+    let mut sums = BTreeMap::new();
+    // What follows the last line end is a line that is not all there.
+    let whole = bytes
+        .iter()
+        .rposition(|b| *b == b'\n')
+        .map_or(0, |at| at + 1);
+    for line in bytes[..whole].split(|b| *b == b'\n') {
+        for (name, n) in counts_of(line).unwrap_or_default() {
+            let sum: &mut i64 = sums.entry(name_of(name)).or_default();
+            *sum = sum.saturating_add(n);
+        }
+    }
+    sums
+}
+
+fn counts_of(line: &[u8]) -> Option<Vec<(&str, i64)>> {
+    let line = std::str::from_utf8(line).ok()?.strip_prefix('+')?;
+    if line.contains('+') {
+        return None;
+    }
+    let mut counts = Vec::new();
+    let mut words = line.split(' ');
+    while let Some(name) = words.next() {
+        let n = words.next()?.parse().ok()?;
+        if name.is_empty() {
+            return None;
+        }
+        counts.push((name, n));
+    }
+    Some(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn broken_lines_are_passed_over() {
+        let sums = sums_of(b"+a 1 b 2\n+a 1 b+a 5\n\xff\n+a\n+a x\n+a  1\n+a 10\n+a 100");
+        assert_eq!(sums, BTreeMap::from([("a".into(), 11), ("b".into(), 2)]));
+    }
+
+    #[test]
+    fn additions_from_many_threads_survive_folding() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        // Folds every few lines.
+        let tally = Tally::new(folder.path().join("new/t"), 100);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..300 {
+                        tally.add(&[("hits", 1), ("odd name+", 2)]);
+                    }
+                });
+            }
+        });
+        let expected = BTreeMap::from([("hits".into(), 2400), ("odd name+".into(), 4800)]);
+        assert_eq!(tally.sums(), expected);
+        tally.replace(&[]).expect("replace");
+        assert_eq!(tally.sums(), BTreeMap::new());
+    }
+}

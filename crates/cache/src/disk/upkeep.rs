@@ -1,0 +1,240 @@
+//! Keep the store within its size, and prove what is in it.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::{DiskStore, StoreError, TEMPORARY, blob, holds_entries, notes, on_disk, records};
+
+/// A file on its way in for longer than this belongs to a process that died.
+const STALE: Duration = Duration::from_secs(3600);
+
+/// What a collection did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// False when another process is at it.
+    pub ran: bool,
+    /// Entries removed.
+    pub removed: u64,
+    /// Bytes freed.
+    pub freed: u64,
+    /// Bytes left.
+    pub left: u64,
+}
+
+/// What a verification found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Entries looked at.
+    pub checked: u64,
+    /// The bad ones; removed, unless the store is read-only.
+    pub bad: Vec<PathBuf>,
+}
+
+struct Entry {
+    path: PathBuf,
+    used: SystemTime,
+    size: u64,
+}
+
+impl DiskStore {
+    /// Bytes on disk and number of entries, counted one by one.
+    pub fn size(&self) -> Result<(u64, u64), StoreError> {
+        let entries = self.entries()?;
+        let bytes = entries.iter().map(|entry| entry.size).sum();
+        Ok((bytes, entries.len() as u64))
+    }
+
+    /// Whether the store is probably larger than it may be. Reads one small file.
+    pub fn needs_gc(&self) -> bool {
+        let limit = self.options.max_size;
+        limit > 0 && !self.options.readonly && self.estimated_size() > limit
+    }
+
+    /// The store's size as the sum of what was added and removed, without looking.
+    pub fn estimated_size(&self) -> u64 {
+        let sums = self.sizes.sums();
+        let bytes = sums.get("bytes").copied().unwrap_or(0);
+        u64::try_from(bytes).unwrap_or(0)
+    }
+
+    /// Where a collection should stop: nine tenths of the limit, so that the next is not due at once.
+    pub fn gc_target(&self) -> u64 {
+        match self.options.max_size {
+            0 => u64::MAX,
+            limit => limit / 10 * 9,
+        }
+    }
+
+    /// Removes the entries used longest ago until at most `target` bytes are left, and what dead processes left behind.
+    pub fn gc(&self, target: u64) -> Result<Collected, StoreError> {
+        self.writable()?;
+        let Some(_lock) = self.lock_collection()? else {
+            return Ok(Collected::default());
+        };
+        self.remove_stale();
+        let mut entries = self.entries()?;
+        entries.sort_by_key(|entry| entry.used);
+        let mut left: u64 = entries.iter().map(|entry| entry.size).sum();
+        let mut collected = Collected {
+            ran: true,
+            ..Collected::default()
+        };
+        let mut kept = entries.len() as u64;
+        for entry in entries {
+            if left <= target {
+                break;
+            }
+            // It may have been used, or replaced, since it was listed.
+            let used = std::fs::metadata(&entry.path).and_then(|found| found.modified());
+            if used.is_ok_and(|used| used != entry.used) {
+                continue;
+            }
+            match std::fs::remove_file(&entry.path) {
+                Ok(()) => {
+                    collected.removed += 1;
+                    collected.freed += entry.size;
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(source) => return Err(StoreError::io("remove", &entry.path, source)),
+            }
+            left -= entry.size;
+            kept -= 1;
+        }
+        collected.left = left;
+        self.set_estimate(left, kept);
+        Ok(collected)
+    }
+
+    /// Removes every entry. Counters stay.
+    pub fn clear(&self) -> Result<(), StoreError> {
+        self.writable()?;
+        for folder in self.entry_folders()? {
+            match std::fs::remove_dir_all(&folder) {
+                Ok(()) => {}
+                // Another process put something in, or cleared too.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty
+                    ) => {}
+                Err(source) => return Err(StoreError::io("remove", &folder, source)),
+            }
+        }
+        if self.root.is_dir() {
+            self.set_estimate(0, 0);
+        }
+        Ok(())
+    }
+
+    /// Reads everything and removes what is bad.
+    pub fn verify(&self) -> Result<Report, StoreError> {
+        let mut report = Report::default();
+        for entry in self.entries()? {
+            let inside = entry.path.strip_prefix(&self.root).unwrap_or(&entry.path);
+            let folder = inside.iter().next().unwrap_or_default();
+            let sound = match folder.to_str() {
+                Some(super::BLOBS) => blob::verify(&entry.path),
+                Some(super::NOTES) => notes::verify(&entry.path),
+                Some("direct-v1" | "steps-v1") => records::verify(&entry.path),
+                // Another version's.
+                _ => continue,
+            };
+            report.checked += 1;
+            match sound {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.remove_bad(&entry.path, "verify_bad");
+                    report.bad.push(entry.path);
+                }
+                Err(source) => return Err(StoreError::io("read", &entry.path, source)),
+            }
+        }
+        Ok(report)
+    }
+
+    /// Corrects the estimate by what it is off. An addition, so that it neither waits for writers nor forgets what they add meanwhile.
+    fn set_estimate(&self, bytes: u64, entries: u64) {
+        let sums = self.sizes.sums();
+        let off = |name: &str, now: u64| {
+            let now = i64::try_from(now).unwrap_or(i64::MAX);
+            now.saturating_sub(sums.get(name).copied().unwrap_or(0))
+        };
+        let (bytes, entries) = (off("bytes", bytes), off("entries", entries));
+        self.sizes.add(&[("bytes", bytes), ("entries", entries)]);
+    }
+
+    fn lock_collection(&self) -> Result<Option<File>, StoreError> {
+        let path = self.root.join("gc.lock");
+        let open = || File::options().append(true).create(true).open(&path);
+        let file = super::file::with_folder(Some(&self.root), open)
+            .map_err(|source| StoreError::io("open", &path, source))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(std::fs::TryLockError::WouldBlock) => Ok(None),
+            Err(std::fs::TryLockError::Error(source)) => Err(StoreError::io("lock", &path, source)),
+        }
+    }
+
+    /// Files that dead processes left on their way in, and counters' that they left while folding.
+    fn remove_stale(&self) {
+        let now = SystemTime::now();
+        for folder in [self.root.join(TEMPORARY), self.root.clone()] {
+            let Ok(listing) = std::fs::read_dir(&folder) else {
+                continue;
+            };
+            for found in listing.flatten() {
+                let ours = found.file_name().to_string_lossy().starts_with(".warpcc-");
+                let changed = found.metadata().and_then(|found| found.modified());
+                let stale = changed
+                    .is_ok_and(|changed| now.duration_since(changed).is_ok_and(|age| age > STALE));
+                if ours && stale {
+                    // The next collection tries again.
+                    drop(std::fs::remove_file(found.path()));
+                }
+            }
+        }
+    }
+
+    fn entry_folders(&self) -> Result<Vec<PathBuf>, StoreError> {
+        let listing = match std::fs::read_dir(&self.root) {
+            Ok(listing) => listing,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => return Err(StoreError::io("list", &self.root, source)),
+        };
+        let folders = listing.flatten().filter(|found| {
+            holds_entries(&found.file_name()) && found.file_type().is_ok_and(|kind| kind.is_dir())
+        });
+        Ok(folders.map(|found| found.path()).collect())
+    }
+
+    fn entries(&self) -> Result<Vec<Entry>, StoreError> {
+        let mut entries = Vec::new();
+        for folder in self.entry_folders()? {
+            list_into(&folder, &mut entries)?;
+        }
+        Ok(entries)
+    }
+}
+
+/// Lists the files below a folder. What disappears meanwhile is passed over.
+fn list_into(folder: &Path, entries: &mut Vec<Entry>) -> Result<(), StoreError> {
+    let listing = match std::fs::read_dir(folder) {
+        Ok(listing) => listing,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => return Err(StoreError::io("list", folder, source)),
+    };
+    for found in listing.flatten() {
+        match found.metadata() {
+            Ok(metadata) if metadata.is_dir() => list_into(&found.path(), entries)?,
+            Ok(metadata) if metadata.is_file() => entries.push(Entry {
+                path: found.path(),
+                used: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+                size: u64::try_from(on_disk(metadata.len())).unwrap_or(u64::MAX),
+            }),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,219 @@
+//! The results remembered under one key: what each run saw, and what came of it.
+//!
+//! ```text
+//! record  = magic[8] key[32] checksum(u64 of magic and key) variant{0,6}
+//! variant = length(u32) identity(u64) checksum(u64 of identity and body) body[length]
+//! body    = length(varint) witness outcome(postcard)
+//! ```
+//!
+//! Integers are little-endian, checksums XXH3-64. The variant used last comes first. Each is checked on its own, so that a hit on the first reads no other. `identity` is equal for two runs that saw the same. The magic ends in the version.
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use crate::digest::Digest;
+use crate::key::Key;
+use crate::wire::{Reader, put_bytes};
+use crate::witness::Witness;
+
+const MAGIC: &[u8; 8] = b"WCCREC01";
+/// How many results one key keeps: branches that people switch between.
+pub const MOST_VARIANTS: usize = 6;
+/// Diagnostics and `extra` are small; whoever has more stores a blob.
+const LONGEST_BODY: usize = 256 << 20;
+
+/// One file that a task produced.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Output {
+    /// Which of the task's outputs it is, in the task's own words.
+    pub role: String,
+    /// Its content, in the store.
+    pub digest: Digest,
+    /// Whether it is to be executable.
+    pub executable: bool,
+}
+
+/// What came of a task.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The files it produced.
+    pub outputs: Vec<Output>,
+    /// What it wrote to standard output.
+    pub stdout: Vec<u8>,
+    /// What it wrote to standard error.
+    pub stderr: Vec<u8>,
+    /// Whatever else the caller wants back.
+    pub extra: Vec<u8>,
+    /// What the run cost, in microseconds.
+    pub micros: u64,
+}
+
+/// What a run saw, and what came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// What it saw.
+    pub witness: Witness,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// Why bytes are not a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// It does not begin as this version's records do.
+    #[error("not a record of this version")]
+    Magic,
+    /// It was written for another key.
+    #[error("a record of another key")]
+    OtherKey,
+    /// It ends early.
+    #[error("cut short")]
+    Truncated,
+    /// A checksum disagrees.
+    #[error("checksum mismatch")]
+    Checksum,
+    /// The checksum agrees but the content makes no sense.
+    #[error("malformed content")]
+    Malformed,
+    /// More is to be stored than a record holds.
+    #[error("too large")]
+    TooLarge,
+}
+
+/// Reads a whole record, of whatever key. For tests and fuzzing: the store reads variant by variant.
+pub fn decode_record(bytes: &[u8]) -> Result<Vec<Variant>, RecordError> {
+    variants(bytes, None)?
+        .map(|stored| stored.and_then(|stored| stored.decode()))
+        .collect()
+}
+
+/// A variant as stored, its checksum verified.
+#[derive(Clone, Copy)]
+pub(crate) struct Stored<'a> {
+    identity: u64,
+    body: &'a [u8],
+    whole: &'a [u8],
+}
+
+impl<'a> Stored<'a> {
+    pub(crate) fn identity(&self) -> u64 {
+        self.identity
+    }
+
+    /// The variant as it stands in the record.
+    pub(crate) fn whole(&self) -> &'a [u8] {
+        self.whole
+    }
+
+    pub(crate) fn witness(&self) -> Result<Witness, RecordError> {
+        let mut reader = Reader::new(self.body);
+        let witness = reader.bytes().and_then(Witness::decode);
+        witness.ok_or(RecordError::Malformed)
+    }
+
+    pub(crate) fn outcome(&self) -> Result<Outcome, RecordError> {
+        let mut reader = Reader::new(self.body);
+        reader.bytes().ok_or(RecordError::Malformed)?;
+        match postcard::take_from_bytes(reader.rest()) {
+            Ok((outcome, [])) => Ok(outcome),
+            Ok(_) | Err(_) => Err(RecordError::Malformed),
+        }
+    }
+
+    pub(crate) fn decode(&self) -> Result<Variant, RecordError> {
+        Ok(Variant {
+            witness: self.witness()?,
+            outcome: self.outcome()?,
+        })
+    }
+}
+
+/// The variants of a record, first the one used last. Ends after one that is cut short; goes on after one whose checksum disagrees.
+pub(crate) fn variants<'a>(
+    bytes: &'a [u8],
+    key: Option<&Key>,
+) -> Result<impl Iterator<Item = Result<Stored<'a>, RecordError>> + use<'a>, RecordError> {
+    let mut reader = Reader::new(bytes);
+    let magic = reader.take(MAGIC.len()).ok_or(RecordError::Truncated)?;
+    if magic != MAGIC {
+        return Err(RecordError::Magic);
+    }
+    let named: [u8; 32] = reader.array().ok_or(RecordError::Truncated)?;
+    let checksum = reader.u64().ok_or(RecordError::Truncated)?;
+    if checksum != xxh3_64(&bytes[..MAGIC.len() + named.len()]) {
+        return Err(RecordError::Checksum);
+    }
+    if key.is_some_and(|key| key.0 != named) {
+        return Err(RecordError::OtherKey);
+    }
+    let mut count = 0;
+    Ok(std::iter::from_fn(move || {
+        if reader.rest().is_empty() || count == MOST_VARIANTS {
+            return None;
+        }
+        count += 1;
+        let stored = take_stored(&mut reader);
+        if stored.is_none() {
+            reader = Reader::new(b"");
+        }
+        Some(stored.unwrap_or(Err(RecordError::Truncated)))
+    }))
+}
+
+fn take_stored<'a>(reader: &mut Reader<'a>) -> Option<Result<Stored<'a>, RecordError>> {
+    let from_here = reader.rest();
+    let length = usize::try_from(reader.u32()?).ok()?;
+    let identity = reader.u64()?;
+    let checksum = reader.u64()?;
+    let body = reader.take(length)?;
+    let whole = &from_here[..from_here.len() - reader.rest().len()];
+    Some(if checksum == checksum_of(identity, body) {
+        Ok(Stored {
+            identity,
+            body,
+            whole,
+        })
+    } else {
+        Err(RecordError::Checksum)
+    })
+}
+
+/// A record's bytes before its first variant.
+pub(crate) fn start_record(key: &Key) -> Vec<u8> {
+    let mut out = Vec::with_capacity(4096);
+    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(&key.0);
+    let checksum = xxh3_64(&out);
+    out.extend_from_slice(&checksum.to_le_bytes());
+    out
+}
+
+/// Appends a variant to a record.
+pub(crate) fn put_variant(
+    out: &mut Vec<u8>,
+    witness: &Witness,
+    outcome: &Outcome,
+) -> Result<(), RecordError> {
+    let mut seen = Vec::new();
+    witness.encode(&mut seen);
+    let mut body = Vec::with_capacity(seen.len() + 256);
+    put_bytes(&mut body, &seen);
+    let body = postcard::to_extend(outcome, body).map_err(|_| RecordError::Malformed)?;
+    if body.len() > LONGEST_BODY {
+        return Err(RecordError::TooLarge);
+    }
+    let length = u32::try_from(body.len()).map_err(|_| RecordError::TooLarge)?;
+    let identity = witness.identity();
+    out.extend_from_slice(&length.to_le_bytes());
+    out.extend_from_slice(&identity.to_le_bytes());
+    out.extend_from_slice(&checksum_of(identity, &body).to_le_bytes());
+    out.extend_from_slice(&body);
+    Ok(())
+}
+
+fn checksum_of(identity: u64, body: &[u8]) -> u64 {
+    let mut hasher = Xxh3::new();
+    hasher.update(&identity.to_le_bytes());
+    hasher.update(body);
+    hasher.digest()
+}

@@ -1,0 +1,157 @@
+//! What a run saw of the file system: the files it read and the names it looked for in vain.
+//!
+//! A [`Witness`] is made after a run by [`WitnessBuilder`] and asked later, by [`Witness::check`], whether the run would still see the same. It is kept in one piece: all paths in one text, so that reading a record allocates a few vectors, not thousands of strings.
+//!
+//! Not seen: a symbolic link or a folder on the way to a file that was exchanged for another *while* the run went on, with an old file behind it.
+
+mod build;
+mod check;
+mod code;
+mod hash;
+mod signature;
+
+use std::ffi::{CStr, OsStr, OsString};
+use std::ops::Range;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+pub use build::{Unsettled, WitnessBuilder};
+pub use check::{Difference, Verdict};
+pub use hash::Contents;
+pub use signature::Signature;
+
+/// What a run saw of the file system.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Witness {
+    /// Every path and name, each ended by a NUL so that it goes to the kernel as it is.
+    text: Vec<u8>,
+    files: Vec<FileEntry>,
+    directories: Vec<DirectoryEntry>,
+    names: Vec<NameEntry>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct FileEntry {
+    /// Where the path starts in the text.
+    path: usize,
+    signature: Signature,
+    content: [u8; 32],
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct DirectoryEntry {
+    path: usize,
+    signature: Signature,
+    /// Whether an equal signature proves that no name was added. Not so when the directory had just changed, or when a name goes through a dangling link.
+    settled: bool,
+    names: Range<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct NameEntry {
+    at: usize,
+    seen: NameSeen,
+}
+
+/// Why a name was not the file someone looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NameSeen {
+    Nothing,
+    /// A folder, which a preprocessor passes over as if it were not there.
+    Folder,
+}
+
+/// A file that was read, as [`Witness::files`] shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileSeen {
+    /// The path as the run named it.
+    pub path: PathBuf,
+    /// Its signature when it was hashed.
+    pub signature: Signature,
+    /// BLAKE3 of its content.
+    pub content: [u8; 32],
+}
+
+/// A directory in which names were looked for in vain, as [`Witness::directories`] shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirectorySeen {
+    /// The path as the run named it.
+    pub path: PathBuf,
+    /// Its signature when the names were seen to be absent.
+    pub signature: Signature,
+    /// The names, or remainders of paths, that were not files there.
+    pub absent: Vec<OsString>,
+}
+
+impl Witness {
+    /// The files that were read, in order of their paths.
+    pub fn files(&self) -> impl Iterator<Item = FileSeen> + '_ {
+        self.files.iter().map(|file| FileSeen {
+            path: path_of(self.text_at(file.path)),
+            signature: file.signature,
+            content: file.content,
+        })
+    }
+
+    /// The directories in which something was looked for in vain.
+    pub fn directories(&self) -> impl Iterator<Item = DirectorySeen> + '_ {
+        self.directories.iter().map(|directory| DirectorySeen {
+            path: path_of(self.text_at(directory.path)),
+            signature: directory.signature,
+            absent: self.names[directory.names.clone()]
+                .iter()
+                .map(|name| OsString::from_vec(self.text_at(name.at).to_bytes().to_vec()))
+                .collect(),
+        })
+    }
+
+    /// How many files were read.
+    pub fn file_count(&self) -> usize {
+        self.files.len()
+    }
+
+    /// How many directories have absent names.
+    pub fn directory_count(&self) -> usize {
+        self.directories.len()
+    }
+
+    /// A checksum of what was seen without when it was seen: paths, contents and absent names, no signatures. Equal for two runs that saw the same.
+    pub(crate) fn identity(&self) -> u64 {
+        let mut hasher = xxhash_rust::xxh3::Xxh3::new();
+        hasher.update(&(self.files.len() as u64).to_le_bytes());
+        for file in &self.files {
+            hasher.update(self.text_at(file.path).to_bytes_with_nul());
+            hasher.update(&file.content);
+        }
+        for directory in &self.directories {
+            hasher.update(self.text_at(directory.path).to_bytes_with_nul());
+            hasher.update(&(directory.names.len() as u64).to_le_bytes());
+            for name in &self.names[directory.names.clone()] {
+                hasher.update(&[name.seen as u8]);
+                hasher.update(self.text_at(name.at).to_bytes_with_nul());
+            }
+        }
+        hasher.digest()
+    }
+
+    fn text_at(&self, at: usize) -> &CStr {
+        // Every offset stands before a NUL: `push_text` and `decode` see to it.
+        CStr::from_bytes_until_nul(self.text.get(at..).unwrap_or_default()).unwrap_or_default()
+    }
+
+    /// Adds a path or name without its NUL; returns where it starts. The caller has made sure that it has none inside.
+    fn push_text(&mut self, text: &[u8]) -> usize {
+        let at = self.text.len();
+        self.text.extend_from_slice(text);
+        self.text.push(0);
+        at
+    }
+}
+
+fn path_of(text: &CStr) -> PathBuf {
+    as_path(text).to_path_buf()
+}
+
+fn as_path(text: &CStr) -> &Path {
+    Path::new(OsStr::from_bytes(text.to_bytes()))
+}

@@ -1,0 +1,331 @@
+//! Turn what a run read and looked for into a [`Witness`], unless something changed while it ran.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use rustix::io::Errno;
+
+use super::code::LONGEST_TEXT;
+use super::hash::{Contents, HashFault, Inspect, hash_all};
+use super::signature::{self, Base, Signature, TICK_NS, means_absent};
+use super::{DirectoryEntry, FileEntry, NameEntry, NameSeen, Witness};
+
+/// A directory that changed this recently may change again without a new time.
+pub(super) const DIRECTORY_SLACK_NS: i64 = 2 * TICK_NS;
+
+/// Collects what a run saw of the file system.
+#[derive(Clone, Debug)]
+pub struct WitnessBuilder {
+    started: SystemTime,
+    base: PathBuf,
+    /// Texts, not paths: those compare and hash component by component, which for thousands of them costs more than hashing the files.
+    read: HashSet<OsString>,
+    absent: HashSet<OsString>,
+}
+
+/// Why no witness can be given for a run: what it saw is not what is there now.
+#[derive(Debug, thiserror::Error)]
+pub enum Unsettled {
+    /// A file changed after the run began, or so shortly before that the file's times cannot tell.
+    #[error("{} changed while it was in use", path.display())]
+    ChangedDuring {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file that was read is gone.
+    #[error("{} is gone", path.display())]
+    Vanished {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file that was looked for in vain is there now.
+    #[error("{} appeared meanwhile", path.display())]
+    Appeared {
+        /// The file.
+        path: PathBuf,
+    },
+    /// What was read is a directory, a pipe or a device: its content has no name.
+    #[error("{} is not a regular file", path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A file that was read cannot be read now.
+    #[error("failed to read {}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// More paths than a record holds.
+    #[error("too many paths to remember")]
+    TooMuch,
+}
+
+impl WitnessBuilder {
+    /// Starts for a run that began at `started`, before it read anything. Relative paths are this process's.
+    pub fn new(started: SystemTime) -> WitnessBuilder {
+        WitnessBuilder {
+            started,
+            base: PathBuf::new(),
+            read: HashSet::new(),
+            absent: HashSet::new(),
+        }
+    }
+
+    /// Takes relative paths as relative to `base`.
+    #[must_use]
+    pub fn relative_to(mut self, base: &Path) -> WitnessBuilder {
+        base.clone_into(&mut self.base);
+        self
+    }
+
+    /// A file that was read. The kernel's own files (`/proc`, `/dev`, `/sys`) are passed over.
+    pub fn read(&mut self, path: &Path) {
+        if !is_the_kernels(path) && !self.read.contains(path.as_os_str()) {
+            self.read.insert(path.as_os_str().to_owned());
+        }
+    }
+
+    /// A path that was looked for and was no file.
+    pub fn absent(&mut self, path: &Path) {
+        // A path with a NUL inside can never exist.
+        let possible = !path.as_os_str().is_empty() && !path.as_os_str().as_bytes().contains(&0);
+        if possible && !is_the_kernels(path) && !self.absent.contains(path.as_os_str()) {
+            self.absent.insert(path.as_os_str().to_owned());
+        }
+    }
+
+    /// Hashes every file and looks at every absent name.
+    pub fn finish(self) -> Result<Witness, Unsettled> {
+        self.finish_inner(None, None)
+    }
+
+    /// As [`WitnessBuilder::finish`], showing each file's path and content once while it is in memory. Calls may come from several threads, one at a time, in no particular order.
+    pub fn finish_with(
+        self,
+        inspect: &mut (dyn FnMut(&Path, &[u8]) + Send),
+    ) -> Result<Witness, Unsettled> {
+        self.finish_inner(Some(inspect), None)
+    }
+
+    /// As [`WitnessBuilder::finish_with`], with programs' hashes taken from and given to `contents`. Programs are not inspected.
+    pub fn finish_knowing(
+        self,
+        contents: &dyn Contents,
+        inspect: Option<&mut (dyn FnMut(&Path, &[u8]) + Send)>,
+    ) -> Result<Witness, Unsettled> {
+        match inspect {
+            Some(inspect) => self.finish_inner(Some(inspect), Some(contents)),
+            None => self.finish_inner(None, Some(contents)),
+        }
+    }
+
+    fn finish_inner(
+        self,
+        inspect: Option<Inspect<'_>>,
+        contents: Option<&dyn Contents>,
+    ) -> Result<Witness, Unsettled> {
+        let base = Base::open(&self.base);
+        let mut witness = Witness::default();
+        self.add_files(&base, &mut witness, inspect, contents)?;
+        self.add_absent(&base, &mut witness)?;
+        if witness.text.len() >= LONGEST_TEXT {
+            return Err(Unsettled::TooMuch);
+        }
+        Ok(witness)
+    }
+
+    fn add_files(
+        &self,
+        base: &Base,
+        witness: &mut Witness,
+        inspect: Option<Inspect<'_>>,
+        contents: Option<&dyn Contents>,
+    ) -> Result<(), Unsettled> {
+        let read = sorted(&self.read);
+        let mut starts = Vec::with_capacity(read.len());
+        for path in &read {
+            let bytes = path.as_os_str().as_bytes();
+            if bytes.contains(&0) {
+                return Err(Unsettled::Vanished {
+                    path: path.to_path_buf(),
+                });
+            }
+            starts.push(witness.push_text(bytes));
+        }
+        let paths: Vec<_> = starts.iter().map(|at| witness.text_at(*at)).collect();
+        let hashed = hash_all(base, &paths, inspect, contents);
+        let started = signature::nanoseconds(self.started);
+        let now = signature::now();
+        for ((path, at), hashed) in read.iter().zip(starts).zip(hashed) {
+            let path = || path.to_path_buf();
+            let hashed = hashed.map_err(|fault| match fault {
+                HashFault::Changed => Unsettled::ChangedDuring { path: path() },
+                HashFault::NotAFile => Unsettled::NotAFile { path: path() },
+                HashFault::Unreadable(Errno::NOENT | Errno::NOTDIR) => {
+                    Unsettled::Vanished { path: path() }
+                }
+                HashFault::Unreadable(error) => Unsettled::Unreadable {
+                    path: path(),
+                    source: error.into(),
+                },
+            })?;
+            if !hashed.signature.is_older_than(started, TICK_NS, now) {
+                return Err(Unsettled::ChangedDuring { path: path() });
+            }
+            witness.files.push(FileEntry {
+                path: at,
+                signature: hashed.signature,
+                content: hashed.content,
+            });
+        }
+        Ok(())
+    }
+
+    fn add_absent(&self, base: &Base, witness: &mut Witness) -> Result<(), Unsettled> {
+        let now = signature::now();
+        let mut nearest = Nearest::new(base);
+        // Directories are looked at before the names in them, so that a name that comes later changes what was seen.
+        let mut placed: Vec<(usize, &Path, NameSeen)> = Vec::with_capacity(self.absent.len());
+        for path in sorted(&self.absent) {
+            let directory = nearest.directory_of(path);
+            let (seen, surely) = look_for(base, path)?;
+            nearest.found[directory].sure &= surely;
+            let name = match path.strip_prefix(&nearest.found[directory].path) {
+                Ok(name) if !name.as_os_str().is_empty() => name,
+                _ => path,
+            };
+            placed.push((directory, name, seen));
+        }
+        // Stable, so that the names of a directory stay sorted.
+        placed.sort_by_key(|(directory, ..)| *directory);
+        let mut placed = placed.into_iter().peekable();
+        for (index, directory) in nearest.found.iter().enumerate() {
+            let Some(signature) = directory.signature else {
+                return Err(Unsettled::Vanished {
+                    path: directory.path.clone(),
+                });
+            };
+            let path = witness.push_text(directory.path.as_os_str().as_bytes());
+            let first = witness.names.len();
+            while let Some((_, name, seen)) = placed.next_if(|(at, ..)| *at == index) {
+                let at = witness.push_text(name.as_os_str().as_bytes());
+                witness.names.push(NameEntry { at, seen });
+            }
+            let unchanging = signature.is_older_than(now, DIRECTORY_SLACK_NS, now);
+            witness.directories.push(DirectoryEntry {
+                path,
+                signature,
+                settled: unchanging && directory.sure,
+                names: first..witness.names.len(),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Makes sure that a path is no file, and says whether the signature of the directory it is missing from can vouch for that.
+fn look_for(base: &Base, path: &Path) -> Result<(NameSeen, bool), Unsettled> {
+    let broken = |error: Errno| Unsettled::Unreadable {
+        path: path.to_path_buf(),
+        source: error.into(),
+    };
+    let appeared = || Unsettled::Appeared {
+        path: path.to_path_buf(),
+    };
+    let text = CString::new(path.as_os_str().as_bytes()).map_err(|_| broken(Errno::INVAL))?;
+    match base.stat_link(&text) {
+        Err(error) if means_absent(error) => Ok((NameSeen::Nothing, true)),
+        Err(error) => Err(broken(error)),
+        Ok(found) if found.is_directory() => Ok((NameSeen::Folder, true)),
+        // A link's target comes and goes without a trace in the link's directory.
+        Ok(found) if found.is_link() => match base.stat(&text) {
+            Err(error) if means_absent(error) => Ok((NameSeen::Nothing, false)),
+            Err(error) => Err(broken(error)),
+            Ok(found) if found.is_directory() => Ok((NameSeen::Folder, false)),
+            Ok(_) => Err(appeared()),
+        },
+        Ok(_) => Err(appeared()),
+    }
+}
+
+/// Finds, and remembers, the directory that would have to change for a missing path to appear.
+struct Nearest<'a> {
+    base: &'a Base,
+    found: Vec<Found>,
+    /// Directory to index in `found`, for existing ones and missing ones alike.
+    known: HashMap<OsString, usize>,
+}
+
+struct Found {
+    path: PathBuf,
+    /// None only for a missing base, which leaves nothing to vouch for its names.
+    signature: Option<Signature>,
+    /// Whether it would show in this directory's own times.
+    sure: bool,
+}
+
+impl Nearest<'_> {
+    fn new(base: &Base) -> Nearest<'_> {
+        Nearest {
+            base,
+            found: Vec::new(),
+            known: HashMap::new(),
+        }
+    }
+
+    fn directory_of(&mut self, path: &Path) -> usize {
+        match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => self.existing(parent),
+            // "/" itself, or a plain name.
+            _ if path.is_absolute() => self.existing(Path::new("/")),
+            _ => self.existing(Path::new(".")),
+        }
+    }
+
+    fn existing(&mut self, directory: &Path) -> usize {
+        if let Some(index) = self.known.get(directory.as_os_str()) {
+            return *index;
+        }
+        let text = CString::new(directory.as_os_str().as_bytes()).unwrap_or_default();
+        let signature = self.base.stat(&text).ok().filter(Signature::is_directory);
+        let top = directory == Path::new("/") || directory == Path::new(".");
+        let index = if signature.is_some() || top {
+            self.found.push(Found {
+                path: directory.to_path_buf(),
+                signature,
+                sure: true,
+            });
+            self.found.len() - 1
+        } else {
+            let index = self.directory_of(directory);
+            // A dangling link, or a link to a file: what it leads to may change elsewhere.
+            let link = self
+                .base
+                .stat_link(&text)
+                .is_ok_and(|found| found.is_link());
+            self.found[index].sure &= !link;
+            index
+        };
+        self.known.insert(directory.as_os_str().to_owned(), index);
+        index
+    }
+}
+
+fn sorted(paths: &HashSet<OsString>) -> Vec<&Path> {
+    let mut paths: Vec<&OsStr> = paths.iter().map(OsString::as_os_str).collect();
+    paths.sort_unstable();
+    paths.into_iter().map(Path::new).collect()
+}
+
+fn is_the_kernels(path: &Path) -> bool {
+    ["/proc", "/dev", "/sys"]
+        .iter()
+        .any(|root| path.starts_with(root))
+}

@@ -1,0 +1,302 @@
+//! Would the run still see what it saw? One `stat` per file and directory where nothing changed; a closer look where something did.
+
+use std::ffi::CStr;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::build::DIRECTORY_SLACK_NS;
+use super::hash::{Contents, HashFault, Hashed, hash_all};
+use super::signature::{self, Base, Signature, TICK_NS, means_absent};
+use super::{DirectoryEntry, NameSeen, Witness, as_path, path_of};
+
+/// Whether a witness still holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing was touched.
+    Holds,
+    /// Something was touched, but contents and absent names are the same. The witness is this one with the new signatures, as far as they can be relied on.
+    HoldsAfterHashing(Witness),
+    /// Something differs; the first thing found.
+    Differs(Difference),
+}
+
+/// One thing a run would see differently.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Difference {
+    /// A file has another content.
+    FileChanged {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file that was read is gone, cannot be read, or is no file any more.
+    FileMissing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A path that led nowhere leads somewhere.
+    FileAppeared {
+        /// The path.
+        path: PathBuf,
+    },
+}
+
+impl Difference {
+    /// The path it is about.
+    pub fn path(&self) -> &Path {
+        match self {
+            Difference::FileChanged { path }
+            | Difference::FileMissing { path }
+            | Difference::FileAppeared { path } => path,
+        }
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self {
+            Difference::FileChanged { .. } => "changed",
+            Difference::FileMissing { .. } => "is missing",
+            Difference::FileAppeared { .. } => "appeared",
+        };
+        write!(f, "{} {what}", self.path().display())
+    }
+}
+
+/// A verdict, and whether the work behind it is worth saving the next check.
+pub(crate) struct Examination {
+    pub verdict: Verdict,
+    pub worth_keeping: bool,
+}
+
+/// Looking again at this many names costs less than writing the record anew.
+const CHEAP_NAMES: usize = 256;
+
+/// Whether to stop at the first difference.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Until {
+    First,
+    All,
+}
+
+impl Witness {
+    /// Whether a run in `base` would see what this witness says.
+    pub fn check(&self, base: &Path) -> Verdict {
+        self.examine(base, None).verdict
+    }
+
+    /// Everything that a run in `base` would see differently.
+    pub fn differences(&self, base: &Path) -> Vec<Difference> {
+        let mut checking = Checking::new(self, base, Until::All);
+        checking.look();
+        checking.differences
+    }
+
+    pub(crate) fn examine(&self, base: &Path, contents: Option<&dyn Contents>) -> Examination {
+        let mut checking = Checking::new(self, base, Until::First);
+        checking.contents = contents;
+        checking.look();
+        let worth_keeping = checking.hashed > 0 || checking.names_looked_at > CHEAP_NAMES;
+        let verdict = match (checking.differences.pop(), checking.refreshed) {
+            (Some(difference), _) => Verdict::Differs(difference),
+            (None, Some(witness)) => Verdict::HoldsAfterHashing(witness),
+            (None, None) => Verdict::Holds,
+        };
+        Examination {
+            worth_keeping: worth_keeping
+                && matches!(&verdict, Verdict::HoldsAfterHashing(new) if new != self),
+            verdict,
+        }
+    }
+}
+
+struct Checking<'a> {
+    witness: &'a Witness,
+    base: Base,
+    until: Until,
+    contents: Option<&'a dyn Contents>,
+    differences: Vec<Difference>,
+    /// Present as soon as anything had to be looked at closely.
+    refreshed: Option<Witness>,
+    hashed: usize,
+    names_looked_at: usize,
+}
+
+impl<'a> Checking<'a> {
+    fn new(witness: &'a Witness, base: &Path, until: Until) -> Checking<'a> {
+        Checking {
+            witness,
+            base: Base::open(base),
+            until,
+            contents: None,
+            differences: Vec::new(),
+            refreshed: None,
+            hashed: 0,
+            names_looked_at: 0,
+        }
+    }
+
+    /// Cheapest first: sizes, then names, then contents.
+    fn look(&mut self) {
+        let touched = self.stat_files();
+        if self.done() {
+            return;
+        }
+        self.look_at_directories();
+        if self.done() {
+            return;
+        }
+        self.hash_files(&touched);
+    }
+
+    fn done(&self) -> bool {
+        self.until == Until::First && !self.differences.is_empty()
+    }
+
+    /// The files whose signatures differ though their sizes agree.
+    fn stat_files(&mut self) -> Vec<usize> {
+        let mut touched = Vec::new();
+        for (index, file) in self.witness.files.iter().enumerate() {
+            let path = self.witness.text_at(file.path);
+            match self.base.stat(path) {
+                Ok(now) if now == file.signature => {}
+                Ok(now) if now.is_file() && now.size == file.signature.size => touched.push(index),
+                Ok(now) if now.is_file() => self.changed(path),
+                Ok(_) | Err(_) => self.missing(path),
+            }
+            if self.done() {
+                break;
+            }
+        }
+        touched
+    }
+
+    fn look_at_directories(&mut self) {
+        for index in 0..self.witness.directories.len() {
+            let directory = &self.witness.directories[index];
+            let path = self.witness.text_at(directory.path);
+            let now = self.base.stat(path);
+            if directory.settled && now == Ok(directory.signature) {
+                continue;
+            }
+            self.look_at_names(index, directory, path);
+            if self.done() {
+                return;
+            }
+        }
+    }
+
+    fn look_at_names(&mut self, index: usize, directory: &DirectoryEntry, path: &CStr) {
+        let now = signature::now();
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        let (inside, signature) = match self.base.open_at(path, flags) {
+            Ok(open) => match Signature::of_open(&open) {
+                Ok(signature) => (Base::Open(open), signature),
+                Err(_) => return self.appeared(path, c""),
+            },
+            // Nothing is in a directory that is not there. Its old signature makes every later check look again.
+            Err(error) if means_absent(error) => return,
+            Err(_) => return self.appeared(path, c""),
+        };
+        let names = &self.witness.names[directory.names.clone()];
+        self.names_looked_at += names.len();
+        let mut missing_folder: &[u8] = b"";
+        let mut first_folder = Vec::new();
+        // A name behind a link, or in a folder that exists by now, can appear without a change here.
+        let mut shows_here = true;
+        for name in names {
+            let text = self.witness.text_at(name.at);
+            // Hundreds of names share a first folder that is not there: one look answers for all.
+            if let Some(slash) = text.to_bytes().iter().position(|byte| *byte == b'/') {
+                let folder = &text.to_bytes()[..slash];
+                if !folder.is_empty() && folder == missing_folder {
+                    continue;
+                }
+                first_folder.clear();
+                first_folder.extend_from_slice(folder);
+                first_folder.push(0);
+                let folder_text = CStr::from_bytes_until_nul(&first_folder).unwrap_or_default();
+                if !folder.is_empty() && inside.stat_link(folder_text) == Err(Errno::NOENT) {
+                    missing_folder = folder;
+                    continue;
+                }
+                shows_here = false;
+            }
+            let found = match inside.stat_link(text) {
+                Ok(found) if found.is_link() => {
+                    shows_here = false;
+                    inside.stat(text)
+                }
+                found => found,
+            };
+            match found {
+                Err(error) if means_absent(error) => {}
+                Ok(found) if found.is_directory() && name.seen == NameSeen::Folder => {}
+                Ok(_) | Err(_) => self.appeared(path, text),
+            }
+            if self.done() {
+                return;
+            }
+        }
+        let settled = signature.is_older_than(now, DIRECTORY_SLACK_NS, now);
+        let settled = settled && shows_here;
+        if (signature, settled) != (directory.signature, directory.settled) {
+            let refreshed = &mut self.refreshed().directories[index];
+            refreshed.signature = signature;
+            refreshed.settled = settled;
+        }
+    }
+
+    fn hash_files(&mut self, touched: &[usize]) {
+        if touched.is_empty() {
+            return;
+        }
+        self.hashed = touched.len();
+        let witness = self.witness;
+        let path_at = |index: &usize| witness.text_at(witness.files[*index].path);
+        let now = signature::now();
+        let paths: Vec<&CStr> = touched.iter().map(path_at).collect();
+        let hashed = hash_all(&self.base, &paths, None, self.contents);
+        self.refreshed();
+        for ((index, path), hashed) in touched.iter().zip(paths).zip(hashed) {
+            match hashed {
+                Ok(Hashed { signature, content }) if content == witness.files[*index].content => {
+                    if signature.is_older_than(now, TICK_NS, now) {
+                        self.refreshed().files[*index].signature = signature;
+                    }
+                }
+                Ok(_) | Err(HashFault::Changed) => self.changed(path),
+                Err(HashFault::NotAFile | HashFault::Unreadable(_)) => self.missing(path),
+            }
+            if self.done() {
+                return;
+            }
+        }
+    }
+
+    fn refreshed(&mut self) -> &mut Witness {
+        self.refreshed.get_or_insert_with(|| self.witness.clone())
+    }
+
+    fn changed(&mut self, path: &CStr) {
+        let path = path_of(path);
+        self.differences.push(Difference::FileChanged { path });
+    }
+
+    fn missing(&mut self, path: &CStr) {
+        let path = path_of(path);
+        self.differences.push(Difference::FileMissing { path });
+    }
+
+    fn appeared(&mut self, directory: &CStr, name: &CStr) {
+        let path = match directory.to_bytes() {
+            // A plain name is told as the run named it.
+            b"." => path_of(name),
+            _ => as_path(directory).join(as_path(name)),
+        };
+        self.differences.push(Difference::FileAppeared { path });
+    }
+}

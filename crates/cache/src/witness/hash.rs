@@ -1,0 +1,191 @@
+//! Hash many files, each once, with proof that it did not change meanwhile.
+
+use std::ffi::CStr;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::fd::OwnedFd;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use super::signature::{Base, Signature};
+
+/// Below this many files, starting threads costs more than it saves.
+const FILES_PER_THREAD: usize = 64;
+const MOST_THREADS: usize = 4;
+/// Files larger than this are hashed piece by piece, unless someone wants to see their text.
+const PIECE: usize = 1 << 20;
+
+/// A file's signature and the BLAKE3 of its content, taken together.
+pub(super) struct Hashed {
+    pub signature: Signature,
+    pub content: [u8; 32],
+}
+
+pub(super) enum HashFault {
+    /// It changed while it was read.
+    Changed,
+    /// It is there but no regular file.
+    NotAFile,
+    Unreadable(Errno),
+}
+
+/// Remembers the hashes of programs and libraries by their signatures: the 250 MB of a toolkit are hashed once, not after every run.
+pub trait Contents: Sync {
+    /// The BLAKE3 of the file that had this signature, if it is remembered.
+    fn recall(&self, signature: &Signature) -> Option<[u8; 32]>;
+    /// Remembers it.
+    fn remember(&self, signature: &Signature, content: &[u8; 32]);
+}
+
+/// Sees each file's text while it is in memory.
+pub(super) type Inspect<'a> = &'a mut (dyn FnMut(&Path, &[u8]) + Send);
+
+/// Hashes every path; the results are in the order of the paths.
+pub(super) fn hash_all(
+    base: &Base,
+    paths: &[&CStr],
+    inspect: Option<Inspect<'_>>,
+    contents: Option<&dyn Contents>,
+) -> Vec<Result<Hashed, HashFault>> {
+    let threads = match paths.len() {
+        0..FILES_PER_THREAD => 1,
+        count => std::thread::available_parallelism()
+            .map_or(1, usize::from)
+            .min(count / FILES_PER_THREAD + 1)
+            .min(MOST_THREADS),
+    };
+    let inspect = inspect.map(Mutex::new);
+    let inspect = inspect.as_ref();
+    if threads == 1 {
+        let mut buffer = Vec::new();
+        return paths
+            .iter()
+            .map(|path| hash(base, path, &mut buffer, inspect, contents))
+            .collect();
+    }
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut buffer = Vec::new();
+        let mut done = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(path) = paths.get(index) else {
+                return done;
+            };
+            done.push((index, hash(base, path, &mut buffer, inspect, contents)));
+        }
+    };
+    let mut all: Vec<(usize, _)> = std::thread::scope(|scope| {
+        let started: Vec<_> = (1..threads)
+            // A thread that cannot be started is one less to share the work.
+            .filter_map(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok())
+            .collect();
+        let mut all = work();
+        for thread in started {
+            match thread.join() {
+                Ok(done) => all.extend(done),
+                // Only the caller's inspection can panic; it is the caller's panic.
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        all
+    });
+    all.sort_unstable_by_key(|(index, _)| *index);
+    all.into_iter().map(|(_, result)| result).collect()
+}
+
+fn hash(
+    base: &Base,
+    path: &CStr,
+    buffer: &mut Vec<u8>,
+    inspect: Option<&Mutex<Inspect<'_>>>,
+    contents: Option<&dyn Contents>,
+) -> Result<Hashed, HashFault> {
+    // Without NONBLOCK, opening a pipe nobody writes to would hang.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = base.open_at(path, flags).map_err(HashFault::Unreadable)?;
+    let before = Signature::of_open(&file).map_err(HashFault::Unreadable)?;
+    if !before.is_file() {
+        return Err(HashFault::NotAFile);
+    }
+    let size = usize::try_from(before.size).map_err(|_| HashFault::Changed)?;
+    // Programs only: nobody wants to inspect their text.
+    let contents = contents.filter(|_| size > PIECE / 4 && is_program(&file));
+    if let Some(content) = contents.and_then(|contents| contents.recall(&before)) {
+        return Ok(Hashed {
+            signature: before,
+            content,
+        });
+    }
+    let inspect = inspect.filter(|_| contents.is_none());
+    let content = match inspect {
+        None if size > PIECE => hash_in_pieces(&file, size, buffer)?,
+        _ => {
+            let text = read_exactly(&file, size, buffer)?;
+            if let Some(inspect) = inspect {
+                let mut inspect = inspect.lock().unwrap_or_else(|poison| poison.into_inner());
+                inspect(super::as_path(path), text);
+            }
+            blake3::hash(text)
+        }
+    };
+    let after = Signature::of_open(&file).map_err(HashFault::Unreadable)?;
+    if before != after {
+        return Err(HashFault::Changed);
+    }
+    let content = content.into();
+    if let Some(contents) = contents {
+        contents.remember(&before, &content);
+    }
+    Ok(Hashed {
+        signature: before,
+        content,
+    })
+}
+
+/// Whether the file is an ELF program or library.
+fn is_program(file: &OwnedFd) -> bool {
+    let mut magic = [0; 4];
+    matches!(rustix::io::pread(file, &mut magic, 0), Ok(4)) && magic == *b"\x7fELF"
+}
+
+fn hash_in_pieces(
+    file: &OwnedFd,
+    size: usize,
+    buffer: &mut Vec<u8>,
+) -> Result<blake3::Hash, HashFault> {
+    let mut hasher = blake3::Hasher::new();
+    let mut rest = size;
+    while rest > 0 {
+        let piece = read_exactly(file, rest.min(PIECE), buffer)?;
+        hasher.update(piece);
+        rest -= piece.len();
+    }
+    Ok(hasher.finalize())
+}
+
+/// The next `count` bytes. Fewer mean that the file shrank; more are caught by the second signature.
+fn read_exactly<'a>(
+    file: &OwnedFd,
+    count: usize,
+    buffer: &'a mut Vec<u8>,
+) -> Result<&'a [u8], HashFault> {
+    if buffer.len() < count {
+        buffer
+            .try_reserve(count - buffer.len())
+            .map_err(|_| HashFault::Unreadable(Errno::NOMEM))?;
+        buffer.resize(count, 0);
+    }
+    let mut filled = 0;
+    while filled < count {
+        match rustix::io::read(file, &mut buffer[filled..count]) {
+            Ok(0) => return Err(HashFault::Changed),
+            Ok(read) => filled += read,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(HashFault::Unreadable(error)),
+        }
+    }
+    Ok(&buffer[..count])
+}

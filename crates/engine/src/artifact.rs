@@ -1,0 +1,176 @@
+//! The files of a running plan: where each one is (nowhere yet, on disk, only in the store), its
+//! digest, and how it gets from one to the other.
+//!
+//! A result that came from the store stays there until a tool really reads it: when every step
+//! hits, no intermediate file is written at all.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use warpcc_cache::{Digest, DiskStore, Packing};
+use warpcc_plan::{FileId, FileKind, TaskGraph, Tool};
+
+/// Stands for the private folder inside a stored stub. Not valid in C++ source, so it cannot be
+/// confused with anything that cicc wrote.
+const FOLDER_TOKEN: &[u8] = b"\0warpcc keep folder\0/";
+
+#[derive(Debug, Clone)]
+enum Place {
+    Nowhere,
+    OnDisk(Option<Digest>),
+    Stored { digest: Digest, executable: bool },
+}
+
+/// Every file of the plan, by id.
+pub struct Artifacts<'a> {
+    graph: &'a TaskGraph,
+    store: Option<&'a DiskStore>,
+    paths: Vec<PathBuf>,
+    stubs: Vec<bool>,
+    places: Vec<Mutex<Place>>,
+}
+
+impl<'a> Artifacts<'a> {
+    /// `results` is the folder in which final outputs are written before they are put in place;
+    /// `None` when the tools write them where the user wants them.
+    pub fn new(graph: &'a TaskGraph, store: Option<&'a DiskStore>, results: Option<&Path>) -> Self {
+        let mut paths = Vec::with_capacity(graph.files.len());
+        let mut stubs = Vec::with_capacity(graph.files.len());
+        for (i, file) in graph.files.iter().enumerate() {
+            let writer = file.writer.map(|w| &graph.steps[w]);
+            // ld names its output in some diagnostics, and ar updates what is there.
+            let in_place = writer.is_some_and(|s| matches!(s.tool, Tool::HostLink | Tool::Archive));
+            paths.push(match (results, file.kind) {
+                (Some(results), FileKind::Output) if !in_place => results.join(format!("{i}-{}", file.name())),
+                _ => PathBuf::from(&file.path),
+            });
+            stubs.push(file.kind == FileKind::Temp && writer.is_some_and(|s| s.tool == Tool::Cicc) && file.path.ends_with(".stub.c"));
+        }
+        let places = graph.files.iter().map(|_| Mutex::new(Place::Nowhere)).collect();
+        Self { graph, store, paths, stubs, places }
+    }
+
+    /// Where the file is written and read while the plan runs.
+    pub fn path(&self, id: FileId) -> &Path {
+        &self.paths[id.0 as usize]
+    }
+
+    /// Whether the file's final place is another than where it was written.
+    pub fn is_elsewhere(&self, id: FileId) -> bool {
+        self.paths[id.0 as usize].as_os_str() != self.graph.file(id).path.as_str()
+    }
+
+    fn place(&self, id: FileId) -> MutexGuard<'_, Place> {
+        // A panicking task leaves a place that is still one of the three.
+        self.places[id.0 as usize].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A tool has written the file.
+    pub fn written(&self, id: FileId) {
+        *self.place(id) = Place::OnDisk(None);
+    }
+
+    /// The file's content is known and in the store.
+    pub fn stored(&self, id: FileId, digest: Digest, executable: bool) {
+        *self.place(id) = Place::Stored { digest, executable };
+    }
+
+    /// The digest of the file's content; of a stub, with the private folder taken out.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn digest(&self, id: FileId) -> io::Result<Digest> {
+        let mut place = self.place(id);
+        match &*place {
+            Place::Stored { digest, .. } | Place::OnDisk(Some(digest)) => Ok(*digest),
+            Place::OnDisk(None) => {
+                let digest = if self.stubs[id.0 as usize] {
+                    Digest::of_bytes(&self.without_folder(&fs::read(self.path(id))?))
+                } else {
+                    Digest::of_file(self.path(id))?
+                };
+                *place = Place::OnDisk(Some(digest));
+                Ok(digest)
+            }
+            Place::Nowhere => Digest::of_file(self.path(id)),
+        }
+    }
+
+    /// Makes sure that the file is on disk.
+    ///
+    /// # Errors
+    /// The store lost it, or it cannot be written.
+    pub fn materialise(&self, id: FileId) -> io::Result<()> {
+        let mut place = self.place(id);
+        let Place::Stored { digest, executable } = *place else {
+            return Ok(());
+        };
+        let lost = || io::Error::new(io::ErrorKind::NotFound, format!("{} is no longer in the cache", self.graph.file(id).path));
+        let store = self.store.ok_or_else(lost)?;
+        if self.stubs[id.0 as usize] {
+            let bytes = store.get_bytes(&digest).map_err(io::Error::other)?.ok_or_else(lost)?;
+            fs::write(self.path(id), self.with_folder(&bytes))?;
+        } else if !store.get_to(&digest, self.path(id), executable).map_err(io::Error::other)? {
+            return Err(lost());
+        }
+        *place = Place::OnDisk(Some(digest));
+        Ok(())
+    }
+
+    /// Puts the file's content into the store.
+    ///
+    /// # Errors
+    /// The file cannot be read or the store not written.
+    pub fn save(&self, id: FileId, packing: Packing) -> io::Result<Digest> {
+        let store = self.store.ok_or_else(|| io::Error::other("no cache"))?;
+        if let Place::Stored { digest, .. } = &*self.place(id) {
+            return Ok(*digest);
+        }
+        let digest = if self.stubs[id.0 as usize] {
+            let bytes = self.without_folder(&fs::read(self.path(id))?);
+            store.put_bytes(&bytes, packing).map_err(io::Error::other)?
+        } else {
+            store.put_file(self.path(id), packing).map_err(io::Error::other)?
+        };
+        *self.place(id) = Place::OnDisk(Some(digest));
+        Ok(digest)
+    }
+
+    fn without_folder(&self, text: &[u8]) -> Vec<u8> {
+        replace(text, self.graph.private.as_bytes(), FOLDER_TOKEN)
+    }
+
+    fn with_folder(&self, text: &[u8]) -> Vec<u8> {
+        replace(text, FOLDER_TOKEN, self.graph.private.as_bytes())
+    }
+}
+
+fn replace(text: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    if from.is_empty() {
+        return text.to_vec();
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut at = 0;
+    for hit in memchr::memmem::find_iter(text, from) {
+        out.extend_from_slice(&text[at..hit]);
+        out.extend_from_slice(to);
+        at = hit + from.len();
+    }
+    out.extend_from_slice(&text[at..]);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_goes_out_and_comes_back() {
+        let stub = b"# 1 \"/tmp/k1/a.stub.c\"\n#include \"x\"\n";
+        let stored = replace(stub, b"/tmp/k1/", FOLDER_TOKEN);
+        assert!(memchr::memmem::find(&stored, b"/tmp").is_none());
+        assert_eq!(replace(&stored, FOLDER_TOKEN, b"/tmp/other/"), b"# 1 \"/tmp/other/a.stub.c\"\n#include \"x\"\n");
+    }
+}

@@ -1,0 +1,62 @@
+//! Everything that a report can know about a task.
+
+use std::time::Duration;
+
+/// How a task ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It ran.
+    Ran,
+    /// Its result came from the cache.
+    Hit,
+    /// It failed with this exit code.
+    Failed(i32),
+    /// An earlier command's failure made it pointless.
+    Skipped,
+}
+
+/// A task that came to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// Index of the step in the plan.
+    pub step: usize,
+    /// How.
+    pub outcome: Outcome,
+    /// Since the start of the run.
+    pub started: Duration,
+    /// Since the start of the run.
+    pub finished: Duration,
+    /// User CPU time of the process.
+    pub user: Duration,
+    /// System CPU time of the process.
+    pub system: Duration,
+    /// Peak resident memory of the largest process, KiB.
+    pub peak_kib: u64,
+    /// What it said on standard output.
+    pub stdout: Vec<u8>,
+    /// What it said on standard error.
+    pub stderr: Vec<u8>,
+    /// Why its result was not kept, where it should have been.
+    pub not_stored: Option<String>,
+    /// Where each file it wrote was, and its size, if it is on disk.
+    pub files: Vec<(usize, Option<u64>)>,
+}
+
+impl Finished {
+    /// A task about which nothing is known but how it ended.
+    pub fn new(step: usize, outcome: Outcome) -> Self {
+        Self {
+            step,
+            outcome,
+            started: Duration::ZERO,
+            finished: Duration::ZERO,
+            user: Duration::ZERO,
+            system: Duration::ZERO,
+            peak_kib: 0,
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+            not_stored: None,
+            files: Vec::new(),
+        }
+    }
+}

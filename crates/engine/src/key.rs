@@ -1,0 +1,100 @@
+//! What a step's result depends on, as named parts: the one walk behind the key and behind
+//! `warpcc why`.
+//!
+//! | part | counts for |
+//! |---|---|
+//! | tool: its digest | every step; its libraries and helpers (cc1plus, as) are in the witness |
+//! | arguments, files in them by content | every step |
+//! | base names of files | where they can show (see [`Step::names_matter`]) |
+//! | working directory, keep folder | host and device code with debug information |
+//! | the host compiler's variables | host steps |
+//! | LANG and the LC_ variables | every step: diagnostics are part of a result |
+//!
+//! Not tracked by the key: files that a tool finds for itself. They are seen by watching the run
+//! and stand in the record's witness.
+
+use std::io;
+
+use warpcc_cache::{Digest, KeySink};
+use warpcc_plan::{Part, Program, Step, TaskGraph, Tool};
+
+use crate::artifact::Artifacts;
+use crate::run::Setting;
+
+/// Variables that change what gcc or clang does.
+pub const HOST_VARIABLES: &[&str] = &[
+    "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "OBJC_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH",
+    "GCC_EXEC_PREFIX", "GCC_COMPARE_DEBUG", "SOURCE_DATE_EPOCH", "GCC_COLORS", "LD_RUN_PATH", "LDEMULATION",
+    "COLLECT_GCC_OPTIONS", "CCC_OVERRIDE_OPTIONS", "AS_OPTIONS",
+];
+
+/// Variables that change the language of diagnostics.
+pub const LANGUAGE_VARIABLES: &[&str] = &["LANG", "LANGUAGE", "LC_ALL", "LC_MESSAGES", "LC_CTYPE"];
+
+/// Writes the parts of `step` into `sink`.
+///
+/// # Errors
+/// An input cannot be read.
+pub fn describe(
+    step: &Step,
+    graph: &TaskGraph,
+    artifacts: &Artifacts<'_>,
+    tool: &Digest,
+    setting: &Setting<'_>,
+    sink: &mut dyn KeySink,
+) -> io::Result<()> {
+    let names = step.names_matter();
+    let debug = step.has_debug_information();
+    sink.part("tool", step.tool.name().as_bytes());
+    sink.part("tool digest", tool.to_string().as_bytes());
+    if let Program::Named(path) = &step.program {
+        // gcc, g++ and c++ may be one binary that looks at its name.
+        sink.part("tool name", path.rsplit('/').next().unwrap_or(path).as_bytes());
+    }
+    for arg in &step.args {
+        if let Some(text) = arg.as_text() {
+            sink.part("argument", text.as_bytes());
+            continue;
+        }
+        for part in &arg.0 {
+            match part {
+                Part::Text(text) => sink.part("argument head", text.as_bytes()),
+                Part::File(id) => {
+                    let file = graph.file(*id);
+                    if names {
+                        sink.part("file name", file.name().as_bytes());
+                    }
+                    if step.writes.contains(id) {
+                        sink.part("output", b"");
+                        if graph.private.is_empty() {
+                            // The stub then holds the user's own path, and stays as it is.
+                            sink.part("output path", file.path.as_bytes());
+                        }
+                    } else {
+                        sink.part("input", artifacts.digest(*id)?.to_string().as_bytes());
+                    }
+                }
+            }
+        }
+    }
+    for id in &step.reads {
+        let in_arguments = step.args.iter().any(|a| a.0.contains(&Part::File(*id)));
+        if !in_arguments {
+            sink.part("included name", graph.file(*id).name().as_bytes());
+            sink.part("included", artifacts.digest(*id)?.to_string().as_bytes());
+        }
+    }
+    if debug {
+        sink.part("working directory", setting.directory.as_os_str().as_encoded_bytes());
+        if !matches!(step.tool, Tool::Cicc | Tool::Ptxas) {
+            sink.part("keep folder", graph.private.as_bytes());
+        }
+    }
+    let host = matches!(step.tool, Tool::HostCompile | Tool::HostAssembly | Tool::Assemble);
+    for name in LANGUAGE_VARIABLES.iter().chain(if host { HOST_VARIABLES } else { &[] }) {
+        if let Some(value) = setting.variable(name) {
+            sink.part(name, value.as_encoded_bytes());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,155 @@
+//! Runs one command to its end: both streams whole, exit status, CPU time and peak memory.
+
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use wait4::Wait4;
+
+/// What is to be run.
+#[derive(Debug)]
+pub struct Order<'a> {
+    /// The program's file.
+    pub program: &'a Path,
+    /// What it is called as: argv\[0\].
+    pub name: &'a str,
+    /// After the program.
+    pub args: &'a [OsString],
+    /// Everything; nothing is inherited.
+    pub environment: &'a [(OsString, OsString)],
+    /// Where.
+    pub directory: &'a Path,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Default)]
+pub struct Ended {
+    /// The exit code, or 128 + the signal.
+    pub code: i32,
+    /// Set when a signal ended it.
+    pub signal: Option<i32>,
+    /// Standard output, whole.
+    pub stdout: Vec<u8>,
+    /// Standard error, whole.
+    pub stderr: Vec<u8>,
+    /// User CPU time.
+    pub user: Duration,
+    /// System CPU time.
+    pub system: Duration,
+    /// Peak resident memory in KiB.
+    pub peak_kib: u64,
+}
+
+/// The children that run now, so that a signal can end them all.
+#[derive(Debug, Default)]
+pub struct Children {
+    running: Mutex<Vec<(usize, Pid)>>,
+    closed: AtomicBool,
+}
+
+impl Children {
+    fn list(&self) -> std::sync::MutexGuard<'_, Vec<(usize, Pid)>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends every child for which `which` holds, with all that it started.
+    pub fn kill(&self, which: impl Fn(usize) -> bool) {
+        for (task, group) in self.list().iter() {
+            if which(*task) {
+                // It may have ended by itself meanwhile; then there is nobody to tell.
+                let _ = kill_process_group(*group, Signal::KILL);
+            }
+        }
+    }
+
+    /// Ends every child and lets no other start.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        self.kill(|_| true);
+    }
+
+    /// Whether [`Children::close`] was called.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    /// Runs `order` as `task`.
+    ///
+    /// # Errors
+    /// The program cannot be started, or everything was closed.
+    pub fn run(&self, task: usize, order: &Order<'_>) -> io::Result<Ended> {
+        let mut command = Command::new(order.program);
+        command
+            .arg0(order.name)
+            .args(order.args)
+            .env_clear()
+            .envs(order.environment.iter().map(|(k, v)| (k, v)))
+            .current_dir(order.directory)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // A group of its own: cc1plus and as end with their driver.
+            .process_group(0);
+        let mut child = {
+            let mut running = self.list();
+            if self.closed.load(Ordering::SeqCst) {
+                return Err(io::Error::other("interrupted"));
+            }
+            let child = command
+                .spawn()
+                .map_err(|e| io::Error::new(e.kind(), format!("cannot start {}: {e}", order.program.display())))?;
+            if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+                running.push((task, pid));
+            }
+            child
+        };
+        let mut ended = Ended::default();
+        let (out, err) = (child.stdout.take(), child.stderr.take());
+        thread::scope(|scope| {
+            let reader = scope.spawn(move || drain(out));
+            ended.stderr = drain(err);
+            ended.stdout = reader.join().unwrap_or_default();
+        });
+        let waited = child.wait4();
+        self.list().retain(|(t, _)| *t != task);
+        let usage = waited?;
+        ended.signal = usage.status.signal();
+        ended.code = usage.status.code().unwrap_or_else(|| 128 + ended.signal.unwrap_or(0));
+        ended.user = usage.rusage.utime;
+        ended.system = usage.rusage.stime;
+        ended.peak_kib = usage.rusage.maxrss / 1024;
+        Ok(ended)
+    }
+}
+
+fn drain(pipe: Option<impl Read>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Some(mut pipe) = pipe {
+        // A broken pipe means that the child is gone; what came before it counts.
+        let _ = pipe.read_to_end(&mut bytes);
+    }
+    bytes
+}
+
+/// Finds `name` as execvp would, in the `PATH` of `environment`.
+pub fn find_program(name: &str, path: Option<&std::ffi::OsStr>, directory: &Path) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Some(directory.join(name));
+    }
+    std::env::split_paths(path?)
+        .map(|folder| directory.join(folder).join(name))
+        .find(|file| is_executable(file))
+}
+
+/// Whether `file` is a regular file that somebody may execute.
+pub fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    file.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+}

@@ -1,0 +1,174 @@
+//! The main loop: take the ready task with the longest way to go, give it to a thread, note how
+//! it ended, hand on its diagnostics in nvcc's order.
+//!
+//! On a failure nvcc stops at the first failing command of its order. So does this: tasks after
+//! the first failure are ended, tasks before it run on, because one of them may fail as well and
+//! nvcc would have shown that one.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Instant, SystemTime};
+
+use warpcc_cache::DiskStore;
+use warpcc_plan::TaskGraph;
+use warpcc_plan::depfile::Rule;
+
+use crate::artifact::Artifacts;
+use crate::event::{Finished, Outcome};
+use crate::observe::Seen;
+use crate::process::Children;
+use crate::states::{TaskState, TaskStates};
+use crate::task::Worker;
+
+/// In which order tasks run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// As soon as their inputs are there.
+    Parallel,
+    /// One at a time, in nvcc's order.
+    Sequential,
+}
+
+/// Everything a run needs to know.
+pub struct Setting<'a> {
+    /// The user's working directory, in which every command runs.
+    pub directory: &'a Path,
+    /// The whole environment of the commands.
+    pub environment: &'a [(OsString, OsString)],
+    /// A private folder for logs and results, absolute.
+    pub scratch: &'a Path,
+    /// The cache, if there is one to use.
+    pub store: Option<&'a DiskStore>,
+    /// Whether results may be taken from it.
+    pub reads_cache: bool,
+    /// Whether results may be put into it.
+    pub writes_cache: bool,
+    /// The watch library, if it can be used.
+    pub watch: Option<&'a Path>,
+    /// At most this many tasks at a time.
+    pub jobs: usize,
+    /// Order of the tasks.
+    pub order: Order,
+    /// What the dependency filter writes.
+    pub rule: Option<Rule>,
+    /// The children, so that a signal can end them.
+    pub children: &'a Children,
+}
+
+impl Setting<'_> {
+    /// A variable of the commands' environment, the last one where there are several.
+    pub fn variable(&self, name: &str) -> Option<&OsStr> {
+        self.environment.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v.as_os_str())
+    }
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct Run {
+    /// nvcc's exit code.
+    pub code: i32,
+    /// Every task, in plan order.
+    pub tasks: Vec<Finished>,
+    /// What all of them saw, hits by what they saw when they ran.
+    pub seen: Seen,
+    /// When the first command was started.
+    pub began: SystemTime,
+    /// Final outputs: where they are now, where they belong.
+    pub outputs: Vec<(PathBuf, PathBuf)>,
+    /// Set when a tool ended by a signal or could not be started: not a compiler's verdict.
+    pub accident: Option<String>,
+}
+
+/// Runs `graph`; `each` gets the tasks in plan order as soon as everything before them is done,
+/// to show their diagnostics.
+pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&Finished)) -> Run {
+    let clock = Instant::now();
+    let began = SystemTime::now();
+    let results = (!graph.private.is_empty()).then(|| setting.scratch.join("out"));
+    let artifacts = Artifacts::new(graph, setting.store, results.as_deref());
+    let worker = Worker { graph, setting, artifacts: &artifacts, clock };
+    let mut states = TaskStates::new(graph, setting.order == Order::Sequential);
+    let mut ended: BTreeMap<usize, (Finished, Seen)> = BTreeMap::new();
+    let mut first_failure = usize::MAX;
+    let mut accident = None;
+    let mut shown = 0;
+    let jobs = setting.jobs.max(1);
+    thread::scope(|scope| {
+        let (send, receive) = mpsc::channel::<(usize, std::io::Result<(Finished, Seen)>)>();
+        let mut running = 0;
+        loop {
+            while running < jobs
+                && let Some(task) = states.next()
+            {
+                states.advance(task, TaskState::Running);
+                running += 1;
+                let send = send.clone();
+                let worker = &worker;
+                scope.spawn(move || {
+                    let result = worker.work(task);
+                    // The receiver outlives every worker: it counts them.
+                    let _ = send.send((task, result));
+                });
+            }
+            if running == 0 {
+                break;
+            }
+            let Ok((task, result)) = receive.recv() else { break };
+            running -= 1;
+            let (finished, seen) = result.unwrap_or_else(|error| {
+                if task < first_failure {
+                    accident = Some(format!("{}: {error}", graph.steps[task].tool));
+                }
+                (Finished::new(task, Outcome::Failed(1)), Seen::default())
+            });
+            if matches!(finished.outcome, Outcome::Failed(_)) {
+                states.advance(task, TaskState::Over);
+                if task < first_failure {
+                    first_failure = task;
+                    states.cut_after(task);
+                    setting.children.kill(|other| other > task);
+                }
+            } else {
+                states.advance(task, TaskState::Done);
+            }
+            ended.insert(task, (finished, seen));
+            while let Some((finished, _)) = ended.get(&shown)
+                && shown <= first_failure
+            {
+                each(finished);
+                shown += 1;
+            }
+        }
+    });
+    let mut run = Run {
+        code: 0,
+        tasks: Vec::with_capacity(graph.steps.len()),
+        seen: Seen::default(),
+        began,
+        outputs: Vec::new(),
+        accident,
+    };
+    for (i, step) in graph.steps.iter().enumerate() {
+        let finished = match ended.remove(&i) {
+            Some((finished, seen)) if i <= first_failure => {
+                run.seen.merge(&seen);
+                finished
+            }
+            _ => Finished::new(i, Outcome::Skipped),
+        };
+        match &finished.outcome {
+            Outcome::Failed(code) => run.code = *code,
+            Outcome::Ran | Outcome::Hit => {
+                for &id in step.writes.iter().filter(|&&id| artifacts.is_elsewhere(id)) {
+                    run.outputs.push((artifacts.path(id).to_owned(), PathBuf::from(&graph.file(id).path)));
+                }
+            }
+            Outcome::Skipped => {}
+        }
+        run.tasks.push(finished);
+    }
+    run
+}

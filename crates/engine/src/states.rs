@@ -1,0 +1,107 @@
+//! The state of every task, changed in one place so that what is ready, running and done cannot
+//! disagree.
+
+use warpcc_plan::{TaskGraph, Tool};
+
+/// Where a task stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskState {
+    /// Some task that it needs is not done.
+    Waiting,
+    /// It may start.
+    Ready,
+    /// A thread works on it.
+    Running,
+    /// It succeeded.
+    Done,
+    /// It failed, or never started because another did.
+    Over,
+}
+
+/// All tasks of a run.
+pub struct TaskStates {
+    states: Vec<TaskState>,
+    needs: Vec<Vec<usize>>,
+    dependents: Vec<Vec<usize>>,
+    priority: Vec<u64>,
+}
+
+/// What a command of a kind costs before anything is remembered about it, in milliseconds: the
+/// proportions of NVCC_FACTS' Thrust file.
+fn expected(tool: Tool) -> u64 {
+    match tool {
+        Tool::Cicc => 7400,
+        Tool::HostCompile | Tool::HostAssembly => 4100,
+        Tool::CudaFe => 2400,
+        Tool::Ptxas => 2100,
+        Tool::Preprocess => 700,
+        Tool::Nvlink | Tool::HostLink => 500,
+        Tool::Assemble => 200,
+        Tool::Fatbinary | Tool::Archive | Tool::FilterDependencies => 90,
+    }
+}
+
+impl TaskStates {
+    /// Everything waits, except what needs nothing.
+    pub fn new(graph: &TaskGraph, in_plan_order: bool) -> Self {
+        let count = graph.steps.len();
+        let needs: Vec<Vec<usize>> = (0..count)
+            .map(|i| if in_plan_order { i.checked_sub(1).into_iter().collect() } else { graph.needs(i) })
+            .collect();
+        let mut dependents = vec![Vec::new(); count];
+        for (i, needs) in needs.iter().enumerate() {
+            for &need in needs {
+                dependents[need].push(i);
+            }
+        }
+        // The longest expected path to the end goes first; needs always point backwards.
+        let mut priority = vec![0; count];
+        for i in (0..count).rev() {
+            let after = dependents[i].iter().map(|&d| priority[d]).max().unwrap_or(0);
+            priority[i] = expected(graph.steps[i].tool) + after;
+        }
+        let states = needs.iter().map(|n| if n.is_empty() { TaskState::Ready } else { TaskState::Waiting }).collect();
+        Self { states, needs, dependents, priority }
+    }
+
+    /// The state of one task.
+    pub fn get(&self, task: usize) -> TaskState {
+        self.states[task]
+    }
+
+    /// The ready task with the longest way to the end.
+    pub fn next(&self) -> Option<usize> {
+        (0..self.states.len())
+            .filter(|&i| self.states[i] == TaskState::Ready)
+            .max_by_key(|&i| (self.priority[i], std::cmp::Reverse(i)))
+    }
+
+    /// The only way a state changes.
+    pub fn advance(&mut self, task: usize, to: TaskState) {
+        self.states[task] = to;
+        if to != TaskState::Done {
+            return;
+        }
+        for d in 0..self.dependents[task].len() {
+            let dependent = self.dependents[task][d];
+            let free = self.needs[dependent].iter().all(|&n| self.states[n] == TaskState::Done);
+            if free && self.states[dependent] == TaskState::Waiting {
+                self.states[dependent] = TaskState::Ready;
+            }
+        }
+    }
+
+    /// After `failed` failed, nothing later in nvcc's order may start.
+    pub fn cut_after(&mut self, failed: usize) {
+        for i in failed + 1..self.states.len() {
+            if matches!(self.states[i], TaskState::Waiting | TaskState::Ready) {
+                self.advance(i, TaskState::Over);
+            }
+        }
+    }
+
+    /// Whether nothing is left to start or to wait for.
+    pub fn is_finished(&self) -> bool {
+        !self.states.iter().any(|s| matches!(s, TaskState::Ready | TaskState::Running))
+    }
+}

@@ -1,0 +1,275 @@
+//! One task from ready to done: key, look up, run, keep.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime};
+
+use warpcc_cache::{Hashing, Key, Level, Lookup, Output, Packing, WitnessBuilder};
+use warpcc_plan::{FileKind, Part, Program, Step, TaskGraph, Tool, depfile};
+
+use crate::artifact::Artifacts;
+use crate::event::{Finished, Outcome};
+use crate::key;
+use crate::observe::Seen;
+use crate::process::{self, Ended};
+use crate::run::Setting;
+
+/// Changes when what a step record means changes.
+const DOMAIN: &str = "warpcc step 1";
+
+/// What every task of a run shares.
+pub struct Worker<'a> {
+    pub graph: &'a TaskGraph,
+    pub setting: &'a Setting<'a>,
+    pub artifacts: &'a Artifacts<'a>,
+    pub clock: Instant,
+}
+
+/// A program found, with what its key needs.
+struct Located {
+    path: PathBuf,
+    name: String,
+}
+
+impl Worker<'_> {
+    /// Does the task.
+    ///
+    /// # Errors
+    /// Not a tool's failure, but ours: a file that cannot be read or written, a program that
+    /// cannot be started.
+    pub fn work(&self, index: usize) -> io::Result<(Finished, Seen)> {
+        let step = &self.graph.steps[index];
+        let started = self.clock.elapsed();
+        let mut done = if step.program == Program::Internal {
+            self.filter_dependencies(index, step)?
+        } else {
+            self.command(index, step)?
+        };
+        done.0.started = started;
+        done.0.finished = self.clock.elapsed();
+        done.0.files = step
+            .writes
+            .iter()
+            .map(|&id| (id.0 as usize, fs::metadata(self.artifacts.path(id)).ok().map(|m| m.len())))
+            .collect();
+        Ok(done)
+    }
+
+    fn command(&self, index: usize, step: &Step) -> io::Result<(Finished, Seen)> {
+        let program = self.locate(step)?;
+        let key = self.key(step, &program);
+        if let Some(key) = key.as_ref().filter(|_| self.setting.reads_cache)
+            && let Some(hit) = self.look_up(index, step, key)
+        {
+            return Ok(hit);
+        }
+        for &id in &step.reads {
+            self.artifacts.materialise(id)?;
+        }
+        let began = SystemTime::now();
+        let (ended, seen) = self.run(index, step, &program)?;
+        if let Some(signal) = ended.signal {
+            return Err(io::Error::other(format!("ended by signal {signal}")));
+        }
+        let mut finished = Finished::new(index, if ended.code == 0 { Outcome::Ran } else { Outcome::Failed(ended.code) });
+        finished.user = ended.user;
+        finished.system = ended.system;
+        finished.peak_kib = ended.peak_kib;
+        finished.stdout = ended.stdout;
+        finished.stderr = ended.stderr;
+        if ended.code == 0 {
+            for &id in &step.writes {
+                self.artifacts.written(id);
+            }
+            if let Some(key) = key.filter(|_| self.setting.writes_cache) {
+                finished.not_stored = self.keep(step, &key, &finished, &seen, began).err().map(|e| e.to_string());
+            }
+        }
+        Ok((finished, seen))
+    }
+
+    fn locate(&self, step: &Step) -> io::Result<Located> {
+        let path = self.setting.variable("PATH");
+        let find = |name: &str| {
+            process::find_program(name, path, self.setting.directory)
+                .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{name} is not in PATH")))
+        };
+        match &step.program {
+            Program::Named(name) => Ok(Located { path: find(name)?, name: name.clone() }),
+            Program::AskCompiler { compiler, name } => {
+                let order = process::Order {
+                    program: &find(compiler)?,
+                    name: compiler,
+                    args: &[OsString::from(format!("-print-prog-name={name}"))],
+                    environment: self.setting.environment,
+                    directory: self.setting.directory,
+                };
+                let ended = self.setting.children.run(usize::MAX, &order)?;
+                let name = String::from_utf8_lossy(&ended.stdout).trim().to_owned();
+                Ok(Located { path: find(&name)?, name })
+            }
+            Program::Internal => Err(io::Error::other("not a program")),
+        }
+    }
+
+    /// The step's key, if its result can be kept at all.
+    fn key(&self, step: &Step, program: &Located) -> Option<Key> {
+        let store = self.setting.store?;
+        let cacheable = matches!(
+            step.tool,
+            Tool::CudaFe | Tool::Cicc | Tool::Ptxas | Tool::Fatbinary | Tool::Nvlink | Tool::HostCompile
+                | Tool::HostAssembly | Tool::Assemble
+        );
+        if !cacheable {
+            return None;
+        }
+        let tool = store.tool_digest(&program.path).ok()?;
+        let mut sink = Hashing::new(DOMAIN);
+        key::describe(step, self.graph, self.artifacts, &tool, self.setting, &mut sink).ok()?;
+        Some(sink.finish())
+    }
+
+    fn look_up(&self, index: usize, step: &Step, key: &Key) -> Option<(Finished, Seen)> {
+        let store = self.setting.store?;
+        let Lookup::Hit(outcome, witness) = store.look_up(Level::Steps, key, self.setting.directory) else {
+            return None;
+        };
+        // All outputs or none: a blob that was evicted makes the whole step a miss.
+        let outputs: Vec<(&Output, _)> = outcome.outputs.iter().zip(step.writes.iter().copied()).collect();
+        if outcome.outputs.len() != step.writes.len() || outputs.iter().any(|(o, _)| !store.has(&o.digest)) {
+            return None;
+        }
+        for (output, id) in &outputs {
+            self.artifacts.stored(*id, output.digest, output.executable);
+            if self.graph.file(*id).kind == FileKind::Output && self.artifacts.materialise(*id).is_err() {
+                return None;
+            }
+        }
+        let mut finished = Finished::new(index, Outcome::Hit);
+        finished.stdout = outcome.stdout;
+        finished.stderr = outcome.stderr;
+        let mut seen = Seen::default();
+        seen.read.extend(witness.files().map(|f| f.path));
+        for directory in witness.directories() {
+            seen.missing.extend(directory.absent.iter().map(|name| directory.path.join(name)));
+        }
+        Some((finished, seen))
+    }
+
+    fn run(&self, index: usize, step: &Step, program: &Located) -> io::Result<(Ended, Seen)> {
+        let args: Vec<OsString> = step
+            .args
+            .iter()
+            .map(|arg| {
+                let mut text = OsString::new();
+                for part in &arg.0 {
+                    match part {
+                        Part::Text(t) => text.push(t),
+                        Part::File(id) => text.push(self.artifacts.path(*id)),
+                    }
+                }
+                text
+            })
+            .collect();
+        let log = self.setting.scratch.join(format!("watch-{index}"));
+        let watching = self.setting.watch.and_then(|library| {
+            warpcc_watch::environment(library, &log, self.setting.variable("LD_PRELOAD")).ok()
+        });
+        let mut environment = self.setting.environment.to_vec();
+        if let Some(extra) = &watching {
+            environment.retain(|(n, _)| !extra.iter().any(|(e, _)| e == n));
+            environment.extend(extra.iter().cloned());
+        }
+        let order = process::Order {
+            program: &program.path,
+            name: &program.name,
+            args: &args,
+            environment: &environment,
+            directory: self.setting.directory,
+        };
+        let ended = self.setting.children.run(index, &order)?;
+        let seen = if watching.is_some() {
+            self.read_log(&log, step, &program.path)
+        } else {
+            Seen::unwatched("the watch library cannot be used here")
+        };
+        Ok((ended, seen))
+    }
+
+    fn read_log(&self, log: &Path, step: &Step, program: &Path) -> Seen {
+        let Ok(bytes) = fs::read(log) else {
+            return Seen::unwatched("a process could not be watched");
+        };
+        let _ = fs::remove_file(log);
+        let Ok(observed) = warpcc_watch::read_log(&bytes) else {
+            return Seen::unwatched("a watch log is torn");
+        };
+        if observed.processes.is_empty() {
+            return Seen::unwatched("a process could not be watched");
+        }
+        let own: Vec<&OsStr> = step
+            .reads
+            .iter()
+            .chain(&step.writes)
+            .filter(|&&id| self.graph.file(id).kind != FileKind::External)
+            .flat_map(|&id| [self.artifacts.path(id).as_os_str(), OsStr::new(&self.graph.file(id).path)])
+            .collect();
+        let mut seen = Seen::from_log(observed, self.setting.scratch, self.setting.directory, |path| own.contains(&path.as_os_str()));
+        seen.read.insert(program.to_owned());
+        seen
+    }
+
+    /// Stores the result under `key`.
+    fn keep(&self, step: &Step, key: &Key, finished: &Finished, seen: &Seen, began: SystemTime) -> io::Result<()> {
+        let Some(store) = self.setting.store else { return Ok(()) };
+        if let Some(why) = &seen.blind {
+            return Err(io::Error::other(why.clone()));
+        }
+        let mut builder = WitnessBuilder::new(began);
+        for path in &seen.read {
+            builder.read(path);
+        }
+        for path in &seen.missing {
+            builder.absent(path);
+        }
+        let witness = builder.relative_to(self.setting.directory).finish_knowing(store, None).map_err(io::Error::other)?;
+        let mut outputs = Vec::with_capacity(step.writes.len());
+        for &id in &step.writes {
+            let path = self.artifacts.path(id);
+            outputs.push(Output {
+                role: self.graph.file(id).name().to_owned(),
+                digest: self.artifacts.save(id, Packing::Zstd)?,
+                executable: process::is_executable(path),
+            });
+        }
+        let outcome = warpcc_cache::Outcome {
+            outputs,
+            stdout: finished.stdout.clone(),
+            stderr: finished.stderr.clone(),
+            extra: Vec::new(),
+            micros: u64::try_from((finished.user + finished.system).as_micros()).unwrap_or(u64::MAX),
+        };
+        store.store(Level::Steps, key, &witness, &outcome).map_err(io::Error::other)
+    }
+
+    fn filter_dependencies(&self, index: usize, step: &Step) -> io::Result<(Finished, Seen)> {
+        let rule = self
+            .setting
+            .rule
+            .as_ref()
+            .ok_or_else(|| io::Error::other("a dependency file nobody asked for"))?;
+        let mut texts = Vec::new();
+        for &id in &step.reads {
+            self.artifacts.materialise(id)?;
+            texts.push(fs::read(self.artifacts.path(id))?);
+        }
+        let texts: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
+        for &id in &step.writes {
+            fs::write(self.artifacts.path(id), depfile::rule(rule, &texts))?;
+            self.artifacts.written(id);
+        }
+        Ok((Finished::new(index, Outcome::Ran), Seen::default()))
+    }
+}

@@ -1,0 +1,248 @@
+//! [`Transcript`] → [`TaskGraph`]: steps in nvcc's order, and edges from the files that they
+//! read and write.
+//!
+//! Two edges that no argument shows (NVCC_FACTS, "The stub"): the host compile of a file that
+//! cudafe++ wrote includes the stub which one cicc wrote, and that stub includes the C form of
+//! the fat binary. They are found through the names that cudafe++ and cicc were told.
+
+use std::collections::HashMap;
+
+use crate::Unsupported;
+use crate::step::{Arg, FileId, FileKind, PlanFile, Program, Step, Tool};
+use crate::tools;
+use crate::transcript::{Entry, Transcript};
+use crate::words::Word;
+
+/// The files of a plan, by path.
+#[derive(Debug, Default)]
+pub struct FileTable {
+    files: Vec<PlanFile>,
+    by_path: HashMap<String, FileId>,
+    private: String,
+}
+
+impl FileTable {
+    /// The id of `path`, new or known.
+    pub fn intern(&mut self, path: &str) -> FileId {
+        if let Some(&id) = self.by_path.get(path) {
+            return id;
+        }
+        let id = FileId(u32::try_from(self.files.len()).unwrap_or(u32::MAX));
+        let kind = if path.starts_with(&self.private) {
+            FileKind::Temp
+        } else {
+            FileKind::External
+        };
+        self.files.push(PlanFile { path: path.to_owned(), kind, writer: None });
+        self.by_path.insert(path.to_owned(), id);
+        id
+    }
+
+    /// Whether an earlier step writes `path`.
+    pub fn is_written(&self, path: &str) -> bool {
+        self.by_path.get(path).is_some_and(|id| self.files[id.0 as usize].writer.is_some())
+    }
+}
+
+/// Steps and files.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TaskGraph {
+    /// In nvcc's order, which is also the order of diagnostics.
+    pub steps: Vec<Step>,
+    /// Everything that the plan mentions.
+    pub files: Vec<PlanFile>,
+    /// What nvcc exports to its commands.
+    pub environment: Vec<(String, String)>,
+    /// Files that nvcc removes before it starts.
+    pub removes: Vec<String>,
+    /// The folder that `--keep-dir` named, with a slash at its end.
+    pub private: String,
+}
+
+impl TaskGraph {
+    /// Builds the graph of a dry run whose `--keep-dir` was `private` (absolute, ending in `/`);
+    /// an empty `private` means that the user keeps the intermediate files himself.
+    ///
+    /// # Errors
+    /// A tool, an argument or an edge that is not understood.
+    pub fn build(transcript: &Transcript, private: &str) -> Result<Self, Unsupported> {
+        // With no private folder nothing is Temp: no path starts with a NUL.
+        let mut files = FileTable {
+            private: if private.is_empty() { "\0".to_owned() } else { private.to_owned() },
+            ..FileTable::default()
+        };
+        let mut steps: Vec<Step> = Vec::new();
+        let mut removes = Vec::new();
+        let mut unfiltered: Vec<FileId> = Vec::new();
+        for entry in &transcript.entries {
+            let step = match entry {
+                Entry::Remove(path) => {
+                    if files.is_written(path) {
+                        return Err(Unsupported::new("unknown dry-run line", format!("rm of a result: {path}")));
+                    }
+                    removes.push(path.clone());
+                    continue;
+                }
+                Entry::FilterDependencies { target } => {
+                    let target = files.intern(target);
+                    Step {
+                        tool: Tool::FilterDependencies,
+                        program: Program::Internal,
+                        args: Vec::new(),
+                        reads: std::mem::take(&mut unfiltered),
+                        writes: vec![target],
+                        arch: None,
+                        raw: "-- Filter Dependencies --".to_owned(),
+                    }
+                }
+                Entry::Command { words, raw } => command(words, raw, &mut files, &steps)?,
+            };
+            if step.tool == Tool::Preprocess {
+                unfiltered.extend(&step.writes);
+            }
+            for &id in &step.writes {
+                let file = &mut files.files[id.0 as usize];
+                if file.writer.is_some() {
+                    return Err(Unsupported::new("two commands write one file", file.path.clone()));
+                }
+                file.writer = Some(steps.len());
+                if file.kind == FileKind::External {
+                    file.kind = FileKind::Output;
+                }
+            }
+            for &id in &step.reads {
+                let file = &files.files[id.0 as usize];
+                if file.kind == FileKind::Temp && file.writer.is_none() {
+                    return Err(Unsupported::new("a command reads a file that nobody writes", file.path.clone()));
+                }
+            }
+            steps.push(step);
+        }
+        let graph = Self {
+            steps,
+            files: files.files,
+            environment: transcript.environment.clone(),
+            removes,
+            private: private.to_owned(),
+        };
+        graph.check_private_folder()?;
+        Ok(graph)
+    }
+
+    /// The file behind an id.
+    pub fn file(&self, id: FileId) -> &PlanFile {
+        &self.files[id.0 as usize]
+    }
+
+    /// The steps that `step` waits for, in order, each once.
+    pub fn needs(&self, step: usize) -> Vec<usize> {
+        let mut needs: Vec<usize> = self.steps[step].reads.iter().filter_map(|&id| self.file(id).writer).collect();
+        needs.sort_unstable();
+        needs.dedup();
+        needs
+    }
+
+    /// No literal text may hold the private folder: it would end up in a key or a result.
+    fn check_private_folder(&self) -> Result<(), Unsupported> {
+        if self.private.is_empty() {
+            return Ok(());
+        }
+        let folder = self.private.trim_end_matches('/');
+        for step in &self.steps {
+            for part in step.args.iter().flat_map(|a| &a.0) {
+                if let crate::step::Part::Text(text) = part
+                    && text.contains(folder)
+                {
+                    return Err(Unsupported::new(
+                        "the keep folder in an unknown place",
+                        format!("{}: {text}", step.tool),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn command(words: &[Word], raw: &str, files: &mut FileTable, earlier: &[Step]) -> Result<Step, Unsupported> {
+    let [program, rest @ ..] = words else {
+        return Err(Unsupported::new("unknown dry-run line", raw));
+    };
+    let rest: Vec<&str> = rest
+        .iter()
+        .map(|w| match w {
+            Word::Text(t) => Ok(t.as_str()),
+            Word::Substitution(c) => Err(Unsupported::new("shell syntax in the dry run", c)),
+        })
+        .collect::<Result<_, _>>()?;
+    let tool = tools::identify(program, &rest)?;
+    let mut typed = tools::type_arguments(tool, &rest, files)?;
+    if tool == Tool::HostCompile {
+        typed.reads.extend(included_by_host(&typed.reads, files, earlier)?);
+    }
+    let program = match program {
+        Word::Text(path) => Program::Named(path.clone()),
+        Word::Substitution(command) => match command.split_once(" -print-prog-name=") {
+            Some((compiler, name)) if !compiler.contains(' ') => Program::AskCompiler {
+                compiler: compiler.to_owned(),
+                name: name.to_owned(),
+            },
+            _ => return Err(Unsupported::new("unknown tool", command)),
+        },
+    };
+    Ok(Step {
+        tool,
+        program,
+        args: typed.args,
+        reads: typed.reads,
+        writes: typed.writes,
+        arch: typed.arch,
+        raw: raw.to_owned(),
+    })
+}
+
+/// The value after `flag` in a step's arguments.
+fn named<'a>(step: &'a Step, flag: &str) -> Option<&'a Arg> {
+    let at = step.args.iter().position(|a| a.as_text() == Some(flag))?;
+    step.args.get(at + 1)
+}
+
+fn beside(path: &str, name: &str) -> String {
+    if name.starts_with('/') {
+        return name.to_owned();
+    }
+    match path.rsplit_once('/') {
+        Some((folder, _)) => format!("{folder}/{name}"),
+        None => name.to_owned(),
+    }
+}
+
+/// The stub and the C form of the fat binary, for a source that cudafe++ wrote.
+fn included_by_host(reads: &[FileId], files: &mut FileTable, earlier: &[Step]) -> Result<Vec<FileId>, Unsupported> {
+    let mut included = Vec::new();
+    for &id in reads {
+        let source = &files.files[id.0 as usize];
+        let Some(writer) = source.writer.filter(|&w| earlier[w].tool == Tool::CudaFe) else {
+            continue; // The user's own source, or a link stub.
+        };
+        let source = source.path.clone();
+        let missing = |what: &str| Unsupported::new("the host code's stub is not understood", format!("{what} of {source}"));
+        let stub_name = named(&earlier[writer], "--stub_file_name")
+            .and_then(Arg::as_text)
+            .ok_or_else(|| missing("no stub name"))?;
+        let stub = files.intern(&beside(&source, stub_name));
+        let cicc = files.files[stub.0 as usize]
+            .writer
+            .filter(|&w| earlier[w].tool == Tool::Cicc)
+            .ok_or_else(|| missing("no writer of the stub"))?;
+        let fatbin_name = named(&earlier[cicc], "--include_file_name")
+            .and_then(Arg::as_text)
+            .ok_or_else(|| missing("no fat binary name"))?;
+        let fatbin = files.intern(&beside(&source, fatbin_name));
+        if files.files[fatbin.0 as usize].writer.is_none() {
+            return Err(missing("no writer of the fat binary"));
+        }
+        included.extend([stub, fatbin]);
+    }
+    Ok(included)
+}

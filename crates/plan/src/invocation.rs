@@ -1,0 +1,305 @@
+//! argv, as typed → [`Invocation`], as meant: what is asked for, what has to be there
+//! afterwards, and which parts of the command line are part of its key.
+
+use crate::Unsupported;
+use crate::options::{self, Effect, Takes};
+
+/// One argument or option of the command line, in order, after options files are expanded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Item {
+    Option { long: &'static str, effect: Effect, value: Option<String> },
+    Forwarded(String),
+    Input(String),
+}
+
+/// What a command line asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Invocation {
+    items: Vec<Item>,
+    /// Set when there is nothing to cache or something we leave alone: run plain nvcc.
+    pub plain: Option<&'static str>,
+    /// `-o`, the last one.
+    pub output: Option<String>,
+    /// `-odir`.
+    pub output_directory: Option<String>,
+    /// `-t` with anything but 1.
+    pub threads: bool,
+    /// `-keep`, `-save-temps`: the intermediate files are results.
+    pub keeps: bool,
+    /// `-MD` or `-MMD`.
+    pub depend: Option<Depend>,
+    /// `-c`, `-dc` or `-dw`.
+    pub compiles_only: bool,
+    /// `-lib`.
+    pub library: bool,
+    /// `-g` or `-G`, on the host or the device: the working directory stands in the result.
+    pub debug: bool,
+    /// An architecture is `native`.
+    pub native: bool,
+    /// `-ccbin`.
+    pub compiler_bindir: Option<String>,
+    /// What is compiled or linked.
+    pub inputs: Vec<String>,
+    /// The options files that were read.
+    pub options_files: Vec<String>,
+}
+
+/// `-MD` and what goes with it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Depend {
+    /// `-MMD`.
+    pub skip_system: bool,
+    /// `-MF`.
+    pub output: Option<String>,
+    /// `-MT`.
+    pub target: Option<String>,
+    /// `-MP`.
+    pub phony: bool,
+}
+
+impl Invocation {
+    /// Reads a command line; `environment_flags` are NVCC_PREPEND_FLAGS and NVCC_APPEND_FLAGS as
+    /// nvcc sees them, `read` gives the text of an options file.
+    ///
+    /// # Errors
+    /// An option without a row, a missing value, an options file that cannot be read.
+    pub fn parse(
+        args: &[String],
+        prepend: &str,
+        append: &str,
+        read: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, Unsupported> {
+        let mut words = tokenize(prepend)?;
+        words.extend(args.iter().cloned());
+        words.extend(tokenize(append)?);
+        let mut out = Self::default();
+        // A forwarding option counts wherever it stands.
+        let forwards = words.iter().any(|w| {
+            w.starts_with('-') && options::find(w).is_some_and(|m| m.row.effect == Effect::ForwardUnknown)
+        });
+        out.walk(&words, forwards, read, 0)?;
+        if out.inputs.is_empty() && out.plain.is_none() {
+            out.plain = Some("no input file");
+        }
+        if out.inputs.iter().any(|i| i == "-") {
+            out.plain = Some("standard input");
+        }
+        Ok(out)
+    }
+
+    fn walk(
+        &mut self,
+        words: &[String],
+        forwards: bool,
+        read: &dyn Fn(&str) -> Option<String>,
+        depth: u32,
+    ) -> Result<(), Unsupported> {
+        if depth > 16 {
+            return Err(Unsupported::new("options files without end", ""));
+        }
+        let mut rest = words.iter();
+        while let Some(word) = rest.next() {
+            if !word.starts_with('-') || word == "-" {
+                if word.starts_with('@') {
+                    return Err(Unsupported::new("@file argument", word));
+                }
+                self.inputs.push(word.clone());
+                self.items.push(Item::Input(word.clone()));
+                continue;
+            }
+            let Some(found) = options::find(word) else {
+                if !forwards {
+                    return Err(Unsupported::new("unknown option", word));
+                }
+                if let Some(reason) = options::host_side_file(word) {
+                    self.plain = Some(reason);
+                }
+                self.debug |= word.starts_with("-g") && word != "-g0";
+                self.items.push(Item::Forwarded(word.clone()));
+                continue;
+            };
+            let value = match (found.row.takes, found.attached) {
+                (Takes::Nothing, _) => None,
+                (_, Some(attached)) => Some(attached.to_owned()),
+                (_, None) => Some(
+                    rest.next()
+                        .ok_or_else(|| Unsupported::new("an option without its value", word))?
+                        .clone(),
+                ),
+            };
+            self.note(found.row.effect, value.as_deref())?;
+            if found.row.effect == Effect::OptionsFile {
+                for file in value.as_deref().unwrap_or_default().split(',') {
+                    let text = read(file).ok_or_else(|| Unsupported::new("an options file that cannot be read", file))?;
+                    self.options_files.push(file.to_owned());
+                    self.walk(&tokenize(&text)?, forwards, read, depth + 1)?;
+                }
+                continue;
+            }
+            self.items.push(Item::Option { long: found.row.long, effect: found.row.effect, value });
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, effect: Effect, value: Option<&str>) -> Result<(), Unsupported> {
+        let value = value.unwrap_or_default();
+        match effect {
+            Effect::Keyed | Effect::Unkeyed | Effect::KeepDir | Effect::OptionsFile => {}
+            Effect::ForwardUnknown | Effect::Language => {}
+            Effect::Threads => self.threads = value != "1",
+            Effect::Compile => self.compiles_only = true,
+            Effect::Library => self.library = true,
+            Effect::Output => self.output = Some(value.to_owned()),
+            Effect::OutputDirectory => self.output_directory = Some(value.to_owned()),
+            Effect::Keep => self.keeps = true,
+            Effect::Depend => _ = self.depend.get_or_insert_default(),
+            Effect::DependNonSystem => self.depend.get_or_insert_default().skip_system = true,
+            Effect::DependOutput => self.depend.get_or_insert_default().output = Some(value.to_owned()),
+            Effect::DependPhony => self.depend.get_or_insert_default().phony = true,
+            Effect::DependTarget => {
+                let depend = self.depend.get_or_insert_default();
+                if depend.target.is_some() {
+                    return Err(Unsupported::new("several -MT", value));
+                }
+                depend.target = Some(value.to_owned());
+            }
+            Effect::HostOptions => {
+                for option in value.split([',', ' ']) {
+                    let option = option.trim_matches(['"', '\'']);
+                    if let Some(reason) = options::host_side_file(option) {
+                        self.plain = Some(reason);
+                    }
+                    self.debug |= option.starts_with("-g") && option != "-g0";
+                }
+            }
+            Effect::HostDebug => self.debug = true,
+            Effect::Architecture => self.native |= value.split([',', '=', '[', ']']).any(|v| v == "native"),
+            Effect::CompilerBindir => self.compiler_bindir = Some(value.to_owned()),
+            Effect::Plain(reason) => self.plain = Some(reason),
+        }
+        Ok(())
+    }
+
+    /// Whether the result does not depend on where it is written to, so that `-o` and `-MF` stay
+    /// out of the key.
+    pub fn output_is_free(&self) -> bool {
+        let dependency_is_free = self.depend.as_ref().is_none_or(|d| d.output.is_some() && d.target.is_some());
+        self.compiles_only && self.output.is_some() && !self.debug && !self.keeps && dependency_is_free
+    }
+
+    /// The parts of the command line that the result depends on, by name, in order.
+    pub fn key_parts(&self) -> Vec<(&'static str, String)> {
+        let free = self.output_is_free();
+        let mut parts = Vec::with_capacity(self.items.len());
+        for item in &self.items {
+            match item {
+                Item::Input(path) => parts.push(("input", path.clone())),
+                Item::Forwarded(word) => parts.push(("host option", word.clone())),
+                Item::Option { effect: Effect::Unkeyed | Effect::Threads, .. } => {}
+                Item::Option { effect: Effect::Output | Effect::DependOutput, long, .. } if free => {
+                    parts.push(("option", format!("--{long}")));
+                }
+                Item::Option { long, value: Some(value), .. } => parts.push(("option", format!("--{long} {value}"))),
+                Item::Option { long, value: None, .. } => parts.push(("option", format!("--{long}"))),
+            }
+        }
+        parts
+    }
+
+    /// Whether every path on the command line is absolute, so that the working directory does
+    /// not decide what is read.
+    pub fn is_absolute(&self) -> bool {
+        self.inputs.iter().all(|i| i.starts_with('/'))
+            && self.items.iter().all(|item| match item {
+                Item::Option { effect: Effect::Output | Effect::DependOutput | Effect::DependTarget, .. } => true,
+                Item::Option { long, value: Some(v), .. } if PATH_OPTIONS.contains(long) => {
+                    v.split(',').all(|p| p.starts_with('/'))
+                }
+                Item::Option { effect: Effect::HostOptions, value: Some(v), .. } => !v.contains("-I") && !v.contains("-i"),
+                Item::Forwarded(word) => !word.contains("-I") && !word.contains("-i"),
+                _ => true,
+            })
+    }
+}
+
+const PATH_OPTIONS: &[&str] = &[
+    "pre-include", "include-path", "system-include", "library-path", "output-directory", "compiler-bindir",
+    "archiver-binary", "libdevice-directory", "keep-dir", "options-file", "apply-controls",
+];
+
+/// Splits an options file or flags variable: white space, double and single quotes, backslash.
+///
+/// # Errors
+/// An open quote, or a `#`, whose meaning differs between toolkits.
+fn tokenize(text: &str) -> Result<Vec<String>, Unsupported> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            c if c.is_whitespace() => words.extend(word.take()),
+            '"' | '\'' => {
+                let w = word.get_or_insert_default();
+                loop {
+                    match chars.next() {
+                        Some(q) if q == c => break,
+                        Some('\\') if c == '"' => w.extend(chars.next()),
+                        Some(other) => w.push(other),
+                        None => return Err(Unsupported::new("an open quote in flags", text)),
+                    }
+                }
+            }
+            '\\' => word.get_or_insert_default().extend(chars.next()),
+            '#' if word.is_none() => return Err(Unsupported::new("a comment in flags", text)),
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word.take());
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Invocation, Unsupported> {
+        let args: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        Invocation::parse(&args, "", "", &|name| (name == "x.rsp").then(|| "-DQ=\"a b\" -o y.o".to_owned()))
+    }
+
+    #[test]
+    fn what_is_asked_for() {
+        let i = parse("-c a.cu -o b.o -t4 -MD -MF b.d -MT b.o -Xcompiler -fPIC").expect("parses");
+        assert_eq!(i.inputs, ["a.cu"]);
+        assert!(i.threads && i.compiles_only && i.output_is_free() && i.plain.is_none());
+        assert_eq!(i.depend.as_ref().and_then(|d| d.output.as_deref()), Some("b.d"));
+        let j = parse("-c a.cu -o c.o -MD -MF c.d -MT b.o -Xcompiler=-fPIC").expect("parses");
+        assert_eq!(i.key_parts(), j.key_parts());
+    }
+
+    #[test]
+    fn separated_values_are_not_inputs() {
+        let i = parse("-diag-suppress 20012,186 -Xptxas -v --generate-code arch=compute_80,code=sm_80 -x cu a.cpp").expect("parses");
+        assert_eq!(i.inputs, ["a.cpp"]);
+    }
+
+    #[test]
+    fn options_files_are_expanded_and_remembered() {
+        let i = parse("--options-file x.rsp -c a.cu").expect("parses");
+        assert_eq!(i.output.as_deref(), Some("y.o"));
+        assert_eq!(i.options_files, ["x.rsp"]);
+        assert!(parse("-optf none.rsp a.cu").is_err());
+    }
+
+    #[test]
+    fn left_to_nvcc() {
+        assert_eq!(parse("-E a.cu").expect("parses").plain, Some("-E"));
+        assert_eq!(parse("--version").expect("parses").plain, Some("--version"));
+        assert_eq!(parse("-c a.cu -time x").expect("parses").plain, Some("-time"));
+        assert_eq!(parse("-c a.cu -Xcompiler -O2,--coverage").expect("parses").plain, Some("host option --coverage"));
+        assert!(parse("-c a.cu -Wall").is_err());
+        assert!(parse("-c a.cu -forward-unknown-to-host-compiler -Wall").is_ok());
+        assert!(parse("a.cu -o").is_err());
+        assert!(parse("-c a.cu -arch=native").expect("parses").native);
+    }
+}

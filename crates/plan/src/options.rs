@@ -1,0 +1,391 @@
+//! nvcc's options: one row each, what it takes and what it means to us.
+//!
+//! The rows are those of `nvcc --help` of 13.0 and 13.5. Most options only need to be part of
+//! the key ([`Effect::Keyed`]): the dry run says what they do. The others change what has to be
+//! there after a hit, or leave nothing to cache. An option without a row is either forwarded to
+//! the host compiler, when the user asked for that, or a reason to run plain nvcc: a new option
+//! may write a file that a hit would not bring back.
+
+/// Whether an option has a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Takes {
+    /// A switch.
+    Nothing,
+    /// One value.
+    One,
+    /// A comma list.
+    List,
+}
+
+/// What an option means to a drop-in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Part of the key as it stands.
+    Keyed,
+    /// Changes how nvcc runs, not what it makes.
+    Unkeyed,
+    /// `-t`: as [`Effect::Unkeyed`], and the order of a failing build's messages.
+    Threads,
+    /// Compile only: `-c`, `-dc`, `-dw`.
+    Compile,
+    /// `-lib`.
+    Library,
+    /// `-o`.
+    Output,
+    /// `-odir`.
+    OutputDirectory,
+    /// The user wants the intermediate files.
+    Keep,
+    /// And where.
+    KeepDir,
+    /// `-MD`.
+    Depend,
+    /// `-MMD`.
+    DependNonSystem,
+    /// `-MF`.
+    DependOutput,
+    /// `-MT`.
+    DependTarget,
+    /// `-MP`.
+    DependPhony,
+    /// `-optf`: more arguments stand in a file.
+    OptionsFile,
+    /// `-Xcompiler`, `-Xlinker`, `-Xarchive`: the host's options, see [`host_side_file`].
+    HostOptions,
+    /// Host debug information, in which the working directory stands.
+    HostDebug,
+    /// Unknown options go to the host compiler.
+    ForwardUnknown,
+    /// `-arch`, `-code`, `-gencode`: `native` depends on the machine.
+    Architecture,
+    /// `-ccbin`.
+    CompilerBindir,
+    /// `-x`.
+    Language,
+    /// Nothing to cache, or nothing we know how to: plain nvcc. The text is the reason.
+    Plain(&'static str),
+}
+
+/// One option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// Without dashes; nvcc takes it with one or two.
+    pub long: &'static str,
+    /// Without the dash; empty when there is none.
+    pub short: &'static str,
+    /// Its value.
+    pub takes: Takes,
+    /// Its meaning.
+    pub effect: Effect,
+}
+
+const fn row(long: &'static str, short: &'static str, takes: Takes, effect: Effect) -> Row {
+    Row { long, short, takes, effect }
+}
+
+/// Every option, by its long name.
+pub const TABLE: &[Row] = &[
+    row("Ofast-compile", "Ofc", Takes::One, Effect::Keyed),
+    row("Wconversion", "Wconversion", Takes::Nothing, Effect::Keyed),
+    row("Wdefault-stream-launch", "Wdefault-stream-launch", Takes::Nothing, Effect::Keyed),
+    row("Werror", "Werror", Takes::List, Effect::Keyed),
+    row("Wext-lambda-captures-this", "Wext-lambda-captures-this", Takes::Nothing, Effect::Keyed),
+    row("Wmissing-launch-bounds", "Wmissing-launch-bounds", Takes::Nothing, Effect::Keyed),
+    row("Wno-deprecated-declarations", "Wno-deprecated-declarations", Takes::Nothing, Effect::Keyed),
+    row("Wno-deprecated-gpu-targets", "Wno-deprecated-gpu-targets", Takes::Nothing, Effect::Keyed),
+    row("Wreorder", "Wreorder", Takes::Nothing, Effect::Keyed),
+    row("allow-unsupported-compiler", "allow-unsupported-compiler", Takes::Nothing, Effect::Keyed),
+    row("apply-controls", "apply-controls", Takes::One, Effect::Keyed),
+    row("archive-options", "Xarchive", Takes::List, Effect::HostOptions),
+    row("archiver-binary", "arbin", Takes::One, Effect::Keyed),
+    row("augment-host-linker-script", "aug-hls", Takes::Nothing, Effect::Plain("-hls")),
+    row("brief-diagnostics", "brief-diag", Takes::One, Effect::Keyed),
+    row("clean-targets", "clean", Takes::Nothing, Effect::Plain("-clean")),
+    row("compile", "c", Takes::Nothing, Effect::Compile),
+    row("compile-as-tools-patch", "astoolspatch", Takes::Nothing, Effect::Keyed),
+    row("compiler-bindir", "ccbin", Takes::One, Effect::CompilerBindir),
+    row("compiler-options", "Xcompiler", Takes::List, Effect::HostOptions),
+    row("compress-mode", "compress-mode", Takes::One, Effect::Keyed),
+    row("concat", "concat", Takes::Nothing, Effect::Keyed),
+    row("cubin", "cubin", Takes::Nothing, Effect::Keyed),
+    row("cuda", "cuda", Takes::Nothing, Effect::Plain("-cuda")),
+    row("cudadevrt", "cudadevrt", Takes::One, Effect::Keyed),
+    row("cudart", "cudart", Takes::One, Effect::Keyed),
+    row("debug", "g", Takes::Nothing, Effect::HostDebug),
+    row("default-stream", "default-stream", Takes::One, Effect::Keyed),
+    row("define-macro", "D", Takes::List, Effect::Keyed),
+    row("dependency-drive-prefix", "ddp", Takes::One, Effect::Plain("windows only")),
+    row("dependency-output", "MF", Takes::One, Effect::DependOutput),
+    row("dependency-target-name", "MT", Takes::One, Effect::DependTarget),
+    row("device-c", "dc", Takes::Nothing, Effect::Compile),
+    row("device-debug", "G", Takes::Nothing, Effect::Keyed),
+    row("device-entity-has-hidden-visibility", "device-entity-has-hidden-visibility", Takes::One, Effect::Keyed),
+    row("device-link", "dlink", Takes::Nothing, Effect::Keyed),
+    row("device-stack-protector", "device-stack-protector", Takes::One, Effect::Keyed),
+    row("device-w", "dw", Takes::Nothing, Effect::Compile),
+    row("diag-error", "diag-error", Takes::List, Effect::Keyed),
+    row("diag-suppress", "diag-suppress", Takes::List, Effect::Keyed),
+    row("diag-warn", "diag-warn", Takes::List, Effect::Keyed),
+    row("disable-warnings", "w", Takes::Nothing, Effect::Keyed),
+    row("display-error-number", "err-no", Takes::Nothing, Effect::Keyed),
+    row("dlink-time-opt", "dlto", Takes::Nothing, Effect::Keyed),
+    row("dont-use-profile", "noprof", Takes::Nothing, Effect::Keyed),
+    row("dopt", "dopt", Takes::One, Effect::Keyed),
+    row("drive-prefix", "dp", Takes::One, Effect::Plain("windows only")),
+    row("dryrun", "dryrun", Takes::Nothing, Effect::Plain("--dryrun")),
+    row("enable-tile", "enable-tile", Takes::Nothing, Effect::Plain("tile")),
+    row("entries", "e", Takes::List, Effect::Keyed),
+    row("expt-extended-lambda", "expt-extended-lambda", Takes::Nothing, Effect::Keyed),
+    row("expt-relaxed-constexpr", "expt-relaxed-constexpr", Takes::Nothing, Effect::Keyed),
+    row("extended-lambda", "extended-lambda", Takes::Nothing, Effect::Keyed),
+    row("extensible-whole-program", "ewp", Takes::Nothing, Effect::Keyed),
+    row("extra-device-vectorization", "extra-device-vectorization", Takes::Nothing, Effect::Keyed),
+    row("fatbin", "fatbin", Takes::Nothing, Effect::Keyed),
+    row("fdevice-sanitize", "fdevice-sanitize", Takes::One, Effect::Keyed),
+    row("fdevice-syntax-only", "fdevice-syntax-only", Takes::Nothing, Effect::Plain("-fdevice-syntax-only")),
+    row("fdevice-time-trace", "fdevice-time-trace", Takes::One, Effect::Plain("-fdevice-time-trace")),
+    row("fmad", "fmad", Takes::One, Effect::Keyed),
+    row("fmax-errors", "fmax-errors", Takes::One, Effect::Keyed),
+    row("force-cl-env-setup", "force-cl-env-setup", Takes::Nothing, Effect::Plain("windows only")),
+    row("forward-unknown-opts", "forward-unknown-opts", Takes::Nothing, Effect::ForwardUnknown),
+    row("forward-unknown-to-host-compiler", "forward-unknown-to-host-compiler", Takes::Nothing, Effect::ForwardUnknown),
+    row("forward-unknown-to-host-linker", "forward-unknown-to-host-linker", Takes::Nothing, Effect::ForwardUnknown),
+    row("frandom-seed", "frandom-seed", Takes::One, Effect::Keyed),
+    row("ftemplate-backtrace-limit", "ftemplate-backtrace-limit", Takes::One, Effect::Keyed),
+    row("ftemplate-depth", "ftemplate-depth", Takes::One, Effect::Keyed),
+    row("ftz", "ftz", Takes::One, Effect::Keyed),
+    row("gen-opt-lto", "gen-opt-lto", Takes::Nothing, Effect::Keyed),
+    row("generate-code", "gencode", Takes::List, Effect::Architecture),
+    row("generate-dependencies", "M", Takes::Nothing, Effect::Plain("-M")),
+    row("generate-dependencies-with-compile", "MD", Takes::Nothing, Effect::Depend),
+    row("generate-dependency-targets", "MP", Takes::Nothing, Effect::DependPhony),
+    row("generate-line-info", "lineinfo", Takes::Nothing, Effect::Keyed),
+    row("generate-nonsystem-dependencies", "MM", Takes::Nothing, Effect::Plain("-MM")),
+    row("generate-nonsystem-dependencies-with-compile", "MMD", Takes::Nothing, Effect::DependNonSystem),
+    row("gpu-architecture", "arch", Takes::One, Effect::Architecture),
+    row("gpu-code", "code", Takes::List, Effect::Architecture),
+    row("help", "h", Takes::Nothing, Effect::Plain("--help")),
+    row("host-linker-script", "hls", Takes::One, Effect::Plain("-hls")),
+    row("include-path", "I", Takes::List, Effect::Keyed),
+    row("input-drive-prefix", "idp", Takes::One, Effect::Plain("windows only")),
+    row("jobserver", "jobserver", Takes::Nothing, Effect::Unkeyed),
+    row("jump-table-density", "jtd", Takes::One, Effect::Keyed),
+    row("keep", "keep", Takes::Nothing, Effect::Keep),
+    row("keep-device-functions", "keep-device-functions", Takes::Nothing, Effect::Keyed),
+    row("keep-dir", "keep-dir", Takes::One, Effect::KeepDir),
+    row("lib", "lib", Takes::Nothing, Effect::Library),
+    row("libdevice-directory", "ldir", Takes::One, Effect::Keyed),
+    row("library", "l", Takes::List, Effect::Keyed),
+    row("library-path", "L", Takes::List, Effect::Keyed),
+    row("link", "link", Takes::Nothing, Effect::Keyed),
+    row("linker-options", "Xlinker", Takes::List, Effect::HostOptions),
+    row("list-gpu-arch", "arch-ls", Takes::Nothing, Effect::Plain("--list-gpu")),
+    row("list-gpu-code", "code-ls", Takes::Nothing, Effect::Plain("--list-gpu")),
+    row("lto", "lto", Takes::Nothing, Effect::Keyed),
+    row("ltoir", "ltoir", Takes::Nothing, Effect::Keyed),
+    row("m64", "m64", Takes::Nothing, Effect::Keyed),
+    row("machine", "m", Takes::One, Effect::Keyed),
+    row("maxrregcount", "maxrregcount", Takes::One, Effect::Keyed),
+    row("no-align-double", "", Takes::Nothing, Effect::Keyed),
+    row("no-compress", "no-compress", Takes::Nothing, Effect::Keyed),
+    row("no-device-link", "nodlink", Takes::Nothing, Effect::Keyed),
+    row("no-display-error-number", "no-err-no", Takes::Nothing, Effect::Keyed),
+    row("no-exceptions", "noeh", Takes::Nothing, Effect::Keyed),
+    row("no-host-device-initializer-list", "nohdinitlist", Takes::Nothing, Effect::Keyed),
+    row("no-host-device-move-forward", "nohdmoveforward", Takes::Nothing, Effect::Keyed),
+    row("nvlink-options", "Xnvlink", Takes::List, Effect::Keyed),
+    row("nvprune-options", "Xnvprune", Takes::List, Effect::Keyed),
+    row("objdir-as-tempdir", "objtemp", Takes::Nothing, Effect::Keyed),
+    row("optimization-info", "opt-info", Takes::List, Effect::Keyed),
+    row("optimize", "O", Takes::One, Effect::Keyed),
+    row("options-file", "optf", Takes::List, Effect::OptionsFile),
+    row("optix-ir", "optix-ir", Takes::Nothing, Effect::Keyed),
+    row("output-directory", "odir", Takes::One, Effect::OutputDirectory),
+    row("output-file", "o", Takes::One, Effect::Output),
+    row("pre-include", "include", Takes::List, Effect::Keyed),
+    row("prec-div", "prec-div", Takes::One, Effect::Keyed),
+    row("prec-sqrt", "prec-sqrt", Takes::One, Effect::Keyed),
+    row("preprocess", "E", Takes::Nothing, Effect::Plain("-E")),
+    row("profile", "pg", Takes::Nothing, Effect::HostDebug),
+    row("prune", "prune", Takes::Nothing, Effect::Keyed),
+    row("ptx", "ptx", Takes::Nothing, Effect::Keyed),
+    row("ptxas-options", "Xptxas", Takes::List, Effect::Keyed),
+    row("qpp-config", "qpp-config", Takes::Nothing, Effect::Keyed),
+    row("relocatable-device-code", "rdc", Takes::One, Effect::Keyed),
+    row("relocatable-link", "r", Takes::Nothing, Effect::Keyed),
+    row("relocatable-ptx", "reloc-ptx", Takes::Nothing, Effect::Keyed),
+    row("resource-usage", "res-usage", Takes::Nothing, Effect::Keyed),
+    row("restrict", "restrict", Takes::Nothing, Effect::Keyed),
+    row("run", "run", Takes::Nothing, Effect::Plain("-run")),
+    row("run-args", "run-args", Takes::List, Effect::Plain("-run")),
+    row("safety-compatibility", "safety-compat", Takes::Nothing, Effect::Keyed),
+    row("sanitize", "sanitize", Takes::One, Effect::Keyed),
+    row("save-temps", "save-temps", Takes::Nothing, Effect::Keep),
+    row("shared", "shared", Takes::Nothing, Effect::Keyed),
+    row("simt-only", "simt-only", Takes::Nothing, Effect::Keyed),
+    row("skip-ptx-semantics-check", "skip-ptx-semantics-check", Takes::Nothing, Effect::Keyed),
+    row("source-in-ptx", "src-in-ptx", Takes::Nothing, Effect::Keyed),
+    row("split-compile", "split-compile", Takes::One, Effect::Keyed),
+    row("split-compile-extended", "split-compile-extended", Takes::One, Effect::Keyed),
+    row("static-global-template-stub", "static-global-template-stub", Takes::One, Effect::Keyed),
+    row("std", "std", Takes::One, Effect::Keyed),
+    row("stdlib", "stdlib", Takes::One, Effect::Keyed),
+    row("system-include", "isystem", Takes::List, Effect::Keyed),
+    row("target-directory", "target-dir", Takes::One, Effect::Keyed),
+    row("threads", "t", Takes::One, Effect::Threads),
+    row("tile-only", "tile-only", Takes::Nothing, Effect::Plain("tile")),
+    row("tile-preview", "tile-preview", Takes::One, Effect::Plain("tile")),
+    row("tilebc", "tilebc", Takes::Nothing, Effect::Plain("tile")),
+    row("tilecubin", "tilecubin", Takes::Nothing, Effect::Plain("tile")),
+    row("tilefatbin", "tilefatbin", Takes::Nothing, Effect::Plain("tile")),
+    row("tileiras-options", "Xtileiras", Takes::List, Effect::Plain("tile")),
+    row("time", "time", Takes::One, Effect::Plain("-time")),
+    row("undefine-macro", "U", Takes::List, Effect::Keyed),
+    row("use-local-env", "use-local-env", Takes::Nothing, Effect::Plain("windows only")),
+    row("use_fast_math", "use_fast_math", Takes::Nothing, Effect::Keyed),
+    row("utf-8", "utf-8", Takes::Nothing, Effect::Keyed),
+    row("verbose", "v", Takes::Nothing, Effect::Plain("--verbose")),
+    row("verbose2", "v2", Takes::Nothing, Effect::Plain("--verbose")),
+    row("version", "V", Takes::Nothing, Effect::Plain("--version")),
+    row("x", "x", Takes::One, Effect::Language),    row("fdevice-time-trace-granularity", "", Takes::One, Effect::Plain("-fdevice-time-trace")),
+];
+
+/// An option as it was found in an argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Match<'a> {
+    /// Which.
+    pub row: &'static Row,
+    /// The value in the same argument: `-O3`, `--std=c++17`.
+    pub attached: Option<&'a str>,
+}
+
+/// Finds the option that `argument` (which starts with `-`) spells.
+pub fn find(argument: &str) -> Option<Match<'_>> {
+    let body = argument.strip_prefix("--").or_else(|| argument.strip_prefix('-'))?;
+    let (name, attached) = match body.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (body, None),
+    };
+    let exact = TABLE.iter().find(|row| row.long == name || (!row.short.is_empty() && row.short == name));
+    if let Some(row) = exact {
+        // `-G=x` or `-c=x` is not something we know to mean anything.
+        return (attached.is_none() || row.takes != Takes::Nothing).then_some(Match { row, attached });
+    }
+    // One letter with its value glued on: -Iinclude, -DX=1, -O3, -t4, -lm.
+    if argument.starts_with("--") {
+        return None;
+    }
+    let first = body.chars().next()?;
+    let rest = &body[first.len_utf8()..];
+    let row = TABLE
+        .iter()
+        .find(|row| row.takes != Takes::Nothing && row.short.len() == 1 && row.short.starts_with(first))?;
+    Some(Match { row, attached: Some(rest.strip_prefix('=').unwrap_or(rest)) })
+}
+
+/// Whether a host compiler option writes a file beside the object, or reads in a way that a hit
+/// could not see; such a call is left to nvcc.
+pub fn host_side_file(option: &str) -> Option<&'static str> {
+    const PREFIXES: &[(&str, &str)] = &[
+        ("-fprofile", "host option -fprofile"),
+        ("--coverage", "host option --coverage"),
+        ("-coverage", "host option --coverage"),
+        ("-ftest-coverage", "host option --coverage"),
+        ("-fauto-profile", "host option -fprofile"),
+        ("-fbranch-probabilities", "host option -fprofile"),
+        ("-gsplit-dwarf", "host option -gsplit-dwarf"),
+        ("-save-temps", "host option -save-temps"),
+        ("--save-temps", "host option -save-temps"),
+        ("-fdump", "host option -fdump"),
+        ("-fstack-usage", "host option -fstack-usage"),
+        ("-fcallgraph-info", "host option -fcallgraph-info"),
+        ("-fplugin", "host option -fplugin"),
+        ("-fopt-info", "host option -fopt-info"),
+        ("-fsave-optimization-record", "host option -fsave-optimization-record"),
+        ("-fcompare-debug", "host option -fcompare-debug"),
+        ("-fmodules", "host option -fmodules"),
+        ("-specs", "host option -specs"),
+        ("--specs", "host option -specs"),
+        ("-aux-info", "host option -aux-info"),
+        ("-dumpbase", "host option -dumpbase"),
+        ("-dumpdir", "host option -dumpbase"),
+        ("-time", "host option -time"),
+        ("-ftime-report", "host option -time"),
+        ("-fmem-report", "host option -time"),
+        ("-Wa,-a", "host option -Wa,-a"),
+        ("-Wl,-Map", "host option -Wl,-Map"),
+        ("-Wl,--Map", "host option -Wl,-Map"),
+        ("-Wl,--out-implib", "host option -Wl,--out-implib"),
+        ("-Wp,", "host option -Wp"),
+        ("-wrapper", "host option -wrapper"),
+        ("-MD", "host option -MD"),
+        ("-MMD", "host option -MD"),
+        ("-MF", "host option -MD"),
+        ("-fpreprocessed", "host option -fpreprocessed"),
+        ("-fdirectives-only", "host option -fdirectives-only"),
+        ("-traditional", "host option -traditional"),
+        ("-dM", "host option -d"),
+        ("-dD", "host option -d"),
+        ("-dI", "host option -d"),
+        ("-dU", "host option -d"),
+        ("-dN", "host option -d"),
+        ("-o", "host option -o"),
+        ("-E", "host option -E"),
+        ("-###", "host option -###"),
+    ];
+    // -P drops the line markers from which the dependency rule is made.
+    const EXACT: &[(&str, &str)] = &[("-P", "host option -P"), ("-v", "host option -v"), ("-", "standard input")];
+    PREFIXES
+        .iter()
+        .find(|(p, _)| option.starts_with(p))
+        .or_else(|| EXACT.iter().find(|(e, _)| option == *e))
+        .map(|(_, reason)| *reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn long(argument: &str) -> Option<(&'static str, Option<&str>)> {
+        find(argument).map(|m| (m.row.long, m.attached))
+    }
+
+    #[test]
+    fn spellings() {
+        assert_eq!(long("-o"), Some(("output-file", None)));
+        assert_eq!(long("--output-file=x"), Some(("output-file", Some("x"))));
+        assert_eq!(long("-compress-mode=size"), Some(("compress-mode", Some("size"))));
+        assert_eq!(long("-O3"), Some(("optimize", Some("3"))));
+        assert_eq!(long("-t4"), Some(("threads", Some("4"))));
+        assert_eq!(long("-t=0"), Some(("threads", Some("0"))));
+        assert_eq!(long("-DX=\"a b\""), Some(("define-macro", Some("X=\"a b\""))));
+        assert_eq!(long("-lineinfo"), Some(("generate-line-info", None)));
+        assert_eq!(long("-lcudadevrt"), Some(("library", Some("cudadevrt"))));
+        assert_eq!(long("-Xptxas=-v"), Some(("ptxas-options", Some("-v"))));
+        assert_eq!(long("-G"), Some(("device-debug", None)));
+        assert_eq!(long("-isystem=/x"), Some(("system-include", Some("/x"))));
+        assert_eq!(long("-Wall"), None);
+        assert_eq!(long("-fPIC"), None);
+        assert_eq!(long("--not-an-option"), None);
+    }
+
+    #[test]
+    fn every_row_is_found_by_its_names_and_is_alone() {
+        for row in TABLE {
+            assert_eq!(find(&format!("--{}", row.long)).map(|m| m.row.long), Some(row.long));
+            if !row.short.is_empty() {
+                assert_eq!(find(&format!("-{}", row.short)).map(|m| m.row.long), Some(row.long), "{}", row.short);
+            }
+        }
+    }
+
+    #[test]
+    fn host_options_that_leave_files() {
+        for option in ["-fprofile-generate", "--coverage", "-gsplit-dwarf", "-Wp,-MD,x.d", "-P"] {
+            assert!(host_side_file(option).is_some(), "{option}");
+        }
+        for option in ["-fPIC", "-Wall", "-O2", "-g", "-fopenmp", "-Wa,--noexecstack", "-Wl,-rpath,/x", "-march=native"] {
+            assert!(host_side_file(option).is_none(), "{option}");
+        }
+    }
+}

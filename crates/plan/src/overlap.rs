@@ -1,0 +1,1 @@
+//! Lets the host compile run before the fat binary exists (docs/design/overlap.md).

@@ -1,0 +1,280 @@
+//! What each tool reads and writes, by role and suffix, never by position alone: 13.x added
+//! `--simt-only` after a file name and broke everyone who counted from the end.
+//!
+//! Each function takes the words after the program and gives typed arguments. Toolkit quirks
+//! live here. What has no rule is [`Unsupported`].
+
+use crate::Unsupported;
+use crate::graph::FileTable;
+use crate::step::{Arg, FileId, Part, Tool};
+use crate::words::Word;
+
+/// Arguments with their files.
+#[derive(Debug, Default)]
+pub struct Typed {
+    /// After the program.
+    pub args: Vec<Arg>,
+    /// In order of appearance.
+    pub reads: Vec<FileId>,
+    /// In order of appearance.
+    pub writes: Vec<FileId>,
+    /// `compute_90`, `sm_90`.
+    pub arch: Option<String>,
+}
+
+/// Which tool a command is, from the program's name and, for the host compiler, its mode.
+pub fn identify(program: &Word, words: &[&str]) -> Result<Tool, Unsupported> {
+    let path = match program {
+        Word::Substitution(command) if command.ends_with(" -print-prog-name=ar") => return Ok(Tool::Archive),
+        Word::Substitution(command) => return Err(Unsupported::new("unknown tool", command)),
+        Word::Text(path) => path,
+    };
+    let stem = path.rsplit('/').next().unwrap_or(path);
+    Ok(match stem {
+        "cudafe++" => Tool::CudaFe,
+        "cicc" => Tool::Cicc,
+        "ptxas" => Tool::Ptxas,
+        "fatbinary" => Tool::Fatbinary,
+        "nvlink" => Tool::Nvlink,
+        "tileiras" | "nvprune" | "bin2c" | "nvvm-prune" => {
+            return Err(Unsupported::new("unknown tool", stem));
+        }
+        _ if stem == "ar" || stem.ends_with("-ar") => Tool::Archive,
+        _ if words.contains(&"-E") => Tool::Preprocess,
+        _ if words.contains(&"-c") => Tool::HostCompile,
+        _ if words.iter().any(|w| w.starts_with("-D__CUDA_ARCH_LIST__=")) || words.contains(&"-Wl,--start-group") => {
+            Tool::HostLink
+        }
+        _ => return Err(Unsupported::new("unknown tool", stem)),
+    })
+}
+
+/// Types the words of one command.
+pub fn type_arguments(tool: Tool, words: &[&str], files: &mut FileTable) -> Result<Typed, Unsupported> {
+    match tool {
+        Tool::Preprocess | Tool::HostCompile => host(tool, words, files),
+        Tool::CudaFe | Tool::Cicc => front_end(tool, words, files),
+        Tool::Ptxas => ptxas(words, files),
+        Tool::Fatbinary => fatbinary(words, files),
+        Tool::Nvlink | Tool::HostLink => linker(tool, words, files),
+        Tool::Archive => archive(words, files),
+        Tool::HostAssembly | Tool::Assemble | Tool::FilterDependencies => {
+            Err(Unsupported::new("unknown tool", tool.name()))
+        }
+    }
+}
+
+impl Typed {
+    fn text(&mut self, word: &str) {
+        self.args.push(Arg::text(word));
+    }
+
+    fn read(&mut self, file: FileId) {
+        self.args.push(Arg::file(file));
+        self.reads.push(file);
+    }
+
+    fn write(&mut self, file: FileId) {
+        self.args.push(Arg::file(file));
+        self.writes.push(file);
+    }
+}
+
+fn value<'a>(words: &mut std::slice::Iter<'_, &'a str>, flag: &str) -> Result<&'a str, Unsupported> {
+    words
+        .next()
+        .copied()
+        .ok_or_else(|| Unsupported::new("unknown tool arguments", format!("{flag} without a value")))
+}
+
+/// `gcc … INPUT -o OUTPUT`, and link stubs whose includes are macros.
+fn host(tool: Tool, words: &[&str], files: &mut FileTable) -> Result<Typed, Unsupported> {
+    let mut typed = Typed::default();
+    let [flags @ .., input, "-o", output] = words else {
+        return Err(Unsupported::new("unknown tool arguments", format!("{} {}", tool, words.join(" "))));
+    };
+    if input.starts_with('-') || flags.contains(&"-o") {
+        return Err(Unsupported::new("unknown tool arguments", format!("{} {}", tool, words.join(" "))));
+    }
+    for word in flags {
+        if let Some(arch) = word.strip_prefix("-D__CUDA_ARCH__=") {
+            // 900 is compute_90; the last digit is always 0.
+            typed.arch = (tool == Tool::Preprocess)
+                .then(|| format!("compute_{}", arch.strip_suffix('0').unwrap_or(arch)));
+        }
+        let included = ["-DFATBINFILE=\"", "-DREGISTERLINKBINARYFILE=\""]
+            .iter()
+            .find_map(|p| word.strip_prefix(p).and_then(|rest| rest.strip_suffix('"')).map(|path| (*p, path)));
+        if let Some((prefix, path)) = included {
+            let file = files.intern(path);
+            typed.reads.push(file);
+            typed.args.push(Arg(vec![
+                Part::Text(prefix.to_owned()),
+                Part::File(file),
+                Part::Text("\"".to_owned()),
+            ]));
+        } else {
+            typed.text(word);
+        }
+    }
+    typed.read(files.intern(input));
+    typed.text("-o");
+    typed.write(files.intern(output));
+    Ok(typed)
+}
+
+/// cudafe++ and cicc share the EDG front end's flags.
+fn front_end(tool: Tool, words: &[&str], files: &mut FileTable) -> Result<Typed, Unsupported> {
+    let mut typed = Typed::default();
+    let makes_module_id = words.contains(&"--gen_module_id_file");
+    let mut rest = words.iter();
+    while let Some(&word) = rest.next() {
+        match word {
+            "--gen_c_file_name" | "--gen_device_file_name" | "-o" | "-olto" => {
+                typed.text(word);
+                let path = value(&mut rest, word)?;
+                typed.write(files.intern(path));
+            }
+            // cudafe++ is told the bare name that it writes into an #include; cicc the file.
+            "--stub_file_name" if tool == Tool::Cicc => {
+                typed.text(word);
+                let path = value(&mut rest, word)?;
+                typed.write(files.intern(path));
+            }
+            "--module_id_file_name" => {
+                typed.text(word);
+                let file = files.intern(value(&mut rest, word)?);
+                if makes_module_id {
+                    typed.write(file);
+                } else {
+                    typed.read(file);
+                }
+            }
+            "--stub_file_name" | "--include_file_name" | "--orig_src_file_name" | "--orig_src_path_name" => {
+                typed.text(word);
+                typed.text(value(&mut rest, word)?);
+            }
+            "-arch" => {
+                typed.text(word);
+                let arch = value(&mut rest, word)?;
+                typed.text(arch);
+                typed.arch = Some(arch.to_owned());
+            }
+            _ if !word.starts_with('-') && files.is_written(word) => {
+                let file = files.intern(word);
+                typed.read(file);
+            }
+            _ => typed.text(word),
+        }
+    }
+    if typed.reads.is_empty() || typed.writes.is_empty() {
+        return Err(Unsupported::new("unknown tool arguments", format!("{tool} {}", words.join(" "))));
+    }
+    Ok(typed)
+}
+
+fn ptxas(words: &[&str], files: &mut FileTable) -> Result<Typed, Unsupported> {
+    let mut typed = Typed::default();
+    let mut rest = words.iter().enumerate();
+    let end = words.iter().rposition(|w| *w == "-o").unwrap_or(words.len());
+    while let Some((at, &word)) = rest.next() {
+        match word {
+            "-o" => {
+                typed.text(word);
+                let path = rest.next().ok_or_else(|| Unsupported::new("unknown tool arguments", "ptxas -o"))?.1;
+                typed.write(files.intern(path));
+            }
+            // The input stands last before -o; a user's own .ptx is not written by anybody.
+            _ if !word.starts_with('-') && (files.is_written(word) || at + 1 == end) => {
+                let file = files.intern(word);
+                typed.read(file);
+            }
+            _ => {
+                if let Some(arch) = word.strip_prefix("-arch=") {
+                    typed.arch = Some(arch.to_owned());
+                }
+                typed.text(word);
+            }
+        }
+    }
+    if typed.reads.is_empty() {
+        return Err(Unsupported::new("unknown tool arguments", format!("ptxas {}", words.join(" "))));
+    }
+    Ok(typed)
+}
+
+fn fatbinary(words: &[&str], files: &mut FileTable) -> Result<Typed, Unsupported> {
+    let mut typed = Typed::default();
+    for &word in words {
+        if let Some((flag, path)) = ["--create=", "--embedded-fatbin="]
+            .iter()
+            .find_map(|p| word.strip_prefix(p).map(|path| (*p, path)))
+        {
+            let file = files.intern(path);
+            typed.writes.push(file);
+            typed.args.push(Arg(vec![Part::Text(flag.to_owned()), Part::File(file)]));
+        } else if word.starts_with("--image") {
+            let (head, path) = word
+                .split_once(",file=")
+                .ok_or_else(|| Unsupported::new("unknown tool arguments", format!("fatbinary {word}")))?;
+            let file = files.intern(path);
+            typed.reads.push(file);
+            typed.args.push(Arg(vec![Part::Text(format!("{head},file=")), Part::File(file)]));
+        } else {
+            typed.text(word);
+        }
+    }
+    if typed.writes.is_empty() {
+        return Err(Unsupported::new("unknown tool arguments", format!("fatbinary {}", words.join(" "))));
+    }
+    Ok(typed)
+}
+
+/// nvlink and the host linker: what earlier steps wrote is a file of the plan; the user's
+/// objects, archives and `-l` names are found out by watching the run.
+fn linker(tool: Tool, words: &[&str], files: &mut FileTable) -> Result<Typed, Unsupported> {
+    let mut typed = Typed::default();
+    let mut rest = words.iter();
+    while let Some(&word) = rest.next() {
+        if word == "-o" {
+            typed.text(word);
+            let path = value(&mut rest, word)?;
+            typed.write(files.intern(path));
+        } else if let Some(path) = word.strip_prefix("--register-link-binaries=") {
+            let file = files.intern(path);
+            typed.writes.push(file);
+            typed.args.push(Arg(vec![Part::Text("--register-link-binaries=".to_owned()), Part::File(file)]));
+        } else if !word.starts_with('-') && files.is_written(word) {
+            let file = files.intern(word);
+            typed.read(file);
+        } else {
+            if let Some(arch) = word.strip_prefix("--arch=") {
+                typed.arch = Some(arch.to_owned());
+            }
+            typed.text(word);
+        }
+    }
+    if typed.writes.is_empty() {
+        return Err(Unsupported::new("unknown tool arguments", format!("{tool} without -o")));
+    }
+    Ok(typed)
+}
+
+/// `ar cr LIBRARY OBJECT…`
+fn archive(words: &[&str], files: &mut FileTable) -> Result<Typed, Unsupported> {
+    let mut typed = Typed::default();
+    let Some(at) = words.iter().position(|w| w.ends_with(".a") && !w.starts_with('-') && !files.is_written(w)) else {
+        return Err(Unsupported::new("unknown tool arguments", format!("ar {}", words.join(" "))));
+    };
+    for (i, &word) in words.iter().enumerate() {
+        if i == at {
+            typed.write(files.intern(word));
+        } else if files.is_written(word) {
+            let file = files.intern(word);
+            typed.read(file);
+        } else {
+            typed.text(word);
+        }
+    }
+    Ok(typed)
+}

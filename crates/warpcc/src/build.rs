@@ -1,0 +1,300 @@
+//! A miss: dry run, graph, run, outputs in place, results kept.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use warpcc_cache::{DiskStore, Key};
+use warpcc_engine::observe::Seen;
+use warpcc_engine::{Children, Finished, Order, Outcome, Run, Setting, execute};
+use warpcc_plan::depfile::Rule;
+use warpcc_plan::{FileKind, TaskGraph, Tool, Transcript, Unsupported};
+
+use crate::direct;
+use crate::place::place;
+use crate::request::Request;
+use crate::scratch::Scratch;
+use crate::signals;
+
+/// How a build is to be done.
+pub struct Manner<'a> {
+    /// The cache, if it can be used.
+    pub store: Option<&'a DiskStore>,
+    /// Whether results may come from it.
+    pub reads_cache: bool,
+    /// Whether results may go into it.
+    pub writes_cache: bool,
+    /// The direct key.
+    pub key: Key,
+    /// At most this many tasks at a time.
+    pub jobs: usize,
+    /// One at a time, in nvcc's order.
+    pub sequential: bool,
+    /// Exactly nvcc's commands: nothing overlapped, nothing started early.
+    pub faithful: bool,
+    /// Where each command's files are to be copied.
+    pub save: Option<&'a Path>,
+}
+
+/// What a build came to.
+pub struct Built {
+    /// nvcc's exit code.
+    pub code: i32,
+    /// The plan.
+    pub graph: TaskGraph,
+    /// What ran.
+    pub run: Run,
+    /// The environment of the commands.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Why the whole call will not hit next time, where it could not be stored.
+    pub not_stored: Option<String>,
+}
+
+/// Builds what `request` asks for.
+///
+/// # Errors
+/// Whatever makes plain nvcc the better choice; nothing was shown or put in place then.
+pub fn build(request: &Request, manner: &Manner<'_>, scratch: Arc<Scratch>) -> Result<Built, Unsupported> {
+    let keeps = request.invocation.keeps;
+    let private = if keeps { String::new() } else { scratch.keep_folder() };
+    let watch = manner.store.filter(|_| manner.writes_cache && warpcc_watch::available()).and_then(|store| {
+        let folder = store.root().join("watch-v1");
+        fs::create_dir_all(&folder).and_then(|()| warpcc_watch::install(&folder)).ok()
+    });
+    let (transcript, dry_seen) = dry_run(request, &private, watch.as_deref(), &scratch)?;
+    let graph = TaskGraph::build(&transcript, &private)?;
+    check_folders(&graph, request)?;
+    for stale in &graph.removes {
+        _ = fs::remove_file(request.absolute(stale));
+    }
+    let mut environment = request.environment.clone();
+    for (name, value) in &transcript.environment {
+        environment.retain(|(n, _)| n != name.as_str());
+        environment.push((name.into(), value.into()));
+    }
+    let children = Arc::new(Children::default());
+    let in_place: Vec<PathBuf> = graph
+        .steps
+        .iter()
+        .filter(|s| s.tool == Tool::HostLink)
+        .flat_map(|s| &s.writes)
+        .map(|&id| request.absolute(&graph.file(id).path))
+        .collect();
+    signals::watch(Arc::clone(&children), in_place, {
+        let scratch = Arc::clone(&scratch);
+        move || scratch.remove()
+    });
+    let setting = Setting {
+        directory: &request.directory,
+        environment: &environment,
+        scratch: scratch.path(),
+        store: manner.store,
+        reads_cache: manner.reads_cache,
+        writes_cache: manner.writes_cache,
+        watch: watch.as_deref(),
+        jobs: manner.jobs,
+        order: if manner.sequential { Order::Sequential } else { Order::Parallel },
+        rule: rule(request),
+        children: &children,
+    };
+    // Under -t nvcc runs what it started to its end and shows more than the first failure; on a
+    // failure it is asked itself, so nothing may be shown before that is known.
+    let holds_back = request.invocation.threads;
+    let mut streams = (Vec::new(), Vec::new());
+    for message in &transcript.messages {
+        streams.1.extend_from_slice(message.as_bytes());
+        streams.1.push(b'\n');
+    }
+    let mut shown = false;
+    let mut show = |finished: &Finished| {
+        if !holds_back && !(finished.stdout.is_empty() && finished.stderr.is_empty()) {
+            if !std::mem::replace(&mut shown, true) {
+                direct::emit(&streams.0, &streams.1);
+            }
+            direct::emit(&finished.stdout, &finished.stderr);
+        }
+        streams.0.extend_from_slice(&finished.stdout);
+        streams.1.extend_from_slice(&finished.stderr);
+    };
+    let mut run = execute(&graph, &setting, &mut show);
+    if children.is_closed() {
+        // A signal ends us; its thread is cleaning up.
+        loop {
+            std::thread::park();
+        }
+    }
+    if let Some(accident) = run.accident.take() {
+        if shown {
+            // Part of it is on the screen already: nvcc would show it again. Better twice than lost.
+            crate::log::warn(&format!("{accident}; running nvcc again"));
+        }
+        return Err(Unsupported::new("a command ended abnormally", accident));
+    }
+    if run.code != 0 && holds_back {
+        return Err(Unsupported::new("a failing build with --threads", ""));
+    }
+    if !shown {
+        direct::emit(&streams.0, &streams.1);
+    }
+    if let Some(folder) = manner.save {
+        save(&graph, &run, scratch.path(), folder, request);
+    }
+    run.seen.merge(&dry_seen);
+    let not_stored = finish(request, manner, &graph, &run, (&streams.0, &streams.1))?;
+    Ok(Built { code: run.code, graph, run, environment, not_stored })
+}
+
+/// Puts the outputs in place, and stores the whole call when it succeeded.
+fn finish(
+    request: &Request,
+    manner: &Manner<'_>,
+    graph: &TaskGraph,
+    run: &Run,
+    streams: (&[u8], &[u8]),
+) -> Result<Option<String>, Unsupported> {
+    let mut not_stored = None;
+    if run.code == 0
+        && manner.writes_cache
+        && let Some(store) = manner.store
+    {
+        let mut outputs: Vec<(PathBuf, String)> = Vec::new();
+        for file in graph.files.iter().filter(|f| f.kind == FileKind::Output) {
+            let now = run.outputs.iter().find(|(_, plan)| plan.as_os_str() == file.path.as_str());
+            let now = now.map_or_else(|| request.absolute(&file.path), |(now, _)| now.clone());
+            outputs.push((now, file.path.clone()));
+        }
+        let texts: Vec<PathBuf> = graph
+            .steps
+            .iter()
+            .filter(|s| s.tool == Tool::Preprocess)
+            .flat_map(|s| &s.writes)
+            .map(|&id| request.absolute(&graph.file(id).path))
+            .collect();
+        not_stored = direct::keep(store, request, &manner.key, run, &outputs, &texts, streams).err();
+    }
+    for (now, plan) in &run.outputs {
+        if now.exists() {
+            place(now, &request.directory.join(plan))
+                .map_err(|e| Unsupported::new("an output cannot be written", format!("{}: {e}", plan.display())))?;
+        }
+    }
+    Ok(not_stored)
+}
+
+fn dry_run(
+    request: &Request,
+    private: &str,
+    watch: Option<&Path>,
+    scratch: &Scratch,
+) -> Result<(Transcript, Seen), Unsupported> {
+    let log = scratch.path().join("watch-dryrun");
+    let mut command = Command::new(&request.nvcc);
+    command.args(&request.args).arg("--dryrun");
+    if !private.is_empty() {
+        command.args(["--keep", "--keep-dir"]).arg(private.trim_end_matches('/'));
+    }
+    let watching = watch.and_then(|library| {
+        warpcc_watch::environment(library, &log, request.variable("LD_PRELOAD")).ok()
+    });
+    if let Some(extra) = watching.clone() {
+        command.envs(extra);
+    }
+    let output = command
+        .current_dir(&request.directory)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| Unsupported::new("nvcc cannot be started", format!("{}: {e}", request.nvcc.display())))?;
+    if !output.status.success() {
+        return Err(Unsupported::new("nvcc refuses the command line", ""));
+    }
+    if !output.stdout.is_empty() {
+        return Err(Unsupported::new("unknown dry-run line", String::from_utf8_lossy(&output.stdout)));
+    }
+    let text = String::from_utf8(output.stderr).map_err(|_| Unsupported::new("an argument that is not UTF-8", "dry run"))?;
+    let transcript = Transcript::parse(&text)?;
+    let seen = match (watching, fs::read(&log)) {
+        (Some(_), Ok(bytes)) => match warpcc_watch::read_log(&bytes) {
+            Ok(observed) => {
+                let mut seen = Seen::from_log(observed, scratch.path(), &request.directory, |_| false);
+                seen.read.insert(request.nvcc.clone());
+                seen
+            }
+            Err(error) => Seen::unwatched(&error.to_string()),
+        },
+        _ => Seen::unwatched("the watch library cannot be used here"),
+    };
+    Ok((transcript, seen))
+}
+
+/// A folder that does not exist makes the tools fail with the folder's name, which for us would
+/// be another one.
+fn check_folders(graph: &TaskGraph, request: &Request) -> Result<(), Unsupported> {
+    for file in graph.files.iter().filter(|f| f.kind == FileKind::Output) {
+        let path = request.absolute(&file.path);
+        let parent = path.parent().unwrap_or(&request.directory);
+        let writable = rustix::fs::access(parent, rustix::fs::Access::WRITE_OK).is_ok();
+        if path.is_dir() || !(writable || path.exists()) {
+            return Err(Unsupported::new("an output cannot be written", path.display().to_string()));
+        }
+    }
+    Ok(())
+}
+
+fn rule(request: &Request) -> Option<Rule> {
+    let invocation = &request.invocation;
+    invocation.depend.as_ref().map(|depend| Rule {
+        target: depend.target.clone().or_else(|| invocation.output.clone()).unwrap_or_default(),
+        folder: invocation.output_directory.clone(),
+        skip_system: depend.skip_system,
+        phony: depend.phony,
+    })
+}
+
+/// Copies every command's files into a folder with its number, as fast_nvcc's `--save` does.
+fn save(graph: &TaskGraph, run: &Run, scratch: &Path, folder: &Path, request: &Request) {
+    for (number, step) in graph.steps.iter().enumerate() {
+        let into = folder.join(number.to_string());
+        if let Err(error) = fs::create_dir_all(&into) {
+            crate::log::warn(&format!("cannot save to {}: {error}", into.display()));
+            return;
+        }
+        for &id in &step.writes {
+            let file = graph.file(id);
+            let now = run.outputs.iter().find(|(_, plan)| plan.as_os_str() == file.path.as_str());
+            let now = now.map_or_else(|| request.absolute(&file.path), |(now, _)| now.clone());
+            if now.exists()
+                && let Err(error) = fs::copy(&now, into.join(file.name()))
+            {
+                crate::log::warn(&format!("cannot save {}: {error}", now.display()));
+            }
+        }
+    }
+    _ = scratch;
+}
+
+/// Counts for `warpcc stats`: hits and misses per tool.
+pub fn step_counts(built: &Built) -> Vec<(String, u64)> {
+    let mut counts: Vec<(String, u64)> = Vec::new();
+    for task in &built.run.tasks {
+        let tool = built.graph.steps[task.step].tool;
+        let counted = matches!(
+            tool,
+            Tool::CudaFe | Tool::Cicc | Tool::Ptxas | Tool::HostCompile | Tool::HostAssembly | Tool::Nvlink | Tool::Fatbinary
+        );
+        let kind = match task.outcome {
+            Outcome::Hit => "hits",
+            Outcome::Ran | Outcome::Failed(_) => "misses",
+            Outcome::Skipped => continue,
+        };
+        if counted {
+            let name = format!("steps.{}.{kind}", tool.name());
+            match counts.iter_mut().find(|(n, _)| *n == name) {
+                Some((_, n)) => *n += 1,
+                None => counts.push((name, 1)),
+            }
+        }
+    }
+    counts
+}

@@ -1,0 +1,152 @@
+//! Tests of the command line: what is ours, what each form parses to, what help says.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use clap::CommandFactory;
+
+use super::{
+    CacheCommand, Cli, Command, GraphFormat, OWN_WORDS, Shell, completions, is_subcommand,
+    nearest_subcommand, parse, split_compiler,
+};
+
+fn parsed(line: &str) -> Result<Command, clap::Error> {
+    parse(std::iter::once("warpcc").chain(line.split_whitespace()))
+}
+
+fn message(line: &str) -> String {
+    parsed(line).unwrap_err().to_string()
+}
+
+#[test]
+fn clap_finds_no_contradiction() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn own_words_are_exactly_what_clap_knows() {
+    for known in Cli::command().get_subcommands() {
+        assert!(
+            OWN_WORDS.contains(&known.get_name()),
+            "{}",
+            known.get_name()
+        );
+    }
+    for word in OWN_WORDS {
+        let answer = parsed(word).err().map(|error| error.kind());
+        assert_ne!(
+            answer,
+            Some(clap::error::ErrorKind::InvalidSubcommand),
+            "{word}"
+        );
+    }
+    for compiler in [
+        "nvcc",
+        "/usr/local/cuda/bin/nvcc",
+        "clang++",
+        "runs",
+        "",
+        "-c",
+        "./run",
+    ] {
+        assert!(!is_subcommand(OsStr::new(compiler)), "{compiler}");
+    }
+    assert_eq!(nearest_subcommand("stast"), Some("stats"));
+    assert_eq!(nearest_subcommand("nvcc"), None);
+}
+
+#[test]
+fn run_takes_its_flags_and_leaves_the_rest_alone() {
+    let line = "run --graph a/plan.SVG --table t.csv -j4 --faithful -- -c x.cu --graph -j 9";
+    let Ok(Command::Run(run)) = parsed(line) else {
+        panic!("not run")
+    };
+    let graph = run.graph.unwrap();
+    assert_eq!(
+        (graph.format, graph.path.as_path()),
+        (GraphFormat::Svg, Path::new("a/plan.SVG"))
+    );
+    assert_eq!(run.jobs.map(std::num::NonZeroUsize::get), Some(4));
+    assert!(run.faithful && !run.sequential && !run.no_cache);
+    assert_eq!(run.args, ["-c", "x.cu", "--graph", "-j", "9"]);
+}
+
+#[test]
+fn run_refuses_what_it_cannot_mean() {
+    assert!(message("run --graph plan.gif -- x.cu").contains("must end in .dot, .svg or .png"));
+    assert!(message("run --jobs 0 -- x.cu").contains("'--jobs <N>'"));
+    assert!(message("run -j 2 --sequential -- x.cu").contains("cannot be used with"));
+    assert!(message("run --graph plan.svg").contains("required"));
+}
+
+#[test]
+fn why_takes_a_command_with_or_without_dashes() {
+    for line in ["why -- nvcc -c x.cu --json", "why nvcc -c x.cu --json"] {
+        let Ok(Command::Why(why)) = parsed(line) else {
+            panic!("{line}")
+        };
+        assert_eq!(why.args, ["nvcc", "-c", "x.cu", "--json"], "{line}");
+    }
+}
+
+#[test]
+fn the_compiler_is_told_from_the_arguments() {
+    let split = |line: &str| {
+        let args: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        let (compiler, rest) = split_compiler(&args);
+        (compiler.map(|path| path.display().to_string()), rest.len())
+    };
+    assert_eq!(split("nvcc -c x.cu"), (Some("nvcc".into()), 2));
+    assert_eq!(
+        split("/cuda/bin/nvcc-13.0 x.cu"),
+        (Some("/cuda/bin/nvcc-13.0".into()), 1)
+    );
+    assert_eq!(split("-c x.cu"), (None, 2));
+    assert_eq!(split("nvcc_test.cu -c"), (None, 2));
+    assert_eq!(split(""), (None, 0));
+}
+
+#[test]
+fn the_small_commands() {
+    assert!(matches!(parsed("stats --json"), Ok(Command::Stats(s)) if s.json && !s.zero));
+    assert!(matches!(
+        parsed("cache gc"),
+        Ok(Command::Cache(CacheCommand::Gc))
+    ));
+    assert!(matches!(parsed("config"), Ok(Command::Config(c)) if !c.json));
+    assert!(message("cache").contains("Usage: warpcc cache <COMMAND>"));
+    assert!(message("--version").starts_with("warpcc "));
+}
+
+#[test]
+fn completions_know_the_subcommands() {
+    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+        let mut script = Vec::new();
+        completions(shell, &mut script).unwrap();
+        let script = String::from_utf8(script).unwrap();
+        for word in ["stats", "--graph", "verify"] {
+            // fish writes long options without their dashes.
+            assert!(
+                script.contains(word.trim_start_matches('-')),
+                "{shell:?}: {word}"
+            );
+        }
+    }
+}
+
+#[test]
+fn help_reads_well() {
+    for (name, line) in [
+        ("help", "--help"),
+        ("help_run", "run --help"),
+        ("help_cache", "cache --help"),
+    ] {
+        // A fixed width: the terminal's would change the text.
+        let words = std::iter::once("warpcc").chain(line.split_whitespace());
+        let help = Cli::command()
+            .term_width(100)
+            .try_get_matches_from(words)
+            .unwrap_err();
+        insta::assert_snapshot!(name, help.to_string());
+    }
+}

@@ -1,0 +1,171 @@
+//! warpcc's own commands: what each of them answers.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use anyhow::Context;
+use warpcc_cache::{Difference, DiskStore, Level, Listing};
+
+use crate::cli::{self, CacheCommand, Command, WhyArgs};
+use crate::config::{Config, variable};
+use crate::launch::{Surroundings, open_store};
+use crate::report::why::{FileChange, FileDifference, PartDifference, Why};
+use crate::report::{self, stats::Stats};
+use crate::request::{DOMAIN, Request};
+use crate::{explicit, history, locate};
+
+/// Runs the command that `args` (the program's name first) ask for; gives the exit code.
+///
+/// # Errors
+/// What went wrong, on which file, for the user.
+pub fn run(args: &[OsString], around: Surroundings) -> anyhow::Result<i32> {
+    let command = match cli::parse(args) {
+        Ok(command) => command,
+        Err(error) => {
+            // Help and the version also come this way. A closed pipe is the reader's business.
+            _ = error.print();
+            return Ok(error.exit_code());
+        }
+    };
+    if let Command::Completions(args) = &command {
+        report::print(|out| cli::completions(args.shell, out))?;
+        return Ok(0);
+    }
+    let config = Config::load(variable)?;
+    match command {
+        Command::Run(args) => return explicit::run(&args, &config, around),
+        Command::Stats(args) => {
+            let store = need_store(&config)?;
+            let (cache_bytes, cache_entries) = store.size()?;
+            let stats = Stats { counters: store.counters(), cache_bytes, cache_entries };
+            report::print(|out| match args.json {
+                true => report::stats::write_json(&stats, out),
+                false => report::stats::write_text(&stats, out),
+            })?;
+            if args.zero {
+                store.zero_counters()?;
+            }
+        }
+        Command::Cache(command) => return cache(&command, &config),
+        Command::Config(args) => {
+            let rows = config.rows();
+            report::print(|out| match args.json {
+                true => report::settings::write_json(&rows, out),
+                false => report::settings::write_text(&rows, config.file.as_deref(), out),
+            })?;
+        }
+        Command::Why(args) => {
+            let why = why(&args, &config, around)?;
+            report::print(|out| report::why::write(&why, out))?;
+        }
+        Command::Completions(_) => {}
+    }
+    Ok(0)
+}
+
+fn need_store(config: &Config) -> anyhow::Result<DiskStore> {
+    open_store(config).with_context(|| format!("the cache folder {} cannot be used", config.dir.value.display()))
+}
+
+fn cache(command: &CacheCommand, config: &Config) -> anyhow::Result<i32> {
+    if let CacheCommand::Dir = command {
+        report::print(|out| writeln!(out, "{}", config.dir.value.display()))?;
+        return Ok(0);
+    }
+    let store = need_store(config)?;
+    let before = store.size()?;
+    match command {
+        CacheCommand::Dir => {}
+        CacheCommand::Size => {
+            report::print(|out| report::cache::write_size(before.0, before.1, config.max_size.value, out))?;
+        }
+        CacheCommand::Clear => {
+            store.clear()?;
+            report::print(|out| report::cache::write_removed(before.0, before.1, out))?;
+        }
+        CacheCommand::Gc => {
+            let collected = store.gc(store.gc_target())?;
+            report::print(|out| report::cache::write_removed(collected.freed, collected.removed, out))?;
+        }
+        CacheCommand::Verify => {
+            let found = store.verify()?;
+            let bad: Vec<String> = found.bad.iter().map(|p| p.display().to_string()).collect();
+            report::print(|out| report::cache::write_verified(found.checked, &bad, out))?;
+            return Ok(i32::from(!bad.is_empty()));
+        }
+    }
+    Ok(0)
+}
+
+/// The nvcc that `run` and `why` mean: named by option or argument, else the setting, else PATH.
+pub fn find_nvcc(named: Option<&Path>, config: &Config, around: &Surroundings) -> anyhow::Result<std::path::PathBuf> {
+    let path = around.environment.iter().find(|(n, _)| n == "PATH").map(|(_, v)| v.as_os_str());
+    let name = named.or(config.nvcc.value.as_deref()).map_or(OsStr::new("nvcc"), Path::as_os_str);
+    locate::compiler(name, path, &around.ourselves).with_context(|| {
+        format!("{} is not in PATH; name it with WARPCC_NVCC or --nvcc", name.display())
+    })
+}
+
+fn why(args: &WhyArgs, config: &Config, around: Surroundings) -> anyhow::Result<Why> {
+    let (named, rest) = cli::split_compiler(&args.args);
+    let nvcc = find_nvcc(named, config, &around)?;
+    let request = match Request::new(nvcc, rest, around.directory.clone(), around.environment.clone()) {
+        Ok(request) => request,
+        Err(reason) => return Ok(Why::Fallback(reason.to_string())),
+    };
+    if let Some(reason) = request.invocation.plain {
+        return Ok(Why::Fallback(reason.to_owned()));
+    }
+    let store = need_store(config)?;
+    let listing = request.listing();
+    let key = listing.key(DOMAIN);
+    let variants = store.differences(Level::Direct, &key, &request.directory)?;
+    if variants.iter().any(Vec::is_empty) {
+        return Ok(Why::Hit);
+    }
+    // The same command saw other files, or another command made this output last time.
+    if let Some(nearest) = variants.into_iter().min_by_key(Vec::len) {
+        let files = nearest.into_iter().map(|d| file_difference(d, &request)).collect();
+        return Ok(Why::Differs { parts: Vec::new(), files });
+    }
+    let Some(earlier) = history::recall(&store, &request) else {
+        return Ok(Why::NeverSeen);
+    };
+    let parts = part_differences(&earlier, &listing);
+    let before = store.differences(Level::Direct, &earlier.key(DOMAIN), &request.directory)?;
+    let files = before.into_iter().min_by_key(Vec::len).unwrap_or_default();
+    let files = files.into_iter().map(|d| file_difference(d, &request)).collect();
+    Ok(Why::Differs { parts, files })
+}
+
+fn part_differences(old: &Listing, new: &Listing) -> Vec<PartDifference> {
+    let text = |value: Option<Vec<u8>>| value.map(|v| String::from_utf8_lossy(&v).into_owned());
+    Listing::changes(old, new)
+        .into_iter()
+        .map(|change| PartDifference { name: change.name, old: text(change.old), new: text(change.new) })
+        .collect()
+}
+
+fn file_difference(difference: Difference, request: &Request) -> FileDifference {
+    let path = difference.path().to_owned();
+    let is_source = request.invocation.inputs.iter().any(|i| Path::new(i) == path);
+    let kind = match difference {
+        Difference::FileChanged { .. } if is_source => FileChange::SourceChanged,
+        Difference::FileChanged { .. } => FileChange::HeaderChanged,
+        Difference::FileMissing { .. } => FileChange::Missing,
+        Difference::FileAppeared { .. } => FileChange::Appeared,
+    };
+    FileDifference { kind, path }
+}
+
+/// Writes a report to a file, naming the file when that fails.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+    let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    let mut out = BufWriter::new(file);
+    write(&mut out).and_then(|()| out.flush()).with_context(|| format!("cannot write {}", path.display()))
+}

@@ -1,0 +1,237 @@
+//! What the user decided, and where: the only reader of environment and settings.
+//!
+//! Knows nothing of nvcc, the cache's layout or the command line. The launcher
+//! loads this on every compilation, so with no settings file it costs one failed
+//! `open` and nothing is asked of the machine until someone wants the answer.
+
+mod error;
+mod file;
+mod setting;
+mod size;
+mod value;
+
+use std::ffi::OsString;
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+pub use error::ConfigError;
+pub use setting::{LogTarget, Setting, SettingRow, Source};
+pub use size::{MaxSize, format_bytes};
+
+use value::{Key, Raw};
+
+/// A variable of this process.
+pub fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
+/// The environment of this process, whole: compilers get it as it is.
+pub fn environment() -> Vec<(OsString, OsString)> {
+    std::env::vars_os().collect()
+}
+
+/// Every setting, with its value and the place it came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// The folder that holds the cache.
+    pub dir: Setting<PathBuf>,
+    /// How large the cache may grow.
+    pub max_size: Setting<MaxSize>,
+    /// How many commands may run at once; `None` asks the machine (see [`Config::job_limit`]).
+    pub jobs: Setting<Option<NonZeroUsize>>,
+    /// Run plain nvcc and do nothing else.
+    pub disable: Setting<bool>,
+    /// Ignore stored results, but store new ones.
+    pub recache: Setting<bool>,
+    /// Use stored results, but store nothing.
+    pub readonly: Setting<bool>,
+    /// The nvcc to run where the command line does not name one.
+    pub nvcc: Setting<Option<PathBuf>>,
+    /// Where to write what warpcc did.
+    pub log: Setting<Option<LogTarget>>,
+    /// Folders whose absolute names should not matter to the cache.
+    ///
+    /// Reserved for the relocatable mode: accepted and shown, not used yet.
+    pub base_dir: Setting<Vec<PathBuf>>,
+    /// The settings file that was looked for; `None` without a home to look in.
+    pub file: Option<PathBuf>,
+}
+
+impl Config {
+    /// Read the environment through `env`, and the settings file it points to.
+    ///
+    /// The environment wins over the file, the file over the defaults. A variable
+    /// set to nothing counts as not set.
+    pub fn load(env: impl Fn(&str) -> Option<OsString>) -> Result<Self, ConfigError> {
+        let env = |name: &str| env(name).filter(|value| !value.is_empty());
+        let home = absolute(env("HOME"));
+        let mut config = Self::defaults();
+        let mut dir_given = false;
+
+        let chosen = env("WARPCC_CONFIG").map(PathBuf::from);
+        let must_exist = chosen.is_some();
+        let file = chosen.or_else(|| {
+            xdg(env, "XDG_CONFIG_HOME", home.as_deref(), ".config")
+                .map(|folder| folder.join("warpcc").join("config.toml"))
+        });
+        if let Some(path) = file {
+            match std::fs::read_to_string(&path) {
+                Ok(text) => {
+                    for entry in file::parse(&path, &text)? {
+                        dir_given |= entry.key == Key::Dir;
+                        config.set(entry.key, &entry.raw, entry.source, home.as_deref())?;
+                    }
+                }
+                Err(error) if is_absent(&error) && !must_exist => {}
+                Err(error) => return Err(ConfigError::Unreadable { path, error }),
+            }
+            config.file = Some(path);
+        }
+
+        for key in Key::ALL {
+            if let Some(text) = env(key.variable()) {
+                dir_given |= key == Key::Dir;
+                let source = Source::Environment(key.variable());
+                config.set(key, &Raw::Text(text), source, None)?;
+            }
+        }
+
+        if !dir_given {
+            config.dir.value = xdg(env, "XDG_CACHE_HOME", home.as_deref(), ".cache")
+                .ok_or(ConfigError::NoHome)?
+                .join("warpcc");
+        }
+        Ok(config)
+    }
+
+    /// How many commands may run at once: the setting, or what the machine has.
+    pub fn job_limit(&self) -> NonZeroUsize {
+        self.jobs
+            .value
+            .unwrap_or_else(|| std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN))
+    }
+
+    /// Every setting as text, in the order of the documentation.
+    pub fn rows(&self) -> Vec<SettingRow> {
+        Key::ALL.map(|key| self.row(key)).into()
+    }
+
+    fn defaults() -> Self {
+        Self {
+            // Replaced by `load`, the only caller, once the home folder is known.
+            dir: Setting::default_of(PathBuf::new()),
+            max_size: Setting::default_of(MaxSize::DEFAULT),
+            jobs: Setting::default_of(None),
+            disable: Setting::default_of(false),
+            recache: Setting::default_of(false),
+            readonly: Setting::default_of(false),
+            nvcc: Setting::default_of(None),
+            log: Setting::default_of(None),
+            base_dir: Setting::default_of(Vec::new()),
+            file: None,
+        }
+    }
+
+    /// One row per setting: how it is read.
+    fn set(
+        &mut self,
+        key: Key,
+        raw: &Raw,
+        source: Source,
+        home: Option<&Path>,
+    ) -> Result<(), ConfigError> {
+        let read = match key {
+            Key::Dir => value::folder(raw, home).map(|v| self.dir.assign(v, &source)),
+            Key::MaxSize => value::max_size(raw).map(|v| self.max_size.assign(v, &source)),
+            Key::Jobs => value::jobs(raw).map(|v| self.jobs.assign(Some(v), &source)),
+            Key::Disable => value::flag(raw).map(|v| self.disable.assign(v, &source)),
+            Key::Recache => value::flag(raw).map(|v| self.recache.assign(v, &source)),
+            Key::Readonly => value::flag(raw).map(|v| self.readonly.assign(v, &source)),
+            Key::Nvcc => value::path(raw, home).map(|v| self.nvcc.assign(Some(v), &source)),
+            Key::Log => value::log(raw, home).map(|v| self.log.assign(Some(v), &source)),
+            Key::BaseDir => value::folders(raw, home).map(|v| self.base_dir.assign(v, &source)),
+        };
+        read.map_err(|problem| ConfigError::Value {
+            place: place(key, &source),
+            value: raw.shown(),
+            problem,
+        })
+    }
+
+    /// One row per setting: how it is shown.
+    fn row(&self, key: Key) -> SettingRow {
+        let (value, source) = match key {
+            Key::Dir => (self.dir.value.display().to_string(), &self.dir.source),
+            Key::MaxSize => (self.max_size.value.to_string(), &self.max_size.source),
+            Key::Jobs => (self.job_limit().to_string(), &self.jobs.source),
+            Key::Disable => (self.disable.value.to_string(), &self.disable.source),
+            Key::Recache => (self.recache.value.to_string(), &self.recache.source),
+            Key::Readonly => (self.readonly.value.to_string(), &self.readonly.source),
+            Key::Nvcc => {
+                let path = self.nvcc.value.as_ref();
+                (
+                    path.map(|p| p.display().to_string()).unwrap_or_default(),
+                    &self.nvcc.source,
+                )
+            }
+            Key::Log => {
+                let target = self.log.value.as_ref();
+                (
+                    target.map(LogTarget::to_string).unwrap_or_default(),
+                    &self.log.source,
+                )
+            }
+            Key::BaseDir => {
+                let shown: Vec<_> = self
+                    .base_dir
+                    .value
+                    .iter()
+                    .map(|p| p.display().to_string())
+                    .collect();
+                (shown.join(":"), &self.base_dir.source)
+            }
+        };
+        SettingRow {
+            name: key.name(),
+            variable: key.variable(),
+            value,
+            source: source.clone(),
+            note: key.note(),
+        }
+    }
+}
+
+/// Where a rejected value stands, the way its author would look for it.
+fn place(key: Key, source: &Source) -> String {
+    match source {
+        Source::File { path, line } => format!("{}:{line}: {}", path.display(), key.name()),
+        Source::Environment(name) | Source::CommandLine(name) => (*name).to_owned(),
+        Source::Default => key.name().to_owned(),
+    }
+}
+
+/// A base folder by the XDG rules, which ignore relative values.
+fn xdg(
+    env: impl Fn(&str) -> Option<OsString>,
+    variable: &str,
+    home: Option<&Path>,
+    below_home: &str,
+) -> Option<PathBuf> {
+    absolute(env(variable)).or_else(|| home.map(|home| home.join(below_home)))
+}
+
+fn absolute(value: Option<OsString>) -> Option<PathBuf> {
+    value.map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// `NotADirectory` too: a home of `/dev/null` is how build sandboxes say "none".
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,52 @@
+//! What can be wrong with the settings, said with the place to fix it.
+
+use std::io;
+use std::path::PathBuf;
+
+/// A setting that cannot be used; the text names the file and line, or the variable.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The settings file exists, or was asked for by name, and cannot be read.
+    #[error("{}: cannot read the settings: {error}", path.display())]
+    Unreadable {
+        /// The settings file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The settings file is not TOML.
+    #[error("{}:{line}: not TOML: {message}", path.display())]
+    Syntax {
+        /// The settings file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// What the parser said.
+        message: String,
+    },
+    /// The settings file has a key that warpcc does not know.
+    #[error("{}:{line}: unknown setting `{key}`, did you mean `{nearest}`?", path.display())]
+    UnknownKey {
+        /// The settings file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// The key as written.
+        key: String,
+        /// The known key that looks most like it.
+        nearest: &'static str,
+    },
+    /// A value that its setting cannot take.
+    #[error("{place}: `{value}` {problem}")]
+    Value {
+        /// `PATH:LINE: key`, or the name of the variable.
+        place: String,
+        /// The value as written.
+        value: String,
+        /// What is wrong with it, as the end of a sentence.
+        problem: &'static str,
+    },
+    /// There is no folder to put the cache in.
+    #[error("no folder for the cache: set WARPCC_DIR, XDG_CACHE_HOME or HOME to an absolute path")]
+    NoHome,
+}

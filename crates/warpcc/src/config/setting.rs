@@ -1,0 +1,91 @@
+//! A value together with the place that decided it.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// Who decided a setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// Nobody: it is what warpcc ships with.
+    Default,
+    /// The settings file.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+    },
+    /// The environment variable of this name.
+    Environment(&'static str),
+    /// The command-line option of this name, for callers that override a setting.
+    CommandLine(&'static str),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File { path, line } => write!(f, "file {}:{line}", path.display()),
+            Self::Environment(name) => write!(f, "environment {name}"),
+            Self::CommandLine(name) => write!(f, "command line {name}"),
+        }
+    }
+}
+
+/// A value and who decided it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting<T> {
+    /// The value in force.
+    pub value: T,
+    /// Who decided it.
+    pub source: Source,
+}
+
+impl<T> Setting<T> {
+    /// A value that nobody has chosen.
+    pub fn default_of(value: T) -> Self {
+        Self {
+            value,
+            source: Source::Default,
+        }
+    }
+
+    /// Replace the value, and remember who did.
+    pub fn assign(&mut self, value: T, source: &Source) {
+        self.value = value;
+        self.source = source.clone();
+    }
+}
+
+/// Where the log goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogTarget {
+    /// Standard error, between nvcc's own messages.
+    Stderr,
+    /// Appended to this file.
+    File(PathBuf),
+}
+
+impl fmt::Display for LogTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stderr => f.write_str("stderr"),
+            Self::File(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// One setting as text, for `warpcc config`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingRow {
+    /// The key in the settings file.
+    pub name: &'static str,
+    /// The environment variable.
+    pub variable: &'static str,
+    /// The value in force; empty where there is none.
+    pub value: String,
+    /// Who decided it.
+    pub source: Source,
+    /// What the reader should know about it, if anything.
+    pub note: Option<&'static str>,
+}

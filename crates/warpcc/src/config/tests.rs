@@ -1,0 +1,137 @@
+//! Settings end to end: variables and a real file in, values and messages out.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::{Config, LogTarget, Source};
+
+/// An environment made of `pairs`.
+fn env(pairs: &[(&str, &str)]) -> impl Fn(&str) -> Option<OsString> {
+    let pairs: Vec<_> = pairs
+        .iter()
+        .map(|(k, v)| ((*k).to_owned(), OsString::from(v)))
+        .collect();
+    move |name| {
+        pairs
+            .iter()
+            .find(|(k, _)| k == name)
+            .map(|(_, v)| v.clone())
+    }
+}
+
+/// Load with this settings file; the error text has its path replaced by FILE.
+fn with_file(text: &str, pairs: &[(&str, &str)]) -> Result<Config, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.toml");
+    std::fs::write(&path, text).unwrap();
+    let shown = path.to_str().unwrap().to_owned();
+    let mut pairs = pairs.to_vec();
+    pairs.extend([("HOME", "/home/ada"), ("WARPCC_CONFIG", &shown)]);
+    Config::load(env(&pairs)).map_err(|error| error.to_string().replace(&shown, "FILE"))
+}
+
+#[test]
+fn nothing_set_gives_the_defaults() {
+    let config = Config::load(env(&[("HOME", "/home/ada")])).unwrap();
+    assert_eq!(config.dir.value, Path::new("/home/ada/.cache/warpcc"));
+    assert_eq!(config.max_size.value.bytes(), Some(20 << 30));
+    assert!(config.job_limit().get() >= 1);
+    assert!(
+        config
+            .rows()
+            .iter()
+            .all(|row| row.source == Source::Default)
+    );
+}
+
+#[test]
+fn xdg_folders_are_used_and_relative_ones_are_not() {
+    let config = Config::load(env(&[
+        ("HOME", "/home/ada"),
+        ("XDG_CACHE_HOME", "/fast/cache"),
+    ]))
+    .unwrap();
+    assert_eq!(config.dir.value, Path::new("/fast/cache/warpcc"));
+    let config = Config::load(env(&[("HOME", "/home/ada"), ("XDG_CACHE_HOME", "cache")])).unwrap();
+    assert_eq!(config.dir.value, Path::new("/home/ada/.cache/warpcc"));
+}
+
+#[test]
+fn a_home_is_needed_only_for_the_cache_folder() {
+    assert!(
+        Config::load(env(&[]))
+            .unwrap_err()
+            .to_string()
+            .contains("WARPCC_DIR")
+    );
+    assert!(Config::load(env(&[("WARPCC_DIR", "/c")])).is_ok());
+    assert!(Config::load(env(&[("WARPCC_DIR", "/c"), ("HOME", "/dev/null")])).is_ok());
+}
+
+#[test]
+fn the_environment_wins_over_the_file_and_both_are_remembered() {
+    let text =
+        "# mine\nmax_size = \"5G\"\njobs = 3\nlog = \"stderr\"\nbase_dir = [\"~/src\", \"/b\"]\n";
+    let config = with_file(text, &[("WARPCC_JOBS", "7"), ("WARPCC_BASE_DIR", "")]).unwrap();
+    assert_eq!(config.job_limit().get(), 7);
+    assert_eq!(config.jobs.source, Source::Environment("WARPCC_JOBS"));
+    assert_eq!(config.max_size.value.bytes(), Some(5 << 30));
+    assert!(matches!(
+        config.max_size.source,
+        Source::File { line: 2, .. }
+    ));
+    assert_eq!(config.log.value, Some(LogTarget::Stderr));
+    assert_eq!(
+        config.base_dir.value,
+        [PathBuf::from("/home/ada/src"), PathBuf::from("/b")]
+    );
+}
+
+#[test]
+fn flags_take_the_usual_words() {
+    for (text, expected) in [("1", true), ("ON", true), ("no", false), ("0", false)] {
+        let config = with_file("", &[("WARPCC_DISABLE", text)]).unwrap();
+        assert_eq!(config.disable.value, expected, "{text}");
+    }
+}
+
+#[test]
+fn mistakes_name_their_place() {
+    let of = |text: &str| with_file(text, &[]).unwrap_err();
+    assert_eq!(
+        of("jobs = 2\nmaxsize = 1\n"),
+        "FILE:2: unknown setting `maxsize`, did you mean `max_size`?"
+    );
+    assert_eq!(
+        of("[cache]\ndir = 1\n"),
+        "FILE:1: unknown setting `cache`, did you mean `recache`?"
+    );
+    assert_eq!(
+        of("\n\njobs = 0\n"),
+        "FILE:3: jobs: `0` is not a number of jobs (a whole number from 1)"
+    );
+    assert_eq!(
+        of("dir = \"x\"\n"),
+        "FILE:1: dir: `x` is not an absolute path"
+    );
+    assert_eq!(
+        of("disable = 1979-05-27\n"),
+        "FILE:1: disable: `1979-05-27` is neither true nor false (write 1 or 0)"
+    );
+    assert!(of("jobs = 2\njobs = = 3\n").starts_with("FILE:2: not TOML: "));
+    assert_eq!(
+        with_file("", &[("WARPCC_MAX_SIZE", "many")]).unwrap_err(),
+        "WARPCC_MAX_SIZE: `many` is not a size (like 5G or 500MiB; 0 for no limit)"
+    );
+}
+
+#[test]
+fn a_named_settings_file_must_exist() {
+    let error = Config::load(env(&[("HOME", "/h"), ("WARPCC_CONFIG", "/nowhere/c.toml")]));
+    assert!(
+        error
+            .unwrap_err()
+            .to_string()
+            .starts_with("/nowhere/c.toml: cannot read")
+    );
+}

@@ -1,0 +1,214 @@
+//! The settings by name, and how each reads its value from text or from TOML.
+
+use std::ffi::OsString;
+use std::num::NonZeroUsize;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use super::setting::LogTarget;
+use super::size::MaxSize;
+
+/// A setting's identity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Key {
+    Dir,
+    MaxSize,
+    Jobs,
+    Disable,
+    Recache,
+    Readonly,
+    Nvcc,
+    Log,
+    BaseDir,
+}
+
+impl Key {
+    pub(super) const ALL: [Self; 9] = [
+        Self::Dir,
+        Self::MaxSize,
+        Self::Jobs,
+        Self::Disable,
+        Self::Recache,
+        Self::Readonly,
+        Self::Nvcc,
+        Self::Log,
+        Self::BaseDir,
+    ];
+
+    /// The key in the settings file.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Dir => "dir",
+            Self::MaxSize => "max_size",
+            Self::Jobs => "jobs",
+            Self::Disable => "disable",
+            Self::Recache => "recache",
+            Self::Readonly => "readonly",
+            Self::Nvcc => "nvcc",
+            Self::Log => "log",
+            Self::BaseDir => "base_dir",
+        }
+    }
+
+    /// The environment variable.
+    pub(super) fn variable(self) -> &'static str {
+        match self {
+            Self::Dir => "WARPCC_DIR",
+            Self::MaxSize => "WARPCC_MAX_SIZE",
+            Self::Jobs => "WARPCC_JOBS",
+            Self::Disable => "WARPCC_DISABLE",
+            Self::Recache => "WARPCC_RECACHE",
+            Self::Readonly => "WARPCC_READONLY",
+            Self::Nvcc => "WARPCC_NVCC",
+            Self::Log => "WARPCC_LOG",
+            Self::BaseDir => "WARPCC_BASE_DIR",
+        }
+    }
+
+    /// What a reader of the listing should know.
+    pub(super) fn note(self) -> Option<&'static str> {
+        match self {
+            Self::BaseDir => Some("reserved, not used yet"),
+            _ => None,
+        }
+    }
+
+    /// The setting that a settings file calls `name`.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|key| key.name() == name)
+    }
+
+    /// The setting whose name looks most like `name`.
+    pub(super) fn nearest(name: &str) -> Self {
+        // `name` is foreign text: compare as the file would be fixed, in lower
+        // case and with the underscores TOML users like to write as dashes.
+        let name = name.to_lowercase().replace('-', "_");
+        let score = |key: &Self| strsim::jaro_winkler(&name, key.name());
+        Self::ALL
+            .into_iter()
+            .max_by(|a, b| score(a).total_cmp(&score(b)))
+            .unwrap_or(Self::Dir)
+    }
+}
+
+/// A value before its setting has read it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Raw {
+    Text(OsString),
+    Integer(i64),
+    Flag(bool),
+    List(Vec<OsString>),
+    /// A kind no setting takes (a date, a table); kept as written for the message.
+    Other(String),
+}
+
+impl Raw {
+    /// The value as its author wrote it, near enough to be found.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Self::Text(text) => text.to_string_lossy().into_owned(),
+            Self::Integer(number) => number.to_string(),
+            Self::Flag(flag) => flag.to_string(),
+            Self::List(items) => {
+                let items: Vec<_> = items.iter().map(|item| item.to_string_lossy()).collect();
+                format!("[{}]", items.join(", "))
+            }
+            Self::Other(text) => text.clone(),
+        }
+    }
+
+    fn utf8(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => text.to_str().map(str::trim),
+            _ => None,
+        }
+    }
+}
+
+/// What is wrong with a value, as the end of a sentence that begins with it.
+type Problem = &'static str;
+
+pub(super) fn flag(raw: &Raw) -> Result<bool, Problem> {
+    if let Raw::Flag(flag) = raw {
+        return Ok(*flag);
+    }
+    let number = if let Raw::Integer(number) = raw {
+        number.to_string()
+    } else {
+        String::new()
+    };
+    match raw.utf8().unwrap_or(&number).to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "on" => Ok(true),
+        "0" | "false" | "no" | "off" => Ok(false),
+        _ => Err("is neither true nor false (write 1 or 0)"),
+    }
+}
+
+pub(super) fn jobs(raw: &Raw) -> Result<NonZeroUsize, Problem> {
+    let number = match raw {
+        Raw::Integer(number) => usize::try_from(*number).ok(),
+        _ => raw.utf8().and_then(|text| text.parse().ok()),
+    };
+    number
+        .and_then(NonZeroUsize::new)
+        .ok_or("is not a number of jobs (a whole number from 1)")
+}
+
+pub(super) fn max_size(raw: &Raw) -> Result<MaxSize, Problem> {
+    let size = match raw {
+        Raw::Integer(bytes) => u64::try_from(*bytes).ok().map(MaxSize::from_bytes),
+        _ => raw.utf8().and_then(|text| text.parse().ok()),
+    };
+    size.ok_or("is not a size (like 5G or 500MiB; 0 for no limit)")
+}
+
+pub(super) fn path(raw: &Raw, home: Option<&Path>) -> Result<PathBuf, Problem> {
+    match raw {
+        Raw::Text(text) if !text.is_empty() => below_home(Path::new(text), home),
+        _ => Err("is not a path"),
+    }
+}
+
+pub(super) fn log(raw: &Raw, home: Option<&Path>) -> Result<LogTarget, Problem> {
+    match raw.utf8() {
+        Some("stderr") => Ok(LogTarget::Stderr),
+        _ => path(raw, home).map(LogTarget::File),
+    }
+}
+
+/// An absolute folder: compilers run in many folders and must agree on this one.
+pub(super) fn folder(raw: &Raw, home: Option<&Path>) -> Result<PathBuf, Problem> {
+    let path = path(raw, home)?;
+    if path.is_absolute() {
+        Ok(path)
+    } else {
+        Err("is not an absolute path")
+    }
+}
+
+/// Several absolute folders: a TOML list, or text with ':' between them.
+pub(super) fn folders(raw: &Raw, home: Option<&Path>) -> Result<Vec<PathBuf>, Problem> {
+    let items: Vec<OsString> = match raw {
+        Raw::List(items) => items.clone(),
+        Raw::Text(text) => text
+            .as_bytes()
+            .split(|byte| *byte == b':')
+            .filter(|item| !item.is_empty())
+            .map(|item| OsString::from_vec(item.to_vec()))
+            .collect(),
+        _ => return Err("is not a list of paths"),
+    };
+    items
+        .into_iter()
+        .map(|item| folder(&Raw::Text(item), home))
+        .collect()
+}
+
+/// `~/x` in a settings file; in the environment the shell has already done it.
+fn below_home(path: &Path, home: Option<&Path>) -> Result<PathBuf, Problem> {
+    match (path.strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) => Ok(home.join(rest)),
+        (Ok(_), None) => Err("begins with ~, which nothing here replaces by a folder"),
+        (Err(_), _) => Ok(path.to_owned()),
+    }
+}

@@ -1,0 +1,167 @@
+//! The direct level: a whole invocation by its command and what it saw. A hit starts no process.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use warpcc_cache::{DiskStore, Key, Level, Lookup, Outcome, Output, Packing, StoreError, WitnessBuilder};
+use warpcc_engine::Run;
+use warpcc_engine::process::is_executable;
+
+use crate::request::Request;
+
+/// Roles of outputs whose place the command line names anew each time.
+const OUTPUT: &str = "-o";
+const DEPENDENCIES: &str = "-MF";
+/// Before any other output's path.
+const AT: &str = "at ";
+
+/// Looks the call up and, on a hit, puts everything in place. `Ok(false)` is a miss.
+///
+/// # Errors
+/// An output cannot be written; plain nvcc will say so in its own words.
+pub fn serve(store: &DiskStore, request: &Request, key: &Key) -> Result<bool, StoreError> {
+    let Lookup::Hit(outcome, _) = store.look_up(Level::Direct, key, &request.directory) else {
+        return Ok(false);
+    };
+    for output in &outcome.outputs {
+        let Some(path) = place_of(&output.role, request) else { return Ok(false) };
+        if !store.get_to(&output.digest, &path, output.executable)? {
+            return Ok(false);
+        }
+    }
+    emit(&outcome.stdout, &outcome.stderr);
+    Ok(true)
+}
+
+/// Writes both streams, each in one piece.
+pub fn emit(stdout: &[u8], stderr: &[u8]) {
+    // A closed stream is the reader's decision; the build goes on as nvcc's would.
+    if !stdout.is_empty() {
+        _ = std::io::stdout().write_all(stdout);
+        _ = std::io::stdout().flush();
+    }
+    if !stderr.is_empty() {
+        _ = std::io::stderr().write_all(stderr);
+    }
+}
+
+fn place_of(role: &str, request: &Request) -> Option<PathBuf> {
+    let path = match role {
+        OUTPUT => request.invocation.output.as_deref()?,
+        DEPENDENCIES => request.invocation.depend.as_ref()?.output.as_deref()?,
+        _ => role.strip_prefix(AT)?,
+    };
+    Some(request.absolute(path))
+}
+
+fn role_of(path: &str, request: &Request) -> String {
+    let invocation = &request.invocation;
+    if invocation.output_is_free() {
+        if invocation.output.as_deref() == Some(path) {
+            return OUTPUT.to_owned();
+        }
+        if invocation.depend.as_ref().and_then(|d| d.output.as_deref()) == Some(path) {
+            return DEPENDENCIES.to_owned();
+        }
+    }
+    format!("{AT}{path}")
+}
+
+/// Stores a finished run. `outputs` are the final files, where they are now and as the plan
+/// names them; `texts` the preprocessed files.
+///
+/// # Errors
+/// Why the call will not hit next time, in words.
+pub fn keep(
+    store: &DiskStore,
+    request: &Request,
+    key: &Key,
+    run: &Run,
+    outputs: &[(PathBuf, String)],
+    texts: &[PathBuf],
+    streams: (&[u8], &[u8]),
+) -> Result<(), String> {
+    if let Some(why) = &run.seen.blind {
+        return Err(why.clone());
+    }
+    if request.invocation.native {
+        return Err("-arch=native".to_owned());
+    }
+    let mut builder = WitnessBuilder::new(run.began);
+    let own = |path: &Path| outputs.iter().any(|(now, plan)| path == now || path.as_os_str() == plan.as_str());
+    for path in run.seen.read.iter().filter(|p| !own(p)) {
+        builder.read(path);
+    }
+    for path in run.seen.missing.iter().filter(|p| !own(p)) {
+        builder.absent(path);
+    }
+    for file in &request.invocation.options_files {
+        builder.read(Path::new(file));
+    }
+    let mut dated = false;
+    let mut inspect = |_: &Path, text: &[u8]| {
+        dated = dated || [&b"__DATE__"[..], b"__TIME__", b"__TIMESTAMP__"].iter().any(|m| memchr::memmem::find(text, m).is_some());
+    };
+    let witness = builder
+        .relative_to(&request.directory)
+        .finish_knowing(store, Some(&mut inspect))
+        .map_err(|e| e.to_string())?;
+    // A header that mentions the macros is no reason yet: many only document them.
+    if dated && texts.iter().any(|t| fs::read(t).is_ok_and(|text| holds_date(&text))) {
+        return Err("a date macro".to_owned());
+    }
+    let mut stored = Vec::with_capacity(outputs.len());
+    for (now, plan) in outputs {
+        stored.push(Output {
+            role: role_of(plan, request),
+            digest: store.put_file(now, Packing::Plain).map_err(|e| e.to_string())?,
+            executable: is_executable(now),
+        });
+    }
+    let outcome = Outcome {
+        outputs: stored,
+        stdout: streams.0.to_vec(),
+        stderr: streams.1.to_vec(),
+        extra: Vec::new(),
+        micros: run.tasks.iter().map(|t| u64::try_from((t.user + t.system).as_micros()).unwrap_or(0)).sum(),
+    };
+    store.store(Level::Direct, key, &witness, &outcome).map_err(|e| e.to_string())
+}
+
+/// Whether the text holds a string that `__DATE__`, `__TIME__` or `__TIMESTAMP__` may have left:
+/// `"Nov 21 2026"`, `"00:27:11"`, `"Sat Nov 21 00:27:11 2026"`.
+pub fn holds_date(text: &[u8]) -> bool {
+    let time = |t: &[u8]| {
+        t.len() == 8 && t.iter().enumerate().all(|(i, c)| if i == 2 || i == 5 { *c == b':' } else { c.is_ascii_digit() })
+    };
+    let month = |t: &[u8]| {
+        t.len() == 3
+            && [
+                &b"Jan"[..], b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec", b"???",
+            ]
+            .contains(&t)
+    };
+    memchr::memchr_iter(b'"', text).any(|quote| {
+        let rest = &text[quote + 1..];
+        let literal = |len: usize| (rest.get(len) == Some(&b'"')).then(|| &rest[..len]);
+        literal(8).is_some_and(time)
+            || literal(11).is_some_and(|t| month(&t[..3]) && t[3] == b' ' && t[7..].iter().all(|c| c.is_ascii_digit() || *c == b'?'))
+            || literal(24).is_some_and(|t| month(&t[4..7]) && time(&t[11..19]))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates() {
+        for text in ["x \"Nov 21 2026\" y", "f(\"00:27:11\")", "\"Sat Nov  1 00:27:11 2026\""] {
+            assert!(holds_date(text.as_bytes()), "{text}");
+        }
+        for text in ["\"Nov\"", "\"Now 21 2026\"", "\"12:34\"", "\"", "\"00-27-11\"", "# 1 \"/usr/x.h\" 1"] {
+            assert!(!holds_date(text.as_bytes()), "{text}");
+        }
+    }
+}

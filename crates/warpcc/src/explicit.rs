@@ -1,0 +1,151 @@
+//! `warpcc run`: builds like the launcher, and gives an account of it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use warpcc_engine::Outcome;
+use warpcc_plan::Step;
+
+use crate::build::{self, Built, Manner};
+use crate::cli::{self, GraphFormat, RunArgs};
+use crate::commands::{find_nvcc, write_file};
+use crate::config::Config;
+use crate::launch::{Surroundings, open_store};
+use crate::report::timeline::{FileRole, FileRow, Run, TaskOutcome, TaskRow};
+use crate::report::{self, table, trace, verbose};
+use crate::request::{DOMAIN, Request};
+use crate::scratch::Scratch;
+use crate::{fallback, history};
+
+/// Builds what the arguments ask for; gives nvcc's exit code.
+///
+/// # Errors
+/// No nvcc, or a report that cannot be written.
+pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Result<i32> {
+    let (named, rest) = cli::split_compiler(&args.args);
+    let nvcc = find_nvcc(args.nvcc.as_deref().or(named), config, &around)?;
+    let request = match Request::new(nvcc.clone(), rest, around.directory.clone(), around.environment.clone()) {
+        Ok(request) if request.invocation.plain.is_none() => request,
+        other => {
+            let why = match other {
+                Ok(request) => request.invocation.plain.unwrap_or_default().to_owned(),
+                Err(why) => why.to_string(),
+            };
+            crate::log::warn(&format!("no account of this: nvcc runs alone ({why})"));
+            bail!(fallback::become_compiler(&nvcc, rest));
+        }
+    };
+    let store = if args.no_cache { None } else { open_store(config) };
+    let listing = request.listing();
+    let key = listing.key(DOMAIN);
+    let (scratch, _) = Scratch::open(&request.temporary(), &key.hex()[..16]).context("no private folder")?;
+    let scratch = Arc::new(scratch);
+    let manner = Manner {
+        store: store.as_ref(),
+        reads_cache: !config.recache.value,
+        writes_cache: store.is_some() && !config.readonly.value,
+        key,
+        jobs: args.jobs.unwrap_or_else(|| config.job_limit()).get(),
+        sequential: args.sequential,
+        faithful: args.faithful,
+        save: args.save.as_deref(),
+    };
+    let clock = Instant::now();
+    let built = match build::build(&request, &manner, Arc::clone(&scratch)) {
+        Ok(built) => built,
+        Err(why) => {
+            scratch.remove();
+            crate::log::warn(&format!("no account of this: nvcc runs alone ({why})"));
+            bail!(fallback::become_compiler(&nvcc, rest));
+        }
+    };
+    let account = account(&request, &built, clock.elapsed());
+    scratch.remove();
+    if let Some(store) = store.as_ref().filter(|_| manner.writes_cache) {
+        let mut counts = build::step_counts(&built);
+        counts.push(("invocations.total".to_owned(), 1));
+        counts.push((if built.code == 0 { "invocations.built" } else { "invocations.failed" }.to_owned(), 1));
+        store.count(&counts.iter().map(|(n, c)| (n.as_str(), *c)).collect::<Vec<_>>());
+        history::remember(store, &request, &listing);
+    }
+    if let Some(graph) = &args.graph {
+        write_file(&graph.path, |out| match graph.format {
+            GraphFormat::Dot => report::write_dot(&account, out),
+            GraphFormat::Svg => report::write_svg(&account, out),
+            GraphFormat::Png => report::write_png(&account, out),
+        })?;
+    }
+    for (path, write) in [
+        (&args.table, table::write as fn(&Run, &mut dyn std::io::Write) -> std::io::Result<()>),
+        (&args.verbose, verbose::write),
+        (&args.trace, trace::write),
+    ] {
+        if let Some(path) = path {
+            write_file(path, |out| write(&account, out))?;
+        }
+    }
+    Ok(built.code)
+}
+
+/// The engine's run as the reports want it.
+fn account(request: &Request, built: &Built, wall: Duration) -> Run {
+    let graph = &built.graph;
+    let size_of = |id: usize| {
+        built
+            .run
+            .tasks
+            .iter()
+            .flat_map(|t| &t.files)
+            .find(|(file, _)| *file == id)
+            .and_then(|(_, size)| *size)
+            .or_else(|| std::fs::metadata(request.absolute(&graph.files[id].path)).ok().map(|m| m.len()))
+    };
+    let rows = built
+        .run
+        .tasks
+        .iter()
+        .map(|task| {
+            let step: &Step = &graph.steps[task.step];
+            let file = |id: &warpcc_plan::FileId, role| FileRow {
+                name: graph.file(*id).name().to_owned(),
+                size: size_of(id.0 as usize),
+                role,
+            };
+            let mut files: Vec<FileRow> = step.reads.iter().map(|id| file(id, FileRole::Reads)).collect();
+            files.extend(step.writes.iter().map(|id| file(id, FileRole::Writes)));
+            let why_edges = step
+                .reads
+                .iter()
+                .filter_map(|id| Some((graph.file(*id).writer?, graph.file(*id).name().to_owned())))
+                .collect();
+            TaskRow {
+                number: task.step,
+                tool: step.tool.name().to_owned(),
+                arch: step.arch.clone(),
+                label: step.writes.first().map_or(String::new(), |id| graph.file(*id).name().to_owned()),
+                command: step.raw.clone(),
+                started: task.started,
+                finished: task.finished,
+                user: task.user,
+                system: task.system,
+                peak_kib: task.peak_kib,
+                outcome: match task.outcome {
+                    Outcome::Ran => TaskOutcome::Ran,
+                    Outcome::Hit => TaskOutcome::Hit,
+                    Outcome::Skipped => TaskOutcome::Skipped,
+                    Outcome::Failed(code) => TaskOutcome::Failed(code),
+                },
+                files,
+                needs: graph.needs(task.step),
+                why_edges,
+            }
+        })
+        .collect();
+    Run {
+        title: request.invocation.inputs.join(" "),
+        rows,
+        environment: built.graph.environment.clone(),
+        wall,
+    }
+}

@@ -1,0 +1,40 @@
+//! What earlier calls were made from, for `warpcc why`, and the collector that keeps the cache
+//! within its size, started where nobody waits for it.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use warpcc_cache::{DiskStore, Key, Listing};
+
+use crate::request::Request;
+
+const KIND: &str = "calls";
+const IDENTITY: &str = "warpcc call 1";
+
+/// Notes what a call's key was made from.
+pub fn remember(store: &DiskStore, request: &Request, listing: &Listing) {
+    let key = request.identity().key(IDENTITY);
+    if let Ok(value) = serde_json::to_vec(listing) {
+        // Without the note `why` knows less.
+        _ = store.put_note(KIND, &key, &value);
+    }
+}
+
+/// What the last call with the same identity was made from.
+pub fn recall(store: &DiskStore, request: &Request) -> Option<Listing> {
+    let key: Key = request.identity().key(IDENTITY);
+    serde_json::from_slice(&store.note(KIND, &key)?).ok()
+}
+
+/// Starts `warpcc cache gc` by itself.
+pub fn collect_in_background(ourselves: &Path) {
+    use std::os::unix::process::CommandExt;
+    // It outlives us; init takes care of it. It gives up at once when another collector runs.
+    _ = Command::new(ourselves)
+        .args(["cache", "gc"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn();
+}

@@ -1,0 +1,42 @@
+//! The log that `WARPCC_LOG` asks for: one line per decision, never anything the user did not ask
+//! for.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+
+use crate::config::LogTarget;
+
+/// Where log lines go.
+#[derive(Debug, Clone, Default)]
+pub struct Log(Option<LogTarget>);
+
+impl Log {
+    /// A log to `target`.
+    pub fn new(target: Option<LogTarget>) -> Self {
+        Self(target)
+    }
+
+    /// Writes one line; `text` is only made when somebody reads it.
+    pub fn line(&self, text: impl FnOnce() -> String) {
+        let Some(target) = &self.0 else { return };
+        let line = format!("warpcc[{}]: {}\n", std::process::id(), text());
+        match target {
+            LogTarget::Stderr => _ = std::io::stderr().write_all(line.as_bytes()),
+            LogTarget::File(path) => {
+                // One write with O_APPEND: lines of many processes do not mix.
+                let file = OpenOptions::new().create(true).append(true).open(path);
+                _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
+            }
+        }
+    }
+}
+
+/// Tells the user about trouble that did not stop the build.
+pub fn warn(text: &str) {
+    _ = std::io::stderr().write_all(format!("warpcc: warning: {text}\n").as_bytes());
+}
+
+/// Tells the user why a command of ours failed.
+pub fn fail(text: &str) {
+    _ = std::io::stderr().write_all(format!("warpcc: {text}\n").as_bytes());
+}

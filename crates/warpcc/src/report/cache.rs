@@ -1,0 +1,52 @@
+//! What `warpcc cache` answers, the short of it first.
+
+use std::io::{self, Write};
+
+use crate::config::{MaxSize, format_bytes};
+
+/// Write what the cache holds, and how much it may.
+pub fn write_size(bytes: u64, entries: u64, limit: MaxSize, out: &mut dyn Write) -> io::Result<()> {
+    let held = format_bytes(bytes);
+    match limit.bytes() {
+        Some(limit) => {
+            let share = u128::from(bytes) * 100 / u128::from(limit.max(1));
+            let limit = format_bytes(limit);
+            writeln!(
+                out,
+                "{held} of {limit} ({share}%) in {}",
+                of_entries(entries)
+            )
+        }
+        None => writeln!(out, "{held}, without a limit, in {}", of_entries(entries)),
+    }
+}
+
+/// Write what `clear` or `gc` removed.
+pub fn write_removed(bytes: u64, entries: u64, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "removed {}, {}",
+        of_entries(entries),
+        format_bytes(bytes)
+    )
+}
+
+/// Write what `verify` found: how many entries it read, and which were damaged.
+pub fn write_verified(entries: u64, damaged: &[String], out: &mut dyn Write) -> io::Result<()> {
+    if damaged.is_empty() {
+        return writeln!(out, "{} checked, none damaged", of_entries(entries));
+    }
+    writeln!(
+        out,
+        "{} checked, {} damaged and removed:",
+        of_entries(entries),
+        damaged.len()
+    )?;
+    damaged
+        .iter()
+        .try_for_each(|entry| writeln!(out, "  {entry}"))
+}
+
+fn of_entries(number: u64) -> String {
+    format!("{number} {}", if number == 1 { "entry" } else { "entries" })
+}

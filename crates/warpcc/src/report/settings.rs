@@ -1,0 +1,58 @@
+//! Every setting and who decided it, for people and as JSON.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use crate::config::SettingRow;
+
+/// Write it for people; `file` is the settings file that was looked for.
+pub fn write_text(rows: &[SettingRow], file: Option<&Path>, out: &mut dyn Write) -> io::Result<()> {
+    let width = |text: fn(&SettingRow) -> &str| {
+        rows.iter()
+            .map(|row| text(row).chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let (names, values) = (width(|row| row.name), width(shown));
+    for row in rows {
+        let (name, value) = (row.name, shown(row));
+        write!(out, "{name:<names$}  {value:<values$}  {}", row.source)?;
+        match row.note {
+            Some(note) => writeln!(out, " ({note})")?,
+            None => writeln!(out)?,
+        }
+    }
+    match file {
+        Some(file) => writeln!(
+            out,
+            "\nSet one: WARPCC_JOBS=8, or jobs = 8 in {}",
+            file.display()
+        ),
+        None => writeln!(out, "\nSet one: WARPCC_JOBS=8"),
+    }
+}
+
+/// Write it for programs.
+pub fn write_json(rows: &[SettingRow], out: &mut dyn Write) -> io::Result<()> {
+    let row = |row: &SettingRow| {
+        let about = json!({
+            "value": row.value,
+            "source": row.source.to_string(),
+            "variable": row.variable,
+        });
+        (row.name.to_owned(), about)
+    };
+    let all: Map<String, Value> = rows.iter().map(row).collect();
+    serde_json::to_writer_pretty(&mut *out, &all)?;
+    writeln!(out)
+}
+
+fn shown(row: &SettingRow) -> &str {
+    if row.value.is_empty() {
+        "-"
+    } else {
+        &row.value
+    }
+}

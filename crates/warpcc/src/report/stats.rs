@@ -1,0 +1,158 @@
+//! How often the cache answered, for people and as JSON, from the counters.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use serde_json::{Map, Value, json};
+
+use crate::config::format_bytes;
+
+/// The steps that are always shown, in the order nvcc runs them.
+const TOOLS: [&str; 6] = ["cudafe++", "cicc", "ptxas", "fatbinary", "nvlink", "host"];
+
+/// What was counted, and what the cache holds.
+#[derive(Debug, Clone, Default)]
+pub struct Stats {
+    /// Counters by dotted name: `invocations.total`, `steps.cicc.hits`,
+    /// `fallback_reasons.<text>`; an absent one is zero.
+    pub counters: BTreeMap<String, u64>,
+    /// How much the cache holds.
+    pub cache_bytes: u64,
+    /// How many entries it holds.
+    pub cache_entries: u64,
+}
+
+/// How often one tool's results were found.
+struct Step<'a> {
+    tool: &'a str,
+    hits: u64,
+    misses: u64,
+}
+
+impl Stats {
+    fn count(&self, name: &str) -> u64 {
+        self.counters.get(name).copied().unwrap_or(0)
+    }
+
+    /// The steps always shown, then any other that was counted.
+    fn steps(&self) -> Vec<Step<'_>> {
+        let counted = self.counters.keys().filter_map(|name| {
+            let rest = name.strip_prefix("steps.")?;
+            rest.strip_suffix(".hits")
+                .or_else(|| rest.strip_suffix(".misses"))
+        });
+        let mut tools = TOOLS.to_vec();
+        for tool in counted {
+            if !tools.contains(&tool) {
+                tools.push(tool);
+            }
+        }
+        let step = |tool| Step {
+            tool,
+            hits: self.count(&format!("steps.{tool}.hits")),
+            misses: self.count(&format!("steps.{tool}.misses")),
+        };
+        tools.into_iter().map(step).collect()
+    }
+
+    /// Why nvcc was run as it is, the most frequent reason first.
+    fn reasons(&self) -> Vec<(&str, u64)> {
+        let mut reasons: Vec<_> = self
+            .counters
+            .iter()
+            .filter_map(|(name, count)| Some((name.strip_prefix("fallback_reasons.")?, *count)))
+            .collect();
+        reasons.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+        reasons
+    }
+}
+
+/// Write it for people: the answer first.
+pub fn write_text(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
+    let count = |name: &str| stats.count(&format!("invocations.{name}"));
+    let total = count("total");
+    let cache = format!(
+        "Cache: {} in {}",
+        format_bytes(stats.cache_bytes),
+        counted(stats.cache_entries, "entry", "entries")
+    );
+    if total == 0 {
+        writeln!(out, "Nothing compiled yet.")?;
+        writeln!(
+            out,
+            "{cache}\n\nCompile something: warpcc nvcc -c x.cu -o x.o"
+        )?;
+        return Ok(());
+    }
+    let direct = count("direct_hits");
+    writeln!(
+        out,
+        "{}, {} answered from the cache without nvcc\n",
+        counted(total, "compilation", "compilations"),
+        percent(direct, total)
+    )?;
+    for (name, words) in [
+        ("direct_hits", "from the cache"),
+        ("built", "built"),
+        ("fallbacks", "left to plain nvcc"),
+        ("failed", "failed"),
+    ] {
+        writeln!(out, "  {words:<20}{:>10}", count(name))?;
+    }
+    writeln!(out, "\n  {:<20}{:>10}{:>10}", "step", "from cache", "run")?;
+    for Step { tool, hits, misses } in stats.steps() {
+        let share = percent(hits, hits.saturating_add(misses));
+        writeln!(out, "  {tool:<20}{hits:>10}{misses:>10}{share:>8}")?;
+    }
+    let reasons = stats.reasons();
+    if !reasons.is_empty() {
+        writeln!(out, "\nLeft to plain nvcc because of")?;
+        for (reason, count) in reasons {
+            writeln!(out, "{count:>10}  {reason}")?;
+        }
+    }
+    writeln!(out, "\n{cache}\n\nWhy did it miss: warpcc why -- ARGS")
+}
+
+/// Write it for programs; every key is always there.
+pub fn write_json(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
+    let mut invocations = Map::new();
+    for name in ["total", "direct_hits", "built", "fallbacks", "failed"] {
+        invocations.insert(
+            name.into(),
+            stats.count(&format!("invocations.{name}")).into(),
+        );
+    }
+    let step = |step: Step<'_>| {
+        (
+            step.tool.to_owned(),
+            json!({ "hits": step.hits, "misses": step.misses }),
+        )
+    };
+    let steps: Map<String, Value> = stats.steps().into_iter().map(step).collect();
+    let reasons: Map<String, Value> = stats
+        .reasons()
+        .into_iter()
+        .map(|(text, count)| (text.into(), count.into()))
+        .collect();
+    let all = json!({
+        "invocations": invocations,
+        "steps": steps,
+        "fallback_reasons": reasons,
+        "cache": { "bytes": stats.cache_bytes, "entries": stats.cache_entries },
+    });
+    serde_json::to_writer_pretty(&mut *out, &all)?;
+    writeln!(out)
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return "-".to_owned();
+    }
+    let share = u128::from(part) * 100 / u128::from(whole);
+    format!("{share}%")
+}
+
+fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}

@@ -1,0 +1,157 @@
+//! One call of nvcc: who, with what, where; and what its result depends on before anything ran.
+//!
+//! The direct key's parts, all that is known without starting a process:
+//!
+//! | part | why |
+//! |---|---|
+//! | nvcc: path | it stands in the paths of the headers; its content is in the witness |
+//! | host compiler, `as`, `ld`: the files that PATH names | a PATH that finds others is another build |
+//! | option, input, host option | the command line after options files, without `-t`; `-o` and `-MF` only as "given" where the result does not hold them |
+//! | working directory | relative paths; left out when every path is absolute and nothing holds it |
+//! | variables of gcc, nvcc and the message language | they change what the tools do |
+//! | archive: what it held before | `ar` updates |
+//! | scratch folder | with debug information only |
+//!
+//! What was read and what was looked for in vain is not in the key but in the record's witness.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use warpcc_cache::{Digest, Explaining, KeySink, Listing};
+use warpcc_engine::key::{HOST_VARIABLES, LANGUAGE_VARIABLES};
+use warpcc_engine::process::find_program;
+use warpcc_plan::{Invocation, Unsupported};
+
+/// Changes when what a direct record means changes.
+pub const DOMAIN: &str = "warpcc direct 1";
+
+/// Variables that nvcc and its profile read. `PTXAS_FLAGS += ` in nvcc.profile means that the
+/// caller's value is kept.
+const NVCC_VARIABLES: &[&str] = &[
+    "NVCC_CCBIN", "INCLUDES", "SYSTEM_INCLUDES", "LIBRARIES", "CUDAFE_FLAGS", "PTXAS_FLAGS", "OPENCC_FLAGS",
+    "CICC_FLAGS", "NVLINK_FLAGS", "FATBINARY_FLAGS", "LD_LIBRARY_PATH", "LD_PRELOAD", "CICC_PATH",
+    "NVVMIR_LIBRARY_DIR", "TOP", "CUDA_ROOT", "NVVM_BRANCH", "_NVVM_BRANCH_",
+];
+
+/// A call of nvcc.
+pub struct Request {
+    /// The real nvcc.
+    pub nvcc: PathBuf,
+    /// The user's arguments, exactly.
+    pub args: Vec<OsString>,
+    /// The same as text.
+    pub text_args: Vec<String>,
+    /// The working directory.
+    pub directory: PathBuf,
+    /// The environment, whole.
+    pub environment: Vec<(OsString, OsString)>,
+    /// What is asked for.
+    pub invocation: Invocation,
+}
+
+impl Request {
+    /// Understands a call.
+    ///
+    /// # Errors
+    /// An argument that is not UTF-8, or anything that [`Invocation::parse`] refuses.
+    pub fn new(
+        nvcc: PathBuf,
+        args: &[OsString],
+        directory: PathBuf,
+        environment: Vec<(OsString, OsString)>,
+    ) -> Result<Self, Unsupported> {
+        let text_args: Vec<String> = args
+            .iter()
+            .map(|a| a.to_str().map(str::to_owned))
+            .collect::<Option<_>>()
+            .ok_or_else(|| Unsupported::new("an argument that is not UTF-8", ""))?;
+        let flags = |name: &str| {
+            variable(&environment, name).map_or(Ok(String::new()), |value| {
+                value
+                    .to_str()
+                    .map(str::to_owned)
+                    .ok_or_else(|| Unsupported::new("an argument that is not UTF-8", name))
+            })
+        };
+        let read = |name: &str| std::fs::read_to_string(directory.join(name)).ok();
+        let invocation =
+            Invocation::parse(&text_args, &flags("NVCC_PREPEND_FLAGS")?, &flags("NVCC_APPEND_FLAGS")?, &read)?;
+        Ok(Self { nvcc, args: args.to_vec(), text_args, directory, environment, invocation })
+    }
+
+    /// A variable of the environment.
+    pub fn variable(&self, name: &str) -> Option<&OsStr> {
+        variable(&self.environment, name)
+    }
+
+    /// Where temporary files go.
+    pub fn temporary(&self) -> PathBuf {
+        self.variable("TMPDIR")
+            .filter(|t| !t.is_empty())
+            .map_or_else(|| PathBuf::from("/tmp"), |t| self.directory.join(t))
+    }
+
+    /// Everything that the direct key is made from, by name.
+    pub fn listing(&self) -> Listing {
+        let mut sink = Explaining::new();
+        let invocation = &self.invocation;
+        sink.part("nvcc", self.nvcc.as_os_str().as_encoded_bytes());
+        let path = self.variable("PATH");
+        let named = invocation
+            .compiler_bindir
+            .as_deref()
+            .or_else(|| self.variable("NVCC_CCBIN").and_then(OsStr::to_str));
+        let compilers: Vec<String> = match named {
+            Some(file) if self.directory.join(file).is_dir() => {
+                vec![format!("{file}/gcc"), format!("{file}/g++")]
+            }
+            Some(file) => vec![file.to_owned()],
+            None => vec!["gcc".to_owned(), "g++".to_owned()],
+        };
+        for name in compilers.iter().map(String::as_str).chain(["as", "ld"]) {
+            let file = find_program(name, path, &self.directory).unwrap_or_default();
+            sink.part(&format!("program {name}"), file.as_os_str().as_encoded_bytes());
+        }
+        for (name, value) in invocation.key_parts() {
+            sink.part(name, value.as_bytes());
+        }
+        if !(invocation.output_is_free() && invocation.is_absolute()) {
+            sink.part("working directory", self.directory.as_os_str().as_encoded_bytes());
+        }
+        if invocation.debug {
+            sink.part("scratch folder", self.temporary().as_os_str().as_encoded_bytes());
+        }
+        for name in NVCC_VARIABLES.iter().chain(HOST_VARIABLES).chain(LANGUAGE_VARIABLES) {
+            if let Some(value) = self.variable(name) {
+                sink.part(&format!("variable {name}"), value.as_encoded_bytes());
+            }
+        }
+        if invocation.library
+            && let Some(archive) = &invocation.output
+        {
+            let held = Digest::of_file(&self.directory.join(archive)).map_or_else(|_| "nothing".to_owned(), |d| d.to_string());
+            sink.part("archive before", held.as_bytes());
+        }
+        sink.finish()
+    }
+
+    /// What `warpcc why` finds this call again by: where it ran and what it made.
+    pub fn identity(&self) -> Listing {
+        let mut sink = Explaining::new();
+        sink.part("working directory", self.directory.as_os_str().as_encoded_bytes());
+        match &self.invocation.output {
+            Some(output) => sink.part("output", output.as_bytes()),
+            None => self.invocation.inputs.iter().for_each(|i| sink.part("input", i.as_bytes())),
+        }
+        sink.finish()
+    }
+
+    /// A path of the user, made absolute.
+    pub fn absolute(&self, path: &str) -> PathBuf {
+        self.directory.join(Path::new(path))
+    }
+}
+
+fn variable<'a>(environment: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {
+    environment.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_os_str())
+}

@@ -1,0 +1,127 @@
+//! The one question every test asks: after this change, does warpcc give what a fresh
+//! nvcc gives? It does not know what was changed.
+
+use super::bytes::{Exactness, differences};
+use super::process::{Outcome, Program};
+use super::snapshot::Snapshot;
+use super::stats::Stats;
+use super::streams::StreamRule;
+use super::{TestSpace, remove_tree};
+
+/// One command that nvcc and warpcc have both run.
+#[derive(Debug)]
+pub struct Build {
+    /// What warpcc said: the same as nvcc.
+    pub outcome: Outcome,
+    /// What the command added to warpcc's counters.
+    pub stats: Stats,
+    /// The outputs, the same as nvcc's.
+    pub outputs: Snapshot,
+}
+
+impl Build {
+    /// The whole invocation came from the cache.
+    pub fn is_direct_hit(&self) -> bool {
+        self.stats.count("direct_hits") == 1
+    }
+
+    /// Fail unless the whole invocation came from the cache.
+    #[track_caller]
+    pub fn demand_direct_hit(&self) -> &Self {
+        assert!(self.is_direct_hit(), "no direct hit: {:?}", self.stats);
+        self
+    }
+
+    /// Fail when the whole invocation came from the cache: the test changed something
+    /// that changes the output, so equal bytes would then be luck.
+    #[track_caller]
+    pub fn demand_no_direct_hit(&self) -> &Self {
+        assert!(!self.is_direct_hit(), "a direct hit: {:?}", self.stats);
+        self
+    }
+
+    /// Fail when a tool ran.
+    #[track_caller]
+    pub fn demand_hits_of(&self, tools: &[&str]) -> &Self {
+        for tool in tools {
+            assert_eq!(
+                self.stats.missed(tool),
+                0,
+                "{tool} ran again: {:?}",
+                self.stats
+            );
+        }
+        self
+    }
+
+    /// Fail when plain nvcc was run instead.
+    #[track_caller]
+    pub fn demand_no_fallback(&self) -> &Self {
+        let stats = &self.stats;
+        assert_eq!(
+            stats.count("fallbacks"),
+            0,
+            "plain nvcc was run: {:?}",
+            stats.reasons
+        );
+        self
+    }
+}
+
+impl TestSpace {
+    /// Run the line with a fresh nvcc, take its outputs away, run it with warpcc, and
+    /// fail unless outputs, streams and exit code are the same.
+    #[track_caller]
+    pub fn agree(&self, line: &str) -> Build {
+        self.agree_as(&Program::Launcher, line, Exactness::Bytes)
+    }
+
+    /// The same with another way to start warpcc, or a laxer comparison.
+    #[track_caller]
+    pub fn agree_as(&self, program: &Program, line: &str, exactness: Exactness) -> Build {
+        let args = self.words(line);
+        let before = Snapshot::take(&self.work());
+        let want = self.run(&self.reference(), &args);
+        let wanted = Snapshot::take(&self.work()).since(&before);
+        wanted.delete_from(&self.work());
+        let (got, outputs, stats) = self.observe(program, &args);
+        let scratch = self.beside("compare");
+        let mut found = differences(&wanted, &outputs, exactness, &scratch);
+        found.extend(self.stream_rule().differences(&want, &got));
+        assert!(
+            found.is_empty(),
+            "`{line}` differs from nvcc:\n{}",
+            found.join("\n")
+        );
+        Build {
+            outcome: got,
+            stats,
+            outputs,
+        }
+    }
+
+    /// Run a command of warpcc's alone: what it said, made and counted.
+    pub fn observe(&self, program: &Program, args: &[String]) -> (Outcome, Snapshot, Stats) {
+        let stats = self.stats();
+        let before = Snapshot::take(&self.work());
+        let outcome = self.run(program, args);
+        let outputs = Snapshot::take(&self.work()).since(&before);
+        self.demand_no_leftovers("warpcc");
+        (outcome, outputs, self.stats().since(&stats))
+    }
+
+    /// The reference with an empty keep folder.
+    pub fn reference(&self) -> Program {
+        let keep = self.beside("keep");
+        remove_tree(&keep);
+        Program::NvccKeep(keep)
+    }
+
+    /// Where the names of intermediate files may stand in diagnostics.
+    pub fn stream_rule(&self) -> StreamRule {
+        StreamRule {
+            folders: vec![self.beside("keep"), self.tmp(), self.cache()],
+            ..StreamRule::default()
+        }
+    }
+}

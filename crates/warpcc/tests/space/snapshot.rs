@@ -1,0 +1,110 @@
+//! Takes the contents of a folder and tells what a command added or changed in it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// One name in a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A file with its permission bits.
+    File {
+        /// An output of 0600 from a temporary file would break `make install`.
+        mode: u32,
+        /// What is in it.
+        bytes: Vec<u8>,
+    },
+    /// A link and where it points.
+    Link(PathBuf),
+    /// A folder.
+    Dir,
+}
+
+/// What tells that a name was written anew without reading it.
+type Signature = (u64, u64, i64, i64, i64, i64);
+
+/// A folder's contents, by path relative to it.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// What is there.
+    pub entries: BTreeMap<String, Entry>,
+    signatures: BTreeMap<String, Signature>,
+}
+
+impl Snapshot {
+    /// Read a folder and all below it.
+    pub fn take(root: &Path) -> Self {
+        let mut snapshot = Self::default();
+        snapshot.walk(root, root);
+        snapshot
+    }
+
+    /// What this folder has that `before` had not, or had with another signature:
+    /// the outputs of the commands in between.
+    pub fn since(&self, before: &Self) -> Self {
+        let is_new = |name: &String| {
+            let is_dir = matches!(self.entries.get(name), Some(Entry::Dir));
+            match (self.signatures.get(name), before.signatures.get(name)) {
+                // A folder's times change with its contents; only a new one counts.
+                (_, Some(_)) if is_dir => false,
+                (now, then) => now != then,
+            }
+        };
+        let mut new = self.clone();
+        new.entries.retain(|name, _| is_new(name));
+        new.signatures.retain(|name, _| is_new(name));
+        new
+    }
+
+    /// Delete everything in this snapshot from the folder it was taken of.
+    pub fn delete_from(&self, root: &Path) {
+        // Backwards, so that a folder comes after what is in it.
+        for (name, entry) in self.entries.iter().rev() {
+            let path = root.join(name);
+            match entry {
+                Entry::Dir => drop(fs::remove_dir(&path)),
+                _ => super::remove_tree(&path),
+            }
+        }
+    }
+
+    fn walk(&mut self, root: &Path, dir: &Path) {
+        let listing = fs::read_dir(dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
+        for item in listing.flatten() {
+            let path = item.path();
+            let Ok(meta) = path.symlink_metadata() else {
+                continue;
+            };
+            let name = path
+                .strip_prefix(root)
+                .unwrap_or(&path)
+                .to_string_lossy()
+                .into_owned();
+            let entry = if meta.is_dir() {
+                self.walk(root, &path);
+                Entry::Dir
+            } else if meta.is_symlink() {
+                Entry::Link(fs::read_link(&path).unwrap_or_default())
+            } else if meta.is_file() {
+                Entry::File {
+                    mode: meta.permissions().mode() & 0o7777,
+                    bytes: fs::read(&path).unwrap_or_default(),
+                }
+            } else {
+                // A pipe or a socket of a test: not an output, and reading it may block.
+                continue;
+            };
+            let signature = (
+                meta.ino(),
+                meta.size(),
+                meta.mtime(),
+                meta.mtime_nsec(),
+                meta.ctime(),
+                meta.ctime_nsec(),
+            );
+            self.entries.insert(name.clone(), entry);
+            self.signatures.insert(name, signature);
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Hooks of the functions that start or end programs.
+//!
+//! A call that succeeds never returns, so what it will find is logged before it is made.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+
+use crate::state::{self, LONGEST, text};
+use crate::{Real, sys};
+
+type Path = *const c_char;
+type Any = *const c_void;
+
+static EXECVE: Real = Real::new();
+static EXECV: Real = Real::new();
+static EXECVP: Real = Real::new();
+static EXIT: Real = Real::new();
+
+/// Looks up what a fork child of a threaded program calls: there the loader's lock may be held for ever.
+pub(crate) fn resolve_early() {
+    EXECVE.get("execve\0");
+    EXECV.get("execv\0");
+    EXECVP.get("execvp\0");
+    EXIT.get("_exit\0");
+}
+
+/// Logs whether the program is there.
+fn candidate(path: &CStr) -> bool {
+    let error = sys::executable(path);
+    let kind = match error {
+        0 => b'R',
+        sys::ENOENT | sys::ENOTDIR => b'M',
+        _ => b'S',
+    };
+    state::path(kind, path.to_bytes());
+    error == 0
+}
+
+/// Logs the search for a program as `execvp` makes it, which does not go through our hooks.
+///
+/// # Safety
+/// `name` is null or NUL-terminated.
+unsafe fn search(name: Path) {
+    // SAFETY: as the caller promises; getenv returns null or a NUL-terminated string.
+    unsafe {
+        let Some(file) = text(name) else { return };
+        if file.contains(&b'/') {
+            candidate(CStr::from_ptr(name));
+            return;
+        }
+        // What glibc uses without a PATH.
+        let path = text(sys::getenv(c"PATH".as_ptr())).unwrap_or(b"/bin:/usr/bin");
+        for directory in path.split(|byte| *byte == b':') {
+            let mut full = [0_u8; LONGEST];
+            let mut end = directory.len();
+            if end + file.len() + 2 > full.len() {
+                state::path(b'U', b"a PATH entry too long to log");
+                continue;
+            }
+            full[..end].copy_from_slice(directory);
+            if end > 0 {
+                full[end] = b'/';
+                end += 1;
+            }
+            full[end..end + file.len()].copy_from_slice(file);
+            if CStr::from_bytes_until_nul(&full).is_ok_and(candidate) {
+                return;
+            }
+        }
+    }
+}
+
+/// Logs that this process becomes `path`, does it, and takes it back if it failed.
+///
+/// # Safety
+/// `path` is null or NUL-terminated.
+unsafe fn become_program(path: Path, real: impl FnOnce() -> c_int) -> c_int {
+    // SAFETY: as the caller promises; errno is this thread's.
+    unsafe {
+        let pid = sys::pid();
+        search(path);
+        state::process(b'P', pid, text(path).unwrap_or_default());
+        state::leaving();
+        let result = real();
+        let errno = *sys::__errno_location();
+        state::process(b'Q', pid, &[]);
+        *sys::__errno_location() = errno;
+        result
+    }
+}
+
+fn missing() -> c_int {
+    // SAFETY: errno is this thread's.
+    unsafe { *sys::__errno_location() = sys::ENOSYS };
+    -1
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn execve(path: Path, arguments: Any, environment: Any) -> c_int {
+    let Some(real) = EXECVE.get("execve\0") else {
+        return missing();
+    };
+    // SAFETY: the caller's arguments, passed on to the function it meant.
+    unsafe {
+        let real: unsafe extern "C" fn(Path, Any, Any) -> c_int = core::mem::transmute(real);
+        become_program(path, || real(path, arguments, environment))
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn execv(path: Path, arguments: Any) -> c_int {
+    let Some(real) = EXECV.get("execv\0") else {
+        return missing();
+    };
+    // SAFETY: as above.
+    unsafe {
+        let real: unsafe extern "C" fn(Path, Any) -> c_int = core::mem::transmute(real);
+        become_program(path, || real(path, arguments))
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn execvp(path: Path, arguments: Any) -> c_int {
+    let Some(real) = EXECVP.get("execvp\0") else {
+        return missing();
+    };
+    // SAFETY: as above.
+    unsafe {
+        let real: unsafe extern "C" fn(Path, Any) -> c_int = core::mem::transmute(real);
+        become_program(path, || real(path, arguments))
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn execvpe(path: Path, arguments: Any, environment: Any) -> c_int {
+    static REAL: Real = Real::new();
+    let Some(real) = REAL.get("execvpe\0") else {
+        return missing();
+    };
+    // SAFETY: as above.
+    unsafe {
+        let real: unsafe extern "C" fn(Path, Any, Any) -> c_int = core::mem::transmute(real);
+        become_program(path, || real(path, arguments, environment))
+    }
+}
+
+type Spawn = unsafe extern "C" fn(*mut c_int, Path, Any, Any, Any, Any) -> c_int;
+
+/// Logs the program looked for, spawns it and logs the child.
+///
+/// # Safety
+/// The arguments are those of a `posix_spawn` call.
+unsafe fn spawn(real: Spawn, child: *mut c_int, path: Path, rest: [Any; 4]) -> c_int {
+    let [actions, attributes, arguments, environment] = rest;
+    // SAFETY: the caller's arguments, but for the child's number, which is wanted even if it is not.
+    unsafe {
+        search(path);
+        let mut own = 0;
+        let number = if child.is_null() { &raw mut own } else { child };
+        let result = real(number, path, actions, attributes, arguments, environment);
+        if result == 0 {
+            let errno = *sys::__errno_location();
+            state::process(b'N', *number as u32, text(path).unwrap_or_default());
+            *sys::__errno_location() = errno;
+        }
+        result
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn posix_spawn(
+    child: *mut c_int,
+    path: Path,
+    actions: Any,
+    attributes: Any,
+    arguments: Any,
+    environment: Any,
+) -> c_int {
+    static REAL: Real = Real::new();
+    let Some(real) = REAL.get("posix_spawn\0") else {
+        return sys::ENOSYS;
+    };
+    // SAFETY: as above.
+    unsafe {
+        spawn(
+            core::mem::transmute::<*mut c_void, Spawn>(real),
+            child,
+            path,
+            [actions, attributes, arguments, environment],
+        )
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn posix_spawnp(
+    child: *mut c_int,
+    path: Path,
+    actions: Any,
+    attributes: Any,
+    arguments: Any,
+    environment: Any,
+) -> c_int {
+    static REAL: Real = Real::new();
+    let Some(real) = REAL.get("posix_spawnp\0") else {
+        return sys::ENOSYS;
+    };
+    // SAFETY: as above.
+    unsafe {
+        spawn(
+            core::mem::transmute::<*mut c_void, Spawn>(real),
+            child,
+            path,
+            [actions, attributes, arguments, environment],
+        )
+    }
+}
+
+/// What is unloaded here would not be found at the end.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
+    static REAL: Real = Real::new();
+    let Some(real) = REAL.get("dlclose\0") else {
+        return missing();
+    };
+    // SAFETY: as above. (`dlopen` itself cannot be replaced: it searches where its caller was linked to.)
+    unsafe {
+        let errno = *sys::__errno_location();
+        state::libraries();
+        *sys::__errno_location() = errno;
+        let real: unsafe extern "C" fn(*mut c_void) -> c_int = core::mem::transmute(real);
+        real(handle)
+    }
+}
+
+/// Ends the process without destructors, ours included.
+unsafe fn exit_now(status: c_int) -> ! {
+    state::leaving();
+    if let Some(real) = EXIT.get("_exit\0") {
+        // SAFETY: the caller's argument, passed on to the function it meant.
+        unsafe {
+            let real: unsafe extern "C" fn(c_int) -> ! = core::mem::transmute(real);
+            real(status)
+        }
+    }
+    loop {
+        // SAFETY: as above, without the C library.
+        unsafe { sys::syscall(sys::SYS_EXIT_GROUP, status) };
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn _exit(status: c_int) -> ! {
+    // SAFETY: passed on.
+    unsafe { exit_now(status) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn _Exit(status: c_int) -> ! {
+    // SAFETY: passed on.
+    unsafe { exit_now(status) }
+}

@@ -1,0 +1,132 @@
+//! The library preloaded into a compiler: it writes down which files the process looked for.
+//!
+//! # The log
+//!
+//! A sequence of records, each `kind: u8, owner: u32 LE, length: u16 LE, payload, b'\n'`. `owner` is the
+//! process whose memory the record was made in: what a `vfork` child does is logged by its parent.
+//!
+//! | kind | payload | meaning |
+//! |---|---|---|
+//! | `X` | executable NUL cwd | a program started |
+//! | `F` | cwd | a `fork` child started |
+//! | `C` | cwd | the working directory changed |
+//! | `L` | path | a shared library is mapped |
+//! | `R` `W` `D` `S` | path | opened for reading, for writing; listed; stat'ed and there |
+//! | `M` | path | looked for and not there |
+//! | `P` | pid, path | this pid is about to become the program at path |
+//! | `N` | pid, path | this pid was spawned as the program at path |
+//! | `Q` | pid | the `P` of this pid failed |
+//! | `E` | count: u32 LE | the process ends (or, before `P`, may end), having made count records |
+//! | `U` | text | something happened that a record cannot say: do not trust the log |
+//!
+//! An image that has neither `E` nor a `P` answered by an `X`, or fewer records than `E` counts, lost
+//! records. A `P` or `N` without an `X` is a program that could not be watched (static, set-uid).
+//!
+//! # How
+//!
+//! Records gather in a static buffer which goes to the log in one appending `write`, with the file
+//! opened and closed around it: no descriptor stays open that the program could close, reuse or inherit.
+//! Nothing allocates; the only lock is a bounded spin lock; `errno` is as the real function left it.
+//!
+//! # Floor
+//!
+//! No symbol versions are recorded: the library loads on any glibc from 2.17 (2.4 in theory), older or
+//! newer than the build machine's. Real functions are found with `dlsym(RTLD_NEXT)` when first called.
+#![no_std]
+#![allow(unsafe_code)] // The C library's functions are replaced here: every line is an FFI boundary.
+
+use core::ffi::{c_long, c_void};
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+mod exec;
+mod files;
+mod state;
+mod sys;
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    loop {
+        // SAFETY: ends the process; nothing here panics, this only satisfies the language.
+        unsafe { sys::syscall(sys::SYS_EXIT_GROUP, 127 as c_long) };
+    }
+}
+
+// `core` was built to unwind and its frames name the routine that std defines. None ever runs: panics
+// end the process. By assembly, since only a local symbol is certain not to replace another library's.
+core::arch::global_asm!(
+    ".hidden rust_eh_personality",
+    ".globl rust_eh_personality",
+    "rust_eh_personality:",
+    ".long 0"
+);
+
+/// The real function behind a hook, found when first needed.
+pub(crate) struct Real(AtomicPtr<c_void>);
+
+impl Real {
+    pub(crate) const fn new() -> Self {
+        Self(AtomicPtr::new(core::ptr::null_mut()))
+    }
+
+    /// `None` where this C library has no such function. `name` ends in NUL.
+    pub(crate) fn get(&self, name: &'static str) -> Option<*mut c_void> {
+        let known = self.0.load(Ordering::Relaxed);
+        if !known.is_null() {
+            return Some(known);
+        }
+        // SAFETY: every caller passes a literal that ends in NUL.
+        let found = unsafe { sys::next(name.as_ptr().cast()) };
+        self.0.store(found, Ordering::Relaxed);
+        (!found.is_null()).then_some(found)
+    }
+}
+
+/// Defines exported functions that call the real one and then look at what it returned.
+///
+/// `fn name(args) -> type, failure, |result, error| { log }` where `error` is 0 or the errno.
+#[macro_export]
+macro_rules! hook {
+    ($(fn $name:ident($($arg:ident: $type:ty),*) -> $ret:ty, $bad:expr, |$res:ident, $err:ident| $log:expr;)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name($($arg: $type),*) -> $ret {
+            static REAL: $crate::Real = $crate::Real::new();
+            // SAFETY: the arguments are the caller's, passed on unchanged to the function it meant.
+            unsafe {
+                let Some(real) = REAL.get(concat!(stringify!($name), "\0")) else {
+                    *$crate::sys::__errno_location() = $crate::sys::ENOSYS;
+                    return $bad;
+                };
+                let real: unsafe extern "C" fn($($type),*) -> $ret = core::mem::transmute(real);
+                let $res = real($($arg),*);
+                let saved = *$crate::sys::__errno_location();
+                let $err = if $res == $bad { saved } else { 0 };
+                let _ = $err;
+                $log;
+                *$crate::sys::__errno_location() = saved;
+                $res
+            }
+        }
+    )*};
+}
+
+extern "C" fn start() {
+    // SAFETY: runs once, before main, on the only thread.
+    unsafe {
+        let errno = *sys::__errno_location();
+        state::started();
+        exec::resolve_early();
+        *sys::__errno_location() = errno;
+    }
+}
+
+extern "C" fn finish() {
+    state::finished();
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static START: extern "C" fn() = start;
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static FINISH: extern "C" fn() = finish;

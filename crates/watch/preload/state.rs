@@ -1,0 +1,300 @@
+//! The one piece of state: the record buffer, what it already said, and whose memory it is.
+
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use crate::sys;
+
+const BUFFER: usize = 64 * 1024;
+const HEADER: usize = 7;
+/// Longest payload: a record stays within one page.
+pub(crate) const LONGEST: usize = 4080;
+const REMEMBERED: usize = 4096;
+
+struct State {
+    mode: Mode,
+    owner: u32,
+    count: u32,
+    used: usize,
+    /// Whether `E` was written: from then on nothing may wait in the buffer.
+    ended: bool,
+    /// Hashes of records already made, by their low bits. A displaced one is merely logged again.
+    seen: [u64; REMEMBERED],
+    buffer: [u8; BUFFER],
+    log: [u8; 4096],
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Mode {
+    Unknown,
+    Off,
+    On,
+}
+
+struct Shared {
+    locked: AtomicBool,
+    state: UnsafeCell<State>,
+}
+
+// SAFETY: the state is only reached through `with`, which holds the lock.
+unsafe impl Sync for Shared {}
+
+static SHARED: Shared = Shared {
+    locked: AtomicBool::new(false),
+    state: UnsafeCell::new(State {
+        mode: Mode::Unknown,
+        owner: 0,
+        count: 0,
+        used: 0,
+        ended: false,
+        seen: [0; REMEMBERED],
+        buffer: [0; BUFFER],
+        log: [0; 4096],
+    }),
+};
+
+/// Set when the lock could not be had: the record is lost, and `E` will say so.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// Runs `body` with the state. Gives up after a while: the holder may be this very thread, interrupted
+/// by a signal, or a thread that a fork left behind.
+fn with(body: impl FnOnce(&mut State)) {
+    let mut tries = 0_u32;
+    while SHARED
+        .locked
+        .compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed)
+        .is_err()
+    {
+        tries += 1;
+        if tries > 50_000_000 {
+            LOST.store(true, Ordering::Relaxed);
+            return;
+        }
+        core::hint::spin_loop();
+    }
+    // SAFETY: the lock is held.
+    let state = unsafe { &mut *SHARED.state.get() };
+    if state.mode == Mode::Unknown {
+        state.begin();
+    }
+    if state.mode == Mode::On {
+        body(state);
+    }
+    SHARED.locked.store(false, Ordering::Release);
+}
+
+impl State {
+    /// Reads the setting and, if there is one, says which program this is.
+    fn begin(&mut self) {
+        self.mode = Mode::Off;
+        // SAFETY: getenv returns null or a NUL-terminated string.
+        let path = unsafe {
+            let value = sys::getenv(c"WARPCC_WATCH_LOG".as_ptr());
+            if value.is_null() {
+                return;
+            }
+            CStr::from_ptr(value).to_bytes_with_nul()
+        };
+        if path.first() != Some(&b'/') || path.len() > self.log.len() {
+            return;
+        }
+        self.log[..path.len()].copy_from_slice(path);
+        self.mode = Mode::On;
+        self.owner = sys::pid();
+        let mut text = [0_u8; LONGEST];
+        let executable = sys::readlink(c"/proc/self/exe", &mut text[..LONGEST / 2]).len();
+        // Leaves the NUL that ends the executable in place.
+        let cwd = sys::cwd(&mut text[executable + 1..]).len();
+        self.put(b'X', &[], &text[..executable + 1 + cwd]);
+        // Now, not later: a process killed before it ends must be seen to have started.
+        self.flush();
+    }
+
+    /// Adds a record whose payload is `head` and `body`.
+    fn put(&mut self, kind: u8, head: &[u8], body: &[u8]) {
+        let length = head.len() + body.len();
+        if length > LONGEST {
+            return self.put(b'U', &[], b"a path too long to log");
+        }
+        if self.used + HEADER + length + 1 > BUFFER {
+            self.flush();
+        }
+        self.count += 1;
+        let mut at = self.used;
+        let mut push = |bytes: &[u8]| {
+            self.buffer[at..at + bytes.len()].copy_from_slice(bytes);
+            at += bytes.len();
+        };
+        push(&[kind]);
+        push(&self.owner.to_le_bytes());
+        push(&(length as u16).to_le_bytes());
+        push(head);
+        push(body);
+        push(b"\n");
+        self.used = at;
+        if self.ended {
+            self.flush();
+        }
+    }
+
+    /// Writes the buffer out. If that fails the records are gone and `E` will count more than there are.
+    fn flush(&mut self) {
+        if self.used > 0 {
+            sys::append(self.log.as_ptr(), &self.buffer[..self.used]);
+            self.used = 0;
+        }
+    }
+
+    /// Whether this record was made before; remembers it if not.
+    fn repeated(&mut self, kind: u8, path: &[u8]) -> bool {
+        // FNV-1a: short, and spread well enough over its low bits.
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        for byte in core::iter::once(&kind).chain(path) {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        let slot = &mut self.seen[hash as usize % REMEMBERED];
+        core::mem::replace(slot, hash) == hash
+    }
+
+    fn path(&mut self, kind: u8, path: &[u8]) {
+        if !self.repeated(kind, path) {
+            self.put(kind, &[], path);
+        }
+    }
+
+    /// Says how many records there should be, and hands them all over.
+    fn end(&mut self) {
+        if LOST.load(Ordering::Relaxed) {
+            self.put(b'U', &[], b"a record was lost to a lock");
+        }
+        let count = self.count.to_le_bytes();
+        self.put(b'E', &[], &count);
+        self.flush();
+    }
+}
+
+/// Logs a path, once.
+pub(crate) fn path(kind: u8, path: &[u8]) {
+    with(|state| state.path(kind, path));
+}
+
+/// Logs a process about to start or started; `pid` is the one that runs the new program.
+pub(crate) fn process(kind: u8, pid: u32, path: &[u8]) {
+    with(|state| {
+        let last = path.len().min(LONGEST - 4);
+        state.put(kind, &pid.to_le_bytes(), &path[..last]);
+    });
+}
+
+/// Logs the working directory after a change.
+pub(crate) fn directory_changed() {
+    with(|state| {
+        let mut text = [0_u8; LONGEST];
+        // Relative paths mean something else now.
+        state.seen = [0; REMEMBERED];
+        if sys::pid() == state.owner {
+            let cwd = sys::cwd(&mut text);
+            state.put(b'C', &[], cwd);
+        } else {
+            // A vfork child: the record would move its parent, who has not moved.
+            state.put(b'U', &[], b"a vfork child changed its working directory");
+        }
+    });
+}
+
+/// The process is about to become another program, or to end without its destructors.
+///
+/// In a vfork child there is nothing to do: the buffer is the parent's and outlives the child.
+pub(crate) fn leaving() {
+    let mut own = false;
+    with(|state| own = sys::pid() == state.owner);
+    if own {
+        libraries();
+        with(State::end);
+    }
+}
+
+/// The destructor: as `leaving`, and whatever still comes is written at once.
+pub(crate) fn finished() {
+    // SAFETY: errno is this thread's.
+    let errno = unsafe { *sys::__errno_location() };
+    leaving();
+    with(|state| state.ended = true);
+    // SAFETY: as above.
+    unsafe { *sys::__errno_location() = errno };
+}
+
+/// The constructor.
+pub(crate) fn started() {
+    libraries();
+    // SAFETY: __register_atfork has this signature since glibc 2.3.2; a null handle never unregisters,
+    // and a preloaded library is never unloaded.
+    unsafe {
+        let register = sys::next(c"__register_atfork".as_ptr());
+        if !register.is_null() {
+            type Handler = Option<extern "C" fn()>;
+            let register: unsafe extern "C" fn(Handler, Handler, Handler, *mut c_void) -> c_int =
+                core::mem::transmute(register);
+            register(None, None, Some(forked), core::ptr::null_mut());
+        }
+    }
+}
+
+/// In a fork child: the buffer is a copy of what the parent will write itself.
+extern "C" fn forked() {
+    // SAFETY: errno is this thread's.
+    let errno = unsafe { *sys::__errno_location() };
+    // The only thread is this one, whoever held the lock.
+    SHARED.locked.store(false, Ordering::Relaxed);
+    with(|state| {
+        state.owner = sys::pid();
+        state.used = 0;
+        state.count = 0;
+        state.ended = false;
+        let mut text = [0_u8; LONGEST];
+        let cwd = sys::cwd(&mut text);
+        state.put(b'F', &[], cwd);
+        state.flush();
+    });
+    // SAFETY: as above.
+    unsafe { *sys::__errno_location() = errno };
+}
+
+/// Logs every mapped library but this one: at the start and, for what `dlopen` brought, again later.
+///
+/// Without our lock: the loader takes its own, and whoever holds that may be waiting for ours.
+pub(crate) fn libraries() {
+    extern "C" fn visit(object: *mut sys::LoadedObject, _: usize, _: *mut c_void) -> c_int {
+        // SAFETY: the loader's description, valid for the call.
+        let (object, name) = unsafe { (&*object, text((*object).name)) };
+        // The main program is "", the kernel's object has no slash.
+        if let Some(name) = name.filter(|name| name.contains(&b'/') && !ours(object)) {
+            path(b'L', name);
+        }
+        0
+    }
+    // SAFETY: `visit` has the signature.
+    unsafe { sys::dl_iterate_phdr(visit, core::ptr::null_mut()) };
+}
+
+/// Whether this code lies in the object.
+fn ours(object: &sys::LoadedObject) -> bool {
+    let here = ours as *const () as usize;
+    // SAFETY: the loader's table of that many headers.
+    let headers =
+        unsafe { core::slice::from_raw_parts(object.headers, object.header_count.into()) };
+    headers.iter().any(|header| {
+        let start = object.address.wrapping_add(header.address as usize);
+        header.kind == sys::PT_LOAD && here.wrapping_sub(start) < header.memory_size as usize
+    })
+}
+
+/// The bytes of a C string, unless null.
+///
+/// # Safety
+/// Null or NUL-terminated, and not changed meanwhile.
+pub(crate) unsafe fn text<'t>(pointer: *const c_char) -> Option<&'t [u8]> {
+    // SAFETY: as the caller promises.
+    (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) }.to_bytes())
+}

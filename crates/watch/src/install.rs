@@ -1,0 +1,188 @@
+//! Puts the library where a process can load it, and says which environment loads it.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// The library, or nothing where it cannot be built (see `build.rs`).
+static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libwarpcc_watch.so"));
+
+/// The longest log path the library takes, without its NUL.
+const LONGEST_LOG: usize = 4095;
+
+/// Why a library and a log cannot be handed to a process.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unpreloadable {
+    /// The loader splits `LD_PRELOAD` at spaces and colons and has no way to quote them, and expands `$`.
+    #[error("the loader cannot be given the path {0:?}: it has a space, a colon or a $")]
+    LibraryPath(PathBuf),
+    /// The process may change its working directory.
+    #[error("the path {0:?} is not absolute")]
+    Relative(PathBuf),
+    /// The library copies it into a buffer of fixed size.
+    #[error("the log's path is too long or contains NUL")]
+    LogPath,
+}
+
+/// Whether this build carries a library for the system it runs on.
+#[must_use]
+pub fn available() -> bool {
+    !LIBRARY.is_empty()
+}
+
+/// Writes the library into `dir`, unless it is there, and returns its path.
+///
+/// Its name holds a hash of its content, so versions do not disturb each other's running processes.
+///
+/// # Errors
+/// If it cannot be written, or there is none for this system (`Unsupported`).
+pub fn install(dir: &Path) -> io::Result<PathBuf> {
+    if !available() {
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "no watching library for this system",
+        ));
+    }
+    let path = dir.join(format!("watch-{:016x}.so", content_hash(LIBRARY)));
+    match fs::read(&path) {
+        Ok(content) if content == LIBRARY => return Ok(path),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let temporary = temporary_name(&path);
+    let written = write_new(&temporary).and_then(|()| fs::rename(&temporary, &path));
+    if let Err(error) = written {
+        // Best effort: the failure to report is the one above.
+        let _ = fs::remove_file(&temporary);
+        return Err(error);
+    }
+    Ok(path)
+}
+
+fn write_new(path: &Path) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o755)
+        .open(path)?;
+    file.write_all(LIBRARY)
+}
+
+/// A name no other process or thread writes to.
+fn temporary_name(path: &Path) -> PathBuf {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let mut name = path.as_os_str().to_owned();
+    let nanos = std::time::UNIX_EPOCH
+        .elapsed()
+        .map_or(0, |elapsed| elapsed.as_nanos());
+    name.push(format!(
+        ".{}-{}-{nanos:x}",
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    ));
+    name.into()
+}
+
+/// FNV-1a, 64 bits: tells versions apart; the content itself is compared before it is trusted.
+fn content_hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// The variables that make a process load the library after whatever the user preloads.
+///
+/// # Errors
+/// If the loader or the library could not be told these paths.
+pub fn environment(
+    library: &Path,
+    log: &Path,
+    inherited_preload: Option<&OsStr>,
+) -> Result<[(OsString, OsString); 2], Unpreloadable> {
+    for path in [library, log] {
+        if !path.is_absolute() {
+            return Err(Unpreloadable::Relative(path.to_owned()));
+        }
+    }
+    if library
+        .as_os_str()
+        .as_bytes()
+        .iter()
+        .any(|byte| b" :$\t\n\0".contains(byte))
+    {
+        return Err(Unpreloadable::LibraryPath(library.to_owned()));
+    }
+    let log = log.as_os_str();
+    if log.len() > LONGEST_LOG || log.as_bytes().contains(&0) {
+        return Err(Unpreloadable::LogPath);
+    }
+    let mut preload = OsString::new();
+    if let Some(users) = inherited_preload.filter(|users| !users.is_empty()) {
+        preload.push(users);
+        preload.push(":");
+    }
+    preload.push(library);
+    Ok([
+        ("LD_PRELOAD".into(), preload),
+        ("WARPCC_WATCH_LOG".into(), log.to_owned()),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_preload_comes_first() {
+        let [(name, value), (log_name, log)] = environment(
+            Path::new("/w.so"),
+            Path::new("/a log"),
+            Some(OsStr::new("/u.so")),
+        )
+        .unwrap();
+        assert_eq!(
+            (name.to_str(), value.to_str()),
+            (Some("LD_PRELOAD"), Some("/u.so:/w.so"))
+        );
+        assert_eq!(
+            (log_name.to_str(), log.to_str()),
+            (Some("WARPCC_WATCH_LOG"), Some("/a log"))
+        );
+        let [(_, value), _] =
+            environment(Path::new("/w.so"), Path::new("/l"), Some(OsStr::new(""))).unwrap();
+        assert_eq!(value, "/w.so");
+    }
+
+    #[test]
+    fn paths_the_loader_would_split_are_refused() {
+        for path in ["/a b/w.so", "/a:b/w.so", "/$LIB/w.so", "w.so"] {
+            assert!(
+                environment(Path::new(path), Path::new("/l"), None).is_err(),
+                "{path}"
+            );
+        }
+        assert!(environment(Path::new("/w.so"), Path::new("l"), None).is_err());
+    }
+
+    #[test]
+    fn installing_twice_writes_once_and_repairs() {
+        if !available() {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let path = install(dir.path()).unwrap();
+        let first = fs::metadata(&path).unwrap().modified().unwrap();
+        assert_eq!(install(dir.path()).unwrap(), path);
+        assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), first);
+        fs::write(&path, b"torn").unwrap();
+        install(dir.path()).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), LIBRARY);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+}
