@@ -194,14 +194,18 @@ fn found(before: &Value, after: &Value) -> String {
         }
     }
     let tools = after.get("steps").and_then(Value::as_object);
+    let mut steps = Vec::new();
     for tool in tools.into_iter().flat_map(serde_json::Map::keys) {
         let (hits, misses) = (
             grown(&format!("/steps/{tool}/hits")),
             grown(&format!("/steps/{tool}/misses")),
         );
         if hits + misses > 0 {
-            words.push(format!("{tool} {hits} of {}", hits + misses));
+            steps.push(format!("{hits} of {} {tool}", hits + misses));
         }
+    }
+    if !steps.is_empty() {
+        words.push(format!("found {}", steps.join(", ")));
     }
     let reasons = after.get("fallback_reasons").and_then(Value::as_object);
     for reason in reasons.into_iter().flat_map(serde_json::Map::keys) {
@@ -241,7 +245,7 @@ mod tests {
                           "steps": {"cicc": {"hits": 0, "misses": 3}}});
         assert_eq!(
             found(&Value::Null, &cold),
-            "built step by step; cicc 0 of 3"
+            "built step by step; found 0 of 3 cicc"
         );
         assert_eq!(found(&cold, &warm), "answered whole, without starting nvcc");
         assert_eq!(found(&warm, &warm), "nothing was counted");
