@@ -5,7 +5,11 @@
     reason = "these tasks are their own report"
 )]
 
+mod bench;
+mod demo;
+mod measure;
 mod process;
+mod programs;
 mod repo;
 mod suite;
 mod tidy;
@@ -25,6 +29,10 @@ enum Task {
         /// 13.5 (the default), 13.0, …, or `all`
         versions: Vec<String>,
     },
+    /// Compile one file with nvcc and with warpcc, and show what the cache does
+    Demo(demo::Options),
+    /// Measure nvcc, warpcc and other caches on one file, and draw a chart
+    Bench(bench::Options),
     /// Run the whole test suite, as CI does, installing what it needs
     Test(suite::Options),
     /// Check the rules of this repository that the compiler does not know
@@ -44,6 +52,8 @@ fn main() -> ExitCode {
 fn run(task: Task) -> Result<()> {
     match task {
         Task::Toolkit { versions } => toolkit::main(&versions),
+        Task::Demo(options) => demo::main(&options),
+        Task::Bench(options) => bench::main(&options),
         Task::Test(options) => suite::main(&options),
         Task::Tidy => tidy::main(),
     }

@@ -1,0 +1,261 @@
+//! Who is compared: how each is started, warmed and emptied.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::{measure, process, programs};
+
+const OBJECT: &str = "bench.o";
+
+/// A way to compile the one file.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Contender {
+    Nvcc,
+    NvccThreads,
+    WarpccCold,
+    WarpccHit,
+    CcacheHit,
+    SccacheHit,
+    KacheHit,
+}
+
+use Contender::{CcacheHit, KacheHit, Nvcc, NvccThreads, SccacheHit, WarpccCold, WarpccHit};
+
+/// nvcc first: the others are compared with it.
+const ALL: [Contender; 7] = [
+    Nvcc,
+    NvccThreads,
+    WarpccCold,
+    WarpccHit,
+    CcacheHit,
+    SccacheHit,
+    KacheHit,
+];
+
+/// nvcc and those asked for; everyone when nobody is.
+pub fn chosen(names: &[String]) -> Result<Vec<Contender>> {
+    if let Some(unknown) = names
+        .iter()
+        .find(|name| ALL.iter().all(|one| one.name() != **name))
+    {
+        let known = ALL.map(|contender| contender.name()).join(", ");
+        bail!("nobody is called {unknown}; there are: {known}");
+    }
+    let asked = |one: &Contender| names.is_empty() || names.iter().any(|name| name == one.name());
+    Ok(ALL
+        .into_iter()
+        .filter(|one| *one == Nvcc || asked(one))
+        .collect())
+}
+
+/// Ends the servers that contenders leave behind.
+pub fn stop_servers(place: &Workplace, present: &[Contender]) {
+    let stop: &[(Contender, &[&str])] = &[
+        (SccacheHit, &["--stop-server"]),
+        (KacheHit, &["daemon", "stop"]),
+    ];
+    for (contender, words) in stop
+        .iter()
+        .filter(|(contender, _)| present.contains(contender))
+    {
+        if !process::succeeds(contender.bare(place).args(*words)) {
+            eprintln!(
+                "{}: its server was not running, or could not be stopped",
+                contender.name()
+            );
+        }
+    }
+}
+
+/// The folder everything happens in, and the programs.
+pub struct Workplace {
+    dir: PathBuf,
+    pub nvcc: PathBuf,
+    warpcc: Option<PathBuf>,
+    archs: Vec<String>,
+}
+
+impl Workplace {
+    pub fn new(dir: &Path, nvcc: PathBuf, warpcc: Option<PathBuf>, archs: &[String]) -> Self {
+        Self {
+            dir: dir.to_path_buf(),
+            nvcc,
+            warpcc,
+            archs: archs.to_vec(),
+        }
+    }
+
+    pub fn source(&self) -> PathBuf {
+        self.dir.join("bench.cu")
+    }
+
+    /// What every contender is given.
+    pub fn arguments(&self) -> Vec<String> {
+        let fixed = ["-std=c++17", "-O3", "-c", "bench.cu", "-o", OBJECT];
+        programs::gencode(&self.archs)
+            .into_iter()
+            .chain(fixed.map(str::to_owned))
+            .collect()
+    }
+
+    /// The compilation whose object has the bytes that warpcc's must have.
+    pub fn reference(&self) -> Command {
+        let mut command = Nvcc.command(self);
+        command.args(["--keep", "--keep-dir", "."]);
+        command
+    }
+
+    /// The object just made, removed so that the next contender must make its own.
+    pub fn take_object(&self) -> Result<Vec<u8>> {
+        let file = self.dir.join(OBJECT);
+        let bytes = fs::read(&file).context("the compiler succeeded without an object")?;
+        fs::remove_file(&file).context("failed to remove the object")?;
+        Ok(bytes)
+    }
+}
+
+impl Contender {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Nvcc => "nvcc",
+            NvccThreads => "nvcc-t0",
+            WarpccCold => "warpcc-cold",
+            WarpccHit => "warpcc-hit",
+            CcacheHit => "ccache-hit",
+            SccacheHit => "sccache-hit",
+            KacheHit => "kache-hit",
+        }
+    }
+
+    pub fn what(&self) -> &'static str {
+        match self {
+            Nvcc => "nvcc",
+            NvccThreads => "nvcc -t 0",
+            WarpccCold => "warpcc, empty cache",
+            WarpccHit => "warpcc, again",
+            CcacheHit => "ccache, again",
+            SccacheHit => "sccache, again",
+            KacheHit => "kache, again",
+        }
+    }
+
+    pub fn is_ours(&self) -> bool {
+        matches!(self, WarpccCold | WarpccHit)
+    }
+
+    /// Whether it is on this machine.
+    pub fn is_here(&self, place: &Workplace) -> bool {
+        self.program(place).is_some()
+    }
+
+    pub fn version(&self, place: &Workplace) -> Option<String> {
+        let text = process::output(self.bare(place).arg("--version")).ok()?;
+        let line = match self {
+            Nvcc | NvccThreads => text.lines().last(),
+            _ => text.lines().next(),
+        };
+        line.map(|line| line.trim().to_owned())
+    }
+
+    /// Fills the cache of one that is measured when it hits. Twice: some store what a hit needs
+    /// only when they see a file again.
+    pub fn warm(&self, place: &Workplace) -> Result<()> {
+        if matches!(self, WarpccHit | CcacheHit | SccacheHit | KacheHit) {
+            for _ in 0..2 {
+                measure::run(&mut self.command(place))
+                    .with_context(|| format!("failed to warm {}", self.name()))?;
+                place.take_object()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Empties the cache of one that is measured when it misses.
+    pub fn prepare(&self, place: &Workplace) -> Result<()> {
+        let cache = self.cache(place);
+        if *self == WarpccCold && cache.exists() {
+            fs::remove_dir_all(&cache).context("failed to empty the cache")?;
+        }
+        Ok(())
+    }
+
+    /// The whole compilation.
+    pub fn command(&self, place: &Workplace) -> Command {
+        let mut command = self.bare(place);
+        match self {
+            Nvcc => {}
+            NvccThreads => {
+                command.args(["-t", "0"]);
+            }
+            _ => {
+                command.arg(&place.nvcc);
+            }
+        }
+        command.args(place.arguments());
+        command
+    }
+
+    /// The program in our folder, with a cache of its own there and nothing of the user's.
+    fn bare(&self, place: &Workplace) -> Command {
+        let program = self.program(place).unwrap_or_else(|| self.name().into());
+        let mut command = Command::new(program);
+        command.current_dir(&place.dir);
+        for name in ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"] {
+            command.env_remove(name);
+        }
+        let cache = self.cache(place);
+        match self {
+            Nvcc | NvccThreads => {}
+            WarpccCold | WarpccHit => {
+                command
+                    .env("WARPCC_DIR", cache)
+                    .env("WARPCC_NVCC", &place.nvcc);
+            }
+            CcacheHit => {
+                command.env("CCACHE_DIR", cache);
+            }
+            SccacheHit => {
+                command.env("SCCACHE_SERVER_UDS", place.dir.join("sccache.socket"));
+                command.env("SCCACHE_DIR", cache);
+            }
+            KacheHit => {
+                command.env("KACHE_RUNTIME_DIR", place.dir.join("kache-runtime"));
+                command.env("KACHE_CACHE_DIR", cache);
+            }
+        }
+        command
+    }
+
+    fn program(&self, place: &Workplace) -> Option<PathBuf> {
+        match self {
+            Nvcc | NvccThreads => Some(place.nvcc.clone()),
+            WarpccCold | WarpccHit => place.warpcc.clone(),
+            CcacheHit => process::on_path("ccache"),
+            SccacheHit => process::on_path("sccache"),
+            KacheHit => process::on_path("kache"),
+        }
+    }
+
+    fn cache(&self, place: &Workplace) -> PathBuf {
+        place.dir.join(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nvcc_is_always_first() {
+        assert_eq!(chosen(&[]).expect("everyone").len(), ALL.len());
+        assert_eq!(
+            chosen(&["warpcc-hit".to_owned()]).expect("one"),
+            [Nvcc, WarpccHit]
+        );
+        let error = chosen(&["gcc".to_owned()]).expect_err("gcc does not compete");
+        assert!(error.to_string().contains("warpcc-cold"), "{error}");
+    }
+}

@@ -1,0 +1,57 @@
+//! The two programs that demo and benchmarks compare: the user's nvcc, and our warpcc.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::{process, repo, toolkit};
+
+/// Which nvcc: the one asked for, `WARPCC_NVCC`, the one on PATH, `CUDA_HOME`'s, or else a
+/// toolkit from PyPI.
+pub fn nvcc(asked: Option<&Path>) -> Result<PathBuf> {
+    if let Some(nvcc) = asked {
+        return named(nvcc, "--nvcc");
+    }
+    if let Some(nvcc) = env::var_os("WARPCC_NVCC") {
+        return named(Path::new(&nvcc), "WARPCC_NVCC");
+    }
+    if let Some(nvcc) = process::on_path("nvcc") {
+        return Ok(nvcc);
+    }
+    let homes = ["CUDA_HOME", "CUDA_PATH"]
+        .into_iter()
+        .filter_map(env::var_os);
+    let mut theirs = homes.map(|home| Path::new(&home).join("bin/nvcc"));
+    if let Some(nvcc) = theirs.find(|nvcc| process::is_executable(nvcc)) {
+        return Ok(nvcc);
+    }
+    toolkit::install(toolkit::NEWEST).context("there is no nvcc here, and none could be installed")
+}
+
+/// Which warpcc: the one asked for, or this checkout's, built now.
+pub fn warpcc(asked: Option<&Path>) -> Result<PathBuf> {
+    if let Some(warpcc) = asked {
+        return named(warpcc, "--warpcc");
+    }
+    let build = ["build", "--release", "--package", "warpcc"];
+    process::run(Command::new("cargo").current_dir(repo::root()).args(build))?;
+    Ok(repo::target_dir().join("release/warpcc"))
+}
+
+/// A program somebody named, as an absolute path: we run it from other folders.
+fn named(program: &Path, by: &str) -> Result<PathBuf> {
+    if !process::is_executable(program) {
+        bail!("{by} names {}, which is not a program", program.display());
+    }
+    std::path::absolute(program).with_context(|| format!("failed to find {}", program.display()))
+}
+
+/// nvcc's options for one image per architecture.
+pub fn gencode(archs: &[String]) -> Vec<String> {
+    archs
+        .iter()
+        .map(|arch| format!("-gencode=arch=compute_{arch},code=sm_{arch}"))
+        .collect()
+}
