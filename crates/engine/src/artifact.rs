@@ -35,7 +35,12 @@ pub struct Artifacts<'a> {
 impl<'a> Artifacts<'a> {
     /// `results` is the folder in which final outputs are written before they are put in place;
     /// `None` when the tools write them where the user wants them.
-    pub fn new(graph: &'a TaskGraph, store: Option<&'a DiskStore>, directory: &Path, results: Option<&Path>) -> Self {
+    pub fn new(
+        graph: &'a TaskGraph,
+        store: Option<&'a DiskStore>,
+        directory: &Path,
+        results: Option<&Path>,
+    ) -> Self {
         let mut paths = Vec::with_capacity(graph.files.len());
         let mut stubs = Vec::with_capacity(graph.files.len());
         for (i, file) in graph.files.iter().enumerate() {
@@ -43,13 +48,31 @@ impl<'a> Artifacts<'a> {
             // ld names its output in some diagnostics, and ar updates what is there.
             let in_place = writer.is_some_and(|s| matches!(s.tool, Tool::HostLink | Tool::Archive));
             paths.push(match (results, file.kind) {
-                (Some(results), FileKind::Output) if !in_place && can_be_placed(directory, &file.path) => results.join(format!("{i}-{}", file.name())),
+                (Some(results), FileKind::Output)
+                    if !in_place && can_be_placed(directory, &file.path) =>
+                {
+                    results.join(format!("{i}-{}", file.name()))
+                }
                 _ => PathBuf::from(&file.path),
             });
-            stubs.push(file.kind == FileKind::Temp && writer.is_some_and(|s| s.tool == Tool::Cicc) && file.path.ends_with(".stub.c"));
+            stubs.push(
+                file.kind == FileKind::Temp
+                    && writer.is_some_and(|s| s.tool == Tool::Cicc)
+                    && file.path.ends_with(".stub.c"),
+            );
         }
-        let places = graph.files.iter().map(|_| Mutex::new(Place::Nowhere)).collect();
-        Self { graph, store, paths, stubs, places }
+        let places = graph
+            .files
+            .iter()
+            .map(|_| Mutex::new(Place::Nowhere))
+            .collect();
+        Self {
+            graph,
+            store,
+            paths,
+            stubs,
+            places,
+        }
     }
 
     /// Where the file is written and read while the plan runs.
@@ -64,7 +87,9 @@ impl<'a> Artifacts<'a> {
 
     fn place(&self, id: FileId) -> MutexGuard<'_, Place> {
         // A panicking task leaves a place that is still one of the three.
-        self.places[id.0 as usize].lock().unwrap_or_else(PoisonError::into_inner)
+        self.places[id.0 as usize]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A tool has written the file.
@@ -107,12 +132,23 @@ impl<'a> Artifacts<'a> {
         let Place::Stored { digest, executable } = *place else {
             return Ok(());
         };
-        let lost = || io::Error::new(io::ErrorKind::NotFound, format!("{} is no longer in the cache", self.graph.file(id).path));
+        let lost = || {
+            io::Error::new(
+                io::ErrorKind::NotFound,
+                format!("{} is no longer in the cache", self.graph.file(id).path),
+            )
+        };
         let store = self.store.ok_or_else(lost)?;
         if self.stubs[id.0 as usize] {
-            let bytes = store.get_bytes(&digest).map_err(io::Error::other)?.ok_or_else(lost)?;
+            let bytes = store
+                .get_bytes(&digest)
+                .map_err(io::Error::other)?
+                .ok_or_else(lost)?;
             fs::write(self.path(id), self.with_folder(&bytes))?;
-        } else if !store.get_to(&digest, self.path(id), executable).map_err(io::Error::other)? {
+        } else if !store
+            .get_to(&digest, self.path(id), executable)
+            .map_err(io::Error::other)?
+        {
             return Err(lost());
         }
         *place = Place::OnDisk(Some(digest));
@@ -132,7 +168,9 @@ impl<'a> Artifacts<'a> {
             let bytes = self.without_folder(&fs::read(self.path(id))?);
             store.put_bytes(&bytes, packing).map_err(io::Error::other)?
         } else {
-            store.put_file(self.path(id), packing).map_err(io::Error::other)?
+            store
+                .put_file(self.path(id), packing)
+                .map_err(io::Error::other)?
         };
         *self.place(id) = Place::OnDisk(Some(digest));
         Ok(digest)
@@ -154,7 +192,12 @@ impl<'a> Artifacts<'a> {
 fn can_be_placed(directory: &Path, path: &str) -> bool {
     let path = directory.join(path);
     let parent = path.parent().unwrap_or(directory);
-    !path.is_dir() && rustix::fs::access(parent, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_ok()
+    !path.is_dir()
+        && rustix::fs::access(
+            parent,
+            rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK,
+        )
+        .is_ok()
 }
 
 fn replace(text: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
@@ -181,6 +224,9 @@ mod tests {
         let stub = b"# 1 \"/tmp/k1/a.stub.c\"\n#include \"x\"\n";
         let stored = replace(stub, b"/tmp/k1/", FOLDER_TOKEN);
         assert!(memchr::memmem::find(&stored, b"/tmp").is_none());
-        assert_eq!(replace(&stored, FOLDER_TOKEN, b"/tmp/other/"), b"# 1 \"/tmp/other/a.stub.c\"\n#include \"x\"\n");
+        assert_eq!(
+            replace(&stored, FOLDER_TOKEN, b"/tmp/other/"),
+            b"# 1 \"/tmp/other/a.stub.c\"\n#include \"x\"\n"
+        );
     }
 }

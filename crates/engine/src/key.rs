@@ -23,9 +23,21 @@ use crate::run::Setting;
 
 /// Variables that change what gcc or clang does.
 pub const HOST_VARIABLES: &[&str] = &[
-    "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "OBJC_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH",
-    "GCC_EXEC_PREFIX", "GCC_COMPARE_DEBUG", "SOURCE_DATE_EPOCH", "GCC_COLORS", "LD_RUN_PATH", "LDEMULATION",
-    "COLLECT_GCC_OPTIONS", "CCC_OVERRIDE_OPTIONS", "AS_OPTIONS",
+    "CPATH",
+    "C_INCLUDE_PATH",
+    "CPLUS_INCLUDE_PATH",
+    "OBJC_INCLUDE_PATH",
+    "LIBRARY_PATH",
+    "COMPILER_PATH",
+    "GCC_EXEC_PREFIX",
+    "GCC_COMPARE_DEBUG",
+    "SOURCE_DATE_EPOCH",
+    "GCC_COLORS",
+    "LD_RUN_PATH",
+    "LDEMULATION",
+    "COLLECT_GCC_OPTIONS",
+    "CCC_OVERRIDE_OPTIONS",
+    "AS_OPTIONS",
 ];
 
 /// Variables that change the language of diagnostics.
@@ -49,7 +61,10 @@ pub fn describe(
     sink.part("tool digest", tool.to_string().as_bytes());
     if let Program::Named(path) = &step.program {
         // gcc, g++ and c++ may be one binary that looks at its name.
-        sink.part("tool name", path.rsplit('/').next().unwrap_or(path).as_bytes());
+        sink.part(
+            "tool name",
+            path.rsplit('/').next().unwrap_or(path).as_bytes(),
+        );
     }
     for arg in &step.args {
         if let Some(text) = arg.as_text() {
@@ -85,13 +100,22 @@ pub fn describe(
         }
     }
     if debug {
-        sink.part("working directory", setting.directory.as_os_str().as_encoded_bytes());
+        sink.part(
+            "working directory",
+            setting.directory.as_os_str().as_encoded_bytes(),
+        );
         if !matches!(step.tool, Tool::Cicc | Tool::Ptxas) {
             sink.part("keep folder", graph.private.as_bytes());
         }
     }
-    let host = matches!(step.tool, Tool::HostCompile | Tool::HostAssembly | Tool::Assemble);
-    for name in LANGUAGE_VARIABLES.iter().chain(if host { HOST_VARIABLES } else { &[] }) {
+    let host = matches!(
+        step.tool,
+        Tool::HostCompile | Tool::HostAssembly | Tool::Assemble
+    );
+    for name in LANGUAGE_VARIABLES
+        .iter()
+        .chain(if host { HOST_VARIABLES } else { &[] })
+    {
         if let Some(value) = setting.variable(name) {
             sink.part(name, value.as_encoded_bytes());
         }

@@ -19,13 +19,23 @@ pub struct Seen {
 impl Seen {
     /// From a log, without the run's own files: those under `scratch`, those that the process
     /// wrote itself, and those for which `own` holds.
-    pub fn from_log(observed: Observed, scratch: &Path, directory: &Path, own: impl Fn(&Path) -> bool) -> Self {
+    pub fn from_log(
+        observed: Observed,
+        scratch: &Path,
+        directory: &Path,
+        own: impl Fn(&Path) -> bool,
+    ) -> Self {
         let mut seen = Self::default();
         let written = observed.written;
-        let foreign = |path: &PathBuf| !path.starts_with(scratch) && !written.contains(path) && !own(path);
+        let foreign =
+            |path: &PathBuf| !path.starts_with(scratch) && !written.contains(path) && !own(path);
         // The gcc driver and cc1plus open folders like files; what is in them counts, not they.
         let is_folder = |path: &PathBuf| directory.join(path).is_dir();
-        seen.read = observed.read.into_iter().filter(|p| foreign(p) && !is_folder(p)).collect();
+        seen.read = observed
+            .read
+            .into_iter()
+            .filter(|p| foreign(p) && !is_folder(p))
+            .collect();
         seen.read.extend(observed.processes);
         seen.read.extend(observed.libraries);
         seen.missing = observed.missing.into_iter().filter(&foreign).collect();
@@ -44,6 +54,9 @@ impl Seen {
 
     /// A run that was not watched.
     pub fn unwatched(why: &str) -> Self {
-        Self { blind: Some(why.to_owned()), ..Self::default() }
+        Self {
+            blind: Some(why.to_owned()),
+            ..Self::default()
+        }
     }
 }

@@ -102,9 +102,12 @@ impl Children {
             if self.closed.load(Ordering::SeqCst) {
                 return Err(io::Error::other("interrupted"));
             }
-            let child = command
-                .spawn()
-                .map_err(|e| io::Error::new(e.kind(), format!("cannot start {}: {e}", order.program.display())))?;
+            let child = command.spawn().map_err(|e| {
+                io::Error::new(
+                    e.kind(),
+                    format!("cannot start {}: {e}", order.program.display()),
+                )
+            })?;
             if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
                 running.push((task, pid));
             }
@@ -121,7 +124,10 @@ impl Children {
         self.list().retain(|(t, _)| *t != task);
         let usage = waited?;
         ended.signal = usage.status.signal();
-        ended.code = usage.status.code().unwrap_or_else(|| 128 + ended.signal.unwrap_or(0));
+        ended.code = usage
+            .status
+            .code()
+            .unwrap_or_else(|| 128 + ended.signal.unwrap_or(0));
         ended.user = usage.rusage.utime;
         ended.system = usage.rusage.stime;
         ended.peak_kib = usage.rusage.maxrss / 1024;
@@ -139,7 +145,11 @@ fn drain(pipe: Option<impl Read>) -> Vec<u8> {
 }
 
 /// Finds `name` as execvp would, in the `PATH` of `environment`.
-pub fn find_program(name: &str, path: Option<&std::ffi::OsStr>, directory: &Path) -> Option<PathBuf> {
+pub fn find_program(
+    name: &str,
+    path: Option<&std::ffi::OsStr>,
+    directory: &Path,
+) -> Option<PathBuf> {
     if name.contains('/') {
         return Some(directory.join(name));
     }
@@ -151,5 +161,6 @@ pub fn find_program(name: &str, path: Option<&std::ffi::OsStr>, directory: &Path
 /// Whether `file` is a regular file that somebody may execute.
 pub fn is_executable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    file.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+    file.metadata()
+        .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }

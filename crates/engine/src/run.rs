@@ -61,7 +61,11 @@ pub struct Setting<'a> {
 impl Setting<'_> {
     /// A variable of the commands' environment, the last one where there are several.
     pub fn variable(&self, name: &str) -> Option<&OsStr> {
-        self.environment.iter().rev().find(|(n, _)| n == name).map(|(_, v)| v.as_os_str())
+        self.environment
+            .iter()
+            .rev()
+            .find(|(n, _)| n == name)
+            .map(|(_, v)| v.as_os_str())
     }
 }
 
@@ -89,7 +93,12 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
     let began = SystemTime::now();
     let results = (!graph.private.is_empty()).then(|| setting.scratch.join("out"));
     let artifacts = Artifacts::new(graph, setting.store, setting.directory, results.as_deref());
-    let worker = Worker { graph, setting, artifacts: &artifacts, clock };
+    let worker = Worker {
+        graph,
+        setting,
+        artifacts: &artifacts,
+        clock,
+    };
     let mut states = TaskStates::new(graph, setting.order == Order::Sequential);
     let mut ended: BTreeMap<usize, (Finished, Seen)> = BTreeMap::new();
     let mut first_failure = usize::MAX;
@@ -116,7 +125,9 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
             if running == 0 {
                 break;
             }
-            let Ok((task, result)) = receive.recv() else { break };
+            let Ok((task, result)) = receive.recv() else {
+                break;
+            };
             running -= 1;
             let (finished, seen) = result.unwrap_or_else(|error| {
                 if task < first_failure {
@@ -163,7 +174,10 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
             Outcome::Failed(code) => run.code = *code,
             Outcome::Ran | Outcome::Hit => {
                 for &id in step.writes.iter().filter(|&&id| artifacts.is_elsewhere(id)) {
-                    run.outputs.push((artifacts.path(id).to_owned(), PathBuf::from(&graph.file(id).path)));
+                    run.outputs.push((
+                        artifacts.path(id).to_owned(),
+                        PathBuf::from(&graph.file(id).path),
+                    ));
                 }
             }
             Outcome::Skipped => {}

@@ -46,7 +46,13 @@ impl TaskStates {
     pub fn new(graph: &TaskGraph, in_plan_order: bool) -> Self {
         let count = graph.steps.len();
         let needs: Vec<Vec<usize>> = (0..count)
-            .map(|i| if in_plan_order { i.checked_sub(1).into_iter().collect() } else { graph.needs(i).to_vec() })
+            .map(|i| {
+                if in_plan_order {
+                    i.checked_sub(1).into_iter().collect()
+                } else {
+                    graph.needs(i).to_vec()
+                }
+            })
             .collect();
         let mut dependents = vec![Vec::new(); count];
         for (i, needs) in needs.iter().enumerate() {
@@ -57,11 +63,29 @@ impl TaskStates {
         // The longest expected path to the end goes first; needs always point backwards.
         let mut priority = vec![0; count];
         for i in (0..count).rev() {
-            let after = dependents[i].iter().map(|&d| priority[d]).max().unwrap_or(0);
+            let after = dependents[i]
+                .iter()
+                .map(|&d| priority[d])
+                .max()
+                .unwrap_or(0);
             priority[i] = expected(graph.steps[i].tool) + after;
         }
-        let states = needs.iter().map(|n| if n.is_empty() { TaskState::Ready } else { TaskState::Waiting }).collect();
-        Self { states, needs, dependents, priority }
+        let states = needs
+            .iter()
+            .map(|n| {
+                if n.is_empty() {
+                    TaskState::Ready
+                } else {
+                    TaskState::Waiting
+                }
+            })
+            .collect();
+        Self {
+            states,
+            needs,
+            dependents,
+            priority,
+        }
     }
 
     /// The state of one task.
@@ -84,7 +108,9 @@ impl TaskStates {
         }
         for d in 0..self.dependents[task].len() {
             let dependent = self.dependents[task][d];
-            let free = self.needs[dependent].iter().all(|&n| self.states[n] == TaskState::Done);
+            let free = self.needs[dependent]
+                .iter()
+                .all(|&n| self.states[n] == TaskState::Done);
             if free && self.states[dependent] == TaskState::Waiting {
                 self.states[dependent] = TaskState::Ready;
             }
@@ -102,6 +128,9 @@ impl TaskStates {
 
     /// Whether nothing is left to start or to wait for.
     pub fn is_finished(&self) -> bool {
-        !self.states.iter().any(|s| matches!(s, TaskState::Ready | TaskState::Running))
+        !self
+            .states
+            .iter()
+            .any(|s| matches!(s, TaskState::Ready | TaskState::Running))
     }
 }

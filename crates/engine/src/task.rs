@@ -52,7 +52,12 @@ impl Worker<'_> {
         done.0.files = step
             .writes
             .iter()
-            .map(|&id| (id.0 as usize, fs::metadata(self.artifacts.path(id)).ok().map(|m| m.len())))
+            .map(|&id| {
+                (
+                    id.0 as usize,
+                    fs::metadata(self.artifacts.path(id)).ok().map(|m| m.len()),
+                )
+            })
             .collect();
         Ok(done)
     }
@@ -73,7 +78,14 @@ impl Worker<'_> {
         if let Some(signal) = ended.signal {
             return Err(io::Error::other(format!("ended by signal {signal}")));
         }
-        let mut finished = Finished::new(index, if ended.code == 0 { Outcome::Ran } else { Outcome::Failed(ended.code) });
+        let mut finished = Finished::new(
+            index,
+            if ended.code == 0 {
+                Outcome::Ran
+            } else {
+                Outcome::Failed(ended.code)
+            },
+        );
         finished.user = ended.user;
         finished.system = ended.system;
         finished.peak_kib = ended.peak_kib;
@@ -84,7 +96,10 @@ impl Worker<'_> {
                 self.artifacts.written(id);
             }
             if let Some(key) = key.filter(|_| self.setting.writes_cache) {
-                finished.not_stored = self.keep(step, &key, &finished, &seen, began).err().map(|e| e.to_string());
+                finished.not_stored = self
+                    .keep(step, &key, &finished, &seen, began)
+                    .err()
+                    .map(|e| e.to_string());
             }
         }
         Ok((finished, seen))
@@ -93,11 +108,15 @@ impl Worker<'_> {
     fn locate(&self, step: &Step) -> io::Result<Located> {
         let path = self.setting.variable("PATH");
         let find = |name: &str| {
-            process::find_program(name, path, self.setting.directory)
-                .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{name} is not in PATH")))
+            process::find_program(name, path, self.setting.directory).ok_or_else(|| {
+                io::Error::new(io::ErrorKind::NotFound, format!("{name} is not in PATH"))
+            })
         };
         match &step.program {
-            Program::Named(name) => Ok(Located { path: find(name)?, name: name.clone() }),
+            Program::Named(name) => Ok(Located {
+                path: find(name)?,
+                name: name.clone(),
+            }),
             Program::AskCompiler { compiler, name } => {
                 let order = process::Order {
                     program: &find(compiler)?,
@@ -108,7 +127,10 @@ impl Worker<'_> {
                 };
                 let ended = self.setting.children.run(usize::MAX, &order)?;
                 let name = String::from_utf8_lossy(&ended.stdout).trim().to_owned();
-                Ok(Located { path: find(&name)?, name })
+                Ok(Located {
+                    path: find(&name)?,
+                    name,
+                })
             }
             Program::Internal => Err(io::Error::other("not a program")),
         }
@@ -119,27 +141,47 @@ impl Worker<'_> {
         let store = self.setting.store?;
         let cacheable = matches!(
             step.tool,
-            Tool::CudaFe | Tool::Cicc | Tool::Ptxas | Tool::Fatbinary | Tool::Nvlink | Tool::HostCompile
-                | Tool::HostAssembly | Tool::Assemble
+            Tool::CudaFe
+                | Tool::Cicc
+                | Tool::Ptxas
+                | Tool::Fatbinary
+                | Tool::Nvlink
+                | Tool::HostCompile
+                | Tool::HostAssembly
+                | Tool::Assemble
         );
         if !cacheable {
             return None;
         }
         let tool = store.tool_digest(&program.path).ok()?;
         let mut sink = Hashing::new(DOMAIN);
-        key::describe(step, self.graph, self.artifacts, &tool, self.setting, &mut sink).ok()?;
+        key::describe(
+            step,
+            self.graph,
+            self.artifacts,
+            &tool,
+            self.setting,
+            &mut sink,
+        )
+        .ok()?;
         Some(sink.finish())
     }
 
     fn look_up(&self, index: usize, step: &Step, key: &Key) -> Option<(Finished, Seen)> {
         let store = self.setting.store?;
-        let Lookup::Hit(outcome, witness) = store.look_up(Level::Steps, key, self.setting.directory) else {
+        let Lookup::Hit(outcome, witness) =
+            store.look_up(Level::Steps, key, self.setting.directory)
+        else {
             return None;
         };
         // All outputs or none: a blob that was evicted makes the whole step a miss.
         let mut outputs: Vec<(&Output, _)> = Vec::with_capacity(outcome.outputs.len());
         for output in &outcome.outputs {
-            let id = output.role.parse::<usize>().ok().and_then(|i| step.writes.get(i))?;
+            let id = output
+                .role
+                .parse::<usize>()
+                .ok()
+                .and_then(|i| step.writes.get(i))?;
             if !store.has(&output.digest) {
                 return None;
             }
@@ -147,7 +189,9 @@ impl Worker<'_> {
         }
         for (output, id) in &outputs {
             self.artifacts.stored(*id, output.digest, output.executable);
-            if self.graph.file(*id).kind == FileKind::Output && self.artifacts.materialise(*id).is_err() {
+            if self.graph.file(*id).kind == FileKind::Output
+                && self.artifacts.materialise(*id).is_err()
+            {
                 return None;
             }
         }
@@ -157,7 +201,12 @@ impl Worker<'_> {
         let mut seen = Seen::default();
         seen.read.extend(witness.files().map(|f| f.path));
         for directory in witness.directories() {
-            seen.missing.extend(directory.absent.iter().map(|name| directory.path.join(name)));
+            seen.missing.extend(
+                directory
+                    .absent
+                    .iter()
+                    .map(|name| directory.path.join(name)),
+            );
         }
         Some((finished, seen))
     }
@@ -218,16 +267,35 @@ impl Worker<'_> {
             .iter()
             .chain(&step.writes)
             .filter(|&&id| self.graph.file(id).kind != FileKind::External)
-            .flat_map(|&id| [self.artifacts.path(id).as_os_str(), OsStr::new(&self.graph.file(id).path)])
+            .flat_map(|&id| {
+                [
+                    self.artifacts.path(id).as_os_str(),
+                    OsStr::new(&self.graph.file(id).path),
+                ]
+            })
             .collect();
-        let mut seen = Seen::from_log(observed, self.setting.scratch, self.setting.directory, |path| own.contains(&path.as_os_str()));
+        let mut seen = Seen::from_log(
+            observed,
+            self.setting.scratch,
+            self.setting.directory,
+            |path| own.contains(&path.as_os_str()),
+        );
         seen.read.insert(program.to_owned());
         seen
     }
 
     /// Stores the result under `key`.
-    fn keep(&self, step: &Step, key: &Key, finished: &Finished, seen: &Seen, began: SystemTime) -> io::Result<()> {
-        let Some(store) = self.setting.store else { return Ok(()) };
+    fn keep(
+        &self,
+        step: &Step,
+        key: &Key,
+        finished: &Finished,
+        seen: &Seen,
+        began: SystemTime,
+    ) -> io::Result<()> {
+        let Some(store) = self.setting.store else {
+            return Ok(());
+        };
         if let Some(why) = &seen.blind {
             return Err(io::Error::other(why.clone()));
         }
@@ -238,7 +306,10 @@ impl Worker<'_> {
         for path in &seen.missing {
             builder.absent(path);
         }
-        let witness = builder.relative_to(self.setting.directory).finish_knowing(store, None).map_err(io::Error::other)?;
+        let witness = builder
+            .relative_to(self.setting.directory)
+            .finish_knowing(store, None)
+            .map_err(io::Error::other)?;
         let mut outputs = Vec::with_capacity(step.writes.len());
         for (place, &id) in step.writes.iter().enumerate() {
             let path = self.artifacts.path(id);
@@ -256,9 +327,12 @@ impl Worker<'_> {
             stdout: self.artifacts.without_folder(&finished.stdout),
             stderr: self.artifacts.without_folder(&finished.stderr),
             extra: Vec::new(),
-            micros: u64::try_from((finished.user + finished.system).as_micros()).unwrap_or(u64::MAX),
+            micros: u64::try_from((finished.user + finished.system).as_micros())
+                .unwrap_or(u64::MAX),
         };
-        store.store(Level::Steps, key, &witness, &outcome).map_err(io::Error::other)
+        store
+            .store(Level::Steps, key, &witness, &outcome)
+            .map_err(io::Error::other)
     }
 
     fn filter_dependencies(&self, index: usize, step: &Step) -> io::Result<(Finished, Seen)> {

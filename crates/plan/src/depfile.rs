@@ -63,7 +63,11 @@ fn parse_marker(line: &[u8]) -> Option<Marker<'_>> {
     let flags = rest.get(end + 1..)?;
     let flags = &flags[..memchr::memchr(b'\n', flags).unwrap_or(flags.len())];
     let has = |flag: u8| flags.split(|b| *b == b' ').any(|f| f == [flag]);
-    Some(Marker { path, enters: has(b'1'), system: has(b'3') })
+    Some(Marker {
+        path,
+        enters: has(b'1'),
+        system: has(b'3'),
+    })
 }
 
 fn unescape(raw: &[u8]) -> Vec<u8> {
@@ -75,7 +79,13 @@ fn unescape(raw: &[u8]) -> Vec<u8> {
             out.push(b);
             continue;
         }
-        let octal: Vec<u8> = raw.iter().skip(at).take(3).copied().take_while(|b| (b'0'..=b'7').contains(b)).collect();
+        let octal: Vec<u8> = raw
+            .iter()
+            .skip(at)
+            .take(3)
+            .copied()
+            .take_while(|b| (b'0'..=b'7').contains(b))
+            .collect();
         if octal.is_empty() {
             if let Some(&next) = raw.get(at) {
                 out.push(next);
@@ -83,7 +93,11 @@ fn unescape(raw: &[u8]) -> Vec<u8> {
             }
         } else {
             at += octal.len();
-            out.push(octal.iter().fold(0u8, |n, d| n.wrapping_mul(8).wrapping_add(d - b'0')));
+            out.push(
+                octal
+                    .iter()
+                    .fold(0u8, |n, d| n.wrapping_mul(8).wrapping_add(d - b'0')),
+            );
         }
     }
     out
@@ -115,7 +129,10 @@ pub fn rule(rule: &Rule, texts: &[&[u8]]) -> String {
                 let path = marker.path.into_owned();
                 seen.insert(path.clone());
                 source.get_or_insert(path);
-            } else if marker.enters && !(rule.skip_system && marker.system) && !seen.contains(marker.path.as_ref()) {
+            } else if marker.enters
+                && !(rule.skip_system && marker.system)
+                && !seen.contains(marker.path.as_ref())
+            {
                 let path = marker.path.into_owned();
                 seen.insert(path.clone());
                 headers.push(path);
@@ -124,7 +141,11 @@ pub fn rule(rule: &Rule, texts: &[&[u8]]) -> String {
     }
     let escape = |path: &str| path.replace(' ', "\\ ");
     let source = source.unwrap_or_default();
-    let target = if rule.target.is_empty() { object_of(&source, rule.folder.as_deref()) } else { rule.target.clone() };
+    let target = if rule.target.is_empty() {
+        object_of(&source, rule.folder.as_deref())
+    } else {
+        rule.target.clone()
+    };
     let mut out = format!("{target} : {}", escape(&source));
     for header in &headers {
         out.push_str(" \\\n    ");
@@ -144,7 +165,10 @@ pub fn rule(rule: &Rule, texts: &[&[u8]]) -> String {
 fn object_of(source: &str, folder: Option<&str>) -> String {
     let name = source.rsplit('/').next().unwrap_or(source);
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-    folder.map_or_else(|| format!("{stem}.o"), |folder| format!("{}/{stem}.o", folder.trim_end_matches('/')))
+    folder.map_or_else(
+        || format!("{stem}.o"),
+        |folder| format!("{}/{stem}.o", folder.trim_end_matches('/')),
+    )
 }
 
 #[cfg(test)]
@@ -155,10 +179,30 @@ mod tests {
 
     #[test]
     fn the_rule_as_nvcc_writes_it() {
-        let md = rule(&Rule { target: "o x.o".into(), ..Rule::default() }, &[TEXT, TEXT]);
-        assert_eq!(md, "o x.o : m.cu \\\n    /usr/include/stdc-predef.h \\\n    inc/sp\\ dir/h.h \\\n    inc/é.h\n");
-        let mmd = rule(&Rule { target: "t".into(), skip_system: true, phony: true, ..Rule::default() }, &[TEXT]);
-        assert_eq!(mmd, "t : m.cu \\\n    inc/sp\\ dir/h.h \\\n    inc/é.h\n\ninc/sp\\ dir/h.h:\n\ninc/é.h:\n");
+        let md = rule(
+            &Rule {
+                target: "o x.o".into(),
+                ..Rule::default()
+            },
+            &[TEXT, TEXT],
+        );
+        assert_eq!(
+            md,
+            "o x.o : m.cu \\\n    /usr/include/stdc-predef.h \\\n    inc/sp\\ dir/h.h \\\n    inc/é.h\n"
+        );
+        let mmd = rule(
+            &Rule {
+                target: "t".into(),
+                skip_system: true,
+                phony: true,
+                ..Rule::default()
+            },
+            &[TEXT],
+        );
+        assert_eq!(
+            mmd,
+            "t : m.cu \\\n    inc/sp\\ dir/h.h \\\n    inc/é.h\n\ninc/sp\\ dir/h.h:\n\ninc/é.h:\n"
+        );
     }
 
     #[test]

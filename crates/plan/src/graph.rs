@@ -33,14 +33,20 @@ impl FileTable {
         } else {
             FileKind::External
         };
-        self.files.push(PlanFile { path: path.to_owned(), kind, writer: None });
+        self.files.push(PlanFile {
+            path: path.to_owned(),
+            kind,
+            writer: None,
+        });
         self.by_path.insert(path.to_owned(), id);
         id
     }
 
     /// Whether an earlier step writes `path`.
     pub fn is_written(&self, path: &str) -> bool {
-        self.by_path.get(path).is_some_and(|id| self.files[id.0 as usize].writer.is_some())
+        self.by_path
+            .get(path)
+            .is_some_and(|id| self.files[id.0 as usize].writer.is_some())
     }
 }
 
@@ -69,7 +75,11 @@ impl TaskGraph {
     pub fn build(transcript: &Transcript, private: &str) -> Result<Self, Unsupported> {
         // With no private folder nothing is Temp: no path starts with a NUL.
         let mut files = FileTable {
-            private: if private.is_empty() { "\0".to_owned() } else { private.to_owned() },
+            private: if private.is_empty() {
+                "\0".to_owned()
+            } else {
+                private.to_owned()
+            },
             ..FileTable::default()
         };
         let mut steps: Vec<Step> = Vec::new();
@@ -80,7 +90,10 @@ impl TaskGraph {
             let mut step = match entry {
                 Entry::Remove(path) => {
                     if files.is_written(path) {
-                        return Err(Unsupported::new("unknown dry-run line", format!("rm of a result: {path}")));
+                        return Err(Unsupported::new(
+                            "unknown dry-run line",
+                            format!("rm of a result: {path}"),
+                        ));
                     }
                     removes.push(path.clone());
                     continue;
@@ -104,18 +117,28 @@ impl TaskGraph {
             }
             // One nvlink for each architecture adds to the same registration file.
             if step.tool == Tool::Nvlink {
-                let again = step.writes.iter().copied().filter(|&id| files.files[id.0 as usize].writer.is_some());
+                let again = step
+                    .writes
+                    .iter()
+                    .copied()
+                    .filter(|&id| files.files[id.0 as usize].writer.is_some());
                 step.reads.extend(again.collect::<Vec<_>>());
             }
-            let mut earlier: Vec<usize> =
-                step.reads.iter().filter_map(|id| files.files[id.0 as usize].writer).collect();
+            let mut earlier: Vec<usize> = step
+                .reads
+                .iter()
+                .filter_map(|id| files.files[id.0 as usize].writer)
+                .collect();
             earlier.sort_unstable();
             earlier.dedup();
             needs.push(earlier);
             for &id in &step.writes {
                 let file = &mut files.files[id.0 as usize];
                 if file.writer.is_some() && !step.reads.contains(&id) {
-                    return Err(Unsupported::new("two commands write one file", file.path.clone()));
+                    return Err(Unsupported::new(
+                        "two commands write one file",
+                        file.path.clone(),
+                    ));
                 }
                 file.writer = Some(steps.len());
                 if file.kind == FileKind::External {
@@ -125,7 +148,10 @@ impl TaskGraph {
             for &id in &step.reads {
                 let file = &files.files[id.0 as usize];
                 if file.kind == FileKind::Temp && file.writer.is_none() {
-                    return Err(Unsupported::new("a command reads a file that nobody writes", file.path.clone()));
+                    return Err(Unsupported::new(
+                        "a command reads a file that nobody writes",
+                        file.path.clone(),
+                    ));
                 }
             }
             steps.push(step);
@@ -174,7 +200,12 @@ impl TaskGraph {
     }
 }
 
-fn command(words: &[Word], raw: &str, files: &mut FileTable, earlier: &[Step]) -> Result<Step, Unsupported> {
+fn command(
+    words: &[Word],
+    raw: &str,
+    files: &mut FileTable,
+    earlier: &[Step],
+) -> Result<Step, Unsupported> {
     let [program, rest @ ..] = words else {
         return Err(Unsupported::new("unknown dry-run line", raw));
     };
@@ -188,7 +219,9 @@ fn command(words: &[Word], raw: &str, files: &mut FileTable, earlier: &[Step]) -
     let tool = tools::identify(program, &rest)?;
     let mut typed = tools::type_arguments(tool, &rest, files)?;
     if matches!(tool, Tool::HostCompile | Tool::Preprocess) {
-        typed.reads.extend(included_by_host(&typed.reads, files, earlier)?);
+        typed
+            .reads
+            .extend(included_by_host(&typed.reads, files, earlier)?);
     }
     let program = match program {
         Word::Text(path) => Program::Named(path.clone()),
@@ -228,7 +261,11 @@ fn beside(path: &str, name: &str) -> String {
 }
 
 /// The stub and the C form of the fat binary, for a source that cudafe++ wrote.
-fn included_by_host(reads: &[FileId], files: &mut FileTable, earlier: &[Step]) -> Result<Vec<FileId>, Unsupported> {
+fn included_by_host(
+    reads: &[FileId],
+    files: &mut FileTable,
+    earlier: &[Step],
+) -> Result<Vec<FileId>, Unsupported> {
     let mut included = Vec::new();
     for &id in reads {
         let source = &files.files[id.0 as usize];
@@ -236,7 +273,12 @@ fn included_by_host(reads: &[FileId], files: &mut FileTable, earlier: &[Step]) -
             continue; // The user's own source, or a link stub.
         };
         let source = source.path.clone();
-        let missing = |what: &str| Unsupported::new("the host code's stub is not understood", format!("{what} of {source}"));
+        let missing = |what: &str| {
+            Unsupported::new(
+                "the host code's stub is not understood",
+                format!("{what} of {source}"),
+            )
+        };
         let stub_name = named(&earlier[writer], "--stub_file_name")
             .and_then(Arg::as_text)
             .ok_or_else(|| missing("no stub name"))?;

@@ -7,7 +7,11 @@ use crate::options::{self, Effect, Takes};
 /// One argument or option of the command line, in order, after options files are expanded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Item {
-    Option { long: &'static str, effect: Effect, value: Option<String> },
+    Option {
+        long: &'static str,
+        effect: Effect,
+        value: Option<String>,
+    },
     Forwarded(String),
     Input(String),
 }
@@ -75,7 +79,8 @@ impl Invocation {
         let mut out = Self::default();
         // A forwarding option counts wherever it stands.
         let forwards = words.iter().any(|w| {
-            w.starts_with('-') && options::find(w).is_some_and(|m| m.row.effect == Effect::ForwardUnknown)
+            w.starts_with('-')
+                && options::find(w).is_some_and(|m| m.row.effect == Effect::ForwardUnknown)
         });
         out.walk(&words, forwards, read, 0)?;
         if out.inputs.is_empty() && out.plain.is_none() {
@@ -127,13 +132,19 @@ impl Invocation {
             self.note(found.row.effect, value.as_deref())?;
             if found.row.effect == Effect::OptionsFile {
                 for file in value.as_deref().unwrap_or_default().split(',') {
-                    let text = read(file).ok_or_else(|| Unsupported::new("an options file that cannot be read", file))?;
+                    let text = read(file).ok_or_else(|| {
+                        Unsupported::new("an options file that cannot be read", file)
+                    })?;
                     self.options_files.push(file.to_owned());
                     self.walk(&tokenize(&text)?, forwards, read, depth + 1)?;
                 }
                 continue;
             }
-            self.items.push(Item::Option { long: found.row.long, effect: found.row.effect, value });
+            self.items.push(Item::Option {
+                long: found.row.long,
+                effect: found.row.effect,
+                value,
+            });
         }
         Ok(())
     }
@@ -151,7 +162,9 @@ impl Invocation {
             Effect::Keep => self.keeps = true,
             Effect::Depend => _ = self.depend.get_or_insert_default(),
             Effect::DependNonSystem => self.depend.get_or_insert_default().skip_system = true,
-            Effect::DependOutput => self.depend.get_or_insert_default().output = Some(value.to_owned()),
+            Effect::DependOutput => {
+                self.depend.get_or_insert_default().output = Some(value.to_owned())
+            }
             Effect::DependPhony => self.depend.get_or_insert_default().phony = true,
             Effect::DependTarget => {
                 let depend = self.depend.get_or_insert_default();
@@ -170,7 +183,9 @@ impl Invocation {
                 }
             }
             Effect::HostDebug => self.debug = true,
-            Effect::Architecture => self.native |= value.split([',', '=', '[', ']']).any(|v| v == "native"),
+            Effect::Architecture => {
+                self.native |= value.split([',', '=', '[', ']']).any(|v| v == "native")
+            }
             Effect::CompilerBindir => self.compiler_bindir = Some(value.to_owned()),
             Effect::Plain(reason) => self.plain = Some(reason),
         }
@@ -180,8 +195,15 @@ impl Invocation {
     /// Whether the result does not depend on where it is written to, so that `-o` and `-MF` stay
     /// out of the key.
     pub fn output_is_free(&self) -> bool {
-        let dependency_is_free = self.depend.as_ref().is_none_or(|d| d.output.is_some() && d.target.is_some());
-        self.compiles_only && self.output.is_some() && !self.debug && !self.keeps && dependency_is_free
+        let dependency_is_free = self
+            .depend
+            .as_ref()
+            .is_none_or(|d| d.output.is_some() && d.target.is_some());
+        self.compiles_only
+            && self.output.is_some()
+            && !self.debug
+            && !self.keeps
+            && dependency_is_free
     }
 
     /// The parts of the command line that the result depends on, by name, in order.
@@ -192,12 +214,25 @@ impl Invocation {
             match item {
                 Item::Input(path) => parts.push(("input", path.clone())),
                 Item::Forwarded(word) => parts.push(("host option", word.clone())),
-                Item::Option { effect: Effect::Unkeyed | Effect::Threads, .. } => {}
-                Item::Option { effect: Effect::Output | Effect::DependOutput, long, .. } if free => {
+                Item::Option {
+                    effect: Effect::Unkeyed | Effect::Threads,
+                    ..
+                } => {}
+                Item::Option {
+                    effect: Effect::Output | Effect::DependOutput,
+                    long,
+                    ..
+                } if free => {
                     parts.push(("option", format!("--{long}")));
                 }
-                Item::Option { long, value: Some(value), .. } => parts.push(("option", format!("--{long} {value}"))),
-                Item::Option { long, value: None, .. } => parts.push(("option", format!("--{long}"))),
+                Item::Option {
+                    long,
+                    value: Some(value),
+                    ..
+                } => parts.push(("option", format!("--{long} {value}"))),
+                Item::Option {
+                    long, value: None, ..
+                } => parts.push(("option", format!("--{long}"))),
             }
         }
         parts
@@ -208,11 +243,20 @@ impl Invocation {
     pub fn is_absolute(&self) -> bool {
         self.inputs.iter().all(|i| i.starts_with('/'))
             && self.items.iter().all(|item| match item {
-                Item::Option { effect: Effect::Output | Effect::DependOutput | Effect::DependTarget, .. } => true,
-                Item::Option { long, value: Some(v), .. } if PATH_OPTIONS.contains(long) => {
-                    v.split(',').all(|p| p.starts_with('/'))
-                }
-                Item::Option { effect: Effect::HostOptions, value: Some(v), .. } => !v.contains("-I") && !v.contains("-i"),
+                Item::Option {
+                    effect: Effect::Output | Effect::DependOutput | Effect::DependTarget,
+                    ..
+                } => true,
+                Item::Option {
+                    long,
+                    value: Some(v),
+                    ..
+                } if PATH_OPTIONS.contains(long) => v.split(',').all(|p| p.starts_with('/')),
+                Item::Option {
+                    effect: Effect::HostOptions,
+                    value: Some(v),
+                    ..
+                } => !v.contains("-I") && !v.contains("-i"),
                 Item::Forwarded(word) => !word.contains("-I") && !word.contains("-i"),
                 _ => true,
             })
@@ -220,8 +264,17 @@ impl Invocation {
 }
 
 const PATH_OPTIONS: &[&str] = &[
-    "pre-include", "include-path", "system-include", "library-path", "output-directory", "compiler-bindir",
-    "archiver-binary", "libdevice-directory", "keep-dir", "options-file", "apply-controls",
+    "pre-include",
+    "include-path",
+    "system-include",
+    "library-path",
+    "output-directory",
+    "compiler-bindir",
+    "archiver-binary",
+    "libdevice-directory",
+    "keep-dir",
+    "options-file",
+    "apply-controls",
 ];
 
 /// Splits an options file or flags variable: white space, double and single quotes, backslash.
@@ -261,7 +314,9 @@ mod tests {
 
     fn parse(line: &str) -> Result<Invocation, Unsupported> {
         let args: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        Invocation::parse(&args, "", "", &|name| (name == "x.rsp").then(|| "-DQ=\"a b\" -o y.o".to_owned()))
+        Invocation::parse(&args, "", "", &|name| {
+            (name == "x.rsp").then(|| "-DQ=\"a b\" -o y.o".to_owned())
+        })
     }
 
     #[test]
@@ -269,7 +324,10 @@ mod tests {
         let i = parse("-c a.cu -o b.o -t4 -MD -MF b.d -MT b.o -Xcompiler -fPIC").expect("parses");
         assert_eq!(i.inputs, ["a.cu"]);
         assert!(i.threads && i.compiles_only && i.output_is_free() && i.plain.is_none());
-        assert_eq!(i.depend.as_ref().and_then(|d| d.output.as_deref()), Some("b.d"));
+        assert_eq!(
+            i.depend.as_ref().and_then(|d| d.output.as_deref()),
+            Some("b.d")
+        );
         let j = parse("-c a.cu -o c.o -MD -MF c.d -MT b.o -Xcompiler=-fPIC").expect("parses");
         assert_eq!(i.key_parts(), j.key_parts());
     }
@@ -292,8 +350,16 @@ mod tests {
     fn left_to_nvcc() {
         assert_eq!(parse("-E a.cu").expect("parses").plain, Some("-E"));
         assert_eq!(parse("--version").expect("parses").plain, Some("--version"));
-        assert_eq!(parse("-c a.cu -time x").expect("parses").plain, Some("-time"));
-        assert_eq!(parse("-c a.cu -Xcompiler -O2,--coverage").expect("parses").plain, Some("host option --coverage"));
+        assert_eq!(
+            parse("-c a.cu -time x").expect("parses").plain,
+            Some("-time")
+        );
+        assert_eq!(
+            parse("-c a.cu -Xcompiler -O2,--coverage")
+                .expect("parses")
+                .plain,
+            Some("host option --coverage")
+        );
         assert!(parse("-c a.cu -Wall").is_err());
         assert!(parse("-c a.cu -forward-unknown-to-host-compiler -Wall").is_ok());
         assert!(parse("a.cu -o").is_err());

@@ -80,31 +80,101 @@ pub struct Row {
 }
 
 const fn row(long: &'static str, short: &'static str, takes: Takes, effect: Effect) -> Row {
-    Row { long, short, takes, effect }
+    Row {
+        long,
+        short,
+        takes,
+        effect,
+    }
 }
 
 /// Every option, by its long name.
 pub const TABLE: &[Row] = &[
     row("Ofast-compile", "Ofc", Takes::One, Effect::Keyed),
     row("Wconversion", "Wconversion", Takes::Nothing, Effect::Keyed),
-    row("Wdefault-stream-launch", "Wdefault-stream-launch", Takes::Nothing, Effect::Keyed),
+    row(
+        "Wdefault-stream-launch",
+        "Wdefault-stream-launch",
+        Takes::Nothing,
+        Effect::Keyed,
+    ),
     row("Werror", "Werror", Takes::List, Effect::Keyed),
-    row("Wext-lambda-captures-this", "Wext-lambda-captures-this", Takes::Nothing, Effect::Keyed),
-    row("Wmissing-launch-bounds", "Wmissing-launch-bounds", Takes::Nothing, Effect::Keyed),
-    row("Wno-deprecated-declarations", "Wno-deprecated-declarations", Takes::Nothing, Effect::Keyed),
-    row("Wno-deprecated-gpu-targets", "Wno-deprecated-gpu-targets", Takes::Nothing, Effect::Keyed),
+    row(
+        "Wext-lambda-captures-this",
+        "Wext-lambda-captures-this",
+        Takes::Nothing,
+        Effect::Keyed,
+    ),
+    row(
+        "Wmissing-launch-bounds",
+        "Wmissing-launch-bounds",
+        Takes::Nothing,
+        Effect::Keyed,
+    ),
+    row(
+        "Wno-deprecated-declarations",
+        "Wno-deprecated-declarations",
+        Takes::Nothing,
+        Effect::Keyed,
+    ),
+    row(
+        "Wno-deprecated-gpu-targets",
+        "Wno-deprecated-gpu-targets",
+        Takes::Nothing,
+        Effect::Keyed,
+    ),
     row("Wreorder", "Wreorder", Takes::Nothing, Effect::Keyed),
-    row("allow-unsupported-compiler", "allow-unsupported-compiler", Takes::Nothing, Effect::Keyed),
-    row("apply-controls", "apply-controls", Takes::One, Effect::Keyed),
-    row("archive-options", "Xarchive", Takes::List, Effect::HostOptions),
+    row(
+        "allow-unsupported-compiler",
+        "allow-unsupported-compiler",
+        Takes::Nothing,
+        Effect::Keyed,
+    ),
+    row(
+        "apply-controls",
+        "apply-controls",
+        Takes::One,
+        Effect::Keyed,
+    ),
+    row(
+        "archive-options",
+        "Xarchive",
+        Takes::List,
+        Effect::HostOptions,
+    ),
     row("archiver-binary", "arbin", Takes::One, Effect::Keyed),
-    row("augment-host-linker-script", "aug-hls", Takes::Nothing, Effect::Plain("-hls")),
+    row(
+        "augment-host-linker-script",
+        "aug-hls",
+        Takes::Nothing,
+        Effect::Plain("-hls"),
+    ),
     row("brief-diagnostics", "brief-diag", Takes::One, Effect::Keyed),
-    row("clean-targets", "clean", Takes::Nothing, Effect::Plain("-clean")),
+    row(
+        "clean-targets",
+        "clean",
+        Takes::Nothing,
+        Effect::Plain("-clean"),
+    ),
     row("compile", "c", Takes::Nothing, Effect::Compile),
-    row("compile-as-tools-patch", "astoolspatch", Takes::Nothing, Effect::Keyed),
-    row("compiler-bindir", "ccbin", Takes::One, Effect::CompilerBindir),
-    row("compiler-options", "Xcompiler", Takes::List, Effect::HostOptions),
+    row(
+        "compile-as-tools-patch",
+        "astoolspatch",
+        Takes::Nothing,
+        Effect::Keyed,
+    ),
+    row(
+        "compiler-bindir",
+        "ccbin",
+        Takes::One,
+        Effect::CompilerBindir,
+    ),
+    row(
+        "compiler-options",
+        "Xcompiler",
+        Takes::List,
+        Effect::HostOptions,
+    ),
     row("compress-mode", "compress-mode", Takes::One, Effect::Keyed),
     row("concat", "concat", Takes::Nothing, Effect::Keyed),
     row("cubin", "cubin", Takes::Nothing, Effect::Keyed),
@@ -112,75 +182,255 @@ pub const TABLE: &[Row] = &[
     row("cudadevrt", "cudadevrt", Takes::One, Effect::Keyed),
     row("cudart", "cudart", Takes::One, Effect::Keyed),
     row("debug", "g", Takes::Nothing, Effect::HostDebug),
-    row("default-stream", "default-stream", Takes::One, Effect::Keyed),
+    row(
+        "default-stream",
+        "default-stream",
+        Takes::One,
+        Effect::Keyed,
+    ),
     row("define-macro", "D", Takes::List, Effect::Keyed),
-    row("dependency-drive-prefix", "ddp", Takes::One, Effect::Plain("windows only")),
+    row(
+        "dependency-drive-prefix",
+        "ddp",
+        Takes::One,
+        Effect::Plain("windows only"),
+    ),
     row("dependency-output", "MF", Takes::One, Effect::DependOutput),
-    row("dependency-target-name", "MT", Takes::One, Effect::DependTarget),
+    row(
+        "dependency-target-name",
+        "MT",
+        Takes::One,
+        Effect::DependTarget,
+    ),
     row("device-c", "dc", Takes::Nothing, Effect::Compile),
     row("device-debug", "G", Takes::Nothing, Effect::Keyed),
-    row("device-entity-has-hidden-visibility", "device-entity-has-hidden-visibility", Takes::One, Effect::Keyed),
+    row(
+        "device-entity-has-hidden-visibility",
+        "device-entity-has-hidden-visibility",
+        Takes::One,
+        Effect::Keyed,
+    ),
     row("device-link", "dlink", Takes::Nothing, Effect::Keyed),
-    row("device-stack-protector", "device-stack-protector", Takes::One, Effect::Keyed),
+    row(
+        "device-stack-protector",
+        "device-stack-protector",
+        Takes::One,
+        Effect::Keyed,
+    ),
     row("device-w", "dw", Takes::Nothing, Effect::Compile),
     row("diag-error", "diag-error", Takes::List, Effect::Keyed),
     row("diag-suppress", "diag-suppress", Takes::List, Effect::Keyed),
     row("diag-warn", "diag-warn", Takes::List, Effect::Keyed),
     row("disable-warnings", "w", Takes::Nothing, Effect::Keyed),
-    row("display-error-number", "err-no", Takes::Nothing, Effect::Keyed),
+    row(
+        "display-error-number",
+        "err-no",
+        Takes::Nothing,
+        Effect::Keyed,
+    ),
     row("dlink-time-opt", "dlto", Takes::Nothing, Effect::Keyed),
     row("dont-use-profile", "noprof", Takes::Nothing, Effect::Keyed),
     row("dopt", "dopt", Takes::One, Effect::Keyed),
-    row("drive-prefix", "dp", Takes::One, Effect::Plain("windows only")),
-    row("dryrun", "dryrun", Takes::Nothing, Effect::Plain("--dryrun")),
-    row("enable-tile", "enable-tile", Takes::Nothing, Effect::Plain("tile")),
+    row(
+        "drive-prefix",
+        "dp",
+        Takes::One,
+        Effect::Plain("windows only"),
+    ),
+    row(
+        "dryrun",
+        "dryrun",
+        Takes::Nothing,
+        Effect::Plain("--dryrun"),
+    ),
+    row(
+        "enable-tile",
+        "enable-tile",
+        Takes::Nothing,
+        Effect::Plain("tile"),
+    ),
     row("entries", "e", Takes::List, Effect::Keyed),
-    row("expt-extended-lambda", "expt-extended-lambda", Takes::Nothing, Effect::Keyed),
-    row("expt-relaxed-constexpr", "expt-relaxed-constexpr", Takes::Nothing, Effect::Keyed),
-    row("extended-lambda", "extended-lambda", Takes::Nothing, Effect::Keyed),
-    row("extensible-whole-program", "ewp", Takes::Nothing, Effect::Keyed),
-    row("extra-device-vectorization", "extra-device-vectorization", Takes::Nothing, Effect::Keyed),
+    row(
+        "expt-extended-lambda",
+        "expt-extended-lambda",
+        Takes::Nothing,
+        Effect::Keyed,
+    ),
+    row(
+        "expt-relaxed-constexpr",
+        "expt-relaxed-constexpr",
+        Takes::Nothing,
+        Effect::Keyed,
+    ),
+    row(
+        "extended-lambda",
+        "extended-lambda",
+        Takes::Nothing,
+        Effect::Keyed,
+    ),
+    row(
+        "extensible-whole-program",
+        "ewp",
+        Takes::Nothing,
+        Effect::Keyed,
+    ),
+    row(
+        "extra-device-vectorization",
+        "extra-device-vectorization",
+        Takes::Nothing,
+        Effect::Keyed,
+    ),
     row("fatbin", "fatbin", Takes::Nothing, Effect::Keyed),
-    row("fdevice-sanitize", "fdevice-sanitize", Takes::One, Effect::Keyed),
-    row("fdevice-syntax-only", "fdevice-syntax-only", Takes::Nothing, Effect::Plain("-fdevice-syntax-only")),
-    row("fdevice-time-trace", "fdevice-time-trace", Takes::One, Effect::Plain("-fdevice-time-trace")),
+    row(
+        "fdevice-sanitize",
+        "fdevice-sanitize",
+        Takes::One,
+        Effect::Keyed,
+    ),
+    row(
+        "fdevice-syntax-only",
+        "fdevice-syntax-only",
+        Takes::Nothing,
+        Effect::Plain("-fdevice-syntax-only"),
+    ),
+    row(
+        "fdevice-time-trace",
+        "fdevice-time-trace",
+        Takes::One,
+        Effect::Plain("-fdevice-time-trace"),
+    ),
     row("fmad", "fmad", Takes::One, Effect::Keyed),
     row("fmax-errors", "fmax-errors", Takes::One, Effect::Keyed),
-    row("force-cl-env-setup", "force-cl-env-setup", Takes::Nothing, Effect::Plain("windows only")),
-    row("forward-unknown-opts", "forward-unknown-opts", Takes::Nothing, Effect::ForwardUnknown),
-    row("forward-unknown-to-host-compiler", "forward-unknown-to-host-compiler", Takes::Nothing, Effect::ForwardUnknown),
-    row("forward-unknown-to-host-linker", "forward-unknown-to-host-linker", Takes::Nothing, Effect::ForwardUnknown),
+    row(
+        "force-cl-env-setup",
+        "force-cl-env-setup",
+        Takes::Nothing,
+        Effect::Plain("windows only"),
+    ),
+    row(
+        "forward-unknown-opts",
+        "forward-unknown-opts",
+        Takes::Nothing,
+        Effect::ForwardUnknown,
+    ),
+    row(
+        "forward-unknown-to-host-compiler",
+        "forward-unknown-to-host-compiler",
+        Takes::Nothing,
+        Effect::ForwardUnknown,
+    ),
+    row(
+        "forward-unknown-to-host-linker",
+        "forward-unknown-to-host-linker",
+        Takes::Nothing,
+        Effect::ForwardUnknown,
+    ),
     row("frandom-seed", "frandom-seed", Takes::One, Effect::Keyed),
-    row("ftemplate-backtrace-limit", "ftemplate-backtrace-limit", Takes::One, Effect::Keyed),
-    row("ftemplate-depth", "ftemplate-depth", Takes::One, Effect::Keyed),
+    row(
+        "ftemplate-backtrace-limit",
+        "ftemplate-backtrace-limit",
+        Takes::One,
+        Effect::Keyed,
+    ),
+    row(
+        "ftemplate-depth",
+        "ftemplate-depth",
+        Takes::One,
+        Effect::Keyed,
+    ),
     row("ftz", "ftz", Takes::One, Effect::Keyed),
     row("gen-opt-lto", "gen-opt-lto", Takes::Nothing, Effect::Keyed),
-    row("generate-code", "gencode", Takes::List, Effect::Architecture),
-    row("generate-dependencies", "M", Takes::Nothing, Effect::Plain("-M")),
-    row("generate-dependencies-with-compile", "MD", Takes::Nothing, Effect::Depend),
-    row("generate-dependency-targets", "MP", Takes::Nothing, Effect::DependPhony),
-    row("generate-line-info", "lineinfo", Takes::Nothing, Effect::Keyed),
-    row("generate-nonsystem-dependencies", "MM", Takes::Nothing, Effect::Plain("-MM")),
-    row("generate-nonsystem-dependencies-with-compile", "MMD", Takes::Nothing, Effect::DependNonSystem),
+    row(
+        "generate-code",
+        "gencode",
+        Takes::List,
+        Effect::Architecture,
+    ),
+    row(
+        "generate-dependencies",
+        "M",
+        Takes::Nothing,
+        Effect::Plain("-M"),
+    ),
+    row(
+        "generate-dependencies-with-compile",
+        "MD",
+        Takes::Nothing,
+        Effect::Depend,
+    ),
+    row(
+        "generate-dependency-targets",
+        "MP",
+        Takes::Nothing,
+        Effect::DependPhony,
+    ),
+    row(
+        "generate-line-info",
+        "lineinfo",
+        Takes::Nothing,
+        Effect::Keyed,
+    ),
+    row(
+        "generate-nonsystem-dependencies",
+        "MM",
+        Takes::Nothing,
+        Effect::Plain("-MM"),
+    ),
+    row(
+        "generate-nonsystem-dependencies-with-compile",
+        "MMD",
+        Takes::Nothing,
+        Effect::DependNonSystem,
+    ),
     row("gpu-architecture", "arch", Takes::One, Effect::Architecture),
     row("gpu-code", "code", Takes::List, Effect::Architecture),
     row("help", "h", Takes::Nothing, Effect::Plain("--help")),
-    row("host-linker-script", "hls", Takes::One, Effect::Plain("-hls")),
+    row(
+        "host-linker-script",
+        "hls",
+        Takes::One,
+        Effect::Plain("-hls"),
+    ),
     row("include-path", "I", Takes::List, Effect::Keyed),
-    row("input-drive-prefix", "idp", Takes::One, Effect::Plain("windows only")),
+    row(
+        "input-drive-prefix",
+        "idp",
+        Takes::One,
+        Effect::Plain("windows only"),
+    ),
     row("jobserver", "jobserver", Takes::Nothing, Effect::Unkeyed),
     row("jump-table-density", "jtd", Takes::One, Effect::Keyed),
     row("keep", "keep", Takes::Nothing, Effect::Keep),
-    row("keep-device-functions", "keep-device-functions", Takes::Nothing, Effect::Keyed),
+    row(
+        "keep-device-functions",
+        "keep-device-functions",
+        Takes::Nothing,
+        Effect::Keyed,
+    ),
     row("keep-dir", "keep-dir", Takes::One, Effect::KeepDir),
     row("lib", "lib", Takes::Nothing, Effect::Library),
     row("libdevice-directory", "ldir", Takes::One, Effect::Keyed),
     row("library", "l", Takes::List, Effect::Keyed),
     row("library-path", "L", Takes::List, Effect::Keyed),
     row("link", "link", Takes::Nothing, Effect::Keyed),
-    row("linker-options", "Xlinker", Takes::List, Effect::HostOptions),
-    row("list-gpu-arch", "arch-ls", Takes::Nothing, Effect::Plain("--list-gpu")),
-    row("list-gpu-code", "code-ls", Takes::Nothing, Effect::Plain("--list-gpu")),
+    row(
+        "linker-options",
+        "Xlinker",
+        Takes::List,
+        Effect::HostOptions,
+    ),
+    row(
+        "list-gpu-arch",
+        "arch-ls",
+        Takes::Nothing,
+        Effect::Plain("--list-gpu"),
+    ),
+    row(
+        "list-gpu-code",
+        "code-ls",
+        Takes::Nothing,
+        Effect::Plain("--list-gpu"),
+    ),
     row("lto", "lto", Takes::Nothing, Effect::Keyed),
     row("ltoir", "ltoir", Takes::Nothing, Effect::Keyed),
     row("m64", "m64", Takes::Nothing, Effect::Keyed),
@@ -189,18 +439,43 @@ pub const TABLE: &[Row] = &[
     row("no-align-double", "", Takes::Nothing, Effect::Keyed),
     row("no-compress", "no-compress", Takes::Nothing, Effect::Keyed),
     row("no-device-link", "nodlink", Takes::Nothing, Effect::Keyed),
-    row("no-display-error-number", "no-err-no", Takes::Nothing, Effect::Keyed),
+    row(
+        "no-display-error-number",
+        "no-err-no",
+        Takes::Nothing,
+        Effect::Keyed,
+    ),
     row("no-exceptions", "noeh", Takes::Nothing, Effect::Keyed),
-    row("no-host-device-initializer-list", "nohdinitlist", Takes::Nothing, Effect::Keyed),
-    row("no-host-device-move-forward", "nohdmoveforward", Takes::Nothing, Effect::Keyed),
+    row(
+        "no-host-device-initializer-list",
+        "nohdinitlist",
+        Takes::Nothing,
+        Effect::Keyed,
+    ),
+    row(
+        "no-host-device-move-forward",
+        "nohdmoveforward",
+        Takes::Nothing,
+        Effect::Keyed,
+    ),
     row("nvlink-options", "Xnvlink", Takes::List, Effect::Keyed),
     row("nvprune-options", "Xnvprune", Takes::List, Effect::Keyed),
-    row("objdir-as-tempdir", "objtemp", Takes::Nothing, Effect::Keyed),
+    row(
+        "objdir-as-tempdir",
+        "objtemp",
+        Takes::Nothing,
+        Effect::Keyed,
+    ),
     row("optimization-info", "opt-info", Takes::List, Effect::Keyed),
     row("optimize", "O", Takes::One, Effect::Keyed),
     row("options-file", "optf", Takes::List, Effect::OptionsFile),
     row("optix-ir", "optix-ir", Takes::Nothing, Effect::Keyed),
-    row("output-directory", "odir", Takes::One, Effect::OutputDirectory),
+    row(
+        "output-directory",
+        "odir",
+        Takes::One,
+        Effect::OutputDirectory,
+    ),
     row("output-file", "o", Takes::One, Effect::Output),
     row("pre-include", "include", Takes::List, Effect::Keyed),
     row("prec-div", "prec-div", Takes::One, Effect::Keyed),
@@ -213,45 +488,110 @@ pub const TABLE: &[Row] = &[
     row("qpp-config", "qpp-config", Takes::Nothing, Effect::Keyed),
     row("relocatable-device-code", "rdc", Takes::One, Effect::Keyed),
     row("relocatable-link", "r", Takes::Nothing, Effect::Keyed),
-    row("relocatable-ptx", "reloc-ptx", Takes::Nothing, Effect::Keyed),
+    row(
+        "relocatable-ptx",
+        "reloc-ptx",
+        Takes::Nothing,
+        Effect::Keyed,
+    ),
     row("resource-usage", "res-usage", Takes::Nothing, Effect::Keyed),
     row("restrict", "restrict", Takes::Nothing, Effect::Keyed),
     row("run", "run", Takes::Nothing, Effect::Plain("-run")),
     row("run-args", "run-args", Takes::List, Effect::Plain("-run")),
-    row("safety-compatibility", "safety-compat", Takes::Nothing, Effect::Keyed),
+    row(
+        "safety-compatibility",
+        "safety-compat",
+        Takes::Nothing,
+        Effect::Keyed,
+    ),
     row("sanitize", "sanitize", Takes::One, Effect::Keyed),
     row("save-temps", "save-temps", Takes::Nothing, Effect::Keep),
     row("shared", "shared", Takes::Nothing, Effect::Keyed),
     row("simt-only", "simt-only", Takes::Nothing, Effect::Keyed),
-    row("skip-ptx-semantics-check", "skip-ptx-semantics-check", Takes::Nothing, Effect::Keyed),
+    row(
+        "skip-ptx-semantics-check",
+        "skip-ptx-semantics-check",
+        Takes::Nothing,
+        Effect::Keyed,
+    ),
     row("source-in-ptx", "src-in-ptx", Takes::Nothing, Effect::Keyed),
     row("split-compile", "split-compile", Takes::One, Effect::Keyed),
-    row("split-compile-extended", "split-compile-extended", Takes::One, Effect::Keyed),
-    row("static-global-template-stub", "static-global-template-stub", Takes::One, Effect::Keyed),
+    row(
+        "split-compile-extended",
+        "split-compile-extended",
+        Takes::One,
+        Effect::Keyed,
+    ),
+    row(
+        "static-global-template-stub",
+        "static-global-template-stub",
+        Takes::One,
+        Effect::Keyed,
+    ),
     row("std", "std", Takes::One, Effect::Keyed),
     row("stdlib", "stdlib", Takes::One, Effect::Keyed),
     row("system-include", "isystem", Takes::List, Effect::Keyed),
     row("target-directory", "target-dir", Takes::One, Effect::Keyed),
     row("threads", "t", Takes::One, Effect::Threads),
-    row("tile-only", "tile-only", Takes::Nothing, Effect::Plain("tile")),
-    row("tile-preview", "tile-preview", Takes::One, Effect::Plain("tile")),
+    row(
+        "tile-only",
+        "tile-only",
+        Takes::Nothing,
+        Effect::Plain("tile"),
+    ),
+    row(
+        "tile-preview",
+        "tile-preview",
+        Takes::One,
+        Effect::Plain("tile"),
+    ),
     row("tilebc", "tilebc", Takes::Nothing, Effect::Plain("tile")),
-    row("tilecubin", "tilecubin", Takes::Nothing, Effect::Plain("tile")),
-    row("tilefatbin", "tilefatbin", Takes::Nothing, Effect::Plain("tile")),
-    row("tileiras-options", "Xtileiras", Takes::List, Effect::Plain("tile")),
+    row(
+        "tilecubin",
+        "tilecubin",
+        Takes::Nothing,
+        Effect::Plain("tile"),
+    ),
+    row(
+        "tilefatbin",
+        "tilefatbin",
+        Takes::Nothing,
+        Effect::Plain("tile"),
+    ),
+    row(
+        "tileiras-options",
+        "Xtileiras",
+        Takes::List,
+        Effect::Plain("tile"),
+    ),
     row("time", "time", Takes::One, Effect::Plain("-time")),
     row("undefine-macro", "U", Takes::List, Effect::Keyed),
-    row("use-local-env", "use-local-env", Takes::Nothing, Effect::Plain("windows only")),
-    row("use_fast_math", "use_fast_math", Takes::Nothing, Effect::Keyed),
+    row(
+        "use-local-env",
+        "use-local-env",
+        Takes::Nothing,
+        Effect::Plain("windows only"),
+    ),
+    row(
+        "use_fast_math",
+        "use_fast_math",
+        Takes::Nothing,
+        Effect::Keyed,
+    ),
     row("utf-8", "utf-8", Takes::Nothing, Effect::Keyed),
     row("verbose", "v", Takes::Nothing, Effect::Plain("--verbose")),
     row("verbose2", "v2", Takes::Nothing, Effect::Plain("--verbose")),
     row("version", "V", Takes::Nothing, Effect::Plain("--version")),
-    row("x", "x", Takes::One, Effect::Language),    // Not in --help, taken by every nvcc seen, and used by xgboost and CMake.
+    row("x", "x", Takes::One, Effect::Language), // Not in --help, taken by every nvcc seen, and used by xgboost and CMake.
     row("cudafe-options", "Xcudafe", Takes::List, Effect::Keyed),
     row("cicc-options", "Xcicc", Takes::List, Effect::Keyed),
     row("fatbin-options", "Xfatbin", Takes::List, Effect::Keyed),
-    row("fdevice-time-trace-granularity", "", Takes::One, Effect::Plain("-fdevice-time-trace")),
+    row(
+        "fdevice-time-trace-granularity",
+        "",
+        Takes::One,
+        Effect::Plain("-fdevice-time-trace"),
+    ),
 ];
 
 /// An option as it was found in an argument.
@@ -265,15 +605,20 @@ pub struct Match<'a> {
 
 /// Finds the option that `argument` (which starts with `-`) spells.
 pub fn find(argument: &str) -> Option<Match<'_>> {
-    let body = argument.strip_prefix("--").or_else(|| argument.strip_prefix('-'))?;
+    let body = argument
+        .strip_prefix("--")
+        .or_else(|| argument.strip_prefix('-'))?;
     let (name, attached) = match body.split_once('=') {
         Some((name, value)) => (name, Some(value)),
         None => (body, None),
     };
-    let exact = TABLE.iter().find(|row| row.long == name || (!row.short.is_empty() && row.short == name));
+    let exact = TABLE
+        .iter()
+        .find(|row| row.long == name || (!row.short.is_empty() && row.short == name));
     if let Some(row) = exact {
         // `-G=x` or `-c=x` is not something we know to mean anything.
-        return (attached.is_none() || row.takes != Takes::Nothing).then_some(Match { row, attached });
+        return (attached.is_none() || row.takes != Takes::Nothing)
+            .then_some(Match { row, attached });
     }
     // One letter with its value glued on: -Iinclude, -DX=1, -O3, -t4, -lm.
     if argument.starts_with("--") {
@@ -281,10 +626,13 @@ pub fn find(argument: &str) -> Option<Match<'_>> {
     }
     let first = body.chars().next()?;
     let rest = &body[first.len_utf8()..];
-    let row = TABLE
-        .iter()
-        .find(|row| row.takes != Takes::Nothing && row.short.len() == 1 && row.short.starts_with(first))?;
-    Some(Match { row, attached: Some(rest.strip_prefix('=').unwrap_or(rest)) })
+    let row = TABLE.iter().find(|row| {
+        row.takes != Takes::Nothing && row.short.len() == 1 && row.short.starts_with(first)
+    })?;
+    Some(Match {
+        row,
+        attached: Some(rest.strip_prefix('=').unwrap_or(rest)),
+    })
 }
 
 /// Whether a host compiler option writes a file beside the object, or reads in a way that a hit
@@ -305,7 +653,10 @@ pub fn host_side_file(option: &str) -> Option<&'static str> {
         ("-fcallgraph-info", "host option -fcallgraph-info"),
         ("-fplugin", "host option -fplugin"),
         ("-fopt-info", "host option -fopt-info"),
-        ("-fsave-optimization-record", "host option -fsave-optimization-record"),
+        (
+            "-fsave-optimization-record",
+            "host option -fsave-optimization-record",
+        ),
         ("-fcompare-debug", "host option -fcompare-debug"),
         ("-fmodules", "host option -fmodules"),
         ("-specs", "host option -specs"),
@@ -338,7 +689,11 @@ pub fn host_side_file(option: &str) -> Option<&'static str> {
         ("-###", "host option -###"),
     ];
     // -P drops the line markers from which the dependency rule is made.
-    const EXACT: &[(&str, &str)] = &[("-P", "host option -P"), ("-v", "host option -v"), ("-", "standard input")];
+    const EXACT: &[(&str, &str)] = &[
+        ("-P", "host option -P"),
+        ("-v", "host option -v"),
+        ("-", "standard input"),
+    ];
     PREFIXES
         .iter()
         .find(|(p, _)| option.starts_with(p))
@@ -358,11 +713,17 @@ mod tests {
     fn spellings() {
         assert_eq!(long("-o"), Some(("output-file", None)));
         assert_eq!(long("--output-file=x"), Some(("output-file", Some("x"))));
-        assert_eq!(long("-compress-mode=size"), Some(("compress-mode", Some("size"))));
+        assert_eq!(
+            long("-compress-mode=size"),
+            Some(("compress-mode", Some("size")))
+        );
         assert_eq!(long("-O3"), Some(("optimize", Some("3"))));
         assert_eq!(long("-t4"), Some(("threads", Some("4"))));
         assert_eq!(long("-t=0"), Some(("threads", Some("0"))));
-        assert_eq!(long("-DX=\"a b\""), Some(("define-macro", Some("X=\"a b\""))));
+        assert_eq!(
+            long("-DX=\"a b\""),
+            Some(("define-macro", Some("X=\"a b\"")))
+        );
         assert_eq!(long("-lineinfo"), Some(("generate-line-info", None)));
         assert_eq!(long("-lcudadevrt"), Some(("library", Some("cudadevrt"))));
         assert_eq!(long("-Xptxas=-v"), Some(("ptxas-options", Some("-v"))));
@@ -376,19 +737,42 @@ mod tests {
     #[test]
     fn every_row_is_found_by_its_names_and_is_alone() {
         for row in TABLE {
-            assert_eq!(find(&format!("--{}", row.long)).map(|m| m.row.long), Some(row.long));
+            assert_eq!(
+                find(&format!("--{}", row.long)).map(|m| m.row.long),
+                Some(row.long)
+            );
             if !row.short.is_empty() {
-                assert_eq!(find(&format!("-{}", row.short)).map(|m| m.row.long), Some(row.long), "{}", row.short);
+                assert_eq!(
+                    find(&format!("-{}", row.short)).map(|m| m.row.long),
+                    Some(row.long),
+                    "{}",
+                    row.short
+                );
             }
         }
     }
 
     #[test]
     fn host_options_that_leave_files() {
-        for option in ["-fprofile-generate", "--coverage", "-gsplit-dwarf", "-Wp,-MD,x.d", "-P"] {
+        for option in [
+            "-fprofile-generate",
+            "--coverage",
+            "-gsplit-dwarf",
+            "-Wp,-MD,x.d",
+            "-P",
+        ] {
             assert!(host_side_file(option).is_some(), "{option}");
         }
-        for option in ["-fPIC", "-Wall", "-O2", "-g", "-fopenmp", "-Wa,--noexecstack", "-Wl,-rpath,/x", "-march=native"] {
+        for option in [
+            "-fPIC",
+            "-Wall",
+            "-O2",
+            "-g",
+            "-fopenmp",
+            "-Wa,--noexecstack",
+            "-Wl,-rpath,/x",
+            "-march=native",
+        ] {
             assert!(host_side_file(option).is_none(), "{option}");
         }
     }

@@ -25,7 +25,9 @@ pub struct Typed {
 /// Which tool a command is, from the program's name and, for the host compiler, its mode.
 pub fn identify(program: &Word, words: &[&str]) -> Result<Tool, Unsupported> {
     let path = match program {
-        Word::Substitution(command) if command.ends_with(" -print-prog-name=ar") => return Ok(Tool::Archive),
+        Word::Substitution(command) if command.ends_with(" -print-prog-name=ar") => {
+            return Ok(Tool::Archive);
+        }
         Word::Substitution(command) => return Err(Unsupported::new("unknown tool", command)),
         Word::Text(path) => path,
     };
@@ -42,7 +44,9 @@ pub fn identify(program: &Word, words: &[&str]) -> Result<Tool, Unsupported> {
         _ if stem == "ar" || stem.ends_with("-ar") => Tool::Archive,
         _ if words.contains(&"-E") => Tool::Preprocess,
         _ if words.contains(&"-c") => Tool::HostCompile,
-        _ if words.iter().any(|w| w.starts_with("-D__CUDA_ARCH_LIST__=")) || words.contains(&"-Wl,--start-group") => {
+        _ if words.iter().any(|w| w.starts_with("-D__CUDA_ARCH_LIST__="))
+            || words.contains(&"-Wl,--start-group") =>
+        {
             Tool::HostLink
         }
         _ => return Err(Unsupported::new("unknown tool", stem)),
@@ -50,7 +54,11 @@ pub fn identify(program: &Word, words: &[&str]) -> Result<Tool, Unsupported> {
 }
 
 /// Types the words of one command.
-pub fn type_arguments(tool: Tool, words: &[&str], files: &mut FileTable) -> Result<Typed, Unsupported> {
+pub fn type_arguments(
+    tool: Tool,
+    words: &[&str],
+    files: &mut FileTable,
+) -> Result<Typed, Unsupported> {
     match tool {
         Tool::Preprocess | Tool::HostCompile => host(tool, words, files),
         Tool::CudaFe | Tool::Cicc => front_end(tool, words, files),
@@ -80,21 +88,29 @@ impl Typed {
     }
 }
 
-fn value<'a>(words: &mut std::slice::Iter<'_, &'a str>, flag: &str) -> Result<&'a str, Unsupported> {
-    words
-        .next()
-        .copied()
-        .ok_or_else(|| Unsupported::new("unknown tool arguments", format!("{flag} without a value")))
+fn value<'a>(
+    words: &mut std::slice::Iter<'_, &'a str>,
+    flag: &str,
+) -> Result<&'a str, Unsupported> {
+    words.next().copied().ok_or_else(|| {
+        Unsupported::new("unknown tool arguments", format!("{flag} without a value"))
+    })
 }
 
 /// `gcc … INPUT -o OUTPUT`, and link stubs whose includes are macros.
 fn host(tool: Tool, words: &[&str], files: &mut FileTable) -> Result<Typed, Unsupported> {
     let mut typed = Typed::default();
     let [flags @ .., input, "-o", output] = words else {
-        return Err(Unsupported::new("unknown tool arguments", format!("{} {}", tool, words.join(" "))));
+        return Err(Unsupported::new(
+            "unknown tool arguments",
+            format!("{} {}", tool, words.join(" ")),
+        ));
     };
     if input.starts_with('-') || flags.contains(&"-o") {
-        return Err(Unsupported::new("unknown tool arguments", format!("{} {}", tool, words.join(" "))));
+        return Err(Unsupported::new(
+            "unknown tool arguments",
+            format!("{} {}", tool, words.join(" ")),
+        ));
     }
     for word in flags {
         if let Some(arch) = word.strip_prefix("-D__CUDA_ARCH__=") {
@@ -104,7 +120,11 @@ fn host(tool: Tool, words: &[&str], files: &mut FileTable) -> Result<Typed, Unsu
         }
         let included = ["-DFATBINFILE=\"", "-DREGISTERLINKBINARYFILE=\""]
             .iter()
-            .find_map(|p| word.strip_prefix(p).and_then(|rest| rest.strip_suffix('"')).map(|path| (*p, path)));
+            .find_map(|p| {
+                word.strip_prefix(p)
+                    .and_then(|rest| rest.strip_suffix('"'))
+                    .map(|path| (*p, path))
+            });
         if let Some((prefix, path)) = included {
             let file = files.intern(path);
             typed.reads.push(file);
@@ -150,7 +170,10 @@ fn front_end(tool: Tool, words: &[&str], files: &mut FileTable) -> Result<Typed,
                     typed.read(file);
                 }
             }
-            "--stub_file_name" | "--include_file_name" | "--orig_src_file_name" | "--orig_src_path_name" => {
+            "--stub_file_name"
+            | "--include_file_name"
+            | "--orig_src_file_name"
+            | "--orig_src_path_name" => {
                 typed.text(word);
                 typed.text(value(&mut rest, word)?);
             }
@@ -168,7 +191,10 @@ fn front_end(tool: Tool, words: &[&str], files: &mut FileTable) -> Result<Typed,
         }
     }
     if typed.reads.is_empty() || typed.writes.is_empty() {
-        return Err(Unsupported::new("unknown tool arguments", format!("{tool} {}", words.join(" "))));
+        return Err(Unsupported::new(
+            "unknown tool arguments",
+            format!("{tool} {}", words.join(" ")),
+        ));
     }
     Ok(typed)
 }
@@ -176,12 +202,18 @@ fn front_end(tool: Tool, words: &[&str], files: &mut FileTable) -> Result<Typed,
 fn ptxas(words: &[&str], files: &mut FileTable) -> Result<Typed, Unsupported> {
     let mut typed = Typed::default();
     let mut rest = words.iter().enumerate();
-    let end = words.iter().rposition(|w| *w == "-o").unwrap_or(words.len());
+    let end = words
+        .iter()
+        .rposition(|w| *w == "-o")
+        .unwrap_or(words.len());
     while let Some((at, &word)) = rest.next() {
         match word {
             "-o" => {
                 typed.text(word);
-                let path = rest.next().ok_or_else(|| Unsupported::new("unknown tool arguments", "ptxas -o"))?.1;
+                let path = rest
+                    .next()
+                    .ok_or_else(|| Unsupported::new("unknown tool arguments", "ptxas -o"))?
+                    .1;
                 typed.write(files.intern(path));
             }
             // The input stands last before -o; a user's own .ptx is not written by anybody.
@@ -198,7 +230,10 @@ fn ptxas(words: &[&str], files: &mut FileTable) -> Result<Typed, Unsupported> {
         }
     }
     if typed.reads.is_empty() {
-        return Err(Unsupported::new("unknown tool arguments", format!("ptxas {}", words.join(" "))));
+        return Err(Unsupported::new(
+            "unknown tool arguments",
+            format!("ptxas {}", words.join(" ")),
+        ));
     }
     Ok(typed)
 }
@@ -212,20 +247,28 @@ fn fatbinary(words: &[&str], files: &mut FileTable) -> Result<Typed, Unsupported
         {
             let file = files.intern(path);
             typed.writes.push(file);
-            typed.args.push(Arg(vec![Part::Text(flag.to_owned()), Part::File(file)]));
+            typed
+                .args
+                .push(Arg(vec![Part::Text(flag.to_owned()), Part::File(file)]));
         } else if word.starts_with("--image") {
-            let (head, path) = word
-                .split_once(",file=")
-                .ok_or_else(|| Unsupported::new("unknown tool arguments", format!("fatbinary {word}")))?;
+            let (head, path) = word.split_once(",file=").ok_or_else(|| {
+                Unsupported::new("unknown tool arguments", format!("fatbinary {word}"))
+            })?;
             let file = files.intern(path);
             typed.reads.push(file);
-            typed.args.push(Arg(vec![Part::Text(format!("{head},file=")), Part::File(file)]));
+            typed.args.push(Arg(vec![
+                Part::Text(format!("{head},file=")),
+                Part::File(file),
+            ]));
         } else {
             typed.text(word);
         }
     }
     if typed.writes.is_empty() {
-        return Err(Unsupported::new("unknown tool arguments", format!("fatbinary {}", words.join(" "))));
+        return Err(Unsupported::new(
+            "unknown tool arguments",
+            format!("fatbinary {}", words.join(" ")),
+        ));
     }
     Ok(typed)
 }
@@ -243,7 +286,10 @@ fn linker(tool: Tool, words: &[&str], files: &mut FileTable) -> Result<Typed, Un
         } else if let Some(path) = word.strip_prefix("--register-link-binaries=") {
             let file = files.intern(path);
             typed.writes.push(file);
-            typed.args.push(Arg(vec![Part::Text("--register-link-binaries=".to_owned()), Part::File(file)]));
+            typed.args.push(Arg(vec![
+                Part::Text("--register-link-binaries=".to_owned()),
+                Part::File(file),
+            ]));
         } else if !word.starts_with('-') && files.is_written(word) {
             let file = files.intern(word);
             typed.read(file);
@@ -255,7 +301,10 @@ fn linker(tool: Tool, words: &[&str], files: &mut FileTable) -> Result<Typed, Un
         }
     }
     if typed.writes.is_empty() {
-        return Err(Unsupported::new("unknown tool arguments", format!("{tool} without -o")));
+        return Err(Unsupported::new(
+            "unknown tool arguments",
+            format!("{tool} without -o"),
+        ));
     }
     Ok(typed)
 }
@@ -263,8 +312,14 @@ fn linker(tool: Tool, words: &[&str], files: &mut FileTable) -> Result<Typed, Un
 /// `ar cr LIBRARY OBJECT…`
 fn archive(words: &[&str], files: &mut FileTable) -> Result<Typed, Unsupported> {
     let mut typed = Typed::default();
-    let Some(at) = words.iter().position(|w| w.ends_with(".a") && !w.starts_with('-') && !files.is_written(w)) else {
-        return Err(Unsupported::new("unknown tool arguments", format!("ar {}", words.join(" "))));
+    let Some(at) = words
+        .iter()
+        .position(|w| w.ends_with(".a") && !w.starts_with('-') && !files.is_written(w))
+    else {
+        return Err(Unsupported::new(
+            "unknown tool arguments",
+            format!("ar {}", words.join(" ")),
+        ));
     };
     for (i, &word) in words.iter().enumerate() {
         if i == at {

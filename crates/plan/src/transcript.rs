@@ -57,7 +57,9 @@ impl Transcript {
                 if !transcript.entries.is_empty() {
                     return Err(Unsupported::new("unknown dry-run line", line));
                 }
-                transcript.environment.push((name.to_owned(), value.to_owned()));
+                transcript
+                    .environment
+                    .push((name.to_owned(), value.to_owned()));
                 continue;
             }
             if let Some(rest) = body.strip_prefix("-- ") {
@@ -107,7 +109,8 @@ fn assignment(body: &str) -> Option<(&str, &str)> {
     let (name, value) = body.split_once('=')?;
     let mut chars = name.chars();
     let first = chars.next()?;
-    let valid = (first == '_' || first.is_ascii_alphabetic()) && chars.all(|c| c == '_' || c.is_ascii_alphanumeric());
+    let valid = (first == '_' || first.is_ascii_alphabetic())
+        && chars.all(|c| c == '_' || c.is_ascii_alphanumeric());
     valid.then_some((name, value))
 }
 
@@ -124,14 +127,29 @@ mod tests {
         assert_eq!(t.environment.len(), 2);
         assert_eq!(t.messages, ["nvcc warning : old"]);
         assert_eq!(t.entries[0], Entry::Remove("/k/p_dlink.reg.c".into()));
-        let Entry::Command { words, .. } = &t.entries[1] else { panic!("a command") };
+        let Entry::Command { words, .. } = &t.entries[1] else {
+            panic!("a command")
+        };
         assert_eq!(words[0], Word::Text("/t/nvvm/bin/cicc".into()));
-        assert_eq!(t.entries[2], Entry::FilterDependencies { target: "x.d".into() });
+        assert_eq!(
+            t.entries[2],
+            Entry::FilterDependencies {
+                target: "x.d".into()
+            }
+        );
     }
 
     #[test]
     fn the_unknown_is_refused() {
-        for text in ["#$ -- Something Else --", "#$ ", "#$", "", "#$ rm a b\n", "#$ gcc a\n#$ X=1\n", "hello\n"] {
+        for text in [
+            "#$ -- Something Else --",
+            "#$ ",
+            "#$",
+            "",
+            "#$ rm a b\n",
+            "#$ gcc a\n#$ X=1\n",
+            "hello\n",
+        ] {
             assert!(Transcript::parse(text).is_err(), "{text}");
         }
     }

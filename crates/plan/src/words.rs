@@ -29,7 +29,8 @@ pub struct Line {
 /// # Errors
 /// A quote that is not closed, or anything that only a shell could resolve.
 pub fn split(line: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Line, Unsupported> {
-    let refuse = |what: &str| Unsupported::new("shell syntax in the dry run", format!("{what} in: {line}"));
+    let refuse =
+        |what: &str| Unsupported::new("shell syntax in the dry run", format!("{what} in: {line}"));
     let mut out = Line::default();
     let mut chars = line.chars().peekable();
     let mut word: Option<String> = None;
@@ -92,7 +93,9 @@ pub fn split(line: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Li
                                     None => return Err(refuse("an open backquote")),
                                 }
                             }
-                            if chars.next() != Some('"') || !matches!(chars.peek(), None | Some(' ')) {
+                            if chars.next() != Some('"')
+                                || !matches!(chars.peek(), None | Some(' '))
+                            {
                                 return Err(refuse("a substitution inside a word"));
                             }
                             out.words.push(Word::Substitution(command));
@@ -165,10 +168,22 @@ mod tests {
     fn quotes_as_nvcc_writes_them() {
         assert_eq!(
             texts(r#"gcc -D "A=\"q s\"" -D "C=it's" "-DK=a b" '-fPIC' -DF="\"/k/a.c\"""#),
-            ["gcc", "-D", "A=\"q s\"", "-D", "C=it's", "-DK=a b", "-fPIC", "-DF=\"/k/a.c\""]
+            [
+                "gcc",
+                "-D",
+                "A=\"q s\"",
+                "-D",
+                "C=it's",
+                "-DK=a b",
+                "-fPIC",
+                "-DF=\"/k/a.c\""
+            ]
         );
         assert_eq!(texts(r#""$CICC_PATH/cicc" """#), ["/cicc dir/cicc", ""]);
-        assert_eq!(texts("\"`gcc -print-prog-name=ar`\" cr \"x.a\""), ["`gcc -print-prog-name=ar`", "cr", "x.a"]);
+        assert_eq!(
+            texts("\"`gcc -print-prog-name=ar`\" cr \"x.a\""),
+            ["`gcc -print-prog-name=ar`", "cr", "x.a"]
+        );
     }
 
     #[test]
@@ -181,8 +196,21 @@ mod tests {
     #[test]
     fn what_only_a_shell_can_resolve_is_refused() {
         for line in [
-            "gcc -DJ=$Q", r#"gcc "-DB=$HOME""#, r#"gcc "a`b""#, "a | b", "a; b", "a && b", "a *.o", "a 'open", "a \"open",
-            "a ~/x", "a > ", "a > b > ", "x>y", "gcc \"`a $b`\"", "$(x)",
+            "gcc -DJ=$Q",
+            r#"gcc "-DB=$HOME""#,
+            r#"gcc "a`b""#,
+            "a | b",
+            "a; b",
+            "a && b",
+            "a *.o",
+            "a 'open",
+            "a \"open",
+            "a ~/x",
+            "a > ",
+            "a > b > ",
+            "x>y",
+            "gcc \"`a $b`\"",
+            "$(x)",
         ] {
             assert!(split(line, |_| None).is_err(), "{line}");
         }

@@ -59,13 +59,26 @@ pub struct Built {
 ///
 /// # Errors
 /// Whatever makes plain nvcc the better choice; nothing was shown or put in place then.
-pub fn build(request: &Request, manner: &Manner<'_>, scratch: Arc<Scratch>) -> Result<Built, Unsupported> {
+pub fn build(
+    request: &Request,
+    manner: &Manner<'_>,
+    scratch: Arc<Scratch>,
+) -> Result<Built, Unsupported> {
     let keeps = request.invocation.keeps;
-    let private = if keeps { String::new() } else { scratch.keep_folder() };
-    let watch = manner.store.filter(|_| manner.writes_cache && warpcc_watch::available()).and_then(|store| {
-        let folder = store.root().join("watch-v1");
-        fs::create_dir_all(&folder).and_then(|()| warpcc_watch::install(&folder)).ok()
-    });
+    let private = if keeps {
+        String::new()
+    } else {
+        scratch.keep_folder()
+    };
+    let watch = manner
+        .store
+        .filter(|_| manner.writes_cache && warpcc_watch::available())
+        .and_then(|store| {
+            let folder = store.root().join("watch-v1");
+            fs::create_dir_all(&folder)
+                .and_then(|()| warpcc_watch::install(&folder))
+                .ok()
+        });
     let (transcript, dry_seen) = dry_run(request, &private, watch.as_deref(), &scratch)?;
     let graph = TaskGraph::build(&transcript, &private)?;
     for stale in &graph.removes {
@@ -100,7 +113,11 @@ pub fn build(request: &Request, manner: &Manner<'_>, scratch: Arc<Scratch>) -> R
         writes_cache: manner.writes_cache,
         watch: watch.as_deref(),
         jobs: manner.jobs,
-        order: if manner.sequential { Order::Sequential } else { Order::Parallel },
+        order: if manner.sequential {
+            Order::Sequential
+        } else {
+            Order::Parallel
+        },
         rule: rule(request),
         children: &children,
     };
@@ -148,7 +165,13 @@ pub fn build(request: &Request, manner: &Manner<'_>, scratch: Arc<Scratch>) -> R
     }
     run.seen.merge(&dry_seen);
     let not_stored = finish(request, manner, &graph, &run, (&streams.0, &streams.1))?;
-    Ok(Built { code: run.code, graph, run, environment, not_stored })
+    Ok(Built {
+        code: run.code,
+        graph,
+        run,
+        environment,
+        not_stored,
+    })
 }
 
 /// Puts the outputs in place, and stores the whole call when it succeeded.
@@ -166,7 +189,10 @@ fn finish(
     {
         let mut outputs: Vec<(PathBuf, String)> = Vec::new();
         for file in graph.files.iter().filter(|f| f.kind == FileKind::Output) {
-            let now = run.outputs.iter().find(|(_, plan)| plan.as_os_str() == file.path.as_str());
+            let now = run
+                .outputs
+                .iter()
+                .find(|(_, plan)| plan.as_os_str() == file.path.as_str());
             let now = now.map_or_else(|| request.absolute(&file.path), |(now, _)| now.clone());
             outputs.push((now, file.path.clone()));
         }
@@ -177,12 +203,17 @@ fn finish(
             .flat_map(|s| &s.writes)
             .map(|&id| request.absolute(&graph.file(id).path))
             .collect();
-        not_stored = direct::keep(store, request, &manner.key, run, &outputs, &texts, streams).err();
+        not_stored =
+            direct::keep(store, request, &manner.key, run, &outputs, &texts, streams).err();
     }
     for (now, plan) in &run.outputs {
         if now.exists() {
-            place(now, &request.directory.join(plan))
-                .map_err(|e| Unsupported::new("an output cannot be written", format!("{}: {e}", plan.display())))?;
+            place(now, &request.directory.join(plan)).map_err(|e| {
+                Unsupported::new(
+                    "an output cannot be written",
+                    format!("{}: {e}", plan.display()),
+                )
+            })?;
         }
     }
     Ok(not_stored)
@@ -198,7 +229,9 @@ fn dry_run(
     let mut command = Command::new(&request.nvcc);
     command.args(&request.args).arg("--dryrun");
     if !private.is_empty() {
-        command.args(["--keep", "--keep-dir"]).arg(private.trim_end_matches('/'));
+        command
+            .args(["--keep", "--keep-dir"])
+            .arg(private.trim_end_matches('/'));
     }
     let watching = watch.and_then(|library| {
         warpcc_watch::environment(library, &log, request.variable("LD_PRELOAD")).ok()
@@ -210,19 +243,29 @@ fn dry_run(
         .current_dir(&request.directory)
         .stdin(Stdio::null())
         .output()
-        .map_err(|e| Unsupported::new("nvcc cannot be started", format!("{}: {e}", request.nvcc.display())))?;
+        .map_err(|e| {
+            Unsupported::new(
+                "nvcc cannot be started",
+                format!("{}: {e}", request.nvcc.display()),
+            )
+        })?;
     if !output.status.success() {
         return Err(Unsupported::new(REFUSED, ""));
     }
     if !output.stdout.is_empty() {
-        return Err(Unsupported::new("unknown dry-run line", String::from_utf8_lossy(&output.stdout)));
+        return Err(Unsupported::new(
+            "unknown dry-run line",
+            String::from_utf8_lossy(&output.stdout),
+        ));
     }
-    let text = String::from_utf8(output.stderr).map_err(|_| Unsupported::new("an argument that is not UTF-8", "dry run"))?;
+    let text = String::from_utf8(output.stderr)
+        .map_err(|_| Unsupported::new("an argument that is not UTF-8", "dry run"))?;
     let transcript = Transcript::parse(&text)?;
     let seen = match (watching, fs::read(&log)) {
         (Some(_), Ok(bytes)) => match warpcc_watch::read_log(&bytes) {
             Ok(observed) => {
-                let mut seen = Seen::from_log(observed, scratch.path(), &request.directory, |_| false);
+                let mut seen =
+                    Seen::from_log(observed, scratch.path(), &request.directory, |_| false);
                 seen.read.insert(request.nvcc.clone());
                 seen
             }
@@ -236,7 +279,11 @@ fn dry_run(
 fn rule(request: &Request) -> Option<Rule> {
     let invocation = &request.invocation;
     invocation.depend.as_ref().map(|depend| Rule {
-        target: depend.target.clone().or_else(|| invocation.output.clone()).unwrap_or_default(),
+        target: depend
+            .target
+            .clone()
+            .or_else(|| invocation.output.clone())
+            .unwrap_or_default(),
         folder: invocation.output_directory.clone(),
         skip_system: depend.skip_system,
         phony: depend.phony,
@@ -253,7 +300,10 @@ fn save(graph: &TaskGraph, run: &Run, scratch: &Path, folder: &Path, request: &R
         }
         for &id in &step.writes {
             let file = graph.file(id);
-            let now = run.outputs.iter().find(|(_, plan)| plan.as_os_str() == file.path.as_str());
+            let now = run
+                .outputs
+                .iter()
+                .find(|(_, plan)| plan.as_os_str() == file.path.as_str());
             let now = now.map_or_else(|| request.absolute(&file.path), |(now, _)| now.clone());
             if now.exists()
                 && let Err(error) = fs::copy(&now, into.join(file.name()))
@@ -272,7 +322,13 @@ pub fn step_counts(built: &Built) -> Vec<(String, u64)> {
         let tool = built.graph.steps[task.step].tool;
         let counted = matches!(
             tool,
-            Tool::CudaFe | Tool::Cicc | Tool::Ptxas | Tool::HostCompile | Tool::HostAssembly | Tool::Nvlink | Tool::Fatbinary
+            Tool::CudaFe
+                | Tool::Cicc
+                | Tool::Ptxas
+                | Tool::HostCompile
+                | Tool::HostAssembly
+                | Tool::Nvlink
+                | Tool::Fatbinary
         );
         let kind = match task.outcome {
             Outcome::Hit => "hits",

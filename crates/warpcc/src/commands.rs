@@ -39,7 +39,11 @@ pub fn run(args: &[OsString], around: Surroundings) -> anyhow::Result<i32> {
         Command::Stats(args) => {
             let store = need_store(&config)?;
             let (cache_bytes, cache_entries) = store.size()?;
-            let stats = Stats { counters: store.counters(), cache_bytes, cache_entries };
+            let stats = Stats {
+                counters: store.counters(),
+                cache_bytes,
+                cache_entries,
+            };
             report::print(|out| match args.json {
                 true => report::stats::write_json(&stats, out),
                 false => report::stats::write_text(&stats, out),
@@ -66,7 +70,12 @@ pub fn run(args: &[OsString], around: Surroundings) -> anyhow::Result<i32> {
 }
 
 fn need_store(config: &Config) -> anyhow::Result<DiskStore> {
-    open_store(config).with_context(|| format!("the cache folder {} cannot be used", config.dir.value.display()))
+    open_store(config).with_context(|| {
+        format!(
+            "the cache folder {} cannot be used",
+            config.dir.value.display()
+        )
+    })
 }
 
 fn cache(command: &CacheCommand, config: &Config) -> anyhow::Result<i32> {
@@ -79,7 +88,9 @@ fn cache(command: &CacheCommand, config: &Config) -> anyhow::Result<i32> {
     match command {
         CacheCommand::Dir => {}
         CacheCommand::Size => {
-            report::print(|out| report::cache::write_size(before.0, before.1, config.max_size.value, out))?;
+            report::print(|out| {
+                report::cache::write_size(before.0, before.1, config.max_size.value, out)
+            })?;
         }
         CacheCommand::Clear => {
             store.clear()?;
@@ -87,7 +98,9 @@ fn cache(command: &CacheCommand, config: &Config) -> anyhow::Result<i32> {
         }
         CacheCommand::Gc => {
             let collected = store.gc(store.gc_target())?;
-            report::print(|out| report::cache::write_removed(collected.freed, collected.removed, out))?;
+            report::print(|out| {
+                report::cache::write_removed(collected.freed, collected.removed, out)
+            })?;
         }
         CacheCommand::Verify => {
             let found = store.verify()?;
@@ -100,18 +113,36 @@ fn cache(command: &CacheCommand, config: &Config) -> anyhow::Result<i32> {
 }
 
 /// The nvcc that `run` and `why` mean: named by option or argument, else the setting, else PATH.
-pub fn find_nvcc(named: Option<&Path>, config: &Config, around: &Surroundings) -> anyhow::Result<std::path::PathBuf> {
-    let path = around.environment.iter().find(|(n, _)| n == "PATH").map(|(_, v)| v.as_os_str());
-    let name = named.or(config.nvcc.value.as_deref()).map_or(OsStr::new("nvcc"), Path::as_os_str);
+pub fn find_nvcc(
+    named: Option<&Path>,
+    config: &Config,
+    around: &Surroundings,
+) -> anyhow::Result<std::path::PathBuf> {
+    let path = around
+        .environment
+        .iter()
+        .find(|(n, _)| n == "PATH")
+        .map(|(_, v)| v.as_os_str());
+    let name = named
+        .or(config.nvcc.value.as_deref())
+        .map_or(OsStr::new("nvcc"), Path::as_os_str);
     locate::compiler(name, path, &around.ourselves).with_context(|| {
-        format!("{} is not in PATH; name it with WARPCC_NVCC or --nvcc", name.display())
+        format!(
+            "{} is not in PATH; name it with WARPCC_NVCC or --nvcc",
+            name.display()
+        )
     })
 }
 
 fn why(args: &WhyArgs, config: &Config, around: Surroundings) -> anyhow::Result<Why> {
     let (named, rest) = cli::split_compiler(&args.args);
     let nvcc = find_nvcc(named, config, &around)?;
-    let request = match Request::new(nvcc, rest, around.directory.clone(), around.environment.clone()) {
+    let request = match Request::new(
+        nvcc,
+        rest,
+        around.directory.clone(),
+        around.environment.clone(),
+    ) {
         Ok(request) => request,
         Err(reason) => return Ok(Why::Fallback(reason.to_string())),
     };
@@ -127,8 +158,14 @@ fn why(args: &WhyArgs, config: &Config, around: Surroundings) -> anyhow::Result<
     }
     // The same command saw other files, or another command made this output last time.
     if let Some(nearest) = variants.into_iter().min_by_key(Vec::len) {
-        let files = nearest.into_iter().map(|d| file_difference(d, &request)).collect();
-        return Ok(Why::Differs { parts: Vec::new(), files });
+        let files = nearest
+            .into_iter()
+            .map(|d| file_difference(d, &request))
+            .collect();
+        return Ok(Why::Differs {
+            parts: Vec::new(),
+            files,
+        });
     }
     let Some(earlier) = history::recall(&store, &request) else {
         return Ok(Why::NeverSeen);
@@ -136,7 +173,10 @@ fn why(args: &WhyArgs, config: &Config, around: Surroundings) -> anyhow::Result<
     let parts = part_differences(&earlier, &listing);
     let before = store.differences(Level::Direct, &earlier.key(DOMAIN), &request.directory)?;
     let files = before.into_iter().min_by_key(Vec::len).unwrap_or_default();
-    let files = files.into_iter().map(|d| file_difference(d, &request)).collect();
+    let files = files
+        .into_iter()
+        .map(|d| file_difference(d, &request))
+        .collect();
     Ok(Why::Differs { parts, files })
 }
 
@@ -144,13 +184,21 @@ fn part_differences(old: &Listing, new: &Listing) -> Vec<PartDifference> {
     let text = |value: Option<Vec<u8>>| value.map(|v| String::from_utf8_lossy(&v).into_owned());
     Listing::changes(old, new)
         .into_iter()
-        .map(|change| PartDifference { name: change.name, old: text(change.old), new: text(change.new) })
+        .map(|change| PartDifference {
+            name: change.name,
+            old: text(change.old),
+            new: text(change.new),
+        })
         .collect()
 }
 
 fn file_difference(difference: Difference, request: &Request) -> FileDifference {
     let path = difference.path().to_owned();
-    let is_source = request.invocation.inputs.iter().any(|i| Path::new(i) == path);
+    let is_source = request
+        .invocation
+        .inputs
+        .iter()
+        .any(|i| Path::new(i) == path);
     let kind = match difference {
         Difference::FileChanged { .. } if is_source => FileChange::SourceChanged,
         Difference::FileChanged { .. } => FileChange::HeaderChanged,
@@ -164,8 +212,13 @@ fn file_difference(difference: Difference, request: &Request) -> FileDifference 
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+pub fn write_file(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<()> {
     let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
     let mut out = BufWriter::new(file);
-    write(&mut out).and_then(|()| out.flush()).with_context(|| format!("cannot write {}", path.display()))
+    write(&mut out)
+        .and_then(|()| out.flush())
+        .with_context(|| format!("cannot write {}", path.display()))
 }

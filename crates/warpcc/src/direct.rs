@@ -4,7 +4,9 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use warpcc_cache::{DiskStore, Key, Level, Lookup, Outcome, Output, Packing, StoreError, WitnessBuilder};
+use warpcc_cache::{
+    DiskStore, Key, Level, Lookup, Outcome, Output, Packing, StoreError, WitnessBuilder,
+};
 use warpcc_engine::Run;
 use warpcc_engine::process::is_executable;
 
@@ -25,7 +27,9 @@ pub fn serve(store: &DiskStore, request: &Request, key: &Key) -> Result<bool, St
         return Ok(false);
     };
     for output in &outcome.outputs {
-        let Some(path) = place_of(&output.role, request) else { return Ok(false) };
+        let Some(path) = place_of(&output.role, request) else {
+            return Ok(false);
+        };
         if !store.get_to(&output.digest, &path, output.executable)? {
             return Ok(false);
         }
@@ -89,7 +93,11 @@ pub fn keep(
         return Err("-arch=native".to_owned());
     }
     let mut builder = WitnessBuilder::new(run.began);
-    let own = |path: &Path| outputs.iter().any(|(now, plan)| path == now || path.as_os_str() == plan.as_str());
+    let own = |path: &Path| {
+        outputs
+            .iter()
+            .any(|(now, plan)| path == now || path.as_os_str() == plan.as_str())
+    };
     for path in run.seen.read.iter().filter(|p| !own(p)) {
         builder.read(path);
     }
@@ -101,21 +109,30 @@ pub fn keep(
     }
     let mut dated = false;
     let mut inspect = |_: &Path, text: &[u8]| {
-        dated = dated || [&b"__DATE__"[..], b"__TIME__", b"__TIMESTAMP__"].iter().any(|m| memchr::memmem::find(text, m).is_some());
+        dated = dated
+            || [&b"__DATE__"[..], b"__TIME__", b"__TIMESTAMP__"]
+                .iter()
+                .any(|m| memchr::memmem::find(text, m).is_some());
     };
     let witness = builder
         .relative_to(&request.directory)
         .finish_knowing(store, Some(&mut inspect))
         .map_err(|e| e.to_string())?;
     // A header that mentions the macros is no reason yet: many only document them.
-    if dated && texts.iter().any(|t| fs::read(t).is_ok_and(|text| holds_date(&text))) {
+    if dated
+        && texts
+            .iter()
+            .any(|t| fs::read(t).is_ok_and(|text| holds_date(&text)))
+    {
         return Err("a date macro".to_owned());
     }
     let mut stored = Vec::with_capacity(outputs.len());
     for (now, plan) in outputs {
         stored.push(Output {
             role: role_of(plan, request),
-            digest: store.put_file(now, Packing::Plain).map_err(|e| e.to_string())?,
+            digest: store
+                .put_file(now, Packing::Plain)
+                .map_err(|e| e.to_string())?,
             executable: is_executable(now),
         });
     }
@@ -124,21 +141,46 @@ pub fn keep(
         stdout: streams.0.to_vec(),
         stderr: streams.1.to_vec(),
         extra: Vec::new(),
-        micros: run.tasks.iter().map(|t| u64::try_from((t.user + t.system).as_micros()).unwrap_or(0)).sum(),
+        micros: run
+            .tasks
+            .iter()
+            .map(|t| u64::try_from((t.user + t.system).as_micros()).unwrap_or(0))
+            .sum(),
     };
-    store.store(Level::Direct, key, &witness, &outcome).map_err(|e| e.to_string())
+    store
+        .store(Level::Direct, key, &witness, &outcome)
+        .map_err(|e| e.to_string())
 }
 
 /// Whether the text holds a string that `__DATE__`, `__TIME__` or `__TIMESTAMP__` may have left:
 /// `"Nov 21 2026"`, `"00:27:11"`, `"Sat Nov 21 00:27:11 2026"`.
 pub fn holds_date(text: &[u8]) -> bool {
     let time = |t: &[u8]| {
-        t.len() == 8 && t.iter().enumerate().all(|(i, c)| if i == 2 || i == 5 { *c == b':' } else { c.is_ascii_digit() })
+        t.len() == 8
+            && t.iter().enumerate().all(|(i, c)| {
+                if i == 2 || i == 5 {
+                    *c == b':'
+                } else {
+                    c.is_ascii_digit()
+                }
+            })
     };
     let month = |t: &[u8]| {
         t.len() == 3
             && [
-                &b"Jan"[..], b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec", b"???",
+                &b"Jan"[..],
+                b"Feb",
+                b"Mar",
+                b"Apr",
+                b"May",
+                b"Jun",
+                b"Jul",
+                b"Aug",
+                b"Sep",
+                b"Oct",
+                b"Nov",
+                b"Dec",
+                b"???",
             ]
             .contains(&t)
     };
@@ -146,7 +188,11 @@ pub fn holds_date(text: &[u8]) -> bool {
         let rest = &text[quote + 1..];
         let literal = |len: usize| (rest.get(len) == Some(&b'"')).then(|| &rest[..len]);
         literal(8).is_some_and(time)
-            || literal(11).is_some_and(|t| month(&t[..3]) && t[3] == b' ' && t[7..].iter().all(|c| c.is_ascii_digit() || *c == b'?'))
+            || literal(11).is_some_and(|t| {
+                month(&t[..3])
+                    && t[3] == b' '
+                    && t[7..].iter().all(|c| c.is_ascii_digit() || *c == b'?')
+            })
             || literal(24).is_some_and(|t| month(&t[4..7]) && time(&t[11..19]))
     })
 }
@@ -157,10 +203,21 @@ mod tests {
 
     #[test]
     fn dates() {
-        for text in ["x \"Nov 21 2026\" y", "f(\"00:27:11\")", "\"Sat Nov  1 00:27:11 2026\""] {
+        for text in [
+            "x \"Nov 21 2026\" y",
+            "f(\"00:27:11\")",
+            "\"Sat Nov  1 00:27:11 2026\"",
+        ] {
             assert!(holds_date(text.as_bytes()), "{text}");
         }
-        for text in ["\"Nov\"", "\"Now 21 2026\"", "\"12:34\"", "\"", "\"00-27-11\"", "# 1 \"/usr/x.h\" 1"] {
+        for text in [
+            "\"Nov\"",
+            "\"Now 21 2026\"",
+            "\"12:34\"",
+            "\"",
+            "\"00-27-11\"",
+            "# 1 \"/usr/x.h\" 1",
+        ] {
             assert!(!holds_date(text.as_bytes()), "{text}");
         }
     }

@@ -25,7 +25,12 @@ use crate::{fallback, history};
 pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Result<i32> {
     let (named, rest) = cli::split_compiler(&args.args);
     let nvcc = find_nvcc(args.nvcc.as_deref().or(named), config, &around)?;
-    let request = match Request::new(nvcc.clone(), rest, around.directory.clone(), around.environment.clone()) {
+    let request = match Request::new(
+        nvcc.clone(),
+        rest,
+        around.directory.clone(),
+        around.environment.clone(),
+    ) {
         Ok(request) if request.invocation.plain.is_none() => request,
         other => {
             let why = match other {
@@ -36,10 +41,15 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
             bail!(fallback::become_compiler(&nvcc, rest));
         }
     };
-    let store = if args.no_cache { None } else { open_store(config) };
+    let store = if args.no_cache {
+        None
+    } else {
+        open_store(config)
+    };
     let listing = request.listing();
     let key = listing.key(DOMAIN);
-    let (scratch, _) = Scratch::open(&request.temporary(), &key.hex()[..16]).context("no private folder")?;
+    let (scratch, _) =
+        Scratch::open(&request.temporary(), &key.hex()[..16]).context("no private folder")?;
     let scratch = Arc::new(scratch);
     let manner = Manner {
         store: store.as_ref(),
@@ -65,8 +75,21 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
     if let Some(store) = store.as_ref().filter(|_| manner.writes_cache) {
         let mut counts = build::step_counts(&built);
         counts.push(("invocations.total".to_owned(), 1));
-        counts.push((if built.code == 0 { "invocations.built" } else { "invocations.failed" }.to_owned(), 1));
-        store.count(&counts.iter().map(|(n, c)| (n.as_str(), *c)).collect::<Vec<_>>());
+        counts.push((
+            if built.code == 0 {
+                "invocations.built"
+            } else {
+                "invocations.failed"
+            }
+            .to_owned(),
+            1,
+        ));
+        store.count(
+            &counts
+                .iter()
+                .map(|(n, c)| (n.as_str(), *c))
+                .collect::<Vec<_>>(),
+        );
         history::remember(store, &request, &listing);
     }
     if let Some(graph) = &args.graph {
@@ -77,7 +100,10 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
         })?;
     }
     for (path, write) in [
-        (&args.table, table::write as fn(&Run, &mut dyn std::io::Write) -> std::io::Result<()>),
+        (
+            &args.table,
+            table::write as fn(&Run, &mut dyn std::io::Write) -> std::io::Result<()>,
+        ),
         (&args.verbose, verbose::write),
         (&args.trace, trace::write),
     ] {
@@ -99,7 +125,11 @@ fn account(request: &Request, built: &Built, wall: Duration) -> Run {
             .flat_map(|t| &t.files)
             .find(|(file, _)| *file == id)
             .and_then(|(_, size)| *size)
-            .or_else(|| std::fs::metadata(request.absolute(&graph.files[id].path)).ok().map(|m| m.len()))
+            .or_else(|| {
+                std::fs::metadata(request.absolute(&graph.files[id].path))
+                    .ok()
+                    .map(|m| m.len())
+            })
     };
     let rows = built
         .run
@@ -112,7 +142,11 @@ fn account(request: &Request, built: &Built, wall: Duration) -> Run {
                 size: size_of(id.0 as usize),
                 role,
             };
-            let mut files: Vec<FileRow> = step.reads.iter().map(|id| file(id, FileRole::Reads)).collect();
+            let mut files: Vec<FileRow> = step
+                .reads
+                .iter()
+                .map(|id| file(id, FileRole::Reads))
+                .collect();
             files.extend(step.writes.iter().map(|id| file(id, FileRole::Writes)));
             let why_edges = step
                 .reads
@@ -123,7 +157,10 @@ fn account(request: &Request, built: &Built, wall: Duration) -> Run {
                 number: task.step,
                 tool: step.tool.name().to_owned(),
                 arch: step.arch.clone(),
-                label: step.writes.first().map_or(String::new(), |id| graph.file(*id).name().to_owned()),
+                label: step
+                    .writes
+                    .first()
+                    .map_or(String::new(), |id| graph.file(*id).name().to_owned()),
                 command: step.raw.clone(),
                 started: task.started,
                 finished: task.finished,

@@ -9,5 +9,8 @@ use std::process::Command;
 /// Becomes the compiler. Only comes back when that fails.
 pub fn become_compiler(compiler: &Path, args: &[OsString]) -> io::Error {
     let error = Command::new(compiler).args(args).exec();
-    io::Error::new(error.kind(), format!("cannot run {}: {error}", compiler.display()))
+    io::Error::new(
+        error.kind(),
+        format!("cannot run {}: {error}", compiler.display()),
+    )
 }

@@ -46,7 +46,9 @@ pub fn start(args: &[OsString]) -> anyhow::Result<i32> {
         return Ok(launch(name, rest, around));
     }
     match rest {
-        [first, rest @ ..] if !cli::is_subcommand(first) && !first.as_encoded_bytes().starts_with(b"-") => {
+        [first, rest @ ..]
+            if !cli::is_subcommand(first) && !first.as_encoded_bytes().starts_with(b"-") =>
+        {
             Ok(launch(first, rest, around))
         }
         _ => commands::run(args, around),
@@ -55,10 +57,16 @@ pub fn start(args: &[OsString]) -> anyhow::Result<i32> {
 
 /// Runs `compiler` with `args`; comes back with the exit code, or never.
 pub fn launch(compiler: &OsStr, args: &[OsString], around: Surroundings) -> i32 {
-    let path = around.environment.iter().find(|(n, _)| n == "PATH").map(|(_, v)| v.as_os_str());
+    let path = around
+        .environment
+        .iter()
+        .find(|(n, _)| n == "PATH")
+        .map(|(_, v)| v.as_os_str());
     // `warpcc warpcc nvcc …`, as two build systems that both add a launcher write it.
-    if let ([inner, rest @ ..], true) = (args, locate::is_ourselves(Path::new(compiler), &around.ourselves))
-        && !locate::is_nvcc(compiler)
+    if let ([inner, rest @ ..], true) = (
+        args,
+        locate::is_ourselves(Path::new(compiler), &around.ourselves),
+    ) && !locate::is_nvcc(compiler)
     {
         let inner = inner.clone();
         return launch(&inner, &rest.to_vec(), around);
@@ -66,11 +74,17 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: Surroundings) -> i32 
     let config = Config::load(crate::config::variable);
     let chosen = config.as_ref().ok().and_then(|c| c.nvcc.value.clone());
     let named = match chosen {
-        Some(nvcc) if locate::is_nvcc(compiler) && !compiler.as_encoded_bytes().contains(&b'/') => Some(nvcc),
+        Some(nvcc) if locate::is_nvcc(compiler) && !compiler.as_encoded_bytes().contains(&b'/') => {
+            Some(nvcc)
+        }
         _ => locate::compiler(compiler, path, &around.ourselves),
     };
     let Some(file) = named else {
-        crate::log::warn(&format!("{} is not in PATH; {}", compiler.display(), hint(compiler)));
+        crate::log::warn(&format!(
+            "{} is not in PATH; {}",
+            compiler.display(),
+            hint(compiler)
+        ));
         return 127;
     };
     let config = match config {
@@ -87,18 +101,31 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: Surroundings) -> i32 
         Ok(code) => code,
         Err(Left::Plain(reason)) => {
             log.line(|| format!("nothing to cache: {reason}"));
-            count(store.as_ref(), &[("invocations.total", 1), ("invocations.passed", 1)]);
+            count(
+                store.as_ref(),
+                &[("invocations.total", 1), ("invocations.passed", 1)],
+            );
             become_compiler(&file, args)
         }
         Err(Left::Unsupported(why)) if why.reason == build::REFUSED => {
             log.line(|| why.reason.to_owned());
-            count(store.as_ref(), &[("invocations.total", 1), ("invocations.failed", 1)]);
+            count(
+                store.as_ref(),
+                &[("invocations.total", 1), ("invocations.failed", 1)],
+            );
             become_compiler(&file, args)
         }
         Err(Left::Unsupported(why)) => {
             log.line(|| format!("running nvcc: {why}"));
             let reason = format!("fallback_reasons.{}", why.reason);
-            count(store.as_ref(), &[("invocations.total", 1), ("invocations.fallbacks", 1), (&reason, 1)]);
+            count(
+                store.as_ref(),
+                &[
+                    ("invocations.total", 1),
+                    ("invocations.fallbacks", 1),
+                    (&reason, 1),
+                ],
+            );
             become_compiler(&file, args)
         }
     }
@@ -124,7 +151,12 @@ fn cached(
     store: Option<&DiskStore>,
     log: &Log,
 ) -> Result<i32, Left> {
-    let request = Request::new(nvcc.to_owned(), args, around.directory.clone(), around.environment.clone())?;
+    let request = Request::new(
+        nvcc.to_owned(),
+        args,
+        around.directory.clone(),
+        around.environment.clone(),
+    )?;
     if let Some(reason) = request.invocation.plain {
         return Err(Left::Plain(reason));
     }
@@ -174,7 +206,10 @@ fn cached(
     let built = built?;
     log.line(|| match &built.not_stored {
         None => format!("built, exit code {}", built.code),
-        Some(why) => format!("built, exit code {}; will not hit as a whole: {why}", built.code),
+        Some(why) => format!(
+            "built, exit code {}; will not hit as a whole: {why}",
+            built.code
+        ),
     });
     for task in &built.run.tasks {
         if let Some(why) = &task.not_stored {
@@ -184,7 +219,15 @@ fn cached(
     if let Some(store) = store {
         let mut counts = build::step_counts(&built);
         counts.push(("invocations.total".to_owned(), 1));
-        counts.push((if built.code == 0 { "invocations.built" } else { "invocations.failed" }.to_owned(), 1));
+        counts.push((
+            if built.code == 0 {
+                "invocations.built"
+            } else {
+                "invocations.failed"
+            }
+            .to_owned(),
+            1,
+        ));
         if let Some(why) = built.not_stored.as_ref().filter(|_| built.code == 0) {
             counts.push((format!("not_direct.{}", kind_of(why)), 1));
         }
@@ -203,16 +246,25 @@ fn cached(
 
 /// A reason without the path in it, to be counted.
 fn kind_of(why: &str) -> &str {
-    ["changed while it was in use", "is gone", "appeared meanwhile", "not a regular file"]
-        .into_iter()
-        .find(|kind| why.contains(kind))
-        .unwrap_or(why)
+    [
+        "changed while it was in use",
+        "is gone",
+        "appeared meanwhile",
+        "not a regular file",
+    ]
+    .into_iter()
+    .find(|kind| why.contains(kind))
+    .unwrap_or(why)
 }
 
 fn become_compiler(file: &Path, args: &[OsString]) -> i32 {
     let error = fallback::become_compiler(file, args);
     crate::log::warn(&error.to_string());
-    if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 }
+    if error.kind() == std::io::ErrorKind::NotFound {
+        127
+    } else {
+        126
+    }
 }
 
 /// The cache, or nothing and a warning: it never fails a build.

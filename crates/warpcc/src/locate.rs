@@ -10,7 +10,10 @@ pub fn is_nvcc(name: &OsStr) -> bool {
     let Some(stem) = Path::new(name).file_name().and_then(OsStr::to_str) else {
         return false;
     };
-    stem == "nvcc" || stem.strip_prefix("nvcc-").is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
+    stem == "nvcc"
+        || stem
+            .strip_prefix("nvcc-")
+            .is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// The file behind a compiler's name: the path as given, or the first one in `path` that is not

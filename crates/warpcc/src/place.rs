@@ -12,7 +12,10 @@ pub fn place(from: &Path, to: &Path) -> io::Result<()> {
     match fs::symlink_metadata(to) {
         // A device or pipe is written into: `-o /dev/null`.
         Ok(found) if !found.is_file() && !found.is_symlink() => {
-            OpenOptions::new().write(true).open(to)?.write_all(&fs::read(from)?)?;
+            OpenOptions::new()
+                .write(true)
+                .open(to)?
+                .write_all(&fs::read(from)?)?;
             return fs::remove_file(from);
         }
         _ => {}

@@ -28,9 +28,24 @@ pub const DOMAIN: &str = "warpcc direct 1";
 /// Variables that nvcc and its profile read. `PTXAS_FLAGS += ` in nvcc.profile means that the
 /// caller's value is kept.
 const NVCC_VARIABLES: &[&str] = &[
-    "NVCC_CCBIN", "INCLUDES", "SYSTEM_INCLUDES", "LIBRARIES", "CUDAFE_FLAGS", "PTXAS_FLAGS", "OPENCC_FLAGS",
-    "CICC_FLAGS", "NVLINK_FLAGS", "FATBINARY_FLAGS", "LD_LIBRARY_PATH", "LD_PRELOAD", "CICC_PATH",
-    "NVVMIR_LIBRARY_DIR", "TOP", "CUDA_ROOT", "NVVM_BRANCH", "_NVVM_BRANCH_",
+    "NVCC_CCBIN",
+    "INCLUDES",
+    "SYSTEM_INCLUDES",
+    "LIBRARIES",
+    "CUDAFE_FLAGS",
+    "PTXAS_FLAGS",
+    "OPENCC_FLAGS",
+    "CICC_FLAGS",
+    "NVLINK_FLAGS",
+    "FATBINARY_FLAGS",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    "CICC_PATH",
+    "NVVMIR_LIBRARY_DIR",
+    "TOP",
+    "CUDA_ROOT",
+    "NVVM_BRANCH",
+    "_NVVM_BRANCH_",
 ];
 
 /// A call of nvcc.
@@ -74,9 +89,20 @@ impl Request {
             })
         };
         let read = |name: &str| std::fs::read_to_string(directory.join(name)).ok();
-        let invocation =
-            Invocation::parse(&text_args, &flags("NVCC_PREPEND_FLAGS")?, &flags("NVCC_APPEND_FLAGS")?, &read)?;
-        Ok(Self { nvcc, args: args.to_vec(), text_args, directory, environment, invocation })
+        let invocation = Invocation::parse(
+            &text_args,
+            &flags("NVCC_PREPEND_FLAGS")?,
+            &flags("NVCC_APPEND_FLAGS")?,
+            &read,
+        )?;
+        Ok(Self {
+            nvcc,
+            args: args.to_vec(),
+            text_args,
+            directory,
+            environment,
+            invocation,
+        })
     }
 
     /// A variable of the environment.
@@ -110,18 +136,31 @@ impl Request {
         };
         for name in compilers.iter().map(String::as_str).chain(["as", "ld"]) {
             let file = find_program(name, path, &self.directory).unwrap_or_default();
-            sink.part(&format!("program {name}"), file.as_os_str().as_encoded_bytes());
+            sink.part(
+                &format!("program {name}"),
+                file.as_os_str().as_encoded_bytes(),
+            );
         }
         for (name, value) in invocation.key_parts() {
             sink.part(name, value.as_bytes());
         }
         if !(invocation.output_is_free() && invocation.is_absolute()) {
-            sink.part("working directory", self.directory.as_os_str().as_encoded_bytes());
+            sink.part(
+                "working directory",
+                self.directory.as_os_str().as_encoded_bytes(),
+            );
         }
         if invocation.debug {
-            sink.part("scratch folder", self.temporary().as_os_str().as_encoded_bytes());
+            sink.part(
+                "scratch folder",
+                self.temporary().as_os_str().as_encoded_bytes(),
+            );
         }
-        for name in NVCC_VARIABLES.iter().chain(HOST_VARIABLES).chain(LANGUAGE_VARIABLES) {
+        for name in NVCC_VARIABLES
+            .iter()
+            .chain(HOST_VARIABLES)
+            .chain(LANGUAGE_VARIABLES)
+        {
             if let Some(value) = self.variable(name) {
                 sink.part(&format!("variable {name}"), value.as_encoded_bytes());
             }
@@ -129,7 +168,8 @@ impl Request {
         if invocation.library
             && let Some(archive) = &invocation.output
         {
-            let held = Digest::of_file(&self.directory.join(archive)).map_or_else(|_| "nothing".to_owned(), |d| d.to_string());
+            let held = Digest::of_file(&self.directory.join(archive))
+                .map_or_else(|_| "nothing".to_owned(), |d| d.to_string());
             sink.part("archive before", held.as_bytes());
         }
         sink.finish()
@@ -138,10 +178,17 @@ impl Request {
     /// What `warpcc why` finds this call again by: where it ran and what it made.
     pub fn identity(&self) -> Listing {
         let mut sink = Explaining::new();
-        sink.part("working directory", self.directory.as_os_str().as_encoded_bytes());
+        sink.part(
+            "working directory",
+            self.directory.as_os_str().as_encoded_bytes(),
+        );
         match &self.invocation.output {
             Some(output) => sink.part("output", output.as_bytes()),
-            None => self.invocation.inputs.iter().for_each(|i| sink.part("input", i.as_bytes())),
+            None => self
+                .invocation
+                .inputs
+                .iter()
+                .for_each(|i| sink.part("input", i.as_bytes())),
         }
         sink.finish()
     }
@@ -153,5 +200,8 @@ impl Request {
 }
 
 fn variable<'a>(environment: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {
-    environment.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_os_str())
+    environment
+        .iter()
+        .find(|(n, _)| n == name)
+        .map(|(_, v)| v.as_os_str())
 }

@@ -26,11 +26,17 @@ pub struct Scratch {
 /// Somebody else owns a folder of that name.
 pub fn root(temporary: &Path) -> io::Result<PathBuf> {
     let plain = |p: &Path| {
-        p.to_str()
-            .is_some_and(|s| s.chars().all(|c| c.is_ascii_alphanumeric() || "/._-@+=".contains(c)))
+        p.to_str().is_some_and(|s| {
+            s.chars()
+                .all(|c| c.is_ascii_alphanumeric() || "/._-@+=".contains(c))
+        })
     };
     // nvcc passes the folder through a shell and we look for it in stubs: no special characters.
-    let base = if temporary.is_absolute() && plain(temporary) { temporary } else { Path::new("/tmp") };
+    let base = if temporary.is_absolute() && plain(temporary) {
+        temporary
+    } else {
+        Path::new("/tmp")
+    };
     let user = rustix::process::geteuid().as_raw();
     let path = base.join(format!("warpcc-{user}"));
     match fs::DirBuilder::new().mode(0o700).create(&path) {
@@ -41,7 +47,10 @@ pub fn root(temporary: &Path) -> io::Result<PathBuf> {
     if !found.is_dir() || found.uid() != user || found.mode() & 0o022 != 0 {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            format!("{} is not a folder that only this user can write", path.display()),
+            format!(
+                "{} is not a folder that only this user can write",
+                path.display()
+            ),
         ));
     }
     Ok(path)
@@ -59,7 +68,13 @@ impl Scratch {
         for _ in 0..1000 {
             let root = root(temporary)?;
             let lock_path = root.join(format!("{name}.lock"));
-            let lock = match OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&lock_path) {
+            let lock = match OpenOptions::new()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .mode(0o600)
+                .open(&lock_path)
+            {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
                 other => other?,
             };
@@ -76,12 +91,26 @@ impl Scratch {
                 Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
                 _ => {}
             }
-            for folder in [path.clone(), path.join("k"), path.join("out"), path.join("tmp")] {
+            for folder in [
+                path.clone(),
+                path.join("k"),
+                path.join("out"),
+                path.join("tmp"),
+            ] {
                 fs::create_dir(folder)?;
             }
-            return Ok((Self { path, lock_path, _lock: lock }, waited));
+            return Ok((
+                Self {
+                    path,
+                    lock_path,
+                    _lock: lock,
+                },
+                waited,
+            ));
         }
-        Err(io::Error::other("the scratch folder's lock keeps vanishing"))
+        Err(io::Error::other(
+            "the scratch folder's lock keeps vanishing",
+        ))
     }
 
     /// The folder.
@@ -120,17 +149,25 @@ fn remove(path: &Path, lock_path: &Path) {
 pub fn sweep(temporary: &Path) {
     let Ok(root) = root(temporary) else { return };
     let old = |entry: &fs::DirEntry| {
-        entry
-            .metadata()
-            .and_then(|m| m.modified())
-            .is_ok_and(|m| SystemTime::now().duration_since(m).is_ok_and(|age| age > Duration::from_secs(3600)))
+        entry.metadata().and_then(|m| m.modified()).is_ok_and(|m| {
+            SystemTime::now()
+                .duration_since(m)
+                .is_ok_and(|age| age > Duration::from_secs(3600))
+        })
     };
-    for entry in fs::read_dir(&root).into_iter().flatten().flatten().filter(old) {
+    for entry in fs::read_dir(&root)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(old)
+    {
         let lock_path = entry.path();
         if lock_path.extension().is_none_or(|e| e != "lock") {
             continue;
         }
-        let Ok(lock) = File::open(&lock_path) else { continue };
+        let Ok(lock) = File::open(&lock_path) else {
+            continue;
+        };
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
             remove(&lock_path.with_extension(""), &lock_path);
         }
@@ -175,7 +212,11 @@ mod tests {
     #[test]
     fn special_characters_are_not_used() -> io::Result<()> {
         assert!(root(Path::new("/tmp/with space"))?.starts_with("/tmp"));
-        assert!(!root(Path::new("/tmp/with space"))?.to_string_lossy().contains(' '));
+        assert!(
+            !root(Path::new("/tmp/with space"))?
+                .to_string_lossy()
+                .contains(' ')
+        );
         Ok(())
     }
 }

@@ -13,7 +13,11 @@ use warpcc_engine::Children;
 ///
 /// `unfinished` are files that a tool writes in place; they go, because half of an executable is
 /// worse than none. `remove` takes the private folder away.
-pub fn watch(children: Arc<Children>, unfinished: Vec<PathBuf>, remove: impl Fn() + Send + 'static) {
+pub fn watch(
+    children: Arc<Children>,
+    unfinished: Vec<PathBuf>,
+    remove: impl Fn() + Send + 'static,
+) {
     let Ok(mut signals) = Signals::new([SIGHUP, SIGINT, SIGTERM]) else {
         return; // Then a signal ends us at once, as it does any program.
     };

@@ -50,8 +50,10 @@ pub fn check(case: &Case, toolkit: Toolkit) -> Result<(), String> {
         lay_out(case, &space);
         for pass in ["cold", "warm"] {
             let given = Snapshot::take(&space.work());
-            for (line, want) in lines.iter().zip(&want) {
-                let problems = run(&space, line, want, pass);
+            for (index, (line, want)) in lines.iter().zip(&want).enumerate() {
+                // A later line may ask for what an earlier one has just built, under another name.
+                let fresh = pass == "cold" && index == 0;
+                let problems = run(&space, line, want, pass, fresh);
                 let header = format!("[{pass}] {}", line.args);
                 found.extend(problems.into_iter().map(|p| format!("{header}: {p}")));
             }
@@ -97,7 +99,7 @@ fn chosen(case: &Case, mut outputs: Snapshot) -> Snapshot {
     outputs
 }
 
-fn run(space: &TestSpace, line: &Line, want: &Outcome, pass: &str) -> Vec<String> {
+fn run(space: &TestSpace, line: &Line, want: &Outcome, pass: &str, fresh: bool) -> Vec<String> {
     let before = space.stats();
     let got = space.run(&Program::Launcher, &space.words(&line.args));
     let stats = space.stats().since(&before);
@@ -106,7 +108,7 @@ fn run(space: &TestSpace, line: &Line, want: &Outcome, pass: &str) -> Vec<String
     if !left.is_empty() {
         found.push(format!("left in TMPDIR: {left:?}"));
     }
-    found.extend(miscounted(line, &stats, pass));
+    found.extend(miscounted(line, &stats, pass, fresh));
     found
 }
 
@@ -125,7 +127,7 @@ fn rule(space: &TestSpace, line: &Line) -> StreamRule {
 }
 
 /// What the counters should say and do not.
-fn miscounted(line: &Line, stats: &Stats, pass: &str) -> Vec<String> {
+fn miscounted(line: &Line, stats: &Stats, pass: &str, fresh: bool) -> Vec<String> {
     let mut found = Vec::new();
     let mut demand = |holds: bool, what: &str| {
         if !holds {
@@ -155,7 +157,8 @@ fn miscounted(line: &Line, stats: &Stats, pass: &str) -> Vec<String> {
                 "a direct hit, but steps expected",
             );
         }
-        _ => demand(stats.count("direct_hits") == 0, "an unexpected direct hit"),
+        _ if fresh => demand(stats.count("direct_hits") == 0, "an unexpected direct hit"),
+        _ => {}
     }
     found
 }
