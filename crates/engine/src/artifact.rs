@@ -92,6 +92,26 @@ impl<'a> Artifacts<'a> {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Writes what has to be there before anything starts.
+    ///
+    /// # Errors
+    /// The private folder cannot be written.
+    pub fn prepare(&self) -> io::Result<()> {
+        for prepared in &self.graph.prepared {
+            fs::write(self.path(prepared.file), &prepared.text)?;
+        }
+        Ok(())
+    }
+
+    /// Whether every assumption about `id` holds.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn confirms(&self, id: FileId, text: &str) -> io::Result<bool> {
+        self.materialise(id)?;
+        Ok(fs::read(self.path(id))? == text.as_bytes())
+    }
+
     /// A tool has written the file.
     pub fn written(&self, id: FileId) {
         *self.place(id) = Place::OnDisk(None);

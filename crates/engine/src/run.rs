@@ -16,12 +16,14 @@ use warpcc_cache::DiskStore;
 use warpcc_plan::TaskGraph;
 use warpcc_plan::depfile::Rule;
 
+use warpcc_plan::overlap::Assumed;
+
 use crate::artifact::Artifacts;
 use crate::event::{Finished, Outcome};
 use crate::observe::Seen;
 use crate::process::Children;
 use crate::states::{TaskState, TaskStates};
-use crate::task::Worker;
+use crate::task::{self, Worker};
 
 /// In which order tasks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +84,9 @@ pub struct Run {
     pub began: SystemTime,
     /// Final outputs: where they are now, where they belong.
     pub outputs: Vec<(PathBuf, PathBuf)>,
+    /// Set when the graph's overlaps did not work out: nothing was put in place, and the same plan
+    /// without them is to be run.
+    pub retry: Option<&'static str>,
     /// Set when a tool ended by a signal or could not be started: not a compiler's verdict.
     pub accident: Option<String>,
 }
@@ -102,7 +107,9 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
     let mut states = TaskStates::new(graph, setting.order == Order::Sequential);
     let mut ended: BTreeMap<usize, (Finished, Seen)> = BTreeMap::new();
     let mut first_failure = usize::MAX;
-    let mut accident = None;
+    let mut accident = artifacts.prepare().err().map(|e| e.to_string());
+    let mut retry = None;
+    let mut open: Vec<&Assumed> = graph.assumed.iter().collect();
     let mut shown = 0;
     let jobs = setting.jobs.max(1);
     thread::scope(|scope| {
@@ -130,7 +137,9 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
             };
             running -= 1;
             let (finished, seen) = result.unwrap_or_else(|error| {
-                if task < first_failure {
+                if error.to_string() == task::NOT_SPLICED {
+                    retry.get_or_insert(task::NOT_SPLICED);
+                } else if task < first_failure {
                     accident = Some(format!("{}: {error}", graph.steps[task].tool));
                 }
                 (Finished::new(task, Outcome::Failed(1)), Seen::default())
@@ -144,10 +153,26 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
                 }
             } else {
                 states.advance(task, TaskState::Done);
+                if open
+                    .iter()
+                    .any(|a| graph.steps[task].writes.contains(&a.file))
+                {
+                    open.retain(|a| !artifacts.confirms(a.file, &a.text).unwrap_or(false));
+                    if !open.is_empty() {
+                        retry = Some("the module id is not the remembered one");
+                    }
+                }
+            }
+            if retry.is_some() {
+                first_failure = 0;
+                states.stop();
+                setting.children.kill(|_| true);
+                continue;
             }
             ended.insert(task, (finished, seen));
             while let Some((finished, _)) = ended.get(&shown)
                 && shown <= first_failure
+                && open.is_empty()
             {
                 each(finished);
                 shown += 1;
@@ -160,8 +185,12 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
         seen: Seen::default(),
         began,
         outputs: Vec::new(),
+        retry,
         accident,
     };
+    if run.retry.is_some() {
+        return run;
+    }
     for (i, step) in graph.steps.iter().enumerate() {
         let finished = match ended.remove(&i) {
             Some((finished, seen)) if i <= first_failure => {

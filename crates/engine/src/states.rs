@@ -126,6 +126,15 @@ impl TaskStates {
         }
     }
 
+    /// Nothing more may start.
+    pub fn stop(&mut self) {
+        for i in 0..self.states.len() {
+            if matches!(self.states[i], TaskState::Waiting | TaskState::Ready) {
+                self.advance(i, TaskState::Over);
+            }
+        }
+    }
+
     /// Whether nothing is left to start or to wait for.
     pub fn is_finished(&self) -> bool {
         !self

@@ -216,6 +216,9 @@ fn cached(
             log.line(|| format!("{} not stored: {why}", built.graph.steps[task.step].tool));
         }
     }
+    if let Some(why) = built.retried {
+        log.line(|| format!("ran twice: {why}"));
+    }
     if let Some(store) = store {
         let mut counts = build::step_counts(&built);
         counts.push(("invocations.total".to_owned(), 1));

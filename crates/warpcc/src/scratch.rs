@@ -94,6 +94,7 @@ impl Scratch {
             for folder in [
                 path.clone(),
                 path.join("k"),
+                path.join("k/real"),
                 path.join("out"),
                 path.join("tmp"),
             ] {
