@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use warpcc_cache::{DiskStore, Key};
 use warpcc_engine::observe::Seen;
@@ -37,6 +38,8 @@ pub struct Manner<'a> {
     pub sequential: bool,
     /// Exactly nvcc's commands: nothing overlapped, nothing started early.
     pub faithful: bool,
+    /// When this process began.
+    pub started: SystemTime,
     /// Where each command's files are to be copied.
     pub save: Option<&'a Path>,
 }
@@ -140,6 +143,7 @@ pub fn build(
         streams.1.extend_from_slice(message.as_bytes());
         streams.1.push(b'\n');
     }
+    let_clock_tick(manner.started);
     let first = streams.clone();
     let mut shown = (0, 0);
     let mut show = |streams: &mut (Vec<u8>, Vec<u8>), finished: &Finished| {
@@ -202,6 +206,19 @@ pub fn build(
         retried,
         not_stored,
     })
+}
+
+/// Waits until a change made before this process began shows an older time than anything that
+/// happens from now on. A file that a build system wrote just before it called us then counts as
+/// settled, and only one that changes while we run does not.
+fn let_clock_tick(started: SystemTime) {
+    /// More than a tick of the kernel's file clock (10 ms at the slowest), as the witness asks.
+    const TICK: Duration = Duration::from_millis(11);
+    if let Ok(age) = started.elapsed()
+        && let Some(rest) = TICK.checked_sub(age)
+    {
+        std::thread::sleep(rest);
+    }
 }
 
 /// Puts the outputs in place, and stores the whole call when it succeeded.

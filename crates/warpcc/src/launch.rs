@@ -6,6 +6,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use warpcc_cache::{DiskStore, Options};
 use warpcc_plan::Unsupported;
@@ -25,6 +26,8 @@ pub struct Surroundings {
     pub directory: PathBuf,
     /// The environment, whole.
     pub environment: Vec<(OsString, OsString)>,
+    /// When this process began.
+    pub started: SystemTime,
 }
 
 /// Decides what this process is: the compiler it is named after, one of warpcc's own commands,
@@ -37,6 +40,7 @@ pub fn start(args: &[OsString]) -> anyhow::Result<i32> {
         ourselves: std::env::current_exe().and_then(|p| p.canonicalize())?,
         directory: std::env::current_dir()?,
         environment: crate::config::environment(),
+        started: SystemTime::now(),
     };
     let (name, rest) = match args {
         [name, rest @ ..] => (name.as_os_str(), rest),
@@ -199,6 +203,7 @@ fn cached(
         sequential: false,
         faithful: false,
         save: None,
+        started: around.started,
     };
     let scratch = Arc::new(scratch);
     let built = build::build(&request, &manner, Arc::clone(&scratch));
