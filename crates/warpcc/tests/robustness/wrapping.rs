@@ -69,7 +69,7 @@ fn masquerade_with_the_real_one_named() {
     let dir = masquerade(&space, "bin");
     space.set_env(
         "WARPCC_NVCC",
-        &space.toolkit.nvcc.to_string_lossy().into_owned(),
+        &space.toolkit.nvcc.to_string_lossy(),
     );
     through(&space, dir.join("nvcc"), &[]);
 }
