@@ -115,6 +115,7 @@ fn download(version: &str, id: &str, toolkits: &Path, home: &Path) -> Result<()>
     let nvcc = nvcc_in(new.path());
     process::output(Command::new(&nvcc).arg("--version"))
         .context("the wheels were installed but their nvcc does not run on this machine")?;
+    link_libnvvm(&new.path().join("nvidia/cu13"))?;
     fs::write(new.path().join(MARKER), id).context("failed to write the toolkit's marker")?;
 
     if home.exists() {
@@ -126,6 +127,18 @@ fn download(version: &str, id: &str, toolkits: &Path, home: &Path) -> Result<()>
     let new = new.keep();
     fs::rename(&new, home)
         .with_context(|| format!("failed to move {} to {}", new.display(), home.display()))
+}
+
+/// `nvlink -dlto` loads `nvvm/lib64/libnvvm.so`, which the wheels only have as `lib/libnvvm.so.4`.
+fn link_libnvvm(root: &Path) -> Result<()> {
+    let folder = root.join("nvvm/lib64");
+    let link = folder.join("libnvvm.so");
+    if link.exists() {
+        return Ok(());
+    }
+    fs::create_dir_all(&folder)
+        .and_then(|()| std::os::unix::fs::symlink("../../lib/libnvvm.so.4", &link))
+        .with_context(|| format!("failed to make {}", link.display()))
 }
 
 fn check_pip() -> Result<()> {

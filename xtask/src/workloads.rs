@@ -1,7 +1,7 @@
 //! Real CUDA code: fetch it, build it with nvcc and twice with warpcc, and compare.
 //! What there is and how it is built stands in `xtask/workloads.toml`.
 
-use crate::{workloads_compare, workloads_fetch};
+use crate::{programs, workloads_compare, workloads_fetch};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -59,6 +59,28 @@ pub struct Workload {
     pub out: PathBuf,
     /// Arguments of nvcc, or a program after a `!`.
     pub commands: Vec<Vec<String>>,
+}
+
+/// `cargo xtask workloads [NAME…]`.
+pub fn main(asked: &[String]) -> Result<()> {
+    let names = if asked.is_empty() {
+        names()?
+    } else {
+        asked.to_vec()
+    };
+    let nvcc = programs::nvcc(None)?;
+    let warpcc = programs::warpcc(None)?;
+    let mut wrong = Vec::new();
+    for name in names {
+        if let Err(error) = run(&name, &nvcc, &warpcc) {
+            println!("{name}: {error:#}");
+            wrong.push(name);
+        }
+    }
+    if !wrong.is_empty() {
+        bail!("not as nvcc builds them: {}", wrong.join(", "));
+    }
+    Ok(())
 }
 
 /// The folder of everything fetched; git ignores it.
