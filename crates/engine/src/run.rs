@@ -179,6 +179,14 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
             }
         }
     });
+    // A failure before the command that would have confirmed an assumption depends on none.
+    while let Some((finished, _)) = ended.get(&shown)
+        && shown <= first_failure
+        && retry.is_none()
+    {
+        each(finished);
+        shown += 1;
+    }
     let mut run = Run {
         code: 0,
         tasks: Vec::with_capacity(graph.steps.len()),
