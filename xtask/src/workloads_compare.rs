@@ -25,13 +25,13 @@ pub fn compare(workload: &Workload, nvcc: &Path, warpcc: &Path) -> Result<()> {
     let cache = folder().join("cache").join(&workload.name);
     let keep = folder().join("keep").join(&workload.name);
     empty(&cache)?;
-    let reference = pass(workload, &cache, None, || {
+    let plain = || {
         empty(&keep)?;
         let mut command = Command::new(nvcc);
         command.arg("--keep").arg("--keep-dir").arg(&keep);
         Ok(command)
-    })?;
-    empty(&keep)?;
+    };
+    let reference = pass(workload, &cache, None, plain)?;
     let launcher = || {
         let mut command = Command::new(warpcc);
         command.arg(nvcc);
@@ -62,14 +62,26 @@ pub fn compare(workload: &Workload, nvcc: &Path, warpcc: &Path) -> Result<()> {
             },
         );
     }
+    let again = if cold.outputs == reference.outputs {
+        None
+    } else {
+        Some(pass(workload, &cache, None, plain)?)
+    };
+    empty(&keep)?;
     for (name, digest) in &reference.outputs {
+        let chance = again
+            .as_ref()
+            .is_some_and(|p| p.outputs.get(name) != Some(digest));
         let verdict = match (cold.outputs.get(name), warm.outputs.get(name)) {
             (Some(a), Some(b)) if a == digest && b == digest => "identical",
+            // Without an externally linked function the module id ends in cudafe++'s
+            // process id; then no two runs of nvcc are the same either.
+            (Some(a), Some(b)) if chance && a == b => "nvcc differs from itself",
             (Some(a), _) if a != digest => "DIFFERS cold",
             (Some(_), Some(_)) => "DIFFERS warm",
             _ => "MISSING",
         };
-        wrong += usize::from(verdict != "identical");
+        wrong += usize::from(!verdict.starts_with(char::is_lowercase));
         println!("  {name:<40} {verdict}");
     }
     for name in cold.outputs.keys().chain(warm.outputs.keys()) {
