@@ -77,9 +77,11 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: Surroundings) -> i32 
     }
     let config = Config::load(crate::config::variable);
     let chosen = config.as_ref().ok().and_then(|c| c.nvcc.value.clone());
+    let bare = !compiler.as_encoded_bytes().contains(&b'/')
+        || locate::is_ourselves(Path::new(compiler), &around.ourselves);
     let named = match chosen {
-        Some(nvcc) if locate::is_nvcc(compiler) && !compiler.as_encoded_bytes().contains(&b'/') => {
-            Some(nvcc)
+        Some(nvcc) if locate::is_nvcc(compiler) && bare => {
+            locate::compiler(nvcc.as_os_str(), path, &around.ourselves)
         }
         _ => locate::compiler(compiler, path, &around.ourselves),
     };

@@ -67,7 +67,8 @@ fn masquerade_twice_in_path() {
 fn masquerade_with_the_real_one_named() {
     let mut space = space("masquerade-named");
     let dir = masquerade(&space, "bin");
-    space.set_env("WARPCC_NVCC", &space.toolkit.nvcc.to_string_lossy());
+    let nvcc = space.toolkit.nvcc.to_string_lossy().into_owned();
+    space.set_env("WARPCC_NVCC", &nvcc);
     through(&space, dir.join("nvcc"), &[]);
 }
 
