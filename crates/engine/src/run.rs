@@ -110,6 +110,7 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
     let mut accident = artifacts.prepare().err().map(|e| e.to_string());
     let mut retry = None;
     let mut open: Vec<&Assumed> = graph.assumed.iter().collect();
+    let mut discarded = None;
     let mut shown = 0;
     let jobs = setting.jobs.max(1);
     thread::scope(|scope| {
@@ -137,13 +138,29 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
             };
             running -= 1;
             let (finished, seen) = result.unwrap_or_else(|error| {
-                if error.to_string() == task::NOT_SPLICED {
+                if discarded == Some(task) {
+                    // Ended by us.
+                } else if error.to_string() == task::NOT_SPLICED {
                     retry.get_or_insert(task::NOT_SPLICED);
                 } else if task < first_failure {
                     accident = Some(format!("{}: {error}", graph.steps[task].tool));
                 }
                 (Finished::new(task, Outcome::Failed(1)), Seen::default())
             });
+            let guessed = open
+                .iter()
+                .any(|a| a.redo.is_some_and(|(step, _)| step == task));
+            if discarded == Some(task) {
+                // It worked on an assumption that has been corrected meanwhile.
+                discarded = None;
+                states.advance(task, TaskState::Ready);
+                continue;
+            }
+            if matches!(finished.outcome, Outcome::Failed(_)) && guessed {
+                // Perhaps only because of what it assumed: it waits for the truth.
+                states.advance(task, TaskState::Waiting);
+                continue;
+            }
             if matches!(finished.outcome, Outcome::Failed(_)) {
                 states.advance(task, TaskState::Over);
                 if task < first_failure {
@@ -153,13 +170,38 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
                 }
             } else {
                 states.advance(task, TaskState::Done);
-                if open
+                let (decided, undecided) = open
                     .iter()
-                    .any(|a| graph.steps[task].writes.contains(&a.file))
-                {
-                    open.retain(|a| !artifacts.confirms(a.file, &a.text).unwrap_or(false));
-                    if !open.is_empty() {
-                        retry = Some("the module id is not the remembered one");
+                    .partition(|a| graph.steps[task].writes.contains(&a.file));
+                let decided: Vec<&Assumed> = decided;
+                open = undecided;
+                for assumed in decided {
+                    let held = artifacts
+                        .confirms(assumed.file, &assumed.text)
+                        .unwrap_or(false);
+                    let Some((step, stand_in)) = assumed.redo else {
+                        if !held {
+                            retry = Some("the module id is not the remembered one");
+                        }
+                        continue;
+                    };
+                    // Nothing that needs `step` has started: that needs this task as well.
+                    match states.get(step) {
+                        _ if !held && artifacts.correct(assumed.file, stand_in).is_err() => {
+                            retry = Some("the stub is not the remembered one");
+                        }
+                        TaskState::Waiting if states.is_free(step) => {
+                            states.advance(step, TaskState::Ready);
+                        }
+                        TaskState::Running if !held => {
+                            discarded = Some(step);
+                            setting.children.kill(|other| other == step);
+                        }
+                        TaskState::Done if !held => {
+                            ended.remove(&step);
+                            states.advance(step, TaskState::Ready);
+                        }
+                        _ => {}
                     }
                 }
             }

@@ -93,6 +93,13 @@ impl TaskStates {
         self.states[task]
     }
 
+    /// Whether everything that the task needs is done.
+    pub fn is_free(&self, task: usize) -> bool {
+        self.needs[task]
+            .iter()
+            .all(|&n| self.states[n] == TaskState::Done)
+    }
+
     /// The ready task with the longest way to the end.
     pub fn next(&self) -> Option<usize> {
         (0..self.states.len())

@@ -32,6 +32,9 @@ pub struct Assumed {
     pub file: FileId,
     /// What it has to hold.
     pub text: String,
+    /// The one step that used it, with the file that stood in; it alone is then done again. `None`:
+    /// the plan is run again without its overlaps.
+    pub redo: Option<(usize, FileId)>,
 }
 
 /// Splits every host compile of a graph that allows it. Gives the number of splits.
@@ -300,6 +303,7 @@ pub fn predict_module_id(graph: &mut TaskGraph, id: &str) {
     graph.assumed.push(Assumed {
         file: actual,
         text: id.to_owned(),
+        redo: None,
     });
     for step in graph.steps.iter_mut().filter(|s| s.tool == Tool::Cicc) {
         for read in step.reads.iter_mut().filter(|r| **r == actual) {
@@ -311,6 +315,59 @@ pub fn predict_module_id(graph: &mut TaskGraph, id: &str) {
             }
         }
     }
+    graph.recount_needs();
+}
+
+/// The stub that a split host compile includes, written by the last cicc.
+pub fn stub_file(graph: &TaskGraph) -> Option<FileId> {
+    let mut compiles = graph.steps.iter().filter(|s| s.tool == Tool::HostAssembly);
+    let (Some(step), None) = (compiles.next(), compiles.next()) else {
+        return None;
+    };
+    step.reads.iter().copied().find(|&id| {
+        graph
+            .file(id)
+            .writer
+            .is_some_and(|w| graph.steps[w].tool == Tool::Cicc)
+    })
+}
+
+/// Lets the split host compile start on `stub`, the text of the last time, to be confirmed by what
+/// cicc writes. It then works in a folder of its own, where cicc's file does not get in its way.
+pub fn predict_stub(graph: &mut TaskGraph, stub: &str) {
+    let Some(actual) = stub_file(graph) else {
+        return;
+    };
+    let Some(at) = graph
+        .steps
+        .iter()
+        .position(|s| s.tool == Tool::HostAssembly)
+    else {
+        return;
+    };
+    let folder = format!("{}host/", graph.private);
+    let name = graph.file(actual).name().to_owned();
+    let predicted = add_file(graph, format!("{folder}{name}"), None);
+    graph.prepared.push(Prepared {
+        file: predicted,
+        text: stub.to_owned(),
+    });
+    graph.assumed.push(Assumed {
+        file: actual,
+        text: stub.to_owned(),
+        redo: Some((at, predicted)),
+    });
+    // What cudafe++ writes and the stand-in stand beside it: a quoted #include looks there first.
+    let mut reads = graph.steps[at].reads.clone();
+    for id in &mut reads {
+        if *id == actual {
+            *id = predicted;
+            continue;
+        }
+        let name = graph.file(*id).name().to_owned();
+        graph.files[id.0 as usize].path = format!("{folder}{name}");
+    }
+    graph.steps[at].reads = reads;
     graph.recount_needs();
 }
 

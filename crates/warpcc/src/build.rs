@@ -93,6 +93,11 @@ pub fn build(
         {
             overlap::predict_module_id(&mut graph, &id);
         }
+        if let (Some(store), Some(subject)) = (manner.store, &id_subject)
+            && let Some(stub) = module_ids::recall_stub(store, subject, &graph)
+        {
+            overlap::predict_stub(&mut graph, &stub);
+        }
     }
     for stale in &graph.removes {
         _ = fs::remove_file(request.absolute(stale));
@@ -193,6 +198,7 @@ pub fn build(
         (manner.store.filter(|_| manner.writes_cache), &id_subject)
     {
         module_ids::remember(store, subject, &graph);
+        module_ids::remember_stub(store, subject, &graph);
     }
     if let Some(folder) = manner.save {
         save(&graph, &run, scratch.path(), folder, request);

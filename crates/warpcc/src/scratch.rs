@@ -95,6 +95,7 @@ impl Scratch {
                 path.clone(),
                 path.join("k"),
                 path.join("k/real"),
+                path.join("k/host"),
                 path.join("out"),
                 path.join("tmp"),
             ] {
