@@ -113,11 +113,9 @@ impl DiskStore {
         self.options
     }
 
-    /// Adds to counters. Counting is advice: what cannot be written is lost.
+    /// Adds to counters, of a read-only store too: they are about the builds, not about what is
+    /// kept. Counting is advice: what cannot be written is lost.
     pub fn count(&self, counts: &[(&str, u64)]) {
-        if self.options.readonly {
-            return;
-        }
         let signed = counts
             .iter()
             .map(|(name, n)| (*name, i64::try_from(*n).unwrap_or(i64::MAX)));

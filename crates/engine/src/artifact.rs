@@ -12,6 +12,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use warpcc_cache::{Digest, DiskStore, Packing};
 use warpcc_plan::{FileId, FileKind, TaskGraph, Tool};
 
+/// A result that was found is not there any more, or spoiled.
+pub const LOST: &str = "a cached result was lost";
+
 /// Stands for the private folder inside a stored stub. Not valid in C++ source, so it cannot be
 /// confused with anything that cicc wrote.
 const FOLDER_TOKEN: &[u8] = b"\0warpcc keep folder\0/";
@@ -164,12 +167,7 @@ impl<'a> Artifacts<'a> {
         let Place::Stored { digest, executable } = *place else {
             return Ok(());
         };
-        let lost = || {
-            io::Error::new(
-                io::ErrorKind::NotFound,
-                format!("{} is no longer in the cache", self.graph.file(id).path),
-            )
-        };
+        let lost = || io::Error::new(io::ErrorKind::NotFound, LOST);
         let store = self.store.ok_or_else(lost)?;
         if self.stubs[id.0 as usize] {
             let bytes = store

@@ -18,7 +18,7 @@ use warpcc_plan::depfile::Rule;
 
 use warpcc_plan::overlap::Assumed;
 
-use crate::artifact::Artifacts;
+use crate::artifact::{Artifacts, LOST};
 use crate::event::{Finished, Outcome};
 use crate::observe::Seen;
 use crate::process::Children;
@@ -140,8 +140,11 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
             let (finished, seen) = result.unwrap_or_else(|error| {
                 if discarded == Some(task) {
                     // Ended by us.
-                } else if error.to_string() == task::NOT_SPLICED {
-                    retry.get_or_insert(task::NOT_SPLICED);
+                } else if let Some(why) = [task::NOT_SPLICED, LOST]
+                    .into_iter()
+                    .find(|why| error.to_string() == *why)
+                {
+                    retry.get_or_insert(why);
                 } else if task < first_failure {
                     accident = Some(format!("{}: {error}", graph.steps[task].tool));
                 }

@@ -327,6 +327,9 @@ impl Worker<'_> {
         let Some(store) = self.setting.store else {
             return Ok(());
         };
+        if self.setting.children.is_closed() {
+            return Err(io::Error::other("interrupted"));
+        }
         if let Some(why) = &seen.blind {
             return Err(io::Error::other(why.clone()));
         }
@@ -344,7 +347,10 @@ impl Worker<'_> {
         let mut outputs = Vec::with_capacity(step.writes.len());
         for (place, &id) in step.writes.iter().enumerate() {
             let path = self.artifacts.path(id);
-            if !path.exists() {
+            if step.tool == Tool::Cicc
+                && self.graph.file(id).path.ends_with(".module_id")
+                && !path.exists()
+            {
                 continue; // cicc is told of a module id file and makes none with -optix-ir.
             }
             outputs.push(Output {

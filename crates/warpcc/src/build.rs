@@ -38,6 +38,8 @@ pub struct Manner<'a> {
     pub sequential: bool,
     /// Exactly nvcc's commands: nothing overlapped, nothing started early.
     pub faithful: bool,
+    /// This program, and those that started it.
+    pub ourselves: &'a [PathBuf],
     /// When this process began.
     pub started: SystemTime,
     /// Where each command's files are to be copied.
@@ -82,7 +84,7 @@ pub fn build(
                 .and_then(|()| warpcc_watch::install(&folder))
                 .ok()
         });
-    let (transcript, dry_seen) = dry_run(request, &private, watch.as_deref(), &scratch)?;
+    let (transcript, dry_seen) = dry_run(request, manner, &private, watch.as_deref(), &scratch)?;
     let plain = TaskGraph::build(&transcript, &private)?;
     let mut graph = plain.clone();
     let id_subject = overlap::module_id_subject(&graph);
@@ -171,6 +173,10 @@ pub fn build(
         // Everything that did work out is in the cache by now.
         graph = plain;
         streams = first;
+        let setting = Setting {
+            reads_cache: setting.reads_cache && why != warpcc_engine::artifact::LOST,
+            ..setting
+        };
         run = execute(&graph, &setting, &mut |finished| {
             show(&mut streams, finished)
         });
@@ -274,6 +280,7 @@ fn finish(
 
 fn dry_run(
     request: &Request,
+    manner: &Manner<'_>,
     private: &str,
     watch: Option<&Path>,
     scratch: &Scratch,
@@ -293,6 +300,10 @@ fn dry_run(
         command.envs(extra);
     }
     let output = command
+        .env(
+            crate::config::BEHIND,
+            crate::fallback::behind(&manner.ourselves),
+        )
         .current_dir(&request.directory)
         .stdin(Stdio::null())
         .output()

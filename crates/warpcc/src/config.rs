@@ -26,6 +26,22 @@ pub fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
 
+/// Where a warpcc that runs another program leaves its own file's name, so that a second warpcc
+/// behind it, perhaps a copy, steps aside.
+pub const BEHIND: &str = "WARPCC_BEHIND";
+
+/// This program's file first, then those of the warpccs that started it.
+///
+/// # Errors
+/// The system does not say which file this process runs.
+pub fn ourselves() -> io::Result<Vec<PathBuf>> {
+    let mut files = vec![std::env::current_exe()?.canonicalize()?];
+    if let Some(behind) = variable(BEHIND) {
+        files.extend(std::env::split_paths(&behind).filter(|p| !p.as_os_str().is_empty()));
+    }
+    Ok(files)
+}
+
 /// The environment of this process, whole: compilers get it as it is.
 pub fn environment() -> Vec<(OsString, OsString)> {
     std::env::vars_os().collect()

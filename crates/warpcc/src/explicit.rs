@@ -38,7 +38,7 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
                 Err(why) => why.to_string(),
             };
             crate::log::warn(&format!("no account of this: nvcc runs alone ({why})"));
-            bail!(fallback::become_compiler(&nvcc, rest));
+            bail!(fallback::become_compiler(&nvcc, rest, &around.ourselves));
         }
     };
     let store = if args.no_cache {
@@ -61,6 +61,7 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
         faithful: args.faithful,
         save: args.save.as_deref(),
         started: around.started,
+        ourselves: &around.ourselves,
     };
     let clock = Instant::now();
     let built = match build::build(&request, &manner, Arc::clone(&scratch)) {
@@ -68,7 +69,7 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
         Err(why) => {
             scratch.remove();
             crate::log::warn(&format!("no account of this: nvcc runs alone ({why})"));
-            bail!(fallback::become_compiler(&nvcc, rest));
+            bail!(fallback::become_compiler(&nvcc, rest, &around.ourselves));
         }
     };
     let account = account(&request, &built, clock.elapsed());

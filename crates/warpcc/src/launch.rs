@@ -20,8 +20,8 @@ use crate::{cli, commands, direct, fallback, history, locate};
 
 /// What the environment says about us.
 pub struct Surroundings {
-    /// This program's file.
-    pub ourselves: PathBuf,
+    /// This program's file, and those of the warpccs that started it.
+    pub ourselves: Vec<PathBuf>,
     /// The working directory.
     pub directory: PathBuf,
     /// The environment, whole.
@@ -37,7 +37,7 @@ pub struct Surroundings {
 /// What an own command could not do.
 pub fn start(args: &[OsString]) -> anyhow::Result<i32> {
     let around = Surroundings {
-        ourselves: std::env::current_exe().and_then(|p| p.canonicalize())?,
+        ourselves: crate::config::ourselves()?,
         directory: std::env::current_dir()?,
         environment: crate::config::environment(),
         started: SystemTime::now(),
@@ -94,11 +94,18 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: Surroundings) -> i32 
         return 127;
     };
     let config = match config {
-        Ok(config) if locate::is_nvcc(compiler) && !config.disable.value => config,
-        Ok(_) => return become_compiler(&file, args),
+        // Behind another warpcc there is nothing left to do, or to count.
+        Ok(config)
+            if locate::is_nvcc(compiler)
+                && !config.disable.value
+                && around.ourselves.len() == 1 =>
+        {
+            config
+        }
+        Ok(_) => return become_compiler(&file, args, &around),
         Err(error) => {
             crate::log::warn(&format!("{error}; running nvcc without warpcc"));
-            return become_compiler(&file, args);
+            return become_compiler(&file, args, &around);
         }
     };
     let log = Log::new(config.log.value.clone());
@@ -111,7 +118,7 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: Surroundings) -> i32 
                 store.as_ref(),
                 &[("invocations.total", 1), ("invocations.passed", 1)],
             );
-            become_compiler(&file, args)
+            become_compiler(&file, args, &around)
         }
         Err(Left::Unsupported(why)) if why.reason == build::REFUSED => {
             log.line(|| why.reason.to_owned());
@@ -119,7 +126,7 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: Surroundings) -> i32 
                 store.as_ref(),
                 &[("invocations.total", 1), ("invocations.failed", 1)],
             );
-            become_compiler(&file, args)
+            become_compiler(&file, args, &around)
         }
         Err(Left::Unsupported(why)) => {
             log.line(|| format!("running nvcc: {why}"));
@@ -132,7 +139,7 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: Surroundings) -> i32 
                     (&reason, 1),
                 ],
             );
-            become_compiler(&file, args)
+            become_compiler(&file, args, &around)
         }
     }
 }
@@ -206,6 +213,7 @@ fn cached(
         faithful: false,
         save: None,
         started: around.started,
+        ourselves: &around.ourselves,
     };
     let scratch = Arc::new(scratch);
     let built = build::build(&request, &manner, Arc::clone(&scratch));
@@ -247,7 +255,7 @@ fn cached(
             history::remember(store, &request, &listing);
             scratch::sweep(&request.temporary());
             if store.needs_gc() {
-                history::collect_in_background(&around.ourselves);
+                history::collect_in_background(&around.ourselves[0]);
             }
         }
     }
@@ -267,8 +275,8 @@ fn kind_of(why: &str) -> &str {
     .unwrap_or(why)
 }
 
-fn become_compiler(file: &Path, args: &[OsString]) -> i32 {
-    let error = fallback::become_compiler(file, args);
+fn become_compiler(file: &Path, args: &[OsString], around: &Surroundings) -> i32 {
+    let error = fallback::become_compiler(file, args, &around.ourselves);
     crate::log::warn(&error.to_string());
     if error.kind() == std::io::ErrorKind::NotFound {
         127

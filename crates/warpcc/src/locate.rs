@@ -18,7 +18,7 @@ pub fn is_nvcc(name: &OsStr) -> bool {
 
 /// The file behind a compiler's name: the path as given, or the first one in `path` that is not
 /// warpcc under another name.
-pub fn compiler(name: &OsStr, path: Option<&OsStr>, ourselves: &Path) -> Option<PathBuf> {
+pub fn compiler(name: &OsStr, path: Option<&OsStr>, ourselves: &[PathBuf]) -> Option<PathBuf> {
     let given = Path::new(name);
     if given.components().count() > 1 || given.is_absolute() {
         if !is_ourselves(given, ourselves) {
@@ -30,15 +30,17 @@ pub fn compiler(name: &OsStr, path: Option<&OsStr>, ourselves: &Path) -> Option<
     search(name, path, ourselves)
 }
 
-fn search(name: &OsStr, path: Option<&OsStr>, ourselves: &Path) -> Option<PathBuf> {
+fn search(name: &OsStr, path: Option<&OsStr>, ourselves: &[PathBuf]) -> Option<PathBuf> {
     std::env::split_paths(path?)
         .map(|folder| folder.join(name))
         .find(|file| is_executable(file) && !is_ourselves(file, ourselves))
 }
 
-/// Whether `file` is this program, through any number of links.
-pub fn is_ourselves(file: &Path, ourselves: &Path) -> bool {
-    file.canonicalize().is_ok_and(|real| real == ourselves)
+/// Whether `file` is one of `ourselves` (this program, and any warpcc that runs it), through any
+/// number of links.
+pub fn is_ourselves(file: &Path, ourselves: &[PathBuf]) -> bool {
+    file.canonicalize()
+        .is_ok_and(|real| ourselves.contains(&real))
 }
 
 #[cfg(test)]
@@ -61,8 +63,8 @@ mod tests {
         let (a, b) = (dir.path().join("a"), dir.path().join("b"));
         std::fs::create_dir(&a)?;
         std::fs::create_dir(&b)?;
-        let ourselves = Path::new("/bin/true").canonicalize()?;
-        std::os::unix::fs::symlink(&ourselves, a.join("nvcc"))?;
+        let ourselves = [Path::new("/bin/true").canonicalize()?];
+        std::os::unix::fs::symlink(&ourselves[0], a.join("nvcc"))?;
         std::fs::copy("/bin/ls", b.join("nvcc"))?;
         let path = std::env::join_paths([&a, &b]).map_err(std::io::Error::other)?;
         let found = compiler(OsStr::new("nvcc"), Some(&path), &ourselves);

@@ -89,12 +89,19 @@ impl Request {
             })
         };
         let read = |name: &str| std::fs::read_to_string(directory.join(name)).ok();
-        let invocation = Invocation::parse(
+        let mut invocation = Invocation::parse(
             &text_args,
             &flags("NVCC_PREPEND_FLAGS")?,
             &flags("NVCC_APPEND_FLAGS")?,
             &read,
         )?;
+        // gcc then writes a dependency file that no argument names.
+        if ["DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES"]
+            .iter()
+            .any(|name| variable(&environment, name).is_some())
+        {
+            invocation.plain = Some("DEPENDENCIES_OUTPUT");
+        }
         Ok(Self {
             nvcc,
             args: args.to_vec(),

@@ -82,6 +82,9 @@ impl Scratch {
                 waited = true;
                 flock(&lock, FlockOperation::LockExclusive)?;
             }
+            // Children keep the lock too: while one that outlived a killed warpcc may still write
+            // here, nobody else may begin.
+            rustix::io::fcntl_setfd(&lock, rustix::io::FdFlags::empty())?;
             let (ours, named) = (lock.metadata()?, fs::metadata(&lock_path));
             if !named.is_ok_and(|n| n.ino() == ours.ino() && n.dev() == ours.dev()) {
                 continue;
