@@ -36,8 +36,7 @@ pub fn split(line: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Li
     let mut word: Option<String> = None;
     let mut redirect = false;
     let mut quoted = false; // Anything of the word at hand.
-    loop {
-        let Some(c) = chars.next() else { break };
+    while let Some(c) = chars.next() {
         quoted = word.is_some() && quoted || matches!(c, '\'' | '"' | '\\');
         match c {
             ' ' | '\t' => {
