@@ -14,6 +14,9 @@ mod repo;
 mod suite;
 mod tidy;
 mod toolkit;
+mod workloads;
+mod workloads_compare;
+mod workloads_fetch;
 
 use std::process::ExitCode;
 
@@ -33,6 +36,11 @@ enum Task {
     Demo(demo::Options),
     /// Measure nvcc, warpcc and other caches on one file, and draw a chart
     Bench(bench::Options),
+    /// Build real projects' files with nvcc and with warpcc, and compare every output
+    Workloads {
+        /// Which; all when none is named
+        names: Vec<String>,
+    },
     /// Run the whole test suite, as CI does, installing what it needs
     Test(suite::Options),
     /// Check the rules of this repository that the compiler does not know
@@ -54,6 +62,7 @@ fn run(task: Task) -> Result<()> {
         Task::Toolkit { versions } => toolkit::main(&versions),
         Task::Demo(options) => demo::main(&options),
         Task::Bench(options) => bench::main(&options),
+        Task::Workloads { names } => workloads::main(&names),
         Task::Test(options) => suite::main(&options),
         Task::Tidy => tidy::main(),
     }

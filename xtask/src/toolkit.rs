@@ -115,6 +115,7 @@ fn download(version: &str, id: &str, toolkits: &Path, home: &Path) -> Result<()>
     let nvcc = nvcc_in(new.path());
     process::output(Command::new(&nvcc).arg("--version"))
         .context("the wheels were installed but their nvcc does not run on this machine")?;
+    add_links(&new.path().join("nvidia/cu13"))?;
     fs::write(new.path().join(MARKER), id).context("failed to write the toolkit's marker")?;
 
     if home.exists() {
@@ -126,6 +127,24 @@ fn download(version: &str, id: &str, toolkits: &Path, home: &Path) -> Result<()>
     let new = new.keep();
     fs::rename(&new, home)
         .with_context(|| format!("failed to move {} to {}", new.display(), home.display()))
+}
+
+/// Links that the wheels lack: `nvlink -dlto` loads `nvvm/lib64/libnvvm.so`, which the wheels only have as `lib/libnvvm.so.4`.
+fn add_links(root: &Path) -> Result<()> {
+    // 13.0's nvcc.profile looks for libraries in lib64, which the wheels call lib.
+    let lib64 = root.join("lib64");
+    if !lib64.exists() {
+        std::os::unix::fs::symlink("lib", &lib64)
+            .with_context(|| format!("failed to make {}", lib64.display()))?;
+    }
+    let folder = root.join("nvvm/lib64");
+    let link = folder.join("libnvvm.so");
+    if link.exists() {
+        return Ok(());
+    }
+    fs::create_dir_all(&folder)
+        .and_then(|()| std::os::unix::fs::symlink("../../lib/libnvvm.so.4", &link))
+        .with_context(|| format!("failed to make {}", link.display()))
 }
 
 fn check_pip() -> Result<()> {

@@ -55,11 +55,7 @@ impl<'a> Artifacts<'a> {
                 }
                 _ => PathBuf::from(&file.path),
             });
-            stubs.push(
-                file.kind == FileKind::Temp
-                    && writer.is_some_and(|s| s.tool == Tool::Cicc)
-                    && file.path.ends_with(".stub.c"),
-            );
+            stubs.push(file.kind == FileKind::Temp && file.path.ends_with(".stub.c"));
         }
         let places = graph
             .files
@@ -92,6 +88,35 @@ impl<'a> Artifacts<'a> {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Writes what has to be there before anything starts.
+    ///
+    /// # Errors
+    /// The private folder cannot be written.
+    pub fn prepare(&self) -> io::Result<()> {
+        for prepared in &self.graph.prepared {
+            fs::write(self.path(prepared.file), &prepared.text)?;
+        }
+        Ok(())
+    }
+
+    /// Replaces what was assumed by what is: `actual` is copied over `assumed`.
+    ///
+    /// # Errors
+    /// Either cannot be read or written.
+    pub fn correct(&self, actual: FileId, assumed: FileId) -> io::Result<()> {
+        self.materialise(actual)?;
+        fs::copy(self.path(actual), self.path(assumed)).map(|_| ())
+    }
+
+    /// Whether every assumption about `id` holds.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn confirms(&self, id: FileId, text: &str) -> io::Result<bool> {
+        self.materialise(id)?;
+        Ok(fs::read(self.path(id))? == text.as_bytes())
+    }
+
     /// A tool has written the file.
     pub fn written(&self, id: FileId) {
         *self.place(id) = Place::OnDisk(None);
@@ -111,15 +136,22 @@ impl<'a> Artifacts<'a> {
         match &*place {
             Place::Stored { digest, .. } | Place::OnDisk(Some(digest)) => Ok(*digest),
             Place::OnDisk(None) => {
-                let digest = if self.stubs[id.0 as usize] {
-                    Digest::of_bytes(&self.without_folder(&fs::read(self.path(id))?))
-                } else {
-                    Digest::of_file(self.path(id))?
-                };
+                let digest = self.digest_on_disk(id)?;
                 *place = Place::OnDisk(Some(digest));
                 Ok(digest)
             }
-            Place::Nowhere => Digest::of_file(self.path(id)),
+            // It was there before: an input, or prepared.
+            Place::Nowhere => self.digest_on_disk(id),
+        }
+    }
+
+    fn digest_on_disk(&self, id: FileId) -> io::Result<Digest> {
+        if self.stubs[id.0 as usize] {
+            Ok(Digest::of_bytes(
+                &self.without_folder(&fs::read(self.path(id))?),
+            ))
+        } else {
+            Digest::of_file(self.path(id))
         }
     }
 

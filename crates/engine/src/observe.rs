@@ -17,12 +17,13 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// From a log, without the run's own files: those under `scratch`, those that the process
-    /// wrote itself, and those for which `own` holds.
+    /// From a log of a run in `directory`, without the run's own files: those under `scratch`, the
+    /// watch library, those that the process wrote itself, and those for which `own` holds.
     pub fn from_log(
         observed: Observed,
         scratch: &Path,
         directory: &Path,
+        library: &Path,
         own: impl Fn(&Path) -> bool,
     ) -> Self {
         let mut seen = Self::default();
@@ -37,7 +38,8 @@ impl Seen {
             .filter(|p| foreign(p) && !is_folder(p))
             .collect();
         seen.read.extend(observed.processes);
-        seen.read.extend(observed.libraries);
+        seen.read
+            .extend(observed.libraries.into_iter().filter(|l| l != library));
         seen.missing = observed.missing.into_iter().filter(&foreign).collect();
         seen.blind = observed.blind;
         seen

@@ -16,12 +16,14 @@ use warpcc_cache::DiskStore;
 use warpcc_plan::TaskGraph;
 use warpcc_plan::depfile::Rule;
 
+use warpcc_plan::overlap::Assumed;
+
 use crate::artifact::Artifacts;
 use crate::event::{Finished, Outcome};
 use crate::observe::Seen;
 use crate::process::Children;
 use crate::states::{TaskState, TaskStates};
-use crate::task::Worker;
+use crate::task::{self, Worker};
 
 /// In which order tasks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +84,9 @@ pub struct Run {
     pub began: SystemTime,
     /// Final outputs: where they are now, where they belong.
     pub outputs: Vec<(PathBuf, PathBuf)>,
+    /// Set when the graph's overlaps did not work out: nothing was put in place, and the same plan
+    /// without them is to be run.
+    pub retry: Option<&'static str>,
     /// Set when a tool ended by a signal or could not be started: not a compiler's verdict.
     pub accident: Option<String>,
 }
@@ -102,7 +107,10 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
     let mut states = TaskStates::new(graph, setting.order == Order::Sequential);
     let mut ended: BTreeMap<usize, (Finished, Seen)> = BTreeMap::new();
     let mut first_failure = usize::MAX;
-    let mut accident = None;
+    let mut accident = artifacts.prepare().err().map(|e| e.to_string());
+    let mut retry = None;
+    let mut open: Vec<&Assumed> = graph.assumed.iter().collect();
+    let mut discarded = None;
     let mut shown = 0;
     let jobs = setting.jobs.max(1);
     thread::scope(|scope| {
@@ -130,11 +138,29 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
             };
             running -= 1;
             let (finished, seen) = result.unwrap_or_else(|error| {
-                if task < first_failure {
+                if discarded == Some(task) {
+                    // Ended by us.
+                } else if error.to_string() == task::NOT_SPLICED {
+                    retry.get_or_insert(task::NOT_SPLICED);
+                } else if task < first_failure {
                     accident = Some(format!("{}: {error}", graph.steps[task].tool));
                 }
                 (Finished::new(task, Outcome::Failed(1)), Seen::default())
             });
+            let guessed = open
+                .iter()
+                .any(|a| a.redo.is_some_and(|(step, _)| step == task));
+            if discarded == Some(task) {
+                // It worked on an assumption that has been corrected meanwhile.
+                discarded = None;
+                states.advance(task, TaskState::Ready);
+                continue;
+            }
+            if matches!(finished.outcome, Outcome::Failed(_)) && guessed {
+                // Perhaps only because of what it assumed: it waits for the truth.
+                states.advance(task, TaskState::Waiting);
+                continue;
+            }
             if matches!(finished.outcome, Outcome::Failed(_)) {
                 states.advance(task, TaskState::Over);
                 if task < first_failure {
@@ -144,24 +170,77 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
                 }
             } else {
                 states.advance(task, TaskState::Done);
+                let (decided, undecided) = open
+                    .iter()
+                    .partition(|a| graph.steps[task].writes.contains(&a.file));
+                let decided: Vec<&Assumed> = decided;
+                open = undecided;
+                for assumed in decided {
+                    let held = artifacts
+                        .confirms(assumed.file, &assumed.text)
+                        .unwrap_or(false);
+                    let Some((step, stand_in)) = assumed.redo else {
+                        if !held {
+                            retry = Some("the module id is not the remembered one");
+                        }
+                        continue;
+                    };
+                    // Nothing that needs `step` has started: that needs this task as well.
+                    match states.get(step) {
+                        _ if !held && artifacts.correct(assumed.file, stand_in).is_err() => {
+                            retry = Some("the stub is not the remembered one");
+                        }
+                        TaskState::Waiting if states.is_free(step) => {
+                            states.advance(step, TaskState::Ready);
+                        }
+                        TaskState::Running if !held => {
+                            discarded = Some(step);
+                            setting.children.kill(|other| other == step);
+                        }
+                        TaskState::Done if !held => {
+                            ended.remove(&step);
+                            states.advance(step, TaskState::Ready);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            if retry.is_some() {
+                first_failure = 0;
+                states.stop();
+                setting.children.kill(|_| true);
+                continue;
             }
             ended.insert(task, (finished, seen));
             while let Some((finished, _)) = ended.get(&shown)
                 && shown <= first_failure
+                && open.is_empty()
             {
                 each(finished);
                 shown += 1;
             }
         }
     });
+    // A failure before the command that would have confirmed an assumption depends on none.
+    while let Some((finished, _)) = ended.get(&shown)
+        && shown <= first_failure
+        && retry.is_none()
+    {
+        each(finished);
+        shown += 1;
+    }
     let mut run = Run {
         code: 0,
         tasks: Vec::with_capacity(graph.steps.len()),
         seen: Seen::default(),
         began,
         outputs: Vec::new(),
+        retry,
         accident,
     };
+    if run.retry.is_some() {
+        return run;
+    }
     for (i, step) in graph.steps.iter().enumerate() {
         let finished = match ended.remove(&i) {
             Some((finished, seen)) if i <= first_failure => {

@@ -93,6 +93,13 @@ impl TaskStates {
         self.states[task]
     }
 
+    /// Whether everything that the task needs is done.
+    pub fn is_free(&self, task: usize) -> bool {
+        self.needs[task]
+            .iter()
+            .all(|&n| self.states[n] == TaskState::Done)
+    }
+
     /// The ready task with the longest way to the end.
     pub fn next(&self) -> Option<usize> {
         (0..self.states.len())
@@ -120,6 +127,15 @@ impl TaskStates {
     /// After `failed` failed, nothing later in nvcc's order may start.
     pub fn cut_after(&mut self, failed: usize) {
         for i in failed + 1..self.states.len() {
+            if matches!(self.states[i], TaskState::Waiting | TaskState::Ready) {
+                self.advance(i, TaskState::Over);
+            }
+        }
+    }
+
+    /// Nothing more may start.
+    pub fn stop(&mut self) {
+        for i in 0..self.states.len() {
             if matches!(self.states[i], TaskState::Waiting | TaskState::Ready) {
                 self.advance(i, TaskState::Over);
             }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 
 use warpcc_cache::{Hashing, Key, Level, Lookup, Output, Packing, WitnessBuilder};
-use warpcc_plan::{FileKind, Part, Program, Step, TaskGraph, Tool, depfile};
+use warpcc_plan::{FileId, FileKind, Part, Program, Step, TaskGraph, Tool, depfile, overlap};
 
 use crate::artifact::Artifacts;
 use crate::event::{Finished, Outcome};
@@ -18,6 +18,9 @@ use crate::run::Setting;
 
 /// Changes when what a step record means changes.
 const DOMAIN: &str = "warpcc step 1";
+
+/// The host compiler's or fatbinary's text is not what the split expects.
+pub const NOT_SPLICED: &str = "the fat binary does not fit into the assembly";
 
 /// What every task of a run shares.
 pub struct Worker<'a> {
@@ -73,8 +76,12 @@ impl Worker<'_> {
         for &id in &step.reads {
             self.artifacts.materialise(id)?;
         }
+        let spliced = match step.tool {
+            Tool::Assemble => Some(self.splice(step)?),
+            _ => None,
+        };
         let began = SystemTime::now();
-        let (ended, seen) = self.run(index, step, &program)?;
+        let (ended, seen) = self.run(index, step, &program, spliced.as_ref())?;
         if let Some(signal) = ended.signal {
             return Err(io::Error::other(format!("ended by signal {signal}")));
         }
@@ -211,7 +218,13 @@ impl Worker<'_> {
         Some((finished, seen))
     }
 
-    fn run(&self, index: usize, step: &Step, program: &Located) -> io::Result<(Ended, Seen)> {
+    fn run(
+        &self,
+        index: usize,
+        step: &Step,
+        program: &Located,
+        spliced: Option<&(FileId, PathBuf)>,
+    ) -> io::Result<(Ended, Seen)> {
         let args: Vec<OsString> = step
             .args
             .iter()
@@ -220,7 +233,10 @@ impl Worker<'_> {
                 for part in &arg.0 {
                     match part {
                         Part::Text(t) => text.push(t),
-                        Part::File(id) => text.push(self.artifacts.path(*id)),
+                        Part::File(id) => text.push(match spliced {
+                            Some((assembly, path)) if assembly == id => path,
+                            _ => self.artifacts.path(*id),
+                        }),
                     }
                 }
                 text
@@ -251,6 +267,20 @@ impl Worker<'_> {
         Ok((ended, seen))
     }
 
+    /// Writes the assembly with the fat binary in it.
+    fn splice(&self, step: &Step) -> io::Result<(FileId, PathBuf)> {
+        let [assembly, fatbin] = step.reads[..] else {
+            return Err(io::Error::other(NOT_SPLICED));
+        };
+        let text = fs::read(self.artifacts.path(assembly))?;
+        let numbers = fs::read(self.artifacts.path(fatbin))?;
+        let whole =
+            overlap::splice(&text, &numbers).ok_or_else(|| io::Error::other(NOT_SPLICED))?;
+        let path = self.artifacts.path(assembly).with_extension("whole.s");
+        fs::write(&path, whole)?;
+        Ok((assembly, path))
+    }
+
     fn read_log(&self, log: &Path, step: &Step, program: &Path) -> Seen {
         let Ok(bytes) = fs::read(log) else {
             return Seen::unwatched("a process could not be watched");
@@ -278,6 +308,7 @@ impl Worker<'_> {
             observed,
             self.setting.scratch,
             self.setting.directory,
+            self.setting.watch.unwrap_or(Path::new("")),
             |path| own.contains(&path.as_os_str()),
         );
         seen.read.insert(program.to_owned());

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 
 use crate::Unsupported;
+use crate::overlap::{Assumed, Prepared};
 use crate::step::{Arg, FileId, FileKind, PlanFile, Program, Step, Tool};
 use crate::tools;
 use crate::transcript::{Entry, Transcript};
@@ -63,6 +64,10 @@ pub struct TaskGraph {
     pub removes: Vec<String>,
     /// The folder that `--keep-dir` named, with a slash at its end.
     pub private: String,
+    /// Files that have to be there before anything starts.
+    pub prepared: Vec<Prepared>,
+    /// What has to turn out true for the result to count.
+    pub assumed: Vec<Assumed>,
     needs: Vec<Vec<usize>>,
 }
 
@@ -85,7 +90,6 @@ impl TaskGraph {
         let mut steps: Vec<Step> = Vec::new();
         let mut removes = Vec::new();
         let mut unfiltered: Vec<FileId> = Vec::new();
-        let mut needs: Vec<Vec<usize>> = Vec::new();
         for entry in &transcript.entries {
             let mut step = match entry {
                 Entry::Remove(path) => {
@@ -128,14 +132,6 @@ impl TaskGraph {
                     .filter(|&id| files.files[id.0 as usize].writer.is_some());
                 step.reads.extend(again.collect::<Vec<_>>());
             }
-            let mut earlier: Vec<usize> = step
-                .reads
-                .iter()
-                .filter_map(|id| files.files[id.0 as usize].writer)
-                .collect();
-            earlier.sort_unstable();
-            earlier.dedup();
-            needs.push(earlier);
             for &id in &step.writes {
                 let file = &mut files.files[id.0 as usize];
                 if file.writer.is_some() && !step.reads.contains(&id) {
@@ -160,14 +156,17 @@ impl TaskGraph {
             }
             steps.push(step);
         }
-        let graph = Self {
+        let mut graph = Self {
             steps,
             files: files.files,
             environment: transcript.environment.clone(),
             removes,
             private: private.to_owned(),
-            needs,
+            prepared: Vec::new(),
+            assumed: Vec::new(),
+            needs: Vec::new(),
         };
+        graph.recount_needs();
         graph.check_private_folder()?;
         Ok(graph)
     }
@@ -180,6 +179,39 @@ impl TaskGraph {
     /// The steps that `step` waits for, in order, each once.
     pub fn needs(&self, step: usize) -> &[usize] {
         &self.needs[step]
+    }
+
+    /// Puts a step in at `at`; later steps move back by one.
+    pub(crate) fn insert_step(&mut self, at: usize, step: Step) {
+        for file in &mut self.files {
+            if let Some(writer) = file.writer.as_mut().filter(|w| **w >= at) {
+                *writer += 1;
+            }
+        }
+        for &id in &step.writes {
+            self.files[id.0 as usize].writer = Some(at);
+        }
+        self.steps.insert(at, step);
+        self.recount_needs();
+    }
+
+    /// Makes the edges anew from what each step reads, as of its place in the plan.
+    pub(crate) fn recount_needs(&mut self) {
+        let mut writer: Vec<Option<usize>> = vec![None; self.files.len()];
+        self.needs.clear();
+        for (i, step) in self.steps.iter().enumerate() {
+            let mut needs: Vec<usize> = step
+                .reads
+                .iter()
+                .filter_map(|id| writer[id.0 as usize])
+                .collect();
+            needs.sort_unstable();
+            needs.dedup();
+            self.needs.push(needs);
+            for id in &step.writes {
+                writer[id.0 as usize] = Some(i);
+            }
+        }
     }
 
     /// No literal text may hold the private folder: it would end up in a key or a result.

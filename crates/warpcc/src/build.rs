@@ -1,22 +1,23 @@
 //! A miss: dry run, graph, run, outputs in place, results kept.
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use warpcc_cache::{DiskStore, Key};
 use warpcc_engine::observe::Seen;
 use warpcc_engine::{Children, Finished, Order, Outcome, Run, Setting, execute};
 use warpcc_plan::depfile::Rule;
+use warpcc_plan::overlap;
 use warpcc_plan::{FileKind, TaskGraph, Tool, Transcript, Unsupported};
 
-use crate::direct;
 use crate::place::place;
 use crate::request::Request;
 use crate::scratch::Scratch;
 use crate::signals;
+use crate::{direct, module_ids};
 
 /// nvcc's own verdict on a command line, not a shortcoming of ours: counted as a failed call.
 pub const REFUSED: &str = "nvcc refuses the command line";
@@ -37,6 +38,8 @@ pub struct Manner<'a> {
     pub sequential: bool,
     /// Exactly nvcc's commands: nothing overlapped, nothing started early.
     pub faithful: bool,
+    /// When this process began.
+    pub started: SystemTime,
     /// Where each command's files are to be copied.
     pub save: Option<&'a Path>,
 }
@@ -49,8 +52,8 @@ pub struct Built {
     pub graph: TaskGraph,
     /// What ran.
     pub run: Run,
-    /// The environment of the commands.
-    pub environment: Vec<(OsString, OsString)>,
+    /// Why the plan was run a second time, without overlaps.
+    pub retried: Option<&'static str>,
     /// Why the whole call will not hit next time, where it could not be stored.
     pub not_stored: Option<String>,
 }
@@ -80,7 +83,22 @@ pub fn build(
                 .ok()
         });
     let (transcript, dry_seen) = dry_run(request, &private, watch.as_deref(), &scratch)?;
-    let graph = TaskGraph::build(&transcript, &private)?;
+    let plain = TaskGraph::build(&transcript, &private)?;
+    let mut graph = plain.clone();
+    let id_subject = overlap::module_id_subject(&graph);
+    if !manner.faithful && !manner.sequential {
+        overlap::split_host_compile(&mut graph);
+        if let (Some(store), Some(subject)) = (manner.store, &id_subject)
+            && let Some(id) = module_ids::recall(store, subject)
+        {
+            overlap::predict_module_id(&mut graph, &id);
+        }
+        if let (Some(store), Some(subject)) = (manner.store, &id_subject)
+            && let Some(stub) = module_ids::recall_stub(store, subject, &graph)
+        {
+            overlap::predict_stub(&mut graph, &stub);
+        }
+    }
     for stale in &graph.removes {
         _ = fs::remove_file(request.absolute(stale));
     }
@@ -121,6 +139,7 @@ pub fn build(
         rule: rule(request),
         children: &children,
     };
+    let mut retried = None;
     // Under -t nvcc runs what it started to its end and shows more than the first failure; on a
     // failure it is asked itself, so nothing may be shown before that is known.
     let holds_back = request.invocation.threads;
@@ -129,18 +148,33 @@ pub fn build(
         streams.1.extend_from_slice(message.as_bytes());
         streams.1.push(b'\n');
     }
-    let mut shown = false;
-    let mut show = |finished: &Finished| {
-        if !holds_back && !(finished.stdout.is_empty() && finished.stderr.is_empty()) {
-            if !std::mem::replace(&mut shown, true) {
-                direct::emit(&streams.0, &streams.1);
-            }
-            direct::emit(&finished.stdout, &finished.stderr);
-        }
+    let_clock_tick(manner.started);
+    let first = streams.clone();
+    let mut shown = (0, 0);
+    let mut show = |streams: &mut (Vec<u8>, Vec<u8>), finished: &Finished| {
         streams.0.extend_from_slice(&finished.stdout);
         streams.1.extend_from_slice(&finished.stderr);
+        if !holds_back && !(finished.stdout.is_empty() && finished.stderr.is_empty()) {
+            // After a second start, what was shown by the first is not shown again.
+            direct::emit(
+                streams.0.get(shown.0..).unwrap_or_default(),
+                streams.1.get(shown.1..).unwrap_or_default(),
+            );
+            shown = (shown.0.max(streams.0.len()), shown.1.max(streams.1.len()));
+        }
     };
-    let mut run = execute(&graph, &setting, &mut show);
+    let mut run = execute(&graph, &setting, &mut |finished| {
+        show(&mut streams, finished)
+    });
+    if let Some(why) = run.retry.filter(|_| !children.is_closed()) {
+        retried = Some(why);
+        // Everything that did work out is in the cache by now.
+        graph = plain;
+        streams = first;
+        run = execute(&graph, &setting, &mut |finished| {
+            show(&mut streams, finished)
+        });
+    }
     if children.is_closed() {
         // A signal ends us; its thread is cleaning up.
         loop {
@@ -148,7 +182,7 @@ pub fn build(
         }
     }
     if let Some(accident) = run.accident.take() {
-        if shown {
+        if shown != (0, 0) {
             // Part of it is on the screen already: nvcc would show it again. Better twice than lost.
             crate::log::warn(&format!("{accident}; running nvcc again"));
         }
@@ -157,8 +191,14 @@ pub fn build(
     if run.code != 0 && holds_back {
         return Err(Unsupported::new("a failing build with --threads", ""));
     }
-    if !shown {
+    if shown == (0, 0) {
         direct::emit(&streams.0, &streams.1);
+    }
+    if let (Some(store), Some(subject)) =
+        (manner.store.filter(|_| manner.writes_cache), &id_subject)
+    {
+        module_ids::remember(store, subject, &graph);
+        module_ids::remember_stub(store, subject, &graph);
     }
     if let Some(folder) = manner.save {
         save(&graph, &run, scratch.path(), folder, request);
@@ -169,9 +209,22 @@ pub fn build(
         code: run.code,
         graph,
         run,
-        environment,
+        retried,
         not_stored,
     })
+}
+
+/// Waits until a change made before this process began shows an older time than anything that
+/// happens from now on. A file that a build system wrote just before it called us then counts as
+/// settled, and only one that changes while we run does not.
+fn let_clock_tick(started: SystemTime) {
+    /// More than a tick of the kernel's file clock (10 ms at the slowest), as the witness asks.
+    const TICK: Duration = Duration::from_millis(11);
+    if let Ok(age) = started.elapsed()
+        && let Some(rest) = TICK.checked_sub(age)
+    {
+        std::thread::sleep(rest);
+    }
 }
 
 /// Puts the outputs in place, and stores the whole call when it succeeded.
@@ -264,8 +317,13 @@ fn dry_run(
     let seen = match (watching, fs::read(&log)) {
         (Some(_), Ok(bytes)) => match warpcc_watch::read_log(&bytes) {
             Ok(observed) => {
-                let mut seen =
-                    Seen::from_log(observed, scratch.path(), &request.directory, |_| false);
+                let mut seen = Seen::from_log(
+                    observed,
+                    scratch.path(),
+                    &request.directory,
+                    watch.unwrap_or(Path::new("")),
+                    |_| false,
+                );
                 seen.read.insert(request.nvcc.clone());
                 seen
             }

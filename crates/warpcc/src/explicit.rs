@@ -60,6 +60,7 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
         sequential: args.sequential,
         faithful: args.faithful,
         save: args.save.as_deref(),
+        started: around.started,
     };
     let clock = Instant::now();
     let built = match build::build(&request, &manner, Arc::clone(&scratch)) {

@@ -6,6 +6,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use warpcc_cache::{DiskStore, Options};
 use warpcc_plan::Unsupported;
@@ -25,6 +26,8 @@ pub struct Surroundings {
     pub directory: PathBuf,
     /// The environment, whole.
     pub environment: Vec<(OsString, OsString)>,
+    /// When this process began.
+    pub started: SystemTime,
 }
 
 /// Decides what this process is: the compiler it is named after, one of warpcc's own commands,
@@ -37,6 +40,7 @@ pub fn start(args: &[OsString]) -> anyhow::Result<i32> {
         ourselves: std::env::current_exe().and_then(|p| p.canonicalize())?,
         directory: std::env::current_dir()?,
         environment: crate::config::environment(),
+        started: SystemTime::now(),
     };
     let (name, rest) = match args {
         [name, rest @ ..] => (name.as_os_str(), rest),
@@ -73,9 +77,11 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: Surroundings) -> i32 
     }
     let config = Config::load(crate::config::variable);
     let chosen = config.as_ref().ok().and_then(|c| c.nvcc.value.clone());
+    let bare = !compiler.as_encoded_bytes().contains(&b'/')
+        || locate::is_ourselves(Path::new(compiler), &around.ourselves);
     let named = match chosen {
-        Some(nvcc) if locate::is_nvcc(compiler) && !compiler.as_encoded_bytes().contains(&b'/') => {
-            Some(nvcc)
+        Some(nvcc) if locate::is_nvcc(compiler) && bare => {
+            locate::compiler(nvcc.as_os_str(), path, &around.ourselves)
         }
         _ => locate::compiler(compiler, path, &around.ourselves),
     };
@@ -199,6 +205,7 @@ fn cached(
         sequential: false,
         faithful: false,
         save: None,
+        started: around.started,
     };
     let scratch = Arc::new(scratch);
     let built = build::build(&request, &manner, Arc::clone(&scratch));
@@ -215,6 +222,9 @@ fn cached(
         if let Some(why) = &task.not_stored {
             log.line(|| format!("{} not stored: {why}", built.graph.steps[task.step].tool));
         }
+    }
+    if let Some(why) = built.retried {
+        log.line(|| format!("ran twice: {why}"));
     }
     if let Some(store) = store {
         let mut counts = build::step_counts(&built);

@@ -11,6 +11,7 @@ mod history;
 mod launch;
 mod locate;
 mod log;
+mod module_ids;
 mod place;
 mod report;
 mod request;

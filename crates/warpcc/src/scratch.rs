@@ -94,6 +94,8 @@ impl Scratch {
             for folder in [
                 path.clone(),
                 path.join("k"),
+                path.join("k/real"),
+                path.join("k/host"),
                 path.join("out"),
                 path.join("tmp"),
             ] {

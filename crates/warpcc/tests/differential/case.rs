@@ -2,7 +2,7 @@
 //!
 //! A case is a file `cases/NAME.cu`, put into an empty folder as `case.cu`, or a folder
 //! `cases/NAME/` with a `case.cu` and its siblings, put there as they are.
-//! `docs/cases.md` lists the directives.
+//! `cases/README.md` lists the directives.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -112,6 +112,36 @@ impl TestSpace {
         }
     }
 
+    /// The same comparison where warpcc cannot count (no usable cache) and may warn about
+    /// that on lines of its own, which start with `warpcc`.
+    #[track_caller]
+    pub fn agree_uncounted(&self, program: &Program, line: &str) -> Outcome {
+        let args = self.words(line);
+        let before = Snapshot::take(&self.work());
+        let want = self.run(&self.reference(), &args);
+        let wanted = Snapshot::take(&self.work()).since(&before);
+        wanted.delete_from(&self.work());
+        let before = Snapshot::take(&self.work());
+        let mut got = self.run(program, &args);
+        let outputs = Snapshot::take(&self.work()).since(&before);
+        got.stderr = got
+            .stderr
+            .split_inclusive(|&byte| byte == b'\n')
+            .filter(|line| !line.starts_with(b"warpcc"))
+            .collect::<Vec<_>>()
+            .concat();
+        let scratch = self.beside("compare");
+        let mut found = differences(&wanted, &outputs, Exactness::Bytes, &scratch);
+        found.extend(self.stream_rule().differences(&want, &got));
+        assert!(
+            found.is_empty(),
+            "`{line}` differs from nvcc:\n{}",
+            found.join("\n")
+        );
+        self.demand_no_leftovers("warpcc");
+        got
+    }
+
     /// Run a command of warpcc's alone: what it said, made and counted.
     pub fn observe(&self, program: &Program, args: &[String]) -> (Outcome, Snapshot, Stats) {
         let stats = self.stats();

@@ -1,0 +1,85 @@
+//! Remembers each source's module id and stub, so that next time cicc need not wait for cudafe++
+//! nor the host compiler for cicc. Both are guesses that the run confirms (docs/design/overlap.md).
+
+use std::fs;
+
+use warpcc_cache::{DiskStore, Hashing, Key, KeySink};
+use warpcc_plan::{TaskGraph, overlap};
+
+const KIND: &str = "module-ids";
+const STUBS: &str = "stubs";
+
+fn key(subject: &[String]) -> Key {
+    let mut sink = Hashing::new("warpcc module id 1");
+    for part in subject {
+        sink.part("argument", part.as_bytes());
+    }
+    sink.finish()
+}
+
+/// The id that the source had last time.
+pub fn recall(store: &DiskStore, subject: &[String]) -> Option<String> {
+    String::from_utf8(store.note(KIND, &key(subject))?).ok()
+}
+
+/// Notes the id that cudafe++ has written, if it can be the same next time.
+pub fn remember(store: &DiskStore, subject: &[String], graph: &TaskGraph) {
+    let Some(file) =
+        overlap::module_id_file(graph).or_else(|| graph.assumed.first().map(|a| a.file))
+    else {
+        return;
+    };
+    // When cudafe++'s result came from the cache the file may never have been written.
+    let Ok(id) = fs::read_to_string(&graph.file(file).path) else {
+        return;
+    };
+    if overlap::is_lasting_module_id(&id) && recall(store, subject).as_ref() != Some(&id) {
+        // Without the note cicc waits.
+        _ = store.put_note(KIND, &key(subject), id.as_bytes());
+    }
+}
+
+/// The stub that the source had last time, with the private folder of this run in it.
+pub fn recall_stub(store: &DiskStore, subject: &[String], graph: &TaskGraph) -> Option<String> {
+    let text = String::from_utf8(store.note(STUBS, &stub_key(subject, graph)?)?).ok()?;
+    Some(text.replace(FOLDER, &graph.private))
+}
+
+/// Notes the stub that cicc has written.
+pub fn remember_stub(store: &DiskStore, subject: &[String], graph: &TaskGraph) {
+    let file = overlap::stub_file(graph).or_else(|| {
+        graph
+            .assumed
+            .iter()
+            .find(|a| a.redo.is_some())
+            .map(|a| a.file)
+    });
+    let (Some(file), Some(key)) = (file, stub_key(subject, graph)) else {
+        return;
+    };
+    let Ok(text) = fs::read_to_string(&graph.file(file).path) else {
+        return;
+    };
+    let text = text.replace(&graph.private, FOLDER);
+    if text.len() <= LARGEST_STUB && store.note(STUBS, &key).as_deref() != Some(text.as_bytes()) {
+        _ = store.put_note(STUBS, &key, text.as_bytes());
+    }
+}
+
+/// The private folder in a remembered stub.
+const FOLDER: &str = "\u{1}warpcc\u{1}/";
+
+/// A stub is tens of kilobytes; one that is not is not worth its place.
+const LARGEST_STUB: usize = 4 << 20;
+
+/// The stub's name says which architecture it is for.
+fn stub_key(subject: &[String], graph: &TaskGraph) -> Option<Key> {
+    let file = graph
+        .files
+        .iter()
+        .rev()
+        .find(|f| f.path.ends_with(".stub.c"))?;
+    let mut parts = subject.to_vec();
+    parts.push(file.name().to_owned());
+    Some(key(&parts))
+}

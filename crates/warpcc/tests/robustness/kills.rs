@@ -1,0 +1,185 @@
+//! Signals and kills at any time: nothing is left, and the next build is right.
+
+use crate::space::{Program, Snapshot, TestSpace};
+use crate::{LONG, TWO, space};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use std::fs;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::Child;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Processes of this space that still run: they have its TMPDIR in their environment.
+fn living(space: &TestSpace) -> Vec<String> {
+    let mark = format!("TMPDIR={}", space.tmp().display());
+    let Ok(listing) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    listing
+        .flatten()
+        .filter(|item| {
+            fs::read(item.path().join("environ"))
+                .is_ok_and(|env| env.split(|&b| b == 0).any(|v| v == mark.as_bytes()))
+        })
+        .map(|item| {
+            let name = fs::read_to_string(item.path().join("comm")).unwrap_or_default();
+            format!("{} {}", item.file_name().to_string_lossy(), name.trim())
+        })
+        .collect()
+}
+
+/// Wait until no process of the space is left; the ones that are after `patience`.
+fn wait_for_quiet(space: &TestSpace, patience: Duration) -> Vec<String> {
+    let end = Instant::now() + patience;
+    loop {
+        let left = living(space);
+        if left.is_empty() || Instant::now() > end {
+            return left;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn start(space: &TestSpace) -> Child {
+    space
+        .command(&Program::Launcher, &space.words(LONG))
+        // As a shell starts a job: a group of its own, which Ctrl-C reaches whole.
+        .process_group(0)
+        .spawn()
+        .expect("starting warpcc")
+}
+
+fn pid(child: &Child) -> Pid {
+    Pid::from_child(child)
+}
+
+enum Reach {
+    /// `kill PID`: warpcc must tell its children.
+    Process,
+    /// Ctrl-C: all of them get it at once.
+    Group,
+}
+
+fn interrupted(signal: Signal, code: i32, reach: &Reach, name: &str) {
+    for delay in [30, 150, 400, 800] {
+        let space = space(&format!("{name}-{delay}"));
+        let before = Snapshot::take(&space.work());
+        let mut child = start(&space);
+        std::thread::sleep(Duration::from_millis(delay));
+        match reach {
+            Reach::Process => kill_process(pid(&child), signal),
+            Reach::Group => kill_process_group(pid(&child), signal),
+        }
+        .expect("sending the signal");
+        let status = child.wait().expect("waiting for warpcc");
+        let got = status
+            .code()
+            .unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+        // It may have been quicker than the signal.
+        if got != 0 {
+            assert_eq!(got, code, "exit status after {delay} ms");
+            let made = Snapshot::take(&space.work()).since(&before).entries;
+            let made: Vec<&String> = made.keys().collect();
+            assert!(made.is_empty(), "left after {delay} ms: {made:?}");
+        }
+        let left = wait_for_quiet(&space, Duration::from_secs(2));
+        assert!(left.is_empty(), "still running after {delay} ms: {left:?}");
+        space.demand_no_leftovers("an interrupted build");
+        space.agree(LONG);
+    }
+}
+
+#[test]
+fn sigint_to_warpcc() {
+    interrupted(Signal::INT, 130, &Reach::Process, "sigint");
+}
+
+#[test]
+fn sigint_to_the_group() {
+    interrupted(Signal::INT, 130, &Reach::Group, "sigint-group");
+}
+
+#[test]
+fn sigterm_to_warpcc() {
+    interrupted(Signal::TERM, 143, &Reach::Process, "sigterm");
+}
+
+#[test]
+fn sigterm_during_a_fallback() {
+    // Plain nvcc is a child like any other.
+    let space = space("sigterm-fallback");
+    let args = space.words("-time times.csv -c case.cu -o out.o -arch=all");
+    let mut child = space
+        .command(&Program::Launcher, &args)
+        .process_group(0)
+        .spawn()
+        .expect("starting warpcc");
+    std::thread::sleep(Duration::from_millis(300));
+    kill_process(pid(&child), Signal::TERM).expect("sending the signal");
+    let status = child.wait().expect("waiting for warpcc");
+    let got = status
+        .code()
+        .unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    // nvcc itself answers SIGTERM with 255 and leaves its tools running; a warpcc that
+    // has turned into nvcc can be no better.
+    assert!([143, 255].contains(&got), "exit status {got}");
+    let left = wait_for_quiet(&space, Duration::from_secs(20));
+    assert!(left.is_empty(), "still running: {left:?}");
+}
+
+#[test]
+fn kill_at_random_points() {
+    let space = space("kill-9");
+    for round in 0..8 {
+        let nanos = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .map_or(0, |t| u64::from(t.subsec_nanos()));
+        let delay = nanos / 1000 % 1500;
+        space.write(
+            "case.cu",
+            &format!(
+                "{}// round {round}\nint r{round}() {{ return 0; }}\n",
+                crate::KERNEL
+            ),
+        );
+        let mut child = start(&space);
+        std::thread::sleep(Duration::from_millis(delay));
+        // The whole group, as the kernel's out-of-memory killer or a CI's end takes it.
+        let _ = kill_process_group(pid(&child), Signal::KILL);
+        child.wait().expect("waiting for warpcc");
+        let left = wait_for_quiet(&space, Duration::from_secs(20));
+        assert!(
+            left.is_empty(),
+            "killed after {delay} ms, still running: {left:?}"
+        );
+        // A killed process cannot clean up; the next one may or may not.
+        for name in space.leftovers() {
+            crate::space::remove_tree(&space.tmp().join(name));
+        }
+        space.remove("out.o");
+        let build = space.agree(LONG);
+        assert_eq!(build.outcome.code, 0, "after a kill at {delay} ms");
+        space.agree(LONG).demand_direct_hit();
+        let verify = space.warpcc_with(&["cache", "verify"]);
+        assert_eq!(verify.code, 0, "after {delay} ms: {}", verify.stderr_text());
+    }
+}
+
+#[test]
+fn only_warpcc_is_killed() {
+    // Its children live on as orphans and must not spoil what a second run makes.
+    let space = space("kill-9-alone");
+    for delay in [100, 300, 600] {
+        let mut child = start(&space);
+        std::thread::sleep(Duration::from_millis(delay));
+        let _ = child.kill();
+        child.wait().expect("waiting for warpcc");
+        space.run(&Program::Launcher, &space.words(TWO));
+        wait_for_quiet(&space, Duration::from_secs(20));
+        for name in space.leftovers() {
+            crate::space::remove_tree(&space.tmp().join(name));
+        }
+        space.agree(LONG);
+        space.agree(TWO);
+        space.clear_cache();
+    }
+}

@@ -1,0 +1,32 @@
+//! What may go wrong around a build - signals, kills, a bad cache, many at once,
+//! wrappers around wrappers - must not make it wrong, and must leave nothing behind.
+
+#[path = "../space/mod.rs"]
+mod space;
+
+mod crowds;
+mod kills;
+mod settings;
+mod unusable_cache;
+mod wrapping;
+
+use space::TestSpace;
+
+/// Every architecture of the release: long enough to be interrupted.
+const LONG: &str = "-c case.cu -o out.o -arch=all";
+
+/// Two architectures.
+const TWO: &str = "-c case.cu -o out.o -gencode arch=compute_80,code=sm_80 \
+                   -gencode arch=compute_90,code=sm_90";
+
+const KERNEL: &str = "#include <cuda_fp16.h>\n\
+    __global__ void k(__half *x) { *x = __hadd(*x, *x); }\n\
+    __global__ void m(float *x, int n) {\n\
+      for (int i = 0; i < n; i++) x[i] = sinf(x[i]) + powf(x[i], 3.5f);\n\
+    }\n";
+
+fn space(name: &str) -> TestSpace {
+    let space = TestSpace::new(name);
+    space.write("case.cu", KERNEL);
+    space
+}

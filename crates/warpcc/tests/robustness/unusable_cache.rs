@@ -1,0 +1,165 @@
+//! A cache that is not there, is no folder, is full or is damaged never fails a build.
+
+use crate::space::{Program, TestSpace, make_dir, remove_tree};
+use crate::{TWO, space};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn twice(space: &TestSpace) {
+    for _ in 0..2 {
+        space.agree_uncounted(&Program::Launcher, TWO);
+    }
+}
+
+#[test]
+fn folder_cannot_be_made() {
+    let mut space = space("cache-nowhere");
+    // Not even root can make a folder there.
+    space.set_env("WARPCC_DIR", "/proc/warpcc");
+    twice(&space);
+}
+
+#[test]
+fn folder_is_a_file() {
+    let space = space("cache-file");
+    remove_tree(&space.cache());
+    fs::write(space.cache(), "not a folder").expect("the file");
+    twice(&space);
+    assert_eq!(
+        fs::read(space.cache()).expect("the file"),
+        b"not a folder",
+        "someone else's file"
+    );
+}
+
+#[test]
+fn folder_is_not_ours_to_write() {
+    let mut space = space("cache-read-only");
+    // Root may write anywhere, but not in a folder of /sys.
+    space.set_env("WARPCC_DIR", "/sys/kernel");
+    twice(&space);
+}
+
+#[test]
+fn everything_inside_is_a_folder_or_a_file_too_many() {
+    let space = space("cache-twisted");
+    space.agree(TWO);
+    // Each file becomes a folder and each empty folder a file.
+    for path in files(&space.cache()) {
+        remove_tree(&path);
+        make_dir(&path);
+    }
+    twice(&space);
+}
+
+#[test]
+#[allow(clippy::print_stderr, reason = "a part that did not run must be seen")]
+fn disk_is_full() {
+    let space = space("cache-full");
+    for size in ["16k", "96k", "512k"] {
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
+            .arg(space.cache())
+            .output()
+            .is_ok_and(|o| o.status.success());
+        if !mounted {
+            eprintln!("NOT RUN: a full disk, because mounting a small tmpfs needs root");
+            return;
+        }
+        let result = std::panic::catch_unwind(|| twice(&space));
+        let unmounted = Command::new("umount").arg(space.cache()).status();
+        assert!(
+            unmounted.is_ok_and(|s| s.success()),
+            "umount {}",
+            space.cache().display()
+        );
+        if let Err(panic) = result {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+/// Damage every file of a warm cache in one way; the builds must be right, and a cold
+/// build afterwards must heal it.
+fn damaged(name: &str, damage: impl Fn(&Path, Vec<u8>)) {
+    let space = space(name);
+    space.agree(TWO);
+    space.agree(TWO).demand_direct_hit();
+    let files = files(&space.cache());
+    assert!(!files.is_empty(), "nothing in the cache to damage");
+    for path in files {
+        let bytes = fs::read(&path).unwrap_or_default();
+        damage(&path, bytes);
+    }
+    twice(&space);
+    // Another part of the cache is reached from another invocation.
+    let other = TWO.replace("out.o", "other.o -Xptxas -O2");
+    space.agree_uncounted(&Program::Launcher, &other);
+    space.agree_uncounted(&Program::Launcher, &other);
+}
+
+#[test]
+fn entries_with_a_flipped_byte() {
+    for at in [0, 1, 2, 3] {
+        damaged(&format!("flip-{at}"), |path, mut bytes| {
+            let place = bytes.len() * at / 4;
+            if let Some(byte) = bytes.get_mut(place) {
+                *byte ^= 0x20;
+            }
+            fs::write(path, bytes).expect("damaging");
+        });
+    }
+}
+
+#[test]
+fn entries_cut_short() {
+    damaged("cut", |path, bytes| {
+        fs::write(path, &bytes[..bytes.len() / 2]).expect("damaging");
+    });
+    damaged("empty", |path, _| fs::write(path, []).expect("damaging"));
+}
+
+#[test]
+fn entries_longer_than_they_were() {
+    damaged("longer", |path, mut bytes| {
+        bytes.extend_from_slice(b"more");
+        fs::write(path, bytes).expect("damaging");
+    });
+}
+
+#[test]
+fn entries_exchanged() {
+    // Every file is a good one, but not the one that its name says.
+    let last = std::cell::RefCell::new(None::<Vec<u8>>);
+    damaged("exchanged", |path, bytes| {
+        if let Some(other) = last.replace(Some(bytes)) {
+            fs::write(path, other).expect("damaging");
+        }
+    });
+}
+
+#[test]
+fn half_of_the_entries_gone() {
+    let count = std::cell::Cell::new(0);
+    damaged("gone", |path, _| {
+        count.set(count.get() + 1);
+        if count.get() % 2 == 0 {
+            remove_tree(path);
+        }
+    });
+}
+
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for item in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = item.path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}

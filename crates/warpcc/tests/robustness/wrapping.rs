@@ -1,0 +1,165 @@
+//! warpcc around, inside and in the place of other programs.
+
+use crate::space::{Exactness, Program, TestSpace};
+use crate::{TWO, space};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+/// A folder with a link `nvcc` to warpcc.
+fn masquerade(space: &TestSpace, name: &str) -> PathBuf {
+    let dir = space.beside(name);
+    crate::space::make_dir(&dir);
+    symlink(TestSpace::warpcc(), dir.join("nvcc")).expect("linking");
+    dir
+}
+
+/// Put folders before the toolkit's and the system's in PATH.
+fn set_path(space: &mut TestSpace, first: &[PathBuf]) {
+    let mut parts: Vec<String> = first.iter().map(|p| p.display().to_string()).collect();
+    parts.push("{toolkit}/bin".to_owned());
+    parts.push(std::env::var("PATH").unwrap_or_default());
+    space.set_env("PATH", &parts.join(":"));
+}
+
+fn through(space: &TestSpace, program: PathBuf, first: &[&str]) {
+    let program = Program::Other(program, first.iter().map(|&s| s.to_owned()).collect());
+    let build = space.agree_as(&program, TWO, Exactness::Bytes);
+    assert_eq!(build.stats.count("total"), 1, "{:?}", build.stats);
+    let build = space.agree_as(&program, TWO, Exactness::Bytes);
+    build.demand_direct_hit();
+    assert_eq!(
+        build.stats.count("total"),
+        1,
+        "counted twice: {:?}",
+        build.stats
+    );
+}
+
+#[test]
+fn masquerade_first_in_path() {
+    let mut space = space("masquerade");
+    let dir = masquerade(&space, "bin");
+    set_path(&mut space, std::slice::from_ref(&dir));
+    through(&space, dir.join("nvcc"), &[]);
+    // By name, as a Makefile does.
+    space.agree_as(
+        &Program::Other("nvcc".into(), Vec::new()),
+        TWO,
+        Exactness::Bytes,
+    );
+}
+
+#[test]
+fn masquerade_twice_in_path() {
+    let mut space = space("masquerade-twice");
+    let first = masquerade(&space, "bin1");
+    let second = masquerade(&space, "bin2");
+    // A copy is warpcc too, though no link says so.
+    let third = space.beside("bin3");
+    crate::space::make_dir(&third);
+    fs::copy(TestSpace::warpcc(), third.join("nvcc")).expect("copying warpcc");
+    set_path(&mut space, &[first.clone(), second, third]);
+    through(&space, first.join("nvcc"), &[]);
+}
+
+#[test]
+fn masquerade_with_the_real_one_named() {
+    let mut space = space("masquerade-named");
+    let dir = masquerade(&space, "bin");
+    let nvcc = space.toolkit.nvcc.to_string_lossy().into_owned();
+    space.set_env("WARPCC_NVCC", &nvcc);
+    through(&space, dir.join("nvcc"), &[]);
+}
+
+#[test]
+fn masquerade_without_a_real_nvcc() {
+    let mut space = space("masquerade-alone");
+    let dir = masquerade(&space, "bin");
+    space.set_env("PATH", &format!("{}:/usr/bin:/bin", dir.display()));
+    let nvcc = Program::Other(dir.join("nvcc"), Vec::new());
+    let outcome = space.run(&nvcc, &space.words(TWO));
+    assert_ne!(outcome.code, 0, "compiled with no nvcc at all");
+    assert!(
+        outcome.stderr_text().contains("nvcc"),
+        "{}",
+        outcome.stderr_text()
+    );
+    // Told to use itself, it must not run itself for ever either.
+    space.set_env("WARPCC_NVCC", &dir.join("nvcc").to_string_lossy());
+    let outcome = space.run(&nvcc, &space.words(TWO));
+    assert_ne!(outcome.code, 0, "compiled with no nvcc at all");
+}
+
+#[test]
+fn launcher_by_name() {
+    let mut space = space("launcher-name");
+    set_path(&mut space, &[]);
+    through(&space, TestSpace::warpcc(), &["nvcc"]);
+}
+
+#[test]
+fn launcher_around_a_masquerade() {
+    let mut space = space("launcher-masquerade");
+    let dir = masquerade(&space, "bin");
+    set_path(&mut space, std::slice::from_ref(&dir));
+    through(&space, TestSpace::warpcc(), &["nvcc"]);
+    let link = dir.join("nvcc").to_string_lossy().into_owned();
+    space
+        .agree_as(
+            &Program::Other(TestSpace::warpcc(), vec![link]),
+            TWO,
+            Exactness::Bytes,
+        )
+        .demand_direct_hit();
+}
+
+#[test]
+fn warpcc_around_warpcc() {
+    let space = space("around-itself");
+    let warpcc = TestSpace::warpcc().to_string_lossy().into_owned();
+    let nvcc = space.toolkit.nvcc.to_string_lossy().into_owned();
+    through(&space, TestSpace::warpcc(), &[&warpcc, &nvcc]);
+}
+
+#[test]
+fn warpcc_around_the_host_compiler_too() {
+    // CMake sets launchers for C++ and CUDA alike; and -ccbin may name a wrapper.
+    let space = space("around-host");
+    let warpcc = TestSpace::warpcc().to_string_lossy().into_owned();
+    space.script(
+        "bin/g++",
+        &format!("#!/bin/sh\nexec '{warpcc}' /usr/bin/g++ \"$@\"\n"),
+    );
+    let line = &format!("{TWO} -ccbin bin/g++");
+    space.agree(line);
+    space.agree(line);
+}
+
+#[test]
+fn another_compiler_is_just_run() {
+    let space = space("gcc");
+    space.write("host.cpp", "#warning spoken\nint main() { return 0; }\n");
+    let args = space.words("-c host.cpp -o host.o -Wall");
+    let want = space.run(&Program::Other("g++".into(), Vec::new()), &args);
+    let object = space.read("host.o");
+    space.remove("host.o");
+    let before = space.stats();
+    let got = space.run(
+        &Program::Other(TestSpace::warpcc(), vec!["g++".to_owned()]),
+        &args,
+    );
+    assert_eq!(want, got);
+    assert!(object == space.read("host.o"), "another object");
+    assert_eq!(space.stats().since(&before).count("direct_hits"), 0);
+    let sh = |script: &str| {
+        let args = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
+        space
+            .run(&Program::Other(TestSpace::warpcc(), args), &[])
+            .code
+    };
+    assert_eq!(sh("exit 7"), 7);
+    assert_eq!(sh("kill -TERM $$"), 143, "death by signal");
+    let missing = space.warpcc_with(&["/nowhere/g++", "-c", "host.cpp"]);
+    assert_eq!(missing.code, 127, "{}", missing.stderr_text());
+}

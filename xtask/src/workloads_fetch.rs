@@ -1,0 +1,222 @@
+//! Fetches one source through its registry's own client and configuration, so that no
+//! host is named here and a mirror works. It does not know what the source is for.
+
+use crate::workloads::{Kind, Source};
+use anyhow::{Context, Result, bail, ensure};
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// pip would first build an sdist's metadata, which for these fails or takes long. This
+/// reads the same index page and takes the file by its name.
+const FROM_INDEX: &str = r#"
+import re, shutil, sys, urllib.parse, urllib.request
+from pip._internal.configuration import Configuration
+from pip._internal.models.index import PyPI
+import os
+name, file, out = sys.argv[1:]
+settings = Configuration(isolated=False)
+settings.load()
+settings = dict(settings.items())
+index = os.environ.get("PIP_INDEX_URL") or settings.get("global.index-url") or PyPI.simple_url
+page = index.rstrip("/") + "/" + re.sub(r"[-_.]+", "-", name).lower() + "/"
+with urllib.request.urlopen(page, timeout=180) as answer:
+    text = answer.read().decode()
+for link in re.findall(r'href="([^"]+)"', text):
+    url = urllib.parse.urljoin(page, link).split('#')[0]
+    if urllib.parse.unquote(url).endswith("/" + file):
+        with urllib.request.urlopen(url, timeout=180) as answer, open(out, "wb") as target:
+            shutil.copyfileobj(answer, target)
+        break
+else:
+    sys.exit(f"{file} is not on the index page of {name}")
+"#;
+
+/// Put a source below `root`; nothing happens when it is there already.
+pub fn fetch(source: &Source, root: &Path) -> Result<()> {
+    let done = root.join("fetched").join(&source.file);
+    // The marker holds the hash: another pin fetches again.
+    if fs::read_to_string(&done).is_ok_and(|sha| sha == source.sha256) {
+        return Ok(());
+    }
+    fs::create_dir_all(root.join("fetched"))?;
+    match source.kind {
+        Kind::Pypi => from_pypi(source, root)?,
+        Kind::Crate => from_cargo(source, root)?,
+        Kind::Debian => from_apt(source, root)?,
+    }
+    fs::write(&done, &source.sha256)?;
+    Ok(())
+}
+
+fn from_pypi(source: &Source, root: &Path) -> Result<()> {
+    let archive = root.join(&source.file);
+    run(Command::new("python3")
+        .args(["-c", FROM_INDEX, &source.name, &source.file])
+        .arg(&archive))?;
+    verify(&archive, &source.sha256)?;
+    if source.file.ends_with(".whl") {
+        headers_of_wheel(&archive, &root.join(&source.name))?;
+    } else {
+        run(Command::new("tar")
+            .arg("-xzf")
+            .arg(&archive)
+            .arg("-C")
+            .arg(root))?;
+    }
+    fs::remove_file(&archive)?;
+    Ok(())
+}
+
+/// The libraries of these wheels are hundreds of megabytes that no compile reads.
+fn headers_of_wheel(wheel: &Path, to: &Path) -> Result<()> {
+    const UNPACK: &str = r#"
+import os, sys, zipfile
+wheel, to = sys.argv[1:]
+for item in zipfile.ZipFile(wheel).infolist():
+    before, found, name = item.filename.partition("/include/")
+    if found and not item.is_dir():
+        path = os.path.join(to, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        open(path, "wb").write(zipfile.ZipFile(wheel).read(item))
+"#;
+    run(Command::new("python3")
+        .args(["-c", UNPACK])
+        .arg(wheel)
+        .arg(to))
+}
+
+fn from_cargo(source: &Source, root: &Path) -> Result<()> {
+    // NAME-VERSION; the version may hold a dash, the name's last part has no digit first.
+    let (name, version) = source
+        .file
+        .strip_prefix(&source.name)
+        .and_then(|rest| rest.strip_prefix('-'))
+        .map(|version| (&source.name, version))
+        .with_context(|| format!("{} is not {}-VERSION", source.file, source.name))?;
+    let project = root.join("cargo").join(&source.file);
+    fs::create_dir_all(project.join("src"))?;
+    fs::write(project.join("src/lib.rs"), "")?;
+    fs::write(
+        project.join("Cargo.toml"),
+        format!(
+            "[package]\nname = \"fetch\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\
+             [workspace]\n[dependencies]\n\"{name}\" = \"={version}\"\n"
+        ),
+    )?;
+    run(Command::new("cargo")
+        .args(["vendor", "--quiet", "--versioned-dirs", "vendor"])
+        .current_dir(&project))?;
+    // cargo has checked the file against the index; this checks the index.
+    let lock = fs::read_to_string(project.join("Cargo.lock"))?;
+    ensure!(
+        lock.contains(&format!("checksum = \"{}\"", source.sha256)),
+        "{} has another checksum than {}",
+        source.file,
+        source.sha256
+    );
+    let to = root.join("crates").join(&source.file);
+    fs::create_dir_all(root.join("crates"))?;
+    if to.exists() {
+        fs::remove_dir_all(&to)?;
+    }
+    fs::rename(project.join("vendor").join(&source.file), &to)?;
+    fs::remove_dir_all(&project)?;
+    Ok(())
+}
+
+/// apt's own sources, as source packages, in folders of ours: the system's stay as they are.
+fn from_apt(source: &Source, root: &Path) -> Result<()> {
+    let apt = root.join("apt");
+    for dir in ["parts", "lists/partial", "files"] {
+        fs::create_dir_all(apt.join(dir))?;
+    }
+    deb_src(&apt.join("parts"))?;
+    let options = [
+        "-oDir::Etc::SourceList=/dev/null".to_owned(),
+        format!("-oDir::Etc::SourceParts={}", apt.join("parts").display()),
+        format!("-oDir::State::Lists={}", apt.join("lists").display()),
+    ];
+    run(Command::new("apt-get")
+        .arg("-qq")
+        .arg("update")
+        .args(&options))?;
+    run(Command::new("apt-get")
+        .args(["-qq", "source", "--download-only", &source.name])
+        .args(&options)
+        .current_dir(apt.join("files")))?;
+    let archive = apt.join("files").join(&source.file);
+    verify(&archive, &source.sha256)?;
+    let to = root.join(&source.name);
+    fs::create_dir_all(&to)?;
+    run(Command::new("tar")
+        .args(["--strip-components=1", "-xf"])
+        .arg(&archive)
+        .arg("-C")
+        .arg(&to))?;
+    fs::remove_dir_all(&apt)?;
+    Ok(())
+}
+
+fn deb_src(to: &Path) -> Result<()> {
+    let etc = Path::new("/etc/apt");
+    let mut files: Vec<PathBuf> = fs::read_dir(etc.join("sources.list.d"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|item| item.path())
+        .collect();
+    files.push(etc.join("sources.list"));
+    let mut any = false;
+    for file in files {
+        let Ok(text) = fs::read_to_string(&file) else {
+            continue;
+        };
+        // A third party's repository has none of these sources and may have no index.
+        if !text.to_lowercase().contains("debian") {
+            continue;
+        }
+        let text: String = text
+            .lines()
+            .map(|line| match line.split_once(' ') {
+                Some(("Types:", _)) => "Types: deb-src\n".to_owned(),
+                Some(("deb", rest)) => format!("deb-src {rest}\n"),
+                _ => format!("{line}\n"),
+            })
+            .collect();
+        let name = file.file_name().context("a file of apt's without a name")?;
+        fs::write(to.join(name), text)?;
+        any = true;
+    }
+    if !any {
+        bail!("apt has no Debian sources here");
+    }
+    Ok(())
+}
+
+fn verify(file: &Path, sha256: &str) -> Result<()> {
+    let bytes = fs::read(file).with_context(|| file.display().to_string())?;
+    let got: String = Sha256::digest(&bytes)
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect();
+    if got != sha256 {
+        // Kept, it would be taken for a finished download next time.
+        fs::remove_file(file)?;
+        bail!("{} has SHA-256 {got}, not {sha256}", file.display());
+    }
+    Ok(())
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let status = command
+        .status()
+        .with_context(|| format!("starting {}", command.get_program().to_string_lossy()))?;
+    ensure!(
+        status.success(),
+        "{} failed ({status})",
+        command.get_program().to_string_lossy()
+    );
+    Ok(())
+}
