@@ -103,6 +103,10 @@ impl TaskGraph {
                     continue;
                 }
                 Entry::FilterDependencies { target } => {
+                    // Which texts are meant, and their order in the rule, are the plan's order.
+                    if transcript.threaded {
+                        return Err(Unsupported::new("dependencies under --threads", target));
+                    }
                     let target = files.intern(target);
                     Step {
                         tool: Tool::FilterDependencies,

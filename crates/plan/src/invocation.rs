@@ -199,10 +199,13 @@ impl Invocation {
             .depend
             .as_ref()
             .is_none_or(|d| d.output.is_some() && d.target.is_some());
+        // `-dc x.ptx` names the module after the folder of the object (seen on 13.0 and 13.5).
+        let module_is_named = self.inputs.iter().any(|i| i.ends_with(".ptx"));
         self.compiles_only
             && self.output.is_some()
             && !self.debug
             && !self.keeps
+            && !module_is_named
             && dependency_is_free
     }
 
@@ -330,6 +333,13 @@ mod tests {
         );
         let j = parse("-c a.cu -o c.o -MD -MF c.d -MT b.o -Xcompiler=-fPIC").expect("parses");
         assert_eq!(i.key_parts(), j.key_parts());
+    }
+
+    #[test]
+    fn the_folder_of_an_object_made_of_ptx_counts() {
+        let [a, b] = ["-dc x.ptx -o a/x.o", "-dc x.ptx -o b/x.o"]
+            .map(|line| parse(line).expect("parses").key_parts());
+        assert_ne!(a, b);
     }
 
     #[test]

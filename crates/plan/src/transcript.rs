@@ -36,6 +36,9 @@ pub struct Transcript {
     pub entries: Vec<Entry>,
     /// Lines without the `#$ ` prefix: nvcc's own warnings, to be shown as they are.
     pub messages: Vec<String>,
+    /// Whether nvcc planned for several threads: it prints the commands in the order in which its
+    /// threads took them, which differs from run to run.
+    pub threaded: bool,
 }
 
 impl Transcript {
@@ -74,6 +77,7 @@ impl Transcript {
                 continue;
             }
             let split = words::split(body, |name| transcript.variable(name))?;
+            transcript.threaded |= split.redirected;
             let mut words = split.words;
             match words.first() {
                 None => return Err(Unsupported::new("unknown dry-run line", line)),

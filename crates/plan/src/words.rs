@@ -35,12 +35,13 @@ pub fn split(line: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Li
     let mut chars = line.chars().peekable();
     let mut word: Option<String> = None;
     let mut redirect = false;
-    loop {
-        let Some(c) = chars.next() else { break };
+    let mut quoted = false; // Anything of the word at hand.
+    while let Some(c) = chars.next() {
+        quoted = word.is_some() && quoted || matches!(c, '\'' | '"' | '\\');
         match c {
             ' ' | '\t' => {
                 if let Some(done) = word.take() {
-                    push(&mut out, &mut redirect, done);
+                    push(&mut out, &mut redirect, done).map_err(refuse)?;
                 }
             }
             '\'' => {
@@ -115,7 +116,8 @@ pub fn split(line: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Li
             // `2>file`: the digit was read as a word of its own just before.
             '>' => {
                 match word.take().as_deref() {
-                    None | Some("2") => {}
+                    None => {}
+                    Some("2") if !quoted => {}
                     Some(_) => return Err(refuse("a redirection")),
                 }
                 if redirect {
@@ -124,7 +126,8 @@ pub fn split(line: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Li
                 redirect = true;
                 out.redirected = true;
             }
-            '$' | '`' | '|' | '&' | ';' | '<' | '(' | ')' | '*' | '?' | '[' | '\n' => {
+            '$' | '`' | '|' | '&' | ';' | '<' | '(' | ')' | '*' | '?' | '[' | '{' | '\n' => {
+                // Braces are text to dash and a list to bash.
                 // `[` only globs when a `]` follows, but a false refusal costs one plain nvcc run.
                 return Err(refuse(&format!("an unquoted {c}")));
             }
@@ -133,7 +136,7 @@ pub fn split(line: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Li
         }
     }
     if let Some(done) = word.take() {
-        push(&mut out, &mut redirect, done);
+        push(&mut out, &mut redirect, done).map_err(refuse)?;
     }
     if redirect {
         return Err(refuse("a redirection to nowhere"));
@@ -141,11 +144,14 @@ pub fn split(line: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Li
     Ok(out)
 }
 
-fn push(line: &mut Line, redirect: &mut bool, word: String) {
-    if std::mem::take(redirect) {
-        return; // The file that a redirection names is nvcc's own; our executor captures streams.
+fn push(line: &mut Line, redirect: &mut bool, word: String) -> Result<(), &'static str> {
+    // The file that a redirection names is nvcc's own; our executor captures streams.
+    if !std::mem::take(redirect) {
+        line.words.push(Word::Text(word));
+    } else if word.is_empty() {
+        return Err("a redirection to nowhere");
     }
-    line.words.push(Word::Text(word));
+    Ok(())
 }
 
 #[cfg(test)]
@@ -209,6 +215,9 @@ mod tests {
             "a > ",
             "a > b > ",
             "x>y",
+            r#"a "2">b"#,
+            "a >''",
+            "-DLIST={a,b}",
             "gcc \"`a $b`\"",
             "$(x)",
         ] {

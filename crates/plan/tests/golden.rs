@@ -1,0 +1,217 @@
+//! Plans of recorded dry runs: what record.sh wrote down, parsed, linked up and compared with
+//! the plan that was read through by a person.
+//!
+//! The toolkits must agree on a plan, or have one each. `INSTA_UPDATE=always` writes new ones.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use warpcc_plan::{FileId, FileKind, TaskGraph, Transcript};
+
+/// What record.sh gives as `--keep-dir`.
+const PRIVATE: &str = "/keep/K/";
+
+fn transcripts() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts")
+}
+
+/// The plan as a person reads it: what each step waits for, reads and writes.
+fn plan(text: &str, private: &str) -> String {
+    let graph = Transcript::parse(text).and_then(|t| TaskGraph::build(&t, private));
+    let graph = match graph {
+        Ok(graph) => graph,
+        Err(why) => return format!("plain nvcc, because of {}\n", why.reason),
+    };
+    let mut out = String::new();
+    for path in &graph.removes {
+        writeln!(out, "rm {path}").expect("a String");
+    }
+    let names = |ids: &[FileId]| {
+        let names = ids.iter().map(|&id| {
+            let file = graph.file(id);
+            let kind = match file.kind {
+                FileKind::Temp => "temp",
+                FileKind::Output => "out",
+                FileKind::External => "user",
+            };
+            let path = match file.kind {
+                FileKind::Temp => file.path.strip_prefix(private).expect("is inside"),
+                _ => &file.path,
+            };
+            format!("{kind}:{path}")
+        });
+        names.collect::<Vec<_>>().join("  ")
+    };
+    for (number, step) in graph.steps.iter().enumerate() {
+        let arch = step.arch.as_deref().unwrap_or_default();
+        let head = format!("{number} {} {arch}", step.tool);
+        let needs = graph.needs(number);
+        writeln!(
+            out,
+            "{}{}",
+            head.trim_end(),
+            if needs.is_empty() {
+                String::new()
+            } else {
+                format!(" after {needs:?}")
+            }
+        )
+        .expect("a String");
+        writeln!(out, "    < {}", names(&step.reads)).expect("a String");
+        writeln!(out, "    > {}", names(&step.writes)).expect("a String");
+    }
+    out
+}
+
+fn private_folder(mode: &str) -> &'static str {
+    if mode.starts_with("keep") {
+        ""
+    } else {
+        PRIVATE
+    }
+}
+
+/// Compares with the plan kept under `name`, shown with the command line it belongs to.
+fn compare(name: &str, command: &str, plan: &str) {
+    insta::with_settings!({
+        snapshot_path => transcripts().join("plans"),
+        prepend_module_to_snapshot => false,
+        omit_expression => true,
+    }, {
+        insta::assert_snapshot!(name, format!("{command}\n\n{plan}"));
+    });
+}
+
+#[test]
+fn recorded_toolkits() {
+    let modes = fs::read_to_string(transcripts().join("modes.txt")).expect("modes.txt");
+    for line in modes.lines().filter(|l| !l.starts_with('#')) {
+        let (mode, arguments) = line.split_once(' ').expect("a name and arguments");
+        let command = format!("nvcc {}", arguments.trim());
+        // Newest first: where toolkits differ, the plain name is the newest one's.
+        let mut plans: BTreeMap<String, &str> = BTreeMap::new();
+        for toolkit in ["13.5", "13.0"] {
+            let file = transcripts().join(toolkit).join(format!("{mode}.txt"));
+            let text = fs::read_to_string(&file)
+                .unwrap_or_else(|e| panic!("{}: {e}: run record.sh", file.display()));
+            let count = plans.len();
+            plans
+                .entry(plan(&text, private_folder(mode)))
+                .or_insert(if count == 0 { "" } else { toolkit });
+        }
+        for (plan, toolkit) in &plans {
+            let name = [mode, toolkit].join(if toolkit.is_empty() { "" } else { "-" });
+            compare(&name, &command, plan);
+        }
+    }
+}
+
+/// Shapes of toolkits that are not here, written by hand from what is known of them: the module id
+/// made by the first cicc, a host pass that comes last, words without quotes, programs by name.
+#[test]
+fn older_toolkits() {
+    for name in [
+        "11-compile-one",
+        "11-compile-two",
+        "11-removes-fatbin",
+        "12-compile-two",
+        "12-device-c",
+        "12-ptx",
+    ] {
+        let file = transcripts().join("older").join(format!("{name}.txt"));
+        let text = fs::read_to_string(&file).expect("a transcript");
+        compare(&format!("older-{name}"), name, &plan(&text, PRIVATE));
+    }
+}
+
+/// What is recorded, changed in one place so that it is no longer understood.
+#[test]
+fn the_unknown_is_refused_with_its_reason() {
+    let recorded = fs::read_to_string(transcripts().join("13.5/compile-two.txt")).expect("it");
+    let with_line = |line: &str| format!("{recorded}#$ {line}\n");
+    let without = |part: &str| {
+        let kept = recorded.lines().filter(|line| !line.contains(part));
+        kept.map(|line| format!("{line}\n")).collect::<String>()
+    };
+    let changed = |old: &str, new: &str| {
+        assert!(recorded.contains(old), "{old}");
+        recorded.replace(old, new)
+    };
+    for (text, reason) in [
+        (with_line("-- Something --"), "unknown dry-run line"),
+        (with_line("LATE=1"), "unknown dry-run line"),
+        (with_line("rm /keep/K/a /keep/K/b"), "unknown dry-run line"),
+        (with_line("rm /keep/K/a.fatbin"), "unknown dry-run line"),
+        (format!("{recorded}#$novelty\n"), "unknown dry-run line"),
+        (with_line("novel-tool a.cu -o a.x"), "unknown tool"),
+        (with_line("tileiras a.tile -o a.cubin"), "unknown tool"),
+        (
+            with_line("\"`gcc -print-prog-name=ld`\" -r a.o"),
+            "unknown tool",
+        ),
+        (with_line("rm *.o"), "shell syntax in the dry run"),
+        (
+            with_line("gcc -c a.c -o a.o && true"),
+            "shell syntax in the dry run",
+        ),
+        (
+            changed(
+                "\"--image3=kind=elf,sm=80,file=",
+                "\"--image3=kind=elf,sm=80,path=",
+            ),
+            "unknown tool arguments",
+        ),
+        (
+            changed("--embedded-fatbin=", "--embedded-image="),
+            "the host code's stub is not understood",
+        ),
+        (
+            changed("--gen_device_file_name", "--gen_other_file_name"),
+            "the keep folder in an unknown place",
+        ),
+        (
+            changed("-c -x c++", "-c -o x -x c++"),
+            "unknown tool arguments",
+        ),
+        (
+            changed(
+                "\"/keep/K/a.compute_80.cubin\"",
+                "\"/keep/K/a.compute_90.sm_90.cubin\"",
+            ),
+            "two commands write one file",
+        ),
+        (
+            changed("--stub_file_name \"a.", "--stub_file_name \"b."),
+            "the host code's stub is not understood",
+        ),
+        (
+            changed("--include_file_name \"a.", "--include_file_name \"b."),
+            "the host code's stub is not understood",
+        ),
+        (
+            without("fatbinary"),
+            "the host code's stub is not understood",
+        ),
+        (
+            without("cudafe++"),
+            "a command reads a file that nobody writes",
+        ),
+        (
+            without("gcc -D__CUDA_ARCH__=800 "),
+            "the keep folder in an unknown place",
+        ),
+        (
+            without("ptxas -arch=sm_80"),
+            "a command reads a file that nobody writes",
+        ),
+        ("#$ A=1\n".to_owned(), "the dry run plans nothing"),
+    ] {
+        let graph = Transcript::parse(&text).and_then(|t| TaskGraph::build(&t, PRIVATE));
+        match graph {
+            Ok(_) => panic!("not {reason}:\n{text}"),
+            Err(why) => assert_eq!(why.reason, reason, "{}\n{text}", why.detail),
+        }
+    }
+}
