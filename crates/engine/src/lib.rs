@@ -11,6 +11,7 @@ pub mod process;
 pub mod run;
 pub mod states;
 mod task;
+pub mod times;
 
 pub use event::{Finished, Outcome};
 pub use process::Children;

@@ -12,6 +12,8 @@ pub struct Seen {
     pub read: BTreeSet<PathBuf>,
     /// Looked for in vain.
     pub missing: BTreeSet<PathBuf>,
+    /// Times of files that stand in results (see [`crate::times`]).
+    pub times: Vec<u8>,
     /// Why this cannot be relied on.
     pub blind: Option<String>,
 }
@@ -49,6 +51,7 @@ impl Seen {
     pub fn merge(&mut self, other: &Self) {
         self.read.extend(other.read.iter().cloned());
         self.missing.extend(other.missing.iter().cloned());
+        self.times.extend_from_slice(&other.times);
         if self.blind.is_none() {
             self.blind.clone_from(&other.blind);
         }

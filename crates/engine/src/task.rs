@@ -15,6 +15,7 @@ use crate::key;
 use crate::observe::Seen;
 use crate::process::{self, Ended};
 use crate::run::Setting;
+use crate::times;
 
 /// Changes when what a step record means changes.
 const DOMAIN: &str = "warpcc step 1";
@@ -81,7 +82,7 @@ impl Worker<'_> {
             _ => None,
         };
         let began = SystemTime::now();
-        let (ended, seen) = self.run(index, step, &program, spliced.as_ref())?;
+        let (ended, mut seen) = self.run(index, step, &program, spliced.as_ref())?;
         if let Some(signal) = ended.signal {
             return Err(io::Error::other(format!("ended by signal {signal}")));
         }
@@ -102,6 +103,7 @@ impl Worker<'_> {
             for &id in &step.writes {
                 self.artifacts.written(id);
             }
+            seen.times = self.times(step);
             if let Some(key) = key.filter(|_| self.setting.writes_cache) {
                 finished.not_stored = self
                     .keep(step, &key, &finished, &seen, began)
@@ -181,6 +183,9 @@ impl Worker<'_> {
         else {
             return None;
         };
+        if !times::hold(&outcome.extra, self.setting.directory) {
+            return None;
+        }
         // All outputs or none: a blob that was evicted makes the whole step a miss.
         let mut outputs: Vec<(&Output, _)> = Vec::with_capacity(outcome.outputs.len());
         for output in &outcome.outputs {
@@ -205,7 +210,10 @@ impl Worker<'_> {
         let mut finished = Finished::new(index, Outcome::Hit);
         finished.stdout = self.artifacts.with_folder(&outcome.stdout);
         finished.stderr = self.artifacts.with_folder(&outcome.stderr);
-        let mut seen = Seen::default();
+        let mut seen = Seen {
+            times: outcome.extra,
+            ..Seen::default()
+        };
         seen.read.extend(witness.files().map(|f| f.path));
         for directory in witness.directories() {
             seen.missing.extend(
@@ -363,13 +371,28 @@ impl Worker<'_> {
             outputs,
             stdout: self.artifacts.without_folder(&finished.stdout),
             stderr: self.artifacts.without_folder(&finished.stderr),
-            extra: Vec::new(),
+            extra: seen.times.clone(),
             micros: u64::try_from((finished.user + finished.system).as_micros())
                 .unwrap_or(u64::MAX),
         };
         store
             .store(Level::Steps, key, &witness, &outcome)
             .map_err(io::Error::other)
+    }
+
+    /// The times of the files whose times stand in the PTX that `step` wrote.
+    fn times(&self, step: &Step) -> Vec<u8> {
+        let ptx = step
+            .writes
+            .iter()
+            .map(|&id| self.artifacts.path(id))
+            .find(|path| path.extension().is_some_and(|e| e == "ptx"));
+        match ptx {
+            Some(path) if step.tool == Tool::Cicc && step.has_debug_information() => fs::read(path)
+                .map(|text| times::of_ptx(&text, self.setting.directory))
+                .unwrap_or_default(),
+            _ => Vec::new(),
+        }
     }
 
     fn filter_dependencies(&self, index: usize, step: &Step) -> io::Result<(Finished, Seen)> {

@@ -278,6 +278,9 @@ fn finish(
     Ok(not_stored)
 }
 
+/// What nvcc says to our `-t 1` after the user's own.
+const REDEFINED: &str = "nvcc warning : incompatible redefinition for option 'threads', the last value of this option was used";
+
 fn dry_run(
     request: &Request,
     manner: &Manner<'_>,
@@ -288,6 +291,11 @@ fn dry_run(
     let log = scratch.path().join("watch-dryrun");
     let mut command = Command::new(&request.nvcc);
     command.args(&request.args).arg("--dryrun");
+    // A plan for threads is printed in the order in which they took the commands: another one each
+    // time. The plan for one thread has the same commands, and we have threads of our own.
+    if request.invocation.threads {
+        command.args(["-t", "1"]);
+    }
     if !private.is_empty() {
         command
             .args(["--keep", "--keep-dir"])
@@ -324,7 +332,12 @@ fn dry_run(
     }
     let text = String::from_utf8(output.stderr)
         .map_err(|_| Unsupported::new("an argument that is not UTF-8", "dry run"))?;
-    let transcript = Transcript::parse(&text)?;
+    let mut transcript = Transcript::parse(&text)?;
+    if request.invocation.threads
+        && let Some(ours) = transcript.messages.iter().rposition(|m| m == REDEFINED)
+    {
+        transcript.messages.remove(ours);
+    }
     let seen = match (watching, fs::read(&log)) {
         (Some(_), Ok(bytes)) => match warpcc_watch::read_log(&bytes) {
             Ok(observed) => {

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use warpcc_cache::{
     DiskStore, Key, Level, Lookup, Outcome, Output, Packing, StoreError, WitnessBuilder,
 };
-use warpcc_engine::Run;
 use warpcc_engine::process::is_executable;
+use warpcc_engine::{Run, times};
 
 use crate::request::Request;
 
@@ -26,6 +26,9 @@ pub fn serve(store: &DiskStore, request: &Request, key: &Key) -> Result<bool, St
     let Lookup::Hit(outcome, _) = store.look_up(Level::Direct, key, &request.directory) else {
         return Ok(false);
     };
+    if !times::hold(&outcome.extra, &request.directory) {
+        return Ok(false);
+    }
     for output in &outcome.outputs {
         let Some(path) = place_of(&output.role, request) else {
             return Ok(false);
@@ -140,7 +143,7 @@ pub fn keep(
         outputs: stored,
         stdout: streams.0.to_vec(),
         stderr: streams.1.to_vec(),
-        extra: Vec::new(),
+        extra: run.seen.times.clone(),
         micros: run
             .tasks
             .iter()

@@ -1,0 +1,74 @@
+//! File times that stand in a result.
+//!
+//! cicc of CUDA 13.0 writes the source's modification time and size into PTX with line tables
+//! (`.file 1 "a.cu", 1763683200, 123`), and from there they go into `.debug_line`; 13.5 does not
+//! (seen). A touched file is then another build although its content is the same, and a result is
+//! only good while the times are those it holds.
+//!
+//! Kept as text, a line for each file: the time in seconds, a space, the path.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// The times in a PTX text, of the files that have them now.
+pub fn of_ptx(text: &[u8], directory: &Path) -> Vec<u8> {
+    let mut times = Vec::new();
+    for line in text.split(|b| *b == b'\n') {
+        let Some(rest) = line.trim_ascii_start().strip_prefix(b".file") else {
+            continue;
+        };
+        let Ok(rest) = std::str::from_utf8(rest) else {
+            continue;
+        };
+        let mut parts = rest.splitn(3, '"');
+        let (Some(_), Some(path), Some(after)) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
+        let time = after
+            .split(',')
+            .nth(1)
+            .and_then(|t| t.trim().parse::<i64>().ok());
+        if let Some(time) = time.filter(|time| time_of(directory, path) == Some(*time)) {
+            times.extend_from_slice(format!("{time} {path}\n").as_bytes());
+        }
+    }
+    times
+}
+
+/// Whether every file still has its time.
+pub fn hold(times: &[u8], directory: &Path) -> bool {
+    let Ok(times) = std::str::from_utf8(times) else {
+        return false;
+    };
+    times.lines().all(|line| {
+        line.split_once(' ')
+            .is_some_and(|(time, path)| time.parse().ok() == time_of(directory, path))
+    })
+}
+
+fn time_of(directory: &Path, path: &str) -> Option<i64> {
+    directory.join(path).metadata().ok().map(|m| m.mtime())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_found_and_checked() -> std::io::Result<()> {
+        let dir = tempfile::tempdir()?;
+        let file = dir.path().join("a.cu");
+        std::fs::write(&file, "x")?;
+        let time = file.metadata()?.mtime();
+        let ptx = format!(
+            "\t.file\t1 \"a.cu\", {time}, 1\n\t.file 2 \"b.h\"\n\t.file 3 \"/none\", 5, 1\n"
+        );
+        let times = of_ptx(ptx.as_bytes(), dir.path());
+        assert_eq!(times, format!("{time} a.cu\n").as_bytes());
+        assert!(hold(&times, dir.path()) && hold(b"", dir.path()));
+        std::fs::File::open(&file)?.set_modified(std::time::UNIX_EPOCH)?;
+        assert!(!hold(&times, dir.path()));
+        assert!(!hold(b"x", dir.path()));
+        Ok(())
+    }
+}
