@@ -11,7 +11,7 @@ pub use digest::Digest;
 pub use disk::{DiskStore, Level, Lookup, OpenError, Options, Packing, StoreError, Why};
 pub use key::{Change, Explaining, Hashing, Key, KeySink, Listing};
 pub use record::{Outcome, Output, RecordError, Variant, decode_record};
-pub use witness::Contents;
+pub use witness::{Contents, Inspect};
 pub use witness::{
     Difference, DirectorySeen, FileSeen, Signature, Unsettled, Verdict, Witness, WitnessBuilder,
 };

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 pub use build::{Unsettled, WitnessBuilder};
 pub use check::{Difference, Verdict};
-pub use hash::Contents;
+pub use hash::{Contents, Inspect};
 pub use signature::Signature;
 
 /// What a run saw of the file system.

@@ -156,7 +156,8 @@ pub fn build(
     let mut show = |streams: &mut (Vec<u8>, Vec<u8>), finished: &Finished| {
         streams.0.extend_from_slice(&finished.stdout);
         streams.1.extend_from_slice(&finished.stderr);
-        if !holds_back && !(finished.stdout.is_empty() && finished.stderr.is_empty()) {
+        let silent = finished.stdout.is_empty() && finished.stderr.is_empty();
+        if !(holds_back || silent) {
             // After a second start, what was shown by the first is not shown again.
             direct::emit(
                 streams.0.get(shown.0..).unwrap_or_default(),
@@ -310,7 +311,7 @@ fn dry_run(
     let output = command
         .env(
             crate::config::BEHIND,
-            crate::fallback::behind(&manner.ourselves),
+            crate::fallback::behind(manner.ourselves),
         )
         .current_dir(&request.directory)
         .stdin(Stdio::null())

@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use anyhow::Context;
-use warpcc_cache::{Difference, DiskStore, Level, Listing};
+use warpcc_cache::{Difference, DiskStore, Level, Listing, Witness};
 
 use crate::cli::{self, CacheCommand, Command, WhyArgs};
 use crate::config::{Config, variable};
@@ -153,15 +153,14 @@ fn why(args: &WhyArgs, config: &Config, around: Surroundings) -> anyhow::Result<
     let listing = request.listing();
     let key = listing.key(DOMAIN);
     let variants = store.differences(Level::Direct, &key, &request.directory)?;
-    if variants.iter().any(Vec::is_empty) {
+    if variants
+        .iter()
+        .any(|(_, differences)| differences.is_empty())
+    {
         return Ok(Why::Hit);
     }
     // The same command saw other files, or another command made this output last time.
-    if let Some(nearest) = variants.into_iter().min_by_key(Vec::len) {
-        let files = nearest
-            .into_iter()
-            .map(|d| file_difference(d, &request))
-            .collect();
+    if let Some(files) = nearest(variants, &request) {
         return Ok(Why::Differs {
             parts: Vec::new(),
             files,
@@ -172,12 +171,23 @@ fn why(args: &WhyArgs, config: &Config, around: Surroundings) -> anyhow::Result<
     };
     let parts = part_differences(&earlier, &listing);
     let before = store.differences(Level::Direct, &earlier.key(DOMAIN), &request.directory)?;
-    let files = before.into_iter().min_by_key(Vec::len).unwrap_or_default();
-    let files = files
+    Ok(Why::Differs {
+        parts,
+        files: nearest(before, &request).unwrap_or_default(),
+    })
+}
+
+/// What differs from the remembered run that saw most of what is there now.
+fn nearest(
+    variants: Vec<(Witness, Vec<Difference>)>,
+    request: &Request,
+) -> Option<Vec<FileDifference>> {
+    let (witness, differences) = variants.into_iter().min_by_key(|(_, d)| d.len())?;
+    let found = differences
         .into_iter()
-        .map(|d| file_difference(d, &request))
+        .map(|d| file_difference(d, request, &witness))
         .collect();
-    Ok(Why::Differs { parts, files })
+    Some(found)
 }
 
 fn part_differences(old: &Listing, new: &Listing) -> Vec<PartDifference> {
@@ -192,7 +202,7 @@ fn part_differences(old: &Listing, new: &Listing) -> Vec<PartDifference> {
         .collect()
 }
 
-fn file_difference(difference: Difference, request: &Request) -> FileDifference {
+fn file_difference(difference: Difference, request: &Request, witness: &Witness) -> FileDifference {
     let path = difference.path().to_owned();
     let is_source = request
         .invocation
@@ -203,7 +213,12 @@ fn file_difference(difference: Difference, request: &Request) -> FileDifference 
         Difference::FileChanged { .. } if is_source => FileChange::SourceChanged,
         Difference::FileChanged { .. } => FileChange::HeaderChanged,
         Difference::FileMissing { .. } => FileChange::Missing,
-        Difference::FileAppeared { .. } => FileChange::Appeared,
+        // Looked for here and found elsewhere: the new one now comes first.
+        Difference::FileAppeared { .. } => witness
+            .files()
+            .map(|file| file.path)
+            .find(|old| old.file_name() == path.file_name())
+            .map_or(FileChange::Appeared, FileChange::Shadows),
     };
     FileDifference { kind, path }
 }

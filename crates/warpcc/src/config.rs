@@ -222,7 +222,7 @@ impl Config {
 fn place(key: Key, source: &Source) -> String {
     match source {
         Source::File { path, line } => format!("{}:{line}: {}", path.display(), key.name()),
-        Source::Environment(name) | Source::CommandLine(name) => (*name).to_owned(),
+        Source::Environment(name) => (*name).to_owned(),
         Source::Default => key.name().to_owned(),
     }
 }

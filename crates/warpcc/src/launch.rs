@@ -73,7 +73,7 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: Surroundings) -> i32 
     ) && !locate::is_nvcc(compiler)
     {
         let inner = inner.clone();
-        return launch(&inner, &rest.to_vec(), around);
+        return launch(&inner, rest, around);
     }
     let config = Config::load(crate::config::variable);
     let chosen = config.as_ref().ok().and_then(|c| c.nvcc.value.clone());

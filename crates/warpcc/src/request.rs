@@ -54,8 +54,6 @@ pub struct Request {
     pub nvcc: PathBuf,
     /// The user's arguments, exactly.
     pub args: Vec<OsString>,
-    /// The same as text.
-    pub text_args: Vec<String>,
     /// The working directory.
     pub directory: PathBuf,
     /// The environment, whole.
@@ -105,7 +103,6 @@ impl Request {
         Ok(Self {
             nvcc,
             args: args.to_vec(),
-            text_args,
             directory,
             environment,
             invocation,

@@ -131,20 +131,23 @@ impl DiskStore {
         self.write_whole(&path, &record)
     }
 
-    /// For every remembered run under a key, the latest first: everything that is different now. What `look_up` would say, told in full.
+    /// For every remembered run under a key, the latest first: what it saw, and everything that is different now. What `look_up` would say, told in full.
     pub fn differences(
         &self,
         level: Level,
         key: &Key,
         base: &Path,
-    ) -> Result<Vec<Vec<Difference>>, StoreError> {
+    ) -> Result<Vec<(Witness, Vec<Difference>)>, StoreError> {
         let path = self.record_path(level, key);
         let read = read_whole(&path).map_err(|source| StoreError::io("read", &path, source))?;
         let Some((_, bytes)) = read else {
             return Ok(Vec::new());
         };
-        let of_one =
-            |stored: Result<Stored<'_>, RecordError>| Ok(stored?.witness()?.differences(base));
+        let of_one = |stored: Result<Stored<'_>, RecordError>| {
+            let witness = stored?.witness()?;
+            let differences = witness.differences(base);
+            Ok((witness, differences))
+        };
         variants(&bytes, Some(key))
             .and_then(|all| all.map(of_one).collect())
             .map_err(|source| record_error(&path, source))

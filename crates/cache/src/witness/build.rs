@@ -118,12 +118,9 @@ impl WitnessBuilder {
     pub fn finish_knowing(
         self,
         contents: &dyn Contents,
-        inspect: Option<&mut (dyn FnMut(&Path, &[u8]) + Send)>,
+        inspect: Option<Inspect<'_>>,
     ) -> Result<Witness, Unsettled> {
-        match inspect {
-            Some(inspect) => self.finish_inner(Some(inspect), Some(contents)),
-            None => self.finish_inner(None, Some(contents)),
-        }
+        self.finish_inner(inspect, Some(contents))
     }
 
     fn finish_inner(

@@ -40,7 +40,7 @@ pub trait Contents: Sync {
 }
 
 /// Sees each file's text while it is in memory.
-pub(super) type Inspect<'a> = &'a mut (dyn FnMut(&Path, &[u8]) + Send);
+pub type Inspect<'a> = &'a mut (dyn FnMut(&Path, &[u8]) + Send);
 
 /// Hashes every path; the results are in the order of the paths.
 pub(super) fn hash_all(

@@ -17,8 +17,6 @@ pub enum Source {
     },
     /// The environment variable of this name.
     Environment(&'static str),
-    /// The command-line option of this name, for callers that override a setting.
-    CommandLine(&'static str),
 }
 
 impl fmt::Display for Source {
@@ -27,7 +25,6 @@ impl fmt::Display for Source {
             Self::Default => f.write_str("default"),
             Self::File { path, line } => write!(f, "file {}:{line}", path.display()),
             Self::Environment(name) => write!(f, "environment {name}"),
-            Self::CommandLine(name) => write!(f, "command line {name}"),
         }
     }
 }
