@@ -1,7 +1,7 @@
 //! What warpcc tells people: pure functions from plain data to a `Write`.
 //!
 //! Knows nothing of the engine or the cache; the driver fills in the data. The
-//! one door to standard output is [`print`].
+//! one door to standard output is [`print()`].
 
 pub mod cache;
 mod font;
