@@ -16,19 +16,23 @@ pub enum Contender {
     Nvcc,
     NvccThreads,
     WarpccCold,
+    WarpccKnown,
     WarpccHit,
     CcacheHit,
     SccacheHit,
     KacheHit,
 }
 
-use Contender::{CcacheHit, KacheHit, Nvcc, NvccThreads, SccacheHit, WarpccCold, WarpccHit};
+use Contender::{
+    CcacheHit, KacheHit, Nvcc, NvccThreads, SccacheHit, WarpccCold, WarpccHit, WarpccKnown,
+};
 
 /// nvcc first: the others are compared with it.
-const ALL: [Contender; 7] = [
+const ALL: [Contender; 8] = [
     Nvcc,
     NvccThreads,
     WarpccCold,
+    WarpccKnown,
     WarpccHit,
     CcacheHit,
     SccacheHit,
@@ -123,6 +127,7 @@ impl Contender {
             Nvcc => "nvcc",
             NvccThreads => "nvcc-t0",
             WarpccCold => "warpcc-cold",
+            WarpccKnown => "warpcc-known",
             WarpccHit => "warpcc-hit",
             CcacheHit => "ccache-hit",
             SccacheHit => "sccache-hit",
@@ -135,6 +140,7 @@ impl Contender {
             Nvcc => "nvcc",
             NvccThreads => "nvcc -t 0",
             WarpccCold => "warpcc, empty cache",
+            WarpccKnown => "warpcc, source seen before, nothing cached",
             WarpccHit => "warpcc, again",
             CcacheHit => "ccache, again",
             SccacheHit => "sccache, again",
@@ -143,7 +149,7 @@ impl Contender {
     }
 
     pub fn is_ours(&self) -> bool {
-        matches!(self, WarpccCold | WarpccHit)
+        matches!(self, WarpccCold | WarpccKnown | WarpccHit)
     }
 
     /// Whether it is on this machine.
@@ -163,7 +169,10 @@ impl Contender {
     /// Fills the cache of one that is measured when it hits. Twice: some store what a hit needs
     /// only when they see a file again.
     pub fn warm(&self, place: &Workplace) -> Result<()> {
-        if matches!(self, WarpccHit | CcacheHit | SccacheHit | KacheHit) {
+        if matches!(
+            self,
+            WarpccHit | WarpccKnown | CcacheHit | SccacheHit | KacheHit
+        ) {
             for _ in 0..2 {
                 measure::run(&mut self.command(place))
                     .with_context(|| format!("failed to warm {}", self.name()))?;
@@ -209,10 +218,14 @@ impl Contender {
         let cache = self.cache(place);
         match self {
             Nvcc | NvccThreads => {}
-            WarpccCold | WarpccHit => {
+            WarpccCold | WarpccHit | WarpccKnown => {
                 command
                     .env("WARPCC_DIR", cache)
                     .env("WARPCC_NVCC", &place.nvcc);
+                if *self == WarpccKnown {
+                    // Results are not used, but the module id and the stub are remembered.
+                    command.env("WARPCC_RECACHE", "1");
+                }
             }
             CcacheHit => {
                 command.env("CCACHE_DIR", cache);
@@ -232,7 +245,7 @@ impl Contender {
     fn program(&self, place: &Workplace) -> Option<PathBuf> {
         match self {
             Nvcc | NvccThreads => Some(place.nvcc.clone()),
-            WarpccCold | WarpccHit => place.warpcc.clone(),
+            WarpccCold | WarpccKnown | WarpccHit => place.warpcc.clone(),
             CcacheHit => process::on_path("ccache"),
             SccacheHit => process::on_path("sccache"),
             KacheHit => process::on_path("kache"),
