@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use warpcc_cache::{Digest, DiskStore, Packing};
+use warpcc_plan::overlap::Expected;
 use warpcc_plan::{FileId, FileKind, TaskGraph, Tool};
 
 /// A result that was found is not there any more, or spoiled.
@@ -108,16 +109,36 @@ impl<'a> Artifacts<'a> {
     /// Either cannot be read or written.
     pub fn correct(&self, actual: FileId, assumed: FileId) -> io::Result<()> {
         self.materialise(actual)?;
-        fs::copy(self.path(actual), self.path(assumed)).map(|_| ())
+        fs::copy(self.path(actual), self.path(assumed))?;
+        self.written(assumed);
+        Ok(())
     }
 
     /// Whether every assumption about `id` holds.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn confirms(&self, id: FileId, text: &str) -> io::Result<bool> {
+    pub fn confirms(&self, id: FileId, expected: &Expected) -> io::Result<bool> {
         self.materialise(id)?;
-        Ok(fs::read(self.path(id))? == text.as_bytes())
+        let is = fs::read(self.path(id))?;
+        Ok(match expected {
+            Expected::Text(text) => is == text.as_bytes(),
+            Expected::SameAs(other, _) => is == fs::read(self.path(*other))?,
+        })
+    }
+
+    /// Makes an early stub say that it is `actual`, whose name the real one holds.
+    ///
+    /// # Errors
+    /// It cannot be read or written.
+    pub fn rename_inside(&self, early: FileId, actual: FileId) -> io::Result<()> {
+        let path = self.path(early);
+        let text = fs::read(path)?;
+        let (own, real) = (
+            path.as_os_str().as_encoded_bytes(),
+            self.path(actual).as_os_str().as_encoded_bytes(),
+        );
+        fs::write(path, replace(&text, own, real))
     }
 
     /// A tool has written the file.

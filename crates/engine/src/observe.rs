@@ -12,6 +12,8 @@ pub struct Seen {
     pub read: BTreeSet<PathBuf>,
     /// Looked for in vain.
     pub missing: BTreeSet<PathBuf>,
+    /// Looked at without being opened.
+    pub found: BTreeSet<PathBuf>,
     /// Times of files that stand in results (see [`crate::times`]).
     pub times: Vec<u8>,
     /// Why this cannot be relied on.
@@ -43,6 +45,7 @@ impl Seen {
         seen.read
             .extend(observed.libraries.into_iter().filter(|l| l != library));
         seen.missing = observed.missing.into_iter().filter(&foreign).collect();
+        seen.found = observed.found.into_iter().filter(&foreign).collect();
         seen.blind = observed.blind;
         seen
     }

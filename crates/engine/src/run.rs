@@ -13,10 +13,10 @@ use std::thread;
 use std::time::{Instant, SystemTime};
 
 use warpcc_cache::DiskStore;
-use warpcc_plan::TaskGraph;
 use warpcc_plan::depfile::Rule;
+use warpcc_plan::{TaskGraph, Tool};
 
-use warpcc_plan::overlap::Assumed;
+use warpcc_plan::overlap::{Assumed, Expected};
 
 use crate::artifact::{Artifacts, LOST};
 use crate::event::{Finished, Outcome};
@@ -111,6 +111,7 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
     let mut retry = None;
     let mut open: Vec<&Assumed> = graph.assumed.iter().collect();
     let mut discarded = None;
+    let mut pointless = None;
     let mut shown = 0;
     let jobs = setting.jobs.max(1);
     thread::scope(|scope| {
@@ -138,7 +139,7 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
             };
             running -= 1;
             let (finished, seen) = result.unwrap_or_else(|error| {
-                if discarded == Some(task) {
+                if discarded == Some(task) || pointless == Some(task) {
                     // Ended by us.
                 } else if let Some(why) = [task::NOT_SPLICED, LOST]
                     .into_iter()
@@ -150,6 +151,17 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
                 }
                 (Finished::new(task, Outcome::Failed(1)), Seen::default())
             });
+            if pointless == Some(task) {
+                pointless = None;
+                continue;
+            }
+            if graph.steps[task].tool == Tool::EarlyStub
+                && matches!(finished.outcome, Outcome::Failed(_))
+            {
+                // The real cicc will say what is wrong, or that nothing is.
+                states.advance(task, TaskState::Waiting);
+                continue;
+            }
             let guessed = open
                 .iter()
                 .any(|a| a.redo.is_some_and(|(step, _)| step == task));
@@ -180,8 +192,24 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
                 open = undecided;
                 for assumed in decided {
                     let held = artifacts
-                        .confirms(assumed.file, &assumed.text)
+                        .confirms(assumed.file, &assumed.expected)
                         .unwrap_or(false);
+                    if let Expected::SameAs(early, step) = assumed.expected
+                        && states.get(step) != TaskState::Done
+                    {
+                        // The real one came first, from the cache.
+                        setting.children.kill(|other| other == step);
+                        pointless = (states.get(step) == TaskState::Running).then_some(step);
+                        if artifacts.correct(assumed.file, early).is_err() {
+                            retry = Some("the stub is not the remembered one");
+                        }
+                        ended.insert(
+                            step,
+                            (Finished::new(step, Outcome::Skipped), Seen::default()),
+                        );
+                        states.advance(step, TaskState::Done);
+                        continue;
+                    }
                     let Some((step, stand_in)) = assumed.redo else {
                         if !held {
                             retry = Some("the module id is not the remembered one");

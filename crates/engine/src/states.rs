@@ -32,7 +32,7 @@ fn expected(tool: Tool) -> u64 {
     match tool {
         Tool::Cicc => 7400,
         Tool::HostCompile | Tool::HostAssembly => 4100,
-        Tool::CudaFe => 2400,
+        Tool::CudaFe | Tool::EarlyStub => 2400,
         Tool::Ptxas => 2100,
         Tool::Preprocess => 700,
         Tool::Nvlink | Tool::HostLink => 500,

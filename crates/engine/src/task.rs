@@ -103,7 +103,13 @@ impl Worker<'_> {
             for &id in &step.writes {
                 self.artifacts.written(id);
             }
-            seen.times = self.times(step);
+            if step.tool == Tool::EarlyStub {
+                self.finish_early_stub(index, step)?;
+                // The real cicc says the same once more.
+                finished.stdout.clear();
+                finished.stderr.clear();
+            }
+            seen.times = self.times(step, &seen);
             if let Some(key) = key.filter(|_| self.setting.writes_cache) {
                 finished.not_stored = self
                     .keep(step, &key, &finished, &seen, began)
@@ -275,6 +281,18 @@ impl Worker<'_> {
         Ok((ended, seen))
     }
 
+    /// The early stub as the real cicc would have written it.
+    fn finish_early_stub(&self, index: usize, step: &Step) -> io::Result<()> {
+        let actual =
+            self.graph.assumed.iter().find(
+                |a| matches!(a.expected, overlap::Expected::SameAs(_, early) if early == index),
+            );
+        match (actual, step.writes.first()) {
+            (Some(assumed), Some(&early)) => self.artifacts.rename_inside(early, assumed.file),
+            _ => Err(io::Error::other("a stub that nobody asked for")),
+        }
+    }
+
     /// Writes the assembly with the fat binary in it.
     fn splice(&self, step: &Step) -> io::Result<(FileId, PathBuf)> {
         let [assembly, fatbin] = step.reads[..] else {
@@ -317,7 +335,12 @@ impl Worker<'_> {
             self.setting.scratch,
             self.setting.directory,
             self.setting.watch.unwrap_or(Path::new("")),
-            |path| own.contains(&path.as_os_str()),
+            |path| {
+                own.contains(&path.as_os_str())
+                    || own
+                        .iter()
+                        .any(|o| path.is_absolute() && self.setting.directory.join(o) == path)
+            },
         );
         seen.read.insert(program.to_owned());
         seen
@@ -380,17 +403,21 @@ impl Worker<'_> {
             .map_err(io::Error::other)
     }
 
-    /// The times of the files whose times stand in the PTX that `step` wrote.
-    fn times(&self, step: &Step) -> Vec<u8> {
-        let ptx = step
-            .writes
-            .iter()
-            .map(|&id| self.artifacts.path(id))
-            .find(|path| path.extension().is_some_and(|e| e == "ptx"));
-        match ptx {
-            Some(path) if step.tool == Tool::Cicc && step.has_debug_information() => fs::read(path)
-                .map(|text| times::of_ptx(&text, self.setting.directory))
-                .unwrap_or_default(),
+    /// The times of the files that `step` looked at to write their times into its result.
+    fn times(&self, step: &Step, seen: &Seen) -> Vec<u8> {
+        if !step.has_debug_information() {
+            return Vec::new();
+        }
+        match step.tool {
+            // ptxas of 13.0 looks at every file that a .file directive names.
+            Tool::Ptxas => times::of_files(&seen.found, self.setting.directory),
+            Tool::Cicc => {
+                let ptx = step.writes.iter().map(|&id| self.artifacts.path(id));
+                let ptx = ptx.filter(|path| path.extension().is_some_and(|e| e == "ptx"));
+                ptx.filter_map(|path| fs::read(path).ok())
+                    .flat_map(|text| times::of_ptx(&text, self.setting.directory))
+                    .collect()
+            }
             _ => Vec::new(),
         }
     }

@@ -1,8 +1,8 @@
 //! File times that stand in a result.
 //!
-//! cicc of CUDA 13.0 writes the source's modification time and size into PTX with line tables
-//! (`.file 1 "a.cu", 1763683200, 123`), and from there they go into `.debug_line`; 13.5 does not
-//! (seen). A touched file is then another build although its content is the same, and a result is
+//! ptxas of CUDA 13.0 looks at the files that `.file` directives name and writes their
+//! modification times into `.debug_line`; a PTX may also hold them itself
+//! (`.file 1 "a.cu", 1763683200, 123`). 13.5 does not (seen). A touched file is then another build although its content is the same, and a result is
 //! only good while the times are those it holds.
 //!
 //! Kept as text, a line for each file: the time in seconds, a space, the path.
@@ -30,6 +30,26 @@ pub fn of_ptx(text: &[u8], directory: &Path) -> Vec<u8> {
             .and_then(|t| t.trim().parse::<i64>().ok());
         if let Some(time) = time.filter(|time| time_of(directory, path) == Some(*time)) {
             times.extend_from_slice(format!("{time} {path}\n").as_bytes());
+        }
+    }
+    times
+}
+
+/// The times of `files`, as far as they are files.
+pub fn of_files<'a>(
+    files: impl IntoIterator<Item = &'a std::path::PathBuf>,
+    directory: &Path,
+) -> Vec<u8> {
+    let mut times = Vec::new();
+    for path in files {
+        let Some(text) = path.to_str().filter(|text| !text.contains('\n')) else {
+            continue;
+        };
+        let Ok(found) = directory.join(path).metadata() else {
+            continue;
+        };
+        if found.is_file() {
+            times.extend_from_slice(format!("{} {text}\n", found.mtime()).as_bytes());
         }
     }
     times

@@ -203,7 +203,7 @@ pub const TABLE: &[Row] = &[
         Effect::DependTarget,
     ),
     row("device-c", "dc", Takes::Nothing, Effect::Compile),
-    row("device-debug", "G", Takes::Nothing, Effect::Keyed),
+    row("device-debug", "G", Takes::Nothing, Effect::HostDebug),
     row(
         "device-entity-has-hidden-visibility",
         "device-entity-has-hidden-visibility",

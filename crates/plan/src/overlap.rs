@@ -25,13 +25,23 @@ pub struct Prepared {
     pub text: String,
 }
 
+/// What a file is assumed to hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expected {
+    /// This text.
+    Text(String),
+    /// The same as another file, which this step makes early; when the file itself is there first
+    /// the step is pointless.
+    SameAs(FileId, usize),
+}
+
 /// An assumption that a later result has to confirm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assumed {
     /// The file that decides, when its step has written it.
     pub file: FileId,
     /// What it has to hold.
-    pub text: String,
+    pub expected: Expected,
     /// The one step that used it, with the file that stood in; it alone is then done again. `None`:
     /// the plan is run again without its overlaps.
     pub redo: Option<(usize, FileId)>,
@@ -148,6 +158,7 @@ fn split(graph: &mut TaskGraph, at: usize) {
         }
     }
     compile.raw = original.raw.replacen(" -c ", " -S ", 1);
+    assemble.raw = original.raw.replacen(" -x c++ ", " -x assembler ", 1);
     // What only the compiler proper reads is noise to the assembler, but -I and -Wa count.
     graph.steps[at] = compile;
     graph.insert_step(at + 1, assemble);
@@ -279,7 +290,14 @@ pub fn module_id_file(graph: &TaskGraph) -> Option<FileId> {
 /// Whether an id can be the same next time: with no external function to be named after it holds
 /// cudafe++'s process id (NVCC_FACTS).
 pub fn is_lasting_module_id(id: &str) -> bool {
-    !id.is_empty() && !id.contains("ba747b4a")
+    let mut parts = id.trim_end().rsplit('_');
+    let (last, before) = (
+        parts.next().unwrap_or_default(),
+        parts.next().unwrap_or_default(),
+    );
+    let is_process = !last.is_empty() && last.bytes().all(|b| b.is_ascii_digit());
+    let is_checksum = before.len() == 8 && before.bytes().all(|b| b.is_ascii_hexdigit());
+    !id.is_empty() && !(is_process && is_checksum)
 }
 
 /// Lets every cicc start on `id`, to be confirmed by what cudafe++ writes.
@@ -302,7 +320,7 @@ pub fn predict_module_id(graph: &mut TaskGraph, id: &str) {
     });
     graph.assumed.push(Assumed {
         file: actual,
-        text: id.to_owned(),
+        expected: Expected::Text(id.to_owned()),
         redo: None,
     });
     for step in graph.steps.iter_mut().filter(|s| s.tool == Tool::Cicc) {
@@ -345,29 +363,80 @@ pub fn predict_stub(graph: &mut TaskGraph, stub: &str) {
     else {
         return;
     };
-    let folder = format!("{}host/", graph.private);
-    let name = graph.file(actual).name().to_owned();
-    let predicted = add_file(graph, format!("{folder}{name}"), None);
+    let predicted = stand_in_for_stub(graph, actual, at);
     graph.prepared.push(Prepared {
         file: predicted,
         text: stub.to_owned(),
     });
     graph.assumed.push(Assumed {
         file: actual,
-        text: stub.to_owned(),
+        expected: Expected::Text(stub.to_owned()),
         redo: Some((at, predicted)),
     });
+    graph.recount_needs();
+}
+
+/// Gives the host compile a stub of its own, in a folder where cicc's file does not get in its way.
+fn stand_in_for_stub(graph: &mut TaskGraph, actual: FileId, at: usize) -> FileId {
+    let folder = format!("{}host/", graph.private);
+    let name = graph.file(actual).name().to_owned();
+    let stand_in = add_file(graph, format!("{folder}{name}"), None);
     // What cudafe++ writes and the stand-in stand beside it: a quoted #include looks there first.
     let mut reads = graph.steps[at].reads.clone();
     for id in &mut reads {
         if *id == actual {
-            *id = predicted;
+            *id = stand_in;
             continue;
         }
         let name = graph.file(*id).name().to_owned();
         graph.files[id.0 as usize].path = format!("{folder}{name}");
     }
     graph.steps[at].reads = reads;
+    stand_in
+}
+
+/// Lets the split host compile start on a stub that a second cicc makes, which ends after its front
+/// end (`--device-syntax-only`, what nvcc's `-fdevice-syntax-only` passes on). The real cicc closes
+/// its stub only when it ends, some seconds of optimising later, and confirms it then. Costs a
+/// front end's CPU time, so it is for machines with nothing else to do.
+pub fn make_stub_early(graph: &mut TaskGraph) {
+    let Some(actual) = stub_file(graph) else {
+        return;
+    };
+    let Some(compile) = graph
+        .steps
+        .iter()
+        .position(|s| s.tool == Tool::HostAssembly)
+    else {
+        return;
+    };
+    let Some(writer) = graph.file(actual).writer else {
+        return;
+    };
+    let stand_in = stand_in_for_stub(graph, actual, compile);
+    let mut step = graph.steps[writer].clone();
+    step.tool = Tool::EarlyStub;
+    step.writes = vec![stand_in];
+    for arg in &mut step.args {
+        for part in &mut arg.0 {
+            let Part::File(id) = part else { continue };
+            if *id == actual {
+                *id = stand_in;
+            } else if graph.steps[writer].writes.contains(id) {
+                // What else it would write: nobody reads it.
+                let name = format!("{}host/early.{}", graph.private, graph.file(*id).name());
+                *part = Part::Text(name);
+            }
+        }
+    }
+    step.args.insert(0, Arg::text("--device-syntax-only"));
+    step.raw = format!("{} --device-syntax-only", step.raw);
+    graph.insert_step(compile, step);
+    graph.assumed.push(Assumed {
+        file: actual,
+        expected: Expected::SameAs(stand_in, compile),
+        redo: Some((compile + 1, stand_in)),
+    });
     graph.recount_needs();
 }
 

@@ -45,6 +45,8 @@ pub enum Tool {
     CudaFe,
     /// `cicc`: device C++ to PTX (or LTO-IR, OptiX-IR).
     Cicc,
+    /// `cicc` as far as its front end, for the stub alone (docs/design/overlap.md).
+    EarlyStub,
     /// `ptxas`: PTX to cubin.
     Ptxas,
     /// `fatbinary`.
@@ -72,6 +74,7 @@ impl Tool {
             Self::Preprocess => "preprocess",
             Self::CudaFe => "cudafe++",
             Self::Cicc => "cicc",
+            Self::EarlyStub => "stub",
             Self::Ptxas => "ptxas",
             Self::Fatbinary => "fatbinary",
             Self::Nvlink => "nvlink",

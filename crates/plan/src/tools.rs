@@ -66,7 +66,7 @@ pub fn type_arguments(
         Tool::Fatbinary => fatbinary(words, files),
         Tool::Nvlink | Tool::HostLink => linker(tool, words, files),
         Tool::Archive => archive(words, files),
-        Tool::HostAssembly | Tool::Assemble | Tool::FilterDependencies => {
+        Tool::EarlyStub | Tool::HostAssembly | Tool::Assemble | Tool::FilterDependencies => {
             Err(Unsupported::new("unknown tool", tool.name()))
         }
     }

@@ -99,6 +99,8 @@ pub fn build(
             && let Some(stub) = module_ids::recall_stub(store, subject, &graph)
         {
             overlap::predict_stub(&mut graph, &stub);
+        } else if has_idle_cores(&graph, manner.jobs) {
+            overlap::make_stub_early(&mut graph);
         }
     }
     for stale in &graph.removes {
@@ -124,7 +126,7 @@ pub fn build(
         let scratch = Arc::clone(&scratch);
         move || scratch.remove()
     });
-    let setting = Setting {
+    let mut setting = Setting {
         directory: &request.directory,
         environment: &environment,
         scratch: scratch.path(),
@@ -169,15 +171,18 @@ pub fn build(
     let mut run = execute(&graph, &setting, &mut |finished| {
         show(&mut streams, finished)
     });
-    if let Some(why) = run.retry.filter(|_| !children.is_closed()) {
+    // Everything that did work out is in the cache by now. Without overlaps and without taking
+    // results from the cache there is nothing left that could go wrong this way.
+    let mut reads_cache = manner.reads_cache;
+    while let Some(why) = run.retry.filter(|_| !children.is_closed()) {
+        if retried.is_some() && !reads_cache {
+            return Err(Unsupported::new("a plan that does not work out", why));
+        }
+        reads_cache &= retried.is_none() && why != warpcc_engine::artifact::LOST;
         retried = Some(why);
-        // Everything that did work out is in the cache by now.
-        graph = plain;
-        streams = first;
-        let setting = Setting {
-            reads_cache: setting.reads_cache && why != warpcc_engine::artifact::LOST,
-            ..setting
-        };
+        graph = plain.clone();
+        streams = first.clone();
+        setting.reads_cache = reads_cache;
         run = execute(&graph, &setting, &mut |finished| {
             show(&mut streams, finished)
         });
@@ -219,6 +224,17 @@ pub fn build(
         retried,
         not_stored,
     })
+}
+
+/// Whether a front end more would cost nobody anything: several architectures, a core for each
+/// and to spare, and no other load on the machine.
+fn has_idle_cores(graph: &TaskGraph, jobs: usize) -> bool {
+    let ciccs = graph.steps.iter().filter(|s| s.tool == Tool::Cicc).count();
+    let load = fs::read_to_string("/proc/loadavg")
+        .ok()
+        .and_then(|text| text.split(' ').next().and_then(|l| l.parse::<f64>().ok()));
+    // The load is a minute's average: what this build's own predecessor left is in it.
+    ciccs >= 2 && jobs >= ciccs + 2 && load.is_none_or(|load| load < jobs as f64 * 0.75)
 }
 
 /// Waits until a change made before this process began shows an older time than anything that

@@ -11,12 +11,14 @@ use crate::build::{self, Built, Manner};
 use crate::cli::{self, GraphFormat, RunArgs};
 use crate::commands::{find_nvcc, write_file};
 use crate::config::Config;
+use crate::launch::log_build;
 use crate::launch::{Surroundings, open_store};
+use crate::log::Log;
 use crate::report::timeline::{FileRole, FileRow, Run, TaskOutcome, TaskRow};
 use crate::report::{self, table, trace, verbose};
 use crate::request::{DOMAIN, Request};
 use crate::scratch::Scratch;
-use crate::{fallback, history};
+use crate::{direct, fallback, history};
 
 /// Builds what the arguments ask for; gives nvcc's exit code.
 ///
@@ -48,6 +50,20 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
     };
     let listing = request.listing();
     let key = listing.key(DOMAIN);
+    let account_asked = args.graph.is_some()
+        || args.save.is_some()
+        || [&args.table, &args.verbose, &args.trace]
+            .iter()
+            .any(|p| p.is_some());
+    if !account_asked
+        && !config.recache.value
+        && let Some(store) = &store
+        && direct::serve(store, &request, &key).unwrap_or(false)
+    {
+        store.count(&[("invocations.total", 1), ("invocations.direct_hits", 1)]);
+        return Ok(0);
+    }
+    let log = Log::new(config.log.value.clone());
     let (scratch, _) =
         Scratch::open(&request.temporary(), &key.hex()[..16]).context("no private folder")?;
     let scratch = Arc::new(scratch);
@@ -72,6 +88,7 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
             bail!(fallback::become_compiler(&nvcc, rest, &around.ourselves));
         }
     };
+    log_build(&log, &built);
     let account = account(&request, &built, clock.elapsed());
     scratch.remove();
     if let Some(store) = store.as_ref().filter(|_| manner.writes_cache) {

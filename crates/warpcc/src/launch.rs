@@ -219,21 +219,7 @@ fn cached(
     let built = build::build(&request, &manner, Arc::clone(&scratch));
     scratch.remove();
     let built = built?;
-    log.line(|| match &built.not_stored {
-        None => format!("built, exit code {}", built.code),
-        Some(why) => format!(
-            "built, exit code {}; will not hit as a whole: {why}",
-            built.code
-        ),
-    });
-    for task in &built.run.tasks {
-        if let Some(why) = &task.not_stored {
-            log.line(|| format!("{} not stored: {why}", built.graph.steps[task.step].tool));
-        }
-    }
-    if let Some(why) = built.retried {
-        log.line(|| format!("ran twice: {why}"));
-    }
+    log_build(log, &built);
     if let Some(store) = store {
         let mut counts = build::step_counts(&built);
         counts.push(("invocations.total".to_owned(), 1));
@@ -260,6 +246,25 @@ fn cached(
         }
     }
     Ok(built.code)
+}
+
+/// Says in the log how a build went.
+pub fn log_build(log: &Log, built: &build::Built) {
+    log.line(|| match &built.not_stored {
+        None => format!("built, exit code {}", built.code),
+        Some(why) => format!(
+            "built, exit code {}; will not hit as a whole: {why}",
+            built.code
+        ),
+    });
+    for task in &built.run.tasks {
+        if let Some(why) = &task.not_stored {
+            log.line(|| format!("{} not stored: {why}", built.graph.steps[task.step].tool));
+        }
+    }
+    if let Some(why) = built.retried {
+        log.line(|| format!("ran twice: {why}"));
+    }
 }
 
 /// A reason without the path in it, to be counted.
