@@ -15,6 +15,7 @@ mod suite;
 mod tidy;
 mod toolkit;
 mod workloads;
+mod workloads_cmake;
 mod workloads_compare;
 mod workloads_fetch;
 
@@ -41,6 +42,8 @@ enum Task {
         /// Which; all when none is named
         names: Vec<String>,
     },
+    /// Build a CMake + Ninja project with warpcc as launcher, and check every rebuild
+    CmakeProject(workloads_cmake::Options),
     /// Run the whole test suite, as CI does, installing what it needs
     Test(suite::Options),
     /// Check the rules of this repository that the compiler does not know
@@ -63,6 +66,7 @@ fn run(task: Task) -> Result<()> {
         Task::Demo(options) => demo::main(&options),
         Task::Bench(options) => bench::main(&options),
         Task::Workloads { names } => workloads::main(&names),
+        Task::CmakeProject(options) => workloads_cmake::main(&options),
         Task::Test(options) => suite::main(&options),
         Task::Tidy => tidy::main(),
     }
