@@ -182,6 +182,7 @@ impl Step {
             (a.starts_with("-g") && !a.starts_with("-gno")) && a != "-g0"
                 || a == "-G"
                 || a.contains("lineinfo")
+                || a.contains("line-info")
                 || a == "--device-debug"
         })
     }

@@ -1,13 +1,14 @@
 //! A miss: dry run, graph, run, outputs in place, results kept.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use warpcc_cache::{DiskStore, Key};
 use warpcc_engine::observe::Seen;
+use warpcc_engine::process;
 use warpcc_engine::{Children, Finished, Order, Outcome, Run, Setting, execute};
 use warpcc_plan::depfile::Rule;
 use warpcc_plan::overlap;
@@ -84,7 +85,22 @@ pub fn build(
                 .and_then(|()| warpcc_watch::install(&folder))
                 .ok()
         });
-    let (transcript, dry_seen) = dry_run(request, manner, &private, watch.as_deref(), &scratch)?;
+    let children = Arc::new(Children::default());
+    let unfinished = Arc::new(Mutex::new(Vec::new()));
+    signals::watch(Arc::clone(&children), Arc::clone(&unfinished), {
+        let scratch = Arc::clone(&scratch);
+        move || scratch.remove()
+    });
+    let dry = dry_run(
+        request,
+        manner,
+        &private,
+        watch.as_deref(),
+        &scratch,
+        &children,
+    );
+    wait_if_interrupted(&children);
+    let (transcript, dry_seen) = dry?;
     let plain = TaskGraph::build(&transcript, &private)?;
     let mut graph = plain.clone();
     let id_subject = overlap::module_id_subject(&graph);
@@ -114,18 +130,15 @@ pub fn build(
     // What a killed compiler leaves behind goes with the private folder.
     environment.retain(|(n, _)| n != "TMPDIR");
     environment.push(("TMPDIR".into(), scratch.path().join("tmp").into()));
-    let children = Arc::new(Children::default());
-    let in_place: Vec<PathBuf> = graph
-        .steps
-        .iter()
-        .filter(|s| s.tool == Tool::HostLink)
-        .flat_map(|s| &s.writes)
-        .map(|&id| request.absolute(&graph.file(id).path))
-        .collect();
-    signals::watch(Arc::clone(&children), in_place, {
-        let scratch = Arc::clone(&scratch);
-        move || scratch.remove()
-    });
+    {
+        let mut in_place = unfinished.lock().unwrap_or_else(PoisonError::into_inner);
+        let linked = graph.steps.iter().filter(|s| s.tool == Tool::HostLink);
+        in_place.extend(
+            linked
+                .flat_map(|s| &s.writes)
+                .map(|&id| request.absolute(&graph.file(id).path)),
+        );
+    }
     let mut setting = Setting {
         directory: &request.directory,
         environment: &environment,
@@ -187,12 +200,7 @@ pub fn build(
             show(&mut streams, finished)
         });
     }
-    if children.is_closed() {
-        // A signal ends us; its thread is cleaning up.
-        loop {
-            std::thread::park();
-        }
-    }
+    wait_if_interrupted(&children);
     if let Some(accident) = run.accident.take() {
         if shown != (0, 0) {
             // Part of it is on the screen already: nvcc would show it again. Better twice than lost.
@@ -298,47 +306,61 @@ fn finish(
 /// What nvcc says to our `-t 1` after the user's own.
 const REDEFINED: &str = "nvcc warning : incompatible redefinition for option 'threads', the last value of this option was used";
 
+/// After a signal there is nothing more to do: its thread cleans up and ends the process.
+fn wait_if_interrupted(children: &Children) {
+    while children.is_closed() {
+        std::thread::park();
+    }
+}
+
 fn dry_run(
     request: &Request,
     manner: &Manner<'_>,
     private: &str,
     watch: Option<&Path>,
     scratch: &Scratch,
+    children: &Children,
 ) -> Result<(Transcript, Seen), Unsupported> {
     let log = scratch.path().join("watch-dryrun");
-    let mut command = Command::new(&request.nvcc);
-    command.args(&request.args).arg("--dryrun");
+    let mut args = request.args.clone();
+    args.push("--dryrun".into());
     // A plan for threads is printed in the order in which they took the commands: another one each
     // time. The plan for one thread has the same commands, and we have threads of our own.
     if request.invocation.threads {
-        command.args(["-t", "1"]);
+        args.extend(["-t".into(), "1".into()]);
     }
     if !private.is_empty() {
-        command
-            .args(["--keep", "--keep-dir"])
-            .arg(private.trim_end_matches('/'));
+        args.extend(["--keep".into(), "--keep-dir".into()]);
+        args.push(private.trim_end_matches('/').into());
     }
     let watching = watch.and_then(|library| {
         warpcc_watch::environment(library, &log, request.variable("LD_PRELOAD")).ok()
     });
-    if let Some(extra) = watching.clone() {
-        command.envs(extra);
+    let mut environment = request.environment.clone();
+    let mut set = |name: OsString, value: OsString| {
+        environment.retain(|(n, _)| *n != name);
+        environment.push((name, value));
+    };
+    for (name, value) in watching.clone().into_iter().flatten() {
+        set(name, value);
     }
-    let output = command
-        .env(
-            crate::config::BEHIND,
-            crate::fallback::behind(manner.ourselves),
-        )
-        .current_dir(&request.directory)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|e| {
-            Unsupported::new(
-                "nvcc cannot be started",
-                format!("{}: {e}", request.nvcc.display()),
-            )
-        })?;
-    if !output.status.success() {
+    set(
+        crate::config::BEHIND.into(),
+        crate::fallback::behind(manner.ourselves),
+    );
+    // nvcc makes temporary files even for a dry run.
+    set("TMPDIR".into(), scratch.path().join("tmp").into());
+    let order = process::Order {
+        program: &request.nvcc,
+        name: &request.nvcc.to_string_lossy(),
+        args: &args,
+        environment: &environment,
+        directory: &request.directory,
+    };
+    let output = children
+        .run(usize::MAX, &order)
+        .map_err(|e| Unsupported::new("nvcc cannot be started", e.to_string()))?;
+    if output.code != 0 {
         return Err(Unsupported::new(REFUSED, ""));
     }
     if !output.stdout.is_empty() {

@@ -2,7 +2,7 @@
 //! signal, so that the caller sees the status it expects.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -15,7 +15,7 @@ use warpcc_engine::Children;
 /// worse than none. `remove` takes the private folder away.
 pub fn watch(
     children: Arc<Children>,
-    unfinished: Vec<PathBuf>,
+    unfinished: Arc<Mutex<Vec<PathBuf>>>,
     remove: impl Fn() + Send + 'static,
 ) {
     let Ok(mut signals) = Signals::new([SIGHUP, SIGINT, SIGTERM]) else {
@@ -25,7 +25,11 @@ pub fn watch(
         if let Some(signal) = signals.forever().next() {
             children.close();
             remove();
-            for file in &unfinished {
+            for file in unfinished
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .iter()
+            {
                 _ = std::fs::remove_file(file);
             }
             _ = signal_hook::low_level::emulate_default_handler(signal);

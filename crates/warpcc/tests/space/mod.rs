@@ -214,10 +214,20 @@ pub fn remove_tree(path: &Path) {
     let Ok(meta) = path.symlink_metadata() else {
         return;
     };
-    let result = if meta.is_dir() {
-        fs::remove_dir_all(path)
-    } else {
-        fs::remove_file(path)
-    };
+    // A process that dies right now may still put something into the folder.
+    let mut result = Ok(());
+    for _ in 0..50 {
+        result = if meta.is_dir() {
+            fs::remove_dir_all(path)
+        } else {
+            fs::remove_file(path)
+        };
+        match &result {
+            Err(e) if e.kind() == std::io::ErrorKind::DirectoryNotEmpty => {
+                std::thread::sleep(std::time::Duration::from_millis(100));
+            }
+            _ => break,
+        }
+    }
     result.unwrap_or_else(|e| panic!("removing {}: {e}", path.display()));
 }
