@@ -297,7 +297,7 @@ pub fn is_lasting_module_id(id: &str) -> bool {
     );
     let is_process = !last.is_empty() && last.bytes().all(|b| b.is_ascii_digit());
     let is_checksum = before.len() == 8 && before.bytes().all(|b| b.is_ascii_hexdigit());
-    !id.is_empty() && !(is_process && is_checksum)
+    !(id.is_empty() || is_process && is_checksum)
 }
 
 /// Lets every cicc start on `id`, to be confirmed by what cudafe++ writes.

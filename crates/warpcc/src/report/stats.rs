@@ -85,11 +85,14 @@ pub fn write_text(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
         return Ok(());
     }
     let direct = count("direct_hits");
+    // `--version` and the like are no compilations, and a share of them would say nothing.
+    let passed = count("passed");
+    let compilations = total.saturating_sub(passed);
     writeln!(
         out,
         "{}, {} answered from the cache without nvcc\n",
-        counted(total, "compilation", "compilations"),
-        percent(direct, total)
+        counted(compilations, "compilation", "compilations"),
+        percent(direct, compilations)
     )?;
     for (name, words) in [
         ("direct_hits", "from the cache"),
@@ -98,6 +101,9 @@ pub fn write_text(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
         ("failed", "failed"),
     ] {
         writeln!(out, "  {words:<20}{:>10}", count(name))?;
+    }
+    if passed > 0 {
+        writeln!(out, "  {:<20}{passed:>10}", "nothing to cache")?;
     }
     writeln!(out, "\n  {:<20}{:>10}{:>10}", "step", "from cache", "run")?;
     for Step { tool, hits, misses } in stats.steps() {
@@ -117,7 +123,14 @@ pub fn write_text(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
 /// Write it for programs; every key is always there.
 pub fn write_json(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     let mut invocations = Map::new();
-    for name in ["total", "direct_hits", "built", "fallbacks", "failed"] {
+    for name in [
+        "total",
+        "direct_hits",
+        "built",
+        "fallbacks",
+        "failed",
+        "passed",
+    ] {
         invocations.insert(
             name.into(),
             stats.count(&format!("invocations.{name}")).into(),
