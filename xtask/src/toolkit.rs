@@ -67,6 +67,8 @@ pub fn install(version: &str) -> Result<PathBuf> {
             download(version, &id, &toolkits, &home)?;
         }
     }
+    // Also into one that was installed before the links were known to be needed.
+    add_links(&home.join("nvidia/cu13"))?;
     find(version)
 }
 
