@@ -76,7 +76,7 @@ pub fn build(
     } else {
         scratch.keep_folder()
     };
-    let watch = manner
+    let mut watch = manner
         .store
         .filter(|_| manner.writes_cache && warpcc_watch::available())
         .and_then(|store| {
@@ -100,7 +100,17 @@ pub fn build(
         &children,
     );
     wait_if_interrupted(&children);
-    let (transcript, dry_seen) = dry?;
+    let (mut transcript, dry_seen) = dry?;
+    // On a file system mounted noexec the loader refuses the library, and would say so in every
+    // tool's messages.
+    let told = transcript.messages.len();
+    transcript.messages.retain(|m| !m.starts_with(NOT_LOADED));
+    let dry_seen = if transcript.messages.len() == told {
+        dry_seen
+    } else {
+        watch = None;
+        Seen::unwatched("the loader refuses the watch library")
+    };
     let plain = TaskGraph::build(&transcript, &private)?;
     let mut graph = plain.clone();
     let id_subject = overlap::module_id_subject(&graph);
@@ -302,6 +312,9 @@ fn finish(
     }
     Ok(not_stored)
 }
+
+/// How the dynamic loader begins when it cannot preload a library.
+const NOT_LOADED: &str = "ERROR: ld.so: object";
 
 /// What nvcc says to our `-t 1` after the user's own.
 const REDEFINED: &str = "nvcc warning : incompatible redefinition for option 'threads', the last value of this option was used";
