@@ -140,7 +140,7 @@ impl Contender {
             Nvcc => "nvcc",
             NvccThreads => "nvcc -t 0",
             WarpccCold => "warpcc, empty cache",
-            WarpccKnown => "warpcc, source seen before, nothing cached",
+            WarpccKnown => "warpcc, seen before",
             WarpccHit => "warpcc, again",
             CcacheHit => "ccache, again",
             SccacheHit => "sccache, again",
