@@ -15,6 +15,7 @@
 mod blob;
 mod error;
 mod file;
+mod frames;
 mod notes;
 mod place;
 mod records;
@@ -28,6 +29,7 @@ use std::path::{Path, PathBuf};
 
 pub use blob::Packing;
 pub use error::{OpenError, StoreError};
+pub use place::Staged;
 pub use records::{Lookup, Why};
 pub use upkeep::{Collected, Report};
 

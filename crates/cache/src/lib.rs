@@ -8,7 +8,7 @@ mod wire;
 pub mod witness;
 
 pub use digest::Digest;
-pub use disk::{DiskStore, Level, Lookup, OpenError, Options, Packing, StoreError, Why};
+pub use disk::{DiskStore, Level, Lookup, OpenError, Options, Packing, Staged, StoreError, Why};
 pub use key::{Change, Explaining, Hashing, Key, KeySink, Listing};
 pub use record::{Outcome, Output, RecordError, Variant, decode_record};
 pub use witness::{Contents, Inspect};

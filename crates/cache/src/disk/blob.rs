@@ -16,17 +16,16 @@ use std::path::Path;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_128};
 
 use super::file::{mark_used, means_missing};
-use super::{DiskStore, StoreError, place};
+use super::place::Staged;
+use super::{DiskStore, StoreError, frames, place};
 use crate::digest::{Digest, Digesting};
 use crate::wire::Reader;
 
 const MAGIC: &[u8; 8] = b"WCCBLB01";
 const TRAILER: usize = 32 + 8 + 8 + 8 + 16 + 8 + 8;
 /// Larger files pass through in pieces.
-const IN_MEMORY: u64 = 16 << 20;
+const IN_MEMORY: u64 = 32 << 20;
 const PIECE: usize = 1 << 20;
-/// Beyond this level zstd gives little for device code and costs much.
-const ZSTD_LEVEL: i32 = 3;
 
 /// How bytes are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,9 +47,7 @@ impl DiskStore {
         }
         let packed = match packing {
             Packing::Plain => None,
-            Packing::Zstd => zstd::bulk::compress(bytes, ZSTD_LEVEL)
-                .ok()
-                .filter(|packed| packed.len() < bytes.len()),
+            Packing::Zstd => frames::pack(bytes),
         };
         let (payload, packing) = match &packed {
             Some(packed) => (packed.as_slice(), Packing::Zstd),
@@ -125,6 +122,22 @@ impl DiskStore {
         });
         self.miss_if_bad(&path, dest, placed)
             .map(|placed| placed.unwrap_or(false))
+    }
+
+    /// As [`DiskStore::get_to`] for files, but for the last step, which is the caller's: [`Staged::commit`]. `None`
+    /// when it is not in the store, was spoiled there, or cannot be placed in this way.
+    pub fn stage(
+        &self,
+        digest: &Digest,
+        dest: &Path,
+        executable: bool,
+    ) -> Result<Option<Staged>, StoreError> {
+        let path = self.blob_path(digest);
+        let staged = place::stage(dest, executable, |out| {
+            self.read_blob(&path, digest, |blob| blob.copy_to(out))
+                .map(|copied| copied.is_some())
+        });
+        self.miss_if_bad(&path, dest, staged).map(Option::flatten)
     }
 
     /// A blob's bytes, verified; `None` when it is not in the store, or was spoiled there.
@@ -247,6 +260,9 @@ impl Blob {
 
     /// Writes the bytes; they are good only if this returns so.
     fn copy_to(&mut self, out: &mut dyn Write) -> Result<(), BlobFault> {
+        if self.trailer.packing == Packing::Zstd && self.trailer.digest.size <= IN_MEMORY {
+            return self.unpack_to(out);
+        }
         let mut payload = HashingReader {
             inner: (&self.file).take(self.trailer.payload),
             hasher: Xxh3::new(),
@@ -273,6 +289,21 @@ impl Blob {
             true => Ok(()),
             false => Err(BlobFault::Bad),
         }
+    }
+
+    /// The same for packed bytes that fit into memory: verified, then unpacked by several threads.
+    fn unpack_to(&mut self, out: &mut dyn Write) -> Result<(), BlobFault> {
+        let size = usize::try_from(self.trailer.digest.size).map_err(|_| BlobFault::Bad)?;
+        let mut packed = Vec::new();
+        (&self.file)
+            .take(self.trailer.payload)
+            .read_to_end(&mut packed)
+            .map_err(BlobFault::Reading)?;
+        if xxh3_128(&packed) != self.trailer.checksum {
+            return Err(BlobFault::Bad);
+        }
+        let bytes = frames::unpack(&packed, size).ok_or(BlobFault::Bad)?;
+        out.write_all(&bytes).map_err(BlobFault::Writing)
     }
 }
 
@@ -368,7 +399,7 @@ fn copy_packed(from: &mut File, length: u64, out: &mut File) -> io::Result<(Dige
         hasher: Xxh3::new(),
         length: 0,
     };
-    let mut encoder = zstd::stream::write::Encoder::new(packed, ZSTD_LEVEL)?;
+    let mut encoder = zstd::stream::write::Encoder::new(packed, frames::LEVEL)?;
     encoder.set_pledged_src_size(Some(length))?;
     each_piece(from, |piece| {
         digesting.update(piece);

@@ -2,8 +2,9 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use super::StoreError;
 use super::blob::BlobFault;
 use super::file::TempFile;
 
@@ -16,6 +17,42 @@ enum Way {
     Into,
 }
 
+/// Bytes that wait, whole and verified, beside the name they are for. Dropped, they leave nothing.
+pub struct Staged {
+    temporary: TempFile,
+    dest: PathBuf,
+}
+
+impl Staged {
+    /// Gives them their name.
+    ///
+    /// # Errors
+    /// The name cannot be given to a file.
+    pub fn commit(self) -> Result<(), StoreError> {
+        let Staged { temporary, dest } = self;
+        bring_to(temporary, &dest).map_err(|source| StoreError::io("write", &dest, source))
+    }
+}
+
+/// Runs `write`, which says whether there was anything to write, beside `dest`. `None` also where a file cannot take
+/// the place of what is there; [`place`] then has other ways.
+pub(super) fn stage(
+    dest: &Path,
+    executable: bool,
+    write: impl FnOnce(&mut dyn Write) -> Result<bool, BlobFault>,
+) -> Result<Option<Staged>, BlobFault> {
+    if way_to(dest) == Way::Into {
+        return Ok(None);
+    }
+    let Ok(mut temporary) = beside(dest, executable) else {
+        return Ok(None);
+    };
+    Ok(write(temporary.file())?.then(|| Staged {
+        temporary,
+        dest: dest.to_path_buf(),
+    }))
+}
+
 /// Runs `write`, which says whether there was anything to write, and places what it wrote. Nothing is touched when it fails or has nothing.
 pub(super) fn place(
     dest: &Path,
@@ -25,12 +62,7 @@ pub(super) fn place(
     if way_to(dest) == Way::Into {
         return write_into(dest, write);
     }
-    let folder = match dest.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let mode = if executable { 0o777 } else { 0o666 };
-    let mut temporary = match TempFile::create(folder, mode) {
+    let mut temporary = match beside(dest, executable) {
         Ok(temporary) => temporary,
         // A file that may be written in a folder that may not.
         Err(error) if is_refusal(&error) && dest.is_file() => return write_into(dest, write),
@@ -39,10 +71,22 @@ pub(super) fn place(
     if !write(temporary.file())? {
         return Ok(false);
     }
+    bring_to(temporary, dest).map_err(BlobFault::Writing)?;
+    Ok(true)
+}
+
+fn beside(dest: &Path, executable: bool) -> io::Result<TempFile> {
+    let folder = match dest.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    TempFile::create(folder, if executable { 0o777 } else { 0o666 })
+}
+
+fn bring_to(temporary: TempFile, dest: &Path) -> io::Result<()> {
     // ext4 writes a new file out before it replaces an old one: milliseconds of a hit. The assembler removes the old one first, too. What cannot be removed, the rename will name.
     drop(std::fs::remove_file(dest));
-    temporary.move_to(dest).map_err(BlobFault::Writing)?;
-    Ok(true)
+    temporary.move_to(dest)
 }
 
 fn way_to(dest: &Path) -> Way {

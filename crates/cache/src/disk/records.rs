@@ -36,6 +36,18 @@ pub enum Why {
 impl DiskStore {
     /// The outcome of a remembered run that saw what is there now, relative paths taken from `base`.
     pub fn look_up(&self, level: Level, key: &Key, base: &Path) -> Lookup {
+        self.look_up_meanwhile(level, key, base, |_| {})
+    }
+
+    /// The same; while the witness of the run used last is checked, which is a `stat` for each of a thousand headers,
+    /// `meanwhile` gets that run's outcome, to prepare for the hit it most likely is.
+    pub fn look_up_meanwhile(
+        &self,
+        level: Level,
+        key: &Key,
+        base: &Path,
+        meanwhile: impl FnOnce(&Outcome) + Send,
+    ) -> Lookup {
         let path = self.record_path(level, key);
         let (file, bytes) = match read_whole(&path) {
             Ok(Some(read)) => read,
@@ -44,7 +56,7 @@ impl DiskStore {
                 return Lookup::Miss(Why::Unreadable(StoreError::io("read", &path, source)));
             }
         };
-        match self.first_that_holds(&path, &file, &bytes, key, base) {
+        match self.first_that_holds(&path, &file, &bytes, key, base, meanwhile) {
             Ok(found) => found,
             Err(_) => {
                 self.remove_bad(&path, "record_corrupt");
@@ -60,12 +72,18 @@ impl DiskStore {
         bytes: &[u8],
         key: &Key,
         base: &Path,
+        meanwhile: impl FnOnce(&Outcome) + Send,
     ) -> Result<Lookup, RecordError> {
         let mut nearest = None;
+        let mut meanwhile = Some(meanwhile);
         for (index, stored) in variants(bytes, Some(key))?.enumerate() {
             let stored = stored?;
             let witness = stored.witness()?;
-            let examination = witness.examine(base, Some(self));
+            let examine = || witness.examine(base, Some(self));
+            let examination = match meanwhile.take() {
+                Some(meanwhile) => beside(&stored, meanwhile, examine),
+                None => examine(),
+            };
             let refreshed = match examination.verdict {
                 Verdict::Differs(difference) => {
                     nearest.get_or_insert(difference);
@@ -152,6 +170,29 @@ impl DiskStore {
             .and_then(|all| all.map(of_one).collect())
             .map_err(|source| record_error(&path, source))
     }
+}
+
+/// Below this many bytes of outputs a thread costs what it saves.
+const WORTH_A_THREAD: u64 = 256 << 10;
+
+/// Runs `meanwhile` with the outcome of `stored` on another thread during `examine`, where that gains time.
+fn beside<T>(
+    stored: &Stored<'_>,
+    meanwhile: impl FnOnce(&Outcome) + Send,
+    examine: impl FnOnce() -> T,
+) -> T {
+    // One that makes no sense is found so after the examination.
+    let outcome = stored.outcome().unwrap_or_default();
+    let bytes: u64 = outcome.outputs.iter().map(|o| o.digest.size).sum();
+    if bytes < WORTH_A_THREAD {
+        return examine();
+    }
+    std::thread::scope(|scope| {
+        let work = || meanwhile(&outcome);
+        // Without the thread the caller prepares when it knows.
+        drop(std::thread::Builder::new().spawn_scoped(scope, work));
+        examine()
+    })
 }
 
 /// Whether a record's file is sound and has the name of its key.

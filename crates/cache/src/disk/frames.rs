@@ -1,0 +1,139 @@
+//! Compression in independent pieces, so that an object of many megabytes is unpacked by several threads.
+//!
+//! What comes out is a row of zstd frames, which any zstd decoder reads as one text (RFC 8878, section 3: frames are
+//! concatenated). A blob written as a single frame is a row of one.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use zstd::bulk::Decompressor;
+use zstd::zstd_safe::{find_frame_compressed_size, get_frame_content_size};
+
+/// Beyond this level zstd gives little for device code and costs much.
+pub(super) const LEVEL: i32 = 3;
+/// Bytes of one frame before packing. zstd's window at this level is 2 MiB, so little is lost.
+pub(super) const FRAME: usize = 1 << 20;
+/// A hit is to be quick, not to take the machine.
+const MOST_THREADS: usize = 4;
+
+/// Compresses; `None` where that fails or gains nothing.
+pub(super) fn pack(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut compressor = zstd::bulk::Compressor::new(LEVEL).ok()?;
+    let mut packed = Vec::with_capacity(bytes.len() / 4);
+    for piece in bytes.chunks(FRAME) {
+        packed.extend_from_slice(&compressor.compress(piece).ok()?);
+        if packed.len() >= bytes.len() {
+            return None;
+        }
+    }
+    (!packed.is_empty()).then_some(packed)
+}
+
+/// Where one frame is, and where its content goes.
+struct Place<'a> {
+    frame: &'a [u8],
+    into: &'a mut [u8],
+}
+
+/// Unpacks exactly `size` bytes; `None` where `packed` is anything else.
+pub(super) fn unpack(packed: &[u8], size: usize) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // A spoiled length must not end the process.
+    bytes.try_reserve_exact(size).ok()?;
+    bytes.resize(size, 0);
+    let mut places = Vec::new();
+    let (mut rest, mut room) = (packed, bytes.as_mut_slice());
+    while !rest.is_empty() {
+        let length = find_frame_compressed_size(rest).ok()?;
+        let (frame, after) = rest.split_at_checked(length)?;
+        let content = usize::try_from(get_frame_content_size(frame).ok()??).ok()?;
+        let (into, left) = room.split_at_mut_checked(content)?;
+        places.push(Place { frame, into });
+        (rest, room) = (after, left);
+    }
+    if !room.is_empty() || !unpack_all(places) {
+        return None;
+    }
+    Some(bytes)
+}
+
+fn unpack_all(places: Vec<Place<'_>>) -> bool {
+    let threads = match places.len() {
+        0 | 1 => 1,
+        frames => std::thread::available_parallelism()
+            .map_or(1, usize::from)
+            .min(MOST_THREADS)
+            .min(frames),
+    };
+    let good = AtomicUsize::new(0);
+    let frames = places.len();
+    let queue = std::sync::Mutex::new(places);
+    let work = || {
+        let Ok(mut decompressor) = Decompressor::new() else {
+            return;
+        };
+        loop {
+            // Nothing panics while it is held.
+            let next = queue.lock().ok().and_then(|mut queue| queue.pop());
+            let Some(Place { frame, into }) = next else {
+                return;
+            };
+            let unpacked = decompressor.decompress_to_buffer(frame, into);
+            if unpacked.is_ok_and(|n| n == into.len()) {
+                good.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            // A thread that cannot be started is one less to share the work.
+            drop(std::thread::Builder::new().spawn_scoped(scope, work));
+        }
+        work();
+    });
+    good.into_inner() == frames
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(length: usize) -> Vec<u8> {
+        (0..length)
+            .map(|i| u8::try_from(i / 7 % 251).unwrap_or(0))
+            .collect()
+    }
+
+    #[test]
+    fn every_length_comes_back() {
+        for length in [1000, FRAME - 1, FRAME, FRAME + 1, 5 * FRAME + 17] {
+            let bytes = text(length);
+            let packed = pack(&bytes).expect("packs");
+            assert_eq!(unpack(&packed, length).as_deref(), Some(&bytes[..]));
+            assert_eq!(unpack(&packed, length - 1), None);
+            assert_eq!(unpack(&packed, length + 1), None);
+            assert_eq!(unpack(&packed[..packed.len() - 1], length), None);
+        }
+        assert_eq!(pack(b""), None);
+    }
+
+    #[test]
+    fn one_frame_and_a_plain_decoder_agree_with_it() {
+        let bytes = text(3 * FRAME);
+        let single = zstd::bulk::compress(&bytes, LEVEL).expect("packs");
+        assert_eq!(unpack(&single, bytes.len()).as_deref(), Some(&bytes[..]));
+        let many = pack(&bytes).expect("packs");
+        assert_eq!(zstd::stream::decode_all(&many[..]).expect("reads"), bytes);
+    }
+
+    #[test]
+    fn what_gains_nothing_stays_as_it_is() {
+        let mut state = 1_u64;
+        let noise: Vec<u8> = (0..4000)
+            .map(|_| {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
+                state.to_be_bytes()[0]
+            })
+            .collect();
+        assert_eq!(pack(&noise), None);
+    }
+}
