@@ -501,30 +501,32 @@ fn an_unusable_folder_is_an_error_with_a_name() {
 }
 
 #[test]
-fn a_tools_digest_is_noted_and_follows_the_tool() {
+fn a_tools_content_is_remembered_and_follows_the_tool() {
     let (folder, store) = store();
     let tool = folder.path().join("tool");
-    fs::write(&tool, "one").expect("write");
-    // Too new to be noted.
-    assert_eq!(
-        store.tool_digest(&tool).expect("digest"),
-        Digest::of_bytes(b"one")
-    );
+    let program = |last: u8| {
+        let mut bytes = vec![0; 300 << 10];
+        bytes[..4].copy_from_slice(b"\x7fELF");
+        bytes.push(last);
+        bytes
+    };
+    let content = || store.tool_content(&tool).expect("content");
+    fs::write(&tool, program(1)).expect("write");
+    // Too new to be remembered.
+    assert_eq!(content(), *blake3::hash(&program(1)).as_bytes());
     assert_eq!(store.size().expect("size").1, 0);
     std::thread::sleep(Duration::from_millis(60));
     for _ in 0..2 {
-        assert_eq!(
-            store.tool_digest(&tool).expect("digest"),
-            Digest::of_bytes(b"one")
-        );
+        assert_eq!(content(), *blake3::hash(&program(1)).as_bytes());
         assert_eq!(store.size().expect("size").1, 1);
     }
-    fs::write(&tool, "two").expect("write");
-    assert_eq!(
-        store.tool_digest(&tool).expect("digest"),
-        Digest::of_bytes(b"two")
-    );
-    assert!(store.tool_digest(&folder.path().join("none")).is_err());
+    fs::write(&tool, program(2)).expect("write");
+    assert_eq!(content(), *blake3::hash(&program(2)).as_bytes());
+    // A script is read each time.
+    fs::write(&tool, "#!/bin/sh").expect("write");
+    assert_eq!(content(), *blake3::hash(b"#!/bin/sh").as_bytes());
+    assert!(store.tool_content(&folder.path().join("none")).is_err());
+    assert!(store.tool_content(folder.path()).is_err());
 }
 
 #[test]

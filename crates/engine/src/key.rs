@@ -3,7 +3,7 @@
 //!
 //! | part | counts for |
 //! |---|---|
-//! | tool: its digest | every step; its libraries and helpers (cc1plus, as) are in the witness |
+//! | tool: its name, the BLAKE3 of its content | every step; its libraries and helpers (cc1plus, as) are in the witness |
 //! | arguments, files in them by content | every step |
 //! | base names of files | where they can show (see [`Step::names_matter`]) |
 //! | working directory, keep folder | host and device code with debug information |
@@ -15,7 +15,7 @@
 
 use std::io;
 
-use warpcc_cache::{Digest, KeySink};
+use warpcc_cache::KeySink;
 use warpcc_plan::{Part, Program, Step, TaskGraph, Tool};
 
 use crate::artifact::Artifacts;
@@ -51,14 +51,14 @@ pub fn describe(
     step: &Step,
     graph: &TaskGraph,
     artifacts: &Artifacts<'_>,
-    tool: &Digest,
+    tool: &[u8; 32],
     setting: &Setting<'_>,
     sink: &mut dyn KeySink,
 ) -> io::Result<()> {
     let names = step.names_matter();
     let debug = step.has_debug_information();
     sink.part("tool", step.tool.name().as_bytes());
-    sink.part("tool digest", tool.to_string().as_bytes());
+    sink.part("tool content", tool);
     if let Program::Named(path) = &step.program {
         // gcc, g++ and c++ may be one binary that looks at its name.
         sink.part(

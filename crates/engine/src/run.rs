@@ -103,6 +103,7 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
         setting,
         artifacts: &artifacts,
         clock,
+        tools: task::Tools::default(),
     };
     let mut states = TaskStates::new(graph, setting.order == Order::Sequential);
     let mut ended: BTreeMap<usize, (Finished, Seen)> = BTreeMap::new();

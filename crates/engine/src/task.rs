@@ -1,12 +1,14 @@
 //! One task from ready to done: key, look up, run, keep.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use warpcc_cache::{Hashing, Key, Level, Lookup, Output, Packing, WitnessBuilder};
+use warpcc_cache::{DiskStore, Hashing, Key, Level, Lookup, Output, Packing, WitnessBuilder};
 use warpcc_plan::{FileId, FileKind, Part, Program, Step, TaskGraph, Tool, depfile, overlap};
 
 use crate::artifact::Artifacts;
@@ -18,7 +20,7 @@ use crate::run::Setting;
 use crate::times;
 
 /// Changes when what a step record means changes.
-const DOMAIN: &str = "warpcc step 1";
+const DOMAIN: &str = "warpcc step 2";
 
 /// The host compiler's or fatbinary's text is not what the split expects.
 pub const NOT_SPLICED: &str = "the fat binary does not fit into the assembly";
@@ -29,6 +31,25 @@ pub struct Worker<'a> {
     pub setting: &'a Setting<'a>,
     pub artifacts: &'a Artifacts<'a>,
     pub clock: Instant,
+    pub tools: Tools,
+}
+
+/// What the tools of this run contain, each hashed by one thread although several ask at once: the first
+/// build of an empty cache starts a cicc for every architecture.
+#[derive(Default)]
+pub struct Tools(Mutex<BTreeMap<PathBuf, Arc<OnceLock<Content>>>>);
+
+/// The BLAKE3 of a file, none where it cannot be read.
+type Content = Option<[u8; 32]>;
+
+impl Tools {
+    fn content(&self, store: &DiskStore, path: &Path) -> Content {
+        let cell = {
+            let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(cells.entry(path.to_owned()).or_default())
+        };
+        *cell.get_or_init(|| store.tool_content(path).ok())
+    }
 }
 
 /// A program found, with what its key needs.
@@ -168,7 +189,7 @@ impl Worker<'_> {
         if !cacheable {
             return None;
         }
-        let tool = store.tool_digest(&program.path).ok()?;
+        let tool = self.tools.content(store, &program.path)?;
         let mut sink = Hashing::new(DOMAIN);
         key::describe(
             step,

@@ -12,13 +12,11 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::file::{mark_used, read_whole};
 use super::{DiskStore, NOTES, StoreError};
-use crate::digest::Digest;
 use crate::key::{Hashing, Key, KeySink};
 use crate::wire::Reader;
 use crate::witness::{Contents, Signature};
 
 const MAGIC: &[u8; 8] = b"WCCNOT01";
-const TOOLS: &str = "tools";
 const PROGRAMS: &str = "programs";
 
 impl Contents for DiskStore {
@@ -61,27 +59,13 @@ impl DiskStore {
         self.write_whole(&path, &bytes)
     }
 
-    /// The digest of a tool's file, noted by its signature: a compiler is hashed once, not each time.
-    pub fn tool_digest(&self, path: &Path) -> io::Result<Digest> {
-        let now = SystemTime::now();
-        let signature = Signature::of(path)?;
-        let key = key_of(&signature);
-        let noted = self.note(TOOLS, &key);
-        let noted = noted.and_then(|value| postcard::from_bytes::<Digest>(&value).ok());
-        if let Some(digest) = noted.filter(|digest| digest.size == signature.size) {
-            return Ok(digest);
-        }
-        let digest = Digest::of_file(path)?;
-        // One that was only just written may change without a new signature.
-        let unchanged = Signature::of(path)? == signature && digest.size == signature.size;
-        if unchanged
-            && signature.was_settled_at(now)
-            && let Ok(value) = postcard::to_stdvec(&digest)
-        {
-            // Without the note the tool is hashed again.
-            drop(self.put_note(TOOLS, &key, &value));
-        }
-        Ok(digest)
+    /// The BLAKE3 of a tool's content. A program is hashed once and remembered by its signature, for keys and for
+    /// witnesses alike: a toolkit's programs are 250 MB.
+    ///
+    /// # Errors
+    /// It cannot be read, or changes meanwhile.
+    pub fn tool_content(&self, path: &Path) -> io::Result<[u8; 32]> {
+        crate::witness::content_of(path, self)
     }
 
     fn note_path(&self, kind: &str, key: &Key) -> Result<PathBuf, StoreError> {

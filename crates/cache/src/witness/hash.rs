@@ -1,6 +1,8 @@
 //! Hash many files, each once, with proof that it did not change meanwhile.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -94,6 +96,19 @@ pub(super) fn hash_all(
     });
     all.sort_unstable_by_key(|(index, _)| *index);
     all.into_iter().map(|(_, result)| result).collect()
+}
+
+/// The BLAKE3 of one file's content.
+pub(crate) fn content_of(path: &Path, contents: &dyn Contents) -> io::Result<[u8; 32]> {
+    let text = CString::new(path.as_os_str().as_bytes())?;
+    let hashed = hash(&Base::Current, &text, &mut Vec::new(), None, Some(contents));
+    hashed
+        .map(|hashed| hashed.content)
+        .map_err(|fault| match fault {
+            HashFault::Unreadable(error) => error.into(),
+            HashFault::Changed => io::Error::other("it changed while it was read"),
+            HashFault::NotAFile => io::Error::other("not a regular file"),
+        })
 }
 
 fn hash(
