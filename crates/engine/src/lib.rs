@@ -11,8 +11,10 @@ pub mod process;
 pub mod run;
 pub mod states;
 mod task;
+pub mod terminal;
 pub mod times;
 
 pub use event::{Finished, Outcome};
 pub use process::Children;
 pub use run::{Order, Run, Setting, execute};
+pub use terminal::Terminal;

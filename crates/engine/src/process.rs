@@ -13,6 +13,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use wait4::Wait4;
 
+use crate::terminal::{Screen, Terminal};
+
 /// What is to be run.
 #[derive(Debug)]
 pub struct Order<'a> {
@@ -26,6 +28,8 @@ pub struct Order<'a> {
     pub environment: &'a [(OsString, OsString)],
     /// Where.
     pub directory: &'a Path,
+    /// What standard error is to look like; a pipe where there is none.
+    pub terminal: Option<&'a Terminal>,
 }
 
 /// What came of it.
@@ -86,15 +90,28 @@ impl Children {
     /// The program cannot be started, or everything was closed.
     pub fn run(&self, task: usize, order: &Order<'_>) -> io::Result<Ended> {
         let mut command = Command::new(order.program);
+        let terminal = order.terminal.and_then(|terminal| terminal.open().ok());
+        let (screen, stdin, stderr) = match terminal {
+            Some(Screen {
+                ours,
+                errors,
+                input,
+            }) => (
+                Some(ours),
+                input.map_or_else(Stdio::null, Stdio::from),
+                Stdio::from(errors),
+            ),
+            None => (None, Stdio::null(), Stdio::piped()),
+        };
         command
             .arg0(order.name)
             .args(order.args)
             .env_clear()
             .envs(order.environment.iter().map(|(k, v)| (k, v)))
             .current_dir(order.directory)
-            .stdin(Stdio::null())
+            .stdin(stdin)
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(stderr)
             // A group of its own: cc1plus and as end with their driver.
             .process_group(0);
         let mut child = {
@@ -113,11 +130,16 @@ impl Children {
             }
             child
         };
+        // It holds the tool's side of the terminal, which must close for ours to end.
+        drop(command);
         let mut ended = Ended::default();
         let (out, err) = (child.stdout.take(), child.stderr.take());
         thread::scope(|scope| {
             let reader = scope.spawn(move || drain(out));
-            ended.stderr = drain(err);
+            ended.stderr = match screen {
+                Some(screen) => drain(Some(screen)),
+                None => drain(err),
+            };
             ended.stdout = reader.join().unwrap_or_default();
         });
         let waited = child.wait4();
@@ -138,7 +160,7 @@ impl Children {
 fn drain(pipe: Option<impl Read>) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Some(mut pipe) = pipe {
-        // A broken pipe means that the child is gone; what came before it counts.
+        // A terminal ends in an error (EIO) when the child has closed it; what came before counts.
         let _ = pipe.read_to_end(&mut bytes);
     }
     bytes

@@ -24,6 +24,7 @@ use crate::observe::Seen;
 use crate::process::Children;
 use crate::states::{TaskState, TaskStates};
 use crate::task::{self, Worker};
+use crate::terminal::Terminal;
 
 /// In which order tasks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +57,8 @@ pub struct Setting<'a> {
     pub order: Order,
     /// What the dependency filter writes.
     pub rule: Option<Rule>,
+    /// The terminal that diagnostics go to, if they do.
+    pub terminal: Option<&'a Terminal>,
     /// The children, so that a signal can end them.
     pub children: &'a Children,
 }

@@ -160,6 +160,7 @@ impl Worker<'_> {
                     args: &[OsString::from(format!("-print-prog-name={name}"))],
                     environment: self.setting.environment,
                     directory: self.setting.directory,
+                    terminal: None,
                 };
                 let ended = self.setting.children.run(usize::MAX, &order)?;
                 let name = String::from_utf8_lossy(&ended.stdout).trim().to_owned();
@@ -203,14 +204,29 @@ impl Worker<'_> {
         Some(sink.finish())
     }
 
+    /// Takes what says nothing, or says it as the terminal there is would show it.
     fn look_up(&self, index: usize, step: &Step, key: &Key) -> Option<(Finished, Seen)> {
+        let Some(terminal) = self.setting.terminal else {
+            return self.look_up_under(key, index, step, |_| true);
+        };
+        self.look_up_under(key, index, step, |outcome| outcome.stderr.is_empty())
+            .or_else(|| self.look_up_under(&terminal.key(key), index, step, |_| true))
+    }
+
+    fn look_up_under(
+        &self,
+        key: &Key,
+        index: usize,
+        step: &Step,
+        suits: impl Fn(&warpcc_cache::Outcome) -> bool,
+    ) -> Option<(Finished, Seen)> {
         let store = self.setting.store?;
         let Lookup::Hit(outcome, witness) =
             store.look_up(Level::Steps, key, self.setting.directory)
         else {
             return None;
         };
-        if !times::hold(&outcome.extra, self.setting.directory) {
+        if !suits(&outcome) || !times::hold(&outcome.extra, self.setting.directory) {
             return None;
         }
         // All outputs or none: a blob that was evicted makes the whole step a miss.
@@ -292,6 +308,7 @@ impl Worker<'_> {
             args: &args,
             environment: &environment,
             directory: self.setting.directory,
+            terminal: self.setting.terminal,
         };
         let ended = self.setting.children.run(index, &order)?;
         let seen = if watching.is_some() {
@@ -419,8 +436,10 @@ impl Worker<'_> {
             micros: u64::try_from((finished.user + finished.system).as_micros())
                 .unwrap_or(u64::MAX),
         };
+        let shown = self.setting.terminal.filter(|_| !outcome.stderr.is_empty());
+        let key = shown.map_or(*key, |terminal| terminal.key(key));
         store
-            .store(Level::Steps, key, &witness, &outcome)
+            .store(Level::Steps, &key, &witness, &outcome)
             .map_err(io::Error::other)
     }
 

@@ -164,6 +164,7 @@ pub fn build(
             Order::Parallel
         },
         rule: rule(request),
+        terminal: request.terminal.as_ref(),
         children: &children,
     };
     let mut retried = None;
@@ -369,6 +370,7 @@ fn dry_run(
         args: &args,
         environment: &environment,
         directory: &request.directory,
+        terminal: None,
     };
     let output = children
         .run(usize::MAX, &order)

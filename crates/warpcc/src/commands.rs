@@ -152,7 +152,11 @@ fn why(args: &WhyArgs, config: &Config, around: Surroundings) -> anyhow::Result<
     let store = need_store(config)?;
     let listing = request.listing();
     let key = listing.key(DOMAIN);
-    let variants = store.differences(Level::Direct, &key, &request.directory)?;
+    let mut variants = store.differences(Level::Direct, &key, &request.directory)?;
+    if let Some(terminal) = &request.terminal {
+        let shown = terminal.key(&key);
+        variants.extend(store.differences(Level::Direct, &shown, &request.directory)?);
+    }
     if variants
         .iter()
         .any(|(_, differences)| differences.is_empty())

@@ -24,8 +24,27 @@ const AT: &str = "at ";
 /// # Errors
 /// An output cannot be written; plain nvcc will say so in its own words.
 pub fn serve(store: &DiskStore, request: &Request, key: &Key) -> Result<bool, StoreError> {
+    let Some(terminal) = &request.terminal else {
+        return serve_under(key, store, request, |_| true);
+    };
+    // Most calls say nothing: one result for the terminal and for the pipe of a build system.
+    Ok(
+        serve_under(key, store, request, |outcome| outcome.stderr.is_empty())?
+            || serve_under(&terminal.key(key), store, request, |_| true)?,
+    )
+}
+
+fn serve_under(
+    key: &Key,
+    store: &DiskStore,
+    request: &Request,
+    suits: impl Fn(&Outcome) -> bool + Sync,
+) -> Result<bool, StoreError> {
     let mut staged: Vec<(Digest, PathBuf, Staged)> = Vec::new();
     let meanwhile = |outcome: &Outcome| {
+        if !suits(outcome) {
+            return;
+        }
         for output in &outcome.outputs {
             if let Some(path) = place_of(&output.role, request)
                 && let Ok(Some(ready)) = store.stage(&output.digest, &path, output.executable)
@@ -39,7 +58,7 @@ pub fn serve(store: &DiskStore, request: &Request, key: &Key) -> Result<bool, St
     else {
         return Ok(false);
     };
-    if !times::hold(&outcome.extra, &request.directory) {
+    if !suits(&outcome) || !times::hold(&outcome.extra, &request.directory) {
         return Ok(false);
     }
     for output in &outcome.outputs {
@@ -169,8 +188,11 @@ pub fn keep(
             .map(|t| u64::try_from((t.user + t.system).as_micros()).unwrap_or(0))
             .sum(),
     };
+    let shown = request.terminal.as_ref();
+    let shown = shown.filter(|_| !outcome.stderr.is_empty());
+    let key = shown.map_or(*key, |terminal| terminal.key(key));
     store
-        .store(Level::Direct, key, &witness, &outcome)
+        .store(Level::Direct, &key, &witness, &outcome)
         .map_err(|e| e.to_string())
 }
 

@@ -18,6 +18,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use warpcc_cache::{Digest, Explaining, KeySink, Listing};
+use warpcc_engine::Terminal;
 use warpcc_engine::key::{HOST_VARIABLES, LANGUAGE_VARIABLES};
 use warpcc_engine::process::find_program;
 use warpcc_plan::{Invocation, Unsupported};
@@ -60,6 +61,8 @@ pub struct Request {
     pub environment: Vec<(OsString, OsString)>,
     /// What is asked for.
     pub invocation: Invocation,
+    /// The terminal that diagnostics go to, if they do.
+    pub terminal: Option<Terminal>,
 }
 
 impl Request {
@@ -100,12 +103,16 @@ impl Request {
         {
             invocation.plain = Some("DEPENDENCIES_OUTPUT");
         }
+        let terminal = Terminal::behind(std::io::stderr(), std::io::stdin(), |name| {
+            variable(&environment, name)
+        });
         Ok(Self {
             nvcc,
             args: args.to_vec(),
             directory,
             environment,
             invocation,
+            terminal,
         })
     }
 

@@ -7,6 +7,7 @@ mod space;
 mod crowds;
 mod kills;
 mod settings;
+mod terminal;
 mod unusable_cache;
 mod wrapping;
 

@@ -1,0 +1,176 @@
+//! Diagnostics for a person: gcc and NVIDIA's front ends colour their messages, add links and fit source lines to the
+//! width when standard error is a terminal. Ours is read by us, so a tool gets a terminal of its own, like the user's.
+//!
+//! A result that said nothing is the same for a terminal and for a pipe. One that did counts only for a terminal
+//! that looks the same: see [`Terminal::key`].
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write};
+
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{
+    LocalModes, OptionalActions, OutputModes, Winsize, isatty, tcgetattr, tcgetwinsize, tcsetattr,
+    tcsetwinsize,
+};
+use warpcc_cache::{Hashing, Key, KeySink};
+
+/// What decides how gcc (`gcc/diagnostic-color.cc`) and EDG's front end write for a terminal, besides its width.
+const VARIABLES: &[&str] = &[
+    "TERM",
+    "COLORTERM",
+    "COLUMNS",
+    "GCC_COLORS",
+    "GCC_URLS",
+    "TERM_URLS",
+    "EDG_COLORS",
+    "DEFAULT_EDG_COLORS",
+    "NO_COLOR",
+];
+
+/// A terminal that a person reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Terminal {
+    size: Winsize,
+    /// Whether standard input is one too: gcc asks that one for its width (`get_terminal_width` in
+    /// `gcc/diagnostic.cc`).
+    input: bool,
+    variables: Vec<(&'static str, OsString)>,
+}
+
+impl Terminal {
+    /// The terminal behind `errors`, if there is one; `variable` reads the environment.
+    pub fn behind<'a>(
+        errors: impl AsFd,
+        input: impl AsFd,
+        variable: impl Fn(&str) -> Option<&'a OsStr>,
+    ) -> Option<Self> {
+        let (errors, input) = (errors.as_fd(), input.as_fd());
+        if !isatty(errors) {
+            return None;
+        }
+        Some(Self {
+            size: tcgetwinsize(if isatty(input) { input } else { errors }).ok()?,
+            input: isatty(input),
+            variables: VARIABLES
+                .iter()
+                .filter_map(|name| Some((*name, variable(name)?.to_owned())))
+                .collect(),
+        })
+    }
+
+    /// The key of a result with diagnostics as this terminal shows them, from its key elsewhere.
+    pub fn key(&self, key: &Key) -> Key {
+        let mut sink = Hashing::new("warpcc terminal 1");
+        sink.part("key", &key.0);
+        sink.part("columns", &self.size.ws_col.to_le_bytes());
+        sink.part("input", &[u8::from(self.input)]);
+        for (name, value) in &self.variables {
+            sink.part(name, value.as_encoded_bytes());
+        }
+        sink.finish()
+    }
+
+    /// A new terminal of the same size.
+    ///
+    /// # Errors
+    /// The system gives none; a pipe then has to do.
+    pub fn open(&self) -> io::Result<Screen> {
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+        grantpt(&ours)?;
+        unlockpt(&ours)?;
+        let name = ptsname(&ours, Vec::new())?;
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let theirs = rustix::fs::open(name, flags, Mode::empty())?;
+        // The user's own terminal will turn line feeds into new lines; once is enough.
+        let mut attributes = tcgetattr(&theirs)?;
+        attributes.output_modes.remove(OutputModes::OPOST);
+        attributes
+            .local_modes
+            .remove(LocalModes::ECHO | LocalModes::ECHONL);
+        tcsetattr(&theirs, OptionalActions::Now, &attributes)?;
+        tcsetwinsize(&theirs, self.size)?;
+        let mut ours = File::from(ours);
+        let input = if self.input {
+            // Who reads it all the same finds its end.
+            ours.write_all(&[END_OF_FILE])?;
+            Some(theirs.try_clone()?)
+        } else {
+            None
+        };
+        Ok(Screen {
+            ours,
+            errors: theirs,
+            input,
+        })
+    }
+}
+
+/// What a terminal takes for the end of its input: Ctrl-D.
+const END_OF_FILE: u8 = 4;
+
+/// A terminal for one tool.
+#[derive(Debug)]
+pub struct Screen {
+    /// Where we read what the tool wrote.
+    pub ours: File,
+    /// Its standard error.
+    pub errors: OwnedFd,
+    /// Its standard input, where that is a terminal.
+    pub input: Option<OwnedFd>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::process::Command;
+
+    fn of_width(columns: u16) -> Terminal {
+        Terminal {
+            size: Winsize {
+                ws_row: 24,
+                ws_col: columns,
+                ws_xpixel: 0,
+                ws_ypixel: 0,
+            },
+            input: true,
+            variables: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_tool_sees_a_terminal_of_that_size_and_its_bytes_stay_as_they_are() -> io::Result<()> {
+        let mut screen = of_width(71).open()?;
+        let mut child = Command::new("sh")
+            .args(["-c", "test -t 2 && stty size >&2 && cat >&2"])
+            .stdin(screen.input.ok_or(io::ErrorKind::NotFound)?)
+            .stderr(screen.errors)
+            .spawn()?;
+        let mut text = Vec::new();
+        // The last of a terminal is an error, not an end.
+        drop(screen.ours.read_to_end(&mut text));
+        assert!(child.wait()?.success());
+        assert_eq!(text, b"24 71\n");
+        let screen = of_width(71).open()?;
+        let (theirs, nothing) = (screen.errors, File::open("/dev/null")?);
+        let variable = |name: &str| (name == "TERM").then_some(OsStr::new("vt100"));
+        let found = Terminal::behind(&theirs, &nothing, variable);
+        assert_eq!(
+            found.map(|t| (t.size.ws_col, t.variables.len())),
+            Some((71, 1))
+        );
+        assert_eq!(Terminal::behind(&nothing, &theirs, variable), None);
+        Ok(())
+    }
+
+    #[test]
+    fn another_width_is_another_key() {
+        let key = Hashing::new("test").finish();
+        assert_eq!(of_width(80).key(&key), of_width(80).key(&key));
+        assert_ne!(of_width(80).key(&key), of_width(81).key(&key));
+        assert_ne!(of_width(80).key(&key), key);
+    }
+}
