@@ -14,6 +14,7 @@ use warpcc_plan::depfile::Rule;
 use warpcc_plan::overlap;
 use warpcc_plan::{FileKind, TaskGraph, Tool, Transcript, Unsupported};
 
+use crate::direct::NotKept;
 use crate::place::place;
 use crate::request::Request;
 use crate::scratch::Scratch;
@@ -58,7 +59,7 @@ pub struct Built {
     /// Why the plan was run a second time, without overlaps.
     pub retried: Option<&'static str>,
     /// Why the whole call will not hit next time, where it could not be stored.
-    pub not_stored: Option<String>,
+    pub not_stored: Option<NotKept>,
 }
 
 /// Builds what `request` asks for.
@@ -79,12 +80,7 @@ pub fn build(
     let mut watch = manner
         .store
         .filter(|_| manner.writes_cache && warpcc_watch::available())
-        .and_then(|store| {
-            let folder = store.root().join("watch-v1");
-            fs::create_dir_all(&folder)
-                .and_then(|()| warpcc_watch::install(&folder))
-                .ok()
-        });
+        .and_then(|store| install_watch(store, &scratch));
     let children = Arc::new(Children::default());
     let unfinished = Arc::new(Mutex::new(Vec::new()));
     signals::watch(Arc::clone(&children), Arc::clone(&unfinished), {
@@ -245,6 +241,20 @@ pub fn build(
     })
 }
 
+/// Puts the watch library where the tools can load it: in the cache, once for all builds; or, where
+/// the cache's folder cannot be written or the loader cannot be told its path, in the private folder.
+fn install_watch(store: &DiskStore, scratch: &Scratch) -> Option<PathBuf> {
+    let kept = store.root().join("watch-v1");
+    let own = scratch.path().join("watch");
+    [kept, own].into_iter().find_map(|folder| {
+        if !warpcc_watch::can_preload_from(&folder) {
+            return None;
+        }
+        fs::create_dir_all(&folder).ok()?;
+        warpcc_watch::install(&folder).ok()
+    })
+}
+
 /// Whether a front end more would cost nobody anything: several architectures, a core for each
 /// and to spare, and no other load on the machine.
 fn has_idle_cores(graph: &TaskGraph, jobs: usize) -> bool {
@@ -276,7 +286,7 @@ fn finish(
     graph: &TaskGraph,
     run: &Run,
     streams: (&[u8], &[u8]),
-) -> Result<Option<String>, Unsupported> {
+) -> Result<Option<NotKept>, Unsupported> {
     let mut not_stored = None;
     if run.code == 0
         && manner.writes_cache

@@ -1,5 +1,7 @@
 //! The direct level: a whole invocation by its command and what it saw. A hit starts no process.
 
+use std::error::Error;
+use std::fmt;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -113,6 +115,36 @@ fn role_of(path: &str, request: &Request) -> String {
     format!("{AT}{path}")
 }
 
+/// Why a finished run is not stored.
+#[derive(Debug)]
+pub enum NotKept {
+    /// It would not be good for another time.
+    Unfit(String),
+    /// It could not be written.
+    Store(StoreError),
+}
+
+impl fmt::Display for NotKept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unfit(why) => f.write_str(why),
+            Self::Store(error) => {
+                write!(f, "{error}")?;
+                match error.source() {
+                    Some(source) => write!(f, ": {source}"),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+impl From<StoreError> for NotKept {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
 /// Stores a finished run. `outputs` are the final files, where they are now and as the plan
 /// names them; `texts` the preprocessed files.
 ///
@@ -126,12 +158,12 @@ pub fn keep(
     outputs: &[(PathBuf, String)],
     texts: &[PathBuf],
     streams: (&[u8], &[u8]),
-) -> Result<(), String> {
+) -> Result<(), NotKept> {
     if let Some(why) = &run.seen.blind {
-        return Err(why.clone());
+        return Err(NotKept::Unfit(why.clone()));
     }
     if request.invocation.native {
-        return Err("-arch=native".to_owned());
+        return Err(NotKept::Unfit("-arch=native".to_owned()));
     }
     let mut builder = WitnessBuilder::new(run.began);
     let own = |path: &Path| {
@@ -158,22 +190,20 @@ pub fn keep(
     let witness = builder
         .relative_to(&request.directory)
         .finish_knowing(store, Some(&mut inspect))
-        .map_err(|e| e.to_string())?;
+        .map_err(|e| NotKept::Unfit(e.to_string()))?;
     // A header that mentions the macros is no reason yet: many only document them.
     if dated
         && texts
             .iter()
             .any(|t| fs::read(t).is_ok_and(|text| holds_date(&text)))
     {
-        return Err("a date macro".to_owned());
+        return Err(NotKept::Unfit("a date macro".to_owned()));
     }
     let mut stored = Vec::with_capacity(outputs.len());
     for (now, plan) in outputs {
         stored.push(Output {
             role: role_of(plan, request),
-            digest: store
-                .put_file(now, Packing::Zstd)
-                .map_err(|e| e.to_string())?,
+            digest: store.put_file(now, Packing::Zstd)?,
             executable: is_executable(now),
         });
     }
@@ -191,9 +221,7 @@ pub fn keep(
     let shown = request.terminal.as_ref();
     let shown = shown.filter(|_| !outcome.stderr.is_empty());
     let key = shown.map_or(*key, |terminal| terminal.key(key));
-    store
-        .store(Level::Direct, &key, &witness, &outcome)
-        .map_err(|e| e.to_string())
+    Ok(store.store(Level::Direct, &key, &witness, &outcome)?)
 }
 
 /// Whether the text holds a string that `__DATE__`, `__TIME__` or `__TIMESTAMP__` may have left:

@@ -13,6 +13,7 @@ use warpcc_plan::Unsupported;
 
 use crate::build::{self, Manner};
 use crate::config::Config;
+use crate::direct::NotKept;
 use crate::log::Log;
 use crate::request::{DOMAIN, Request};
 use crate::scratch::{self, Scratch};
@@ -234,6 +235,11 @@ fn cached(
         ));
         if let Some(why) = built.not_stored.as_ref().filter(|_| built.code == 0) {
             counts.push((format!("not_direct.{}", kind_of(why)), 1));
+            if let NotKept::Store(_) = why {
+                crate::log::warn(&format!(
+                    "built, but not kept: {why} (`warpcc config` shows where the cache is)"
+                ));
+            }
         }
         let counts: Vec<(&str, u64)> = counts.iter().map(|(n, c)| (n.as_str(), *c)).collect();
         store.count(&counts);
@@ -268,7 +274,10 @@ pub fn log_build(log: &Log, built: &build::Built) {
 }
 
 /// A reason without the path in it, to be counted.
-fn kind_of(why: &str) -> &str {
+fn kind_of(why: &NotKept) -> &str {
+    let NotKept::Unfit(why) = why else {
+        return "the cache cannot be written";
+    };
     [
         "changed while it was in use",
         "is gone",

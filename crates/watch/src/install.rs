@@ -34,6 +34,18 @@ pub fn available() -> bool {
     !LIBRARY.is_empty()
 }
 
+/// Whether the loader can be told of a library in `dir`.
+#[must_use]
+pub fn can_preload_from(dir: &Path) -> bool {
+    dir.is_absolute() && is_plain(dir)
+}
+
+/// Whether the loader takes the path as it is.
+fn is_plain(path: &Path) -> bool {
+    let bytes = path.as_os_str().as_bytes();
+    !bytes.iter().any(|byte| b" :$\t\n\0".contains(byte))
+}
+
 /// Writes the library into `dir`, unless it is there, and returns its path.
 ///
 /// Its name holds a hash of its content, so versions do not disturb each other's running processes.
@@ -110,12 +122,7 @@ pub fn environment(
             return Err(Unpreloadable::Relative(path.to_owned()));
         }
     }
-    if library
-        .as_os_str()
-        .as_bytes()
-        .iter()
-        .any(|byte| b" :$\t\n\0".contains(byte))
-    {
+    if !is_plain(library) {
         return Err(Unpreloadable::LibraryPath(library.to_owned()));
     }
     let log = log.as_os_str();

@@ -30,6 +30,6 @@ mod install;
 mod log;
 mod observed;
 
-pub use install::{Unpreloadable, available, environment, install};
+pub use install::{Unpreloadable, available, can_preload_from, environment, install};
 pub use log::LogError;
 pub use observed::{Observed, read_log};

@@ -21,6 +21,30 @@ fn folder_cannot_be_made() {
 }
 
 #[test]
+fn what_cannot_be_kept_is_told_in_one_line() {
+    let mut space = space("cache-told");
+    space.set_env("WARPCC_DIR", "/proc/warpcc");
+    let outcome = space.run(&Program::Launcher, &space.words(TWO));
+    let said = outcome.stderr_text();
+    assert_eq!(outcome.code, 0, "{said}");
+    assert!(
+        said.starts_with("warpcc: warning: built, but not kept") && said.lines().count() == 1,
+        "{said}"
+    );
+}
+
+#[test]
+fn folder_with_a_name_that_the_loader_cannot_take() {
+    for name in ["with space", "with:colon", "with$dollar"] {
+        let mut space = space("cache-named");
+        let folder = space.beside(name);
+        space.set_env("WARPCC_DIR", &folder.to_string_lossy());
+        space.agree(TWO).demand_no_direct_hit();
+        space.agree(TWO).demand_direct_hit();
+    }
+}
+
+#[test]
 fn folder_is_a_file() {
     let space = space("cache-file");
     remove_tree(&space.cache());
