@@ -180,6 +180,40 @@ pub fn find_program(
         .find(|file| is_executable(file))
 }
 
+/// Programs that stand under a compiler's name and look for the compiler behind them in `PATH`.
+const CACHES: &[&str] = &["ccache", "sccache"];
+
+/// As [`find_program`]; a compiler cache under the compiler's name gives way to the compiler that it would run. Its
+/// results are ours already, what it reads of its own changes with every call, and one of them that
+/// waits for a server would make us wait too.
+pub fn find_compiler(
+    name: &str,
+    path: Option<&std::ffi::OsStr>,
+    directory: &Path,
+) -> Option<PathBuf> {
+    let found = find_program(name, path, directory)?;
+    if !is_cache(&found) {
+        return Some(found);
+    }
+    let base = Path::new(name).file_name()?;
+    let behind = std::env::split_paths(path?)
+        .map(|folder| directory.join(folder).join(base))
+        .find(|file| is_executable(file) && !is_cache(file));
+    behind.or(Some(found))
+}
+
+fn is_cache(file: &Path) -> bool {
+    let Ok(real) = file.canonicalize() else {
+        return false;
+    };
+    // Called by its own name it is somebody's explicit wish.
+    file.file_name() != real.file_name()
+        && real
+            .file_name()
+            .and_then(|n| n.to_str())
+            .is_some_and(|n| CACHES.contains(&n))
+}
+
 /// Whether `file` is a regular file that somebody may execute.
 pub fn is_executable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;

@@ -144,7 +144,7 @@ impl Worker<'_> {
     fn locate(&self, step: &Step) -> io::Result<Located> {
         let path = self.setting.variable("PATH");
         let find = |name: &str| {
-            process::find_program(name, path, self.setting.directory).ok_or_else(|| {
+            process::find_compiler(name, path, self.setting.directory).ok_or_else(|| {
                 io::Error::new(io::ErrorKind::NotFound, format!("{name} is not in PATH"))
             })
         };

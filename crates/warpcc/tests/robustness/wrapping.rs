@@ -1,6 +1,6 @@
 //! warpcc around, inside and in the place of other programs.
 
-use crate::space::{Exactness, Program, TestSpace};
+use crate::space::{Exactness, Program, TestSpace, remove_tree};
 use crate::{TWO, space};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -134,6 +134,43 @@ fn warpcc_around_the_host_compiler_too() {
     let line = &format!("{TWO} -ccbin bin/g++");
     space.agree(line);
     space.agree(line);
+}
+
+#[test]
+fn ccache_in_the_place_of_the_host_compiler_is_passed_over() {
+    let mut space = space("ccache-host");
+    let dir = space.beside("masks");
+    crate::space::make_dir(&dir);
+    let ccache = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+        .map(|folder| folder.join("ccache"))
+        .find(|file| file.is_file())
+        .expect("ccache is installed by `cargo xtask test`");
+    for name in ["gcc", "g++"] {
+        symlink(&ccache, dir.join(name)).expect("linking");
+    }
+    let log = space.beside("ccache.log");
+    space.set_env("CCACHE_DIR", &space.beside("ccache").to_string_lossy());
+    space.set_env("CCACHE_LOGFILE", &log.to_string_lossy());
+    let path = std::env::var("PATH").unwrap_or_default();
+    space.set_env("PATH", &format!("{}:{path}", dir.display()));
+    space.agree(TWO).demand_no_direct_hit();
+    space.agree(TWO).demand_direct_hit();
+    // By its path, too.
+    let line = format!("{TWO} -ccbin {}", dir.join("g++").display());
+    space.agree(&line).demand_no_direct_hit();
+    space.agree(&line).demand_direct_hit();
+    // nvcc asks ccache for each pass; with warpcc its dry run asks for the compiler's version, no more.
+    let asked = |program: &Program| {
+        remove_tree(&log);
+        let args = space.words(&format!("{TWO} -DANOTHER"));
+        assert_eq!(space.run(program, &args).code, 0);
+        let log = fs::read_to_string(&log).unwrap_or_default();
+        log.lines()
+            .filter(|line| line.contains("Command line") && line.contains("case"))
+            .count()
+    };
+    assert!(asked(&Program::Nvcc) >= 3);
+    assert_eq!(asked(&Program::Launcher), 0);
 }
 
 #[test]
