@@ -232,6 +232,29 @@ fn incbin_in_a_header_and_found_by_include_path() {
     space.agree(line).demand_no_direct_hit();
 }
 
+/// gcc has `#embed` from release 15 on; clang has it since 19.
+#[test]
+fn embedded_file_that_changes_or_appears() {
+    let source = "#ifndef __CUDA_ARCH__\n\
+        static const unsigned char data[] = {\n\
+        #if __has_embed(\"new.bin\")\n#embed \"new.bin\"\n\
+        #else\n#embed \"data.bin\"\n#endif\n};\n\
+        int first() { return data[0]; }\n#endif\n\
+        __global__ void k(int *x) { *x = 1; }\n";
+    let space = with_header("embed", source, "");
+    space.write("data.bin", "first");
+    let line = &format!("{ONE} -ccbin clang++-19 -Xcompiler -Wno-c23-extensions");
+    space.agree(line).demand_no_direct_hit();
+    space.agree(line).demand_direct_hit();
+    space.write("data.bin", "other");
+    space.agree(line).demand_no_direct_hit();
+    space.agree(line).demand_direct_hit();
+    space.write("new.bin", "newer");
+    space.agree(line).demand_no_direct_hit();
+    space.remove("new.bin");
+    space.agree(line).demand_direct_hit();
+}
+
 #[test]
 fn date_macros_never_hit_directly() {
     let source = format!("#define VALUE 1\n{KERNEL}const char *built() {{ return __TIME__; }}\n");
