@@ -2,19 +2,23 @@
 
 use crate::proc;
 
-/// The parent, its parent and so on, up to the first of the namespace. They were all there before
-/// us, so none of them needs asking twice.
-pub fn ancestors() -> Vec<u32> {
+/// The parent, its parent and so on, up to the first of the namespace, each with its start. They
+/// were all there before us, so none of them needs asking twice.
+///
+/// With the start, because a board may be shared with another namespace that has the same numbers.
+pub fn ancestors() -> Vec<(u32, u64)> {
     let mut found = Vec::new();
-    let mut pid = std::process::id();
+    let Some(mut pid) = proc::stat(std::process::id()).map(|me| me.parent) else {
+        return found;
+    };
     // Deeper than any build; a table that changes under us must not make this endless.
     for _ in 0..128 {
         match proc::stat(pid) {
-            Some(stat) if stat.parent > 0 => {
-                found.push(stat.parent);
+            Some(stat) => {
+                found.push((pid, stat.start));
                 pid = stat.parent;
             }
-            _ => break,
+            None => break,
         }
     }
     found

@@ -53,7 +53,7 @@ pub(crate) struct Shared {
     meter: Arc<Meter>,
     memory: Mutex<Option<(Instant, Memory)>>,
     sender: UnixDatagram,
-    ancestors: OnceLock<Vec<u32>>,
+    ancestors: OnceLock<Vec<(u32, u64)>>,
 }
 
 /// This process, as others see it.
@@ -246,13 +246,11 @@ impl Shared {
         self.meter.domain()
     }
 
-    /// Whether one of the processes that this one was started by has a running claim, or is the
-    /// tool of one.
+    /// Whether one of the processes that this one was started by has a running claim. Where we were
+    /// started by its tool, we were started by it as well.
     pub fn is_nested(&self, records: &[Record]) -> bool {
         let ancestors = self.ancestors.get_or_init(ancestry::ancestors);
-        records.iter().any(|r| {
-            r.state == State::Running
-                && (ancestors.contains(&r.pid) || (r.tool != 0 && ancestors.contains(&r.tool)))
-        })
+        let mut running = records.iter().filter(|r| r.state == State::Running);
+        running.any(|r| ancestors.contains(&(r.pid, r.pid_start)))
     }
 }

@@ -85,6 +85,8 @@ pub(crate) struct Own {
     pub stop: AtomicBool,
     /// The most KiB seen.
     pub peak_kib: AtomicU64,
+    /// The claim was given back. Set under the board's lock, as what changes the record is.
+    left: AtomicBool,
     /// As it should be on the board, should that be lost.
     record: Mutex<Record>,
 }
@@ -98,25 +100,32 @@ impl Own {
             tool: AtomicU32::new(0),
             stop: AtomicBool::new(false),
             peak_kib: AtomicU64::new(0),
+            left: AtomicBool::new(false),
             record: Mutex::new(record),
         }
     }
 
-    /// The record on the table, put back first if it is lost, to be changed.
-    pub fn change<T>(&self, table: &mut Table, change: impl FnOnce(&mut Record) -> T) -> T {
-        self.restore(table);
-        let record = table.change(self.seat);
-        let result = change(record);
-        *self.remembered() = *record;
-        result
+    /// Changes the record on the table, which is put back first if it is lost. Nothing once the
+    /// claim was given back.
+    pub fn change(&self, table: &mut Table, change: impl FnOnce(&mut Record)) {
+        if self.restore(table) {
+            let record = table.change(self.seat);
+            change(record);
+            *self.remembered() = *record;
+        }
     }
 
     /// Puts the record back if it is lost: the board was damaged, or somebody wrote over it who
-    /// had been stopped for long. We hold the seat's lock, so it is ours.
-    pub fn restore(&self, table: &mut Table) {
+    /// had been stopped for long. We hold the seat's lock, so it is ours. False once the claim
+    /// was given back: then the seat may be somebody else's.
+    pub fn restore(&self, table: &mut Table) -> bool {
+        if self.left.load(Ordering::SeqCst) {
+            return false;
+        }
         if table.claim(self.seat, self.ticket).is_none() {
             *table.change(self.seat) = *self.remembered();
         }
+        true
     }
 
     /// Notes what others changed.
@@ -318,7 +327,6 @@ impl Claim {
         change: impl Fn(&mut Record),
     ) -> Result<(), Cancelled> {
         self.own.tool.store(0, Ordering::SeqCst);
-        self.own.stop.store(false, Ordering::SeqCst);
         let Place::Seat(shared, _) = &self.place else {
             if let Place::Local(share) = std::mem::replace(&mut self.place, Place::Gone) {
                 self.board.local.give(share);
@@ -328,6 +336,7 @@ impl Claim {
         let shared = Arc::clone(shared);
         let changed = shared.transact(|table| {
             let now = now();
+            self.own.stop.store(false, Ordering::SeqCst);
             self.own.change(table, |record| {
                 record.state = State::Waiting;
                 record.started = 0;
@@ -417,6 +426,7 @@ impl Claim {
                 self.board.remove_own(&self.own);
                 // If the board cannot be written, closing the seat says the same to all who look.
                 let _ = shared.transact(|table| {
+                    self.own.left.store(true, Ordering::SeqCst);
                     if table.claim(seat.number, self.own.ticket).is_some() {
                         table.free(seat.number);
                     }

@@ -38,7 +38,8 @@ pub struct Pressure {
 /// What a tick came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tick {
-    /// The claims of this process whose tools are to be stopped now.
+    /// The claims of this process whose tools are to be stopped now. Named in every tick until they
+    /// were asked for again or given back: a tool may be started only after the first.
     pub stop: Vec<Stop>,
     /// When to call again.
     pub next: Duration,
@@ -49,7 +50,8 @@ pub struct Tick {
 pub struct Stop {
     /// The number from [`crate::Ask::tag`].
     pub tag: u64,
-    /// The tool's process, 0 if it was not started yet.
+    /// The tool's process, 0 if it was not started yet. Ended by this number, not by the tag alone,
+    /// a tool that was started again meanwhile is left in peace.
     pub tool: u32,
 }
 
@@ -129,6 +131,8 @@ impl Pressure {
                         .claim(own.seat, own.ticket)
                         .is_some_and(|r| r.flags.evict)
                     {
+                        // Under the lock, as it is unset when the claim is asked for again.
+                        own.stop.store(true, Ordering::SeqCst);
                         stop.push(Arc::clone(own));
                     }
                 }
@@ -136,7 +140,6 @@ impl Pressure {
         }
         let stop = stop
             .into_iter()
-            .filter(|own| !own.stop.swap(true, Ordering::SeqCst))
             .map(|own| Stop {
                 tag: own.tag,
                 tool: own.tool.load(Ordering::SeqCst),

@@ -29,6 +29,7 @@ impl Shared {
             self.bury_running(table);
             self.bury_waiting(table);
             self.look_for_stopped(table, now);
+            ring_again(table, now);
             table.header.checked = now;
         }
         self.grant(table, now);
@@ -172,6 +173,21 @@ impl Shared {
         }
     }
 }
+
+/// Who grants may be killed before it has rung. Those granted lately are rung once more; most have
+/// taken their bell down, which costs next to nothing.
+fn ring_again(table: &mut Table, now: u64) {
+    let lately = |r: &Record| {
+        let since = now.saturating_sub(r.started);
+        r.state == State::Running && r.tool == 0 && (LATELY.0..LATELY.1).contains(&since)
+    };
+    for seat in seats(table, lately) {
+        table.ring(seat);
+    }
+}
+
+/// Nanoseconds: woken by now, unless the bell did not ring; awake by itself.
+const LATELY: (u64, u64) = (20_000_000, 5_000_000_000);
 
 /// What of the table the watchers have to know.
 fn running(table: &Table) -> Vec<(usize, u64)> {
