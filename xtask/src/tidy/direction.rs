@@ -18,9 +18,15 @@ const DIRECTION: &[(&str, May)] = &[
     ("warpcc-cache", May::Only(&[])),
     ("warpcc-fatbin", May::Only(&[])),
     ("warpcc-watch", May::Only(&[])),
+    ("warpcc-budget", May::Only(&[])),
     (
         "warpcc-engine",
-        May::Only(&["warpcc-plan", "warpcc-cache", "warpcc-watch"]),
+        May::Only(&[
+            "warpcc-plan",
+            "warpcc-cache",
+            "warpcc-watch",
+            "warpcc-budget",
+        ]),
     ),
     ("warpcc-remote", May::Only(&["warpcc-cache"])),
     ("warpcc-rtc", May::Only(&["warpcc-cache", "warpcc-fatbin"])),

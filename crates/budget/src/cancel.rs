@@ -1,0 +1,72 @@
+//! A way to stop waiting, from another thread, at once.
+
+use std::io::Write;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Ends the waits that it was given to. Clones are the same handle; once cancelled it stays so.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    done: AtomicBool,
+    /// One byte is written and never read, so that every waiter sees it. Without descriptors the
+    /// flag alone has to do, and waiters look at it every so often.
+    pair: Option<(UnixStream, UnixStream)>,
+}
+
+impl Default for Inner {
+    fn default() -> Self {
+        Self {
+            done: AtomicBool::new(false),
+            pair: UnixStream::pair().ok(),
+        }
+    }
+}
+
+/// The wait was ended by [`Cancel::cancel`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("cancelled")]
+pub struct Cancelled;
+
+impl Cancel {
+    /// A handle that nobody has cancelled.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Ends all waits with this handle, present and future.
+    pub fn cancel(&self) {
+        if !self.0.done.swap(true, Ordering::SeqCst)
+            && let Some((_, sender)) = &self.0.pair
+        {
+            // It has room for one byte: nothing else was ever written.
+            let _ = (&*sender).write(&[1]);
+        }
+    }
+
+    /// Whether it was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.done.load(Ordering::SeqCst)
+    }
+
+    /// An error if it was cancelled.
+    ///
+    /// # Errors
+    /// It was.
+    pub fn check(&self) -> Result<(), Cancelled> {
+        if self.is_cancelled() {
+            Err(Cancelled)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Readable once cancelled.
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.0.pair.as_ref().map(|(receiver, _)| receiver.as_fd())
+    }
+}

@@ -1,0 +1,447 @@
+//! A claim: asked for, waited for, held, and given back when it is dropped.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::board::{Board, Inner, Shared, now};
+use crate::cancel::{Cancel, Cancelled};
+use crate::kind::Kind;
+use crate::local::Share;
+use crate::record::{Label, Record, State};
+use crate::seat::Seat;
+use crate::settle::Care;
+use crate::table::Table;
+use crate::warning::Warning;
+
+/// What a claim is for.
+#[derive(Debug, Clone, Default)]
+pub struct Ask {
+    /// What will be run.
+    pub kind: Kind,
+    /// CPU slots: threads that it keeps busy. 0 means 1.
+    pub slots: u32,
+    /// Peak memory in KiB that it will need, as far as known.
+    pub memory_kib: u64,
+    /// Milliseconds from here to the end of the invocation: within a build the longest goes first.
+    pub priority_ms: u64,
+    /// Milliseconds that it will take.
+    pub expected_ms: u64,
+    /// Which build (ninja, make, pip) it belongs to. Builds share evenly.
+    pub build: u64,
+    /// For people: source file and architecture.
+    pub label: String,
+    /// The caller's own number, which [`crate::Stop`] gives back.
+    pub tag: u64,
+}
+
+/// Whether the tool may go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Yes.
+    Continue,
+    /// No: memory is short and this is the youngest. End the tool with all that it started, then
+    /// call [`Claim::requeue`].
+    StopAndRequeue,
+}
+
+/// How a claim came to be granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// In the budget of all processes of the user.
+    Shared,
+    /// Uncounted, because a process that started us has a claim.
+    Nested,
+    /// In the budget of this process alone.
+    Local,
+}
+
+/// The right to run one heavy command. Dropping it gives it back.
+#[derive(Debug)]
+pub struct Claim {
+    board: Arc<Inner>,
+    place: Place,
+    own: Arc<Own>,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// On the board.
+    Seat(Arc<Shared>, Seat),
+    /// In this process.
+    Local(Share),
+    /// Nowhere: waiting was cancelled, or it was given away.
+    Gone,
+}
+
+/// What the threads of this process know of one claim.
+#[derive(Debug)]
+pub(crate) struct Own {
+    pub tag: u64,
+    pub seat: usize,
+    pub ticket: u64,
+    pub tool: AtomicU32,
+    /// The tool is to be stopped.
+    pub stop: AtomicBool,
+    /// The most KiB seen.
+    pub peak_kib: AtomicU64,
+    /// The claim was given back. Set under the board's lock, as what changes the record is.
+    left: AtomicBool,
+    /// As it should be on the board, should that be lost.
+    record: Mutex<Record>,
+}
+
+impl Own {
+    fn new(tag: u64, seat: usize, record: Record) -> Self {
+        Self {
+            tag,
+            seat,
+            ticket: record.ticket,
+            tool: AtomicU32::new(0),
+            stop: AtomicBool::new(false),
+            peak_kib: AtomicU64::new(0),
+            left: AtomicBool::new(false),
+            record: Mutex::new(record),
+        }
+    }
+
+    /// Changes the record on the table, which is put back first if it is lost. Nothing once the
+    /// claim was given back.
+    pub fn change(&self, table: &mut Table, change: impl FnOnce(&mut Record)) {
+        if self.restore(table) {
+            let record = table.change(self.seat);
+            change(record);
+            *self.remembered() = *record;
+        }
+    }
+
+    /// Puts the record back if it is lost: the board was damaged, or somebody wrote over it who
+    /// had been stopped for long. We hold the seat's lock, so it is ours. False once the claim
+    /// was given back: then the seat may be somebody else's.
+    pub fn restore(&self, table: &mut Table) -> bool {
+        if self.left.load(Ordering::SeqCst) {
+            return false;
+        }
+        if table.claim(self.seat, self.ticket).is_none() {
+            *table.change(self.seat) = *self.remembered();
+        }
+        true
+    }
+
+    /// Notes what others changed.
+    pub fn remember(&self, record: &Record) {
+        *self.remembered() = *record;
+    }
+
+    fn remembered(&self) -> std::sync::MutexGuard<'_, Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The record as last seen.
+    pub fn record(&self) -> Record {
+        *self.remembered()
+    }
+}
+
+impl Board {
+    /// Waits until the command may run.
+    ///
+    /// # Errors
+    /// Only [`Cancelled`], by `cancel`. What goes wrong with the board is a warning, and the claim
+    /// is then one on the budget of this process.
+    pub fn claim(&self, ask: &Ask, cancel: &Cancel) -> Result<Claim, Cancelled> {
+        cancel.check()?;
+        if let Some(shared) = self.0.shared() {
+            match arrive(&shared, &self.0, ask) {
+                Ok(Some(mut claim)) => {
+                    claim.wait(cancel)?;
+                    return Ok(claim);
+                }
+                Ok(None) => self.0.warnings.add(Warning::Full),
+                Err(error) => self.0.disconnect(error),
+            }
+        }
+        let mut claim = Claim {
+            board: Arc::clone(&self.0),
+            place: Place::Gone,
+            own: Arc::new(Own::new(ask.tag, 0, record_of(ask, &self.0))),
+        };
+        claim.take_local(false, cancel)?;
+        Ok(claim)
+    }
+}
+
+fn record_of(ask: &Ask, board: &Inner) -> Record {
+    Record {
+        state: State::Waiting,
+        kind: ask.kind,
+        slots: ask.slots.max(1),
+        slots_limit: board.limits.slots,
+        memory_limit_kib: board.limits.memory_kib,
+        build: ask.build,
+        need_kib: ask.memory_kib,
+        priority_ms: ask.priority_ms,
+        expected_ms: ask.expected_ms,
+        label: Label::new(&ask.label),
+        ..Record::default()
+    }
+}
+
+/// Takes a seat and puts the claim on the board, where it may be granted at once. Nothing if all
+/// seats are taken.
+fn arrive(shared: &Arc<Shared>, board: &Arc<Inner>, ask: &Ask) -> io::Result<Option<Claim>> {
+    let mut seat: Option<Seat> = None;
+    let record = shared.transact(|table| {
+        let taken = match seat.take() {
+            Some(seat) => seat,
+            None => match find_seat(shared, table)? {
+                Some(seat) => seat,
+                None => return Ok(None),
+            },
+        };
+        let number = taken.number;
+        seat = Some(taken);
+        let arrived = now();
+        let mut record = record_of(ask, board);
+        record.pid = shared.me.pid;
+        record.pid_start = shared.me.start;
+        record.domain = shared.domain();
+        record.arrived = arrived;
+        record.ticket = table.next_ticket(arrived);
+        *table.change(number) = record;
+        shared.settle(table, Care::Quick, arrived);
+        let waits = table.records()[number].state == State::Waiting;
+        if waits && arrived.saturating_sub(table.header.checked) > SETTLED {
+            shared.settle(table, Care::Check, arrived);
+        }
+        table.silence(number);
+        Ok::<_, io::Error>(Some(table.records()[number]))
+    })??;
+    let (Some(record), Some(seat)) = (record, seat) else {
+        return Ok(None);
+    };
+    let own = Arc::new(Own::new(ask.tag, seat.number, record));
+    board.add_own(Arc::clone(&own));
+    Ok(Some(Claim {
+        board: Arc::clone(board),
+        place: Place::Seat(Arc::clone(shared), seat),
+        own,
+    }))
+}
+
+/// Nanoseconds in which a look whether all claims live is not repeated by those who arrive.
+const SETTLED: u64 = 20_000_000;
+
+fn find_seat(shared: &Shared, table: &mut Table) -> io::Result<Option<Seat>> {
+    // A free seat may still be locked for a moment by who is leaving, or for long by the children
+    // of a program that replaced its process.
+    for number in table.free_seats() {
+        if let Some(seat) = Seat::take(&shared.folder, number)? {
+            return Ok(Some(seat));
+        }
+    }
+    // All taken: perhaps by the dead.
+    for number in 0..table.records().len() {
+        if let Some(seat) = Seat::take(&shared.folder, number)? {
+            table.free(number);
+            return Ok(Some(seat));
+        }
+    }
+    Ok(None)
+}
+
+impl Claim {
+    /// In which budget it is.
+    pub fn standing(&self) -> Standing {
+        match &self.place {
+            Place::Seat(..) if self.own.record().flags.nested => Standing::Nested,
+            Place::Seat(..) => Standing::Shared,
+            _ => Standing::Local,
+        }
+    }
+
+    /// Notes the tool's process, so that its memory can be watched. The tool should lead a process
+    /// group of its own.
+    pub fn started(&self, tool: u32) {
+        self.own.tool.store(tool, Ordering::SeqCst);
+        self.update(|record| record.tool = tool);
+    }
+
+    /// Notes that the tool has ended, where the claim is kept for another one.
+    pub fn ended(&self) {
+        self.started(0);
+    }
+
+    /// Whether the tool may go on. Costs one read of the board.
+    pub fn verdict(&self) -> Verdict {
+        let evicted = self.own.stop.load(Ordering::SeqCst)
+            || match &self.place {
+                Place::Seat(shared, seat) => shared
+                    .file
+                    .glance_at(seat.number)
+                    .is_ok_and(|r| r.ticket == self.own.ticket && r.flags.evict),
+                _ => false,
+            };
+        if evicted {
+            Verdict::StopAndRequeue
+        } else {
+            Verdict::Continue
+        }
+    }
+
+    /// The most memory in KiB that was seen in use by the tool and its children. 0 where nobody
+    /// called [`crate::Pressure::tick`] meanwhile.
+    pub fn peak_kib(&self) -> u64 {
+        self.own.peak_kib.load(Ordering::SeqCst)
+    }
+
+    /// After [`Verdict::StopAndRequeue`] and the end of the tool: waits for its turn again, now
+    /// with at least `memory_kib`, and half more than was seen of it.
+    ///
+    /// # Errors
+    /// Cancelled; the claim is then gone.
+    pub fn requeue(&mut self, memory_kib: u64, cancel: &Cancel) -> Result<(), Cancelled> {
+        let seen = self.peak_kib();
+        let need = memory_kib.max(seen.saturating_add(seen / 2));
+        self.again(cancel, false, |record| {
+            record.need_kib = record.need_kib.max(need);
+        })
+    }
+
+    /// After the kernel killed the tool for want of memory: waits until nothing else runs.
+    ///
+    /// # Errors
+    /// Cancelled; the claim is then gone.
+    pub fn requeue_alone(&mut self, cancel: &Cancel) -> Result<(), Cancelled> {
+        let seen = self.peak_kib();
+        self.again(cancel, true, |record| {
+            record.need_kib = record.need_kib.max(seen);
+            record.flags.alone = true;
+        })
+    }
+
+    fn again(
+        &mut self,
+        cancel: &Cancel,
+        alone: bool,
+        change: impl Fn(&mut Record),
+    ) -> Result<(), Cancelled> {
+        self.own.tool.store(0, Ordering::SeqCst);
+        let Place::Seat(shared, _) = &self.place else {
+            if let Place::Local(share) = std::mem::replace(&mut self.place, Place::Gone) {
+                self.board.local.give(share);
+            }
+            return self.take_local(alone, cancel);
+        };
+        let shared = Arc::clone(shared);
+        let changed = shared.transact(|table| {
+            let now = now();
+            self.own.stop.store(false, Ordering::SeqCst);
+            self.own.change(table, |record| {
+                record.state = State::Waiting;
+                record.started = 0;
+                record.refused = 0;
+                record.tool = 0;
+                record.now_kib = 0;
+                record.flags.evict = false;
+                record.flags.nested = false;
+                record.flags.suspended = false;
+                change(record);
+            });
+            shared.settle(table, Care::Quick, now);
+            self.own.remember(&table.records()[self.own.seat]);
+        });
+        match changed {
+            Ok(()) => self.wait(cancel),
+            Err(error) => {
+                self.lose_seat(error);
+                self.take_local(alone, cancel)
+            }
+        }
+    }
+
+    /// Leaves the claim to the program that this process is about to become: it counts until that
+    /// program and all that it starts have ended.
+    ///
+    /// Where exec fails, it counts until this process ends.
+    pub fn keep_across_exec(mut self) {
+        self.update(|record| {
+            record.flags.kept = true;
+            record.tool = 0;
+        });
+        self.board.remove_own(&self.own);
+        if let Place::Seat(_, seat) = std::mem::replace(&mut self.place, Place::Gone) {
+            // If it cannot be kept, it is given back at exec: a task that is not counted.
+            let _ = seat.keep_across_exec();
+        }
+    }
+
+    /// Waits for the grant. Whatever way this fails, the seat is given back.
+    fn wait(&mut self, cancel: &Cancel) -> Result<(), Cancelled> {
+        let Place::Seat(shared, _) = &self.place else {
+            return Ok(());
+        };
+        match Arc::clone(shared).wait(&self.own, cancel) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(Cancelled)) => {
+                self.leave();
+                Err(Cancelled)
+            }
+            Err(error) => {
+                self.lose_seat(error);
+                self.take_local(false, cancel)
+            }
+        }
+    }
+
+    fn take_local(&mut self, alone: bool, cancel: &Cancel) -> Result<(), Cancelled> {
+        let record = self.own.record();
+        let share = Share {
+            slots: record.slots,
+            memory_kib: record.need_kib,
+            alone,
+        };
+        self.board.local.take(share, &self.board.limits, cancel)?;
+        self.place = Place::Local(share);
+        Ok(())
+    }
+
+    fn update(&self, change: impl Fn(&mut Record)) {
+        if let Place::Seat(shared, _) = &self.place {
+            // Others then know less of us; nothing depends on it.
+            let _ = shared.transact(|table| self.own.change(table, &change));
+        }
+    }
+
+    fn lose_seat(&mut self, error: io::Error) {
+        self.board.remove_own(&self.own);
+        self.place = Place::Gone;
+        self.board.disconnect(error);
+    }
+
+    /// Gives back what is held.
+    fn leave(&mut self) {
+        match std::mem::replace(&mut self.place, Place::Gone) {
+            Place::Seat(shared, seat) => {
+                self.board.remove_own(&self.own);
+                // If the board cannot be written, closing the seat says the same to all who look.
+                let _ = shared.transact(|table| {
+                    self.own.left.store(true, Ordering::SeqCst);
+                    if table.claim(seat.number, self.own.ticket).is_some() {
+                        table.free(seat.number);
+                    }
+                    seat.release();
+                    shared.settle(table, Care::Quick, now());
+                });
+            }
+            Place::Local(share) => self.board.local.give(share),
+            Place::Gone => {}
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}

@@ -1,0 +1,305 @@
+//! Who is granted next, who watches, who is stopped: functions of the table alone, without files, processes or clocks.
+//!
+//! The order: first who has been passed over for too long, then builds with fewer running slots
+//! before builds with more, then the longest expected way to the end, then who came first.
+//!
+//! The limits: processes may have different ones. Every limit L that occurs is a level, and
+//! the claims whose own limit is L or less take at most L together. So a build that was told to use
+//! four slots uses four, whether or not one with sixteen runs beside it, and neither starves. An
+//! empty level takes one claim of any size: one task alone always runs.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::record::{Record, State};
+
+/// How long smaller claims may pass one that does not fit.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+/// Builds whose waiters watch; more would only wake more.
+const WATCHED_BUILDS: usize = 8;
+
+/// What is known of the machine's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// KiB that can be had now.
+    pub available_kib: u64,
+    /// KiB of it that must stay.
+    pub reserve_kib: u64,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Choice {
+    /// The seat to grant.
+    pub grant: Option<usize>,
+    /// The seat that is first in the order and does not fit, though a slot is free: from now on
+    /// it is passed over, for a while.
+    pub refused: Option<usize>,
+    /// No slot is free: nobody could be granted anything.
+    pub full: bool,
+}
+
+/// Decides one step; the caller grants and asks again.
+///
+/// `now` is on the records' clock. Without `memory` only what the claims say of theirs counts.
+pub fn choose(records: &[Record], now: u64, memory: Option<Memory>) -> Choice {
+    let load = Load::of(records, memory);
+    if load.is_full() || load.alone {
+        return Choice {
+            full: true,
+            ..Choice::default()
+        };
+    }
+    let mut order: Vec<(Rank, usize)> = records
+        .iter()
+        .enumerate()
+        .filter(|(_, r)| r.queues())
+        .map(|(seat, r)| (Rank::of(r, now, load.slots_of(r.build)), seat))
+        .collect();
+    order.sort_unstable();
+    let mut choice = Choice::default();
+    let mut blocked = Blocked::default();
+    for (place, &(rank, seat)) in order.iter().enumerate() {
+        let record = &records[seat];
+        match load.fit(record) {
+            Ok(()) if !blocked.holds_back(record) => {
+                choice.grant = Some(seat);
+                break;
+            }
+            Ok(()) => {}
+            Err(by) => {
+                if place == 0 && record.refused == 0 {
+                    choice.refused = Some(seat);
+                }
+                if rank.starving != NOT_STARVING {
+                    blocked.add(by);
+                }
+            }
+        }
+    }
+    choice
+}
+
+/// Nobody has waited this long.
+const NOT_STARVING: u64 = u64::MAX;
+
+/// Where a waiter stands; the least is first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    starving: u64,
+    slots_of_build: u64,
+    priority: Reverse<u64>,
+    arrived: u64,
+    ticket: u64,
+}
+
+impl Rank {
+    fn of(record: &Record, now: u64, slots_of_build: u64) -> Self {
+        let passed_over = now.saturating_sub(record.refused);
+        let starving = record.refused > 0 && u128::from(passed_over) > PATIENCE.as_nanos();
+        Self {
+            starving: if starving {
+                record.refused
+            } else {
+                NOT_STARVING
+            },
+            slots_of_build,
+            priority: Reverse(record.priority_ms),
+            arrived: record.arrived,
+            ticket: record.ticket,
+        }
+    }
+}
+
+/// Which levels are too full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct TooFull {
+    slots: Option<u32>,
+    memory: Option<u64>,
+    machine: bool,
+}
+
+/// What claims that have waited too long keep free for themselves.
+#[derive(Debug, Default)]
+struct Blocked {
+    slots: Option<u32>,
+    memory: Option<u64>,
+    machine: bool,
+}
+
+impl Blocked {
+    fn add(&mut self, by: TooFull) {
+        self.slots = self.slots.max(by.slots);
+        self.memory = self.memory.max(by.memory);
+        self.machine |= by.machine;
+    }
+
+    /// Whether `record` would take from where somebody has waited too long. Who counts in other
+    /// levels only takes nothing from there.
+    fn holds_back(&self, record: &Record) -> bool {
+        self.machine
+            || self.slots.is_some_and(|level| record.slots_limit <= level)
+            || self
+                .memory
+                .is_some_and(|level| record.memory_limit_kib <= level)
+    }
+}
+
+/// What runs, summed up.
+#[derive(Debug)]
+struct Load {
+    /// By limit: slots in use of claims with this limit or less.
+    slots: BTreeMap<u32, u64>,
+    /// By limit: KiB expected of claims with this limit or less.
+    memory: BTreeMap<u64, u64>,
+    builds: BTreeMap<u64, u64>,
+    /// KiB that what runs is still expected to take.
+    growth: u64,
+    running: usize,
+    alone: bool,
+    machine: Option<Memory>,
+}
+
+impl Load {
+    fn of(records: &[Record], machine: Option<Memory>) -> Self {
+        let mut load = Self {
+            slots: BTreeMap::new(),
+            memory: BTreeMap::new(),
+            builds: BTreeMap::new(),
+            growth: 0,
+            running: 0,
+            alone: false,
+            machine,
+        };
+        for record in records.iter().filter(|r| r.state != State::Free) {
+            load.slots.entry(record.slots_limit).or_default();
+            load.memory.entry(record.memory_limit_kib).or_default();
+        }
+        for record in records
+            .iter()
+            .filter(|r| r.state == State::Running && !r.flags.nested)
+        {
+            if record.counts() {
+                load.running += 1;
+                load.alone |= record.flags.alone;
+                let slots = u64::from(record.slots);
+                let growth = record.need_kib.saturating_sub(record.now_kib);
+                load.growth = load.growth.saturating_add(growth);
+                add(load.builds.entry(record.build).or_default(), slots);
+                for (_, sum) in load.slots.range_mut(record.slots_limit..) {
+                    add(sum, slots);
+                }
+            }
+            // What is stopped takes no CPU, but keeps its memory.
+            let memory = if record.flags.suspended {
+                record.now_kib
+            } else {
+                record.need_kib.max(record.now_kib)
+            };
+            for (_, sum) in load.memory.range_mut(record.memory_limit_kib..) {
+                add(sum, memory);
+            }
+        }
+        load
+    }
+
+    /// Whether the highest level has no slot left for anybody.
+    fn is_full(&self) -> bool {
+        self.slots
+            .last_key_value()
+            .is_none_or(|(&limit, &used)| used >= u64::from(limit).max(1))
+    }
+
+    fn slots_of(&self, build: u64) -> u64 {
+        self.builds.get(&build).copied().unwrap_or(0)
+    }
+
+    fn fit(&self, record: &Record) -> Result<(), TooFull> {
+        if self.running == 0 {
+            return Ok(());
+        }
+        if record.flags.alone {
+            return Err(TooFull {
+                machine: true,
+                ..TooFull::default()
+            });
+        }
+        let need = u64::from(record.slots);
+        let slots = self.slots.range(record.slots_limit..);
+        let slots = slots.filter(|(limit, used)| over(**used, need, u64::from(**limit)));
+        let memory = self.memory.range(record.memory_limit_kib..);
+        let memory = memory.filter(|(limit, used)| over(**used, record.need_kib, **limit));
+        let machine = self.machine.is_some_and(|m| {
+            let after = self.growth.saturating_add(record.need_kib);
+            m.available_kib.saturating_sub(after) < m.reserve_kib
+        });
+        let by = TooFull {
+            slots: slots.map(|(&limit, _)| limit).max(),
+            memory: memory.map(|(&limit, _)| limit).max(),
+            machine,
+        };
+        if by == TooFull::default() {
+            Ok(())
+        } else {
+            Err(by)
+        }
+    }
+}
+
+fn add(sum: &mut u64, more: u64) {
+    *sum = sum.saturating_add(more);
+}
+
+/// Whether a level of `limit` with `used` has no room for `need`. An empty one always has.
+fn over(used: u64, need: u64, limit: u64) -> bool {
+    used > 0 && used.saturating_add(need) > limit
+}
+
+/// The seats whose owners watch the other owners: of every build the two best waiters, in
+/// different processes, so that neither the death of one process nor of a whole build goes
+/// unnoticed while somebody waits.
+pub fn watchers(records: &[Record]) -> Vec<usize> {
+    let mut builds: BTreeMap<u64, [Option<usize>; 2]> = BTreeMap::new();
+    let rank = |seat: usize| {
+        let r: &Record = &records[seat];
+        (Reverse(r.priority_ms), r.arrived, r.ticket)
+    };
+    for (seat, record) in records.iter().enumerate().filter(|(_, r)| r.queues()) {
+        let best = builds.entry(record.build).or_default();
+        let before = |other: Option<usize>| other.is_none_or(|o| rank(seat) < rank(o));
+        let same = |other: Option<usize>| other.is_some_and(|o| records[o].pid == record.pid);
+        if before(best[0]) {
+            if !same(best[0]) {
+                best[1] = best[0];
+            }
+            best[0] = Some(seat);
+        } else if before(best[1]) && !same(best[0]) {
+            best[1] = Some(seat);
+        }
+    }
+    builds
+        .into_values()
+        .take(WATCHED_BUILDS)
+        .flatten()
+        .flatten()
+        .collect()
+}
+
+/// The claim to stop when memory runs out: the youngest of those that can be asked, unless it is
+/// the only one that runs. `domain` limits it to claims in one memory-limited cgroup, 0 does not.
+pub fn youngest(records: &[Record], domain: u64) -> Option<usize> {
+    let mut running = 0;
+    let mut youngest = None;
+    for (seat, record) in records.iter().enumerate() {
+        if !record.counts() || (domain != 0 && record.domain != domain) {
+            continue;
+        }
+        running += 1;
+        let later = |other: usize| record.started > records[other].started;
+        if !record.flags.kept && !record.flags.evict && youngest.is_none_or(later) {
+            youngest = Some(seat);
+        }
+    }
+    youngest.filter(|_| running > 1)
+}

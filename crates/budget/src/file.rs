@@ -1,0 +1,246 @@
+//! The board's file and its lock. The lock is held for table arithmetic only, and one whose holder was stopped is replaced.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
+
+use crate::folder::Folder;
+use crate::proc;
+use crate::record::{Header, Record, SEATS, SIZE};
+use crate::table::Table;
+
+/// A holder that is stopped for this long loses the lock.
+const STOPPED: Duration = Duration::from_millis(200);
+/// Any holder loses it after this long: the work under it takes less than a millisecond.
+const STUCK: Duration = Duration::from_secs(5);
+/// How many seats are read at once, in the hope that there are no more.
+const GUESS: usize = 63;
+
+/// The board, opened.
+#[derive(Debug)]
+pub struct BoardFile {
+    folder: Folder,
+    board: File,
+    /// One thread of this process at a time: to the kernel they are one holder.
+    lock: Mutex<File>,
+}
+
+impl BoardFile {
+    /// Opens the board of `folder`, making what is missing.
+    ///
+    /// # Errors
+    /// A file cannot be opened.
+    pub fn open(folder: &Folder) -> io::Result<Self> {
+        Ok(Self {
+            board: open(&folder.board())?,
+            lock: Mutex::new(open(&folder.lock())?),
+            folder: folder.clone(),
+        })
+    }
+
+    /// Whether somebody has removed the board from its folder. Who uses it goes on with it; who
+    /// comes new makes a new one.
+    pub fn is_removed(&self) -> bool {
+        is_removed(&self.board)
+    }
+
+    /// Reads the table, lets `change` change it and writes what is different, all under the lock.
+    /// `change` runs again if the lock was taken from us meanwhile.
+    ///
+    /// # Errors
+    /// The board cannot be locked, read or written.
+    pub fn with<T>(&self, mut change: impl FnMut(&mut Table) -> T) -> io::Result<T> {
+        loop {
+            let held = Held::take(self)?;
+            let mut table = self.read()?;
+            let result = change(&mut table);
+            // Stopped for so long that somebody replaced the lock: what was read is old.
+            if held.is_lost() {
+                continue;
+            }
+            for (seat, bytes) in table.changes() {
+                self.board.write_all_at(&bytes, offset(seat))?;
+            }
+            if let Some(bytes) = table.header_change() {
+                self.board.write_all_at(&bytes, 0)?;
+            }
+            return Ok(result);
+        }
+    }
+
+    fn read(&self) -> io::Result<Table> {
+        let mut bytes = [0; SIZE * (GUESS + 1)];
+        let got = read_at_most(&self.board, &mut bytes, 0)?;
+        let (head, seats) = bytes[..got].split_at(got.min(SIZE));
+        let header = <&[u8; SIZE]>::try_from(head).ok().and_then(Header::decode);
+        let used = match header {
+            Some(header) => header.used as usize,
+            // Unreadable: what is in the seats counts.
+            None => (self.board.metadata()?.len() as usize / SIZE)
+                .min(SEATS + 1)
+                .saturating_sub(1),
+        };
+        let mut table = Table::new(header);
+        table.read_seats(&seats[..seats.len().min(used * SIZE)]);
+        if used > GUESS {
+            let mut rest = vec![0; (used - GUESS) * SIZE];
+            let got = read_at_most(&self.board, &mut rest, offset(GUESS))?;
+            table.read_seats(&rest[..got]);
+        }
+        Ok(table)
+    }
+
+    /// The whole table without the lock, for those who only look. A record that is just being
+    /// written is left out.
+    ///
+    /// # Errors
+    /// The board cannot be read.
+    pub fn glance(&self) -> io::Result<Table> {
+        self.read()
+    }
+
+    /// One seat without the lock; a free one while it is being written.
+    ///
+    /// # Errors
+    /// The board cannot be read.
+    pub fn glance_at(&self, seat: usize) -> io::Result<Record> {
+        let mut bytes = [0; SIZE];
+        read_at_most(&self.board, &mut bytes, offset(seat))?;
+        Ok(Record::decode(&bytes, seat))
+    }
+
+    /// The header without the lock, if it can be read.
+    ///
+    /// # Errors
+    /// The board cannot be read.
+    pub fn glance_at_header(&self) -> io::Result<Option<Header>> {
+        let mut bytes = [0; SIZE];
+        read_at_most(&self.board, &mut bytes, 0)?;
+        Ok(Header::decode(&bytes))
+    }
+}
+
+fn offset(seat: usize) -> u64 {
+    (seat as u64 + 1) * SIZE as u64
+}
+
+fn open(path: &std::path::Path) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(OFlags::NOFOLLOW.bits() as i32)
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other(format!("{} is no file", path.display())));
+    }
+    Ok(file)
+}
+
+fn read_at_most(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match file.read_at(&mut bytes[done..], offset + done as u64) {
+            Ok(0) => break,
+            Ok(n) => done += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+/// The lock, held.
+struct Held<'a> {
+    file: MutexGuard<'a, File>,
+    of: &'a BoardFile,
+}
+
+impl<'a> Held<'a> {
+    /// Not by a blocking flock: a holder that is stopped in the middle would block every build of
+    /// the user, and nothing could end that wait.
+    fn take(of: &'a BoardFile) -> io::Result<Self> {
+        let mut file = of.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let began = Instant::now();
+        let mut look = STOPPED;
+        // Different processes come at different times.
+        let mut pause = Duration::from_micros(20 + u64::from(std::process::id() % 16));
+        loop {
+            match flock(&*file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {
+                    let held = Self { file, of };
+                    if held.is_lost() {
+                        // Closing the old one unlocks it.
+                        drop(held);
+                        file = of.lock.lock().unwrap_or_else(PoisonError::into_inner);
+                        *file = open(&of.folder.lock())?;
+                        continue;
+                    }
+                    // For whoever finds it held for long. Nothing depends on it arriving.
+                    let _ = held.file.write_all_at(&std::process::id().to_le_bytes(), 0);
+                    return Ok(held);
+                }
+                Err(Errno::WOULDBLOCK) => {
+                    let waited = began.elapsed();
+                    if waited > look {
+                        look = waited + STOPPED;
+                        if waited > STUCK || holder_is_stopped(&file) {
+                            replace(&of.folder, &file)?;
+                            *file = open(&of.folder.lock())?;
+                            continue;
+                        }
+                    }
+                    thread::sleep(pause);
+                    pause = (pause * 2).min(Duration::from_millis(4));
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Whether somebody has replaced the lock. Where the board is gone with it, all who know this
+    /// board also know this lock.
+    fn is_lost(&self) -> bool {
+        is_removed(&self.file) && !self.of.is_removed()
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        // Unlocked even where a child that is just being started has a copy.
+        let _ = flock(&*self.file, FlockOperation::Unlock);
+    }
+}
+
+fn is_removed(file: &File) -> bool {
+    file.metadata().map_or(true, |m| m.nlink() == 0)
+}
+
+fn holder_is_stopped(lock: &File) -> bool {
+    let mut pid = [0; 4];
+    lock.read_exact_at(&mut pid, 0).is_ok()
+        && proc::stat(u32::from_le_bytes(pid)).is_some_and(|stat| stat.is_stopped())
+}
+
+/// Removes the lock's file, if it still is the one that we know.
+fn replace(folder: &Folder, known: &File) -> io::Result<()> {
+    let path = folder.lock();
+    let same = std::fs::symlink_metadata(&path)
+        .is_ok_and(|there| known.metadata().is_ok_and(|m| m.ino() == there.ino()));
+    if same {
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! What kind of command a claim is for, and what one costs before anything was measured.
+
+/// What a claim runs. The board keeps it for those who look on; costs are learned by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(u8)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Anything else.
+    #[default]
+    Other = 0,
+    /// The host compiler with `-E`.
+    Preprocess = 1,
+    /// cudafe++.
+    CudaFe = 2,
+    /// cicc.
+    Cicc = 3,
+    /// ptxas.
+    Ptxas = 4,
+    /// The host compiler on what cudafe++ wrote.
+    HostCompile = 5,
+    /// The assembler.
+    Assemble = 6,
+    /// fatbinary.
+    Fatbinary = 7,
+    /// nvlink.
+    Nvlink = 8,
+    /// The host linker.
+    HostLink = 9,
+    /// A whole nvcc, with all that it starts.
+    Nvcc = 10,
+    /// NVRTC inside a process.
+    Rtc = 11,
+}
+
+impl Kind {
+    /// All kinds, each at the place of its number.
+    pub const ALL: [Self; 12] = [
+        Self::Other,
+        Self::Preprocess,
+        Self::CudaFe,
+        Self::Cicc,
+        Self::Ptxas,
+        Self::HostCompile,
+        Self::Assemble,
+        Self::Fatbinary,
+        Self::Nvlink,
+        Self::HostLink,
+        Self::Nvcc,
+        Self::Rtc,
+    ];
+
+    /// The number on the board.
+    pub fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// The kind with this number; a number of a later version is [`Kind::Other`].
+    pub fn from_number(number: u8) -> Self {
+        Self::ALL
+            .get(usize::from(number))
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// What people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Other => "other",
+            Self::Preprocess => "preprocess",
+            Self::CudaFe => "cudafe++",
+            Self::Cicc => "cicc",
+            Self::Ptxas => "ptxas",
+            Self::HostCompile => "host compile",
+            Self::Assemble => "assemble",
+            Self::Fatbinary => "fatbinary",
+            Self::Nvlink => "nvlink",
+            Self::HostLink => "host link",
+            Self::Nvcc => "nvcc",
+            Self::Rtc => "nvrtc",
+        }
+    }
+
+    /// Milliseconds before anything is known: NVCC_FACTS' Thrust file.
+    pub fn usual_millis(self) -> u64 {
+        match self {
+            Self::Cicc | Self::Rtc => 7400,
+            Self::HostCompile => 4100,
+            Self::CudaFe => 2400,
+            Self::Ptxas => 2100,
+            Self::Preprocess => 700,
+            Self::Nvlink | Self::HostLink => 500,
+            Self::Assemble => 200,
+            Self::Fatbinary => 90,
+            Self::Nvcc => 15_000,
+            Self::Other => 1000,
+        }
+    }
+
+    /// Peak memory in KiB before anything is known.
+    ///
+    /// On the high side of a template-heavy file: one that turns out smaller lets the next in as
+    /// soon as it has been measured once, one that turns out larger may cost a build.
+    pub fn usual_peak_kib(self) -> u64 {
+        let mib = match self {
+            Self::Cicc | Self::Rtc => 1200,
+            Self::HostCompile => 900,
+            Self::CudaFe => 600,
+            Self::Ptxas => 500,
+            Self::Preprocess => 150,
+            Self::Nvlink | Self::HostLink => 400,
+            Self::Assemble | Self::Fatbinary => 100,
+            Self::Nvcc => 2000,
+            Self::Other => 300,
+        };
+        mib * 1024
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_kinds_agree() {
+        for (number, kind) in Kind::ALL.into_iter().enumerate() {
+            assert_eq!(usize::from(kind.number()), number);
+            assert_eq!(Kind::from_number(kind.number()), kind);
+        }
+        assert_eq!(Kind::from_number(200), Kind::Other);
+    }
+}

@@ -1,0 +1,46 @@
+//! Who on this machine may run a heavy command now? CPU slots and memory shared by all processes of a user, without a daemon. Knows no nvcc, no cache and no environment variables, and prints nothing.
+//!
+//! A process that wants to run a tool makes a [`Claim`] on the [`Board`], a file that all processes
+//! of the user read and write under a lock. Whoever changes the board also decides, with the pure
+//! functions of [`decide`], who is next, and wakes that one. Nothing has to be running for that:
+//! a claim is alive as long as the kernel holds its owner's file lock.
+//!
+//! What goes wrong here fails no build. A board that cannot be used is a [`Warning`] and a budget
+//! of this process alone.
+
+mod ancestry;
+mod board;
+mod cancel;
+mod cgroup;
+mod claim;
+pub mod costs;
+pub mod decide;
+mod file;
+mod folder;
+pub mod jobserver;
+mod kind;
+mod limits;
+mod local;
+mod memory;
+mod pressure;
+mod proc;
+mod record;
+mod seat;
+mod settle;
+mod snapshot;
+mod table;
+mod wait;
+mod warning;
+
+pub use board::Board;
+pub use cancel::{Cancel, Cancelled};
+pub use claim::{Ask, Claim, Standing, Verdict};
+pub use costs::{Costs, Expectation};
+pub use folder::Place;
+pub use jobserver::{Joined, Token, Tokens};
+pub use kind::Kind;
+pub use limits::{Limits, Reserve};
+pub use pressure::{Pressure, Stop, Tick};
+pub use record::{Flags, Label, Record, State};
+pub use snapshot::Snapshot;
+pub use warning::Warning;

@@ -1,0 +1,307 @@
+//! What a process that runs tools does every so often: measure them, and see whether memory gets short. Then the youngest claim of all is stopped.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::board::{Board, Shared, now};
+use crate::claim::Own;
+use crate::decide;
+use crate::memory::Reading;
+use crate::proc;
+use crate::record::{Header, Record, State};
+
+/// How often to look when there is plenty.
+const CALM: Duration = Duration::from_millis(250);
+/// How often when less than twice the reserve is left.
+const ALERT: Duration = Duration::from_millis(25);
+/// Percent of time in which everything waits for memory, from which on twice the reserve is too
+/// little: the kernel is busy making room, and `MemAvailable` is what it hopes for.
+const STALLED: f32 = 10.0;
+/// An owner that has not stopped its tool after this long, in nanoseconds, will not: the next one
+/// is asked.
+const REACTION: u64 = 500_000_000;
+/// After one was stopped, this long nobody else is, in nanoseconds, unless memory still falls.
+const DAMPING: u64 = 1_000_000_000;
+/// A change of memory in KiB that is worth telling.
+const WORTH_TELLING: u64 = 8 * 1024;
+
+/// Measures and watches for one process. [`Pressure::tick`] is to be called from one thread for as
+/// long as claims are held.
+#[derive(Debug)]
+pub struct Pressure {
+    board: Board,
+    last: Option<(Instant, u64)>,
+    ticks: u64,
+}
+
+/// What a tick came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tick {
+    /// The claims of this process whose tools are to be stopped now. Named in every tick until they
+    /// were asked for again or given back: a tool may be started only after the first.
+    pub stop: Vec<Stop>,
+    /// When to call again.
+    pub next: Duration,
+}
+
+/// A claim whose tool is to be ended; who holds it then calls [`crate::Claim::requeue`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stop {
+    /// The number from [`crate::Ask::tag`].
+    pub tag: u64,
+    /// The tool's process, 0 if it was not started yet. Ended by this number, not by the tag alone,
+    /// a tool that was started again meanwhile is left in peace.
+    pub tool: u32,
+}
+
+impl Board {
+    /// The watch over this process's claims.
+    pub fn pressure(&self) -> Pressure {
+        Pressure {
+            board: self.clone(),
+            last: None,
+            ticks: 0,
+        }
+    }
+}
+
+impl Pressure {
+    /// Measures this process's tools, tells the board, and finds out who is to be stopped.
+    pub fn tick(&mut self) -> Tick {
+        let own = self.board.0.own();
+        let running = own.iter().any(|o| o.record().state == State::Running);
+        let Some(shared) = self.board.0.shared().filter(|_| running) else {
+            self.last = None;
+            return Tick {
+                stop: Vec::new(),
+                next: CALM,
+            };
+        };
+        self.ticks = self.ticks.wrapping_add(1);
+        let reserve = self.board.0.limits.reserve.0;
+        let reading = self.board.0.meter().read();
+        let next = self.pace(reading.available_kib, reserve);
+        let kept = self.measure_kept(&shared, &own);
+        let news: Vec<(&Arc<Own>, Option<u64>)> = own.iter().map(|o| (o, measure(o))).collect();
+        let short = is_short(&reading, reserve);
+        let flagged = |o: &Arc<Own>| {
+            shared.file.glance_at(o.seat).map_or(true, |r| {
+                r.ticket != o.ticket || r.flags.evict || r.flags.suspended
+            })
+        };
+        let anything =
+            short || !kept.is_empty() || news.iter().any(|(o, kib)| kib.is_some() || flagged(o));
+        let mut stop = Vec::new();
+        if anything {
+            let domain = if reading.by_cgroup {
+                shared.domain()
+            } else {
+                0
+            };
+            // Whoever cannot use the board any more learns that at the next claim.
+            let _ = shared.transact(|table| {
+                let now = now();
+                stop.clear();
+                for (seat, ticket, kib) in &kept {
+                    if table.claim(*seat, *ticket).is_some() {
+                        note(table.change(*seat), *kib);
+                    }
+                }
+                for (own, kib) in &news {
+                    own.change(table, |record| {
+                        if let Some(kib) = kib {
+                            note(record, *kib);
+                        }
+                        // Who measures is not stopped.
+                        record.flags.suspended = false;
+                    });
+                }
+                if short
+                    && let Some(seat) = evict(table.records(), &table.header, now, &reading, domain)
+                {
+                    let record = table.change(seat);
+                    record.flags.evict = true;
+                    record.evicted = now;
+                    table.header.evicted = now;
+                    table.header.evicted_available = reading.available_kib;
+                }
+                for own in &own {
+                    if table
+                        .claim(own.seat, own.ticket)
+                        .is_some_and(|r| r.flags.evict)
+                    {
+                        // Under the lock, as it is unset when the claim is asked for again.
+                        own.stop.store(true, Ordering::SeqCst);
+                        stop.push(Arc::clone(own));
+                    }
+                }
+            });
+        }
+        let stop = stop
+            .into_iter()
+            .map(|own| Stop {
+                tag: own.tag,
+                tool: own.tool.load(Ordering::SeqCst),
+            })
+            .collect();
+        Tick { stop, next }
+    }
+
+    /// The faster memory goes, the sooner the next look: at least four before the reserve is
+    /// reached.
+    fn pace(&mut self, available: u64, reserve: u64) -> Duration {
+        let last = self.last.replace((Instant::now(), available));
+        if available < reserve.saturating_mul(2) {
+            return ALERT;
+        }
+        let Some((when, before)) = last else {
+            return CALM;
+        };
+        let fallen = before.saturating_sub(available);
+        if fallen == 0 {
+            return CALM;
+        }
+        let left = (available - reserve) as f64 / fallen as f64 * when.elapsed().as_secs_f64();
+        Duration::from_secs_f64((left / 4.0).clamp(ALERT.as_secs_f64(), CALM.as_secs_f64()))
+    }
+
+    /// Programs that took their process's place have nobody who measures them. The owner of the
+    /// oldest other claim does, once a second or so.
+    fn measure_kept(&self, shared: &Shared, own: &[Arc<Own>]) -> Vec<(usize, u64, u64)> {
+        if self.ticks % 4 != 1 {
+            return Vec::new();
+        }
+        let Ok(table) = shared.file.glance() else {
+            return Vec::new();
+        };
+        let running = || {
+            table
+                .records()
+                .iter()
+                .enumerate()
+                .filter(|(_, r)| r.counts())
+        };
+        let oldest = running()
+            .filter(|(_, r)| !r.flags.kept)
+            .min_by_key(|(_, r)| r.started);
+        if !oldest.is_some_and(|(_, r)| own.iter().any(|o| o.ticket == r.ticket)) {
+            return Vec::new();
+        }
+        running()
+            .filter(|(_, r)| r.flags.kept)
+            .map(|(seat, r)| (seat, r.ticket, proc::tree_kib(r.pid)))
+            .collect()
+    }
+}
+
+/// What the tool of `own` uses, if that is worth telling.
+fn measure(own: &Own) -> Option<u64> {
+    let tool = own.tool.load(Ordering::SeqCst);
+    if tool == 0 {
+        return None;
+    }
+    let kib = proc::tree_kib(tool);
+    own.peak_kib.fetch_max(kib, Ordering::SeqCst);
+    let told = own.record().now_kib;
+    (kib.abs_diff(told) > WORTH_TELLING.max(told / 16)).then_some(kib)
+}
+
+fn note(record: &mut Record, kib: u64) {
+    record.now_kib = kib;
+    record.peak_kib = record.peak_kib.max(kib);
+}
+
+fn is_short(reading: &Reading, reserve: u64) -> bool {
+    reading.available_kib < reserve
+        || (reading.stalled >= STALLED && reading.available_kib < reserve.saturating_mul(2))
+}
+
+/// Whom to stop now that memory is short.
+fn evict(
+    records: &[Record],
+    header: &Header,
+    now: u64,
+    reading: &Reading,
+    domain: u64,
+) -> Option<usize> {
+    let since = |time: u64| now.saturating_sub(time);
+    let asked = |r: &Record| r.counts() && r.flags.evict && since(r.evicted) < REACTION;
+    if records.iter().any(asked) {
+        return None;
+    }
+    let falls = reading.available_kib < header.evicted_available / 8 * 7;
+    if header.evicted > 0 && since(header.evicted) < DAMPING && !falls {
+        return None;
+    }
+    decide::youngest(records, domain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn running(started: u64) -> Record {
+        Record {
+            state: State::Running,
+            started,
+            slots: 1,
+            ..Record::default()
+        }
+    }
+
+    fn low(available_kib: u64) -> Reading {
+        Reading {
+            available_kib,
+            by_cgroup: false,
+            stalled: 0.0,
+        }
+    }
+
+    #[test]
+    fn the_youngest_goes_and_the_last_stays() {
+        let two = [running(5), running(9)];
+        let none = Header::default();
+        assert_eq!(evict(&two, &none, 20, &low(1), 0), Some(1));
+        assert_eq!(evict(&two[..1], &none, 20, &low(1), 0), None);
+    }
+
+    #[test]
+    fn one_at_a_time_unless_it_does_not_react() {
+        let mut three = [running(1), running(2), running(3)];
+        three[2].flags.evict = true;
+        three[2].evicted = 10 * SECOND;
+        let header = Header {
+            evicted: 10 * SECOND,
+            evicted_available: 800,
+            ..Header::default()
+        };
+        let soon = 10 * SECOND + SECOND / 4;
+        assert_eq!(
+            evict(&three, &header, soon, &low(1), 0),
+            None,
+            "it may still react"
+        );
+        let later = 10 * SECOND + SECOND * 3 / 4;
+        assert_eq!(evict(&three, &header, later, &low(790), 0), None, "damped");
+        assert_eq!(
+            evict(&three, &header, later, &low(600), 0),
+            Some(1),
+            "it falls"
+        );
+        assert_eq!(evict(&three, &header, 12 * SECOND, &low(790), 0), Some(1));
+    }
+
+    #[test]
+    fn pressure_counts_only_near_the_reserve() {
+        let mut reading = low(150);
+        assert!(!is_short(&reading, 100));
+        reading.stalled = 30.0;
+        assert!(is_short(&reading, 100));
+        reading.available_kib = 250;
+        assert!(!is_short(&reading, 100));
+        assert!(is_short(&low(99), 100));
+    }
+}

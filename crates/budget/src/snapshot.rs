@@ -1,0 +1,50 @@
+//! The board for those who only look.
+
+use std::io;
+
+use crate::board::{Shared, now};
+use crate::record::{Record, State};
+use crate::seat;
+
+/// All claims at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    /// When, in nanoseconds of CLOCK_BOOTTIME, as in the records.
+    pub taken: u64,
+    /// Claims of living processes, in no order.
+    pub claims: Vec<Record>,
+    /// KiB that can be had without swapping.
+    pub available_kib: u64,
+}
+
+impl Snapshot {
+    /// Reads the board without its lock. A claim that is just being written is left out.
+    pub(crate) fn take(shared: &Shared) -> io::Result<Self> {
+        let table = shared.file.glance()?;
+        let claims = table.records().iter().enumerate();
+        let claims = claims
+            .filter(|(seat, r)| r.state != State::Free && seat::is_held(&shared.folder, *seat))
+            .map(|(_, r)| *r);
+        Ok(Self {
+            taken: now(),
+            claims: claims.collect(),
+            available_kib: shared.memory().available_kib,
+        })
+    }
+
+    /// Those that run.
+    pub fn running(&self) -> impl Iterator<Item = &Record> {
+        self.claims.iter().filter(|r| r.state == State::Running)
+    }
+
+    /// Those that wait.
+    pub fn waiting(&self) -> impl Iterator<Item = &Record> {
+        self.claims.iter().filter(|r| r.state == State::Waiting)
+    }
+
+    /// Slots in use: those that count.
+    pub fn slots(&self) -> u64 {
+        let counted = self.claims.iter().filter(|r| r.counts());
+        counted.map(|r| u64::from(r.slots)).sum()
+    }
+}

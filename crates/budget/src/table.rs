@@ -1,0 +1,116 @@
+//! The board while its lock is held: seats to read and change, and who is to be woken afterwards.
+
+use crate::record::{Header, Record, SEATS, SIZE, State};
+
+/// All seats, and what was changed.
+#[derive(Debug)]
+pub struct Table {
+    /// Before the seats.
+    pub header: Header,
+    was: Option<Header>,
+    records: Vec<Record>,
+    changed: Vec<usize>,
+    bells: Vec<usize>,
+}
+
+impl Table {
+    /// An empty table with the header of the file, if that has one.
+    pub fn new(header: Option<Header>) -> Self {
+        Self {
+            header: header.unwrap_or_default(),
+            was: header,
+            records: Vec::new(),
+            changed: Vec::new(),
+            bells: Vec::new(),
+        }
+    }
+
+    /// Adds the next seats from their bytes.
+    pub fn read_seats(&mut self, bytes: &[u8]) {
+        for bytes in bytes.chunks_exact(SIZE) {
+            if let Ok(bytes) = bytes.try_into() {
+                let record = Record::decode(bytes, self.records.len());
+                self.records.push(record);
+            }
+        }
+    }
+
+    /// All seats in their order.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// The claim on `seat`, if it is the one with this ticket.
+    pub fn claim(&self, seat: usize, ticket: u64) -> Option<&Record> {
+        self.records
+            .get(seat)
+            .filter(|r| r.ticket == ticket && r.state != State::Free)
+    }
+
+    /// The record of `seat`, to change it.
+    pub fn change(&mut self, seat: usize) -> &mut Record {
+        if seat >= self.records.len() {
+            self.records.resize(seat + 1, Record::default());
+        }
+        if !self.changed.contains(&seat) {
+            self.changed.push(seat);
+        }
+        &mut self.records[seat]
+    }
+
+    /// Frees `seat`.
+    pub fn free(&mut self, seat: usize) {
+        *self.change(seat) = Record::default();
+    }
+
+    /// The free seats, lowest first, so that the used part stays short.
+    pub fn free_seats(&self) -> impl Iterator<Item = usize> + use<> {
+        let inside = self.records.iter().enumerate();
+        let inside = inside
+            .filter(|(_, r)| r.state == State::Free)
+            .map(|(i, _)| i);
+        // A copy, so that the caller may change the table on the way.
+        let found: Vec<usize> = inside.collect();
+        found.into_iter().chain(self.records.len()..SEATS)
+    }
+
+    /// A ticket that no other claim has or had: also after the header was lost, and the count
+    /// with it.
+    pub fn next_ticket(&mut self, now: u64) -> u64 {
+        self.header.ticket = self.header.ticket.saturating_add(1).max(now);
+        self.header.ticket
+    }
+
+    /// The owner of `seat` is to be woken once the table is written.
+    pub fn ring(&mut self, seat: usize) {
+        if !self.bells.contains(&seat) {
+            self.bells.push(seat);
+        }
+    }
+
+    /// The owner of `seat` is awake: it is the one who changes the table.
+    pub fn silence(&mut self, seat: usize) {
+        self.bells.retain(|&other| other != seat);
+    }
+
+    /// Who is to be woken.
+    pub fn bells(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.bells)
+    }
+
+    /// The changed seats' bytes.
+    pub fn changes(&self) -> impl Iterator<Item = (usize, [u8; SIZE])> {
+        self.changed
+            .iter()
+            .map(|&seat| (seat, self.records[seat].encode(seat)))
+    }
+
+    /// The header's bytes, if they are not what the file has.
+    pub fn header_change(&mut self) -> Option<[u8; SIZE]> {
+        let used = self.records.iter().rposition(|r| r.state != State::Free);
+        self.header.used = used.map_or(0, |last| last as u64 + 1);
+        let waiting = self.records.iter().filter(|r| r.state == State::Waiting);
+        self.header.waiting = waiting.count() as u64;
+        (self.was != Some(self.header)).then(|| self.header.encode())
+    }
+}

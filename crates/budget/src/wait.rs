@@ -1,0 +1,230 @@
+//! Waiting for a grant without using CPU: asleep on a socket, and for the few who watch, on the pidfds of those who run.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::board::{Me, Shared, now};
+use crate::cancel::{Cancel, Cancelled};
+use crate::claim::Own;
+use crate::proc;
+use crate::record::{Record, State};
+use crate::seat::Bell;
+use crate::settle::Care;
+
+/// A watcher looks this often for what no descriptor tells: stopped owners, memory that others
+/// gave back.
+const WATCH: Duration = Duration::from_millis(500);
+/// The same where somebody who runs cannot be watched, or memory is what is waited for.
+const CLOSE_WATCH: Duration = Duration::from_millis(100);
+/// Without a socket.
+const NO_BELL: Duration = Duration::from_millis(50);
+/// If nobody has checked the board for this long, in nanoseconds, a waiter does that does not
+/// watch: all watchers were killed at once.
+const UNCHECKED: u64 = 1_500_000_000;
+/// Descriptors of a watcher.
+const MOST: usize = 256;
+
+impl Shared {
+    /// Waits until `own` runs.
+    ///
+    /// # Errors
+    /// The board cannot be used any more. Inside: cancelled.
+    pub(crate) fn wait(&self, own: &Own, cancel: &Cancel) -> io::Result<Result<(), Cancelled>> {
+        if own.record().state == State::Running {
+            return Ok(Ok(()));
+        }
+        if self.is_nested(self.file.glance()?.records()) {
+            self.transact(|table| {
+                own.change(table, |record| {
+                    record.state = State::Running;
+                    record.started = now().max(1);
+                    record.flags.nested = true;
+                    record.flags.watch = false;
+                });
+            })?;
+            return Ok(Ok(()));
+        }
+        let bell = Bell::hang(&self.folder, own.seat).ok();
+        let mut watch = Watch::default();
+        loop {
+            let mut record = self.file.glance_at(own.seat)?;
+            if record.ticket != own.ticket {
+                // Being written just now, or lost.
+                record = self.look(own)?;
+            }
+            if record.state == State::Running {
+                own.remember(&record);
+                return Ok(Ok(()));
+            }
+            if cancel.is_cancelled() {
+                return Ok(Err(Cancelled));
+            }
+            if record.flags.watch {
+                if watch.refresh(self.file.glance()?.records(), self.me) {
+                    // Somebody who ran is gone already.
+                    self.look(own)?;
+                    continue;
+                }
+            } else {
+                watch = Watch::default();
+            }
+            let timeout = match (&bell, record.flags.watch) {
+                (None, _) => NO_BELL,
+                (_, true) if watch.blind || record.refused > 0 => CLOSE_WATCH,
+                (_, true) => WATCH,
+                // Not all at once.
+                (_, false) => Duration::from_millis(2000 + own.seat as u64 * 37 % 3000),
+            };
+            let woken = sleep(bell.as_ref(), &watch, cancel, timeout)?;
+            if let Some(bell) = &bell {
+                bell.quiet();
+            }
+            let unchecked = || {
+                let header = self.file.glance_at_header().ok().flatten();
+                header.is_none_or(|h| now().saturating_sub(h.checked) > UNCHECKED)
+            };
+            match woken {
+                Woken::Told => {}
+                Woken::Death(which) => {
+                    watch.forget(which);
+                    self.look(own)?;
+                }
+                Woken::Time if record.flags.watch || bell.is_none() || unchecked() => {
+                    self.look(own)?;
+                }
+                Woken::Time => {}
+            }
+        }
+    }
+
+    /// Checks the whole board, and puts `own` back on it if it is lost.
+    fn look(&self, own: &Own) -> io::Result<Record> {
+        self.transact(|table| {
+            own.restore(table);
+            // A waiter that looks is not stopped.
+            if table.records()[own.seat].flags.paused {
+                table.change(own.seat).flags.paused = false;
+            }
+            self.settle(table, Care::Check, now());
+            table.silence(own.seat);
+            table.records().get(own.seat).copied().unwrap_or_default()
+        })
+    }
+}
+
+/// Why a sleep ended.
+enum Woken {
+    /// The bell rang, or it was cancelled: the board says which.
+    Told,
+    /// A watched process ended.
+    Death(usize),
+    Time,
+}
+
+fn sleep(
+    bell: Option<&Bell>,
+    watch: &Watch,
+    cancel: &Cancel,
+    timeout: Duration,
+) -> io::Result<Woken> {
+    let mut fds = Vec::with_capacity(2 + watch.fds.len());
+    for (_, fd) in &watch.fds {
+        fds.push(PollFd::new(fd, PollFlags::IN));
+    }
+    let cancel = cancel.descriptor();
+    if let Some(cancel) = &cancel {
+        fds.push(PollFd::new(cancel, PollFlags::IN));
+    }
+    if let Some(bell) = bell {
+        fds.push(PollFd::from_borrowed_fd(
+            bell.socket().as_fd(),
+            PollFlags::IN,
+        ));
+    }
+    let timeout = Timespec {
+        tv_sec: timeout.as_secs() as i64,
+        tv_nsec: timeout.subsec_nanos().into(),
+    };
+    match poll(&mut fds, Some(&timeout)) {
+        Ok(0) => Ok(Woken::Time),
+        Ok(_) => {
+            let first = fds.iter().position(|fd| !fd.revents().is_empty());
+            Ok(match first {
+                Some(place) if place < watch.fds.len() => Woken::Death(place),
+                _ => Woken::Told,
+            })
+        }
+        Err(Errno::INTR) => Ok(Woken::Told),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A process: its number, and when it was started.
+type Process = (u32, u64);
+
+/// The processes that a watcher watches.
+#[derive(Debug, Default)]
+struct Watch {
+    fds: Vec<(Process, OwnedFd)>,
+    /// Those without a descriptor, and those that ended while somebody else still holds their seat.
+    hidden: Vec<Process>,
+    /// Whether there are any of those.
+    blind: bool,
+}
+
+impl Watch {
+    /// Watches the owners of running claims and the other watchers. True if one of them is new
+    /// here and cannot be found.
+    fn refresh(&mut self, records: &[Record], me: Me) -> bool {
+        let mut wanted: Vec<Process> = records
+            .iter()
+            .filter(|r| r.state == State::Running || r.flags.watch)
+            .map(|r| (r.pid, r.pid_start))
+            .filter(|&(pid, _)| pid != me.pid)
+            .collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        self.fds.retain(|(process, _)| wanted.contains(process));
+        self.hidden.retain(|process| wanted.contains(process));
+        let mut gone = false;
+        for process in wanted {
+            let known = self.fds.iter().any(|(p, _)| *p == process);
+            if known || self.hidden.contains(&process) {
+                continue;
+            }
+            match open(process).filter(|_| self.fds.len() < MOST) {
+                Some(fd) => self.fds.push((process, fd)),
+                None => {
+                    self.hidden.push(process);
+                    gone = true;
+                }
+            }
+        }
+        self.blind = !self.hidden.is_empty();
+        gone
+    }
+
+    /// The process at `place` has ended. Its seat may still be held, by the children of a program
+    /// that it became; then it is looked for by the clock.
+    fn forget(&mut self, place: usize) {
+        let (process, _) = self.fds.swap_remove(place);
+        self.hidden.push(process);
+        self.blind = true;
+    }
+}
+
+fn open((pid, start): Process) -> Option<OwnedFd> {
+    let fd = pidfd_open(
+        Pid::from_raw(i32::try_from(pid).ok()?)?,
+        PidfdFlags::empty(),
+    )
+    .ok()?;
+    // A number of another namespace, or used again.
+    proc::stat(pid).filter(|stat| stat.start == start)?;
+    Some(fd)
+}

@@ -1,0 +1,162 @@
+//! Processes that are killed or stopped: their share is back at once, and nobody waits for them.
+
+mod worker;
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use warpcc_budget::{Ask, Board, Cancel};
+use worker::{Event, Site, Worker, until};
+
+const LONG: &str = "limit=2 hold=1000000";
+
+fn now() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+fn grants(site: &Site) -> Vec<Event> {
+    let events = site.events().into_iter();
+    events.filter(|e| e.letter == 'G').collect()
+}
+
+/// Milliseconds from `since` to the last of `count` grants.
+fn latency(site: &Site, since: u64, count: usize) -> u64 {
+    site.wait_for('G', count);
+    grants(site)[count - 1].at.saturating_sub(since) / 1_000_000
+}
+
+#[test]
+fn a_killed_holder_gives_its_slots_back_at_once() {
+    let site = Site::new();
+    let mut holders: Vec<Worker> = (0..2).map(|_| site.start("run", LONG)).collect();
+    site.wait_for('G', 2);
+    let waiters: Vec<Worker> = (0..6)
+        .map(|_| site.start("run", "limit=2 hold=1"))
+        .collect();
+    site.wait_for_waiting(6);
+    // Settled down, so that nobody happens to look.
+    std::thread::sleep(Duration::from_millis(50));
+    let killed = now();
+    holders[0].kill();
+    let after = latency(&site, killed, 3);
+    assert!(after < 100, "{after} ms");
+    waiters.into_iter().for_each(Worker::finish);
+}
+
+#[test]
+fn killed_waiters_are_not_waited_for() {
+    let site = Site::new();
+    // It releases in the ordinary way; a claim of this process would make the others nested.
+    let holder = site.start("run", "limit=1 hold=1500");
+    site.wait_for('G', 1);
+    // The best one, the second best, the watchers: whatever they were.
+    let mut doomed: Vec<Worker> = (0..5)
+        .map(|i| site.start("run", &format!("limit=1 priority={} hold=1000000", 100 + i)))
+        .collect();
+    site.wait_for_waiting(5);
+    let last = site.start("run", "limit=1 hold=1");
+    site.wait_for_waiting(6);
+    doomed.iter_mut().for_each(Worker::kill);
+    holder.finish();
+    last.finish();
+    let events = site.events();
+    let released = events.iter().find(|e| e.letter == 'R').map(|e| e.at);
+    let after = latency(&site, released.expect("released"), 2);
+    assert!(after < 100, "{after} ms");
+    assert_eq!(grants(&site).len(), 2);
+}
+
+#[test]
+fn a_whole_build_killed_at_once_leaves_the_machine_to_the_other() {
+    let site = Site::new();
+    let mut build: Vec<Worker> = (0..6)
+        .map(|_| site.start("run", "limit=2 hold=1000000 build=1 priority=5"))
+        .collect();
+    site.wait_for('G', 2);
+    site.wait_for_waiting(4);
+    let others: Vec<Worker> = (0..3)
+        .map(|_| site.start("run", "limit=2 hold=300 build=2"))
+        .collect();
+    site.wait_for_waiting(7);
+    std::thread::sleep(Duration::from_millis(50));
+    let killed = now();
+    for worker in &mut build {
+        worker.0.kill().expect("kill");
+    }
+    let after = latency(&site, killed, 4);
+    assert!(after < 100, "{after} ms");
+    others.into_iter().for_each(Worker::finish);
+    let snapshot = site.board(1).snapshot();
+    assert_eq!(snapshot.claims.len(), 0);
+}
+
+#[test]
+fn a_stopped_build_holds_no_slots_and_goes_on_when_it_is_continued() {
+    let site = Site::new();
+    let stopped: Vec<Worker> = (0..4)
+        .map(|_| site.start("run", "limit=2 hold=3000 build=1 name=stopped"))
+        .collect();
+    site.wait_for('G', 2);
+    site.wait_for_waiting(2);
+    stopped.iter().for_each(|w| w.signal(Signal::STOP));
+    let others: Vec<Worker> = (0..3)
+        .map(|_| site.start("run", "limit=2 hold=50 count=3 build=2 name=other"))
+        .collect();
+    others.into_iter().for_each(Worker::finish);
+    let granted = grants(&site);
+    let of_stopped = granted.iter().filter(|e| e.word.starts_with("stopped"));
+    assert_eq!(of_stopped.count(), 2, "stopped waiters are passed over");
+    assert_eq!(granted.len(), 11);
+    stopped.iter().for_each(|w| w.signal(Signal::CONT));
+    stopped.into_iter().for_each(Worker::finish);
+    assert_eq!(grants(&site).len(), 13);
+}
+
+#[test]
+fn a_stopped_holder_of_the_lock_loses_it() {
+    let site = Site::new();
+    let board = site.board(2);
+    let idle = site.start("run", LONG);
+    site.wait_for('G', 1);
+    // As if it had been stopped in the middle of a change: somebody holds the lock who says that
+    // he is the stopped one.
+    idle.signal(Signal::STOP);
+    let lock = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(site.board_folder().join("board.lock"))
+        .expect("the lock");
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).expect("locked");
+    std::os::unix::fs::FileExt::write_all_at(&lock, &idle.pid().to_le_bytes(), 0).expect("named");
+    let began = std::time::Instant::now();
+    let claim = board
+        .claim(&Ask::default(), &Cancel::new())
+        .expect("granted");
+    let after = began.elapsed();
+    assert!(
+        after > Duration::from_millis(150) && after < Duration::from_secs(3),
+        "{after:?}"
+    );
+    assert!(board.warnings().is_empty());
+    drop(claim);
+    // All others find the new lock.
+    site.start("run", "limit=2 hold=1").finish();
+    assert_eq!(grants(&site).len(), 2);
+}
+
+#[test]
+fn seats_of_the_dead_are_used_again() {
+    let site = Site::new();
+    for _ in 0..5 {
+        let mut workers: Vec<Worker> = (0..4)
+            .map(|_| site.start("run", "limit=1 hold=1000000"))
+            .collect();
+        until("all there", || site.board(1).snapshot().claims.len() == 4);
+        workers.iter_mut().for_each(Worker::kill);
+    }
+    let seats = std::fs::read_dir(site.board_folder().join("seats")).expect("seats");
+    assert!(seats.count() <= 12, "seats are used again");
+    let board: Board = site.board(1);
+    assert_eq!(board.snapshot().claims.len(), 0);
+}
