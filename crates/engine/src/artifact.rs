@@ -141,6 +141,16 @@ impl<'a> Artifacts<'a> {
         fs::write(path, replace(&text, own, real))
     }
 
+    /// How many bytes the file has, 0 if it is nowhere.
+    pub fn size(&self, id: FileId) -> u64 {
+        match &*self.place(id) {
+            Place::Stored { digest, .. } | Place::OnDisk(Some(digest)) => digest.size,
+            Place::OnDisk(None) | Place::Nowhere => {
+                fs::metadata(self.path(id)).map_or(0, |found| found.len())
+            }
+        }
+    }
+
     /// A tool has written the file.
     pub fn written(&self, id: FileId) {
         *self.place(id) = Place::OnDisk(None);

@@ -26,6 +26,10 @@ pub struct Finished {
     pub started: Duration,
     /// Since the start of the run.
     pub finished: Duration,
+    /// How much of that it waited for its turn on the machine.
+    pub waited: Duration,
+    /// How often it was ended to make room, and began again.
+    pub begun_again: u32,
     /// User CPU time of the process.
     pub user: Duration,
     /// System CPU time of the process.
@@ -43,6 +47,12 @@ pub struct Finished {
 }
 
 impl Finished {
+    /// Milliseconds that it was at work, waiting for its turn not counted.
+    pub fn busy_millis(&self) -> u64 {
+        let busy = self.finished.saturating_sub(self.started);
+        u64::try_from(busy.saturating_sub(self.waited).as_millis()).unwrap_or(u64::MAX)
+    }
+
     /// A task about which nothing is known but how it ended.
     pub fn new(step: usize, outcome: Outcome) -> Self {
         Self {
@@ -50,6 +60,8 @@ impl Finished {
             outcome,
             started: Duration::ZERO,
             finished: Duration::ZERO,
+            waited: Duration::ZERO,
+            begun_again: 0,
             user: Duration::ZERO,
             system: Duration::ZERO,
             peak_kib: 0,

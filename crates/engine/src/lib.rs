@@ -3,6 +3,7 @@
 //! Threads, one per running process; no async. Prints nothing, knows no command line and no
 //! network: everything that a report can know is in [`event::Finished`] and [`run::Run`].
 
+pub mod admission;
 pub mod artifact;
 pub mod event;
 pub mod key;
@@ -13,7 +14,9 @@ pub mod states;
 mod task;
 pub mod terminal;
 pub mod times;
+mod turn;
 
+pub use admission::Admission;
 pub use event::{Finished, Outcome};
 pub use process::Children;
 pub use run::{Order, Run, Setting, execute};

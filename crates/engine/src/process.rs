@@ -6,12 +6,13 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use wait4::Wait4;
+use warpcc_budget::{Cancel, Claim};
 
 use crate::terminal::{Screen, Terminal};
 
@@ -30,6 +31,8 @@ pub struct Order<'a> {
     pub directory: &'a Path,
     /// What standard error is to look like; a pipe where there is none.
     pub terminal: Option<&'a Terminal>,
+    /// The claim that it runs under, to be told its process.
+    pub claim: Option<&'a Claim>,
 }
 
 /// What came of it.
@@ -49,28 +52,79 @@ pub struct Ended {
     pub system: Duration,
     /// Peak resident memory in KiB.
     pub peak_kib: u64,
+    /// Why a signal ended it, as far as we sent it.
+    pub by_us: Option<Why>,
 }
 
-/// The children that run now, so that a signal can end them all.
+/// Why we ended a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// Its result is not wanted any more.
+    Unwanted,
+    /// It was to make room: it runs again when there is more.
+    Memory,
+}
+
+/// The children that run now, and the tasks that wait for their turn, so that a signal can end them all.
 #[derive(Debug, Default)]
 pub struct Children {
-    running: Mutex<Vec<(usize, Pid)>>,
+    running: Mutex<Vec<Running>>,
+    waiting: Mutex<Vec<(usize, Cancel)>>,
     closed: AtomicBool,
 }
 
+#[derive(Debug)]
+struct Running {
+    task: usize,
+    group: Pid,
+    by_us: Option<Why>,
+}
+
+impl Running {
+    fn end(&mut self, why: Why) {
+        self.by_us = Some(why);
+        // It may have ended by itself meanwhile; then there is nobody to tell.
+        let _ = kill_process_group(self.group, Signal::KILL);
+    }
+}
+
 impl Children {
-    fn list(&self) -> std::sync::MutexGuard<'_, Vec<(usize, Pid)>> {
+    fn list(&self) -> MutexGuard<'_, Vec<Running>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends every child for which `which` holds, with all that it started.
+    fn queue(&self) -> MutexGuard<'_, Vec<(usize, Cancel)>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends every child for which `which` holds, with all that it started, and every wait.
     pub fn kill(&self, which: impl Fn(usize) -> bool) {
-        for (task, group) in self.list().iter() {
-            if which(*task) {
-                // It may have ended by itself meanwhile; then there is nobody to tell.
-                let _ = kill_process_group(*group, Signal::KILL);
-            }
+        for (_, cancel) in self.queue().iter().filter(|(task, _)| which(*task)) {
+            cancel.cancel();
         }
+        for running in self.list().iter_mut().filter(|r| which(r.task)) {
+            running.end(Why::Unwanted);
+        }
+    }
+
+    /// Ends the child with this process id, to make room. Another one is left in peace.
+    pub fn evict(&self, process: u32) {
+        let of_process = |r: &&mut Running| u32::try_from(r.group.as_raw_pid()) == Ok(process);
+        if let Some(running) = self.list().iter_mut().find(of_process) {
+            running.end(Why::Memory);
+        }
+    }
+
+    /// Runs `wait` for `task`, which [`Children::kill`] ends as it ends a child.
+    pub fn waiting<T>(&self, task: usize, wait: impl FnOnce(&Cancel) -> T) -> T {
+        let cancel = Cancel::new();
+        self.queue().push((task, cancel.clone()));
+        if self.is_closed() {
+            cancel.cancel();
+        }
+        let result = wait(&cancel);
+        self.queue().retain(|(other, _)| *other != task);
+        result
     }
 
     /// Ends every child and lets no other start.
@@ -125,11 +179,18 @@ impl Children {
                     format!("cannot start {}: {e}", order.program.display()),
                 )
             })?;
-            if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-                running.push((task, pid));
+            if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+                running.push(Running {
+                    task,
+                    group,
+                    by_us: None,
+                });
             }
             child
         };
+        if let Some(claim) = order.claim {
+            claim.started(child.id());
+        }
         // It holds the tool's side of the terminal, which must close for ours to end.
         drop(command);
         let mut ended = Ended::default();
@@ -143,7 +204,11 @@ impl Children {
             ended.stdout = reader.join().unwrap_or_default();
         });
         let waited = child.wait4();
-        self.list().retain(|(t, _)| *t != task);
+        {
+            let mut running = self.list();
+            let place = running.iter().position(|r| r.task == task);
+            ended.by_us = place.and_then(|place| running.swap_remove(place).by_us);
+        }
         let usage = waited?;
         ended.signal = usage.status.signal();
         ended.code = usage

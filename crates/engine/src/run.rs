@@ -18,6 +18,7 @@ use warpcc_plan::{TaskGraph, Tool};
 
 use warpcc_plan::overlap::{Assumed, Expected};
 
+use crate::admission::{self, Admission};
 use crate::artifact::{Artifacts, LOST};
 use crate::event::{Finished, Outcome};
 use crate::observe::Seen;
@@ -57,6 +58,8 @@ pub struct Setting<'a> {
     pub order: Order,
     /// What the dependency filter writes.
     pub rule: Option<Rule>,
+    /// The machine's budget, if tasks are to wait for their turn.
+    pub admission: Option<&'a Admission>,
     /// The terminal that diagnostics go to, if they do.
     pub terminal: Option<&'a Terminal>,
     /// The children, so that a signal can end them.
@@ -94,6 +97,19 @@ pub struct Run {
     pub accident: Option<String>,
 }
 
+/// Milliseconds that a task will take, waiting not counted.
+fn expected(graph: &TaskGraph, setting: &Setting<'_>, task: usize) -> u64 {
+    let step = &graph.steps[task];
+    let kind = admission::kind_of(step.tool);
+    match setting.admission {
+        Some(admission) => {
+            let name = admission::name_of(step, graph);
+            admission.expect(&name, kind, 0).millis
+        }
+        None => kind.usual_millis(),
+    }
+}
+
 /// Runs `graph`; `each` gets the tasks in plan order as soon as everything before them is done,
 /// to show their diagnostics.
 pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&Finished)) -> Run {
@@ -108,7 +124,8 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
         clock,
         tools: task::Tools::default(),
     };
-    let mut states = TaskStates::new(graph, setting.order == Order::Sequential);
+    let expected = |task: usize| expected(graph, setting, task);
+    let mut states = TaskStates::new(graph, setting.order == Order::Sequential, expected);
     let mut ended: BTreeMap<usize, (Finished, Seen)> = BTreeMap::new();
     let mut first_failure = usize::MAX;
     let mut accident = artifacts.prepare().err().map(|e| e.to_string());
@@ -121,6 +138,13 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
     thread::scope(|scope| {
         let (send, receive) = mpsc::channel::<(usize, std::io::Result<(Finished, Seen)>)>();
         let mut running = 0;
+        // Closed when the loop is over.
+        let _looking = setting.admission.map(|admission| {
+            let (looking, done) = mpsc::channel();
+            let (board, children) = (admission.board(), setting.children);
+            scope.spawn(move || admission::watch_memory(board, children, &done));
+            looking
+        });
         loop {
             while running < jobs
                 && let Some(task) = states.next()
@@ -129,8 +153,9 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
                 running += 1;
                 let send = send.clone();
                 let worker = &worker;
+                let priority = states.priority(task);
                 scope.spawn(move || {
-                    let result = worker.work(task);
+                    let result = worker.work(task, priority);
                     // The receiver outlives every worker: it counts them.
                     let _ = send.send((task, result));
                 });
@@ -297,6 +322,14 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
             Outcome::Skipped => {}
         }
         run.tasks.push(finished);
+    }
+    if let Some(admission) = setting.admission.filter(|_| run.code == 0) {
+        // What it would take with nobody else on the machine: measured where it ran.
+        let took = |task: usize| match run.tasks[task].outcome {
+            Outcome::Ran => run.tasks[task].busy_millis(),
+            _ => expected(task),
+        };
+        admission.learn_whole(TaskStates::new(graph, false, took).longest());
     }
     run
 }

@@ -1,7 +1,7 @@
 //! The state of every task, changed in one place so that what is ready, running and done cannot
 //! disagree.
 
-use warpcc_plan::{TaskGraph, Tool};
+use warpcc_plan::TaskGraph;
 
 /// Where a task stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,24 +26,9 @@ pub struct TaskStates {
     priority: Vec<u64>,
 }
 
-/// What a command of a kind costs before anything is remembered about it, in milliseconds: the
-/// proportions of NVCC_FACTS' Thrust file.
-fn expected(tool: Tool) -> u64 {
-    match tool {
-        Tool::Cicc => 7400,
-        Tool::HostCompile | Tool::HostAssembly => 4100,
-        Tool::CudaFe | Tool::EarlyStub => 2400,
-        Tool::Ptxas => 2100,
-        Tool::Preprocess => 700,
-        Tool::Nvlink | Tool::HostLink => 500,
-        Tool::Assemble => 200,
-        Tool::Fatbinary | Tool::Archive | Tool::FilterDependencies => 90,
-    }
-}
-
 impl TaskStates {
-    /// Everything waits, except what needs nothing.
-    pub fn new(graph: &TaskGraph, in_plan_order: bool) -> Self {
+    /// Everything waits, except what needs nothing. `expected` is how many milliseconds a task will take.
+    pub fn new(graph: &TaskGraph, in_plan_order: bool, expected: impl Fn(usize) -> u64) -> Self {
         let count = graph.steps.len();
         let needs: Vec<Vec<usize>> = (0..count)
             .map(|i| {
@@ -68,7 +53,7 @@ impl TaskStates {
                 .map(|&d| priority[d])
                 .max()
                 .unwrap_or(0);
-            priority[i] = expected(graph.steps[i].tool) + after;
+            priority[i] = expected(i) + after;
         }
         let states = needs
             .iter()
@@ -86,6 +71,16 @@ impl TaskStates {
             dependents,
             priority,
         }
+    }
+
+    /// The milliseconds from a task's start to the end.
+    pub fn priority(&self, task: usize) -> u64 {
+        self.priority[task]
+    }
+
+    /// The milliseconds from the first start to the end.
+    pub fn longest(&self) -> u64 {
+        self.priority.iter().copied().max().unwrap_or(0)
     }
 
     /// The state of one task.

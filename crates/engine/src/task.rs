@@ -18,6 +18,7 @@ use crate::observe::Seen;
 use crate::process::{self, Ended};
 use crate::run::Setting;
 use crate::times;
+use crate::turn::Turn;
 
 /// Changes when what a step record means changes.
 const DOMAIN: &str = "warpcc step 2";
@@ -64,13 +65,13 @@ impl Worker<'_> {
     /// # Errors
     /// Not a tool's failure, but ours: a file that cannot be read or written, a program that
     /// cannot be started.
-    pub fn work(&self, index: usize) -> io::Result<(Finished, Seen)> {
+    pub fn work(&self, index: usize, priority_ms: u64) -> io::Result<(Finished, Seen)> {
         let step = &self.graph.steps[index];
         let started = self.clock.elapsed();
         let mut done = if step.program == Program::Internal {
             self.filter_dependencies(index, step)?
         } else {
-            self.command(index, step)?
+            self.command(index, step, priority_ms)?
         };
         done.0.started = started;
         done.0.finished = self.clock.elapsed();
@@ -87,7 +88,7 @@ impl Worker<'_> {
         Ok(done)
     }
 
-    fn command(&self, index: usize, step: &Step) -> io::Result<(Finished, Seen)> {
+    fn command(&self, index: usize, step: &Step, priority_ms: u64) -> io::Result<(Finished, Seen)> {
         let program = self.locate(step)?;
         let key = self.key(step, &program);
         if let Some(key) = key.as_ref().filter(|_| self.setting.reads_cache)
@@ -95,6 +96,8 @@ impl Worker<'_> {
         {
             return Ok(hit);
         }
+        let mut turn = Turn::default();
+        self.take_turn(index, step, priority_ms, &mut turn)?;
         for &id in &step.reads {
             self.artifacts.materialise(id)?;
         }
@@ -102,8 +105,14 @@ impl Worker<'_> {
             Tool::Assemble => Some(self.splice(step)?),
             _ => None,
         };
-        let began = SystemTime::now();
-        let (ended, mut seen) = self.run(index, step, &program, spliced.as_ref())?;
+        let (mut began, mut clock) = (SystemTime::now(), Instant::now());
+        let (mut ended, mut seen) = self.run(index, step, &program, spliced.as_ref(), &mut turn)?;
+        while self.turn_again(index, &ended, &mut turn)? {
+            (began, clock) = (SystemTime::now(), Instant::now());
+            (ended, seen) = self.run(index, step, &program, spliced.as_ref(), &mut turn)?;
+        }
+        self.learn(step, &ended, clock.elapsed(), &mut turn);
+        drop(turn.pass.take());
         if let Some(signal) = ended.signal {
             return Err(io::Error::other(format!("ended by signal {signal}")));
         }
@@ -118,6 +127,8 @@ impl Worker<'_> {
         finished.user = ended.user;
         finished.system = ended.system;
         finished.peak_kib = ended.peak_kib;
+        finished.waited = turn.waited;
+        finished.begun_again = turn.begun_again;
         finished.stdout = ended.stdout;
         finished.stderr = ended.stderr;
         if ended.code == 0 {
@@ -161,6 +172,7 @@ impl Worker<'_> {
                     environment: self.setting.environment,
                     directory: self.setting.directory,
                     terminal: None,
+                    claim: None,
                 };
                 let ended = self.setting.children.run(usize::MAX, &order)?;
                 let name = String::from_utf8_lossy(&ended.stdout).trim().to_owned();
@@ -275,6 +287,7 @@ impl Worker<'_> {
         step: &Step,
         program: &Located,
         spliced: Option<&(FileId, PathBuf)>,
+        turn: &mut Turn,
     ) -> io::Result<(Ended, Seen)> {
         let args: Vec<OsString> = step
             .args
@@ -309,6 +322,7 @@ impl Worker<'_> {
             environment: &environment,
             directory: self.setting.directory,
             terminal: self.setting.terminal,
+            claim: turn.pass.as_mut().map(|pass| &*pass.claim()),
         };
         let ended = self.setting.children.run(index, &order)?;
         let seen = if watching.is_some() {

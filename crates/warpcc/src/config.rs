@@ -20,6 +20,7 @@ pub use setting::{LogTarget, Setting, SettingRow, Source};
 pub use size::{MaxSize, format_bytes};
 
 use value::{Key, Raw};
+use warpcc_budget::Limits;
 
 /// A variable of this process.
 pub fn variable(name: &str) -> Option<OsString> {
@@ -54,8 +55,10 @@ pub struct Config {
     pub dir: Setting<PathBuf>,
     /// How large the cache may grow.
     pub max_size: Setting<MaxSize>,
-    /// How many commands may run at once; `None` asks the machine (see [`Config::job_limit`]).
+    /// How many commands may run at once, of all calls together; `None` asks the machine (see [`Config::job_limit`]).
     pub jobs: Setting<Option<NonZeroUsize>>,
+    /// How much memory all commands together may need; `None` asks the machine.
+    pub memory: Setting<Option<MaxSize>>,
     /// Run plain nvcc and do nothing else.
     pub disable: Setting<bool>,
     /// Ignore stored results, but store new ones.
@@ -70,6 +73,10 @@ pub struct Config {
     ///
     /// Reserved for the relocatable mode: accepted and shown, not used yet.
     pub base_dir: Setting<Vec<PathBuf>>,
+    /// Where all calls on the machine meet to share it; `None` is the usual place.
+    pub runtime_dir: Setting<Option<PathBuf>>,
+    /// Which build a call belongs to; `None` finds out by what started it.
+    pub build_id: Setting<Option<String>>,
     /// The settings file that was looked for; `None` without a home to look in.
     pub file: Option<PathBuf>,
 }
@@ -128,6 +135,18 @@ impl Config {
             .unwrap_or_else(|| std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN))
     }
 
+    /// What all calls together may use of the machine, as this one sees it.
+    pub fn limits(&self) -> Limits {
+        let mut limits = Limits::detect();
+        if let Some(jobs) = self.jobs.value {
+            limits.slots = u32::try_from(jobs.get()).unwrap_or(u32::MAX);
+        }
+        if let Some(memory) = self.memory.value {
+            limits.memory_kib = memory.bytes().unwrap_or(u64::MAX) / 1024;
+        }
+        limits
+    }
+
     /// Every setting as text, in the order of the documentation.
     pub fn rows(&self) -> Vec<SettingRow> {
         Key::ALL.map(|key| self.row(key)).into()
@@ -139,12 +158,15 @@ impl Config {
             dir: Setting::default_of(PathBuf::new()),
             max_size: Setting::default_of(MaxSize::DEFAULT),
             jobs: Setting::default_of(None),
+            memory: Setting::default_of(None),
             disable: Setting::default_of(false),
             recache: Setting::default_of(false),
             readonly: Setting::default_of(false),
             nvcc: Setting::default_of(None),
             log: Setting::default_of(None),
             base_dir: Setting::default_of(Vec::new()),
+            runtime_dir: Setting::default_of(None),
+            build_id: Setting::default_of(None),
             file: None,
         }
     }
@@ -161,12 +183,17 @@ impl Config {
             Key::Dir => value::folder(raw, home).map(|v| self.dir.assign(v, &source)),
             Key::MaxSize => value::max_size(raw).map(|v| self.max_size.assign(v, &source)),
             Key::Jobs => value::jobs(raw).map(|v| self.jobs.assign(Some(v), &source)),
+            Key::Memory => value::max_size(raw).map(|v| self.memory.assign(Some(v), &source)),
             Key::Disable => value::flag(raw).map(|v| self.disable.assign(v, &source)),
             Key::Recache => value::flag(raw).map(|v| self.recache.assign(v, &source)),
             Key::Readonly => value::flag(raw).map(|v| self.readonly.assign(v, &source)),
             Key::Nvcc => value::path(raw, home).map(|v| self.nvcc.assign(Some(v), &source)),
             Key::Log => value::log(raw, home).map(|v| self.log.assign(Some(v), &source)),
             Key::BaseDir => value::folders(raw, home).map(|v| self.base_dir.assign(v, &source)),
+            Key::RuntimeDir => {
+                value::path(raw, home).map(|v| self.runtime_dir.assign(Some(v), &source))
+            }
+            Key::BuildId => value::text(raw).map(|v| self.build_id.assign(Some(v), &source)),
         };
         read.map_err(|problem| ConfigError::Value {
             place: place(key, &source),
@@ -181,6 +208,13 @@ impl Config {
             Key::Dir => (self.dir.value.display().to_string(), &self.dir.source),
             Key::MaxSize => (self.max_size.value.to_string(), &self.max_size.source),
             Key::Jobs => (self.job_limit().to_string(), &self.jobs.source),
+            Key::Memory => {
+                let kib = self.limits().memory_kib;
+                (
+                    format_bytes(kib.saturating_mul(1024)),
+                    &self.memory.source,
+                )
+            }
             Key::Disable => (self.disable.value.to_string(), &self.disable.source),
             Key::Recache => (self.recache.value.to_string(), &self.recache.source),
             Key::Readonly => (self.readonly.value.to_string(), &self.readonly.source),
@@ -207,6 +241,17 @@ impl Config {
                     .collect();
                 (shown.join(":"), &self.base_dir.source)
             }
+            Key::RuntimeDir => {
+                let path = self.runtime_dir.value.as_ref();
+                (
+                    path.map(|p| p.display().to_string()).unwrap_or_default(),
+                    &self.runtime_dir.source,
+                )
+            }
+            Key::BuildId => (
+                self.build_id.value.clone().unwrap_or_default(),
+                &self.build_id.source,
+            ),
         };
         SettingRow {
             name: key.name(),

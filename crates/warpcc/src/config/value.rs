@@ -14,25 +14,31 @@ pub(super) enum Key {
     Dir,
     MaxSize,
     Jobs,
+    Memory,
     Disable,
     Recache,
     Readonly,
     Nvcc,
     Log,
     BaseDir,
+    RuntimeDir,
+    BuildId,
 }
 
 impl Key {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Dir,
         Self::MaxSize,
         Self::Jobs,
+        Self::Memory,
         Self::Disable,
         Self::Recache,
         Self::Readonly,
         Self::Nvcc,
         Self::Log,
         Self::BaseDir,
+        Self::RuntimeDir,
+        Self::BuildId,
     ];
 
     /// The key in the settings file.
@@ -41,12 +47,15 @@ impl Key {
             Self::Dir => "dir",
             Self::MaxSize => "max_size",
             Self::Jobs => "jobs",
+            Self::Memory => "memory",
             Self::Disable => "disable",
             Self::Recache => "recache",
             Self::Readonly => "readonly",
             Self::Nvcc => "nvcc",
             Self::Log => "log",
             Self::BaseDir => "base_dir",
+            Self::RuntimeDir => "runtime_dir",
+            Self::BuildId => "build_id",
         }
     }
 
@@ -56,12 +65,15 @@ impl Key {
             Self::Dir => "WARPCC_DIR",
             Self::MaxSize => "WARPCC_MAX_SIZE",
             Self::Jobs => "WARPCC_JOBS",
+            Self::Memory => "WARPCC_MEMORY",
             Self::Disable => "WARPCC_DISABLE",
             Self::Recache => "WARPCC_RECACHE",
             Self::Readonly => "WARPCC_READONLY",
             Self::Nvcc => "WARPCC_NVCC",
             Self::Log => "WARPCC_LOG",
             Self::BaseDir => "WARPCC_BASE_DIR",
+            Self::RuntimeDir => "WARPCC_RUNTIME_DIR",
+            Self::BuildId => "WARPCC_BUILD_ID",
         }
     }
 

@@ -1,0 +1,289 @@
+//! When a task may start: the machine's budget, a build tool's tokens, and what tasks are known to cost.
+//!
+//! Order, always: first a token of the build tool's, then a claim on the machine. Who has a claim runs, and never
+//! waits for a token, so there is no circle.
+
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use warpcc_budget::costs::Measured;
+use warpcc_budget::{
+    Ask, Board, Cancel, Cancelled, Claim, Costs, Expectation, Kind, Token, Tokens,
+};
+use warpcc_cache::{DiskStore, Hashing, Key, KeySink};
+use warpcc_plan::{FileKind, Step, TaskGraph, Tool};
+
+use crate::process::Children;
+
+const NOTES: &str = "costs-v1";
+
+/// What a call of nvcc asks the machine with.
+pub struct Admission {
+    board: Board,
+    tokens: Option<Tokens>,
+    build: u64,
+    subject: String,
+    known: Mutex<Known>,
+}
+
+/// Costs of this source's steps, and of each tool in general.
+#[derive(Debug, Default)]
+struct Known {
+    own: Costs,
+    tools: Costs,
+    learned: bool,
+}
+
+/// A task that may run. Dropping it lets the next one in.
+pub struct Pass {
+    // Given back in this order: who waits for the token then finds room.
+    claim: Claim,
+    _token: Option<Token>,
+}
+
+impl Pass {
+    /// The claim on the machine.
+    pub fn claim(&mut self) -> &mut Claim {
+        &mut self.claim
+    }
+
+    /// Leaves it to the program that this process is about to become.
+    pub fn keep_across_exec(self) {
+        self.claim.keep_across_exec();
+    }
+}
+
+impl Admission {
+    /// For one call: `subject` is its directory and source, `build` the number of the ninja, make or pip behind it.
+    pub fn new(
+        board: Board,
+        tokens: Option<Tokens>,
+        build: u64,
+        subject: String,
+        store: Option<&DiskStore>,
+    ) -> Self {
+        let recall = |key: &Key| {
+            let bytes = store.and_then(|store| store.note(NOTES, key));
+            bytes.map_or_else(Costs::default, |bytes| Costs::from_bytes(&bytes))
+        };
+        let known = Mutex::new(Known {
+            own: recall(&key_of(&subject)),
+            tools: recall(&key_of("")),
+            learned: false,
+        });
+        Self {
+            board,
+            tokens,
+            build,
+            subject,
+            known,
+        }
+    }
+
+    /// The machine's budget.
+    pub fn board(&self) -> &Board {
+        &self.board
+    }
+
+    /// Slots that nobody uses or waits for.
+    pub fn idle_slots(&self) -> u64 {
+        let snapshot = self.board.snapshot();
+        let waiting: u64 = snapshot.waiting().map(|r| u64::from(r.slots)).sum();
+        u64::from(self.board.limits().slots).saturating_sub(snapshot.slots() + waiting)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a command with this name will cost, with an input of so many bytes (0 if nobody knows).
+    pub fn expect(&self, name: &str, kind: Kind, input_bytes: u64) -> Expectation {
+        let known = self.known();
+        let own = known.own.expect(name, kind, input_bytes);
+        if own.known {
+            own
+        } else {
+            known.tools.expect(name, kind, input_bytes)
+        }
+    }
+
+    /// Milliseconds from the start of the call to its end.
+    pub fn expect_whole(&self) -> u64 {
+        self.expect(WHOLE, Kind::Nvcc, 0).millis
+    }
+
+    /// Waits for its turn.
+    ///
+    /// # Errors
+    /// Cancelled.
+    pub fn enter(&self, request: &Entry<'_>, cancel: &Cancel) -> Result<Pass, Cancelled> {
+        let token = match &self.tokens {
+            Some(tokens) => Some(tokens.acquire(cancel)?),
+            None => None,
+        };
+        let expected = self.expect(request.name, request.kind, request.input_bytes);
+        let ask = Ask {
+            kind: request.kind,
+            slots: request.slots,
+            memory_kib: expected.peak_kib,
+            priority_ms: request.priority_ms,
+            expected_ms: expected.millis,
+            build: self.build,
+            label: request.label.to_owned(),
+            tag: request.tag,
+        };
+        Ok(Pass {
+            claim: self.board.claim(&ask, cancel)?,
+            _token: token,
+        })
+    }
+
+    /// Learns what a command did cost.
+    pub fn learn(&self, name: &str, kind: Kind, measured: Measured) {
+        let mut known = self.known();
+        known.own.learn(name, kind, measured);
+        // Of a tool in general only what its inputs' sizes tell.
+        known.tools.learn("", kind, measured);
+        known.learned = true;
+    }
+
+    /// Learns how long the whole call took from its first command to its last, had nothing made it wait.
+    pub fn learn_whole(&self, millis: u64) {
+        let measured = Measured {
+            input_bytes: 0,
+            millis,
+            peak_kib: 0,
+        };
+        self.known().own.learn(WHOLE, Kind::Nvcc, measured);
+    }
+
+    /// Keeps what was learned. Two calls that end at once may lose one's: the next one learns it again.
+    pub fn keep(&self, store: &DiskStore) {
+        let known = self.known();
+        if known.learned {
+            // Advice: without it the defaults are used.
+            drop(store.put_note(NOTES, &key_of(&self.subject), &known.own.to_bytes()));
+            drop(store.put_note(NOTES, &key_of(""), &known.tools.to_bytes()));
+        }
+    }
+}
+
+const WHOLE: &str = "the whole call";
+
+/// What asks to run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Entry<'a> {
+    /// The same for the same command next time.
+    pub name: &'a str,
+    /// What it runs.
+    pub kind: Kind,
+    /// Threads that it keeps busy; 0 means 1.
+    pub slots: u32,
+    /// Bytes of what it reads, 0 if nobody knows.
+    pub input_bytes: u64,
+    /// Milliseconds from its start to the end of the call.
+    pub priority_ms: u64,
+    /// For people.
+    pub label: &'a str,
+    /// The caller's own number.
+    pub tag: u64,
+}
+
+/// What a tool counts as.
+pub fn kind_of(tool: Tool) -> Kind {
+    match tool {
+        Tool::Preprocess => Kind::Preprocess,
+        Tool::CudaFe => Kind::CudaFe,
+        Tool::Cicc | Tool::EarlyStub => Kind::Cicc,
+        Tool::Ptxas => Kind::Ptxas,
+        Tool::HostCompile | Tool::HostAssembly => Kind::HostCompile,
+        Tool::Assemble => Kind::Assemble,
+        Tool::Fatbinary => Kind::Fatbinary,
+        Tool::Nvlink => Kind::Nvlink,
+        Tool::HostLink => Kind::HostLink,
+        Tool::Archive | Tool::FilterDependencies => Kind::Other,
+    }
+}
+
+/// A step's name in what is remembered of its source: its tool and what it writes, which names source and
+/// architecture.
+pub fn name_of(step: &Step, graph: &TaskGraph) -> String {
+    let written = step.writes.first().map_or("", |&id| graph.file(id).name());
+    format!("{} {written}", step.tool.name())
+}
+
+/// A step for people: the source and the architecture.
+pub fn label_of(step: &Step, graph: &TaskGraph) -> String {
+    let source = graph
+        .files
+        .iter()
+        .find(|file| file.kind == FileKind::External);
+    let source = source.map_or("", |file| file.name());
+    match &step.arch {
+        Some(arch) => format!("{source} {arch}"),
+        None => source.to_owned(),
+    }
+}
+
+/// Measures this process's tools every so often, and ends the one that is to make room. Comes back when `done` is closed.
+pub fn watch_memory(board: &Board, children: &Children, done: &Receiver<()>) {
+    let mut pressure = board.pressure();
+    // A short call is over before anything could be measured.
+    let mut wait = Duration::from_millis(25);
+    while done.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+        let tick = pressure.tick();
+        for stop in tick.stop {
+            children.evict(stop.tool);
+        }
+        wait = tick.next;
+    }
+}
+
+/// The error of a task that was told not to wait any longer.
+pub fn cancelled(_: Cancelled) -> io::Error {
+    io::Error::other("not started any more")
+}
+
+fn key_of(subject: &str) -> Key {
+    let mut sink = Hashing::new("costs");
+    sink.part("subject", subject.as_bytes());
+    sink.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpcc_budget::{Limits, Place};
+    use warpcc_cache::Options;
+
+    #[test]
+    fn what_was_learned_is_known_next_time() {
+        let dir = tempfile::tempdir().expect("folder");
+        let options = Options {
+            max_size: 0,
+            readonly: false,
+        };
+        let store = DiskStore::open(&dir.path().join("cache"), options).expect("store");
+        let board = || Board::open(&Place::At(dir.path().join("board")), Limits::detect());
+        let measured = Measured {
+            input_bytes: 1 << 20,
+            millis: 1234,
+            peak_kib: 54321,
+        };
+        let first = Admission::new(board(), None, 1, "/src a.cu".to_owned(), Some(&store));
+        assert!(!first.expect("cicc a.ptx", Kind::Cicc, 0).known);
+        first.learn("cicc a.ptx", Kind::Cicc, measured);
+        first.learn_whole(5000);
+        first.keep(&store);
+        let again = Admission::new(board(), None, 1, "/src a.cu".to_owned(), Some(&store));
+        let expected = again.expect("cicc a.ptx", Kind::Cicc, 1 << 20);
+        assert_eq!((expected.millis, expected.peak_kib), (1234, 54321));
+        assert_eq!(again.expect_whole(), 5000);
+        // Another source knows the tool, not the file.
+        let other = Admission::new(board(), None, 1, "/src b.cu".to_owned(), Some(&store));
+        let expected = other.expect("cicc b.ptx", Kind::Cicc, 1 << 20);
+        assert_eq!((expected.millis, expected.known), (1234, false));
+    }
+}
