@@ -22,6 +22,7 @@ const DIRECTION: &[(&str, May)] = &[
         "warpcc-engine",
         May::Only(&["warpcc-plan", "warpcc-cache", "warpcc-watch"]),
     ),
+    ("warpcc-report", May::Only(&[])),
     ("warpcc-remote", May::Only(&["warpcc-cache"])),
     ("warpcc-rtc", May::Only(&["warpcc-cache", "warpcc-fatbin"])),
     ("warpcc", May::Anything),

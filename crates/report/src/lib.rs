@@ -1,0 +1,12 @@
+//! What happened in a build? Records of every call, their summary, the page, the live view and
+//! the doctor's findings. Prints nothing, reads no environment, and knows no other crate of ours.
+
+pub mod history;
+pub mod identity;
+pub mod log;
+pub mod record;
+mod seconds;
+
+pub use history::{History, Limits};
+pub use identity::{Ancestry, BuildId};
+pub use record::Invocation;
