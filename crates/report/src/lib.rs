@@ -1,12 +1,16 @@
 //! What happened in a build? Records of every call, their summary, the page, the live view and
 //! the doctor's findings. Prints nothing, reads no environment, and knows no other crate of ours.
 
+pub mod build;
 pub mod history;
 pub mod identity;
 pub mod log;
 pub mod record;
 mod seconds;
+pub mod summary;
 
+pub use build::Build;
 pub use history::{History, Limits};
 pub use identity::{Ancestry, BuildId};
 pub use record::Invocation;
+pub use summary::Summary;
