@@ -116,9 +116,10 @@ pub fn identify(own: &Process, ancestors: &[Process], boot: &str, given: Option<
 }
 
 impl Process {
-    /// A number that no other call has, in whatever run of a machine.
+    /// A number that no other call has, in whatever run of a machine. It has 53 bits, so that
+    /// JavaScript's numbers hold it.
     pub fn invocation_id(&self, boot: &str) -> u64 {
-        hash_of(self, boot)
+        hash_of(self, boot) >> 11
     }
 }
 

@@ -4,10 +4,13 @@
 pub mod build;
 pub mod history;
 pub mod identity;
+pub mod json;
 pub mod log;
 pub mod record;
+pub mod sample;
 mod seconds;
 pub mod summary;
+pub mod trace;
 
 pub use build::Build;
 pub use history::{History, Limits};
