@@ -6,6 +6,7 @@ pub mod history;
 pub mod identity;
 pub mod json;
 pub mod log;
+pub mod page;
 pub mod record;
 pub mod sample;
 mod seconds;

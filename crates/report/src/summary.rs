@@ -16,9 +16,11 @@ mod critical;
 mod hits;
 mod load;
 
+pub(crate) use costs::number_of;
 pub use costs::{Another, ArchitectureCost, FileCost, HeaderCost, ToolCost};
 pub use critical::{Critical, Segment, SegmentKind, Why};
-pub use hits::{Fallback, FolderHits, Hits, MissReason};
+pub(crate) use hits::reason as miss_reason;
+pub use hits::{Fallback, FolderHits, Hits, MissReason, Rate};
 pub use load::{Load, Sample, Waited};
 
 /// All figures of a build. Durations are seconds in JSON, with `_s` at the end of their names.

@@ -56,6 +56,9 @@ pub struct Segment {
     /// The task, by position in the build.
     #[serde(skip)]
     pub span: Option<usize>,
+    /// The call it belongs to, by position in the build.
+    #[serde(skip)]
+    pub call: Option<usize>,
 }
 
 /// What happened in a piece of the path.
@@ -310,6 +313,7 @@ impl<'a> Walk<'a> {
             file: call.map(|call| self.build.calls[call].file.clone()),
             why,
             span,
+            call,
         });
         self.at = from;
     }
