@@ -75,14 +75,14 @@ function figures(parent, model) {
   };
   figure('Wall time', seconds(meta.wallUs), `${many(model.callCount, 'call', 'calls')}${f.failed ? `, ${number(f.failed)} failed` : ''}`);
   figure('CPU time', seconds(f.cpuUs), `${percent(f.systemUs, f.cpuUs)} in the system`);
-  figure('Tasks at once', f.meanRunning.toFixed(1), meta.slots ? `of ${meta.slots} slots, on average` : 'on average', meta.slots ? f.meanRunning / meta.slots : null);
-  figure('Calls from the cache', percent(f.callHits, f.callLooked), `${number(f.callHits)} of ${number(f.callLooked)}`, f.callLooked ? f.callHits / f.callLooked : null, 'Answered as a whole, without starting a compiler');
-  figure('Steps from the cache', percent(f.taskHits, f.taskLooked), `${number(f.taskHits)} of ${number(f.taskLooked)}`, f.taskLooked ? f.taskHits / f.taskLooked : null, 'Of the calls that were not answered as a whole');
+  figure('Tasks at once', f.meanRunning.toFixed(1), meta.slots ? `of ${meta.slots}, on average` : 'on average', meta.slots ? f.meanRunning / meta.slots : null);
+  figure('Calls from cache', percent(f.callHits, f.callLooked), `${number(f.callHits)} of ${number(f.callLooked)}`, f.callLooked ? f.callHits / f.callLooked : null, 'Answered as a whole, without starting a compiler');
+  figure('Steps from cache', percent(f.taskHits, f.taskLooked), `${number(f.taskHits)} of ${number(f.taskLooked)}`, f.taskLooked ? f.taskHits / f.taskLooked : null, 'Of the calls that were not answered as a whole');
   figure('Time saved', seconds(f.savedUs), 'of CPU, when it ran', null, 'What came from the cache took this long when it last ran');
-  figure('Peak memory', memory(f.peakKib), meta.memoryKib ? `of ${memory(meta.memoryKib)} allowed` : 'no limit known', meta.memoryKib ? f.peakKib / meta.memoryKib : null, 'The sum of the peaks of tasks that ran at once');
+  figure('Peak memory', memory(f.peakKib), meta.memoryKib ? `of ${memory(meta.memoryKib)}` : 'no limit known', meta.memoryKib ? f.peakKib / meta.memoryKib : null, 'The sum of the peaks of tasks that ran at once');
   const waits = Object.entries(f.waits).filter(([, wait]) => wait.tasks > 0).sort((a, b) => b[1].us - a[1].us);
   const total = waits.reduce((sum, [, wait]) => sum + wait.us, 0);
-  figure('Waiting', seconds(total), waits.length ? waits.map(([name, wait]) => `${percent(wait.us, total)} ${name === 'cpu' ? 'slots' : name}`).join(', ') + (f.evicted ? `, ${f.evicted} evicted` : '') : 'nothing had to wait', null, 'Tasks that could have run and had to wait, together');
+  figure('Waited, in sum', seconds(total), waits.length ? waits.filter(([, wait]) => wait.us >= total * 0.005).map(([name, wait]) => `${percent(wait.us, total)} ${name === 'cpu' ? 'slots' : name}`).join(', ') + (f.evicted ? `, ${f.evicted} evicted` : '') : 'nothing had to wait', null, 'Tasks that could have run and had to wait, together');
 }
 
 function title(model, task) {

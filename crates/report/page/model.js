@@ -110,42 +110,51 @@ function applyFilter(model, query, tools) {
   return { active, match, callMatch, count };
 }
 
-function grouped(keys, make) {
-  const rows = new Map();
-  return { rows, of: (key) => { let row = rows.get(key); if (!row) rows.set(key, row = make(key)); return row; }, keys };
+// Rows by number, made when they are first asked for.
+function grouped(make) {
+  const rows = [];
+  return { of: (key) => rows[key] || (rows[key] = make(key)), list: () => rows.filter(Boolean) };
 }
 
 // All tables in one walk over the tasks that match.
 function sums(model, filter) {
   const { data } = model, { calls } = data;
   const cost = (name) => ({ name, cpu: 0, ran: 0, hits: 0, saved: 0, peak: 0, longest: 0, calls: 0, elapsed: 0, cicc: 0, ptxas: 0 });
-  const files = grouped(null, (key) => cost(data.files[key]));
-  const archs = grouped(null, (key) => cost(key));
-  const tools = grouped(null, (key) => Object.assign(cost(data.tools[key]), { tool: key }));
+  const files = grouped((key) => cost(data.files[key]));
+  const archs = new Map();
+  const tools = grouped((key) => Object.assign(cost(data.tools[key]), { tool: key }));
   const text = new Float64Array(model.callCount), callCpu = new Float64Array(model.callCount);
   const seen = new Uint8Array(model.callCount);
-  const folders = grouped(null, (key) => ({ name: data.folders[key], direct: 0, calls: 0, hits: 0, tasks: 0, saved: 0, cpu: 0 }));
+  const folders = grouped((key) => ({ name: data.folders[key], direct: 0, calls: 0, hits: 0, tasks: 0, saved: 0, cpu: 0 }));
+  const add = (row, cpu, hit, took, at) => {
+    row.cpu += cpu; row.elapsed += took;
+    if (model.peak[at] > row.peak) row.peak = model.peak[at];
+    if (hit) { row.hits++; row.saved += model.saved[at]; } else row.ran++;
+  };
+  const nvcc = data.tools.indexOf('nvcc');
   for (let at = 0; at < model.taskCount; at++) {
     if (!filter.match[at]) continue;
     const call = model.call[at], cpu = model.cpu[at], hit = model.state[at] === HIT, tool = model.tool[at];
-    const list = [files.of(calls.file[call]), tools.of(tool)];
-    if (model.deviceTool[tool] && model.arch[at] >= 0) list.push(archs.of(data.numbers[model.arch[at]]));
-    for (const row of list) {
-      row.cpu += cpu; row.peak = Math.max(row.peak, model.peak[at]);
-      row.elapsed += hit ? 0 : model.end[at] - model.start[at];
-      if (hit) { row.hits++; row.saved += model.saved[at]; } else row.ran++;
+    const took = hit ? 0 : model.end[at] - model.start[at], file = files.of(calls.file[call]);
+    add(file, cpu, hit, took, at);
+    add(tools.of(tool), cpu, hit, took, at);
+    if (model.deviceTool[tool] && model.arch[at] >= 0) {
+      const number = data.numbers[model.arch[at]];
+      let row = archs.get(number);
+      if (!row) archs.set(number, row = cost(number));
+      add(row, cpu, hit, took, at);
+      row[data.tools[tool]] += cpu;
     }
-    if (list[2]) list[2][data.tools[tool]] += cpu;
-    if (!seen[call]) { seen[call] = 1; list[0].calls++; list[0].longest = Math.max(list[0].longest, model.callEnd[call] - model.callStart[call]); }
+    if (!seen[call]) { seen[call] = 1; file.calls++; file.longest = Math.max(file.longest, model.callEnd[call] - model.callStart[call]); }
     callCpu[call] += cpu;
     if (model.textTool[tool]) text[call] += cpu;
     const folder = folders.of(calls.folder[call]);
     folder.cpu += cpu;
-    if (data.tools[tool] !== 'nvcc') { folder.tasks++; if (hit) { folder.hits++; folder.saved += model.saved[at]; } }
+    if (tool !== nvcc) { folder.tasks++; if (hit) { folder.hits++; folder.saved += model.saved[at]; } }
   }
-  const headers = grouped(null, (key) => ({ name: data.headers.path[key], bytes: data.headers.bytes[key], calls: 0, cpu: 0 }));
-  const reasons = grouped(null, (key) => ({ ...data.reasons[key], calls: 0, cpu: 0 }));
-  const fallbacks = grouped(null, (key) => ({ name: data.texts[key], calls: 0, elapsed: 0 }));
+  const headers = grouped((key) => ({ name: data.headers.path[key], bytes: data.headers.bytes[key], calls: 0, cpu: 0 }));
+  const reasons = grouped((key) => ({ ...data.reasons[key], calls: 0, cpu: 0 }));
+  const fallbacks = grouped((key) => ({ name: data.texts[key], calls: 0, elapsed: 0 }));
   for (let call = 0; call < model.callCount; call++) {
     if (!filter.callMatch[call]) continue;
     const outcome = calls.outcome[call], folder = folders.of(calls.folder[call]);
@@ -167,6 +176,5 @@ function sums(model, filter) {
       row.calls++; row.cpu += text[call] * Math.min(data.headers.bytes[header] / bytes, 1);
     }
   }
-  const list = (group) => [...group.rows.values()];
-  return { files: list(files), archs: list(archs), tools: list(tools), folders: list(folders), headers: list(headers), reasons: list(reasons), fallbacks: list(fallbacks) };
+  return { files: files.list(), archs: [...archs.values()], tools: tools.list(), folders: folders.list(), headers: headers.list(), reasons: reasons.list(), fallbacks: fallbacks.list() };
 }

@@ -3,7 +3,7 @@
 function Table(options) {
   let sort = options.sort, up = false, shown = 10, rows = [];
   const head = el('tr'), body = el('tbody');
-  const more = el('button', { type: 'button', class: 'more-rows', onclick: () => { shown = shown > 10 ? 10 : 200; fill(); } });
+  const more = el('button', { type: 'button', class: 'more-rows', onclick: () => { shown = shown > 10 ? 10 : 500; fill(); } });
   const empty = el('p', { class: 'empty' }, options.empty || 'Nothing here.');
   const table = el('table', null, el('thead', null, head), body);
   const scroll = el('div', { class: 'scroll' }, table);
@@ -23,18 +23,19 @@ function Table(options) {
     scroll.hidden = rows.length === 0;
     empty.hidden = rows.length > 0;
     more.hidden = rows.length <= 10;
-    more.textContent = shown > 10 ? 'Show ten' : `Show ${rows.length > 200 ? '200 of ' : 'all '}${number(rows.length)}`;
+    more.textContent = shown > 10 ? 'Show ten' : `Show ${rows.length > 500 ? '500 of ' : 'all '}${number(rows.length)}`;
   }
   function cell(column, row, most) {
     const text = column.text ? column.text(row) : column.value(row);
+    const shown = column.path ? pathOf(column.path(row), column.lead && column.lead(row)) : text;
     if (column.link) {
-      return el('td', null, el('button', { type: 'button', class: 'link', title: column.hint ? column.hint(row) : text, onclick: () => options.pick(column.link(row)) }, text));
+      return el('td', null, el('button', { type: 'button', class: 'link', title: column.hint ? column.hint(row) : text, onclick: () => options.pick(column.link(row)) }, shown));
     }
     if (column.bar) {
       const bar = el('i', { style: { width: `calc(${most > 0 ? (100 * column.value(row) / most).toFixed(1) : 0}% - 14px)` } });
       return el('td', { class: 'bar' }, bar, el('span', null, text));
     }
-    if (column === options.columns[0]) return el('td', null, el('span', { class: 'name', title: column.hint ? column.hint(row) : text }, text));
+    if (column === options.columns[0]) return el('td', null, el('span', { class: 'name', title: column.hint ? column.hint(row) : text }, shown));
     return el('td', { class: `${column.left ? 'left ' : ''}${column.minor ? 'minor' : ''}` }, text);
   }
   return {
@@ -43,6 +44,11 @@ function Table(options) {
   };
 }
 
+function pathOf(path, lead) {
+  const cut = path.lastIndexOf('/') + 1;
+  return el('span', { class: 'path' }, lead ? el('span', { class: 'lead' }, ...lead) : null,
+    cut ? el('span', { class: 'folder' }, path.slice(0, cut)) : null, el('span', { class: 'file' }, path.slice(cut)));
+}
 const card = (id, title, note, ...content) => el('section', { class: 'card', 'aria-labelledby': `h-${id}`, id: `card-${id}` },
   el('h2', { id: `h-${id}` }, title), note ? el('p', { class: 'note' }, note) : null, ...content);
 
@@ -58,10 +64,10 @@ function Cards(parent, model, pick) {
   const saved = { name: 'Saved', value: (row) => row.saved, text: (row) => seconds(row.saved), title: 'What came from the cache took this long when it ran' };
   const tables = {
     files: Table({ pick, sort: 2, columns: [
-      { name: 'File', value: (row) => row.name, text: (row) => row.name, link: (row) => row.name },
+      { name: 'File', value: (row) => row.name, path: (row) => row.name, link: (row) => row.name },
       { name: 'Longest', value: (row) => row.longest, text: (row) => seconds(row.longest), title: 'Its longest call, from start to end' }, cpu, ...ranHits, peak] }),
     headers: Table({ pick, sort: 3, empty: 'No headers are known of these calls.', columns: [
-      { name: 'Header', value: (row) => row.name, text: (row) => shortHeader(row.name), hint: (row) => row.name },
+      { name: 'Header', value: (row) => row.name, path: (row) => row.name, hint: (row) => row.name },
       { name: 'Size', value: (row) => row.bytes, text: (row) => memory(row.bytes / 1024), minor: true },
       { name: 'Calls', value: (row) => row.calls, text: (row) => number(row.calls), minor: true },
       { ...cpu, name: 'CPU, estimated' }] }),
@@ -70,7 +76,7 @@ function Cards(parent, model, pick) {
       { name: 'cicc', value: (row) => row.cicc, text: (row) => seconds(row.cicc), minor: true },
       { name: 'ptxas', value: (row) => row.ptxas, text: (row) => seconds(row.ptxas), minor: true }, cpu, ...ranHits, peak] }),
     tools: Table({ pick, sort: 2, columns: [
-      { name: 'Tool', value: (row) => row.name, link: (row) => row.name },
+      { name: 'Tool', value: (row) => row.name, link: (row) => row.name, path: () => '', lead: (row) => [toolSwatch(row.name), row.name] },
       { name: 'Elapsed', value: (row) => row.elapsed, text: (row) => seconds(row.elapsed), minor: true }, cpu, ...ranHits, peak] }),
     reasons: Table({ pick, sort: 1, empty: 'Every call was answered from the cache.', columns: [
       { name: 'What is not what the cache remembers', value: (row) => `${row.kind} ${row.name}`, text: reasonText, hint: (row) => `${reasonText(row)}, for instance in ${row.example}` },
@@ -85,7 +91,7 @@ function Cards(parent, model, pick) {
       { name: 'Calls', value: (row) => row.calls, text: (row) => number(row.calls) },
       { name: 'Elapsed', value: (row) => row.elapsed, text: (row) => seconds(row.elapsed) }] }),
     critical: Table({ pick, sort: 2, empty: 'Nothing took time.', columns: [
-      { name: 'Task', value: (row) => row.text, link: (row) => row.file, hint: (row) => row.file },
+      { name: 'Task', value: (row) => row.text, link: (row) => row.file, hint: (row) => row.text, path: (row) => row.file, lead: (row) => [toolSwatch(row.tool), row.lead] },
       { name: 'Began when', left: true, value: (row) => row.why, minor: true },
       { name: 'On the path', value: (row) => row.time, text: (row) => seconds(row.time), bar: true }] }),
   };
@@ -103,7 +109,7 @@ function Cards(parent, model, pick) {
     files: 'Processor time of all their tasks.',
   };
   parent.append(
-    card('critical', 'Critical path', note.critical, path.stack, path.legend, ...tables.critical.element),
+    card('critical', 'Critical path', note.critical, limits(model), path.stack, path.legend, ...tables.critical.element),
     card('files', 'Most expensive files', note.files, ...tables.files.element),
     card('archs', 'Architectures', note.archs, another ? headline : null, ...tables.archs.element),
     card('headers', 'Most expensive headers', note.headers, ...tables.headers.element),
@@ -118,12 +124,21 @@ function Cards(parent, model, pick) {
   };
 }
 
-const shortHeader = (path) => (path.length > 70 ? `…${path.slice(-69)}` : path);
 function reasonText(row) {
   if (row.kind === 'new') return 'never seen before';
   const change = row.old || row.new ? `: ${row.old || 'none'} → ${row.new || 'none'}` : ' changed';
   return `${row.kind} ${row.name}${change}`;
 }
+// What it would take to end earlier, in a sentence.
+function limits(model) {
+  const { figures: f } = model.data, { meta } = model;
+  if (!meta.slots || !meta.wallUs) return null;
+  const line = el('p', { class: 'headline' }, 'All slots were busy for ', el('b', null, percent(f.fullUs, meta.wallUs)), ' of the build');
+  if (f.tailUs > meta.wallUs * 0.01) line.append(', and no more in its last ', el('b', null, seconds(f.tailUs)), ', which waited for the end of single files');
+  line.append(f.fullUs > meta.wallUs * 0.7 ? '. More slots or less work would make it faster.' : '. More slots alone would not make it faster.');
+  return line;
+}
+const toolSwatch = (name) => el('i', { class: 'swatch', style: { background: `var(${toolVariable(name)})` } });
 const WHY = ['the build began', 'its input was ready', 'a slot was free', 'memory was free', 'a token was free', 'the build tool started it'];
 
 function criticalPath(model) {
@@ -136,7 +151,8 @@ function criticalPath(model) {
     groups.set(key, (groups.get(key) || 0) + to - from);
     if (kind === 0) {
       const file = data.files[data.calls.file[model.call[task]]], arch = model.arch[task];
-      rows.push({ task, file, time: to - from, why: WHY[why], text: `${data.tools[model.tool[task]]}${arch >= 0 ? ` ${data.archs[arch]}` : ''} · ${file}` });
+      const tool = data.tools[model.tool[task]], lead = arch >= 0 ? `${tool} ${data.archs[arch]}` : tool;
+      rows.push({ task, file, tool, lead, time: to - from, why: WHY[why], text: `${lead} · ${file}` });
     }
   }
   const stack = el('div', { class: 'stack', 'aria-hidden': true }), legend = el('div', { class: 'legend' });
@@ -144,7 +160,7 @@ function criticalPath(model) {
   const background = (key) => ({ warpcc: 'var(--line)', waiting: 'var(--area)', outside: 'var(--dim)' }[key] || `var(${toolVariable(key)})`);
   for (const [key, time] of [...groups].sort((a, b) => b[1] - a[1])) {
     stack.append(el('i', { style: { width: `${100 * time / total}%`, background: background(key) } }));
-    legend.append(el('span', null, el('i', { class: 'swatch', style: { background: background(key) } }), `${key} ${percent(time, total)}`));
+    if (time / total >= 0.0005) legend.append(el('span', null, el('i', { class: 'swatch', style: { background: background(key) } }), `${key} ${percent(time, total)}`));
   }
   stack.hidden = groups.size === 0;
   return { stack, legend, rows };

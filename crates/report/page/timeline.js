@@ -1,7 +1,7 @@
 // The timeline: one canvas with the critical path, hits, slots, tasks at once and memory over
 // one axis of time. Draws only what is seen, and what would fall on one pixel only once.
 
-const GUTTER = 78, AXIS = 24, STRIP = 15, GAP = 9, BUSY = 40, MEMORY = 62, RIGHT = 10;
+const GUTTER = 92, AXIS = 24, STRIP = 15, GAP = 9, BUSY = 40, MEMORY = 62, RIGHT = 10;
 
 function Timeline(canvas, cross, model, listen) {
   const context = canvas.getContext('2d', { alpha: false });
@@ -119,7 +119,7 @@ function Timeline(canvas, cross, model, listen) {
     };
     const direct = model.data.directHits;
     const each = (list, time, strong) => { for (let at = above(list.length, (i) => time(list[i]), view.from - 1 / scale()); at < list.length && time(list[at]) <= view.to; at++) if (strong(list[at]) !== null) tick(time(list[at]), strong(list[at])); };
-    const byTask = (wanted) => (task) => ((!filter || filter.match[task]) === wanted ? wanted : null);
+    const byTask = (wanted) => (task) => (Boolean(!filter || filter.match[task]) === wanted ? wanted : null);
     const byCall = (wanted) => (call) => ((!filter || !filter.active || filter.callMatch[call]) ? wanted || null : wanted ? null : false);
     if (filter && filter.active) { each(model.hits, (at) => model.start[at], byTask(false)); each(direct, (at) => model.callStart[at], byCall(false)); last = -1; }
     each(model.hits, (at) => model.start[at], byTask(true)); last = -1;
@@ -134,21 +134,25 @@ function Timeline(canvas, cross, model, listen) {
     const dim = colors.tools.length, marks = [], failed = [], texts = [];
     for (let row = 0; row < lanes; row++) {
       const list = model.lanes[row], y = top + row * lane;
-      let covered = -1, bucket = -1;
+      // Whole pixels: bars with soft edges take several times as long to draw.
+      let covered = -1, before = -1;
       for (let at = above(list.length, (i) => model.end[list[i]], view.from); at < list.length; at++) {
         const task = list[at], start = model.start[task];
         if (start >= view.to) break;
-        const x0 = Math.max(GUTTER + (start - view.from) * k, GUTTER - 2), x1 = Math.min(GUTTER + (model.end[task] - view.from) * k, width);
-        const on = !filter || filter.match[task];
+        const x = Math.max(Math.round(GUTTER + (start - view.from) * k), GUTTER - 2);
+        const end = Math.max(Math.min(Math.round(GUTTER + (model.end[task] - view.from) * k), width), x + 1);
+        const on = !filter || filter.match[task] === 1;
         const color = on ? model.tool[task] : dim;
-        const w = x1 - x0 > 3 ? x1 - x0 - 0.6 : Math.max(x1 - x0, 0.7);
         // Many on one pixel: the first is enough, but one that matches beats one that does not.
-        if (x1 <= covered && !(on && bucket === dim)) continue;
-        if (w < 1.5) { covered = x0 + 0.7; bucket = color; }
-        buckets[color].push(x0, y, w);
-        if (model.critical[task] && on) marks.push(x0, y, w);
-        if (model.state[task] === FAILED) failed.push(x0, y, w);
-        if (w > 64 && h >= 11) texts.push(task, x0, y, w, on);
+        if (end <= covered && !(on && before === dim)) continue;
+        const bucket = buckets[color], w = end - x > 7 ? end - x - 1 : end - x;
+        if (w <= 3 && before === color && covered === x) bucket[bucket.length - 1] += w;
+        else bucket.push(x, y, w);
+        covered = end;
+        before = w <= 3 || color === dim ? color : -1;
+        if (model.critical[task] && on) marks.push(x, y, w);
+        if (model.state[task] === FAILED) failed.push(x, y, w);
+        if (w > 64 && h >= 11) texts.push(task, x, y, w, on);
       }
     }
     buckets.forEach((list, color) => {
@@ -159,8 +163,10 @@ function Timeline(canvas, cross, model, listen) {
     const edge = h > 6 ? 2 : 1;
     for (let at = 0; at < marks.length; at += 3) {
       const [x, y, w] = [marks[at], marks[at + 1], marks[at + 2]];
-      if (w < 5 || h < 6) context.fillRect(x, y, w, h);
-      else { context.fillRect(x, y, w, edge); context.fillRect(x, y + h - edge, w, edge); context.fillRect(x, y, edge, h); context.fillRect(x + w - edge, y, edge, h); }
+      context.fillRect(x, y, w, edge);
+      context.fillRect(x, y + h - edge, w, edge);
+      // The sides of narrow ones would hide what is between them.
+      if (w >= 16) { context.fillRect(x, y, edge, h); context.fillRect(x + w - edge, y, edge, h); }
     }
     context.fillStyle = colors.failed;
     for (let at = 0; at < failed.length; at += 3) context.fillRect(failed[at], failed[at + 1], Math.max(failed[at + 2], 3), h);
@@ -204,18 +210,21 @@ function Timeline(canvas, cross, model, listen) {
     const budget = isMemory ? model.meta.memoryKib : model.meta.slots;
     const top = topOf(name);
     const paintLoad = (load, color) => {
-      const values = isMemory ? load.kib : load.running, k = scale();
+      const values = isMemory ? load.kib : load.running, k = 1 / scale();
       let at = Math.max(above(load.at.length, (i) => load.at[i], view.from) - 1, 0);
       context.fillStyle = color;
-      let x = GUTTER;
-      while (at < values.length && x < width) {
-        let most = values[at], end = at + 1 < load.at.length ? GUTTER + (load.at[at + 1] - view.from) * k : width;
-        while (end < x + 1 && at + 1 < values.length) { at++; most = Math.max(most, values[at]); end = at + 1 < load.at.length ? GUTTER + (load.at[at + 1] - view.from) * k : width; }
-        const w = Math.min(end, width) - x, h = Math.max(size * most / top, 0);
-        if (w > 0) context.fillRect(x, y + size - h, w + 0.3, h);
-        x = Math.max(end, x);
-        at++;
+      context.beginPath();
+      context.moveTo(GUTTER, y + size);
+      for (let x = GUTTER; x < width - RIGHT; x++) {
+        const until = view.from + (x + 1 - GUTTER) * k;
+        let most = values[at];
+        while (at + 1 < load.at.length && load.at[at + 1] < until) most = Math.max(most, values[++at]);
+        const h = y + size - size * most / top;
+        context.lineTo(x, h);
+        context.lineTo(x + 1, h);
       }
+      context.lineTo(width - RIGHT, y + size);
+      context.fill();
     };
     paintLoad(loadAll, filter && filter.active ? colors.area : colors['area-match']);
     if (filter && filter.active) paintLoad(loadMatch, colors['area-match']);

@@ -3,7 +3,8 @@
 //! A small simulation of a scheduler with slots and memory, so that the records agree with each
 //! other as those of a real build do. The same description gives the same build.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
 use crate::record::{Budget, Change, Header, Headers, Invocation, Outcome, State, Task, Wait};
@@ -52,7 +53,10 @@ pub fn build(shape: &Shape) -> Vec<Invocation> {
         waiting: calls.collect(),
         active: Vec::new(),
         ready: VecDeque::new(),
-        running: Vec::new(),
+        running: BinaryHeap::new(),
+        free_slots: vec![true; shape.slots.max(1) as usize],
+        held_kib: 0,
+        open: 0,
         now: 0,
         done: Vec::new(),
     };
@@ -89,19 +93,17 @@ pub(crate) struct Planned {
     pub(crate) takes: Vec<u64>,
 }
 
-struct Running {
-    call: usize,
-    task: usize,
-    ends: u64,
-    slot: u32,
-}
-
 struct Simulation<'a> {
     shape: &'a Shape,
     waiting: VecDeque<Planned>,
     active: Vec<Option<(u64, Planned)>>,
     ready: VecDeque<(usize, usize)>,
-    running: Vec<Running>,
+    /// Ends, with the call and its task, the next one first.
+    running: BinaryHeap<Reverse<(u64, usize, usize)>>,
+    free_slots: Vec<bool>,
+    held_kib: u64,
+    /// Calls that are not finished.
+    open: usize,
     now: u64,
     done: Vec<Invocation>,
 }
@@ -116,21 +118,16 @@ impl Simulation<'_> {
         loop {
             self.start_calls();
             self.start_tasks();
-            let next = (0..self.running.len()).min_by_key(|at| self.running[*at].ends);
-            let Some(next) = next else {
-                if self.waiting.is_empty() && self.ready.is_empty() {
-                    return;
-                }
-                continue;
+            let Some(Reverse((ends, call, task))) = self.running.pop() else {
+                return;
             };
-            let ended = self.running.swap_remove(next);
-            self.now = self.now.max(ended.ends);
-            self.end(ended.call, ended.task, ended.ends);
+            self.now = self.now.max(ends);
+            self.end(call, task, ends);
         }
     }
 
     fn start_calls(&mut self) {
-        while self.active.iter().flatten().count() < self.shape.jobs {
+        while self.open < self.shape.jobs.max(1) {
             let Some(mut call) = self.waiting.pop_front() else {
                 return;
             };
@@ -153,6 +150,7 @@ impl Simulation<'_> {
                     self.ready.push_back((at, task));
                 }
             }
+            self.open += 1;
             self.active.push(Some((self.now, call)));
         }
     }
@@ -160,77 +158,39 @@ impl Simulation<'_> {
     fn start_tasks(&mut self) {
         let mut held = VecDeque::new();
         while let Some((at, number)) = self.ready.pop_front() {
-            let used: u64 = self
-                .running
-                .iter()
-                .map(|one| self.task(one.call, one.task).peak_kib)
-                .sum();
-            let fits = used + self.task(at, number).peak_kib <= self.shape.memory_kib
-                || self.running.is_empty();
-            let slot =
-                (0..self.shape.slots).find(|slot| self.running.iter().all(|one| one.slot != *slot));
-            let now = self.now;
             let Some((start, call)) = &mut self.active[at] else {
                 continue;
             };
             let takes = call.takes[number];
             let task = &mut call.record.tasks[number];
-            if task.state == State::Hit {
-                let from = now.max(*start + micros(task.queued)) - *start;
-                task.started = Duration::from_micros(from);
-                self.running.push(Running {
-                    call: at,
-                    task: number,
-                    ends: *start + from + 3_000,
-                    slot: u32::MAX,
-                });
-                continue;
-            }
-            let Some(slot) = slot.filter(|_| fits) else {
-                task.waited_for = Some(if slot.is_some() {
-                    Wait::Memory
-                } else {
-                    Wait::Cpu
-                });
-                held.push_back((at, number));
-                continue;
+            let from = self.now.max(*start + micros(task.queued)) - *start;
+            let hit = task.state == State::Hit;
+            let fits = self.held_kib + task.peak_kib <= self.shape.memory_kib || self.held_kib == 0;
+            let free = self.free_slots.iter().position(|free| *free);
+            let slot = match free.filter(|_| fits) {
+                // What comes from the cache waits for nobody.
+                _ if hit => None,
+                Some(slot) => Some(slot),
+                None => {
+                    task.waited_for = Some(if free.is_some() {
+                        Wait::Memory
+                    } else {
+                        Wait::Cpu
+                    });
+                    held.push_back((at, number));
+                    continue;
+                }
             };
-            let from = now.max(*start + micros(task.queued)) - *start;
+            if let Some(slot) = slot {
+                self.free_slots[slot] = false;
+                self.held_kib += task.peak_kib;
+            }
+            task.slot = slot.and_then(|slot| u32::try_from(slot).ok());
             task.started = Duration::from_micros(from);
-            task.slot = Some(slot);
-            self.running.push(Running {
-                call: at,
-                task: number,
-                ends: *start + from + takes,
-                slot,
-            });
+            let ends = *start + from + if hit { 3_000 } else { takes };
+            self.running.push(Reverse((ends, at, number)));
         }
         self.ready = held;
-    }
-
-    fn task(&self, call: usize, task: usize) -> &Task {
-        const NONE: &Task = &Task {
-            tool: String::new(),
-            architecture: None,
-            label: String::new(),
-            state: State::Skipped,
-            queued: Duration::ZERO,
-            started: Duration::ZERO,
-            finished: Duration::ZERO,
-            user: Duration::ZERO,
-            system: Duration::ZERO,
-            peak_kib: 0,
-            waited_for: None,
-            evicted: 0,
-            slot: None,
-            input_bytes: 0,
-            output_bytes: 0,
-            not_stored: None,
-            needs: Vec::new(),
-            saved: Duration::ZERO,
-        };
-        let active = self.active[call].as_ref();
-        active.map_or(NONE, |(_, call)| &call.record.tasks[task])
     }
 
     fn end(&mut self, at: usize, number: usize, ends: u64) {
@@ -238,9 +198,14 @@ impl Simulation<'_> {
             return;
         };
         let offset = Duration::from_micros(ends - *start);
+        let task = &call.record.tasks[number];
+        if let Some(slot) = task.slot {
+            self.free_slots[slot as usize] = true;
+            self.held_kib -= task.peak_kib;
+        }
         call.record.tasks[number].finished = offset;
         let ended = |task: &Task| !task.finished.is_zero();
-        for task in 0..call.record.tasks.len() {
+        for task in number + 1..call.record.tasks.len() {
             let needs = call.record.tasks[task].needs.clone();
             let complete = needs
                 .iter()
@@ -253,6 +218,7 @@ impl Simulation<'_> {
         }
         if call.record.tasks.iter().all(ended) {
             call.record.wall = offset + Duration::from_millis(2);
+            self.open -= 1;
             if let Some((_, call)) = self.active[at].take() {
                 self.done.push(call.record);
             }

@@ -215,6 +215,8 @@ fn figures(summary: &Summary) -> Value {
         "systemUs": micros(summary.system),
         "savedUs": micros(summary.saved),
         "meanRunning": summary.load.mean_running,
+        "fullUs": micros(summary.load.full),
+        "tailUs": micros(summary.load.tail),
         "peakKib": summary.load.peak_kib,
         "callHits": summary.hits.calls.hits,
         "callLooked": summary.hits.calls.of,

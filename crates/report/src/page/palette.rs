@@ -11,24 +11,24 @@ pub(super) type Palette = [(&'static str, &'static str); 7];
 
 /// On white.
 pub(super) const LIGHT: Palette = [
-    ("cudafe", "#380d80"),
-    ("cicc", "#476eef"),
-    ("ptxas", "#00babd"),
-    ("fatbinary", "#b15e14"),
-    ("nvlink", "#5d1320"),
-    ("host", "#4f5874"),
-    ("other", "#abac34"),
+    ("cudafe", "#432071"),
+    ("cicc", "#1273cd"),
+    ("ptxas", "#43b1b4"),
+    ("fatbinary", "#a95f00"),
+    ("nvlink", "#690d25"),
+    ("host", "#50596d"),
+    ("other", "#a3a44d"),
 ];
 
 /// On nearly black.
 pub(super) const DARK: Palette = [
-    ("cudafe", "#6141a0"),
-    ("cicc", "#636df7"),
-    ("ptxas", "#6aeff2"),
-    ("fatbinary", "#e97402"),
-    ("nvlink", "#9d5159"),
-    ("host", "#a1a5b0"),
-    ("other", "#dae167"),
+    ("cudafe", "#583ed0"),
+    ("cicc", "#4797e5"),
+    ("ptxas", "#66d1d4"),
+    ("fatbinary", "#bc6c09"),
+    ("nvlink", "#a51b38"),
+    ("host", "#777d86"),
+    ("other", "#b4b66a"),
 ];
 
 /// The palette as lines of a style sheet.

@@ -21,6 +21,12 @@ pub struct Load {
     pub mean_running: f64,
     /// Tasks at once, at most.
     pub most_running: usize,
+    /// How long as many tasks ran as there are slots.
+    #[serde(rename = "full_s", serialize_with = "crate::seconds::serialize")]
+    pub full: Duration,
+    /// How long the build went on after that was so for the last time: it hung on single files.
+    #[serde(rename = "tail_s", serialize_with = "crate::seconds::serialize")]
+    pub tail: Duration,
     /// The largest sum of peaks of tasks that ran at once, KiB.
     pub peak_kib: u64,
     /// The course of it, at equal distances.
@@ -84,6 +90,7 @@ pub(super) fn of(build: &Build) -> Load {
     // At the same moment ends come first, so that the sum never overshoots.
     events.sort_by_key(|event| (event.at, event.running));
     course(build.wall, &events, &mut load);
+    fullness(build, &events, &mut load);
     load
 }
 
@@ -111,6 +118,23 @@ fn course(wall: Duration, events: &[Event], load: &mut Load) {
         load.peak_kib = load.peak_kib.max(u64::try_from(kib).unwrap_or(0));
     }
     load.mean_running = busy / wall.as_secs_f64();
+}
+
+fn fullness(build: &Build, events: &[Event], load: &mut Load) {
+    let slots = i64::from(build.budget.slots);
+    if slots == 0 {
+        return;
+    }
+    let (mut running, mut since, mut last) = (0, Duration::ZERO, Duration::ZERO);
+    for event in events {
+        if running >= slots {
+            load.full = load.full.saturating_add(event.at - since);
+            last = event.at;
+        }
+        running += event.running;
+        since = event.at;
+    }
+    load.tail = build.wall.saturating_sub(last);
 }
 
 /// Adds a stretch of constant load to the samples that it touches.
@@ -147,12 +171,20 @@ mod tests {
         };
         let build = Build::new(vec![Invocation {
             wall: Duration::from_secs(24),
+            budget: crate::record::Budget {
+                slots: 2,
+                memory_kib: 0,
+            },
             tasks: vec![task(0, 12, 100), task(6, 12, 50), task(12, 24, 70)],
             ..Invocation::default()
         }]);
         let load = of(&build);
         assert_eq!((load.most_running, load.peak_kib), (2, 150));
         assert!((load.mean_running - 1.25).abs() < 1e-9);
+        assert_eq!(
+            (load.full, load.tail),
+            (Duration::from_secs(6), Duration::from_secs(12))
+        );
         let middle = &load.course[(SAMPLES as usize) * 8 / 24];
         assert!((middle.running - 2.0).abs() < 1e-9);
         assert_eq!(middle.peak_kib, 150);
