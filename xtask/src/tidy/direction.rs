@@ -28,6 +28,7 @@ const DIRECTION: &[(&str, May)] = &[
             "warpcc-budget",
         ]),
     ),
+    ("warpcc-report", May::Only(&[])),
     ("warpcc-remote", May::Only(&["warpcc-cache"])),
     ("warpcc-rtc", May::Only(&["warpcc-cache", "warpcc-fatbin"])),
     ("warpcc", May::Anything),

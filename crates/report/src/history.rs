@@ -1,0 +1,323 @@
+//! The builds that are remembered: a folder with one log per build, the oldest removed.
+//!
+//! One log per build and not one file per call: a build of 2,000 calls would leave 2,000 files to
+//! create, list and remove, and a log of that size is read in a few milliseconds. Appending is
+//! `open(O_APPEND)`, one `write`, `close`, with no lock: a stopped process holds up nobody.
+//! Whoever creates a log also removes old ones, so that happens once per build.
+
+use std::cmp::Reverse;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::identity::BuildId;
+use crate::log::{self, Damage};
+use crate::record::Invocation;
+
+const ENDING: &str = "log";
+/// Calls that belong to no build share the log of their session, named with this.
+pub(crate) const ALONE: &str = "alone";
+
+/// How much is remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// This many builds, and the lone calls of this many sessions.
+    pub builds: usize,
+    /// All logs together, bytes. The newest log is kept whatever its size.
+    pub bytes: u64,
+    /// One log, bytes: beyond it a build goes on in another file, which counts by itself.
+    pub log_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            builds: 50,
+            bytes: 128 << 20,
+            log_bytes: 32 << 20,
+        }
+    }
+}
+
+/// Why something was not remembered, or could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    /// The file system refused.
+    #[error("failed to {action} {path}: {source}", path = path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What came of it.
+        source: io::Error,
+    },
+    /// A record was written only in part: the disk is full.
+    #[error("{path}: the record was cut short", path = path.display())]
+    Torn {
+        /// Which log.
+        path: PathBuf,
+    },
+    /// The record is larger than any sensible one.
+    #[error("the record is too long")]
+    TooLong,
+}
+
+/// The folder of logs.
+#[derive(Debug, Clone)]
+pub struct History {
+    folder: PathBuf,
+    limits: Limits,
+}
+
+/// One build that is remembered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Remembered {
+    /// Its id.
+    pub id: String,
+    /// What drove it, where something did.
+    pub driver: Option<String>,
+    /// When its first call started, nanoseconds since 1970.
+    pub started_unix_ns: u64,
+    /// How many calls are known of it.
+    pub calls: usize,
+}
+
+/// The records of one build.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct BuildRecords {
+    /// In the order they ended.
+    pub records: Vec<Invocation>,
+    /// What could not be read of the logs they stand in.
+    pub damage: Damage,
+}
+
+#[derive(Debug)]
+struct LogFile {
+    path: PathBuf,
+    modified: SystemTime,
+    bytes: u64,
+}
+
+impl History {
+    /// The history in a folder, which need not exist yet.
+    pub fn new(folder: impl Into<PathBuf>, limits: Limits) -> Self {
+        Self {
+            folder: folder.into(),
+            limits,
+        }
+    }
+
+    /// Remembers a call.
+    ///
+    /// # Errors
+    /// The folder cannot be written, the disk is full: worth a warning, never a failed build.
+    pub fn append(&self, build: &BuildId, mut call: Invocation) -> Result<(), HistoryError> {
+        call.shorten();
+        let bytes = log::encode(&call).ok_or(HistoryError::TooLong)?;
+        let path = self.folder.join(&build.log).with_extension(ENDING);
+        let (mut file, new) = self.open(&path)?;
+        let failed = |source| HistoryError::io("append to", &path, source);
+        // One call: the rest of a short write would land behind other processes' records.
+        let written = file.write(&bytes).map_err(failed)?;
+        if written < bytes.len() {
+            return Err(HistoryError::Torn { path });
+        }
+        if new {
+            self.remove_old(&path);
+        } else if file.metadata().map_err(failed)?.len() > self.limits.log_bytes {
+            self.continue_elsewhere(&path);
+        }
+        Ok(())
+    }
+
+    /// The log, and whether it is new.
+    fn open(&self, path: &Path) -> Result<(File, bool), HistoryError> {
+        let open = |new: bool| {
+            let mut options = OpenOptions::new();
+            options.append(true).create_new(new).open(path)
+        };
+        // Nearly always it is there. A race to create it has one winner; the other appends.
+        for _ in 0..8 {
+            match open(false) {
+                Ok(file) => return Ok((file, false)),
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(HistoryError::io("open", path, error)),
+            }
+            match open(true) {
+                Ok(file) => return Ok((file, true)),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    fs::create_dir_all(&self.folder)
+                        .map_err(|source| HistoryError::io("create", &self.folder, source))?;
+                }
+                Err(error) => return Err(HistoryError::io("create", path, error)),
+            }
+        }
+        let gone = io::Error::from(ErrorKind::NotFound);
+        Err(HistoryError::io("open", path, gone))
+    }
+
+    /// Whoever appends next starts a new file. Two that do this at once make a short piece more.
+    fn continue_elsewhere(&self, path: &Path) {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let stamp = since.map_or(0, |since| since.as_nanos());
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let piece = format!("{stem}~{stamp:x}.{ENDING}");
+        // Left as it is, the log is longer than it should be, no more.
+        drop(fs::rename(path, self.folder.join(piece)));
+        self.remove_old(path);
+    }
+
+    /// Removes the oldest logs beyond the limits, but never `own`.
+    fn remove_old(&self, own: &Path) {
+        let Ok(logs) = self.logs() else { return };
+        let (mut builds, mut sessions, mut bytes) = (0, 0, 0_u64);
+        for log in logs {
+            let alone = file_name(&log.path).starts_with(ALONE);
+            let count = if alone { &mut sessions } else { &mut builds };
+            *count += 1;
+            bytes = bytes.saturating_add(log.bytes);
+            let many = *count > self.limits.builds || bytes > self.limits.bytes;
+            if many && log.path != own {
+                // Somebody else may have removed it, and what cannot be removed stays.
+                drop(fs::remove_file(&log.path));
+            }
+        }
+    }
+
+    /// Every log, the one written last first.
+    fn logs(&self) -> Result<Vec<LogFile>, HistoryError> {
+        let failed = |source| HistoryError::io("list", &self.folder, source);
+        let entries = match fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(failed(error)),
+        };
+        let mut logs = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(failed)?.path();
+            if path.extension().is_none_or(|ending| ending != ENDING) {
+                continue;
+            }
+            // Gone in the meantime is as good as never there.
+            if let Ok(found) = fs::symlink_metadata(&path)
+                && found.is_file()
+            {
+                logs.push(LogFile {
+                    modified: found.modified().unwrap_or(UNIX_EPOCH),
+                    bytes: found.len(),
+                    path,
+                });
+            }
+        }
+        logs.sort_by(|a, b| (b.modified, &b.path).cmp(&(a.modified, &a.path)));
+        Ok(logs)
+    }
+
+    /// Every build that is remembered, the newest first. Reads all logs.
+    ///
+    /// # Errors
+    /// The folder is there and cannot be listed. A log that cannot be read is passed over.
+    pub fn builds(&self) -> Result<Vec<Remembered>, HistoryError> {
+        let mut builds: Vec<Remembered> = Vec::new();
+        let mut place = std::collections::HashMap::new();
+        for log in self.logs()? {
+            let Ok(reading) = self.read(&log.path) else {
+                continue;
+            };
+            for call in reading.records {
+                let at = *place.entry(call.build.clone()).or_insert(builds.len());
+                match builds.get_mut(at) {
+                    Some(known) => {
+                        known.calls += 1;
+                        known.started_unix_ns = known.started_unix_ns.min(call.started_unix_ns);
+                    }
+                    None => builds.push(Remembered {
+                        id: call.build,
+                        driver: call.driver,
+                        started_unix_ns: call.started_unix_ns,
+                        calls: 1,
+                    }),
+                }
+            }
+        }
+        builds.sort_by_key(|build| Reverse(build.started_unix_ns));
+        Ok(builds)
+    }
+
+    /// The records of the build that was active last.
+    ///
+    /// # Errors
+    /// The folder cannot be listed, or none of its logs can be read.
+    pub fn last(&self) -> Result<Option<BuildRecords>, HistoryError> {
+        let mut failure = None;
+        for log in self.logs()? {
+            match self.read(&log.path) {
+                Ok(reading) => {
+                    if let Some(id) = reading.records.last().map(|call| call.build.clone()) {
+                        return self.build(&id);
+                    }
+                }
+                Err(error) => failure = Some(error),
+            }
+        }
+        failure.map_or(Ok(None), Err)
+    }
+
+    /// The records of one build; none where it is not remembered.
+    ///
+    /// # Errors
+    /// The folder cannot be listed. A log that cannot be read is passed over.
+    pub fn build(&self, id: &str) -> Result<Option<BuildRecords>, HistoryError> {
+        let mut build = BuildRecords::default();
+        let mut logs = self.logs()?;
+        logs.reverse();
+        // A log is named after its build, but for lone calls.
+        let named = crate::identity::log_name(id);
+        for log in logs {
+            let name = file_name(&log.path);
+            if !(name.starts_with(&named) || name.starts_with(ALONE)) {
+                continue;
+            }
+            let Ok(reading) = self.read(&log.path) else {
+                continue;
+            };
+            let before = build.records.len();
+            let calls = reading.records.into_iter();
+            build.records.extend(calls.filter(|call| call.build == id));
+            if build.records.len() > before {
+                build.damage.bytes += reading.damage.bytes;
+                build.damage.places += reading.damage.places;
+                build.damage.unfinished |= reading.damage.unfinished;
+            }
+        }
+        Ok((!build.records.is_empty()).then_some(build))
+    }
+
+    fn read(&self, path: &Path) -> Result<log::Reading, HistoryError> {
+        let failed = |source| HistoryError::io("read", path, source);
+        let file = File::open(path).map_err(failed)?;
+        let mut bytes = Vec::new();
+        // Far more than we write; a file that somebody else put there must not fill memory.
+        let most = self.limits.log_bytes.saturating_mul(4).max(64 << 20);
+        file.take(most).read_to_end(&mut bytes).map_err(failed)?;
+        Ok(log::decode(&bytes))
+    }
+}
+
+impl HistoryError {
+    fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}

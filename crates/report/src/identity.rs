@@ -1,0 +1,407 @@
+//! Which build a call belongs to: a function of the processes that led to it.
+//!
+//! A build is what the outermost build tool started, among the ancestors of one session: the
+//! `pip` above a `setup.py` above a `ninja`, not the ninja. A shell that a person types into is
+//! a border, so that two builds typed one after the other are two. A call without such a tool
+//! is a build of its own.
+
+use xxhash_rust::xxh3::Xxh3;
+
+mod proc;
+
+pub use proc::Ancestry;
+
+/// A process above ours.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// When it started, in the kernel's clock ticks since the machine did.
+    pub started: u64,
+    /// Its session's number.
+    pub session: u32,
+    /// Its name as the kernel has it: at most 15 bytes.
+    pub name: String,
+    /// Its command line.
+    pub args: Vec<String>,
+}
+
+/// A build, by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuildId {
+    /// What every record of the build carries, and what `--build` takes.
+    pub id: String,
+    /// The command line of the tool that drives it, where there is one.
+    pub driver: Option<String>,
+    /// The log its records stand in: a plain file name without an ending.
+    pub log: String,
+}
+
+/// Shells, and what follows the name when nobody types into them.
+const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "ash"];
+
+/// Programs that drive builds whatever they are told to do.
+const DRIVERS: [&str; 22] = [
+    "ninja",
+    "ninja-build",
+    "samu",
+    "make",
+    "gmake",
+    "pip",
+    "pip3",
+    "uv",
+    "pipx",
+    "poetry",
+    "hatch",
+    "pdm",
+    "tox",
+    "nox",
+    "conda-build",
+    "bazel",
+    "bazelisk",
+    "buck2",
+    "meson",
+    "scons",
+    "cargo",
+    "xmake",
+];
+
+/// Modules of Python that drive builds: `python -m pip`.
+const MODULES: [&str; 7] = ["pip", "build", "uv", "tox", "nox", "poetry", "hatch"];
+
+/// The build that a call belongs to.
+///
+/// `ancestors` are the processes above, the nearest first, `own` is ours, `boot` tells one run
+/// of the machine from another, and `given` is what the caller of warpcc said
+/// (`WARPCC_BUILD_ID`), which wins.
+pub fn identify(own: &Process, ancestors: &[Process], boot: &str, given: Option<&str>) -> BuildId {
+    let within = ancestors
+        .iter()
+        .take_while(|process| process.session == own.session && !is_typed_into(process));
+    let driver = within.filter_map(|process| Some((process, driver_name(process)?)));
+    let driver = driver.last();
+    let command = driver.as_ref().map(|(process, _)| command_of(process));
+    if let Some(given) = given.map(str::trim).filter(|given| !given.is_empty()) {
+        return BuildId {
+            id: given.to_owned(),
+            driver: command,
+            log: log_name(given),
+        };
+    }
+    if let Some((process, name)) = driver {
+        let id = format!("{name}-{:010x}", hash_of(process, boot) >> 24);
+        return BuildId {
+            log: log_name(&id),
+            id,
+            driver: command,
+        };
+    }
+    let session = Process {
+        pid: own.session,
+        // The oldest process of the session that can be seen tells sessions with one number apart.
+        started: ancestors
+            .iter()
+            .filter(|process| process.session == own.session)
+            .map(|process| process.started)
+            .min()
+            .unwrap_or(own.started),
+        ..Process::default()
+    };
+    let alone = crate::history::ALONE;
+    BuildId {
+        id: format!("{alone}-{:010x}", hash_of(own, boot) >> 24),
+        driver: None,
+        log: format!("{alone}-{:010x}", hash_of(&session, boot) >> 24),
+    }
+}
+
+impl Process {
+    /// A number that no other call has, in whatever run of a machine. It has 53 bits, so that
+    /// JavaScript's numbers hold it.
+    pub fn invocation_id(&self, boot: &str) -> u64 {
+        hash_of(self, boot) >> 11
+    }
+}
+
+/// The name of a build's log: the id itself where it is a plain name, or else part of it and
+/// its hash.
+pub(crate) fn log_name(id: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
+    let is_plain = id.len() <= 80 && !id.starts_with('.') && id.chars().all(plain);
+    // A given id must not pass for the log of a session.
+    if is_plain && !id.starts_with(crate::history::ALONE) {
+        return id.to_owned();
+    }
+    let kept: String = id.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
+    let kept = &kept[..kept.len().min(40)];
+    format!(
+        "id-{kept}-{:016x}",
+        xxhash_rust::xxh3::xxh3_64(id.as_bytes())
+    )
+}
+
+fn hash_of(process: &Process, boot: &str) -> u64 {
+    let mut hasher = Xxh3::new();
+    hasher.update(&process.pid.to_le_bytes());
+    hasher.update(&process.started.to_le_bytes());
+    hasher.update(boot.as_bytes());
+    hasher.digest()
+}
+
+fn command_of(process: &Process) -> String {
+    let mut words = process.args.iter();
+    let program = words
+        .next()
+        .map_or(process.name.as_str(), |word| base(word));
+    let mut command = program.to_owned();
+    for word in words {
+        if command.len() + word.len() > 300 {
+            command.push_str(" …");
+            break;
+        }
+        command.push(' ');
+        command.push_str(word);
+    }
+    command
+}
+
+/// What kind of build tool a process is, if it is one.
+fn driver_name(process: &Process) -> Option<&'static str> {
+    let mut args = process.args.iter().map(String::as_str);
+    let program = args.next().map_or(process.name.as_str(), base);
+    let args: Vec<&str> = args.collect();
+    if let Some(known) = known_driver(program) {
+        return Some(known);
+    }
+    if program == "cmake" {
+        // CMake configuring runs the compiler too, and that is part of the same work.
+        return Some("cmake");
+    }
+    // The server of Bazel names itself after the workspace.
+    if process.name.starts_with("bazel(") {
+        return Some("bazel");
+    }
+    if is_python(program) {
+        return python_driver(&args);
+    }
+    None
+}
+
+fn known_driver(program: &str) -> Option<&'static str> {
+    if let Some(known) = DRIVERS.iter().find(|known| **known == program) {
+        return Some(known);
+    }
+    // `pip3.12`, as distributions install it.
+    let version = program.strip_prefix("pip3.")?;
+    version.bytes().all(|b| b.is_ascii_digit()).then_some("pip")
+}
+
+fn is_python(program: &str) -> bool {
+    let Some(version) = program
+        .strip_prefix("python")
+        .or(program.strip_prefix("pypy"))
+    else {
+        return false;
+    };
+    version.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+}
+
+/// Python's words up to the script or module that it runs, and what that is.
+fn python_driver(args: &[&str]) -> Option<&'static str> {
+    let mut words = args.iter();
+    while let Some(word) = words.next() {
+        match *word {
+            "-m" => {
+                let module = words.next()?;
+                let name = module.split('.').next()?;
+                return MODULES.iter().find(|known| **known == name).copied();
+            }
+            "-W" | "-X" => {
+                words.next();
+            }
+            "-c" => return None,
+            word if word.starts_with('-') => {}
+            script => return script_driver(base(script)),
+        }
+    }
+    None
+}
+
+/// A script that Python runs: `setup.py`, or a tool that is installed as one.
+fn script_driver(script: &str) -> Option<&'static str> {
+    match script {
+        "setup.py" => Some("setup.py"),
+        // How pip calls a project's build back end.
+        "_in_process.py" | "in_process.py" => Some("pip"),
+        "__main__.py" => None,
+        name => known_driver(name),
+    }
+}
+
+/// Whether it is a shell with a person behind it: one that was given no script and no command.
+fn is_typed_into(process: &Process) -> bool {
+    let mut args = process.args.iter().map(String::as_str);
+    let program = args.next().map_or(process.name.as_str(), base);
+    // A login shell's name begins with a dash.
+    let name = program.strip_prefix('-').unwrap_or(program);
+    if !SHELLS.contains(&name) {
+        return false;
+    }
+    for word in args {
+        if word == "-i" {
+            return true;
+        }
+        let is_option = word.starts_with('-') || word.starts_with('+');
+        if !is_option {
+            return false;
+        }
+        // `-c`, also among other letters as in `-ec`.
+        if !word.starts_with("--") && word.contains('c') {
+            return false;
+        }
+    }
+    true
+}
+
+fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The processes above a call, nearest first, each as `session:command line`.
+    fn chain(lines: &[&str]) -> Vec<Process> {
+        let process = |(at, line): (usize, &&str)| {
+            let (session, command) = line.split_once(':').expect("session:command");
+            let args: Vec<String> = command.split(' ').map(str::to_owned).collect();
+            Process {
+                pid: 1000 - u32::try_from(at).expect("few"),
+                started: 5000,
+                session: session.parse().expect("number"),
+                name: base(&args[0]).chars().take(15).collect(),
+                args,
+            }
+        };
+        lines.iter().enumerate().map(process).collect()
+    }
+
+    fn own() -> Process {
+        Process {
+            pid: 2000,
+            started: 6000,
+            session: 7,
+            name: "warpcc".into(),
+            args: Vec::new(),
+        }
+    }
+
+    fn driver(lines: &[&str]) -> Option<String> {
+        identify(&own(), &chain(lines), "boot", None).driver
+    }
+
+    #[test]
+    fn the_outermost_tool_drives() {
+        for (lines, expected) in [
+            (
+                &["7:/bin/sh -c warpcc", "7:/usr/bin/ninja -j16", "7:-bash"][..],
+                "ninja -j16",
+            ),
+            (
+                &["7:ninja", "7:cmake --build build", "7:bash"],
+                "cmake --build build",
+            ),
+            (
+                &[
+                    "7:ninja -v",
+                    "7:python3 setup.py build_ext",
+                    "7:python3.12 -m pip install .",
+                    "7:zsh",
+                ],
+                "python3.12 -m pip install .",
+            ),
+            (
+                &[
+                    "7:ninja",
+                    "7:/v/bin/python3 /v/bin/pip install -e .",
+                    "7:bash",
+                ],
+                "python3 /v/bin/pip install -e .",
+            ),
+            (
+                &["7:make -f x", "7:make", "7:bash ci.sh", "7:Runner.Worker"],
+                "make",
+            ),
+            (
+                &["7:python3 -X dev -m build --wheel", "7:fish"],
+                "python3 -X dev -m build --wheel",
+            ),
+            (&["7:pip3.11 wheel ."], "pip3.11 wheel ."),
+            // A program that compiles while it runs is no build tool; the ninja it starts is.
+            (&["7:ninja -v", "7:python3 train.py", "7:bash"], "ninja -v"),
+        ] {
+            assert_eq!(driver(lines).as_deref(), Some(expected), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_shell_with_a_person_and_a_session_are_borders() {
+        assert_eq!(driver(&["7:bash", "7:make menu"]), None);
+        assert_eq!(driver(&["7:bash -i", "7:make menu"]), None);
+        assert_eq!(driver(&["7:zsh -l", "3:make"]), None);
+        assert_eq!(driver(&["3:ninja"]), None);
+        assert_eq!(
+            driver(&["7:bash --norc -ec x", "7:make"]).as_deref(),
+            Some("make")
+        );
+        assert_eq!(
+            driver(&["7:sh ./build.sh", "7:make"]).as_deref(),
+            Some("make")
+        );
+    }
+
+    #[test]
+    fn one_process_is_one_build() {
+        let [a, b] = [&["7:sh -c x", "7:ninja"][..], &["7:ninja"]].map(chain);
+        let ninja = |chain: &[Process]| chain.last().cloned().expect("ninja");
+        let mut b = b;
+        b[0] = ninja(&a);
+        let first = identify(&own(), &a, "boot", None);
+        assert_eq!(first, identify(&own(), &b, "boot", None));
+        assert!(first.id.starts_with("ninja-"), "{}", first.id);
+        assert_eq!(first.log, first.id);
+        // The same number after a restart, or given again, is another one.
+        assert_ne!(first, identify(&own(), &a, "later", None));
+        b[0].started += 1;
+        assert_ne!(first, identify(&own(), &b, "boot", None));
+    }
+
+    #[test]
+    fn a_lone_call_is_a_build_in_the_log_of_its_session() {
+        let chain = chain(&["7:bash", "3:tmux"]);
+        let first = identify(&own(), &chain, "boot", None);
+        let mut other = own();
+        other.pid += 1;
+        let second = identify(&other, &chain, "boot", None);
+        assert_ne!(first.id, second.id);
+        assert_eq!(first.log, second.log);
+        assert!(first.log.starts_with("alone-"));
+    }
+
+    #[test]
+    fn a_given_id_wins_and_is_a_safe_file_name() {
+        let chain = chain(&["7:ninja"]);
+        let given = |id: &str| identify(&own(), &chain, "boot", Some(id));
+        assert_eq!(given("nightly-7").id, "nightly-7");
+        assert_eq!(given("nightly-7").log, "nightly-7");
+        assert_eq!(given("nightly-7").driver.as_deref(), Some("ninja"));
+        assert!(given("  ").id.starts_with("ninja-"));
+        for odd in ["../../etc/x", ".", "a b", "ä", "alone-1", &"x".repeat(500)] {
+            let log = given(odd).log;
+            assert!(log.starts_with("id-") && log.len() < 80, "{log}");
+            assert!(!log.contains('/'));
+        }
+        assert_ne!(given("a b").log, given("a  b").log);
+    }
+}

@@ -1,0 +1,20 @@
+//! What happened in a build? Records of every call, their summary, the page, the live view and
+//! the doctor's findings. Prints nothing, reads no environment, and knows no other crate of ours.
+
+pub mod build;
+pub mod history;
+pub mod identity;
+pub mod json;
+pub mod log;
+pub mod page;
+pub mod record;
+pub mod sample;
+mod seconds;
+pub mod summary;
+pub mod trace;
+
+pub use build::Build;
+pub use history::{History, Limits};
+pub use identity::{Ancestry, BuildId};
+pub use record::Invocation;
+pub use summary::Summary;

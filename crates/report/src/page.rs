@@ -1,0 +1,156 @@
+//! A build as one HTML page that needs nothing else: no network, no fonts, no other file.
+//!
+//! What the page shows is text from outside: names of files, options, messages. It gets there
+//! as JSON in which `<` is escaped, and is put into the page as text only. Should that ever
+//! fail, the page's own policy lets no script run but ours, by its hash, and loads nothing.
+
+use std::io::{self, Write};
+use std::sync::LazyLock;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use sha2::{Digest, Sha256};
+
+use crate::build::Build;
+use crate::summary::Summary;
+
+mod data;
+mod palette;
+
+const TEMPLATE: &str = include_str!("../page/page.html");
+const STYLE: &str = include_str!("../page/page.css");
+/// One script of several files: the later ones use what the earlier ones define.
+const SCRIPTS: [&str; 5] = [
+    include_str!("../page/format.js"),
+    include_str!("../page/model.js"),
+    include_str!("../page/timeline.js"),
+    include_str!("../page/tables.js"),
+    include_str!("../page/main.js"),
+];
+
+static SCRIPT: LazyLock<String> =
+    LazyLock::new(|| format!("'use strict';\n(() => {{\n{}\n}})();\n", SCRIPTS.join("\n")));
+
+/// Writes the page.
+///
+/// # Errors
+/// What `out` answers with.
+pub fn write(build: &Build, summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+    let style = STYLE
+        .replace("{{light}}", &palette::variables(palette::LIGHT))
+        .replace("{{dark}}", &palette::variables(palette::DARK));
+    // Piece by piece, so that no text from outside is ever taken for a place to fill in.
+    for (at, piece) in TEMPLATE.split("{{").enumerate() {
+        let Some((place, rest)) = piece.split_once("}}").filter(|_| at > 0) else {
+            out.write_all(piece.as_bytes())?;
+            continue;
+        };
+        match place {
+            "policy" => out.write_all(policy(&style).as_bytes())?,
+            "title" => out.write_all(escape(&build.title()).as_bytes())?,
+            "style" => out.write_all(style.as_bytes())?,
+            "data" => serde_json::to_writer(Escaping(&mut *out), &data::of(build, summary))?,
+            "script" => out.write_all(SCRIPT.as_bytes())?,
+            _ => return Err(io::Error::other(format!("the page has no place {place:?}"))),
+        }
+        out.write_all(rest.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Nothing is loaded, and nothing runs but the page's own script.
+fn policy(style: &str) -> String {
+    let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text.as_bytes()));
+    format!(
+        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; base-uri 'none'; \
+         form-action 'none'",
+        hash(&SCRIPT),
+        hash(style)
+    )
+}
+
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            _ => escaped.push(letter),
+        }
+    }
+    escaped
+}
+
+/// Writes JSON so that it cannot end the element it stands in: `<` only ever is in strings.
+struct Escaping<'a>(&'a mut dyn Write);
+
+impl Write for Escaping<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        for (at, part) in bytes.split(|byte| *byte == b'<').enumerate() {
+            if at > 0 {
+                self.0.write_all(b"\\u003c")?;
+            }
+            self.0.write_all(part)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Invocation, Outcome, Task};
+    use crate::sample;
+
+    fn page(records: Vec<Invocation>) -> String {
+        let build = Build::new(records);
+        let mut out = Vec::new();
+        write(&build, &Summary::of(&build), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn names_cannot_leave_their_place() {
+        let nasty = "</script><script>alert(1)</script>{{data}}<!--\"'&ä\u{2028}.cu";
+        let page = page(vec![Invocation {
+            directory: nasty.into(),
+            driver: Some(nasty.into()),
+            sources: vec![nasty.into()],
+            args: vec![nasty.into()],
+            outcome: Outcome::Fallback {
+                reason: nasty.into(),
+            },
+            tasks: vec![Task {
+                tool: nasty.into(),
+                architecture: Some(nasty.into()),
+                label: nasty.into(),
+                not_stored: Some(nasty.into()),
+                ..Task::default()
+            }],
+            ..Invocation::default()
+        }]);
+        assert_eq!(page.matches("<script").count(), 2);
+        assert_eq!(page.matches("</script>").count(), 2);
+        assert!(!page.contains("<!--"));
+        let (_, data) = page.split_once("id=\"data\">").unwrap();
+        let (data, _) = data.split_once("</script>").unwrap();
+        let json: serde_json::Value = serde_json::from_str(data).unwrap();
+        assert_eq!(json["meta"]["title"], nasty);
+        assert_eq!(json["tools"][0], nasty);
+    }
+
+    #[test]
+    fn nothing_is_loaded_from_elsewhere() {
+        let page = page(sample::build(&sample::Shape::default()));
+        for outside in ["http://", "https://", "src=", "@import", "url("] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+        assert!(page.contains("default-src 'none'"));
+    }
+}

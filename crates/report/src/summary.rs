@@ -1,0 +1,154 @@
+//! What a build comes down to: where its time went, what the cache did for it, and what would
+//! make it faster.
+//!
+//! Every figure is worked out from [`Build`] here, once, for the page, for JSON and for text.
+//! What each one means stands at its field; `docs/report.md` says it for users.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::build::Build;
+use crate::record::{Budget, Outcome};
+
+mod costs;
+mod critical;
+mod hits;
+mod load;
+
+pub(crate) use costs::number_of;
+pub use costs::{Another, ArchitectureCost, FileCost, HeaderCost, ToolCost};
+pub use critical::{Critical, Segment, SegmentKind, Why};
+pub(crate) use hits::reason as miss_reason;
+pub use hits::{Fallback, FolderHits, Hits, MissReason, Rate};
+pub use load::{Load, Sample, Waited};
+
+/// All figures of a build. Durations are seconds in JSON, with `_s` at the end of their names.
+#[derive(Debug, Clone, Serialize)]
+pub struct Summary {
+    /// The build's id.
+    pub build: String,
+    /// What drove it.
+    pub driver: Option<String>,
+    /// Where.
+    pub host: String,
+    /// When it started, nanoseconds since 1970.
+    pub started_unix_ns: u64,
+    /// From the start of the first call to the end of the last.
+    #[serde(rename = "wall_s", serialize_with = "crate::seconds::serialize")]
+    pub wall: Duration,
+    /// Processor time of all tasks that ran, in their own code.
+    #[serde(rename = "user_s", serialize_with = "crate::seconds::serialize")]
+    pub user: Duration,
+    /// Processor time of all tasks that ran, in the system.
+    #[serde(rename = "system_s", serialize_with = "crate::seconds::serialize")]
+    pub system: Duration,
+    /// What the steps that came from the cache took when they ran.
+    #[serde(rename = "saved_s", serialize_with = "crate::seconds::serialize")]
+    pub saved: Duration,
+    /// How the calls ended.
+    pub calls: Calls,
+    /// The largest budget that any call had.
+    pub budget: Budget,
+    /// How busy the machine was.
+    pub load: Load,
+    /// The chain that determined when the build ended.
+    pub critical: Critical,
+    /// Every tool's share, the most expensive first.
+    pub tools: Vec<ToolCost>,
+    /// Every file's share, the most expensive first.
+    pub files: Vec<FileCost>,
+    /// The most expensive headers.
+    pub headers: Vec<HeaderCost>,
+    /// Every architecture's share, the most expensive first.
+    pub architectures: Vec<ArchitectureCost>,
+    /// What one more architecture would cost.
+    pub another: Option<Another>,
+    /// What the cache knew.
+    pub hits: Hits,
+    /// Calls whose clock cannot have been right; their place in time is a guess.
+    pub clock_jumps: usize,
+}
+
+/// How the calls of a build ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Calls {
+    /// All of them.
+    pub total: usize,
+    /// Answered from the cache as a whole.
+    pub direct_hits: usize,
+    /// Run step by step.
+    pub built: usize,
+    /// Left to plain nvcc, because something was not understood.
+    pub fallbacks: usize,
+    /// Left to plain nvcc, because there was nothing to cache.
+    pub passed: usize,
+    /// Failed.
+    pub failed: usize,
+}
+
+impl Summary {
+    /// Works out every figure of a build.
+    pub fn of(build: &Build) -> Self {
+        let ran = || build.tasks().filter(|(_, _, task)| task.ran());
+        let sum = |times: &mut dyn Iterator<Item = Duration>| {
+            times.fold(Duration::ZERO, Duration::saturating_add)
+        };
+        let load = load::of(build);
+        let architectures = costs::architectures(build);
+        Self {
+            build: build.id.clone(),
+            driver: build.driver.clone(),
+            host: build.host.clone(),
+            started_unix_ns: build.started_unix_ns,
+            wall: build.wall,
+            user: sum(&mut ran().map(|(_, _, task)| task.user)),
+            system: sum(&mut ran().map(|(_, _, task)| task.system)),
+            saved: sum(&mut build.calls.iter().map(saved)),
+            calls: calls(build),
+            budget: build.budget,
+            critical: critical::of(build),
+            tools: costs::tools(build),
+            files: costs::files(build),
+            headers: costs::headers(build),
+            another: costs::another(build, load.mean_running),
+            architectures,
+            hits: hits::of(build),
+            load,
+            clock_jumps: build.clock_jumps,
+        }
+    }
+
+    /// Processor time altogether.
+    pub fn cpu(&self) -> Duration {
+        self.user.saturating_add(self.system)
+    }
+}
+
+/// What the cache saved a call.
+fn saved(call: &crate::build::Call) -> Duration {
+    let hits = call
+        .record
+        .tasks
+        .iter()
+        .filter(|task| task.state == crate::record::State::Hit);
+    let steps = hits.map(|task| task.saved);
+    steps.fold(call.record.saved, Duration::saturating_add)
+}
+
+fn calls(build: &Build) -> Calls {
+    let mut calls = Calls {
+        total: build.calls.len(),
+        ..Calls::default()
+    };
+    for call in &build.calls {
+        *match call.record.outcome {
+            Outcome::DirectHit => &mut calls.direct_hits,
+            Outcome::Built => &mut calls.built,
+            Outcome::Fallback { .. } => &mut calls.fallbacks,
+            Outcome::Passed => &mut calls.passed,
+            Outcome::Failed { .. } => &mut calls.failed,
+        } += 1;
+    }
+    calls
+}

@@ -1,0 +1,247 @@
+//! What the cache knew, and why it did not know the rest.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::build::{Build, Call};
+use crate::record::{Change, Outcome, State};
+
+/// Hits and misses of a build.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Hits {
+    /// Calls that were answered as a whole, of those that could have been.
+    pub calls: Rate,
+    /// Tasks that came from the cache, of all that were looked for one by one.
+    pub tasks: Rate,
+    /// The same by the first folder below the folder that all sources share.
+    pub folders: Vec<FolderHits>,
+    /// Why calls were not answered as a whole, the most frequent reason first.
+    pub misses: Vec<MissReason>,
+    /// Why calls were left to plain nvcc.
+    pub fallbacks: Vec<Fallback>,
+    /// Why results were not kept, and how often.
+    pub not_stored: BTreeMap<String, usize>,
+}
+
+/// So many of so many.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Rate {
+    /// Found.
+    pub hits: usize,
+    /// Looked for.
+    pub of: usize,
+}
+
+/// Hits of one folder.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct FolderHits {
+    /// The folder; `.` is the shared one itself.
+    pub folder: String,
+    /// Calls that were answered as a whole.
+    pub calls: Rate,
+    /// Tasks that came from the cache.
+    pub tasks: Rate,
+    /// What the hits took when they ran.
+    #[serde(rename = "saved_s", serialize_with = "crate::seconds::serialize")]
+    pub saved: Duration,
+    /// Processor time of what ran.
+    #[serde(rename = "cpu_s", serialize_with = "crate::seconds::serialize")]
+    pub cpu: Duration,
+}
+
+/// One reason for misses.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MissReason {
+    /// What kind of thing is not what the cache remembers; `new` for what it never saw.
+    pub kind: String,
+    /// Which one.
+    pub name: String,
+    /// Calls that missed for it first. A call counts for one reason.
+    pub calls: usize,
+    /// Processor time that those calls spent.
+    #[serde(rename = "cpu_s", serialize_with = "crate::seconds::serialize")]
+    pub cpu: Duration,
+    /// What one of them remembers.
+    pub old: Option<String>,
+    /// What it is there now.
+    pub new: Option<String>,
+    /// That one's file.
+    pub example: String,
+}
+
+/// One reason for plain nvcc.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Fallback {
+    /// What was not understood.
+    pub reason: String,
+    /// Calls.
+    pub calls: usize,
+    /// How long they took together.
+    #[serde(rename = "elapsed_s", serialize_with = "crate::seconds::serialize")]
+    pub elapsed: Duration,
+}
+
+impl Rate {
+    fn add(&mut self, hit: bool) {
+        self.of += 1;
+        self.hits += usize::from(hit);
+    }
+}
+
+pub(super) fn of(build: &Build) -> Hits {
+    let mut hits = Hits::default();
+    let mut folders: BTreeMap<&str, FolderHits> = BTreeMap::new();
+    let mut misses: BTreeMap<(&str, &str), MissReason> = BTreeMap::new();
+    let mut fallbacks: BTreeMap<&str, Fallback> = BTreeMap::new();
+    for call in &build.calls {
+        let folder = folders.entry(&call.folder).or_default();
+        folder.saved = folder.saved.saturating_add(super::saved(call));
+        folder.cpu = folder.cpu.saturating_add(cpu(call));
+        match &call.record.outcome {
+            Outcome::DirectHit | Outcome::Built | Outcome::Failed { .. } => {
+                let hit = call.record.outcome == Outcome::DirectHit;
+                hits.calls.add(hit);
+                folder.calls.add(hit);
+                if !hit {
+                    add_miss(&mut misses, call);
+                }
+            }
+            Outcome::Fallback { reason } => {
+                let row = fallbacks.entry(reason).or_insert_with(|| Fallback {
+                    reason: reason.clone(),
+                    calls: 0,
+                    elapsed: Duration::ZERO,
+                });
+                row.calls += 1;
+                row.elapsed = row.elapsed.saturating_add(call.finished - call.started);
+            }
+            Outcome::Passed => {}
+        }
+        for task in &call.record.tasks {
+            if task.tool != crate::build::PLAIN && task.state != State::Skipped {
+                hits.tasks.add(task.state == State::Hit);
+                folder.tasks.add(task.state == State::Hit);
+            }
+            if let Some(reason) = &task.not_stored {
+                *hits.not_stored.entry(reason.clone()).or_default() += 1;
+            }
+        }
+    }
+    hits.folders = folders
+        .into_iter()
+        .map(|(name, folder)| FolderHits {
+            folder: name.to_owned(),
+            ..folder
+        })
+        .collect();
+    hits.misses = misses.into_values().collect();
+    hits.misses
+        .sort_by(|a, b| (b.calls, b.cpu, &a.name).cmp(&(a.calls, a.cpu, &b.name)));
+    hits.fallbacks = fallbacks.into_values().collect();
+    hits.fallbacks
+        .sort_by(|a, b| (b.calls, &a.reason).cmp(&(a.calls, &b.reason)));
+    hits
+}
+
+/// The reason that a miss is counted under: the first change, or that there was nothing close.
+pub(crate) fn reason(call: &Call) -> Option<(&str, &str)> {
+    match (&call.record.outcome, call.record.missed.first()) {
+        (Outcome::Built | Outcome::Failed { .. }, Some(change)) => {
+            Some((&change.kind, &change.name))
+        }
+        (Outcome::Built | Outcome::Failed { .. }, None) => Some(("new", "")),
+        _ => None,
+    }
+}
+
+fn add_miss<'a>(misses: &mut BTreeMap<(&'a str, &'a str), MissReason>, call: &'a Call) {
+    let Some((kind, name)) = reason(call) else {
+        return;
+    };
+    let row = misses.entry((kind, name)).or_insert_with(|| {
+        let change: Option<&Change> = call.record.missed.first();
+        MissReason {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            calls: 0,
+            cpu: Duration::ZERO,
+            old: change.and_then(|change| change.old.clone()),
+            new: change.and_then(|change| change.new.clone()),
+            example: call.file.clone(),
+        }
+    });
+    row.calls += 1;
+    row.cpu = row.cpu.saturating_add(cpu(call));
+}
+
+fn cpu(call: &Call) -> Duration {
+    let ran = call.record.tasks.iter().filter(|task| task.ran());
+    ran.map(crate::record::Task::cpu)
+        .fold(Duration::ZERO, Duration::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Invocation, Task};
+
+    fn call(source: &str, outcome: Outcome, missed: &[(&str, &str)]) -> Invocation {
+        Invocation {
+            directory: "/p".into(),
+            sources: vec![source.into()],
+            outcome,
+            missed: missed
+                .iter()
+                .map(|(kind, name)| Change {
+                    kind: (*kind).into(),
+                    name: (*name).into(),
+                    old: None,
+                    new: None,
+                })
+                .collect(),
+            ..Invocation::default()
+        }
+    }
+
+    #[test]
+    fn misses_are_counted_by_their_first_reason() {
+        let fallback = Outcome::Fallback {
+            reason: "option --odd".into(),
+        };
+        let mut stepwise = call("b/z.cu", Outcome::Built, &[]);
+        stepwise.tasks = vec![
+            Task {
+                state: State::Hit,
+                saved: Duration::from_secs(3),
+                ..Task::default()
+            },
+            Task::default(),
+        ];
+        let build = Build::new(vec![
+            call(
+                "a/x.cu",
+                Outcome::Built,
+                &[("header", "k.h"), ("option", "-O3")],
+            ),
+            call("a/y.cu", Outcome::Failed { code: 1 }, &[("header", "k.h")]),
+            stepwise,
+            call("a/w.cu", Outcome::DirectHit, &[]),
+            call("a/v.cu", fallback, &[]),
+            call("a/u.cu", Outcome::Passed, &[]),
+        ]);
+        let hits = of(&build);
+        assert_eq!(hits.calls, Rate { hits: 1, of: 4 });
+        assert_eq!(hits.tasks, Rate { hits: 1, of: 2 });
+        let names: Vec<_> = hits
+            .misses
+            .iter()
+            .map(|miss| (miss.name.as_str(), miss.calls))
+            .collect();
+        assert_eq!(names, [("k.h", 2), ("", 1)]);
+        assert_eq!(hits.fallbacks[0].reason, "option --odd");
+        assert_eq!(hits.folders[0].calls, Rate { hits: 1, of: 3 });
+        assert_eq!(hits.folders[1].saved, Duration::from_secs(3));
+    }
+}
