@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use warpcc_budget::{Ask, Board, Cancel, Claim, Limits, Place, Reserve, Standing, Warning};
-use worker::{Site, Worker, load, until};
+use worker::{Site, Worker, load, skipped, until};
 
 fn claim(board: &Board) -> Claim {
     board
@@ -177,7 +177,7 @@ fn a_full_disk_is_no_reason_to_fail() {
         status.is_ok_and(|s| s.success())
     };
     if !mount(&["-t", "tmpfs", "-o", "size=64k,mode=700", "none"]) {
-        println!("skipped: no file system can be mounted here");
+        skipped("no file system can be mounted here");
         return;
     }
     let place = Place::At(disk.join("b"));

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use warpcc_budget::{Ask, Cancel};
-use worker::{Event, Site, Worker, load, until};
+use worker::{Event, Site, Worker, load, skipped, until};
 
 #[test]
 fn together_they_need_no_more_than_there_is() {
@@ -175,7 +175,7 @@ fn tasks_that_do_not_fit_together_all_finish_in_a_limited_cgroup() {
         Ok(cgroup) => cgroup,
         Err(why) => {
             // The test above has the same with an injected figure.
-            println!("skipped: no cgroup can be made here: {why}");
+            skipped(&format!("no cgroup can be made here: {why}"));
             return;
         }
     };

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use warpcc_budget::{Cancel, Cancelled, Joined, Tokens};
-use worker::{Site, load, program};
+use worker::{Site, load, program, skipped};
 
 /// Two recipes of a makefile, each with four threads that run five tasks.
 fn make(site: &Site, jobs: &str, prefix: &str) -> Vec<worker::Event> {
@@ -29,7 +29,7 @@ fn make(site: &Site, jobs: &str, prefix: &str) -> Vec<worker::Event> {
         .env_remove("MAKELEVEL")
         .output();
     let Ok(output) = status else {
-        println!("skipped: there is no make here");
+        skipped("there is no make here");
         return Vec::new();
     };
     let said = String::from_utf8_lossy(&output.stderr);
