@@ -51,12 +51,21 @@ pub fn choose(records: &[Record], now: u64, memory: Option<Memory>) -> Choice {
             ..Choice::default()
         };
     }
-    let mut order: Vec<(Rank, usize)> = records
-        .iter()
-        .enumerate()
-        .filter(|(_, r)| r.queues())
-        .map(|(seat, r)| (Rank::of(r, now, load.slots_of(r.build)), seat))
-        .collect();
+    let queue = || {
+        let waiting = records.iter().enumerate().filter(|(_, r)| r.queues());
+        waiting.map(|(seat, r)| (Rank::of(r, now, load.slots_of(r.build)), seat))
+    };
+    // Most of the time the first one fits, and a thousand others need not be put in order.
+    let Some((_, first)) = queue().min() else {
+        return Choice::default();
+    };
+    if load.fit(&records[first]).is_ok() {
+        return Choice {
+            grant: Some(first),
+            ..Choice::default()
+        };
+    }
+    let mut order: Vec<(Rank, usize)> = queue().collect();
     order.sort_unstable();
     let mut choice = Choice::default();
     let mut blocked = Blocked::default();

@@ -19,8 +19,8 @@ use crate::table::Table;
 const STOPPED: Duration = Duration::from_millis(200);
 /// Any holder loses it after this long: the work under it takes less than a millisecond.
 const STUCK: Duration = Duration::from_secs(5);
-/// How many seats are read at once, in the hope that there are no more.
-const GUESS: usize = 63;
+/// How many records are read at once.
+const PIECE: usize = 64;
 
 /// The board, opened.
 #[derive(Debug)]
@@ -74,24 +74,26 @@ impl BoardFile {
         }
     }
 
+    /// In pieces that fit on the stack: a fresh buffer for a full board would cost more in page
+    /// faults than the reading.
     fn read(&self) -> io::Result<Table> {
-        let mut bytes = [0; SIZE * (GUESS + 1)];
+        let mut bytes = [0; SIZE * PIECE];
         let got = read_at_most(&self.board, &mut bytes, 0)?;
         let (head, seats) = bytes[..got].split_at(got.min(SIZE));
         let header = <&[u8; SIZE]>::try_from(head).ok().and_then(Header::decode);
-        let used = match header {
-            Some(header) => header.used as usize,
-            // Unreadable: what is in the seats counts.
-            None => (self.board.metadata()?.len() as usize / SIZE)
-                .min(SEATS + 1)
-                .saturating_sub(1),
-        };
-        let mut table = Table::new(header);
+        // Without a header, what is in the seats counts.
+        let used = header.map_or(SEATS, |header| header.used as usize);
+        let mut table = Table::new(header, used.min(PIECE));
         table.read_seats(&seats[..seats.len().min(used * SIZE)]);
-        if used > GUESS {
-            let mut rest = vec![0; (used - GUESS) * SIZE];
-            let got = read_at_most(&self.board, &mut rest, offset(GUESS))?;
-            table.read_seats(&rest[..got]);
+        let mut at = PIECE - 1;
+        while at < used {
+            let wanted = (used - at).min(PIECE) * SIZE;
+            let got = read_at_most(&self.board, &mut bytes[..wanted], offset(at))?;
+            table.read_seats(&bytes[..got]);
+            if got < wanted {
+                break;
+            }
+            at += PIECE;
         }
         Ok(table)
     }

@@ -24,7 +24,7 @@ const STOPPED_AFTER: u64 = 1_000_000_000;
 impl Shared {
     /// Brings the table up to date at time `now`.
     pub(crate) fn settle(&self, table: &mut Table, care: Care, now: u64) {
-        let before = running(table);
+        let before = owners(table);
         if care == Care::Check {
             self.bury_running(table);
             self.bury_waiting(table);
@@ -33,7 +33,10 @@ impl Shared {
             table.header.checked = now;
         }
         self.grant(table, now);
-        self.appoint(table, before != running(table));
+        // Watching one process too many does no harm, so releases do not concern the watchers.
+        let mut after = owners(table).into_iter();
+        let news = after.any(|owner| !before.contains(&owner));
+        self.appoint(table, news);
     }
 
     fn is_held(&self, seat: usize) -> bool {
@@ -145,7 +148,7 @@ impl Shared {
     }
 
     /// Tells waiters that they watch, and watchers that there is something else to watch.
-    fn appoint(&self, table: &mut Table, running_changed: bool) {
+    fn appoint(&self, table: &mut Table, new_owners: bool) {
         let (watchers, news) = loop {
             let watchers = decide::watchers(table.records());
             let new = |&&seat: &&usize| !table.records()[seat].flags.watch;
@@ -167,7 +170,7 @@ impl Shared {
             if !table.records()[seat].flags.watch {
                 table.change(seat).flags.watch = true;
             }
-            if running_changed || news {
+            if new_owners || news {
                 table.ring(seat);
             }
         }
@@ -189,11 +192,11 @@ fn ring_again(table: &mut Table, now: u64) {
 /// Nanoseconds: woken by now, unless the bell did not ring; awake by itself.
 const LATELY: (u64, u64) = (20_000_000, 5_000_000_000);
 
-/// What of the table the watchers have to know.
-fn running(table: &Table) -> Vec<(usize, u64)> {
-    let records = table.records().iter().enumerate();
-    let running = records.filter(|(_, r)| r.state == State::Running);
-    running.map(|(seat, r)| (seat, r.ticket)).collect()
+/// The processes that watchers have to watch.
+fn owners(table: &Table) -> Vec<(u32, u64)> {
+    let records = table.records().iter();
+    let running = records.filter(|r| r.state == State::Running);
+    running.map(|r| (r.pid, r.pid_start)).collect()
 }
 
 fn seats(table: &Table, which: impl Fn(&Record) -> bool) -> Vec<usize> {

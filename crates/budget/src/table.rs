@@ -14,12 +14,12 @@ pub struct Table {
 }
 
 impl Table {
-    /// An empty table with the header of the file, if that has one.
-    pub fn new(header: Option<Header>) -> Self {
+    /// An empty table with the header of the file, if that has one, and room for some seats.
+    pub fn new(header: Option<Header>, room: usize) -> Self {
         Self {
             header: header.unwrap_or_default(),
             was: header,
-            records: Vec::new(),
+            records: Vec::with_capacity(room),
             changed: Vec::new(),
             bells: Vec::new(),
         }

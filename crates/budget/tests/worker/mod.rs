@@ -197,3 +197,9 @@ pub fn load(events: &[Event], slots: usize) -> (usize, f64) {
     let whole = (last.max(first + 1) - first) as f64 * slots as f64;
     (most, used as f64 / whole)
 }
+
+/// Says that a test did nothing, and why.
+#[expect(clippy::print_stdout, reason = "a test that skips itself must say so")]
+pub fn skipped(why: &str) {
+    println!("skipped: {why}");
+}
