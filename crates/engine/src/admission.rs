@@ -6,7 +6,7 @@
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use warpcc_budget::costs::Measured;
 use warpcc_budget::{
@@ -41,6 +41,8 @@ pub struct Pass {
     // Given back in this order: who waits for the token then finds room.
     claim: Claim,
     _token: Option<Token>,
+    /// How long it waited for the token.
+    pub for_token: Duration,
 }
 
 impl Pass {
@@ -119,10 +121,12 @@ impl Admission {
     /// # Errors
     /// Cancelled.
     pub fn enter(&self, request: &Entry<'_>, cancel: &Cancel) -> Result<Pass, Cancelled> {
+        let clock = Instant::now();
         let token = match &self.tokens {
             Some(tokens) => Some(tokens.acquire(cancel)?),
             None => None,
         };
+        let for_token = clock.elapsed();
         let expected = self.expect(request.name, request.kind, request.input_bytes);
         let ask = Ask {
             kind: request.kind,
@@ -137,6 +141,7 @@ impl Admission {
         Ok(Pass {
             claim: self.board.claim(&ask, cancel)?,
             _token: token,
+            for_token,
         })
     }
 

@@ -28,6 +28,10 @@ pub struct Finished {
     pub finished: Duration,
     /// How much of that it waited for its turn on the machine.
     pub waited: Duration,
+    /// Whether it waited for a token of the build tool rather than for the machine.
+    pub for_token: bool,
+    /// For a hit: the processor time that the run it comes from had cost.
+    pub saved: Duration,
     /// How often it was ended to make room, and began again.
     pub begun_again: u32,
     /// User CPU time of the process.
@@ -61,6 +65,8 @@ impl Finished {
             started: Duration::ZERO,
             finished: Duration::ZERO,
             waited: Duration::ZERO,
+            for_token: false,
+            saved: Duration::ZERO,
             begun_again: 0,
             user: Duration::ZERO,
             system: Duration::ZERO,

@@ -206,7 +206,8 @@ impl Children {
         let waited = child.wait4();
         {
             let mut running = self.list();
-            let place = running.iter().position(|r| r.task == task);
+            let is_it = |r: &Running| u32::try_from(r.group.as_raw_pid()) == Ok(child.id());
+            let place = running.iter().position(is_it);
             ended.by_us = place.and_then(|place| running.swap_remove(place).by_us);
         }
         let usage = waited?;

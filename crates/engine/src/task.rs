@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use warpcc_cache::{DiskStore, Hashing, Key, Level, Lookup, Output, Packing, WitnessBuilder};
 use warpcc_plan::{FileId, FileKind, Part, Program, Step, TaskGraph, Tool, depfile, overlap};
@@ -128,6 +128,7 @@ impl Worker<'_> {
         finished.system = ended.system;
         finished.peak_kib = ended.peak_kib;
         finished.waited = turn.waited;
+        finished.for_token = turn.for_token;
         finished.begun_again = turn.begun_again;
         finished.stdout = ended.stdout;
         finished.stderr = ended.stderr;
@@ -263,6 +264,7 @@ impl Worker<'_> {
             }
         }
         let mut finished = Finished::new(index, Outcome::Hit);
+        finished.saved = Duration::from_micros(outcome.micros);
         finished.stdout = self.artifacts.with_folder(&outcome.stdout);
         finished.stderr = self.artifacts.with_folder(&outcome.stderr);
         let mut seen = Seen {

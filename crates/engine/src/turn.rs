@@ -20,6 +20,8 @@ pub struct Turn {
     pub pass: Option<Pass>,
     /// How long it waited.
     pub waited: Duration,
+    /// Whether most of that was for a token of the build tool.
+    pub for_token: bool,
     /// How often it made room and began again.
     pub begun_again: u32,
     alone: u32,
@@ -61,6 +63,7 @@ impl Worker<'_> {
             .waiting(index, |cancel| admission.enter(&entry, cancel))
             .map_err(admission::cancelled)?;
         turn.waited = clock.elapsed();
+        turn.for_token = pass.for_token > turn.waited / 2;
         turn.pass = Some(pass);
         Ok(())
     }

@@ -4,15 +4,20 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
+use warpcc_budget::Kind;
+use warpcc_budget::costs::Measured;
 use warpcc_cache::{DiskStore, Key};
+use warpcc_engine::Admission;
+use warpcc_engine::admission::Entry;
 use warpcc_engine::observe::Seen;
 use warpcc_engine::process;
-use warpcc_engine::{Children, Finished, Order, Outcome, Run, Setting, execute};
+use warpcc_engine::{Children, Finished, Order, Run, Setting, execute};
 use warpcc_plan::depfile::Rule;
 use warpcc_plan::overlap;
 use warpcc_plan::{FileKind, TaskGraph, Tool, Transcript, Unsupported};
+use warpcc_report::record::Header;
 
 use crate::direct::NotKept;
 use crate::place::place;
@@ -34,8 +39,10 @@ pub struct Manner<'a> {
     pub writes_cache: bool,
     /// The direct key.
     pub key: Key,
-    /// At most this many tasks at a time.
+    /// At most this many tasks of this call at a time.
     pub jobs: usize,
+    /// The machine's budget.
+    pub admission: &'a Admission,
     /// One at a time, in nvcc's order.
     pub sequential: bool,
     /// Exactly nvcc's commands: nothing overlapped, nothing started early.
@@ -60,6 +67,8 @@ pub struct Built {
     pub retried: Option<&'static str>,
     /// Why the whole call will not hit next time, where it could not be stored.
     pub not_stored: Option<NotKept>,
+    /// The headers that were read, where they are known.
+    pub headers: Vec<Header>,
 }
 
 /// Builds what `request` asks for.
@@ -121,7 +130,7 @@ pub fn build(
             && let Some(stub) = module_ids::recall_stub(store, subject, &graph)
         {
             overlap::predict_stub(&mut graph, &stub);
-        } else if has_idle_cores(&graph, manner.jobs) {
+        } else if has_idle_cores(&graph, manner) {
             overlap::make_stub_early(&mut graph);
         }
     }
@@ -160,6 +169,7 @@ pub fn build(
             Order::Parallel
         },
         rule: rule(request),
+        admission: Some(manner.admission),
         terminal: request.terminal.as_ref(),
         children: &children,
     };
@@ -230,14 +240,22 @@ pub fn build(
     if let Some(folder) = manner.save {
         save(&graph, &run, scratch.path(), folder, request);
     }
+    if let Some(store) = manner.store.filter(|_| manner.writes_cache) {
+        manner.admission.keep(store);
+    }
     run.seen.merge(&dry_seen);
-    let not_stored = finish(request, manner, &graph, &run, (&streams.0, &streams.1))?;
+    let kept = finish(request, manner, &graph, &run, (&streams.0, &streams.1))?;
+    let (headers, not_stored) = match kept {
+        Ok(headers) => (headers, None),
+        Err(why) => (Vec::new(), Some(why)),
+    };
     Ok(Built {
         code: run.code,
         graph,
         run,
         retried,
         not_stored,
+        headers,
     })
 }
 
@@ -256,14 +274,19 @@ fn install_watch(store: &DiskStore, scratch: &Scratch) -> Option<PathBuf> {
 }
 
 /// Whether a front end more would cost nobody anything: several architectures, a core for each
-/// and to spare, and no other load on the machine.
-fn has_idle_cores(graph: &TaskGraph, jobs: usize) -> bool {
+/// and to spare that no other call uses or waits for, and no other load on the machine.
+fn has_idle_cores(graph: &TaskGraph, manner: &Manner<'_>) -> bool {
     let ciccs = graph.steps.iter().filter(|s| s.tool == Tool::Cicc).count();
+    if ciccs < 2 || manner.jobs < ciccs + 2 {
+        return false;
+    }
     let load = fs::read_to_string("/proc/loadavg")
         .ok()
         .and_then(|text| text.split(' ').next().and_then(|l| l.parse::<f64>().ok()));
-    // The load is a minute's average: what this build's own predecessor left is in it.
-    ciccs >= 2 && jobs >= ciccs + 2 && load.is_none_or(|load| load < jobs as f64 * 0.75)
+    // Who is not a warpcc is seen in the load alone. It is a minute's average: what this build's own predecessor left
+    // is in it.
+    manner.admission.idle_slots() >= ciccs as u64 + 2
+        && load.is_none_or(|load| load < manner.jobs as f64 * 0.75)
 }
 
 /// Waits until a change made before this process began shows an older time than anything that
@@ -286,8 +309,8 @@ fn finish(
     graph: &TaskGraph,
     run: &Run,
     streams: (&[u8], &[u8]),
-) -> Result<Option<NotKept>, Unsupported> {
-    let mut not_stored = None;
+) -> Result<Result<Vec<Header>, NotKept>, Unsupported> {
+    let mut kept = Ok(Vec::new());
     if run.code == 0
         && manner.writes_cache
         && let Some(store) = manner.store
@@ -308,8 +331,7 @@ fn finish(
             .flat_map(|s| &s.writes)
             .map(|&id| request.absolute(&graph.file(id).path))
             .collect();
-        not_stored =
-            direct::keep(store, request, &manner.key, run, &outputs, &texts, streams).err();
+        kept = direct::keep(store, request, &manner.key, run, &outputs, &texts, streams);
     }
     for (now, plan) in &run.outputs {
         if now.exists() {
@@ -321,11 +343,16 @@ fn finish(
             })?;
         }
     }
-    Ok(not_stored)
+    Ok(kept)
 }
 
 /// How the dynamic loader begins when it cannot preload a library.
 const NOT_LOADED: &str = "ERROR: ld.so: object";
+
+/// The dry run, in what is remembered of costs.
+const DRY_RUN: &str = "dry run";
+/// Its number among the tasks of a call: no step of a plan has it.
+const DRY_RUN_TASK: usize = usize::MAX;
 
 /// What nvcc says to our `-t 1` after the user's own.
 const REDEFINED: &str = "nvcc warning : incompatible redefinition for option 'threads', the last value of this option was used";
@@ -381,10 +408,38 @@ fn dry_run(
         environment: &environment,
         directory: &request.directory,
         terminal: None,
+        claim: None,
     };
-    let output = children
-        .run(usize::MAX, &order)
+    let label = request.invocation.inputs.join(" ");
+    let entry = Entry {
+        name: DRY_RUN,
+        kind: Kind::Other,
+        // All of the call comes behind it.
+        priority_ms: manner.admission.expect_whole(),
+        label: label.rsplit('/').next().unwrap_or(&label),
+        tag: DRY_RUN_TASK as u64,
+        ..Entry::default()
+    };
+    let mut pass = children
+        .waiting(DRY_RUN_TASK, |cancel| {
+            manner.admission.enter(&entry, cancel)
+        })
         .map_err(|e| Unsupported::new("nvcc cannot be started", e.to_string()))?;
+    let order = process::Order {
+        claim: Some(pass.claim()),
+        ..order
+    };
+    let clock = Instant::now();
+    let output = children
+        .run(DRY_RUN_TASK, &order)
+        .map_err(|e| Unsupported::new("nvcc cannot be started", e.to_string()))?;
+    let measured = Measured {
+        input_bytes: 0,
+        millis: u64::try_from(clock.elapsed().as_millis()).unwrap_or(u64::MAX),
+        peak_kib: output.peak_kib,
+    };
+    manner.admission.learn(DRY_RUN, Kind::Other, measured);
+    drop(pass);
     if output.code != 0 {
         return Err(Unsupported::new(REFUSED, ""));
     }
@@ -459,35 +514,4 @@ fn save(graph: &TaskGraph, run: &Run, scratch: &Path, folder: &Path, request: &R
         }
     }
     _ = scratch;
-}
-
-/// Counts for `warpcc stats`: hits and misses per tool.
-pub fn step_counts(built: &Built) -> Vec<(String, u64)> {
-    let mut counts: Vec<(String, u64)> = Vec::new();
-    for task in &built.run.tasks {
-        let tool = built.graph.steps[task.step].tool;
-        let counted = matches!(
-            tool,
-            Tool::CudaFe
-                | Tool::Cicc
-                | Tool::Ptxas
-                | Tool::HostCompile
-                | Tool::HostAssembly
-                | Tool::Nvlink
-                | Tool::Fatbinary
-        );
-        let kind = match task.outcome {
-            Outcome::Hit => "hits",
-            Outcome::Ran | Outcome::Failed(_) => "misses",
-            Outcome::Skipped => continue,
-        };
-        if counted {
-            let name = format!("steps.{}.{kind}", tool.name());
-            match counts.iter_mut().find(|(n, _)| *n == name) {
-                Some((_, n)) => *n += 1,
-                None => counts.push((name, 1)),
-            }
-        }
-    }
-    counts
 }

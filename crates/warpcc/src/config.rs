@@ -210,10 +210,7 @@ impl Config {
             Key::Jobs => (self.job_limit().to_string(), &self.jobs.source),
             Key::Memory => {
                 let kib = self.limits().memory_kib;
-                (
-                    format_bytes(kib.saturating_mul(1024)),
-                    &self.memory.source,
-                )
+                (format_bytes(kib.saturating_mul(1024)), &self.memory.source)
             }
             Key::Disable => (self.disable.value.to_string(), &self.disable.source),
             Key::Recache => (self.recache.value.to_string(), &self.recache.source),

@@ -7,11 +7,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use warpcc_cache::{
-    Digest, DiskStore, Key, Level, Lookup, Outcome, Output, Packing, Staged, StoreError,
-    WitnessBuilder,
+    Difference, Digest, DiskStore, Key, Level, Lookup, Outcome, Output, Packing, Staged,
+    StoreError, Why, WitnessBuilder,
 };
 use warpcc_engine::process::is_executable;
 use warpcc_engine::{Run, times};
+use warpcc_report::record::Header;
 
 use crate::request::Request;
 
@@ -21,19 +22,33 @@ const DEPENDENCIES: &str = "-MF";
 /// Before any other output's path.
 const AT: &str = "at ";
 
-/// Looks the call up and, on a hit, puts everything in place. `Ok(false)` is a miss.
+/// What became of a look-up.
+#[derive(Debug)]
+pub enum Served {
+    /// Everything is in place; making it had cost so many microseconds of processor time.
+    Hit(u64),
+    /// The compiler has to do it; the first file that is different, where that is the reason.
+    Miss(Option<Difference>),
+}
+
+/// Looks the call up and, on a hit, puts everything in place.
 ///
 /// # Errors
 /// An output cannot be written; plain nvcc will say so in its own words.
-pub fn serve(store: &DiskStore, request: &Request, key: &Key) -> Result<bool, StoreError> {
+pub fn serve(store: &DiskStore, request: &Request, key: &Key) -> Result<Served, StoreError> {
     let Some(terminal) = &request.terminal else {
         return serve_under(key, store, request, |_| true);
     };
     // Most calls say nothing: one result for the terminal and for the pipe of a build system.
-    Ok(
-        serve_under(key, store, request, |outcome| outcome.stderr.is_empty())?
-            || serve_under(&terminal.key(key), store, request, |_| true)?,
-    )
+    match serve_under(key, store, request, |outcome| outcome.stderr.is_empty())? {
+        Served::Miss(difference) => {
+            match serve_under(&terminal.key(key), store, request, |_| true)? {
+                Served::Miss(other) => Ok(Served::Miss(difference.or(other))),
+                hit => Ok(hit),
+            }
+        }
+        hit => Ok(hit),
+    }
 }
 
 fn serve_under(
@@ -41,7 +56,7 @@ fn serve_under(
     store: &DiskStore,
     request: &Request,
     suits: impl Fn(&Outcome) -> bool + Sync,
-) -> Result<bool, StoreError> {
+) -> Result<Served, StoreError> {
     let mut staged: Vec<(Digest, PathBuf, Staged)> = Vec::new();
     let meanwhile = |outcome: &Outcome| {
         if !suits(outcome) {
@@ -55,17 +70,19 @@ fn serve_under(
             }
         }
     };
-    let Lookup::Hit(outcome, _) =
-        store.look_up_meanwhile(Level::Direct, key, &request.directory, meanwhile)
-    else {
-        return Ok(false);
+    let outcome = match store.look_up_meanwhile(Level::Direct, key, &request.directory, meanwhile) {
+        Lookup::Hit(outcome, _) => outcome,
+        Lookup::Miss(Why::Differs(mut differences)) => {
+            return Ok(Served::Miss(differences.pop()));
+        }
+        Lookup::Miss(_) => return Ok(Served::Miss(None)),
     };
     if !suits(&outcome) || !times::hold(&outcome.extra, &request.directory) {
-        return Ok(false);
+        return Ok(Served::Miss(None));
     }
     for output in &outcome.outputs {
         let Some(path) = place_of(&output.role, request) else {
-            return Ok(false);
+            return Ok(Served::Miss(None));
         };
         // Another run's outcome may be the one that holds.
         let ready = staged
@@ -74,11 +91,11 @@ fn serve_under(
         match ready {
             Some(ready) => staged.swap_remove(ready).2.commit()?,
             None if store.get_to(&output.digest, &path, output.executable)? => {}
-            None => return Ok(false),
+            None => return Ok(Served::Miss(None)),
         }
     }
     emit(&outcome.stdout, &outcome.stderr);
-    Ok(true)
+    Ok(Served::Hit(outcome.micros))
 }
 
 /// Writes both streams, each in one piece.
@@ -148,6 +165,8 @@ impl From<StoreError> for NotKept {
 /// Stores a finished run. `outputs` are the final files, where they are now and as the plan
 /// names them; `texts` the preprocessed files.
 ///
+/// Gives the headers that were read.
+///
 /// # Errors
 /// Why the call will not hit next time, in words.
 pub fn keep(
@@ -158,7 +177,7 @@ pub fn keep(
     outputs: &[(PathBuf, String)],
     texts: &[PathBuf],
     streams: (&[u8], &[u8]),
-) -> Result<(), NotKept> {
+) -> Result<Vec<Header>, NotKept> {
     if let Some(why) = &run.seen.blind {
         return Err(NotKept::Unfit(why.clone()));
     }
@@ -221,7 +240,24 @@ pub fn keep(
     let shown = request.terminal.as_ref();
     let shown = shown.filter(|_| !outcome.stderr.is_empty());
     let key = shown.map_or(*key, |terminal| terminal.key(key));
-    Ok(store.store(Level::Direct, &key, &witness, &outcome)?)
+    store.store(Level::Direct, &key, &witness, &outcome)?;
+    let headers = witness.files().filter(|file| is_header(&file.path));
+    Ok(headers
+        .map(|file| Header {
+            path: file.path.to_string_lossy().into_owned(),
+            bytes: file.signature.size,
+        })
+        .collect())
+}
+
+/// Whether a file that was read is one that people would call a header. The C++ library's have no ending.
+fn is_header(path: &Path) -> bool {
+    match path.extension() {
+        Some(ending) => ["h", "hh", "hpp", "hxx", "cuh", "inl", "inc", "ipp", "tcc"]
+            .iter()
+            .any(|known| ending == *known),
+        None => path.components().any(|part| part.as_os_str() == "include"),
+    }
 }
 
 /// Whether the text holds a string that `__DATE__`, `__TIME__` or `__TIMESTAMP__` may have left:

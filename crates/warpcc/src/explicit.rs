@@ -7,18 +7,21 @@ use anyhow::{Context, bail};
 use warpcc_engine::Outcome;
 use warpcc_plan::Step;
 
+use crate::account::Account;
 use crate::build::{self, Built, Manner};
 use crate::cli::{self, GraphFormat, RunArgs};
 use crate::commands::{find_nvcc, write_file};
 use crate::config::Config;
+use crate::direct::Served;
 use crate::launch::log_build;
 use crate::launch::{Surroundings, open_store};
 use crate::log::Log;
+use crate::machine::Lineage;
 use crate::report::timeline::{FileRole, FileRow, Run, TaskOutcome, TaskRow};
 use crate::report::{self, table, trace, verbose};
 use crate::request::{DOMAIN, Request};
 use crate::scratch::Scratch;
-use crate::{direct, fallback, history};
+use crate::{direct, fallback, machine};
 
 /// Builds what the arguments ask for; gives nvcc's exit code.
 ///
@@ -55,15 +58,24 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
         || [&args.table, &args.verbose, &args.trace]
             .iter()
             .any(|p| p.is_some());
+    let lineage = Lineage::find(config);
+    let ledger = Account::new(&nvcc, rest, &around, store.as_ref(), config, &lineage);
+    let mut difference = None;
     if !account_asked
         && !config.recache.value
         && let Some(store) = &store
-        && direct::serve(store, &request, &key).unwrap_or(false)
     {
-        store.count(&[("invocations.total", 1), ("invocations.direct_hits", 1)]);
-        return Ok(0);
+        match direct::serve(store, &request, &key) {
+            Ok(Served::Hit(micros)) => {
+                ledger.direct_hit(&request, micros);
+                return Ok(0);
+            }
+            Ok(Served::Miss(first)) => difference = first,
+            Err(_) => {}
+        }
     }
     let log = Log::new(config.log.value.clone());
+    let admission = machine::admission(config, &lineage, &request, store.as_ref(), &log);
     let (scratch, _) =
         Scratch::open(&request.temporary(), &key.hex()[..16]).context("no private folder")?;
     let scratch = Arc::new(scratch);
@@ -73,6 +85,7 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
         writes_cache: store.is_some() && !config.readonly.value,
         key,
         jobs: args.jobs.unwrap_or_else(|| config.job_limit()).get(),
+        admission: &admission,
         sequential: args.sequential,
         faithful: args.faithful,
         save: args.save.as_deref(),
@@ -91,26 +104,7 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
     log_build(&log, &built);
     let account = account(&request, &built, clock.elapsed());
     scratch.remove();
-    if let Some(store) = store.as_ref().filter(|_| manner.writes_cache) {
-        let mut counts = build::step_counts(&built);
-        counts.push(("invocations.total".to_owned(), 1));
-        counts.push((
-            if built.code == 0 {
-                "invocations.built"
-            } else {
-                "invocations.failed"
-            }
-            .to_owned(),
-            1,
-        ));
-        store.count(
-            &counts
-                .iter()
-                .map(|(n, c)| (n.as_str(), *c))
-                .collect::<Vec<_>>(),
-        );
-        history::remember(store, &request, &listing);
-    }
+    ledger.built(&request, &listing, &built, difference.as_ref());
     if let Some(graph) = &args.graph {
         write_file(&graph.path, |out| match graph.format {
             GraphFormat::Dot => report::write_dot(&account, out),

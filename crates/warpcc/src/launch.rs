@@ -11,10 +11,12 @@ use std::time::SystemTime;
 use warpcc_cache::{DiskStore, Options};
 use warpcc_plan::Unsupported;
 
+use crate::account::Account;
 use crate::build::{self, Manner};
 use crate::config::Config;
-use crate::direct::NotKept;
+use crate::direct::Served;
 use crate::log::Log;
+use crate::machine::{self, Lineage};
 use crate::request::{DOMAIN, Request};
 use crate::scratch::{self, Scratch};
 use crate::{cli, commands, direct, fallback, history, locate};
@@ -111,35 +113,24 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: Surroundings) -> i32 
     };
     let log = Log::new(config.log.value.clone());
     let store = open_store(&config);
-    match cached(&file, args, &around, &config, store.as_ref(), &log) {
+    let lineage = Lineage::find(&config);
+    let account = Account::new(&file, args, &around, store.as_ref(), &config, &lineage);
+    match cached(&file, args, &around, &account, &log) {
         Ok(code) => code,
         Err(Left::Plain(reason)) => {
             log.line(|| format!("nothing to cache: {reason}"));
-            count(
-                store.as_ref(),
-                &[("invocations.total", 1), ("invocations.passed", 1)],
-            );
+            account.passed();
             become_compiler(&file, args, &around)
         }
         Err(Left::Unsupported(why)) if why.reason == build::REFUSED => {
             log.line(|| why.reason.to_owned());
-            count(
-                store.as_ref(),
-                &[("invocations.total", 1), ("invocations.failed", 1)],
-            );
+            account.refused();
             become_compiler(&file, args, &around)
         }
         Err(Left::Unsupported(why)) => {
             log.line(|| format!("running nvcc: {why}"));
-            let reason = format!("fallback_reasons.{}", why.reason);
-            count(
-                store.as_ref(),
-                &[
-                    ("invocations.total", 1),
-                    ("invocations.fallbacks", 1),
-                    (&reason, 1),
-                ],
-            );
+            account.fallback(why.reason);
+            machine::make_room_for_nvcc(&config, &lineage, why.reason, &log);
             become_compiler(&file, args, &around)
         }
     }
@@ -161,10 +152,10 @@ fn cached(
     nvcc: &Path,
     args: &[OsString],
     around: &Surroundings,
-    config: &Config,
-    store: Option<&DiskStore>,
+    account: &Account<'_>,
     log: &Log,
 ) -> Result<i32, Left> {
+    let (config, store) = (account.config, account.store);
     let request = Request::new(
         nvcc.to_owned(),
         args,
@@ -177,39 +168,41 @@ fn cached(
     let listing = request.listing();
     let key = listing.key(DOMAIN);
     let reads_cache = !config.recache.value;
-    let serve = |store: &DiskStore| match direct::serve(store, &request, &key) {
-        Ok(hit) => hit,
-        Err(error) => {
-            log.line(|| format!("direct hit not usable: {error}"));
-            false
-        }
+    let serve = || {
+        let store = store.filter(|_| reads_cache)?;
+        Some(
+            direct::serve(store, &request, &key).unwrap_or_else(|error| {
+                log.line(|| format!("direct hit not usable: {error}"));
+                Served::Miss(None)
+            }),
+        )
     };
-    let hit = |store: &DiskStore| {
-        store.count(&[("invocations.total", 1), ("invocations.direct_hits", 1)]);
+    let hit = |micros: u64| {
+        account.direct_hit(&request, micros);
         log.line(|| "direct hit".to_owned());
         Ok(0)
     };
-    if let Some(store) = store.filter(|_| reads_cache)
-        && serve(store)
-    {
-        return hit(store);
-    }
+    let difference = match serve() {
+        Some(Served::Hit(micros)) => return hit(micros),
+        Some(Served::Miss(difference)) => difference,
+        None => None,
+    };
     let name = &key.hex()[..16];
     let (scratch, waited) = Scratch::open(&request.temporary(), name)
         .map_err(|e| Unsupported::new("no private folder", e.to_string()))?;
     // Another process has just built the same thing.
-    if let Some(store) = store.filter(|_| waited && reads_cache)
-        && serve(store)
-    {
+    if waited && let Some(Served::Hit(micros)) = serve() {
         drop(scratch);
-        return hit(store);
+        return hit(micros);
     }
+    let admission = machine::admission(config, account.lineage, &request, store, log);
     let manner = Manner {
         store,
         reads_cache,
         writes_cache: store.is_some() && !config.readonly.value,
         key,
         jobs: config.job_limit().get(),
+        admission: &admission,
         sequential: false,
         faithful: false,
         save: None,
@@ -221,34 +214,11 @@ fn cached(
     scratch.remove();
     let built = built?;
     log_build(log, &built);
-    if let Some(store) = store {
-        let mut counts = build::step_counts(&built);
-        counts.push(("invocations.total".to_owned(), 1));
-        counts.push((
-            if built.code == 0 {
-                "invocations.built"
-            } else {
-                "invocations.failed"
-            }
-            .to_owned(),
-            1,
-        ));
-        if let Some(why) = built.not_stored.as_ref().filter(|_| built.code == 0) {
-            counts.push((format!("not_direct.{}", kind_of(why)), 1));
-            if let NotKept::Store(_) = why {
-                crate::log::warn(&format!(
-                    "built, but not kept: {why} (`warpcc config` shows where the cache is)"
-                ));
-            }
-        }
-        let counts: Vec<(&str, u64)> = counts.iter().map(|(n, c)| (n.as_str(), *c)).collect();
-        store.count(&counts);
-        if manner.writes_cache {
-            history::remember(store, &request, &listing);
-            scratch::sweep(&request.temporary());
-            if store.needs_gc() {
-                history::collect_in_background(&around.ourselves[0]);
-            }
+    account.built(&request, &listing, &built, difference.as_ref());
+    if let Some(store) = store.filter(|_| manner.writes_cache) {
+        scratch::sweep(&request.temporary());
+        if store.needs_gc() {
+            history::collect_in_background(&around.ourselves[0]);
         }
     }
     Ok(built.code)
@@ -273,22 +243,6 @@ pub fn log_build(log: &Log, built: &build::Built) {
     }
 }
 
-/// A reason without the path in it, to be counted.
-fn kind_of(why: &NotKept) -> &str {
-    let NotKept::Unfit(why) = why else {
-        return "the cache cannot be written";
-    };
-    [
-        "changed while it was in use",
-        "is gone",
-        "appeared meanwhile",
-        "not a regular file",
-    ]
-    .into_iter()
-    .find(|kind| why.contains(kind))
-    .unwrap_or(why)
-}
-
 fn become_compiler(file: &Path, args: &[OsString], around: &Surroundings) -> i32 {
     let error = fallback::become_compiler(file, args, &around.ourselves);
     crate::log::warn(&error.to_string());
@@ -311,12 +265,6 @@ pub fn open_store(config: &Config) -> Option<DiskStore> {
             crate::log::warn(&format!("no cache: {error}"));
             None
         }
-    }
-}
-
-fn count(store: Option<&DiskStore>, counts: &[(&str, u64)]) {
-    if let Some(store) = store {
-        store.count(counts);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The `warpcc` binary: argv in, exit code out.
 
+mod account;
 mod build;
 mod cli;
 mod commands;
@@ -11,6 +12,7 @@ mod history;
 mod launch;
 mod locate;
 mod log;
+mod machine;
 mod module_ids;
 mod place;
 mod report;

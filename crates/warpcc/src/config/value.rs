@@ -174,6 +174,13 @@ pub(super) fn max_size(raw: &Raw) -> Result<MaxSize, Problem> {
     size.ok_or("is not a size (like 5G or 500MiB; 0 for no limit)")
 }
 
+pub(super) fn text(raw: &Raw) -> Result<String, Problem> {
+    match raw.utf8() {
+        Some(text) if !text.is_empty() => Ok(text.to_owned()),
+        _ => Err("is not a name"),
+    }
+}
+
 pub(super) fn path(raw: &Raw, home: Option<&Path>) -> Result<PathBuf, Problem> {
     match raw {
         Raw::Text(text) if !text.is_empty() => below_home(Path::new(text), home),

@@ -1,0 +1,106 @@
+//! What this call shares with all others on the machine: the budget, a build tool's tokens, and the build it belongs to.
+
+use warpcc_budget::{Board, Cancel, Joined, Kind, Place, Tokens};
+use warpcc_engine::Admission;
+use warpcc_engine::admission::Entry;
+use warpcc_report::{Ancestry, BuildId};
+
+use warpcc_cache::DiskStore;
+
+use crate::config::Config;
+use crate::log::Log;
+use crate::request::Request;
+
+/// Who started us, and in which build.
+pub struct Lineage {
+    /// The build.
+    pub build: BuildId,
+    /// A number that no other call has.
+    pub call: u64,
+}
+
+impl Lineage {
+    /// Asks `/proc`; `given` is what the user says the build is.
+    pub fn find(config: &Config) -> Self {
+        let ancestry = Ancestry::read();
+        Self {
+            build: ancestry.build(config.build_id.value.as_deref()),
+            call: ancestry.invocation_id(),
+        }
+    }
+
+    /// The build as the budget knows it.
+    fn number(&self) -> u64 {
+        // FNV-1a: the same in every process.
+        self.build
+            .id
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+            })
+    }
+}
+
+/// Where all calls of the user meet.
+pub fn place(config: &Config) -> Place {
+    match &config.runtime_dir.value {
+        Some(folder) => Place::At(folder.clone()),
+        None => Place::OfUser,
+    }
+}
+
+/// What `request` asks the machine with.
+pub fn admission(
+    config: &Config,
+    lineage: &Lineage,
+    request: &Request,
+    store: Option<&DiskStore>,
+    log: &Log,
+) -> Admission {
+    let board = Board::open(&place(config), config.limits());
+    tell(&board, log);
+    let tokens = request
+        .variable("MAKEFLAGS")
+        .and_then(|flags| join(flags.to_str()?, log));
+    let subject = format!(
+        "{} {}",
+        request.directory.display(),
+        request.invocation.inputs.join(" ")
+    );
+    Admission::new(board, tokens, lineage.number(), subject, store)
+}
+
+/// Waits for the machine to have room for a whole nvcc that this process is about to become, and keeps that room for it.
+pub fn make_room_for_nvcc(config: &Config, lineage: &Lineage, label: &str, log: &Log) {
+    let board = Board::open(&place(config), config.limits());
+    tell(&board, log);
+    let admission = Admission::new(board, None, lineage.number(), String::new(), None);
+    let entry = Entry {
+        name: "nvcc",
+        kind: Kind::Nvcc,
+        priority_ms: Kind::Nvcc.usual_millis(),
+        label,
+        ..Entry::default()
+    };
+    // Nobody cancels: a signal ends this process.
+    if let Ok(pass) = admission.enter(&entry, &Cancel::new()) {
+        pass.keep_across_exec();
+    }
+}
+
+fn tell(board: &Board, log: &Log) {
+    for warning in board.warnings() {
+        log.line(|| format!("no budget shared with other processes: {warning}"));
+    }
+}
+
+fn join(makeflags: &str, log: &Log) -> Option<Tokens> {
+    match Tokens::join(makeflags) {
+        Joined::Absent => None,
+        Joined::Yes(tokens) => Some(tokens),
+        Joined::Unusable(why) => {
+            log.line(|| format!("the jobserver cannot be used: {why}"));
+            None
+        }
+    }
+}
