@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::board::{Board, Inner, Shared, now};
 use crate::cancel::{Cancel, Cancelled};
+use crate::file::Hurry;
 use crate::kind::Kind;
 use crate::local::Share;
 use crate::record::{Label, Record, State};
@@ -191,7 +192,7 @@ fn record_of(ask: &Ask, board: &Inner) -> Record {
 /// seats are taken.
 fn arrive(shared: &Arc<Shared>, board: &Arc<Inner>, ask: &Ask) -> io::Result<Option<Claim>> {
     let mut seat: Option<Seat> = None;
-    let record = shared.transact(|table| {
+    let record = shared.transact(Hurry::Later, |table| {
         let taken = match seat.take() {
             Some(seat) => seat,
             None => match find_seat(shared, table)? {
@@ -334,7 +335,7 @@ impl Claim {
             return self.take_local(alone, cancel);
         };
         let shared = Arc::clone(shared);
-        let changed = shared.transact(|table| {
+        let changed = shared.transact(Hurry::Soon, |table| {
             let now = now();
             self.own.stop.store(false, Ordering::SeqCst);
             self.own.change(table, |record| {
@@ -409,7 +410,7 @@ impl Claim {
     fn update(&self, change: impl Fn(&mut Record)) {
         if let Place::Seat(shared, _) = &self.place {
             // Others then know less of us; nothing depends on it.
-            let _ = shared.transact(|table| self.own.change(table, &change));
+            let _ = shared.transact(Hurry::Soon, |table| self.own.change(table, &change));
         }
     }
 
@@ -425,7 +426,7 @@ impl Claim {
             Place::Seat(shared, seat) => {
                 self.board.remove_own(&self.own);
                 // If the board cannot be written, closing the seat says the same to all who look.
-                let _ = shared.transact(|table| {
+                let _ = shared.transact(Hurry::Soon, |table| {
                     self.own.left.store(true, Ordering::SeqCst);
                     if table.claim(seat.number, self.own.ticket).is_some() {
                         table.free(seat.number);
