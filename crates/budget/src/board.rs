@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::ancestry;
-use crate::claim::Own;
 use crate::decide::Memory;
 use crate::file::{BoardFile, Hurry};
 use crate::folder::{Folder, Place};
 use crate::limits::Limits;
 use crate::local::Local;
 use crate::memory::Meter;
+use crate::own::Own;
 use crate::proc;
 use crate::record::{Record, State};
 use crate::seat;

@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::board::{Board, Shared, now};
-use crate::claim::Own;
 use crate::decide;
 use crate::file::Hurry;
 use crate::memory::Reading;
+use crate::own::Own;
 use crate::proc;
 use crate::record::{Header, Record, State};
 

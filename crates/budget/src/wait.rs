@@ -10,8 +10,8 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::board::{Me, Shared, now};
 use crate::cancel::{Cancel, Cancelled};
-use crate::claim::Own;
 use crate::file::Hurry;
+use crate::own::Own;
 use crate::proc;
 use crate::record::{Record, State};
 use crate::seat::Bell;
