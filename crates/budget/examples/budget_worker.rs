@@ -250,10 +250,10 @@ impl Worker {
         Ok(())
     }
 
-    /// Runs `count` tasks in `threads` threads under the tokens of `MAKEFLAGS`.
+    /// Runs `count` tasks in `threads` threads under the tokens of `makeflags`.
     fn jobs(&self) -> Result<(), Problem> {
-        let flags = std::env::var("MAKEFLAGS").unwrap_or_default();
-        let tokens: Option<Tokens> = match Tokens::join(&flags) {
+        let flags = self.words.get("makeflags").map_or("", String::as_str);
+        let tokens: Option<Tokens> = match Tokens::join(flags) {
             Joined::Yes(tokens) => {
                 self.note('J', "joined");
                 Some(tokens)

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::ancestry;
-use crate::claim::Own;
 use crate::decide::Memory;
-use crate::file::BoardFile;
+use crate::file::{BoardFile, Hurry};
 use crate::folder::{Folder, Place};
 use crate::limits::Limits;
 use crate::local::Local;
 use crate::memory::Meter;
+use crate::own::Own;
 use crate::proc;
 use crate::record::{Record, State};
 use crate::seat;
@@ -204,7 +204,7 @@ impl Shared {
         // Whoever does not read must not hold us up.
         shared.sender.set_nonblocking(true)?;
         // Fails here rather than at the first claim, when the folder cannot be written.
-        shared.transact(|_| ())?;
+        shared.transact(Hurry::Soon, |_| ())?;
         Ok(shared)
     }
 
@@ -212,9 +212,13 @@ impl Shared {
     ///
     /// # Errors
     /// The board cannot be read or written.
-    pub fn transact<T>(&self, mut change: impl FnMut(&mut Table) -> T) -> io::Result<T> {
+    pub fn transact<T>(
+        &self,
+        hurry: Hurry,
+        mut change: impl FnMut(&mut Table) -> T,
+    ) -> io::Result<T> {
         let mut bells = Vec::new();
-        let result = self.file.with(|table| {
+        let result = self.file.with(hurry, |table| {
             let result = change(table);
             bells = table.bells();
             result

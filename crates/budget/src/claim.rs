@@ -1,14 +1,17 @@
 //! A claim: asked for, waited for, held, and given back when it is dropped.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::board::{Board, Inner, Shared, now};
 use crate::cancel::{Cancel, Cancelled};
+use crate::file::Hurry;
 use crate::kind::Kind;
+use crate::label::Label;
 use crate::local::Share;
-use crate::record::{Label, Record, State};
+use crate::own::Own;
+use crate::record::{Record, State};
 use crate::seat::Seat;
 use crate::settle::Care;
 use crate::table::Table;
@@ -74,75 +77,6 @@ enum Place {
     Gone,
 }
 
-/// What the threads of this process know of one claim.
-#[derive(Debug)]
-pub(crate) struct Own {
-    pub tag: u64,
-    pub seat: usize,
-    pub ticket: u64,
-    pub tool: AtomicU32,
-    /// The tool is to be stopped.
-    pub stop: AtomicBool,
-    /// The most KiB seen.
-    pub peak_kib: AtomicU64,
-    /// The claim was given back. Set under the board's lock, as what changes the record is.
-    left: AtomicBool,
-    /// As it should be on the board, should that be lost.
-    record: Mutex<Record>,
-}
-
-impl Own {
-    fn new(tag: u64, seat: usize, record: Record) -> Self {
-        Self {
-            tag,
-            seat,
-            ticket: record.ticket,
-            tool: AtomicU32::new(0),
-            stop: AtomicBool::new(false),
-            peak_kib: AtomicU64::new(0),
-            left: AtomicBool::new(false),
-            record: Mutex::new(record),
-        }
-    }
-
-    /// Changes the record on the table, which is put back first if it is lost. Nothing once the
-    /// claim was given back.
-    pub fn change(&self, table: &mut Table, change: impl FnOnce(&mut Record)) {
-        if self.restore(table) {
-            let record = table.change(self.seat);
-            change(record);
-            *self.remembered() = *record;
-        }
-    }
-
-    /// Puts the record back if it is lost: the board was damaged, or somebody wrote over it who
-    /// had been stopped for long. We hold the seat's lock, so it is ours. False once the claim
-    /// was given back: then the seat may be somebody else's.
-    pub fn restore(&self, table: &mut Table) -> bool {
-        if self.left.load(Ordering::SeqCst) {
-            return false;
-        }
-        if table.claim(self.seat, self.ticket).is_none() {
-            *table.change(self.seat) = *self.remembered();
-        }
-        true
-    }
-
-    /// Notes what others changed.
-    pub fn remember(&self, record: &Record) {
-        *self.remembered() = *record;
-    }
-
-    fn remembered(&self) -> std::sync::MutexGuard<'_, Record> {
-        self.record.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The record as last seen.
-    pub fn record(&self) -> Record {
-        *self.remembered()
-    }
-}
-
 impl Board {
     /// Waits until the command may run.
     ///
@@ -191,7 +125,7 @@ fn record_of(ask: &Ask, board: &Inner) -> Record {
 /// seats are taken.
 fn arrive(shared: &Arc<Shared>, board: &Arc<Inner>, ask: &Ask) -> io::Result<Option<Claim>> {
     let mut seat: Option<Seat> = None;
-    let record = shared.transact(|table| {
+    let record = shared.transact(Hurry::Later, |table| {
         let taken = match seat.take() {
             Some(seat) => seat,
             None => match find_seat(shared, table)? {
@@ -334,7 +268,7 @@ impl Claim {
             return self.take_local(alone, cancel);
         };
         let shared = Arc::clone(shared);
-        let changed = shared.transact(|table| {
+        let changed = shared.transact(Hurry::Soon, |table| {
             let now = now();
             self.own.stop.store(false, Ordering::SeqCst);
             self.own.change(table, |record| {
@@ -409,7 +343,7 @@ impl Claim {
     fn update(&self, change: impl Fn(&mut Record)) {
         if let Place::Seat(shared, _) = &self.place {
             // Others then know less of us; nothing depends on it.
-            let _ = shared.transact(|table| self.own.change(table, &change));
+            let _ = shared.transact(Hurry::Soon, |table| self.own.change(table, &change));
         }
     }
 
@@ -425,8 +359,8 @@ impl Claim {
             Place::Seat(shared, seat) => {
                 self.board.remove_own(&self.own);
                 // If the board cannot be written, closing the seat says the same to all who look.
-                let _ = shared.transact(|table| {
-                    self.own.left.store(true, Ordering::SeqCst);
+                let _ = shared.transact(Hurry::Soon, |table| {
+                    self.own.leave();
                     if table.claim(seat.number, self.own.ticket).is_some() {
                         table.free(seat.number);
                     }

@@ -240,8 +240,8 @@ impl Load {
         let memory = self.memory.range(record.memory_limit_kib..);
         let memory = memory.filter(|(limit, used)| over(**used, record.need_kib, **limit));
         let machine = self.machine.is_some_and(|m| {
-            let after = self.growth.saturating_add(record.need_kib);
-            m.available_kib.saturating_sub(after) < m.reserve_kib
+            let more = self.growth.saturating_add(record.need_kib);
+            m.available_kib < more.saturating_add(m.reserve_kib)
         });
         let by = TooFull {
             slots: slots.map(|(&limit, _)| limit).max(),

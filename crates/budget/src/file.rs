@@ -18,9 +18,28 @@ use crate::table::Table;
 /// A holder that is stopped for this long loses the lock.
 const STOPPED: Duration = Duration::from_millis(200);
 /// Any holder loses it after this long: the work under it takes less than a millisecond.
-const STUCK: Duration = Duration::from_secs(5);
+const STUCK: Duration = Duration::from_secs(10);
 /// How many records are read at once.
 const PIECE: usize = 64;
+
+/// Who gets the lock first where many want it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hurry {
+    /// Somebody gives back what others wait for.
+    Soon,
+    /// Somebody comes to wait, or looks around: of those there may be a thousand, and all of them
+    /// trying all the time would leave no CPU to the one who holds it.
+    Later,
+}
+
+impl Hurry {
+    fn longest_pause(self) -> Duration {
+        Duration::from_millis(match self {
+            Self::Soon => 4,
+            Self::Later => 50,
+        })
+    }
+}
 
 /// The board, opened.
 #[derive(Debug)]
@@ -55,9 +74,9 @@ impl BoardFile {
     ///
     /// # Errors
     /// The board cannot be locked, read or written.
-    pub fn with<T>(&self, mut change: impl FnMut(&mut Table) -> T) -> io::Result<T> {
+    pub fn with<T>(&self, hurry: Hurry, mut change: impl FnMut(&mut Table) -> T) -> io::Result<T> {
         loop {
-            let held = Held::take(self)?;
+            let held = Held::take(self, hurry)?;
             let mut table = self.read()?;
             let result = change(&mut table);
             // Stopped for so long that somebody replaced the lock: what was read is old.
@@ -169,21 +188,20 @@ struct Held<'a> {
 impl<'a> Held<'a> {
     /// Not by a blocking flock: a holder that is stopped in the middle would block every build of
     /// the user, and nothing could end that wait.
-    fn take(of: &'a BoardFile) -> io::Result<Self> {
-        let mut file = of.lock.lock().unwrap_or_else(PoisonError::into_inner);
+    fn take(of: &'a BoardFile, hurry: Hurry) -> io::Result<Self> {
         let began = Instant::now();
         let mut look = STOPPED;
         // Different processes come at different times.
-        let mut pause = Duration::from_micros(20 + u64::from(std::process::id() % 16));
+        let mut pause = Duration::from_micros(20 + u64::from(std::process::id() % 32));
         loop {
+            // Not kept while asleep: another thread may be in a greater hurry.
+            let mut file = of.lock.lock().unwrap_or_else(PoisonError::into_inner);
             match flock(&*file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {
-                    let held = Self { file, of };
+                    let mut held = Self { file, of };
                     if held.is_lost() {
                         // Closing the old one unlocks it.
-                        drop(held);
-                        file = of.lock.lock().unwrap_or_else(PoisonError::into_inner);
-                        *file = open(&of.folder.lock())?;
+                        *held.file = open(&of.folder.lock())?;
                         continue;
                     }
                     // For whoever finds it held for long. Nothing depends on it arriving.
@@ -200,8 +218,9 @@ impl<'a> Held<'a> {
                             continue;
                         }
                     }
+                    drop(file);
                     thread::sleep(pause);
-                    pause = (pause * 2).min(Duration::from_millis(4));
+                    pause = (pause * 2).min(hurry.longest_pause());
                 }
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),

@@ -5,9 +5,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::board::{Board, Shared, now};
-use crate::claim::Own;
 use crate::decide;
+use crate::file::Hurry;
 use crate::memory::Reading;
+use crate::own::Own;
 use crate::proc;
 use crate::record::{Header, Record, State};
 
@@ -100,7 +101,7 @@ impl Pressure {
                 0
             };
             // Whoever cannot use the board any more learns that at the next claim.
-            let _ = shared.transact(|table| {
+            let _ = shared.transact(Hurry::Soon, |table| {
                 let now = now();
                 stop.clear();
                 for (seat, ticket, kib) in &kept {

@@ -6,13 +6,12 @@
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::kind::Kind;
+use crate::label::Label;
 
 /// Bytes of a record.
 pub const SIZE: usize = 256;
 /// Seats of a board.
 pub const SEATS: usize = 4096;
-/// Bytes of a label.
-const LABEL: usize = 96;
 
 /// What a seat is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -72,51 +71,6 @@ impl Flags {
             watch: bit(5),
             evict: bit(6),
         }
-    }
-}
-
-/// A short text: the source file and the architecture, say.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Label {
-    length: u8,
-    bytes: [u8; LABEL],
-}
-
-impl Default for Label {
-    fn default() -> Self {
-        Self {
-            length: 0,
-            bytes: [0; LABEL],
-        }
-    }
-}
-
-impl Label {
-    /// `text`, or its end where it is too long: file names differ there.
-    pub fn new(text: &str) -> Self {
-        let mut from = text.len().saturating_sub(LABEL);
-        while !text.is_char_boundary(from) {
-            from += 1;
-        }
-        let kept = &text.as_bytes()[from..];
-        let mut label = Self {
-            length: kept.len() as u8,
-            ..Self::default()
-        };
-        label.bytes[..kept.len()].copy_from_slice(kept);
-        label
-    }
-
-    /// The text.
-    pub fn as_str(&self) -> &str {
-        let length = usize::from(self.length).min(LABEL);
-        std::str::from_utf8(&self.bytes[..length]).unwrap_or_default()
-    }
-}
-
-impl std::fmt::Debug for Label {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.as_str().fmt(f)
     }
 }
 
@@ -195,8 +149,7 @@ impl Record {
         for number in self.numbers() {
             at.put(&number.to_le_bytes());
         }
-        at.put(&[self.label.length]);
-        at.put(&self.label.bytes);
+        at.put(&self.label.encode());
         let sum = checksum(&bytes, seat);
         bytes[..8].copy_from_slice(&sum.to_le_bytes());
         bytes
@@ -238,11 +191,7 @@ impl Record {
         let flags = Flags::from_bits(at.u16());
         let [slots, slots_limit, pid, tool] = std::array::from_fn(|_| at.u32());
         let numbers: [u64; 15] = std::array::from_fn(|_| at.u64());
-        let length = at.u8();
-        let label = Label {
-            length,
-            bytes: at.take(),
-        };
+        let label = Label::decode(&at.take());
         Self {
             state,
             flags,
@@ -277,8 +226,6 @@ pub struct Header {
     pub used: u64,
     /// The last ticket given out.
     pub ticket: u64,
-    /// How many claims wait; a hint for who only glances.
-    pub waiting: u64,
     /// When somebody last looked whether all claims are alive.
     pub checked: u64,
     /// The last seat that was looked at in the round over waiting ones.
@@ -302,7 +249,6 @@ impl Header {
             MAGIC,
             self.used,
             self.ticket,
-            self.waiting,
             self.checked,
             self.cursor,
             self.evicted,
@@ -324,7 +270,6 @@ impl Header {
         Some(Self {
             used: at.u64().min(SEATS as u64),
             ticket: at.u64(),
-            waiting: at.u64(),
             checked: at.u64(),
             cursor: at.u64(),
             evicted: at.u64(),
@@ -432,14 +377,5 @@ mod tests {
             assert_eq!(Record::decode(&bytes, 0), Record::default(), "byte {i}");
         }
         assert_eq!(Record::decode(&[0; SIZE], 0), Record::default());
-    }
-
-    #[test]
-    fn long_labels_keep_their_end() {
-        let long = format!("{}é/kernel.cu sm_90", "é".repeat(60));
-        let label = Label::new(&long);
-        assert!(label.as_str().ends_with("/kernel.cu sm_90"));
-        assert!(label.as_str().len() <= LABEL);
-        assert_eq!(Label::new("").as_str(), "");
     }
 }

@@ -109,8 +109,6 @@ impl Table {
     pub fn header_change(&mut self) -> Option<[u8; SIZE]> {
         let used = self.records.iter().rposition(|r| r.state != State::Free);
         self.header.used = used.map_or(0, |last| last as u64 + 1);
-        let waiting = self.records.iter().filter(|r| r.state == State::Waiting);
-        self.header.waiting = waiting.count() as u64;
         (self.was != Some(self.header)).then(|| self.header.encode())
     }
 }

@@ -10,7 +10,8 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::board::{Me, Shared, now};
 use crate::cancel::{Cancel, Cancelled};
-use crate::claim::Own;
+use crate::file::Hurry;
+use crate::own::Own;
 use crate::proc;
 use crate::record::{Record, State};
 use crate::seat::Bell;
@@ -39,7 +40,7 @@ impl Shared {
             return Ok(Ok(()));
         }
         if self.is_nested(self.file.glance()?.records()) {
-            self.transact(|table| {
+            self.transact(Hurry::Soon, |table| {
                 own.change(table, |record| {
                     record.state = State::Running;
                     record.started = now().max(1);
@@ -104,7 +105,7 @@ impl Shared {
 
     /// Checks the whole board, and puts `own` back on it if it is lost.
     fn look(&self, own: &Own) -> io::Result<Record> {
-        self.transact(|table| {
+        self.transact(Hurry::Later, |table| {
             own.restore(table);
             // A waiter that looks is not stopped.
             if table.records()[own.seat].flags.paused {

@@ -289,6 +289,15 @@ fn memory_that_is_expected_to_be_taken_is_not_given_twice() {
         })
     };
     assert_eq!(choose(&table, 1, memory(99)).grant, None);
+    let nothing = Some(Memory {
+        available_kib: 0,
+        reserve_kib: 0,
+    });
+    assert_eq!(
+        choose(&table, 1, nothing).grant,
+        None,
+        "less than nothing is left"
+    );
     assert_eq!(choose(&table, 1, memory(100)).grant, Some(1));
     // Once it has taken it, it is no longer to come.
     table[0].now_kib = 50;

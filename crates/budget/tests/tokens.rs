@@ -18,7 +18,9 @@ fn make(site: &Site, jobs: &str, prefix: &str) -> Vec<worker::Event> {
         "log={} threads=4 count=5 hold=10",
         site.path("log").display()
     );
-    let recipe = format!("\t{prefix}{} jobs {words}\n", program().display());
+    let program = program();
+    let flags = "\"makeflags=$$MAKEFLAGS\"";
+    let recipe = format!("\t{prefix}{} jobs {words} {flags}\n", program.display());
     let text = format!("all: a b\na b:\n{recipe}.PHONY: all a b\n");
     fs::write(site.path("Makefile"), text).expect("written");
     let status = Command::new("make")

@@ -166,7 +166,7 @@ pub fn until(what: &str, holds: impl Fn() -> bool) {
     let began = Instant::now();
     while !holds() {
         assert!(
-            began.elapsed() < Duration::from_secs(30),
+            began.elapsed() < Duration::from_secs(120),
             "waited too long for {what}"
         );
         std::thread::sleep(Duration::from_millis(2));

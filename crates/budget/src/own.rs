@@ -1,0 +1,81 @@
+//! What this process knows of one of its claims on the board, and how its record there is changed.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::record::Record;
+use crate::table::Table;
+
+/// What the threads of this process know of one claim.
+#[derive(Debug)]
+pub(crate) struct Own {
+    pub tag: u64,
+    pub seat: usize,
+    pub ticket: u64,
+    pub tool: AtomicU32,
+    /// The tool is to be stopped.
+    pub stop: AtomicBool,
+    /// The most KiB seen.
+    pub peak_kib: AtomicU64,
+    /// The claim was given back. Set under the board's lock, as what changes the record is.
+    left: AtomicBool,
+    /// As it should be on the board, should that be lost.
+    record: Mutex<Record>,
+}
+
+impl Own {
+    pub fn new(tag: u64, seat: usize, record: Record) -> Self {
+        Self {
+            tag,
+            seat,
+            ticket: record.ticket,
+            tool: AtomicU32::new(0),
+            stop: AtomicBool::new(false),
+            peak_kib: AtomicU64::new(0),
+            left: AtomicBool::new(false),
+            record: Mutex::new(record),
+        }
+    }
+
+    /// Changes the record on the table, which is put back first if it is lost. Nothing once the
+    /// claim was given back.
+    pub fn change(&self, table: &mut Table, change: impl FnOnce(&mut Record)) {
+        if self.restore(table) {
+            let record = table.change(self.seat);
+            change(record);
+            *self.remembered() = *record;
+        }
+    }
+
+    /// Puts the record back if it is lost: the board was damaged, or somebody wrote over it who
+    /// had been stopped for long. We hold the seat's lock, so it is ours. False once the claim
+    /// was given back: then the seat may be somebody else's.
+    pub fn restore(&self, table: &mut Table) -> bool {
+        if self.left.load(Ordering::SeqCst) {
+            return false;
+        }
+        if table.claim(self.seat, self.ticket).is_none() {
+            *table.change(self.seat) = *self.remembered();
+        }
+        true
+    }
+
+    /// The claim is given back: nothing changes its record from now on.
+    pub fn leave(&self) {
+        self.left.store(true, Ordering::SeqCst);
+    }
+
+    /// Notes what others changed.
+    pub fn remember(&self, record: &Record) {
+        *self.remembered() = *record;
+    }
+
+    fn remembered(&self) -> std::sync::MutexGuard<'_, Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The record as last seen.
+    pub fn record(&self) -> Record {
+        *self.remembered()
+    }
+}
