@@ -11,13 +11,16 @@ use anyhow::{Context, Result, bail};
 use crate::{process, toolkit};
 
 /// Programs the tests run, with the Debian package that holds each.
-const PROGRAMS: [(&str, &str); 6] = [
+const PROGRAMS: [(&str, &str); 8] = [
     ("g++", "g++"),
     ("python3", "python3"),
     ("make", "make"),
     ("cmake", "cmake"),
     ("ninja", "ninja-build"),
     ("ccache", "ccache"),
+    // What `warpcc report` and `warpcc monitor` are looked at with.
+    ("chromium", "chromium"),
+    ("tmux", "tmux"),
 ];
 
 /// Versions are pinned: a new release must not turn a green main red.

@@ -18,7 +18,7 @@ use crossterm::terminal::{
 };
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGSTOP, SIGTERM, SIGTSTP};
 use signal_hook::{SigId, low_level};
 
 use super::view::Asked;
@@ -66,7 +66,7 @@ pub fn run<W: Write + 'static>(
 ) -> io::Result<Ended> {
     let signals = Signals::watch()?;
     let _message = PanicMessage::after_the_screen(out);
-    let mut taken = Taken::take(out)?;
+    let taken = Taken::take(out)?;
     let mut terminal = Terminal::new(CrosstermBackend::new(out()))?;
     let mut view = View {
         colors: settings.colors,
@@ -112,21 +112,24 @@ struct Taken<W: Write> {
 
 impl<W: Write> Taken<W> {
     fn take(out: fn() -> W) -> io::Result<Self> {
-        enable_raw_mode()?;
-        // From here on dropping it gives the terminal back, even where the next step fails.
         let taken = Self { out };
-        execute!(out(), EnterAlternateScreen, Hide)?;
+        taken.enter()?;
         Ok(taken)
     }
 
-    /// Stops this process as the terminal's own key would, with the terminal as it was.
-    fn suspend(&mut self) -> io::Result<()> {
-        give_back(self.out);
-        // Only to this process: the shell sees that it stopped, and says so.
-        let own = rustix::process::getpid();
-        rustix::process::kill_process(own, rustix::process::Signal::STOP)?;
+    fn enter(&self) -> io::Result<()> {
         enable_raw_mode()?;
+        // From here on dropping it gives the terminal back, even where the next step fails.
+        OURS.store(true, Ordering::SeqCst);
         execute!((self.out)(), EnterAlternateScreen, Hide)
+    }
+
+    /// Stops this process as the terminal's own key would, with the terminal as it was.
+    fn suspend(&self) -> io::Result<()> {
+        give_back(self.out);
+        // To this thread: sent to the process, it might stop only after the next lines.
+        low_level::raise(SIGSTOP)?;
+        self.enter()
     }
 }
 
@@ -136,8 +139,15 @@ impl<W: Write> Drop for Taken<W> {
     }
 }
 
-/// Done as far as it goes: a terminal that is gone needs nothing.
+/// Whether the terminal is ours. There is one terminal to a process.
+static OURS: AtomicBool = AtomicBool::new(false);
+
+/// Done as far as it goes: a terminal that is gone needs nothing. Done once: leaving a second
+/// time would put the cursor back over what was written since.
 fn give_back<W: Write>(out: fn() -> W) {
+    if !OURS.swap(false, Ordering::SeqCst) {
+        return;
+    }
     drop(execute!(out(), LeaveAlternateScreen, Show));
     drop(disable_raw_mode());
 }
