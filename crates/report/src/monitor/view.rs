@@ -1,5 +1,7 @@
 //! What the person at the keyboard chose: order, filter, pause. Keys in, state out.
 
+use std::cmp::Reverse;
+
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{RunningTask, Snapshot};
@@ -126,9 +128,9 @@ impl View {
             |task: &&RunningTask| self.wants(&task.label, &task.tool, task.architecture.as_deref());
         let mut tasks: Vec<_> = now.running.iter().filter(wanted).collect();
         match self.sort {
-            Sort::Elapsed => tasks.sort_by(|a, b| b.elapsed.cmp(&a.elapsed)),
-            Sort::Left => tasks.sort_by(|a, b| b.left().cmp(&a.left())),
-            Sort::Memory => tasks.sort_by(|a, b| b.memory_kib.cmp(&a.memory_kib)),
+            Sort::Elapsed => tasks.sort_by_key(|task| Reverse(task.elapsed)),
+            Sort::Left => tasks.sort_by_key(|task| Reverse(task.left())),
+            Sort::Memory => tasks.sort_by_key(|task| Reverse(task.memory_kib)),
             Sort::Tool => tasks.sort_by(|a, b| (&a.tool, &a.label).cmp(&(&b.tool, &b.label))),
             Sort::Name => tasks.sort_by(|a, b| (&a.label, &a.tool).cmp(&(&b.label, &b.tool))),
         }
