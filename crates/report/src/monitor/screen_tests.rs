@@ -19,7 +19,11 @@ fn busy() -> Snapshot {
         tool: "cicc".into(),
         architecture: Some("compute_90a".into()),
         waited: Duration::from_secs(at),
-        reason: Some(if at.is_multiple_of(2) { Wait::Memory } else { Wait::Cpu }),
+        reason: Some(if at.is_multiple_of(2) {
+            Wait::Memory
+        } else {
+            Wait::Cpu
+        }),
         expected: Some(Duration::from_secs(3)),
     };
     Snapshot {
