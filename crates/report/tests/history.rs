@@ -125,6 +125,23 @@ fn the_last_build_is_found_and_others_by_name() {
 }
 
 #[test]
+fn any_given_id_is_found_again() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let history = History::new(folder.path(), Limits::default());
+    let ancestry = Ancestry::read();
+    for given in ["v1.2", "v1.20", "a b/../c", "alone-x", "ä", "v1"] {
+        let build = ancestry.build(Some(given));
+        history
+            .append(&build, call(&build.id, 1))
+            .expect("appended");
+    }
+    for given in ["v1.2", "v1.20", "a b/../c", "alone-x", "ä", "v1"] {
+        let build = history.build(given).expect("listed").expect(given);
+        assert_eq!(build.records.len(), 1, "{given}");
+    }
+}
+
+#[test]
 fn old_builds_are_removed_and_lone_calls_do_not_push_them_out() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let limits = Limits {
