@@ -134,8 +134,12 @@ function limits(model) {
   const { figures: f } = model.data, { meta } = model;
   if (!meta.slots || !meta.wallUs) return null;
   const line = el('p', { class: 'headline' }, 'All slots were busy for ', el('b', null, percent(f.fullUs, meta.wallUs)), ' of the build');
-  if (f.tailUs > meta.wallUs * 0.01) line.append(', and no more in its last ', el('b', null, seconds(f.tailUs)), ', which waited for the end of single files');
-  line.append(f.fullUs > meta.wallUs * 0.7 ? '. More slots or less work would make it faster.' : '. More slots alone would not make it faster.');
+  if (f.tailUs > meta.wallUs * 0.01) {
+    line.append(', and no more in its last ', el('b', null, seconds(f.tailUs)));
+    const last = model.data.critical.filter(([kind, , to]) => kind === 0 && to > meta.wallUs - f.tailUs).sort((a, b) => (b[2] - b[1]) - (a[2] - a[1]))[0];
+    if (last) line.append(`, which hung on ${title(model, last[3])} of ${model.data.files[model.data.calls.file[model.call[last[3]]]]}`);
+  }
+  line.append(f.fullUs > meta.wallUs * 0.7 ? '. More slots or less work would make it faster.' : '. More slots alone would not make it much faster.');
   return line;
 }
 const toolSwatch = (name) => el('i', { class: 'swatch', style: { background: `var(${toolVariable(name)})` } });

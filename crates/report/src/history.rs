@@ -116,7 +116,7 @@ impl History {
     pub fn append(&self, build: &BuildId, mut call: Invocation) -> Result<(), HistoryError> {
         call.shorten();
         let bytes = log::encode(&call).ok_or(HistoryError::TooLong)?;
-        let path = self.folder.join(&build.log).with_extension(ENDING);
+        let path = self.folder.join(format!("{}.{ENDING}", build.log));
         let (mut file, new) = self.open(&path)?;
         let failed = |source| HistoryError::io("append to", &path, source);
         // One call: the rest of a short write would land behind other processes' records.

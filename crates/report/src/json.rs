@@ -11,7 +11,7 @@ use crate::build::Build;
 use crate::record::Invocation;
 use crate::summary::Summary;
 
-/// The number of the form that [`write`] writes.
+/// The number of the form that [`write()`] writes.
 pub const SCHEMA: u32 = 1;
 
 #[derive(Serialize)]

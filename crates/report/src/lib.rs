@@ -2,10 +2,12 @@
 //! the doctor's findings. Prints nothing, reads no environment, and knows no other crate of ours.
 
 pub mod build;
+pub mod doctor;
 pub mod history;
 pub mod identity;
 pub mod json;
 pub mod log;
+pub mod monitor;
 pub mod page;
 pub mod record;
 pub mod sample;

@@ -92,7 +92,7 @@ fn a_large_build_is_drawn_and_stays_quick() {
     for key in "bwd_hdim64 ptxas".chars() {
         browser.key(&key.to_string());
     }
-    browser.frames(2);
+    browser.frames(4);
     assert!(
         browser.text("#matched").contains(" of "),
         "{}",
@@ -112,13 +112,14 @@ fn a_large_build_is_drawn_and_stays_quick() {
     }
     browser.key("Escape");
     browser.until("document.getElementById('query').value === ''");
+    browser.frames(4);
     assert_eq!(browser.text("#matched"), tasks);
 
     // A tool's button does the same, and tells its state.
     browser.evaluate(
         "[...document.querySelectorAll('.chip')].find(chip => chip.innerText === 'cicc').click()",
     );
-    browser.frames(1);
+    browser.frames(4);
     assert_eq!(
         browser.text("#card-tools tbody").trim().get(..4),
         Some("cicc")
@@ -178,8 +179,9 @@ fn a_large_build_is_drawn_and_stays_quick() {
     for key in "attention sm_90 fwd".chars() {
         browser.key(&key.to_string());
     }
-    browser.frames(2);
+    browser.frames(4);
     let filters = measured(&mut browser, "filter");
+    let tables = measured(&mut browser, "tables");
     for share in 0..40 {
         browser.mouse("mouseMoved", at(0.1 + f64::from(share) * 0.02, 0), middle.1);
     }
@@ -189,6 +191,7 @@ fn a_large_build_is_drawn_and_stays_quick() {
         ("frame, script", &frames),
         ("frame, rest of drawing", &raster),
         ("filter keystroke", &filters),
+        ("tables after it", &tables),
         ("hover", &hovers),
     ] {
         println!(
@@ -219,7 +222,7 @@ fn it_can_be_looked_at() {
         browser.key(&key.to_string());
     }
     browser.mouse("mouseMoved", 640.0, 450.0);
-    browser.frames(2);
+    browser.frames(4);
     browser.picture(&picture("report-filtered.png"), false);
     browser.key("Escape");
     browser.mouse("mouseMoved", 5.0, 5.0);
@@ -263,7 +266,7 @@ fn any_name_is_shown_as_text() {
     browser.evaluate("document.getElementById('timeline').focus()");
     browser.key("n");
     browser.until("!document.getElementById('detail').hidden");
-    browser.frames(2);
+    browser.frames(4);
     assert_eq!(
         browser.evaluate("window.pwned ?? null"),
         serde_json::Value::Null
@@ -304,7 +307,7 @@ fn an_empty_build_and_one_hit_are_drawn_too() {
             browser.key(key);
         }
         browser.mouse("mouseMoved", 600.0, 260.0);
-        browser.frames(2);
+        browser.frames(4);
     }
     assert_eq!(browser.complaints, Vec::<String>::new());
 }

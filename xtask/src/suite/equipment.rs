@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use crate::{process, toolkit};
 
 /// Programs the tests run, with the Debian package that holds each.
-const PROGRAMS: [(&str, &str); 8] = [
+const PROGRAMS: [(&str, &str); 10] = [
     ("g++", "g++"),
     ("python3", "python3"),
     ("make", "make"),
@@ -21,6 +21,9 @@ const PROGRAMS: [(&str, &str); 8] = [
     // The one host compiler here that knows #embed.
     ("clang++-19", "clang-19"),
     ("script", "bsdutils"),
+    // What `warpcc report` and `warpcc monitor` are looked at with.
+    ("chromium", "chromium"),
+    ("tmux", "tmux"),
 ];
 
 /// Versions are pinned: a new release must not turn a green main red.

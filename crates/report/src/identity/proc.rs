@@ -10,7 +10,7 @@ use super::{BuildId, Process, identify};
 /// No chain of processes is longer; a loop cannot be, but numbers are used again.
 const DEEPEST: usize = 64;
 /// Of a command line, what tells the tool. Compilers above us may have very long ones.
-const COMMAND_READ: u64 = 2048;
+const COMMAND_READ: usize = 2048;
 
 /// Our own process, those above it, and the run of the machine they are in.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -37,13 +37,19 @@ impl Ancestry {
         };
         ancestry.own = own;
         while parent != 0 && ancestry.ancestors.len() < DEEPEST {
-            let Some((process, above)) = process(parent) else {
+            let Some((mut process, above)) = process(parent) else {
                 break;
             };
             // Beyond the session nothing counts, see `identify`.
-            let beyond = process.session != ancestry.own.session;
+            if process.session != ancestry.own.session {
+                break;
+            }
+            let command = read_start(&format!("/proc/{parent}/cmdline"), COMMAND_READ);
+            process.args = words(&command.unwrap_or_default());
+            // Nor beyond the shell that a person types into.
+            let typed_into = super::is_typed_into(&process);
             ancestry.ancestors.push(process);
-            if beyond {
+            if typed_into {
                 break;
             }
             parent = above;
@@ -62,23 +68,19 @@ impl Ancestry {
     }
 }
 
-/// A process and the number of its parent.
+/// A process without its command line, and the number of its parent.
 fn process(pid: u32) -> Option<(Process, u32)> {
     let stat = read_start(&format!("/proc/{pid}/stat"), 1024)?;
     let (mut process, parent) = parse_stat(&stat)?;
     process.pid = pid;
-    let command = read_start(&format!("/proc/{pid}/cmdline"), COMMAND_READ).unwrap_or_default();
-    process.args = words(&command);
     Some((process, parent))
 }
 
-fn read_start(path: &str, most: u64) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(512);
-    File::open(path)
-        .ok()?
-        .take(most)
-        .read_to_end(&mut bytes)
-        .ok()?;
+/// The start of a small file in one read, which is how the kernel answers for `/proc`.
+fn read_start(path: &str, most: usize) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; most];
+    let count = File::open(path).ok()?.read(&mut bytes).ok()?;
+    bytes.truncate(count);
     Some(bytes)
 }
 

@@ -96,12 +96,8 @@ pub(super) fn call(at: usize, shape: &Shape, random: &mut Random) -> Planned {
     let mut record = record(at, shape, source, Outcome::Built);
     let from_cache = match random.below(10) {
         0..4 => {
-            record.missed = vec![change(
-                "header",
-                "kernels/attention/kernel_traits.h",
-                None,
-                None,
-            )];
+            let header = format!("kernels/{folder}/traits.h");
+            record.missed = vec![change("header", &header, None, None)];
             60
         }
         4..6 => {

@@ -144,10 +144,10 @@ fn spread(course: &mut [Sample], step: f64, (from, to): (f64, f64), running: i64
     }
     let first = (from / step) as usize;
     let last = ((to / step) as usize).min(course.len().saturating_sub(1));
-    for at in first.min(last)..=last {
+    let touched = course.iter_mut().enumerate().take(last + 1);
+    for (at, sample) in touched.skip(first.min(last)) {
         let start = at as f64 * step;
         let share = (to.min(start + step) - from.max(start)).max(0.0) / step;
-        let sample = &mut course[at];
         sample.running += running as f64 * share;
         sample.peak_kib = sample.peak_kib.max(u64::try_from(kib).unwrap_or(0));
     }

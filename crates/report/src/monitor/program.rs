@@ -1,0 +1,225 @@
+//! The live view as a program: takes the terminal, answers to keys, and gives the terminal back
+//! as it was, however it ends.
+//!
+//! Ways to end: a key, a signal, a panic, a terminal that is gone. Signals set a flag that is
+//! looked at ten times a second, so that the terminal is put right before anything else happens.
+
+use std::io::{self, Write};
+use std::panic::PanicHookInfo;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crossterm::cursor::{Hide, Show};
+use crossterm::event::{self, Event, KeyEventKind};
+use crossterm::execute;
+use crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGSTOP, SIGTERM, SIGTSTP};
+use signal_hook::{SigId, low_level};
+
+use super::view::Asked;
+use super::{Colors, Source, View, draw};
+
+/// How often keys and signals are looked at.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// How the program looks and how often it asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// How often the source is asked.
+    pub every: Duration,
+    /// Whether there are colours.
+    pub colors: Colors,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            every: Duration::from_millis(500),
+            colors: Colors::Some,
+        }
+    }
+}
+
+/// Why the program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Somebody pressed a key for it.
+    Quit,
+    /// This signal came. Who ends because of it says so with exit code 128 and its number.
+    Signal(i32),
+}
+
+/// Shows the source's figures until a key or a signal ends it. `out` gives the terminal's
+/// writing end, such as [`std::io::stdout`].
+///
+/// # Errors
+/// There is no terminal, or it is gone.
+pub fn run<W: Write + 'static>(
+    source: &mut dyn Source,
+    settings: &Settings,
+    out: fn() -> W,
+) -> io::Result<Ended> {
+    let signals = Signals::watch()?;
+    let _message = PanicMessage::after_the_screen(out);
+    let taken = Taken::take(out)?;
+    let mut terminal = Terminal::new(CrosstermBackend::new(out()))?;
+    let mut view = View {
+        colors: settings.colors,
+        ..View::default()
+    };
+    let mut now = source.snapshot();
+    let mut asked_at = Instant::now();
+    loop {
+        terminal.draw(|frame| draw(&now, &view, frame.area(), frame.buffer_mut()))?;
+        let mut asked = Asked::Nothing;
+        // All keys that are there, before drawing again.
+        let mut patience = GLANCE;
+        while asked == Asked::Nothing && event::poll(patience)? {
+            match event::read()? {
+                Event::Key(key) if key.kind != KeyEventKind::Release => asked = view.key(key),
+                // What is on the screen after a change of size is not known.
+                Event::Resize(..) => terminal.clear()?,
+                _ => {}
+            }
+            patience = Duration::ZERO;
+        }
+        if let Some(signal) = signals.ending() {
+            return Ok(Ended::Signal(signal));
+        }
+        if asked == Asked::Quit {
+            return Ok(Ended::Quit);
+        }
+        if asked == Asked::Suspend || signals.stopping() {
+            taken.suspend()?;
+            terminal.clear()?;
+        }
+        if !view.paused && asked_at.elapsed() >= settings.every {
+            now = source.snapshot();
+            asked_at = Instant::now();
+        }
+    }
+}
+
+/// The terminal while it is ours.
+struct Taken<W: Write> {
+    out: fn() -> W,
+}
+
+impl<W: Write> Taken<W> {
+    fn take(out: fn() -> W) -> io::Result<Self> {
+        let taken = Self { out };
+        taken.enter()?;
+        Ok(taken)
+    }
+
+    fn enter(&self) -> io::Result<()> {
+        enable_raw_mode()?;
+        // From here on dropping it gives the terminal back, even where the next step fails.
+        OURS.store(true, Ordering::SeqCst);
+        execute!((self.out)(), EnterAlternateScreen, Hide)
+    }
+
+    /// Stops this process as the terminal's own key would, with the terminal as it was.
+    fn suspend(&self) -> io::Result<()> {
+        give_back(self.out);
+        // To this thread: sent to the process, it might stop only after the next lines.
+        low_level::raise(SIGSTOP)?;
+        self.enter()
+    }
+}
+
+impl<W: Write> Drop for Taken<W> {
+    fn drop(&mut self) {
+        give_back(self.out);
+    }
+}
+
+/// Whether the terminal is ours. There is one terminal to a process.
+static OURS: AtomicBool = AtomicBool::new(false);
+
+/// Done as far as it goes: a terminal that is gone needs nothing. Done once: leaving a second
+/// time would put the cursor back over what was written since.
+fn give_back<W: Write>(out: fn() -> W) {
+    if !OURS.swap(false, Ordering::SeqCst) {
+        return;
+    }
+    drop(execute!(out(), LeaveAlternateScreen, Show));
+    drop(disable_raw_mode());
+}
+
+/// Signals that end or stop the program, as flags.
+struct Signals {
+    last: Arc<AtomicUsize>,
+    stop: Arc<AtomicBool>,
+    registered: Vec<SigId>,
+}
+
+impl Signals {
+    fn watch() -> io::Result<Self> {
+        let mut signals = Self {
+            last: Arc::new(AtomicUsize::new(0)),
+            stop: Arc::new(AtomicBool::new(false)),
+            registered: Vec::new(),
+        };
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            let value = usize::try_from(signal).unwrap_or(0);
+            let last = Arc::clone(&signals.last);
+            let id = signal_hook::flag::register_usize(signal, last, value)?;
+            signals.registered.push(id);
+        }
+        let id = signal_hook::flag::register(SIGTSTP, Arc::clone(&signals.stop))?;
+        signals.registered.push(id);
+        Ok(signals)
+    }
+
+    fn ending(&self) -> Option<i32> {
+        let last = self.last.load(Ordering::Relaxed);
+        i32::try_from(last).ok().filter(|signal| *signal != 0)
+    }
+
+    fn stopping(&self) -> bool {
+        self.stop.swap(false, Ordering::Relaxed)
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        for id in self.registered.drain(..) {
+            low_level::unregister(id);
+        }
+    }
+}
+
+type Hook = dyn Fn(&PanicHookInfo<'_>) + Sync + Send;
+
+/// Gives the terminal back before a panic's message is written: on our screen it would be lost.
+struct PanicMessage {
+    before: Arc<Hook>,
+}
+
+impl PanicMessage {
+    fn after_the_screen<W: Write + 'static>(out: fn() -> W) -> Self {
+        let before: Arc<Hook> = Arc::from(std::panic::take_hook());
+        let message = Arc::clone(&before);
+        std::panic::set_hook(Box::new(move |info| {
+            give_back(out);
+            message(info);
+        }));
+        Self { before }
+    }
+}
+
+impl Drop for PanicMessage {
+    fn drop(&mut self) {
+        // While a panic is on its way the hook cannot be changed, and need not be.
+        if !std::thread::panicking() {
+            let before = Arc::clone(&self.before);
+            std::panic::set_hook(Box::new(move |info| before(info)));
+        }
+    }
+}
