@@ -1,0 +1,37 @@
+//! What is in a CUDA binary: containers, images, kernels, and what a driver will do with them.
+//!
+//! Reads what others wrote, so nothing in a file is believed before it is checked: lengths against
+//! the bytes that are there, sizes against [`Limits`]. Damage becomes a [`Problem`] with its place,
+//! and the rest of the file is still read. Needs no CUDA toolkit, prints nothing, and reads no
+//! environment. The format and the driver's rules are described in `docs/fatbin.md`.
+
+mod arch;
+mod attributes;
+mod bytes;
+mod concatenated;
+mod container;
+mod cubin;
+mod demangle;
+mod host;
+mod image;
+mod inspect;
+mod kernels;
+mod listing;
+mod payload;
+mod problem;
+mod ptx;
+mod source;
+mod toolkit;
+
+pub use arch::{Arch, NotAnArch, Suffix};
+pub use bytes::Bytes;
+pub use container::{Container, Found, Region, Section};
+pub use cubin::Cubin;
+pub use demangle::demangle;
+pub use host::{Format, read};
+pub use image::{Flags, Image, Kind, Method, Place};
+pub use inspect::Inside;
+pub use kernels::{Function, Usage};
+pub use listing::{Depth, ImageRow, Listing, list};
+pub use problem::{Flaw, Limits, Problem};
+pub use source::{Binary, Input, OpenError, OpenFailure, find};
