@@ -51,3 +51,17 @@ impl Bytes<'_> {
         }
     }
 }
+
+/// Writes eight bytes; nothing happens outside of `data`.
+pub fn put_u64(data: &mut [u8], at: usize, value: u64) {
+    if let Some(place) = data.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+        *place = value.to_le_bytes();
+    }
+}
+
+/// Writes two bytes; nothing happens outside of `data`.
+pub fn put_u16(data: &mut [u8], at: usize, value: u16) {
+    if let Some(place) = data.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+        *place = value.to_le_bytes();
+    }
+}

@@ -66,6 +66,9 @@ pub struct Container<'a> {
     pub size: u64,
     /// Its images, in order; the parts of concatenated ones in their place.
     pub images: Vec<Image<'a>>,
+    /// Whether it is in a program or a shared library: the host's link, and with it the device
+    /// link, have been done.
+    pub linked: bool,
     /// The concatenated images themselves.
     pub bundles: Vec<Image<'a>>,
 }
@@ -81,6 +84,8 @@ pub struct Region<'a> {
     pub section: Section,
     /// The archive's member it is in.
     pub member: Option<&'a str>,
+    /// Whether it is in a program or a shared library.
+    pub linked: bool,
 }
 
 /// Everything found in one region or file.
@@ -118,11 +123,8 @@ impl<'a> Found<'a> {
                 continue;
             }
             self.report_stray(&region, stray.take(), at);
-            at += match self.container(&region, at, limits) {
-                Some(length) => length,
-                // What follows the magic makes no sense.
-                None => 8,
-            };
+            // What follows the magic may make no sense.
+            at += self.container(&region, at, limits).unwrap_or(8);
         }
         self.report_stray(&region, stray, bytes.len());
     }
@@ -165,6 +167,7 @@ impl<'a> Found<'a> {
             offset,
             size: (end - at) as u64,
             images: Vec::new(),
+            linked: region.linked,
             bundles: Vec::new(),
         };
         let broken = self.images(&mut container, region, (at + HEADER, end), limits);

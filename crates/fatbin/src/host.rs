@@ -70,6 +70,7 @@ pub fn read<'a>(data: &'a [u8], format: Format, limits: &Limits) -> Found<'a> {
                 base: 0,
                 section: Section::WholeFile,
                 member: None,
+                linked: false,
             };
             found.walk(region, limits);
         }
@@ -88,8 +89,8 @@ fn elf<'a>(
     limits: &Limits,
     found: &mut Found<'a>,
 ) {
-    let regions = match regions(data) {
-        Ok(regions) => regions,
+    let (linked, regions) = match regions(data) {
+        Ok(found) => found,
         Err(flaw) => return found.problem(member, base, flaw),
     };
     for (section, from, bytes) in regions {
@@ -100,6 +101,7 @@ fn elf<'a>(
                     base: base + from,
                     section,
                     member,
+                    linked,
                 },
                 limits,
             ),
@@ -110,9 +112,9 @@ fn elf<'a>(
 
 type Piece<'a> = (Section, u64, Option<&'a [u8]>);
 
-/// The sections with fat binaries, those that are loaded first; where the file ends within one,
-/// the part that is there.
-fn regions(data: &[u8]) -> Result<Vec<Piece<'_>>, Flaw> {
+/// Whether the file is linked, and the sections with fat binaries, those that are loaded first;
+/// where the file ends within one, the part that is there.
+fn regions(data: &[u8]) -> Result<(bool, Vec<Piece<'_>>), Flaw> {
     let wrong = |error: object::Error| Flaw::Host(error.to_string());
     if data.get(4) == Some(&1) {
         return Err(Flaw::NotSupported("a 32-bit ELF file"));
@@ -137,7 +139,7 @@ fn regions(data: &[u8]) -> Result<Vec<Piece<'_>>, Flaw> {
             pieces.push((wanted, from, bytes));
         }
     }
-    Ok(pieces)
+    Ok((header.e_type(E) != object::elf::ET_REL, pieces))
 }
 
 fn archive<'a>(data: &'a [u8], limits: &Limits, found: &mut Found<'a>) {
@@ -173,6 +175,7 @@ fn archive<'a>(data: &'a [u8], limits: &Limits, found: &mut Found<'a>) {
                     base: at,
                     section: Section::WholeFile,
                     member: Some(name),
+                    linked: false,
                 },
                 limits,
             ),
@@ -210,6 +213,7 @@ fn stand_alone<'a>(data: &'a [u8], base: u64, member: Option<&str>, found: &mut 
         offset: base,
         size: data.len() as u64,
         images: vec![image],
+        linked: true,
         bundles: Vec::new(),
     });
 }

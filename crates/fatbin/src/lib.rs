@@ -12,26 +12,41 @@ mod concatenated;
 mod container;
 mod cubin;
 mod demangle;
+mod diff;
 mod host;
 mod image;
 mod inspect;
+mod keep;
 mod kernels;
 mod listing;
 mod payload;
 mod problem;
 mod ptx;
+mod select;
 mod source;
+mod thin;
+mod thin_elf;
+mod thin_pointers;
 mod toolkit;
+mod verdict;
 
 pub use arch::{Arch, NotAnArch, Suffix};
 pub use bytes::Bytes;
 pub use container::{Container, Found, Region, Section};
 pub use cubin::Cubin;
 pub use demangle::demangle;
+pub use diff::{Change, Changed, Difference, KernelId, Total, diff};
 pub use host::{Format, read};
 pub use image::{Flags, Image, Kind, Method, Place};
 pub use inspect::Inside;
+pub use keep::{Keep, NotAKeep};
 pub use kernels::{Function, Usage};
-pub use listing::{Depth, ImageRow, Listing, list};
+pub use listing::{Depth, FunctionRow, ImageRow, Listing, list};
 pub use problem::{Flaw, Limits, Problem};
+pub use select::{
+    Candidate, Choice, CudaError, Driver, Gpu, NotADriver, Situation, choose, cubin_runs,
+    ptx_compiles,
+};
 pub use source::{Binary, Input, OpenError, OpenFailure, find};
+pub use thin::{Refusal, Rewritten, Thinned, thin};
+pub use verdict::{Outcome, Verdict, Verdicts, judge};
