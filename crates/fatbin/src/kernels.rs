@@ -30,8 +30,10 @@ const PARAMETERS: u8 = 0x19;
 const MAX_THREADS: u8 = 0x05;
 /// From here on an instruction has 16 bytes and its opcode in the lowest 12 bits.
 const WIDE_INSTRUCTIONS: u32 = 70;
-const LDL: u64 = 0x983;
-const STL: u64 = 0x387;
+/// Opcodes, as nvdisasm names the instructions. The second store takes its address from a uniform
+/// register, from sm_100 on.
+const LDL: &[u64] = &[0x983];
+const STL: &[u64] = &[0x387, 0x987];
 
 /// A kernel, or a function that kernels call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -125,7 +127,7 @@ pub fn of_cubin(cubin: &Cubin<'_>) -> Vec<Function> {
         usage.code = symbol.st_size(E);
         let code = sections.data(b".text.", name);
         if arch >= WIDE_INSTRUCTIONS {
-            let count = |opcode| instructions(code).filter(|o| *o == opcode).count();
+            let count = |of: &[u64]| instructions(code).filter(|o| of.contains(o)).count();
             usage.local_loads = u32::try_from(count(LDL)).ok();
             usage.local_stores = u32::try_from(count(STL)).ok();
         }

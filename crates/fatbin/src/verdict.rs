@@ -283,11 +283,13 @@ fn try_linking(
     let linked: BTreeSet<&str> = linked.collect();
     let from_link = !linked.is_empty() && looked.kernels().is_subset(&linked);
     let compiles = |input: &Looked<'_, '_>| {
-        input
-            .container
-            .images
-            .iter()
-            .any(|image| image.kind == Kind::Ptx && ptx_compiles(image.arch, verdict.gpu))
+        input.container.images.iter().any(|image| {
+            let too_new = situation
+                .driver
+                .zip(image.code_version)
+                .is_some_and(|(driver, version)| version > driver.newest_ptx());
+            image.kind == Kind::Ptx && ptx_compiles(image.arch, verdict.gpu) && !too_new
+        })
     };
     if from_link && !situation.disable_jit && inputs.iter().all(|input| compiles(input)) {
         verdict.outcome = Outcome::JitLink;

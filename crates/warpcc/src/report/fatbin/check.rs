@@ -1,12 +1,13 @@
 //! What `warpcc fatbin check` says: first the answer, then what it rests on.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use warpcc_fatbin::{Gpu, Input, Outcome, Verdict, Verdicts};
 
 use super::{count, plain};
 
-/// Containers that are named for each GPU and outcome; `--json` has them all.
+/// Containers whose numbers are shown for each reason; `--json` has them all.
 const NAMED: usize = 12;
 
 /// Writes an array with an object for each container and GPU.
@@ -86,51 +87,63 @@ fn write_gpu(
         if outcome == Outcome::Run && !name_kernels {
             continue;
         }
-        let mine: Vec<_> = verdicts.iter().filter(|v| v.outcome == outcome).collect();
-        for verdict in mine.iter().take(NAMED) {
-            write_verdict(name, verdict, name_kernels, out)?;
+        // Most containers of a library have the same images: they are told together.
+        let mut groups: BTreeMap<&str, Vec<&Verdict>> = BTreeMap::new();
+        for verdict in verdicts.iter().filter(|v| v.outcome == outcome) {
+            groups.entry(&verdict.why).or_default().push(verdict);
         }
-        if let Some(more @ 1..) = mine.len().checked_sub(NAMED) {
-            writeln!(out, "    and {} more: {name}", count(more, "container"))?;
+        for group in groups.values() {
+            write_group(name, group, name_kernels, out)?;
         }
     }
     Ok(())
 }
 
-fn write_verdict(
+fn write_group(
     name: &str,
-    verdict: &Verdict,
+    group: &[&Verdict],
     name_kernels: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let member = verdict
-        .member
-        .as_deref()
-        .map(|m| format!(" ({})", plain(m)));
-    let error = match (verdict.error, verdict.error_name) {
-        (Some(number), Some(name)) => format!(", {name} ({number})"),
+    let Some(first) = group.first() else {
+        return Ok(());
+    };
+    let error = match (first.error, first.error_name, first.outcome) {
+        (Some(number), Some(name), Outcome::Fail) => format!(", {name} ({number})"),
         _ => String::new(),
     };
+    let kernels = group.iter().map(|v| v.kernels.len()).sum();
     writeln!(
         out,
-        "    {name}: container {}{}, {}{error}: {}",
-        verdict.container,
-        member.unwrap_or_default(),
-        count(verdict.kernels.len(), "kernel"),
-        verdict.why
+        "    {name}: {}, {}{error}: {}",
+        count(group.len(), "container"),
+        count(kernels, "kernel"),
+        first.why
     )?;
-    if name_kernels {
-        for kernel in &verdict.kernels {
-            writeln!(out, "      {}", plain(kernel))?;
-        }
+    let places = group.iter().take(NAMED).map(|v| match &v.member {
+        Some(member) => format!("{} ({})", v.container, plain(member)),
+        None => v.container.to_string(),
+    });
+    let mut places = places.collect::<Vec<_>>().join(", ");
+    if group.len() > NAMED {
+        places += ", …";
     }
-    if !verdict.missing.is_empty() {
-        writeln!(
-            out,
-            "      the other images have {} that this one lacks, such as {}",
-            count(verdict.missing.len(), "kernel"),
-            plain(&verdict.missing[0])
-        )?;
+    writeln!(out, "      containers {places}")?;
+    for verdict in group {
+        if name_kernels {
+            for kernel in &verdict.kernels {
+                writeln!(out, "      {}", plain(kernel))?;
+            }
+        }
+        if let Some(missing) = verdict.missing.first() {
+            writeln!(
+                out,
+                "      container {}: other images have {} that this one lacks, such as {}",
+                verdict.container,
+                count(verdict.missing.len(), "kernel"),
+                plain(missing)
+            )?;
+        }
     }
     Ok(())
 }
