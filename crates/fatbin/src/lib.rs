@@ -48,5 +48,5 @@ pub use select::{
     ptx_compiles,
 };
 pub use source::{Binary, Input, OpenError, OpenFailure, find};
-pub use thin::{Refusal, Rewritten, Thinned, thin};
+pub use thin::{Refusal, Rewritten, Thinned, thin, thin_bytes};
 pub use verdict::{Outcome, Verdict, Verdicts, judge};

@@ -4,7 +4,7 @@
 //! smaller by that depends on what it is (`thin_elf`). Nothing is decompressed or compiled.
 
 use crate::container::{Container, HEADER, Section};
-use crate::host::Format;
+use crate::host::{self, Format};
 use crate::image::{Image, Kind};
 use crate::inspect::Inside;
 use crate::keep::Keep;
@@ -73,7 +73,20 @@ pub struct Rewritten {
 /// # Errors
 /// It cannot be done safely; the reason says why.
 pub fn thin(binary: &Binary, keep: &Keep, limits: &Limits) -> Result<Thinned, Refusal> {
-    match binary.format {
+    thin_bytes(binary.bytes(), binary.format, keep, limits)
+}
+
+/// The same for bytes in memory.
+///
+/// # Errors
+/// As [`thin`].
+pub fn thin_bytes(
+    file: &[u8],
+    format: Format,
+    keep: &Keep,
+    limits: &Limits,
+) -> Result<Thinned, Refusal> {
+    match format {
         Format::Elf | Format::Fatbin => {}
         Format::Archive => return Err(Refusal::Format("a static library (take its members out)")),
         Format::Cubin => return Err(Refusal::Format("a single cubin")),
@@ -84,7 +97,7 @@ pub fn thin(binary: &Binary, keep: &Keep, limits: &Limits) -> Result<Thinned, Re
         }
         Format::MachO | Format::Pe => return Err(Refusal::Format("a Mach-O or PE file")),
     }
-    let found = binary.contents(limits);
+    let found = host::read(file, format, limits);
     if let Some(problem) = found.problems.first() {
         return Err(Refusal::Problem {
             offset: problem.offset,
@@ -113,22 +126,16 @@ pub fn thin(binary: &Binary, keep: &Keep, limits: &Limits) -> Result<Thinned, Re
     }
     let mut rewritten = Vec::new();
     for container in &found.containers {
-        rewritten.push(rewrite(
-            container,
-            keep,
-            limits,
-            binary.bytes(),
-            &mut thinned,
-        ));
+        rewritten.push(rewrite(container, keep, limits, file, &mut thinned));
     }
     thinned.image_bytes = (
         rewritten.iter().map(|r| r.size).sum(),
         rewritten.iter().map(|r| r.bytes.len() as u64).sum(),
     );
-    thinned.bytes = match binary.format {
+    thinned.bytes = match format {
         Format::Fatbin => rewritten.into_iter().flat_map(|r| r.bytes).collect(),
         _ => {
-            let placed = thin_elf::place(binary.bytes(), &rewritten).map_err(Refusal::Host)?;
+            let placed = thin_elf::place(file, &rewritten).map_err(Refusal::Host)?;
             thinned.zeroed = placed.zeroed;
             thinned.notes.extend(placed.notes);
             placed.bytes
