@@ -23,7 +23,7 @@ struct Target {
 }
 
 const TRANSCRIPTS: &str = "../crates/plan/tests/transcripts";
-const TARGETS: [Target; 5] = [
+const TARGETS: [Target; 7] = [
     Target {
         name: "transcript",
         more_seeds: &["13.5", "13.0", "older"],
@@ -48,6 +48,16 @@ const TARGETS: [Target; 5] = [
         name: "watch-log",
         more_seeds: &[],
         dictionary: None,
+    },
+    Target {
+        name: "fatbin",
+        more_seeds: &[],
+        dictionary: Some("fatbin.dict"),
+    },
+    Target {
+        name: "fatbin-host",
+        more_seeds: &[],
+        dictionary: Some("fatbin.dict"),
     },
 ];
 

@@ -3,6 +3,7 @@
 //! A target fails by panicking: for itself, or because something that must hold does not.
 
 use warpcc_cache::{RecordError, decode_record};
+use warpcc_fatbin::{Format, Keep, Limits};
 use warpcc_plan::{FileKind, Invocation, TaskGraph, Transcript, words};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -14,6 +15,8 @@ pub fn find(name: &str) -> Option<fn(&[u8])> {
         "invocation" => invocation,
         "record" => record,
         "watch-log" => watch_log,
+        "fatbin" => fatbin,
+        "fatbin-host" => fatbin_host,
         _ => return None,
     })
 }
@@ -115,5 +118,91 @@ fn repair(record: &mut [u8]) {
 fn watch_log(data: &[u8]) {
     if let Ok(observed) = warpcc_watch::read_log(data) {
         assert!(!observed.processes.is_empty());
+    }
+}
+
+/// Fat binaries and cubins, every image looked into. The input is tried as it is, as the images of
+/// a container, and as the payload of one.
+fn fatbin(data: &[u8]) {
+    look_into(data, Format::Fatbin);
+    let mut images = Vec::from(*b"\x50\xed\x55\xba\x01\0\x10\0");
+    images.extend((data.len() as u64).to_le_bytes());
+    images.extend(data);
+    look_into(&images, Format::Fatbin);
+    let mut container = Vec::from(*b"\x50\xed\x55\xba\x01\0\x10\0");
+    let padded = data.len().next_multiple_of(8);
+    container.extend((padded as u64 + 64).to_le_bytes());
+    let mut header = [0; 64];
+    header[0] = if data.starts_with(b"\x7fELF") { 2 } else { 1 };
+    header[4] = 64;
+    header[8..16].copy_from_slice(&(padded as u64).to_le_bytes());
+    container.extend(header);
+    container.extend(data);
+    container.resize(16 + 64 + padded, 0);
+    look_into(&container, Format::Fatbin);
+}
+
+/// Files that hold fat binaries, by what their first bytes say; and thinning them. The input is
+/// also tried behind an ELF header whose tables begin with it, as an object and as a library.
+fn fatbin_host(data: &[u8]) {
+    if let Some(format) = Format::of(data) {
+        look_into(data, format);
+        thin_out(data, format);
+    }
+    for kind in [1_u8, 3] {
+        let mut elf = vec![0; ELF_HEADER];
+        elf[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+        elf[0x10] = kind;
+        elf[0x12] = 62; // x86-64
+        elf[0x14] = 1;
+        elf[0x20..0x22].copy_from_slice(&SEGMENTS_AT.to_le_bytes());
+        elf[0x28] = ELF_HEADER as u8; // e_shoff
+        elf[0x34] = ELF_HEADER as u8;
+        elf[0x36] = 56; // a segment
+        elf[0x38] = SEGMENTS as u8;
+        elf[0x3a] = 64; // a section
+        elf[0x3c] = SECTIONS as u8;
+        elf[0x3e] = 1; // the section of names
+        elf.extend_from_slice(data);
+        look_into(&elf, Format::Elf);
+        thin_out(&elf, Format::Elf);
+    }
+}
+
+/// An ELF header's size, and how many sections and segments the seeds have, in this order.
+const ELF_HEADER: usize = 64;
+const SECTIONS: usize = 6;
+const SEGMENTS: usize = 2;
+const SEGMENTS_AT: u16 = (ELF_HEADER + SECTIONS * 64) as u16;
+
+fn thin_out(data: &[u8], format: Format) {
+    let keep: Keep = "sm_90+ptx".parse().expect("a list");
+    if let Ok(thinned) = warpcc_fatbin::thin_bytes(data, format, &keep, &LIMITS) {
+        assert!(thinned.bytes.len() <= data.len());
+        assert!(thinned.images.1 <= thinned.images.0);
+        let _ = warpcc_fatbin::read(&thinned.bytes, format, &LIMITS);
+    }
+}
+
+const LIMITS: Limits = Limits {
+    image: 1 << 20,
+    member: 1 << 20,
+};
+
+fn look_into(data: &[u8], format: Format) {
+    let found = warpcc_fatbin::read(data, format, &LIMITS);
+    for container in &found.containers {
+        assert!(container.offset + container.size <= data.len() as u64);
+        for image in &container.images {
+            let inside = image.inside(&LIMITS);
+            let quick = image.toolkit(&LIMITS);
+            if let Ok(inside) = inside {
+                assert!(inside.size <= LIMITS.image.max(data.len() as u64));
+                for function in &inside.functions {
+                    let _ = warpcc_fatbin::demangle(&function.name);
+                }
+            }
+            let _ = quick;
+        }
     }
 }

@@ -12,6 +12,8 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 use clap_complete::Generator;
 
+use crate::fatbin::FatbinCommand;
+
 const EXAMPLES: &str = "\
 Examples:
   warpcc nvcc -c kernel.cu -o kernel.o       compile, in parallel and through the cache
@@ -35,12 +37,13 @@ Examples:
   warpcc why -- nvcc -c kernel.cu -o kernel.o";
 
 /// Subcommands and what else clap answers; everything else is a compiler.
-const OWN_WORDS: [&str; 11] = [
+const OWN_WORDS: [&str; 12] = [
     "run",
     "stats",
     "cache",
     "config",
     "why",
+    "fatbin",
     "completions",
     "help",
     "-h",
@@ -72,6 +75,9 @@ pub enum Command {
     Config(ConfigArgs),
     /// Say why a command was, or was not, answered from the cache
     Why(WhyArgs),
+    /// Look into CUDA binaries: what is inside, and what a driver does with it
+    #[command(subcommand)]
+    Fatbin(FatbinCommand),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
 }

@@ -140,6 +140,7 @@ fn help_reads_well() {
         ("help", "--help"),
         ("help_run", "run --help"),
         ("help_cache", "cache --help"),
+        ("help_fatbin", "fatbin --help"),
     ] {
         // A fixed width: the terminal's would change the text.
         let words = std::iter::once("warpcc").chain(line.split_whitespace());

@@ -33,6 +33,9 @@ pub fn run(args: &[OsString], around: Surroundings) -> anyhow::Result<i32> {
         report::print(|out| cli::completions(args.shell, out))?;
         return Ok(0);
     }
+    if let Command::Fatbin(command) = &command {
+        return crate::fatbin::run(command);
+    }
     let config = Config::load(variable)?;
     match command {
         Command::Run(args) => return explicit::run(&args, &config, around),
@@ -64,7 +67,7 @@ pub fn run(args: &[OsString], around: Surroundings) -> anyhow::Result<i32> {
             let why = why(&args, &config, around)?;
             report::print(|out| report::why::write(&why, out))?;
         }
-        Command::Completions(_) => {}
+        Command::Completions(_) | Command::Fatbin(_) => {}
     }
     Ok(0)
 }

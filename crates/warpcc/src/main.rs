@@ -8,6 +8,7 @@ mod config;
 mod direct;
 mod explicit;
 mod fallback;
+mod fatbin;
 mod history;
 mod launch;
 mod locate;

@@ -4,6 +4,7 @@
 //! one door to standard output is [`print()`].
 
 pub mod cache;
+pub mod fatbin;
 mod font;
 mod graph_box;
 mod graph_dot;

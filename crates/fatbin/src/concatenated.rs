@@ -1,0 +1,73 @@
+//! Several images compressed as one: a table of sub-headers, and one stream for all of them.
+//!
+//! `fatbinary --concat` of 13.5 writes them; a driver of CUDA 13.0 does not load them (seen).
+
+use std::sync::Arc;
+
+use crate::bytes::{Bytes, slice, u32_at, u64_at};
+use crate::image::{Image, Place, SMALLEST_HEADER};
+use crate::payload;
+use crate::problem::{Flaw, Limits};
+
+/// Where the table's place stands in the header.
+const TABLE_AT: usize = 0x14;
+/// Number of parts and bytes of the table, before the first sub-header.
+const BEFORE_PARTS: u64 = 8;
+
+/// The images inside `outer`, whose header is `header`.
+///
+/// # Errors
+/// The table does not add up, or the stream does not decompress within `limits`.
+pub fn expand<'a>(
+    header: &[u8],
+    outer: &Image<'a>,
+    limits: &Limits,
+) -> Result<Vec<Image<'a>>, Flaw> {
+    let at = u32_at(header, TABLE_AT).ok_or(Flaw::Table)?;
+    let head = slice(header, at.into(), BEFORE_PARTS).ok_or(Flaw::Table)?;
+    let count = u32_at(head, 0).ok_or(Flaw::Table)?;
+    let size = u32_at(head, 4).ok_or(Flaw::Table)?;
+    let table = slice(header, at.into(), size.into()).ok_or(Flaw::Table)?;
+    let mut rest = table.get(BEFORE_PARTS as usize..).ok_or(Flaw::Table)?;
+    // Before anything is decompressed or allocated.
+    if u64::from(count) * u64::from(SMALLEST_HEADER) > rest.len() as u64 {
+        return Err(Flaw::Table);
+    }
+    let blob = Arc::new(payload::decompress(outer, limits)?.into_owned());
+    let mut parts = Vec::new();
+    for part in 0..count {
+        let length = sub_header_length(rest).ok_or(Flaw::Table)?;
+        let sub = slice(rest, 0, length).ok_or(Flaw::Table)?;
+        let from = u32_at(sub, 4).ok_or(Flaw::Table)?;
+        let bytes = u64_at(sub, 8).ok_or(Flaw::Table)?;
+        slice(&blob, from.into(), bytes).ok_or(Flaw::Table)?;
+        let from = from as usize;
+        // It fits: the blob has these bytes.
+        let range = from..from + bytes as usize;
+        let place = Place {
+            part: Some(part),
+            ..outer.place
+        };
+        let stored = Bytes::Shared(Arc::clone(&blob), range);
+        parts.push(Image::from_header(sub, stored, place).ok_or(Flaw::Table)?);
+        rest = &rest[sub.len()..];
+    }
+    Ok(parts)
+}
+
+/// A sub-header does not say its length: it ends behind its name or options.
+fn sub_header_length(sub: &[u8]) -> Option<u64> {
+    let word = |at| u32_at(sub, at).map(u64::from);
+    let mut end = u64::from(SMALLEST_HEADER);
+    let (name, name_length) = (word(0x20)?, word(0x24)?);
+    if name != 0 {
+        end = end.max(name + (name_length + 1).next_multiple_of(8));
+    }
+    let options = word(TABLE_AT)?;
+    if options != 0 {
+        let record = usize::try_from(options).ok()?;
+        let (text, length) = (word(record)?, word(record + 4)?);
+        end = end.max((text + length + 1).next_multiple_of(8));
+    }
+    Some(end)
+}

@@ -1,0 +1,157 @@
+//! A cubin: an ELF file for a GPU. Who made it, for what, and where its parts are.
+//!
+//! Two generations exist, told apart by the ABI version in the ELF header: 7 (CUDA 12 and before,
+//! up to sm_90) and 8. They keep the architecture in different bits of `e_flags` (seen on files of
+//! CUDA 11.7 to 13.5).
+
+use object::elf::{FileHeader64, SHT_NOBITS, SHT_SYMTAB};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, SymbolTable};
+use object::{LittleEndian, SectionIndex};
+
+use crate::arch::{Arch, Suffix};
+use crate::attributes;
+use crate::bytes::u32_at;
+use crate::problem::Flaw;
+
+const E: LittleEndian = LittleEndian;
+/// `EM_CUDA`.
+pub const MACHINE: u16 = 190;
+/// The newer generation's ABI version.
+pub(crate) const NEWER: u8 = 8;
+/// `e_flags` of the older generation: the code is for `sm_XYa`.
+const OLDER_EXACT: u32 = 0x800;
+/// `.nv.compat`: 1 for `sm_XYa` in the newer generation.
+const COMPAT_EXACT: u8 = 9;
+/// What a note begins with: three sizes and the name "NVIDIA Corp", padded.
+const BEFORE_NOTE: usize = 24;
+
+pub(crate) type Header = FileHeader64<LittleEndian>;
+
+/// A cubin whose tables were found.
+#[derive(Debug)]
+pub struct Cubin<'d> {
+    pub(crate) data: &'d [u8],
+    header: &'d Header,
+    pub(crate) sections: SectionTable<'d, Header>,
+    pub(crate) symbols: SymbolTable<'d, Header>,
+}
+
+impl<'d> Cubin<'d> {
+    /// Finds the tables.
+    ///
+    /// # Errors
+    /// The bytes are no 64-bit ELF file, or its tables lie outside of it.
+    pub fn parse(data: &'d [u8]) -> Result<Self, Flaw> {
+        let wrong = |error: object::Error| Flaw::Host(error.to_string());
+        let header = Header::parse(data).map_err(wrong)?;
+        let sections = header.sections(E, data).map_err(wrong)?;
+        let symbols = sections.symbols(E, data, SHT_SYMTAB).map_err(wrong)?;
+        Ok(Self {
+            data,
+            header,
+            sections,
+            symbols,
+        })
+    }
+
+    /// What the cubin itself says it is for. The newer generation does not record an `f`.
+    pub fn arch(&self) -> Arch {
+        let flags = self.header.e_flags(E).0;
+        let (number, exact) = if self.is_newer() {
+            let exact = self.section(".nv.compat").is_some_and(|compat| {
+                attributes::each(compat)
+                    .any(|a| a.code == COMPAT_EXACT && a.value.first() == Some(&1))
+            });
+            ((flags >> 8) & 0xff, exact)
+        } else {
+            (flags & 0xff, flags & OLDER_EXACT != 0)
+        };
+        let suffix = if exact { Suffix::Exact } else { Suffix::None };
+        Arch { number, suffix }
+    }
+
+    /// Whether it is of the generation that came with CUDA 12.8 and 13.
+    pub fn is_newer(&self) -> bool {
+        self.header.e_ident().abi_version >= NEWER
+    }
+
+    /// Whether it must be linked before it can be loaded.
+    pub fn is_relocatable(&self) -> bool {
+        self.header.e_type(E) == object::elf::ET_REL
+    }
+
+    /// The toolkit that made it: `13.5.37` where a note says it whole, else `12.4`.
+    pub fn toolkit(&self) -> Option<String> {
+        if let Some(release) = self.section(".note.nv.tkinfo").and_then(release) {
+            return Some(release);
+        }
+        let tens = match self.section(".note.nv.cuinfo") {
+            // Two 16-bit numbers stand before it: the note's version and the architecture.
+            Some(note) => u32_at(note, BEFORE_NOTE + 4),
+            None => Some(self.header.e_version(E)).filter(|tens| *tens > 1),
+        }?;
+        Some(format!("{}.{}", tens / 10, tens % 10))
+    }
+
+    /// The bytes of a section.
+    pub fn section(&self, name: &str) -> Option<&'d [u8]> {
+        let (_, section) = self.sections.section_by_name(E, name.as_bytes())?;
+        section.data(E, self.data).ok()
+    }
+
+    /// The size of a section, in bytes; also of one without bytes in the file.
+    pub fn section_size(&self, name: &str) -> u64 {
+        let found = self.sections.section_by_name(E, name.as_bytes());
+        found.map_or(0, |(_, section)| section.sh_size(E))
+    }
+
+    pub(crate) fn section_name(&self, index: SectionIndex) -> Option<&'d [u8]> {
+        let section = self.sections.section(index).ok()?;
+        self.sections.section_name(E, section).ok()
+    }
+}
+
+/// `13.5.37` from `Cuda compilation tools, release 13.5, V13.5.37`, wherever it stands.
+pub(crate) fn release(text: &[u8]) -> Option<String> {
+    const BEFORE: &[u8] = b"Cuda compilation tools, release ";
+    let at = memchr::memmem::find(text, BEFORE)? + BEFORE.len();
+    let rest = &text[at..text.len().min(at + 40)];
+    let rest = &rest[rest.iter().position(|b| *b == b'V')? + 1..];
+    let end = rest.iter().position(|b| !b.is_ascii_digit() && *b != b'.');
+    let version = std::str::from_utf8(&rest[..end.unwrap_or(rest.len())]).ok()?;
+    (!version.is_empty()).then(|| version.to_owned())
+}
+
+/// Where the file ends, without the padding behind it: its tables and sections end there.
+///
+/// Gives what `cuobjdump -xelf` writes, byte for byte.
+pub fn length(data: &[u8]) -> Option<usize> {
+    let header = Header::parse(data).ok()?;
+    let sections = header.section_headers(E, data).ok()?;
+    let programs = header.program_headers(E, data).ok()?;
+    let table = |at: u64, count: usize, each: u16| {
+        (count > 0).then_some(at.checked_add(count as u64 * u64::from(each))?)
+    };
+    let section_ends = sections
+        .iter()
+        .filter(|s| s.sh_type(E) != SHT_NOBITS)
+        .filter_map(|s| s.sh_offset(E).checked_add(s.sh_size(E)));
+    let program_ends = programs
+        .iter()
+        .filter_map(|p| p.p_offset(E).checked_add(p.p_filesz(E)));
+    let end = section_ends
+        .chain(program_ends)
+        .chain(table(
+            header.e_shoff(E),
+            sections.len(),
+            header.e_shentsize(E),
+        ))
+        .chain(table(
+            header.e_phoff(E),
+            programs.len(),
+            header.e_phentsize(E),
+        ))
+        .chain([u64::from(header.e_ehsize(E))])
+        .max()?;
+    usize::try_from(end).ok().filter(|end| *end <= data.len())
+}

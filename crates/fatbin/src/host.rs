@@ -1,0 +1,219 @@
+//! The files that hold fat binaries: what kind each is, and which of its parts to walk.
+
+use object::LittleEndian;
+use object::elf::FileHeader64;
+use object::read::archive::ArchiveFile;
+use object::read::elf::{FileHeader, SectionHeader};
+use serde::Serialize;
+
+use crate::bytes::Bytes;
+use crate::bytes::{u16_at, u32_at};
+use crate::container::{Container, Found, MAGIC, Region, Section};
+use crate::cubin::{self, Cubin};
+use crate::image::{Flags, Image, Kind, Place};
+use crate::problem::{Flaw, Limits};
+
+const E: LittleEndian = LittleEndian;
+/// Where an ELF header says for which machine it is, whatever its class.
+const MACHINE_AT: usize = 18;
+
+/// What a file is, by its first bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// Object, executable or shared library for a CPU.
+    Elf,
+    /// A static library.
+    Archive,
+    /// Fat binaries and nothing else.
+    Fatbin,
+    /// Machine code for a GPU.
+    Cubin,
+    /// A Python wheel, or another zip file.
+    Wheel,
+    /// macOS: recognised, not read.
+    MachO,
+    /// Windows: recognised, not read.
+    Pe,
+}
+
+impl Format {
+    /// The format of a file that begins so; none when it can hold no fat binary that is known.
+    pub fn of(data: &[u8]) -> Option<Self> {
+        match data {
+            [0x7f, b'E', b'L', b'F', ..] => match u16_at(data, MACHINE_AT) {
+                Some(cubin::MACHINE) => Some(Self::Cubin),
+                _ => Some(Self::Elf),
+            },
+            [b'!', b'<', b'a', b'r', b'c', b'h', b'>', b'\n', ..]
+            | [b'!', b'<', b't', b'h', b'i', b'n', b'>', b'\n', ..] => Some(Self::Archive),
+            [b'P', b'K', 3 | 5, 4 | 6, ..] => Some(Self::Wheel),
+            [b'M', b'Z', ..] => Some(Self::Pe),
+            [0xcf | 0xce, 0xfa, 0xed, 0xfe, ..]
+            | [0xfe, 0xed, 0xfa, 0xcf | 0xce, ..]
+            | [0xca, 0xfe, 0xba, 0xbe | 0xbf, ..] => Some(Self::MachO),
+            _ if u32_at(data, 0) == Some(MAGIC) => Some(Self::Fatbin),
+            _ => None,
+        }
+    }
+}
+
+/// Everything in a file of one of the formats that are read here: not wheels.
+pub fn read<'a>(data: &'a [u8], format: Format, limits: &Limits) -> Found<'a> {
+    let mut found = Found::default();
+    match format {
+        Format::Elf => elf(data, 0, None, limits, &mut found),
+        Format::Archive => archive(data, limits, &mut found),
+        Format::Fatbin => {
+            let region = Region {
+                bytes: data,
+                base: 0,
+                section: Section::WholeFile,
+                member: None,
+                linked: false,
+            };
+            found.walk(region, limits);
+        }
+        Format::Cubin => stand_alone(data, 0, None, &mut found),
+        Format::Wheel => found.problem(None, 0, Flaw::NotSupported("a wheel inside a wheel")),
+        Format::MachO => found.problem(None, 0, Flaw::NotSupported("a Mach-O file (macOS)")),
+        Format::Pe => found.problem(None, 0, Flaw::NotSupported("a PE file (Windows)")),
+    }
+    found
+}
+
+fn elf<'a>(
+    data: &'a [u8],
+    base: u64,
+    member: Option<&'a str>,
+    limits: &Limits,
+    found: &mut Found<'a>,
+) {
+    let (linked, regions) = match regions(data) {
+        Ok(found) => found,
+        Err(flaw) => return found.problem(member, base, flaw),
+    };
+    for (section, from, bytes) in regions {
+        match bytes {
+            Some(bytes) => found.walk(
+                Region {
+                    bytes,
+                    base: base + from,
+                    section,
+                    member,
+                    linked,
+                },
+                limits,
+            ),
+            None => found.problem(member, base.saturating_add(from), Flaw::Truncated),
+        }
+    }
+}
+
+type Piece<'a> = (Section, u64, Option<&'a [u8]>);
+
+/// Whether the file is linked, and the sections with fat binaries, those that are loaded first;
+/// where the file ends within one, the part that is there.
+fn regions(data: &[u8]) -> Result<(bool, Vec<Piece<'_>>), Flaw> {
+    let wrong = |error: object::Error| Flaw::Host(error.to_string());
+    if data.get(4) == Some(&1) {
+        return Err(Flaw::NotSupported("a 32-bit ELF file"));
+    }
+    if data.get(5) == Some(&2) {
+        return Err(Flaw::NotSupported("a big-endian ELF file"));
+    }
+    let header = FileHeader64::<LittleEndian>::parse(data).map_err(wrong)?;
+    let sections = header.sections(E, data).map_err(wrong)?;
+    let mut pieces = Vec::new();
+    for wanted in [Section::Loaded, Section::Relocatable] {
+        for section in sections.iter() {
+            if sections.section_name(E, section) != Ok(wanted.name().as_bytes()) {
+                continue;
+            }
+            let Some((from, size)) = section.file_range(E) else {
+                continue;
+            };
+            let rest = usize::try_from(from).ok().and_then(|from| data.get(from..));
+            let all = usize::try_from(size).ok().zip(rest);
+            let bytes = all.map(|(size, rest)| &rest[..size.min(rest.len())]);
+            pieces.push((wanted, from, bytes));
+        }
+    }
+    Ok((header.e_type(E) != object::elf::ET_REL, pieces))
+}
+
+fn archive<'a>(data: &'a [u8], limits: &Limits, found: &mut Found<'a>) {
+    let archive = match ArchiveFile::parse(data) {
+        Ok(archive) if archive.is_thin() => {
+            return found.problem(None, 0, Flaw::NotSupported("a thin archive"));
+        }
+        Ok(archive) => archive,
+        Err(error) => return found.problem(None, 0, Flaw::Host(error.to_string())),
+    };
+    for member in archive.members() {
+        // After an error the iterator ends.
+        let member = match member {
+            Ok(member) => member,
+            Err(error) => return found.problem(None, 0, Flaw::Host(error.to_string())),
+        };
+        let (at, _) = member.file_range();
+        // A name that is no text is rare enough to be shown without.
+        let name = std::str::from_utf8(member.name()).unwrap_or("?");
+        let bytes = match member.data(data) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                found.problem(Some(name), at, Flaw::Host(error.to_string()));
+                continue;
+            }
+        };
+        match Format::of(bytes) {
+            Some(Format::Elf) => elf(bytes, at, Some(name), limits, found),
+            Some(Format::Cubin) => stand_alone(bytes, at, Some(name), found),
+            Some(Format::Fatbin) => found.walk(
+                Region {
+                    bytes,
+                    base: at,
+                    section: Section::WholeFile,
+                    member: Some(name),
+                    linked: false,
+                },
+                limits,
+            ),
+            _ => {}
+        }
+    }
+}
+
+/// A cubin without a container: its own header says what a container's would.
+fn stand_alone<'a>(data: &'a [u8], base: u64, member: Option<&str>, found: &mut Found<'a>) {
+    let cubin = match Cubin::parse(data) {
+        Ok(cubin) => cubin,
+        Err(flaw) => return found.problem(member, base, flaw),
+    };
+    let image = Image {
+        kind: Kind::Cubin,
+        arch: cubin.arch(),
+        code_version: None,
+        flags: Flags::default(),
+        identifier: None,
+        options: None,
+        header_size: 0,
+        stored_size: data.len() as u64,
+        compressed_size: 0,
+        uncompressed_size: 0,
+        place: Place {
+            offset: base,
+            part: None,
+        },
+        stored: Bytes::Mapped(data),
+    };
+    found.containers.push(Container {
+        member: member.map(str::to_owned),
+        section: Section::Cubin,
+        offset: base,
+        size: data.len() as u64,
+        images: vec![image],
+        linked: true,
+        bundles: Vec::new(),
+    });
+}

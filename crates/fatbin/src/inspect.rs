@@ -1,0 +1,68 @@
+//! What only an image's own bytes know: its exact size, who made it, its functions.
+
+use serde::Serialize;
+
+use crate::arch::Arch;
+use crate::cubin::Cubin;
+use crate::image::{Image, Kind};
+use crate::kernels::{self, Function};
+use crate::problem::{Flaw, Limits};
+use crate::ptx;
+
+/// An image after a look inside.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Inside {
+    /// Exact size after decompression, without padding, in bytes.
+    pub size: u64,
+    /// The toolkit that made it, as far as the image says: `13.5.37`, `12.4`.
+    pub toolkit: Option<String>,
+    /// Whether a cubin must be linked before it can be loaded. None for what is no cubin.
+    pub relocatable: Option<bool>,
+    /// What a cubin says itself that it is for.
+    pub own_arch: Option<Arch>,
+    /// Variables in global memory, in bytes.
+    pub global_bytes: u64,
+    /// Kernels and functions with code of their own.
+    pub functions: Vec<Function>,
+}
+
+impl Inside {
+    /// The functions that are started from the host.
+    pub fn kernels(&self) -> impl Iterator<Item = &Function> {
+        self.functions.iter().filter(|f| f.is_kernel)
+    }
+}
+
+impl Image<'_> {
+    /// Decompresses the image and reads what is in it.
+    ///
+    /// # Errors
+    /// It does not decompress, or a cubin's tables are damaged.
+    pub fn inside(&self, limits: &Limits) -> Result<Inside, Flaw> {
+        let payload = self.payload(limits)?;
+        let mut inside = Inside {
+            size: payload.len() as u64,
+            ..Inside::default()
+        };
+        match self.kind {
+            Kind::Ptx => {
+                inside.toolkit = ptx::toolkit(&payload);
+                inside.functions = kernels::of_ptx(&payload);
+            }
+            Kind::Cubin => {
+                let cubin = Cubin::parse(&payload)?;
+                inside.toolkit = cubin.toolkit();
+                inside.relocatable = Some(cubin.is_relocatable());
+                inside.own_arch = Some(cubin.arch());
+                inside.global_bytes = [".nv.global", ".nv.global.init"]
+                    .iter()
+                    .map(|name| cubin.section_size(name))
+                    // Sizes are what the file says.
+                    .fold(0, u64::saturating_add);
+                inside.functions = kernels::of_cubin(&cubin);
+            }
+            Kind::LtoIr | Kind::Concatenated | Kind::Unknown(_) => {}
+        }
+        Ok(inside)
+    }
+}

@@ -1,0 +1,104 @@
+//! Which images to keep: `sm_80,sm_90+ptx,compute_75`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::arch::{Arch, NotAnArch};
+use crate::image::{Image, Kind};
+
+/// What is kept; everything else goes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Keep {
+    wanted: Vec<(Kind, Arch)>,
+}
+
+impl Keep {
+    /// Whether an image is wanted. What is neither machine code nor PTX nor LTO-IR stays: it is not
+    /// known what needs it.
+    pub fn wants(&self, image: &Image<'_>) -> bool {
+        match image.kind {
+            Kind::Cubin | Kind::Ptx | Kind::LtoIr => {
+                self.wanted.contains(&(image.kind, image.arch))
+            }
+            Kind::Concatenated | Kind::Unknown(_) => true,
+        }
+    }
+
+    /// What was asked for and is in none of `images`.
+    pub fn without_match<'i, 'a: 'i>(
+        &self,
+        images: impl Iterator<Item = &'i Image<'a>> + Clone,
+    ) -> Vec<String> {
+        let missing = self
+            .wanted
+            .iter()
+            .filter(|(kind, arch)| !images.clone().any(|i| i.kind == *kind && i.arch == *arch));
+        missing
+            .map(|(kind, arch)| format!("{}{arch}", kind.prefix()))
+            .collect()
+    }
+}
+
+/// Why a list of what to keep makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotAKeep {
+    /// An entry names no architecture.
+    #[error(transparent)]
+    Arch(#[from] NotAnArch),
+    /// An entry says neither machine code nor PTX.
+    #[error(
+        "{0:?}: write sm_90 for machine code, compute_90 for PTX, sm_90+ptx for both, or lto_90"
+    )]
+    Kind(String),
+}
+
+impl FromStr for Keep {
+    type Err = NotAKeep;
+
+    fn from_str(text: &str) -> Result<Self, NotAKeep> {
+        let mut keep = Self::default();
+        for word in text.split(',').map(str::trim) {
+            let (target, ptx) = match word.strip_suffix("+ptx") {
+                Some(target) => (target, true),
+                None => (word, false),
+            };
+            let arch: Arch = target.parse()?;
+            let kind = match target {
+                t if t.starts_with("sm_") => Kind::Cubin,
+                t if t.starts_with("compute_") && !ptx => Kind::Ptx,
+                t if t.starts_with("lto_") && !ptx => Kind::LtoIr,
+                _ => return Err(NotAKeep::Kind(word.to_owned())),
+            };
+            keep.wanted.push((kind, arch));
+            if ptx {
+                keep.wanted.push((Kind::Ptx, arch));
+            }
+        }
+        Ok(keep)
+    }
+}
+
+impl fmt::Display for Keep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<String> = self
+            .wanted
+            .iter()
+            .map(|(kind, arch)| format!("{}{arch}", kind.prefix()))
+            .collect();
+        f.write_str(&words.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_halves_of_plus_ptx_are_kept() {
+        let keep: Keep = "sm_80, sm_90a+ptx,compute_75".parse().expect("a list");
+        assert_eq!(keep.to_string(), "sm_80,sm_90a,compute_90a,compute_75");
+        for wrong in ["", "90", "compute_90+ptx", "sm_", "sm_90,"] {
+            assert!(wrong.parse::<Keep>().is_err(), "{wrong}");
+        }
+    }
+}

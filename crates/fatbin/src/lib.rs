@@ -1,0 +1,52 @@
+//! What is in a CUDA binary: containers, images, kernels, and what a driver will do with them.
+//!
+//! Reads what others wrote, so nothing in a file is believed before it is checked: lengths against
+//! the bytes that are there, sizes against [`Limits`]. Damage becomes a [`Problem`] with its place,
+//! and the rest of the file is still read. Needs no CUDA toolkit, prints nothing, and reads no
+//! environment. The format and the driver's rules are described in `docs/fatbin.md`.
+
+mod arch;
+mod attributes;
+mod bytes;
+mod concatenated;
+mod container;
+mod cubin;
+mod demangle;
+mod diff;
+mod host;
+mod image;
+mod inspect;
+mod keep;
+mod kernels;
+mod listing;
+mod payload;
+mod problem;
+mod ptx;
+mod select;
+mod source;
+mod thin;
+mod thin_elf;
+mod thin_pointers;
+mod toolkit;
+mod verdict;
+
+pub use arch::{Arch, NotAnArch, Suffix};
+pub use bytes::Bytes;
+pub use container::{Container, Found, Region, Section};
+pub use cubin::Cubin;
+pub use demangle::demangle;
+pub use diff::{Change, Changed, Difference, KernelId, Total, diff};
+pub use host::{Format, read};
+pub use image::{Flags, Image, Kind, Method, Place};
+pub use inspect::Inside;
+pub use keep::{Keep, NotAKeep};
+pub use kernels::{Function, Usage};
+pub use listing::{Depth, FunctionRow, ImageRow, Listing, list};
+pub use problem::{Flaw, Limits, Problem};
+pub use select::{
+    Candidate, Choice, CudaError, Driver, Gpu, NotADriver, Situation, choose, cubin_runs,
+    ptx_compiles,
+};
+pub use source::{Binary, Input, OpenError, OpenFailure, find};
+pub use thin::{Refusal, Rewritten, Thinned, thin, thin_bytes};
+pub use verdict::{Outcome, Verdict, Verdicts, judge};

@@ -1,0 +1,253 @@
+//! From paths to mapped files: folders are searched, wheels unpacked one member at a time.
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::path::{Path, PathBuf};
+
+use memmap2::Mmap;
+
+use crate::container::Found;
+use crate::host::{self, Format};
+use crate::problem::Limits;
+
+/// What is enough to tell a file's format.
+const HEAD: usize = 32;
+/// Folders within folders; a loop of mounts would be deeper.
+const DEEPEST: usize = 64;
+
+/// A file that can be opened, or one inside a wheel.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Input {
+    /// The file.
+    pub path: PathBuf,
+    /// The member of the wheel.
+    pub member: Option<String>,
+}
+
+impl std::fmt::Display for Input {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        self.member.iter().try_for_each(|m| write!(f, "!{m}"))
+    }
+}
+
+/// Why a file cannot be read at all.
+#[derive(Debug, thiserror::Error)]
+#[error("{input}: {why}")]
+pub struct OpenError {
+    /// The file.
+    pub input: Input,
+    /// What happened.
+    pub why: OpenFailure,
+}
+
+/// What happened to a file that cannot be read at all.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenFailure {
+    /// The system says no.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// The first bytes are of nothing that can hold a fat binary.
+    #[error(
+        "no ELF file, static library, fat binary, cubin, wheel or folder: nothing of CUDA in it"
+    )]
+    Unknown,
+    /// Nothing in it.
+    #[error("the file is empty")]
+    Empty,
+    /// Too deep, or not a regular file.
+    #[error("neither a regular file nor a folder of sensible depth")]
+    NotRegular,
+    /// The wheel's table or a member is damaged.
+    #[error("corrupt wheel: {0}")]
+    Wheel(#[from] zip::result::ZipError),
+    /// A member of a wheel is larger than the limit.
+    #[error("refused: a member of {0} bytes, more than the limit of {1}")]
+    TooLarge(u64, u64),
+}
+
+/// An opened file, mapped.
+#[derive(Debug)]
+pub struct Binary {
+    /// Where it is from.
+    pub input: Input,
+    /// What it is.
+    pub format: Format,
+    map: Mmap,
+}
+
+impl Binary {
+    /// Opens a file, or unpacks a wheel's member to a temporary file without a name.
+    ///
+    /// # Errors
+    /// It cannot be read, or is nothing that can hold a fat binary.
+    pub fn open(input: Input, limits: &Limits) -> Result<Self, OpenError> {
+        match Self::try_open(&input, limits) {
+            Ok((map, format)) => Ok(Self { input, format, map }),
+            Err(why) => Err(OpenError { input, why }),
+        }
+    }
+
+    fn try_open(input: &Input, limits: &Limits) -> Result<(Mmap, Format), OpenFailure> {
+        let file = open_regular(&input.path)?;
+        let file = match &input.member {
+            Some(member) => unpack(file, member, limits)?,
+            None => file,
+        };
+        if file.metadata()?.len() == 0 {
+            return Err(OpenFailure::Empty);
+        }
+        let map = map(&file)?;
+        let format = Format::of(&map).ok_or(OpenFailure::Unknown)?;
+        Ok((map, format))
+    }
+
+    /// The file's bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.map
+    }
+
+    /// The containers and what is wrong. Images are not decompressed by this, unless they are
+    /// concatenated.
+    pub fn contents(&self, limits: &Limits) -> Found<'_> {
+        host::read(&self.map, self.format, limits)
+    }
+}
+
+#[expect(
+    unsafe_code,
+    reason = "a map is the only way to read a library of gigabytes lazily; the bytes are only read, \
+              and a process that changes the file meanwhile changes numbers, not memory of ours. One \
+              that truncates it ends this process with SIGBUS, as it does for every reader of maps"
+)]
+fn map(file: &File) -> io::Result<Mmap> {
+    // SAFETY: see above; no reference into the map outlives it.
+    unsafe { Mmap::map(file) }
+}
+
+fn open_regular(path: &Path) -> Result<File, OpenFailure> {
+    // Before opening: a pipe would block.
+    if !path.metadata()?.is_file() {
+        return Err(OpenFailure::NotRegular);
+    }
+    Ok(File::open(path)?)
+}
+
+fn unpack(file: File, member: &str, limits: &Limits) -> Result<File, OpenFailure> {
+    let mut wheel = zip::ZipArchive::new(io::BufReader::new(file))?;
+    let packed = wheel.by_name(member)?;
+    let size = packed.size();
+    if size > limits.member {
+        return Err(OpenFailure::TooLarge(size, limits.member));
+    }
+    let mut unpacked = tempfile::tempfile()?;
+    // The stated size is not trusted.
+    let written = io::copy(&mut packed.take(limits.member + 1), &mut unpacked)?;
+    if written > limits.member {
+        return Err(OpenFailure::TooLarge(written, limits.member));
+    }
+    unpacked.rewind()?;
+    Ok(unpacked)
+}
+
+/// The files meant by `paths`: files as they are, of folders and wheels everything that can hold a
+/// fat binary, in the order of their names.
+pub fn find(paths: &[PathBuf]) -> (Vec<Input>, Vec<OpenError>) {
+    let mut inputs = Vec::new();
+    let mut errors = Vec::new();
+    for path in paths {
+        let mut here = Vec::new();
+        look(path, 0, &mut here, &mut errors);
+        here.sort();
+        inputs.append(&mut here);
+    }
+    (inputs, errors)
+}
+
+/// Depth 0 is a path that was named by the user: there nothing is passed over in silence.
+fn look(path: &Path, depth: usize, inputs: &mut Vec<Input>, errors: &mut Vec<OpenError>) {
+    let input = Input {
+        path: path.to_owned(),
+        member: None,
+    };
+    let fail = |why| OpenError {
+        input: input.clone(),
+        why,
+    };
+    let found = match look_into(path, depth) {
+        Ok(found) => found,
+        Err(why) => return errors.push(fail(why)),
+    };
+    match found {
+        Seen::Nothing => {}
+        Seen::File => inputs.push(input),
+        Seen::Members(members) => inputs.extend(members.into_iter().map(|member| Input {
+            path: path.to_owned(),
+            member: Some(member),
+        })),
+        Seen::Folder(entries) => {
+            for entry in entries {
+                look(&entry, depth + 1, inputs, errors);
+            }
+        }
+    }
+}
+
+enum Seen {
+    Nothing,
+    File,
+    Members(Vec<String>),
+    Folder(Vec<PathBuf>),
+}
+
+fn look_into(path: &Path, depth: usize) -> Result<Seen, OpenFailure> {
+    let metadata = match depth {
+        0 => path.metadata()?,
+        // A library's second and third name are links to it; it is listed once.
+        _ => path.symlink_metadata()?,
+    };
+    if metadata.is_dir() {
+        if depth > DEEPEST {
+            return Err(OpenFailure::NotRegular);
+        }
+        let entries: io::Result<Vec<_>> = path.read_dir()?.map(|e| Ok(e?.path())).collect();
+        return Ok(Seen::Folder(entries?));
+    }
+    if !metadata.is_file() {
+        return match depth {
+            0 => Err(OpenFailure::NotRegular),
+            _ => Ok(Seen::Nothing),
+        };
+    }
+    let mut file = File::open(path)?;
+    match Format::of(&head(&mut file)?) {
+        Some(Format::Wheel) => Ok(Seen::Members(members(file)?)),
+        Some(_) => Ok(Seen::File),
+        None if depth > 0 => Ok(Seen::Nothing),
+        None if metadata.len() == 0 => Err(OpenFailure::Empty),
+        None => Err(OpenFailure::Unknown),
+    }
+}
+
+fn head(file: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut head = Vec::with_capacity(HEAD);
+    file.take(HEAD as u64).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+/// The members of a wheel that can hold a fat binary, by their first bytes.
+fn members(mut file: File) -> Result<Vec<String>, OpenFailure> {
+    file.rewind()?;
+    let mut wheel = zip::ZipArchive::new(io::BufReader::new(file))?;
+    let mut members = Vec::new();
+    for index in 0..wheel.len() {
+        let mut member = wheel.by_index(index)?;
+        if !member.is_file() {
+            continue;
+        }
+        if Format::of(&head(&mut member)?).is_some_and(|format| format != Format::Wheel) {
+            members.push(member.name()?.into_owned());
+        }
+    }
+    Ok(members)
+}

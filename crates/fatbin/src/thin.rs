@@ -1,0 +1,208 @@
+//! Rewriting fat binaries without the images nobody wants.
+//!
+//! What is kept of a container is moved together and its header is made to agree; how a file gets
+//! smaller by that depends on what it is (`thin_elf`). Nothing is decompressed or compiled.
+
+use crate::container::{Container, HEADER, Section};
+use crate::host::{self, Format};
+use crate::image::{Image, Kind};
+use crate::inspect::Inside;
+use crate::keep::Keep;
+use crate::problem::Limits;
+use crate::source::Binary;
+use crate::thin_elf;
+
+/// Why a file is not rewritten.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Damage: what is not understood is not rewritten.
+    #[error("the file has a problem at {offset:#x}: {flaw}")]
+    Problem {
+        /// Bytes from the start of the file.
+        offset: u64,
+        /// What.
+        flaw: String,
+    },
+    /// Not a file whose fat binaries can be rewritten in place.
+    #[error("{0} is not rewritten")]
+    Format(&'static str),
+    /// No image of the file is wanted.
+    #[error("the file has no image for {0}: nothing would be left to run")]
+    NothingKept(String),
+    /// There is no container.
+    #[error("there is no fat binary in the file")]
+    NoContainers,
+    /// A host file that is not built as expected.
+    #[error("the file is not built as expected: {0}")]
+    Host(String),
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thinned {
+    /// The new file.
+    pub bytes: Vec<u8>,
+    /// Images before and after.
+    pub images: (usize, usize),
+    /// Bytes that hold images, before and after.
+    pub image_bytes: (u64, u64),
+    /// Bytes that are no longer used and had to stay, as zeros.
+    pub zeroed: u64,
+    /// Containers in which nothing was wanted; each keeps its smallest image, so that the driver
+    /// answers as it did before.
+    pub left_whole: usize,
+    /// What a person should know.
+    pub notes: Vec<String>,
+}
+
+/// One container after the choice: where it was, and its new bytes.
+#[derive(Debug)]
+pub struct Rewritten {
+    /// The part of the file.
+    pub section: Section,
+    /// Where it was, in bytes from the start of the file.
+    pub offset: u64,
+    /// How long it was, in bytes.
+    pub size: u64,
+    /// Header and images that are kept.
+    pub bytes: Vec<u8>,
+}
+
+/// Rewrites a file without the images that `keep` does not want.
+///
+/// # Errors
+/// It cannot be done safely; the reason says why.
+pub fn thin(binary: &Binary, keep: &Keep, limits: &Limits) -> Result<Thinned, Refusal> {
+    thin_bytes(binary.bytes(), binary.format, keep, limits)
+}
+
+/// The same for bytes in memory.
+///
+/// # Errors
+/// As [`thin`].
+pub fn thin_bytes(
+    file: &[u8],
+    format: Format,
+    keep: &Keep,
+    limits: &Limits,
+) -> Result<Thinned, Refusal> {
+    match format {
+        Format::Elf | Format::Fatbin => {}
+        Format::Archive => return Err(Refusal::Format("a static library (take its members out)")),
+        Format::Cubin => return Err(Refusal::Format("a single cubin")),
+        Format::Wheel => {
+            return Err(Refusal::Format(
+                "a wheel (its record has hashes of its files)",
+            ));
+        }
+        Format::MachO | Format::Pe => return Err(Refusal::Format("a Mach-O or PE file")),
+    }
+    let found = host::read(file, format, limits);
+    if let Some(problem) = found.problems.first() {
+        return Err(Refusal::Problem {
+            offset: problem.offset,
+            flaw: problem.flaw.to_string(),
+        });
+    }
+    if found.containers.is_empty() {
+        return Err(Refusal::NoContainers);
+    }
+    let images = found.containers.iter().flat_map(|c| &c.images);
+    if !images.clone().any(|image| keep.wants(image)) {
+        return Err(Refusal::NothingKept(keep.to_string()));
+    }
+    let mut thinned = Thinned {
+        bytes: Vec::new(),
+        images: (images.clone().count(), 0),
+        image_bytes: (0, 0),
+        zeroed: 0,
+        left_whole: 0,
+        notes: Vec::new(),
+    };
+    for target in keep.without_match(images.clone()) {
+        thinned
+            .notes
+            .push(format!("there is no image for {target}"));
+    }
+    let mut rewritten = Vec::new();
+    for container in &found.containers {
+        rewritten.push(rewrite(container, keep, limits, file, &mut thinned));
+    }
+    thinned.image_bytes = (
+        rewritten.iter().map(|r| r.size).sum(),
+        rewritten.iter().map(|r| r.bytes.len() as u64).sum(),
+    );
+    thinned.bytes = match format {
+        Format::Fatbin => rewritten.into_iter().flat_map(|r| r.bytes).collect(),
+        _ => {
+            let placed = thin_elf::place(file, &rewritten).map_err(Refusal::Host)?;
+            thinned.zeroed = placed.zeroed;
+            thinned.notes.extend(placed.notes);
+            placed.bytes
+        }
+    };
+    Ok(thinned)
+}
+
+/// Everything of a container that is a unit in the file: a concatenated image goes or stays whole.
+fn units<'c, 'a>(container: &'c Container<'a>) -> Vec<(&'c Image<'a>, Vec<&'c Image<'a>>)> {
+    let mut units: Vec<(&Image<'_>, Vec<&Image<'_>>)> = Vec::new();
+    for image in &container.images {
+        match (image.place.part, units.last_mut()) {
+            (Some(part), Some((_, parts))) if part > 0 => parts.push(image),
+            (Some(_), _) => {
+                let bundle = |b: &&Image<'_>| b.place.offset == image.place.offset;
+                let outer = container.bundles.iter().find(bundle).unwrap_or(image);
+                units.push((outer, vec![image]));
+            }
+            (None, _) => units.push((image, vec![image])),
+        }
+    }
+    units
+}
+
+fn rewrite(
+    container: &Container<'_>,
+    keep: &Keep,
+    limits: &Limits,
+    file: &[u8],
+    thinned: &mut Thinned,
+) -> Rewritten {
+    let units = units(container);
+    let wanted = |(_, parts): &&(&Image<'_>, Vec<&Image<'_>>)| parts.iter().any(|i| keep.wants(i));
+    let mut kept: Vec<_> = units.iter().filter(wanted).collect();
+    if kept.is_empty() {
+        kept.extend(units.iter().min_by_key(|(outer, _)| outer.cost()));
+        if !kept.is_empty() && !is_empty(container, limits) {
+            thinned.left_whole += 1;
+        }
+    }
+    let mut bytes = vec![0; HEADER];
+    for (outer, parts) in kept {
+        thinned.images.1 += parts.len();
+        let from = outer.place.offset as usize;
+        let length = outer.cost() as usize;
+        // Both lie in the file: they were read from it.
+        bytes.extend_from_slice(file.get(from..from + length).unwrap_or_default());
+    }
+    let from = container.offset as usize;
+    let header = file.get(from..from + HEADER).unwrap_or_default();
+    bytes[..header.len()].copy_from_slice(header);
+    let size = (bytes.len() - HEADER) as u64;
+    bytes[8..HEADER].copy_from_slice(&size.to_le_bytes());
+    Rewritten {
+        section: container.section,
+        offset: container.offset,
+        size: container.size,
+        bytes,
+    }
+}
+
+/// The container of nvcc's device link: nobody misses its images.
+fn is_empty(container: &Container<'_>, limits: &Limits) -> bool {
+    let nothing = |inside: Inside| inside.functions.is_empty() && inside.global_bytes == 0;
+    container
+        .images
+        .iter()
+        .all(|image| image.kind == Kind::Cubin && image.inside(limits).is_ok_and(nothing))
+}

@@ -1,0 +1,388 @@
+//! Putting smaller containers back into an ELF file, and making the file smaller by what is left.
+//!
+//! The kept containers of a section are moved to its start, where everything that points at them is
+//! known; else each stays where it begins. Behind them:
+//!
+//! - in an object file, the rest of the section is cut out and what follows moves up;
+//! - in a program or library, no address may change. Whole pages are cut out of the file and their
+//!   addresses out of the loaded segment, which becomes two. The larger table of segments that this
+//!   needs has its place in the space that became free.
+//!
+//! Where that is not possible, the bytes stay as zeros, and a note says why.
+
+use std::ops::Range;
+
+use object::LittleEndian;
+use object::elf::{ET_REL, FileHeader64, PT_INTERP, PT_LOAD, PT_PHDR, ProgramHeader64, SHT_NOBITS};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
+
+use crate::bytes::{put_u16, put_u64};
+use crate::thin::Rewritten;
+use crate::thin_pointers::Pointers;
+
+const E: LittleEndian = LittleEndian;
+/// Bytes of a program header.
+const SEGMENT: u64 = 56;
+/// Where things stand in the ELF header, a section header and a program header.
+const E_PHOFF: usize = 0x20;
+const E_SHOFF: usize = 0x28;
+const E_PHNUM: usize = 0x38;
+const SH_OFFSET: u64 = 0x18;
+const SH_SIZE: u64 = 0x20;
+/// The largest page a kernel of the machine may have: a segment's place in the file and in memory
+/// must agree up to it.
+const PAGES: [(u16, u64); 2] = [(62, 4 << 10), (183, 64 << 10)];
+
+/// The new file.
+#[derive(Debug)]
+pub struct Placed {
+    pub bytes: Vec<u8>,
+    /// Bytes without use that had to stay.
+    pub zeroed: u64,
+    pub notes: Vec<String>,
+}
+
+/// A section of containers, after they were put together.
+struct Packed {
+    /// Of the section header, in the file.
+    header_at: u64,
+    /// The whole section, in the file.
+    range: Range<u64>,
+    /// Where what is used ends, in the file.
+    used: u64,
+}
+
+/// A segment as numbers, in the order of its fields after the type and the flags.
+#[derive(Clone, Copy)]
+struct Segment {
+    kind: u32,
+    flags: u32,
+    offset: u64,
+    address: u64,
+    physical: u64,
+    in_file: u64,
+    in_memory: u64,
+    align: u64,
+}
+
+/// Puts the containers into `file`.
+pub fn place(file: &[u8], containers: &[Rewritten]) -> Result<Placed, String> {
+    let header = FileHeader64::<LittleEndian>::parse(file).map_err(|e| e.to_string())?;
+    let mut bytes = file.to_vec();
+    let mut notes = Vec::new();
+    let linked = header.e_type(E) != ET_REL;
+    let pointers = if linked { Pointers::read(file) } else { None };
+    let packed = pack(
+        file,
+        header,
+        containers,
+        pointers.as_ref(),
+        &mut bytes,
+        &mut notes,
+    )?;
+    let freed: u64 = packed.iter().map(|p| p.range.end - p.used).sum();
+    for section in &packed {
+        fill(&mut bytes, section.used..section.range.end);
+    }
+    let holes = match linked {
+        true => cut_segments(file, header, &packed, &mut bytes),
+        false => Ok(cut_sections(file, header, &packed)),
+    };
+    let holes = holes.unwrap_or_else(|why| {
+        notes.push(format!("the unused bytes stay, as zeros: {why}"));
+        Vec::new()
+    });
+    if !holes.is_empty() {
+        shift_sections(file, header, &packed, &holes, &mut bytes)?;
+    }
+    let cut: u64 = holes.iter().map(|hole| hole.end - hole.start).sum();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut from = 0;
+    for hole in &holes {
+        out.extend_from_slice(&bytes[from..hole.start as usize]);
+        from = hole.end as usize;
+    }
+    out.extend_from_slice(&bytes[from..]);
+    Ok(Placed {
+        bytes: out,
+        zeroed: freed.saturating_sub(cut),
+        notes,
+    })
+}
+
+type Header = FileHeader64<LittleEndian>;
+
+fn fill(bytes: &mut [u8], range: Range<u64>) {
+    if let Some(part) = bytes.get_mut(range.start as usize..range.end as usize) {
+        part.fill(0);
+    }
+}
+
+/// Moves the containers of each section together, and corrects what points at them.
+fn pack(
+    file: &[u8],
+    header: &Header,
+    containers: &[Rewritten],
+    pointers: Option<&Pointers>,
+    bytes: &mut [u8],
+    notes: &mut Vec<String>,
+) -> Result<Vec<Packed>, String> {
+    let sections = header.sections(E, file).map_err(|e| e.to_string())?;
+    let size = u64::from(header.e_shentsize(E));
+    let mut packed = Vec::new();
+    for (section, index) in sections.iter().zip(0_u64..) {
+        let name = sections.section_name(E, section).unwrap_or_default();
+        let Some((from, length)) = section.file_range(E) else {
+            continue;
+        };
+        let end = from
+            .checked_add(length)
+            .filter(|end| *end <= file.len() as u64);
+        let range = from..end.ok_or("a section ends behind the file")?;
+        let inside =
+            |c: &&Rewritten| c.section.name().as_bytes() == name && range.contains(&c.offset);
+        let mine: Vec<&Rewritten> = containers.iter().filter(inside).collect();
+        if mine.is_empty() {
+            continue;
+        }
+        let address = |offset: u64| section.sh_addr(E).wrapping_add(offset - from);
+        let starts: Vec<u64> = mine.iter().map(|c| address(c.offset)).collect();
+        let addresses = section.sh_addr(E)..address(range.end);
+        let movable = pointers.filter(|p| p.are_all_at(addresses.clone(), &starts));
+        if movable.is_none() && mine.len() > 1 {
+            let name = String::from_utf8_lossy(name);
+            notes.push(format!(
+                "{name}: its containers keep their places, as not all that points at them is known"
+            ));
+        }
+        let mut cursor = from;
+        for container in mine {
+            let wrappers = movable.and_then(|p| p.at(address(container.offset)));
+            // Without a wrapper it is not known what points at it, so it stays.
+            let start = match wrappers {
+                Some(_) => cursor,
+                None => container.offset,
+            };
+            let end = start + container.bytes.len() as u64;
+            // What lies between was a container, of which the rest may still be there.
+            fill(bytes, cursor..start);
+            let place = bytes.get_mut(start as usize..end as usize);
+            place
+                .ok_or("a container lies outside of its section")?
+                .copy_from_slice(&container.bytes);
+            for place in wrappers.unwrap_or_default() {
+                put_u64(bytes, *place as usize, address(start));
+            }
+            cursor = end;
+        }
+        packed.push(Packed {
+            header_at: header.e_shoff(E) + index * size,
+            range,
+            used: cursor,
+        });
+    }
+    packed.sort_by_key(|p| p.range.start);
+    Ok(packed)
+}
+
+/// The holes of an object file: any multiple of what the following sections align to.
+fn cut_sections(file: &[u8], header: &Header, packed: &[Packed]) -> Vec<Range<u64>> {
+    let sections = header.section_headers(E, file).unwrap_or_default();
+    let align = sections.iter().map(|s| s.sh_addralign(E)).max();
+    let align = align.unwrap_or(1).max(16);
+    let holes = packed.iter().map(|p| {
+        let length = (p.range.end - p.used) / align * align;
+        p.range.end - length..p.range.end
+    });
+    holes.filter(|hole| !hole.is_empty()).collect()
+}
+
+/// The holes of a linked file; writes its new table of segments.
+fn cut_segments(
+    file: &[u8],
+    header: &Header,
+    packed: &[Packed],
+    bytes: &mut [u8],
+) -> Result<Vec<Range<u64>>, String> {
+    let machine = header.e_machine(E).0;
+    let page = PAGES.iter().find(|(known, _)| *known == machine);
+    let page = page
+        .map(|(_, page)| *page)
+        .ok_or("the machine is not known")?;
+    let sections = header.section_headers(E, file).map_err(|e| e.to_string())?;
+    if sections
+        .iter()
+        .any(|s| s.sh_addr(E) != 0 && s.sh_addralign(E) > page)
+    {
+        return Err("a section is aligned to more than a page".to_owned());
+    }
+    let old = header.program_headers(E, file).map_err(|e| e.to_string())?;
+    let mut segments: Vec<Segment> = old.iter().map(Segment::read).collect();
+    if !segments.iter().all(|s| s.is_sane(file.len() as u64)) {
+        return Err("a segment lies outside of the file or of the memory".to_owned());
+    }
+    let is_program = segments.iter().any(|s| s.kind == PT_INTERP.0);
+    let mut holes: Vec<Range<u64>> = Vec::new();
+    let mut table = None;
+    // Each hole makes one segment more.
+    let table_size = (segments.len() + packed.len()) as u64 * SEGMENT;
+    for section in packed {
+        let room = if table.is_none() { table_size } else { 0 };
+        let start = (section.used + room).next_multiple_of(page);
+        let end = section.range.end / page * page;
+        if start >= end {
+            continue;
+        }
+        split(&mut segments, &(start..end))?;
+        if table.is_none() {
+            table = Some(section.used);
+        }
+        holes.push(start..end);
+    }
+    let Some(table) = table else {
+        return Ok(holes);
+    };
+    let load = |s: &&Segment| s.kind == PT_LOAD.0;
+    let first = segments.iter().find(load).ok_or("no loaded segment")?;
+    let holder = segments
+        .iter()
+        .filter(load)
+        .find(|s| (s.offset..s.offset + s.in_file).contains(&table))
+        .ok_or("the table of segments would not be loaded")?;
+    let table_address = holder.address + (table - holder.offset);
+    // Linux before 5.18 tells a program so where its table is.
+    if is_program && table_address.wrapping_sub(table) != first.address.wrapping_sub(first.offset) {
+        return Err("a program whose table of segments cannot be moved".to_owned());
+    }
+    let count = u16::try_from(segments.len()).map_err(|e| e.to_string())?;
+    for segment in &mut segments {
+        if segment.kind == PT_PHDR.0 {
+            segment.offset = table;
+            segment.address = table_address;
+            segment.physical = table_address;
+            segment.in_file = u64::from(count) * SEGMENT;
+            segment.in_memory = segment.in_file;
+        }
+        if segment.kind == PT_LOAD.0 {
+            // Larger alignments only helped huge pages, and the holes are no multiple of them.
+            segment.align = segment.align.min(page);
+        }
+        segment.offset = moved(segment.offset, &holes);
+    }
+    for (segment, index) in segments.iter().zip(0_u64..) {
+        segment.write(bytes, table + index * SEGMENT);
+    }
+    put_u64(bytes, E_PHOFF, table);
+    put_u16(bytes, E_PHNUM, count);
+    Ok(holes)
+}
+
+/// Takes a hole out of the loaded segment it is in.
+fn split(segments: &mut Vec<Segment>, hole: &Range<u64>) -> Result<(), String> {
+    let touched: Vec<usize> = (0..segments.len())
+        .filter(|index| {
+            let s = &segments[*index];
+            s.offset < hole.end && s.offset.saturating_add(s.in_file) > hole.start
+        })
+        .collect();
+    let [index] = touched[..] else {
+        return Err("more than one segment covers them".to_owned());
+    };
+    let whole = segments[index];
+    let ends = whole.offset + whole.in_file;
+    if whole.kind != PT_LOAD.0 || whole.offset >= hole.start || ends < hole.end {
+        return Err("they are not inside of one loaded segment".to_owned());
+    }
+    let skipped = hole.end - whole.offset;
+    segments[index].in_file = hole.start - whole.offset;
+    segments[index].in_memory = hole.start - whole.offset;
+    if whole.in_memory > skipped {
+        let rest = Segment {
+            offset: hole.end,
+            address: whole.address + skipped,
+            physical: whole.physical + skipped,
+            in_file: whole.in_file - skipped,
+            in_memory: whole.in_memory - skipped,
+            ..whole
+        };
+        segments.insert(index + 1, rest);
+    }
+    Ok(())
+}
+
+/// Where an offset of the old file is in the new one.
+fn moved(offset: u64, holes: &[Range<u64>]) -> u64 {
+    let before = holes.iter().filter(|hole| hole.end <= offset);
+    offset - before.map(|hole| hole.end - hole.start).sum::<u64>()
+}
+
+/// Corrects the table of sections, and where it is.
+fn shift_sections(
+    file: &[u8],
+    header: &Header,
+    packed: &[Packed],
+    holes: &[Range<u64>],
+    bytes: &mut [u8],
+) -> Result<(), String> {
+    let sections = header.section_headers(E, file).map_err(|e| e.to_string())?;
+    let size = u64::from(header.e_shentsize(E));
+    for (section, index) in sections.iter().zip(0_u64..) {
+        let at = header.e_shoff(E) + index * size;
+        let offset = section.sh_offset(E);
+        let spans = |hole: &&Range<u64>| {
+            section.sh_type(E) != SHT_NOBITS
+                && offset < hole.start
+                && offset.saturating_add(section.sh_size(E)) > hole.start
+        };
+        if let Some(own) = packed.iter().find(|p| p.header_at == at) {
+            put_u64(bytes, (at + SH_SIZE) as usize, own.used - own.range.start);
+        } else if holes.iter().any(|hole| spans(&hole)) {
+            return Err("two sections overlap".to_owned());
+        }
+        put_u64(bytes, (at + SH_OFFSET) as usize, moved(offset, holes));
+    }
+    put_u64(bytes, E_SHOFF, moved(header.e_shoff(E), holes));
+    Ok(())
+}
+
+impl Segment {
+    fn read(header: &ProgramHeader64<LittleEndian>) -> Self {
+        Self {
+            kind: header.p_type(E).0,
+            flags: header.p_flags(E).0,
+            offset: header.p_offset(E),
+            address: header.p_vaddr(E),
+            physical: header.p_paddr(E),
+            in_file: header.p_filesz(E),
+            in_memory: header.p_memsz(E),
+            align: header.p_align(E),
+        }
+    }
+
+    fn is_sane(&self, file: u64) -> bool {
+        let fits = |from: u64, length: u64, end: u64| {
+            from.checked_add(length).is_some_and(|sum| sum <= end)
+        };
+        // Notes of the linker may say anything about memory, but not about the file.
+        let loaded = self.kind != PT_LOAD.0 || self.in_memory >= self.in_file;
+        fits(self.offset, self.in_file, file)
+            && fits(self.address, self.in_memory, u64::MAX)
+            && fits(self.physical, self.in_memory, u64::MAX)
+            && loaded
+    }
+
+    fn write(&self, bytes: &mut [u8], at: u64) {
+        let words = [
+            u64::from(self.kind) | u64::from(self.flags) << 32,
+            self.offset,
+            self.address,
+            self.physical,
+            self.in_file,
+            self.in_memory,
+            self.align,
+        ];
+        for (word, index) in words.iter().zip(0_u64..) {
+            put_u64(bytes, (at + index * 8) as usize, *word);
+        }
+    }
+}

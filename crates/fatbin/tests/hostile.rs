@@ -1,0 +1,248 @@
+//! Files that are damaged or made to do harm: a clear problem, bounded memory, the rest still read.
+
+use std::io::Write;
+use std::path::Path;
+
+use proptest::prelude::*;
+use tempfile::NamedTempFile;
+use warpcc_fatbin::{
+    Binary, Depth, Flaw, Format, Input, Keep, Limits, Listing, OpenFailure, Situation, judge, list,
+    read, thin,
+};
+
+/// An image: header of 64 bytes and payload.
+fn image(
+    kind: u16,
+    arch: u32,
+    flags: u64,
+    compressed: u32,
+    uncompressed: u64,
+    payload: &[u8],
+) -> Vec<u8> {
+    let mut bytes = vec![0; 64];
+    let padded = payload.len().next_multiple_of(8);
+    bytes[0..2].copy_from_slice(&kind.to_le_bytes());
+    bytes[2..4].copy_from_slice(&0x101_u16.to_le_bytes());
+    bytes[4..8].copy_from_slice(&64_u32.to_le_bytes());
+    bytes[8..16].copy_from_slice(&(padded as u64).to_le_bytes());
+    bytes[16..20].copy_from_slice(&compressed.to_le_bytes());
+    bytes[0x1a..0x1c].copy_from_slice(&9_u16.to_le_bytes());
+    bytes[0x1c..0x20].copy_from_slice(&arch.to_le_bytes());
+    bytes[0x28..0x30].copy_from_slice(&flags.to_le_bytes());
+    bytes[0x38..0x40].copy_from_slice(&uncompressed.to_le_bytes());
+    bytes.extend_from_slice(payload);
+    bytes.resize(64 + padded, 0);
+    bytes
+}
+
+fn container(images: &[Vec<u8>]) -> Vec<u8> {
+    let size: usize = images.iter().map(Vec::len).sum();
+    let mut bytes = 0xba55_ed50_u32.to_le_bytes().to_vec();
+    bytes.extend(1_u16.to_le_bytes());
+    bytes.extend(16_u16.to_le_bytes());
+    bytes.extend((size as u64).to_le_bytes());
+    bytes.extend(images.concat());
+    bytes
+}
+
+const TEXT: &[u8] = b"// Cuda compilation tools, release 12.4, V12.4.1\n.visible .entry k()\n";
+const ZSTD: u64 = 0x8011;
+const LZ4: u64 = 0x2011;
+
+fn ptx() -> Vec<u8> {
+    image(1, 90, 0x11, 0, 0, TEXT)
+}
+
+fn opened(bytes: &[u8]) -> (NamedTempFile, Result<Binary, OpenFailure>) {
+    let mut file = NamedTempFile::new().expect("a file");
+    file.write_all(bytes).expect("written");
+    let input = Input {
+        path: file.path().to_owned(),
+        member: None,
+    };
+    let binary = Binary::open(input, &Limits::default()).map_err(|error| error.why);
+    (file, binary)
+}
+
+fn listed(bytes: &[u8]) -> Listing {
+    let (_file, binary) = opened(bytes);
+    list(
+        &binary.expect("it opens"),
+        Depth::Kernels,
+        &Limits::default(),
+    )
+}
+
+fn flaws(listing: &Listing) -> Vec<String> {
+    listing
+        .problems
+        .iter()
+        .map(|p| p.flaw.to_string())
+        .collect()
+}
+
+#[test]
+fn what_is_around_damage_is_still_listed() {
+    let good = container(&[ptx()]);
+    let mut broken = container(&[ptx(), ptx()]);
+    // The second image's header is cut to nothing.
+    let second = 16 + ptx().len();
+    broken[second + 4..second + 8].fill(0);
+    let file = [good.clone(), broken, b"rubbish!".to_vec(), good].concat();
+    let listing = listed(&file);
+    assert_eq!(listing.rows.len(), 3, "{:?}", flaws(&listing));
+    assert_eq!(listing.rows[2].container, 2);
+    let said = flaws(&listing);
+    assert!(
+        said.iter().any(|flaw| flaw.contains("header of 0 bytes")),
+        "{said:?}"
+    );
+    assert!(
+        said.iter()
+            .any(|flaw| flaw.contains("neither a container nor padding")),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn every_truncation_is_told_and_none_is_fatal() {
+    let whole = container(&[ptx(), ptx()]);
+    for length in 4..whole.len() {
+        let listing = listed(&whole[..length]);
+        assert!(!listing.problems.is_empty(), "{length}");
+        assert!(listing.rows.len() < 2, "{length}");
+    }
+    assert!(listed(&whole).problems.is_empty());
+}
+
+#[test]
+fn a_decompression_bomb_is_an_error() {
+    let zeros = zstd::bulk::compress(&vec![0; 64 << 20], 3).expect("compressed");
+    let size = u32::try_from(zeros.len()).expect("small");
+    for (said, part) in [
+        // The stated size is above the limit.
+        (1_u64 << 40, "limit"),
+        // It unpacks to more than it states.
+        (4096, "zstd"),
+        // And to less.
+        (65 << 20, "not to the stated"),
+    ] {
+        let listing = listed(&container(&[image(1, 90, ZSTD, size, said, &zeros), ptx()]));
+        assert_eq!(listing.rows.len(), 2);
+        let told = flaws(&listing);
+        assert!(told.len() == 1 && told[0].contains(part), "{told:?}");
+    }
+    let small = Limits {
+        image: 1 << 20,
+        ..Limits::default()
+    };
+    let bytes = container(&[image(1, 90, ZSTD, size, 64 << 20, &zeros)]);
+    let found = read(&bytes, Format::Fatbin, &small);
+    let payload = found.containers[0].images[0].payload(&small);
+    assert!(matches!(payload, Err(Flaw::TooLarge { .. })));
+    // LZ4 cannot grow as much as this one says, which is known before anything is allocated.
+    let listing = listed(&container(&[image(1, 90, LZ4, 16, 1 << 29, &[0; 16])]));
+    assert!(flaws(&listing)[0].contains("a size it cannot have"));
+    // More compressed bytes than there are.
+    let listing = listed(&container(&[image(1, 90, ZSTD, 1 << 20, 10, &[0; 16])]));
+    assert!(flaws(&listing)[0].contains("more compressed bytes"));
+}
+
+#[test]
+fn unknown_kinds_and_flags_are_named_by_number() {
+    let strange = image(0x77, 90, 0x8000_0000_0011, 0, 0, b"?");
+    let listing = listed(&container(&[strange, ptx()]));
+    assert!(listing.problems.is_empty());
+    assert_eq!(listing.rows[0].kind.to_string(), "unknown kind 0x77");
+    assert!(
+        listing.rows[0]
+            .flags
+            .contains(&"unknown 0x800000000000".to_owned())
+    );
+    assert_eq!(listing.rows[1].kernels().count(), 1);
+}
+
+#[test]
+fn other_files_say_what_they_are() {
+    for (bytes, part) in [
+        (&b"MZ\x90\0 a program for Windows"[..], "PE"),
+        (
+            b"\xcf\xfa\xed\xfe\x07\0\0\x01 a library for macOS",
+            "Mach-O",
+        ),
+        (
+            b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x03\0",
+            "32-bit",
+        ),
+        (b"\x7fELF\x02\x01\x01\0", "corrupt"),
+        (b"\x01\x5a\xe5\x1e\0\0\0\0", "nothing of CUDA"),
+        (b"just text", "nothing of CUDA"),
+        (b"", "empty"),
+        (b"PK\x03\x04 no zip file at all, whatever it says", "wheel"),
+    ] {
+        let (_file, binary) = opened(bytes);
+        let said = match binary {
+            Err(why) => why.to_string(),
+            Ok(binary) => flaws(&list(&binary, Depth::Headers, &Limits::default())).join(", "),
+        };
+        assert!(said.contains(part), "{bytes:?}: {said}");
+    }
+    let (inputs, errors) = warpcc_fatbin::find(&[Path::new("/dev/zero").into(), "/nowhere".into()]);
+    assert_eq!((inputs.len(), errors.len()), (0, 2));
+}
+
+/// Whatever the bytes, every reader comes back, and a list agrees with itself.
+fn all_readers(bytes: &[u8]) {
+    let (_file, binary) = opened(bytes);
+    let Ok(binary) = binary else { return };
+    let limits = Limits {
+        image: 1 << 20,
+        ..Limits::default()
+    };
+    let headers = list(&binary, Depth::Headers, &limits);
+    let kernels = list(&binary, Depth::Kernels, &limits);
+    assert_eq!(headers.rows.len(), kernels.rows.len());
+    let gpus = ["sm_90", "next"].map(|gpu| gpu.parse().expect("a GPU"));
+    judge(&binary, &gpus, &Situation::default(), &limits);
+    let keep: Keep = "sm_90+ptx".parse().expect("a list");
+    if let Ok(thinned) = thin(&binary, &keep, &limits) {
+        assert!(thinned.bytes.len() <= bytes.len());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn flipped_bytes_never_panic(flips in proptest::collection::vec((any::<usize>(), any::<u8>()), 1..12)) {
+        let zeros = zstd::bulk::compress(TEXT, 3).expect("compressed");
+        let size = u32::try_from(zeros.len()).expect("small");
+        let mut bytes = container(&[ptx(), image(1, 80, ZSTD, size, TEXT.len() as u64, &zeros), image(0x100, 0, ZSTD, size, TEXT.len() as u64, &zeros)]);
+        for (at, value) in flips {
+            // The magic stays, or nothing behind it is reached.
+            let at = 4 + at % (bytes.len() - 4);
+            bytes[at] = value;
+        }
+        all_readers(&bytes);
+    }
+}
+
+proptest! {
+    // Each case is a file of tens of kilobytes.
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn a_damaged_host_never_panics(flips in proptest::collection::vec((0..4_usize, any::<usize>(), any::<u8>()), 1..12)) {
+        // This test's own program is an ELF file with every table there is; its head will do.
+        let program = std::env::current_exe().expect("a path");
+        let mut bytes = std::fs::read(program).expect("readable");
+        let tables = u64::from_le_bytes(bytes[0x28..0x30].try_into().expect("eight bytes")) as usize;
+        let length = bytes.len();
+        for (where_to, at, value) in flips {
+            // The ELF header, the segments, the sections, anywhere.
+            let range = [0x10..0x40, 0x40..0x400, tables..length, 0..length][where_to].clone();
+            bytes[range.start + at % range.len()] = value;
+        }
+        all_readers(&bytes);
+    }
+}

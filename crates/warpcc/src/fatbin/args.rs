@@ -1,0 +1,179 @@
+//! The command line of `warpcc fatbin`, as typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use warpcc_fatbin::{Driver, Gpu, Keep};
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  warpcc fatbin list libnccl.so.2             every image, and where the bytes are
+  warpcc fatbin list --summary ./site-packages
+  warpcc fatbin list --kernels kernel.o       registers, stack, shared memory
+  warpcc fatbin list --json lib.so | jq '.[] | select(.kind==\"ptx\")'
+  warpcc fatbin list --html lib.html lib.so
+
+Exit code: 0, or 1 if something was damaged (the rest is listed), or 2 if nothing could be read.";
+
+const EXTRACT_EXAMPLES: &str = "\
+Examples:
+  warpcc fatbin extract -o out lib.so                  everything
+  warpcc fatbin extract -o out --kind ptx --arch sm_90 lib.so
+
+Files are named FILE[.MEMBER].cNNN.iNN.TARGET.cubin|ptx|ltoir, by container and image as `list` numbers them.";
+
+const DIFF_EXAMPLES: &str = "\
+Exit code: 0 if nothing differs, 1 if something does, 2 if a file could not be read.";
+
+const THIN_EXAMPLES: &str = "\
+Examples:
+  warpcc fatbin thin --keep sm_80,sm_90+ptx libx.so -o thin/libx.so
+
+sm_90 keeps machine code, compute_90 PTX, sm_90+ptx both, lto_90 LTO-IR.
+Exit code: 0, or 2 if the file is not one that can be rewritten safely.";
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  warpcc fatbin check lib.so --native sm_80,sm_90 --gpu next
+      no kernel is compiled at start on sm_80 and sm_90, and all run on the next generation
+  warpcc fatbin check lib.so --gpu sm_90 --driver 13.0
+
+Exit code: 0 if all is as asked, 1 if not, 2 if a file could not be read or judged.";
+
+/// `warpcc fatbin`.
+#[derive(Debug, Subcommand)]
+pub enum FatbinCommand {
+    /// List the images in programs, libraries, objects, wheels and folders
+    List(ListArgs),
+    /// Write images to files, decompressed
+    Extract(ExtractArgs),
+    /// Compare the kernels of two builds
+    Diff(DiffArgs),
+    /// Rewrite a library, object or fat binary without the images nobody needs
+    Thin(ThinArgs),
+    /// Say what a driver will do on a GPU: run, compile (JIT), or fail
+    Check(CheckArgs),
+}
+
+/// `warpcc fatbin list`.
+#[derive(Debug, Args)]
+#[command(after_help = LIST_EXAMPLES)]
+pub struct ListArgs {
+    /// What to list; folders and wheels are searched
+    #[arg(required = true, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub files: Vec<PathBuf>,
+    /// Also list each image's kernels and what they take
+    #[arg(long)]
+    pub kernels: bool,
+    /// Only what each architecture comes to
+    #[arg(long, conflicts_with_all = ["json", "csv"])]
+    pub summary: bool,
+    /// Write a JSON array of images
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+    /// Write one line per image, or per kernel with --kernels (CSV)
+    #[arg(long)]
+    pub csv: bool,
+    /// Draw where the bytes are, per architecture and kernel
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub svg: Option<PathBuf>,
+    /// The same as a page, with tables
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+}
+
+/// A kind of image to extract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WantedKind {
+    /// Machine code
+    Elf,
+    /// PTX text
+    Ptx,
+    /// LTO-IR, as it is stored
+    Lto,
+}
+
+/// `warpcc fatbin extract`.
+#[derive(Debug, Args)]
+#[command(after_help = EXTRACT_EXAMPLES)]
+pub struct ExtractArgs {
+    /// What to extract from
+    #[arg(required = true, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub files: Vec<PathBuf>,
+    /// The folder to write to; made if it is not there
+    #[arg(short, long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    pub output: PathBuf,
+    /// Only this kind
+    #[arg(long)]
+    pub kind: Option<WantedKind>,
+    /// Only for this architecture, such as sm_90a
+    #[arg(long, value_name = "ARCH")]
+    pub arch: Option<warpcc_fatbin::Arch>,
+    /// Replace files that are there
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// `warpcc fatbin diff`.
+#[derive(Debug, Args)]
+#[command(after_help = DIFF_EXAMPLES)]
+pub struct DiffArgs {
+    /// Before
+    #[arg(value_name = "A", value_hint = ValueHint::AnyPath)]
+    pub before: PathBuf,
+    /// After
+    #[arg(value_name = "B", value_hint = ValueHint::AnyPath)]
+    pub after: PathBuf,
+    /// Only for this architecture, such as sm_90a
+    #[arg(long, value_name = "ARCH")]
+    pub arch: Option<warpcc_fatbin::Arch>,
+    /// Write JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `warpcc fatbin thin`.
+#[derive(Debug, Args)]
+#[command(after_help = THIN_EXAMPLES)]
+pub struct ThinArgs {
+    /// What to keep: sm_80,sm_90+ptx
+    #[arg(long, value_name = "LIST")]
+    pub keep: Keep,
+    /// A shared library, program, object or fat binary
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// The file to write
+    #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+}
+
+/// `warpcc fatbin check`.
+#[derive(Debug, Args)]
+#[command(after_help = CHECK_EXAMPLES)]
+pub struct CheckArgs {
+    /// What to check
+    #[arg(required = true, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub files: Vec<PathBuf>,
+    /// It must run on these, be it by JIT: sm_90, or next for the next generation
+    #[arg(long, value_name = "GPU", value_delimiter = ',')]
+    #[arg(required_unless_present = "native")]
+    pub gpu: Vec<Gpu>,
+    /// It must run on these without JIT
+    #[arg(long, value_name = "GPU", value_delimiter = ',')]
+    pub native: Vec<Gpu>,
+    /// The driver's CUDA version, as nvidia-smi shows it; else one that knows every PTX
+    #[arg(long, value_name = "VERSION")]
+    pub driver: Option<Driver>,
+    /// As with CUDA_FORCE_PTX_JIT=1
+    #[arg(long)]
+    pub force_ptx_jit: bool,
+    /// As with CUDA_DISABLE_PTX_JIT=1
+    #[arg(long)]
+    pub disable_ptx_jit: bool,
+    /// Name the kernels
+    #[arg(long)]
+    pub kernels: bool,
+    /// Write JSON: an array with an object for each container and GPU
+    #[arg(long)]
+    pub json: bool,
+}
