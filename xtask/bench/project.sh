@@ -55,18 +55,20 @@ run() {
     sample &
     local start end code
     start=$(date +%s.%N)
-    ninja -C "$folder" -j "$2" -k 0 >"$folder/log" 2>&1
+    TIMEFORMAT='%U %S'
+    { time ninja -C "$folder" -j "$2" -k 0 >"$folder/log" 2>&1; } 2>"$work/times"
     code=$?
     end=$(date +%s.%N)
     rm "$work/sampling"
     wait
     objects=$(ls "$folder"/*.o 2>/dev/null | wc -l)
     awk -v n="$1" -v s="$start" -v e="$end" -v p="$(cat "$work/peak")" -v c=$code -v o="$objects" \
-        'BEGIN{printf "%s,%.1f,%.2f,%d,%d\n", n, e-s, p/1048576, o, c}' | tee -a "$out/project.csv"
-    [ $code -eq 0 ] || tail -n 5 "$folder/log"
+        -v u="$(tr ' ' + <"$work/times")" \
+        'BEGIN{split(u,a,"+"); printf "%s,%.1f,%.0f,%.2f,%d,%d\n", n, e-s, a[1]+a[2], p/1048576, o, c}' | tee -a "$out/project.csv"
+    [ $code -eq 0 ] || grep -m 3 -A 3 -E 'error|FAILED' "$folder/log" | cut -c1-300
 }
 
-echo "contender,wall_s,peak_GiB,objects,exit" | tee "$out/project.csv"
+echo "contender,wall_s,cpu_s,peak_GiB,objects,exit" | tee "$out/project.csv"
 for _ in $(seq "$rounds"); do
     run "nvcc -j$jobs" "$jobs" "$nvcc" ""
     run "nvcc -t4 -j$jobs" "$jobs" "$nvcc" "-t 4"

@@ -116,7 +116,7 @@ impl Costs {
     }
 
     fn expect_of_tool(&self, kind: Kind, input_bytes: u64) -> (u64, u64) {
-        let usual = (kind.usual_millis(), kind.usual_peak_kib());
+        let usual = (kind.usual_millis_of(input_bytes), kind.usual_peak_kib());
         let Some(bins) = self.tools.get(&kind.number()) else {
             return usual;
         };

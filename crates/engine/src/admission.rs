@@ -20,7 +20,8 @@ use crate::process::Children;
 const NOTES: &str = "costs-v1";
 
 /// What a call of nvcc asks the machine with.
-pub struct Admission {
+pub struct Admission<'a> {
+    store: Option<&'a DiskStore>,
     board: Board,
     tokens: Option<Tokens>,
     build: u64,
@@ -34,7 +35,12 @@ struct Known {
     own: Costs,
     tools: Costs,
     learned: bool,
+    /// When what all calls know of the tools was last read and written.
+    exchanged: Option<Instant>,
 }
+
+/// How often calls that run side by side tell each other what tools cost.
+const EXCHANGE: Duration = Duration::from_millis(500);
 
 /// A task that may run. Dropping it lets the next one in.
 pub struct Pass {
@@ -57,25 +63,23 @@ impl Pass {
     }
 }
 
-impl Admission {
+impl<'a> Admission<'a> {
     /// For one call: `subject` is its directory and source, `build` the number of the ninja, make or pip behind it.
     pub fn new(
         board: Board,
         tokens: Option<Tokens>,
         build: u64,
         subject: String,
-        store: Option<&DiskStore>,
+        store: Option<&'a DiskStore>,
     ) -> Self {
-        let recall = |key: &Key| {
-            let bytes = store.and_then(|store| store.note(NOTES, key));
-            bytes.map_or_else(Costs::default, |bytes| Costs::from_bytes(&bytes))
-        };
         let known = Mutex::new(Known {
-            own: recall(&key_of(&subject)),
-            tools: recall(&key_of("")),
+            own: recall(store, &subject),
+            tools: recall(store, ""),
             learned: false,
+            exchanged: Some(Instant::now()),
         });
         Self {
+            store,
             board,
             tokens,
             build,
@@ -121,6 +125,7 @@ impl Admission {
     /// # Errors
     /// Cancelled.
     pub fn enter(&self, request: &Entry<'_>, cancel: &Cancel) -> Result<Pass, Cancelled> {
+        self.exchange();
         let clock = Instant::now();
         let token = match &self.tokens {
             Some(tokens) => Some(tokens.acquire(cancel)?),
@@ -128,11 +133,13 @@ impl Admission {
         };
         let for_token = clock.elapsed();
         let expected = self.expect(request.name, request.kind, request.input_bytes);
+        // The size of its input was not known when the way to the end was.
+        let guessed = self.expect(request.name, request.kind, 0).millis;
         let ask = Ask {
             kind: request.kind,
             slots: request.slots,
             memory_kib: expected.peak_kib,
-            priority_ms: request.priority_ms,
+            priority_ms: request.priority_ms.saturating_sub(guessed) + expected.millis,
             expected_ms: expected.millis,
             build: self.build,
             label: request.label.to_owned(),
@@ -143,6 +150,24 @@ impl Admission {
             _token: token,
             for_token,
         })
+    }
+
+    /// Takes over what other calls have learned of the tools meanwhile, and tells them what this one has: in the first
+    /// build of a project nobody knows anything before, and all calls start at once.
+    fn exchange(&self) {
+        let mut known = self.known();
+        if known
+            .exchanged
+            .is_some_and(|last| last.elapsed() < EXCHANGE)
+        {
+            return;
+        }
+        known.exchanged = Some(Instant::now());
+        let theirs = recall(self.store, "");
+        known.tools.merge(&theirs);
+        if let (true, Some(store)) = (known.learned, self.store) {
+            drop(store.put_note(NOTES, &key_of(""), &known.tools.to_bytes()));
+        }
     }
 
     /// Learns what a command did cost.
@@ -166,8 +191,10 @@ impl Admission {
 
     /// Keeps what was learned. Two calls that end at once may lose one's: the next one learns it again.
     pub fn keep(&self, store: &DiskStore) {
-        let known = self.known();
+        let mut known = self.known();
         if known.learned {
+            let theirs = recall(self.store, "");
+            known.tools.merge(&theirs);
             // Advice: without it the defaults are used.
             drop(store.put_note(NOTES, &key_of(&self.subject), &known.own.to_bytes()));
             drop(store.put_note(NOTES, &key_of(""), &known.tools.to_bytes()));
@@ -249,6 +276,11 @@ pub fn watch_memory(board: &Board, children: &Children, done: &Receiver<()>) {
 /// The error of a task that was told not to wait any longer.
 pub fn cancelled(_: Cancelled) -> io::Error {
     io::Error::other("not started any more")
+}
+
+fn recall(store: Option<&DiskStore>, subject: &str) -> Costs {
+    let bytes = store.and_then(|store| store.note(NOTES, &key_of(subject)));
+    bytes.map_or_else(Costs::default, |bytes| Costs::from_bytes(&bytes))
 }
 
 fn key_of(subject: &str) -> Key {

@@ -59,7 +59,7 @@ pub struct Setting<'a> {
     /// What the dependency filter writes.
     pub rule: Option<Rule>,
     /// The machine's budget, if tasks are to wait for their turn.
-    pub admission: Option<&'a Admission>,
+    pub admission: Option<&'a Admission<'a>>,
     /// The terminal that diagnostics go to, if they do.
     pub terminal: Option<&'a Terminal>,
     /// The children, so that a signal can end them.

@@ -42,7 +42,7 @@ pub struct Manner<'a> {
     /// At most this many tasks of this call at a time.
     pub jobs: usize,
     /// The machine's budget.
-    pub admission: &'a Admission,
+    pub admission: &'a Admission<'a>,
     /// One at a time, in nvcc's order.
     pub sequential: bool,
     /// Exactly nvcc's commands: nothing overlapped, nothing started early.

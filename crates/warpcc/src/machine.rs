@@ -50,13 +50,13 @@ pub fn place(config: &Config) -> Place {
 }
 
 /// What `request` asks the machine with.
-pub fn admission(
+pub fn admission<'a>(
     config: &Config,
     lineage: &Lineage,
     request: &Request,
-    store: Option<&DiskStore>,
+    store: Option<&'a DiskStore>,
     log: &Log,
-) -> Admission {
+) -> Admission<'a> {
     let board = Board::open(&place(config), config.limits());
     tell(&board, log);
     let tokens = request
