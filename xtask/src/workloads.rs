@@ -1,7 +1,7 @@
 //! Real CUDA code: fetch it, build it with nvcc and twice with warpcc, and compare.
 //! What there is and how it is built stands in `xtask/workloads.toml`.
 
-use crate::{programs, workloads_compare, workloads_fetch};
+use crate::{programs, repo, workloads_compare, workloads_fetch};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -83,9 +83,9 @@ pub fn main(asked: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The folder of everything fetched; git ignores it.
+/// The folder of everything that is built; git ignores it.
 pub fn folder() -> PathBuf {
-    repository().join(".workloads")
+    repo::root().join(".workloads")
 }
 
 /// Every name in the catalogue.
@@ -103,9 +103,10 @@ pub fn fetch(name: &str) -> Result<PathBuf> {
             .iter()
             .find(|source| &source.name == needed)
             .with_context(|| format!("workload {name} needs {needed}, which is no source"))?;
-        workloads_fetch::fetch(source, &folder()).with_context(|| format!("fetching {needed}"))?;
+        workloads_fetch::fetch(source, &repo::sources_dir())
+            .with_context(|| format!("fetching {needed}"))?;
     }
-    let dir = folder().join(&entry.dir);
+    let dir = repo::sources_dir().join(&entry.dir);
     if !dir.is_dir() {
         bail!("{} is not in what was fetched for {name}", dir.display());
     }
@@ -120,7 +121,7 @@ pub fn run(name: &str, nvcc: &Path, warpcc: &Path) -> Result<()> {
     let entry = entry(&catalogue, name)?;
     let out = folder().join("out").join(name);
     let fill = |text: &str| {
-        text.replace("{w}", &folder().to_string_lossy())
+        text.replace("{w}", &repo::sources_dir().to_string_lossy())
             .replace("{out}", &out.to_string_lossy())
     };
     let commands = entry
@@ -156,12 +157,7 @@ fn entry<'a>(catalogue: &'a Catalogue, name: &str) -> Result<&'a Entry> {
 }
 
 fn catalogue() -> Result<Catalogue> {
-    let path = repository().join("xtask/workloads.toml");
+    let path = repo::root().join("xtask/workloads.toml");
     let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     toml::from_str(&text).with_context(|| path.display().to_string())
-}
-
-fn repository() -> PathBuf {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    manifest.parent().unwrap_or(manifest).to_owned()
 }
