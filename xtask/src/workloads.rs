@@ -4,6 +4,7 @@
 use crate::{programs, repo, workloads_compare, workloads_fetch};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// `xtask/workloads.toml`.
@@ -44,6 +45,8 @@ struct Entry {
     name: String,
     needs: Vec<String>,
     dir: String,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
     flags: String,
     commands: Vec<String>,
 }
@@ -57,6 +60,8 @@ pub struct Workload {
     pub dir: PathBuf,
     /// Where its outputs go; emptied between runs.
     pub out: PathBuf,
+    /// What its build sets in the environment of nvcc.
+    pub env: BTreeMap<String, String>,
     /// Arguments of nvcc, or a program after a `!`.
     pub commands: Vec<Vec<String>>,
 }
@@ -106,11 +111,17 @@ pub fn fetch(name: &str) -> Result<PathBuf> {
         workloads_fetch::fetch(source, &repo::sources_dir())
             .with_context(|| format!("fetching {needed}"))?;
     }
-    let dir = repo::sources_dir().join(&entry.dir);
-    if !dir.is_dir() {
+    let out = out(name);
+    let dir = repo::sources_dir().join(entry.dir.replace("{out}", &out.to_string_lossy()));
+    // The folder of outputs is made, and emptied, before each build.
+    if dir != out && !dir.is_dir() {
         bail!("{} is not in what was fetched for {name}", dir.display());
     }
     Ok(dir)
+}
+
+fn out(name: &str) -> PathBuf {
+    folder().join("out").join(name)
 }
 
 /// Build a workload with `nvcc --keep`, then with warpcc without and with a cache, and
@@ -119,19 +130,21 @@ pub fn run(name: &str, nvcc: &Path, warpcc: &Path) -> Result<()> {
     let dir = fetch(name)?;
     let catalogue = catalogue()?;
     let entry = entry(&catalogue, name)?;
-    let out = folder().join("out").join(name);
+    let out = out(name);
+    let toolkit = nvcc.ancestors().nth(2).unwrap_or(nvcc);
     let fill = |text: &str| {
         text.replace("{w}", &repo::sources_dir().to_string_lossy())
             .replace("{out}", &out.to_string_lossy())
+            .replace("{toolkit}", &toolkit.to_string_lossy())
     };
     let commands = entry
         .commands
         .iter()
         .map(|line| {
-            let line = if line.starts_with('!') {
-                fill(line)
-            } else {
-                fill(&format!("{} {line}", entry.flags))
+            let line = match line.strip_prefix('=') {
+                Some(whole) => fill(whole),
+                None if line.starts_with('!') => fill(line),
+                None => fill(&format!("{} {line}", entry.flags)),
             };
             shlex::split(&line).with_context(|| format!("unbalanced quotes in {line}"))
         })
@@ -140,6 +153,7 @@ pub fn run(name: &str, nvcc: &Path, warpcc: &Path) -> Result<()> {
         name: entry.name.clone(),
         dir,
         out,
+        env: entry.env.clone(),
         commands,
     };
     workloads_compare::compare(&workload, nvcc, warpcc)
