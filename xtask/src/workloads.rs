@@ -1,7 +1,7 @@
 //! Real CUDA code: fetch it, build it with nvcc and twice with warpcc, and compare.
 //! What there is and how it is built stands in `xtask/workloads.toml`.
 
-use crate::{programs, repo, workloads_compare, workloads_fetch};
+use crate::{programs, repo, workloads_compare, workloads_fetch, workloads_pid};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ pub fn main(asked: &[String]) -> Result<()> {
     } else {
         asked.to_vec()
     };
-    let nvcc = programs::nvcc(None)?;
+    let nvcc = workloads_pid::make(&programs::nvcc(None)?, &folder().join("toolkit"))?;
     let warpcc = programs::warpcc(None)?;
     let mut wrong = Vec::new();
     for name in names {
