@@ -20,6 +20,9 @@ pub struct Options {
     /// Three of the files, for CI
     #[arg(long)]
     quick: bool,
+    /// A warpcc that is already built (else this checkout's is, by cargo)
+    #[arg(long, value_name = "PATH")]
+    warpcc: Option<PathBuf>,
 }
 
 /// Small files of ggml-cuda; `scale` must be among them, because its header is edited.
@@ -40,7 +43,8 @@ const PROJECT: &str = "cmake_minimum_required(VERSION 3.18)\n\
 /// `cargo xtask cmake-project`.
 pub fn main(options: &Options) -> Result<()> {
     let files: &[&str] = if options.quick { &QUICK } else { &FULL };
-    check(&programs::nvcc(None)?, &programs::warpcc(None)?, files)
+    let warpcc = programs::warpcc(options.warpcc.as_deref())?;
+    check(&programs::nvcc(None)?, &warpcc, files)
 }
 
 /// The quick one, for a suite that has its own nvcc and warpcc.
@@ -57,7 +61,6 @@ fn check(nvcc: &Path, warpcc: &Path, files: &[&str]) -> Result<()> {
     }
     let sources = workloads::fetch("llama.cpp")?;
     let ggml = sources.ancestors().nth(2).context("ggml-cuda is in ggml")?;
-
     let root = workloads::folder().join("cmake-project");
     if root.exists() {
         fs::remove_dir_all(&root).with_context(|| root.display().to_string())?;
