@@ -18,6 +18,8 @@ mod workloads;
 mod workloads_cmake;
 mod workloads_compare;
 mod workloads_fetch;
+mod workloads_pid;
+mod workloads_toolkit;
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Where things stand in this checkout: the root, the build folder, the toolkits.
+//! Where things stand in this checkout: the root, the build folder, what was fetched.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -23,4 +23,13 @@ pub fn target_dir() -> PathBuf {
 /// Where toolkits are installed: `WARPCC_TOOLKITS`, so that clones can share, or `.toolkits`.
 pub fn toolkits_dir() -> PathBuf {
     env::var_os("WARPCC_TOOLKITS").map_or_else(|| root().join(".toolkits"), |dir| root().join(dir))
+}
+
+/// Where real projects' sources are kept: beside toolkits that clones share, so that those share
+/// them too, or else in `.workloads`.
+pub fn sources_dir() -> PathBuf {
+    env::var_os("WARPCC_TOOLKITS").map_or_else(
+        || root().join(".workloads"),
+        |dir| root().join(dir).with_file_name("workloads"),
+    )
 }

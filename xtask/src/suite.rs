@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{process, repo, tidy, toolkit};
+use crate::{process, repo, tidy, toolkit, workloads_cmake};
 
 /// How long each fuzz target runs: enough to replay its corpus and notice a gross regression.
 const FUZZ_SECONDS: &str = "60";
@@ -16,7 +16,8 @@ const FUZZ_SECONDS: &str = "60";
 /// What of the suite to run.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Leave out the licence check, the documentation, the doctests and the fuzz targets
+    /// Leave out the licence check, the documentation, the doctests, the fuzz targets and the
+    /// CMake project
     #[arg(long)]
     quick: bool,
     /// For `cargo nextest run`: a test's name, -E 'EXPRESSION', --no-capture, …
@@ -55,6 +56,7 @@ pub fn main(options: &Options) -> Result<()> {
         if repo::root().join("fuzz/Cargo.toml").exists() {
             suite.step("fuzz", fuzz);
         }
+        suite.step("cmake", cmake_project);
     }
     // Last, so that its summary is the last of any test runner.
     suite.step("nextest", || tests(&options.nextest));
@@ -84,6 +86,16 @@ fn fuzz() -> Result<()> {
     ]);
     command.arg(repo::target_dir().join("fuzz"));
     process::run(command.args(["--", "all", "--seconds", FUZZ_SECONDS]))
+}
+
+/// llama.cpp's ggml through CMake and Ninja. Its sources come from PyPI the first time, and stay
+/// beside the toolkits.
+fn cmake_project() -> Result<()> {
+    // As nextest builds it, so that neither builds it twice.
+    let build = ["--locked", "--workspace", "--bins", "--quiet"];
+    process::run(cargo("build").args(build))?;
+    let warpcc = repo::target_dir().join("debug/warpcc");
+    workloads_cmake::quick(&toolkit::find(toolkit::NEWEST)?, &warpcc)
 }
 
 fn tests(arguments: &[String]) -> Result<()> {

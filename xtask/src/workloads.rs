@@ -1,9 +1,10 @@
 //! Real CUDA code: fetch it, build it with nvcc and twice with warpcc, and compare.
 //! What there is and how it is built stands in `xtask/workloads.toml`.
 
-use crate::{programs, workloads_compare, workloads_fetch};
+use crate::{programs, repo, workloads_compare, workloads_fetch, workloads_pid};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// `xtask/workloads.toml`.
@@ -44,6 +45,8 @@ struct Entry {
     name: String,
     needs: Vec<String>,
     dir: String,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
     flags: String,
     commands: Vec<String>,
 }
@@ -57,6 +60,8 @@ pub struct Workload {
     pub dir: PathBuf,
     /// Where its outputs go; emptied between runs.
     pub out: PathBuf,
+    /// What its build sets in the environment of nvcc.
+    pub env: BTreeMap<String, String>,
     /// Arguments of nvcc, or a program after a `!`.
     pub commands: Vec<Vec<String>>,
 }
@@ -68,7 +73,7 @@ pub fn main(asked: &[String]) -> Result<()> {
     } else {
         asked.to_vec()
     };
-    let nvcc = programs::nvcc(None)?;
+    let nvcc = workloads_pid::make(&programs::nvcc(None)?, &folder().join("toolkit"))?;
     let warpcc = programs::warpcc(None)?;
     let mut wrong = Vec::new();
     for name in names {
@@ -83,9 +88,9 @@ pub fn main(asked: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The folder of everything fetched; git ignores it.
+/// The folder of everything that is built; git ignores it.
 pub fn folder() -> PathBuf {
-    repository().join(".workloads")
+    repo::root().join(".workloads")
 }
 
 /// Every name in the catalogue.
@@ -103,13 +108,20 @@ pub fn fetch(name: &str) -> Result<PathBuf> {
             .iter()
             .find(|source| &source.name == needed)
             .with_context(|| format!("workload {name} needs {needed}, which is no source"))?;
-        workloads_fetch::fetch(source, &folder()).with_context(|| format!("fetching {needed}"))?;
+        workloads_fetch::fetch(source, &repo::sources_dir())
+            .with_context(|| format!("fetching {needed}"))?;
     }
-    let dir = folder().join(&entry.dir);
-    if !dir.is_dir() {
+    let out = out(name);
+    let dir = repo::sources_dir().join(entry.dir.replace("{out}", &out.to_string_lossy()));
+    // The folder of outputs is made, and emptied, before each build.
+    if dir != out && !dir.is_dir() {
         bail!("{} is not in what was fetched for {name}", dir.display());
     }
     Ok(dir)
+}
+
+fn out(name: &str) -> PathBuf {
+    folder().join("out").join(name)
 }
 
 /// Build a workload with `nvcc --keep`, then with warpcc without and with a cache, and
@@ -118,19 +130,21 @@ pub fn run(name: &str, nvcc: &Path, warpcc: &Path) -> Result<()> {
     let dir = fetch(name)?;
     let catalogue = catalogue()?;
     let entry = entry(&catalogue, name)?;
-    let out = folder().join("out").join(name);
+    let out = out(name);
+    let toolkit = nvcc.ancestors().nth(2).unwrap_or(nvcc);
     let fill = |text: &str| {
-        text.replace("{w}", &folder().to_string_lossy())
+        text.replace("{w}", &repo::sources_dir().to_string_lossy())
             .replace("{out}", &out.to_string_lossy())
+            .replace("{toolkit}", &toolkit.to_string_lossy())
     };
     let commands = entry
         .commands
         .iter()
         .map(|line| {
-            let line = if line.starts_with('!') {
-                fill(line)
-            } else {
-                fill(&format!("{} {line}", entry.flags))
+            let line = match line.strip_prefix('=') {
+                Some(whole) => fill(whole),
+                None if line.starts_with('!') => fill(line),
+                None => fill(&format!("{} {line}", entry.flags)),
             };
             shlex::split(&line).with_context(|| format!("unbalanced quotes in {line}"))
         })
@@ -139,6 +153,7 @@ pub fn run(name: &str, nvcc: &Path, warpcc: &Path) -> Result<()> {
         name: entry.name.clone(),
         dir,
         out,
+        env: entry.env.clone(),
         commands,
     };
     workloads_compare::compare(&workload, nvcc, warpcc)
@@ -156,12 +171,7 @@ fn entry<'a>(catalogue: &'a Catalogue, name: &str) -> Result<&'a Entry> {
 }
 
 fn catalogue() -> Result<Catalogue> {
-    let path = repository().join("xtask/workloads.toml");
+    let path = repo::root().join("xtask/workloads.toml");
     let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     toml::from_str(&text).with_context(|| path.display().to_string())
-}
-
-fn repository() -> PathBuf {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    manifest.parent().unwrap_or(manifest).to_owned()
 }

@@ -3,7 +3,7 @@
 //! what the cache must answer and which files ninja must rebuild; at the end every object and
 //! dependency file is compared with nvcc's. Then once more with warpcc in nvcc's place.
 
-use crate::{process, programs, workloads};
+use crate::{process, programs, workloads, workloads_toolkit};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -20,6 +20,9 @@ pub struct Options {
     /// Three of the files, for CI
     #[arg(long)]
     quick: bool,
+    /// A warpcc that is already built (else this checkout's is, by cargo)
+    #[arg(long, value_name = "PATH")]
+    warpcc: Option<PathBuf>,
 }
 
 /// Small files of ggml-cuda; `scale` must be among them, because its header is edited.
@@ -39,18 +42,25 @@ const PROJECT: &str = "cmake_minimum_required(VERSION 3.18)\n\
 
 /// `cargo xtask cmake-project`.
 pub fn main(options: &Options) -> Result<()> {
+    let files: &[&str] = if options.quick { &QUICK } else { &FULL };
+    let warpcc = programs::warpcc(options.warpcc.as_deref())?;
+    check(&programs::nvcc(None)?, &warpcc, files)
+}
+
+/// The quick one, for a suite that has its own nvcc and warpcc.
+pub fn quick(nvcc: &Path, warpcc: &Path) -> Result<()> {
+    check(nvcc, warpcc, &QUICK)
+}
+
+fn check(nvcc: &Path, warpcc: &Path, files: &[&str]) -> Result<()> {
     for (program, package) in [("cmake", "cmake"), ("ninja", "ninja-build")] {
         ensure!(
             process::on_path(program).is_some(),
             "there is no {program} on PATH (Debian: apt-get install {package})"
         );
     }
-    let nvcc = programs::nvcc(None)?;
-    let warpcc = programs::warpcc(None)?;
     let sources = workloads::fetch("llama.cpp")?;
     let ggml = sources.ancestors().nth(2).context("ggml-cuda is in ggml")?;
-    let files: &[&str] = if options.quick { &QUICK } else { &FULL };
-
     let root = workloads::folder().join("cmake-project");
     if root.exists() {
         fs::remove_dir_all(&root).with_context(|| root.display().to_string())?;
@@ -65,11 +75,11 @@ pub fn main(options: &Options) -> Result<()> {
     )?;
     fs::write(root.join("src/CMakeLists.txt"), PROJECT)?;
     let toolkit = root.join("toolkit");
-    make_toolkit(&nvcc, &toolkit)?;
+    workloads_toolkit::make(nvcc, &toolkit)?;
     fs::create_dir(root.join("masquerade"))?;
-    symlink(&warpcc, root.join("masquerade/nvcc"))?;
+    symlink(warpcc, root.join("masquerade/nvcc"))?;
 
-    let mut launched = Build::new(&root, "launched", &warpcc, files);
+    let mut launched = Build::new(&root, "launched", warpcc, files);
     launched.configure(
         &toolkit.join("bin/nvcc"),
         &[format!(
@@ -79,7 +89,7 @@ pub fn main(options: &Options) -> Result<()> {
     )?;
     proof(&mut launched)?;
 
-    let mut masked = Build::new(&root, "masked", &warpcc, files);
+    let mut masked = Build::new(&root, "masked", warpcc, files);
     masked.path = Some(path_before(&[
         root.join("masquerade"),
         toolkit.join("bin"),
@@ -387,46 +397,4 @@ fn path_before(folders: &[PathBuf]) -> Result<OsString> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let all = folders.iter().cloned().chain(std::env::split_paths(&path));
     std::env::join_paths(all).context("a folder in PATH has a colon")
-}
-
-/// A toolkit as CMake expects one, of links to the real one: the wheels have no `libcudart.so`
-/// without a version, no cuBLAS and no driver library. We link no program, so that empty
-/// libraries do.
-fn make_toolkit(nvcc: &Path, toolkit: &Path) -> Result<()> {
-    let home = nvcc
-        .ancestors()
-        .nth(2)
-        .context("nvcc is in a folder `bin`")?;
-    for folder in ["bin", "include", "lib"] {
-        fs::create_dir_all(toolkit.join(folder))?;
-        link_each(&home.join(folder), &toolkit.join(folder))?;
-    }
-    link_each(
-        &workloads::folder().join("nvidia-cublas"),
-        &toolkit.join("include"),
-    )?;
-    symlink(home.join("nvvm"), toolkit.join("nvvm"))?;
-    symlink("lib", toolkit.join("lib64"))?;
-    for library in ["cudart", "cublas", "cublasLt", "cuda"] {
-        let path = toolkit.join(format!("lib/lib{library}.so"));
-        if !path.exists() {
-            process::output(
-                Command::new("g++")
-                    .args(["-shared", "-x", "c++", "/dev/null", "-o"])
-                    .arg(path),
-            )?;
-        }
-    }
-    Ok(())
-}
-
-fn link_each(from: &Path, to: &Path) -> Result<()> {
-    for entry in fs::read_dir(from).with_context(|| from.display().to_string())? {
-        let entry = entry?;
-        let link = to.join(entry.file_name());
-        if link.symlink_metadata().is_err() {
-            symlink(entry.path(), &link).with_context(|| link.display().to_string())?;
-        }
-    }
-    Ok(())
 }

