@@ -79,7 +79,7 @@ for _ in $(seq "$rounds"); do
         run "sccache -j$jobs" "$jobs" "sccache $nvcc" ""
         sccache --stop-server >/dev/null 2>&1
     fi
-    for many in "$jobs" 1000; do
+    for many in 1000 "$jobs"; do
         export WARPCC_DIR=$work/warpcc-cache
         rm -rf "$WARPCC_DIR"
         run "warpcc -j$many" "$many" "$warpcc $nvcc" ""
