@@ -13,6 +13,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 use clap_complete::Generator;
 
 use crate::fatbin::FatbinCommand;
+use crate::insight::ReportArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,6 +23,7 @@ Examples:
                                              compile, and draw what nvcc did
   warpcc stats                               how often the cache answered
   warpcc why -- nvcc -c kernel.cu            why it did not, for this command
+  warpcc report -o build.html                where the time of the last build went
 
 Anything but the commands above is taken for a compiler to launch.
 Settings come from the environment and a file: warpcc config";
@@ -37,9 +39,10 @@ Examples:
   warpcc why -- nvcc -c kernel.cu -o kernel.o";
 
 /// Subcommands and what else clap answers; everything else is a compiler.
-const OWN_WORDS: [&str; 12] = [
+const OWN_WORDS: [&str; 13] = [
     "run",
     "stats",
+    "report",
     "cache",
     "config",
     "why",
@@ -68,6 +71,8 @@ pub enum Command {
     Run(RunArgs),
     /// Show how often the cache answered
     Stats(StatsArgs),
+    /// Show where the time of a build went
+    Report(ReportArgs),
     /// Look after the cache folder
     #[command(subcommand)]
     Cache(CacheCommand),

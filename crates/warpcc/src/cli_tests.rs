@@ -119,6 +119,19 @@ fn the_small_commands() {
 }
 
 #[test]
+fn report_takes_one_build_in_any_form() {
+    let Ok(Command::Report(report)) = parsed("report --build a.1 -o x.html --json --trace t.json")
+    else {
+        panic!("not report")
+    };
+    assert_eq!(report.build.as_deref(), Some("a.1"));
+    assert_eq!(report.output.as_deref(), Some(Path::new("x.html")));
+    assert!(report.json && !report.last && !report.list);
+    assert!(message("report --last --build x").contains("cannot be used with"));
+    assert!(message("report --list -o x.html").contains("cannot be used with"));
+}
+
+#[test]
 fn completions_know_the_subcommands() {
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         let mut script = Vec::new();
@@ -140,6 +153,7 @@ fn help_reads_well() {
         ("help", "--help"),
         ("help_run", "run --help"),
         ("help_cache", "cache --help"),
+        ("help_report", "report --help"),
         ("help_fatbin", "fatbin --help"),
     ] {
         // A fixed width: the terminal's would change the text.

@@ -8,13 +8,14 @@ use std::path::Path;
 use anyhow::Context;
 use warpcc_cache::{Difference, DiskStore, Level, Listing, Witness};
 
+use crate::account::records;
 use crate::cli::{self, CacheCommand, Command, WhyArgs};
 use crate::config::{Config, variable};
 use crate::launch::{Surroundings, open_store};
 use crate::report::why::{FileChange, FileDifference, PartDifference, Why};
 use crate::report::{self, stats::Stats};
 use crate::request::{DOMAIN, Request};
-use crate::{explicit, history, locate};
+use crate::{explicit, history, insight, locate};
 
 /// Runs the command that `args` (the program's name first) ask for; gives the exit code.
 ///
@@ -54,6 +55,9 @@ pub fn run(args: &[OsString], around: Surroundings) -> anyhow::Result<i32> {
             if args.zero {
                 store.zero_counters()?;
             }
+        }
+        Command::Report(args) => {
+            insight::report(&args, &records(&need_store(&config)?))?;
         }
         Command::Cache(command) => return cache(&command, &config),
         Command::Config(args) => {

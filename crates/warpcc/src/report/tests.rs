@@ -10,7 +10,9 @@ use super::sample::compilation;
 use super::stats::Stats;
 use super::timeline::{FileRole, FileRow, Run, TaskOutcome, TaskRow, format_seconds};
 use super::why::{FileChange, FileDifference, PartDifference, Why};
-use super::{cache, settings, stats, table, trace, verbose, why, write_dot, write_png, write_svg};
+use super::{
+    build, cache, settings, stats, table, trace, verbose, why, write_dot, write_png, write_svg,
+};
 use crate::config::{Config, MaxSize};
 
 fn text(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
@@ -66,6 +68,32 @@ fn stats_read_well() {
     let none = Stats::default();
     insta::assert_snapshot!("stats_none", text(|out| stats::write_text(&none, out)));
     insta::assert_snapshot!("stats_json_none", text(|out| stats::write_json(&none, out)));
+}
+
+#[test]
+fn builds_read_well() {
+    use std::time::Duration;
+    use warpcc_report::history::Remembered;
+    let made_up = warpcc_report::Build::new(warpcc_report::sample::build(&Default::default()));
+    let summary = warpcc_report::Summary::of(&made_up);
+    insta::assert_snapshot!("build", text(|out| build::write_text(&summary, out)));
+    let nothing = warpcc_report::Summary::of(&warpcc_report::Build::default());
+    insta::assert_snapshot!("build_none", text(|out| build::write_text(&nothing, out)));
+    let remembered = |id: &str, driver: Option<&str>, seconds: u64, calls| Remembered {
+        id: id.into(),
+        driver: driver.map(Into::into),
+        started_unix_ns: seconds * 1_000_000_000,
+        calls,
+    };
+    let builds = [
+        remembered("ninja-0123456789", Some("ninja -j16"), 9_990, 240),
+        remembered("mine\n", None, 100, 1),
+    ];
+    let now = Duration::from_secs(10_000);
+    insta::assert_snapshot!(
+        "build_list",
+        text(|out| build::write_list_at(&builds, now, out))
+    );
 }
 
 #[test]

@@ -1,0 +1,119 @@
+//! What `warpcc report`, `monitor` and `doctor` say about real builds, good and bad.
+
+use crate::space::{Program, TestSpace};
+
+const FIRST: &str = "__global__ void first(float *x) { x[threadIdx.x] *= 2; }\n";
+const SECOND: &str = "__global__ void second(float *x) { x[threadIdx.x] += 1; }\n";
+
+/// Two files compiled, one answered from the cache, one that fails; all of them one build.
+fn built(name: &str) -> TestSpace {
+    let mut space = TestSpace::new(name);
+    space.set_env("WARPCC_BUILD_ID", "two-files");
+    space.write("first.cu", FIRST);
+    space.write("second.cu", SECOND);
+    space.write("broken.cu", "this is no program\n");
+    for (file, code) in [("first", 0), ("second", 0), ("first", 0), ("broken", 2)] {
+        let args = space.words(&format!("-arch=sm_90 -c {file}.cu -o {file}.o"));
+        let outcome = space.run(&Program::Launcher, &args);
+        let failed = outcome.code != 0;
+        assert_eq!(failed, code != 0, "{file}: {}", outcome.stderr_text());
+    }
+    space
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn json(space: &TestSpace, args: &[&str]) -> serde_json::Value {
+    let outcome = space.warpcc_with(args);
+    serde_json::from_slice(&outcome.stdout)
+        .unwrap_or_else(|e| panic!("{args:?}: {e}\n{}", outcome.stderr_text()))
+}
+
+#[test]
+fn a_build_is_reported() {
+    let space = built("report");
+    let said = json(&space, &["report", "--json"]);
+    assert_eq!(said["summary"]["build"], "two-files");
+    assert_eq!(said["summary"]["calls"]["total"], 4);
+    assert_eq!(said["summary"]["calls"]["direct_hits"], 1);
+    assert_eq!(said["summary"]["calls"]["failed"], 1);
+    let calls = said["calls"].as_array().expect("calls");
+    for file in ["first.cu", "second.cu"] {
+        let call = calls
+            .iter()
+            .find(|call| call["file"] == file && call["outcome"] == "built")
+            .unwrap_or_else(|| panic!("{file} is not in {said:#}"));
+        let tools: Vec<&str> = call["tasks"]
+            .as_array()
+            .expect("tasks")
+            .iter()
+            .filter_map(|task| task["tool"].as_str())
+            .collect();
+        for tool in ["cicc", "ptxas", "cudafe++"] {
+            assert!(tools.contains(&tool), "{file}: {tools:?}");
+        }
+    }
+
+    let short = text(&space.warpcc_with(&["report"]).stdout);
+    for part in [
+        "two-files",
+        "first.cu",
+        "second.cu",
+        "1 failed",
+        "-o build.html",
+    ] {
+        assert!(short.contains(part), "{part} is not in\n{short}");
+    }
+    let list = text(&space.warpcc_with(&["report", "--list"]).stdout);
+    assert!(
+        list.starts_with("two-files") && list.contains("4 calls"),
+        "{list}"
+    );
+
+    let args = [
+        "report",
+        "--last",
+        "-o",
+        "page.html",
+        "--trace",
+        "trace.json",
+    ];
+    let outcome = space.warpcc_with(&args);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr_text());
+    assert!(outcome.stdout.is_empty(), "files were asked for");
+    let page = text(&space.read("page.html"));
+    assert!(page.starts_with("<!") && page.contains("first.cu") && page.contains("second.cu"));
+    let trace: serde_json::Value =
+        serde_json::from_slice(&space.read("trace.json")).expect("a trace is JSON");
+    assert!(trace["traceEvents"].as_array().is_some_and(|e| e.len() > 8));
+}
+
+#[test]
+fn a_build_that_is_not_there() {
+    let space = TestSpace::new("report-none");
+    let outcome = space.warpcc_with(&["report", "--build", "other"]);
+    let said = outcome.stderr_text();
+    assert_eq!(outcome.code, 2, "{said}");
+    assert!(said.contains("`warpcc report --list`"), "{said}");
+    let outcome = space.warpcc_with(&["report"]);
+    assert_eq!(outcome.code, 2, "{}", outcome.stderr_text());
+}
+
+#[test]
+fn a_damaged_history_is_one_warning() {
+    let space = built("report-damaged");
+    let log = space.cache().join("builds-v1/two-files.log");
+    let mut bytes = std::fs::read(&log).expect("the log");
+    let third = bytes.len() / 3;
+    for at in [third, 2 * third] {
+        bytes[at..at + 24].fill(0xa5);
+    }
+    std::fs::write(&log, bytes).expect("the log");
+    let outcome = space.warpcc_with(&["report"]);
+    let said = outcome.stderr_text();
+    assert_eq!(outcome.code, 0, "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("could not be read"), "{said}");
+}
