@@ -101,6 +101,8 @@ fn settings_read_well() {
     let env = |name: &str| match name {
         "HOME" => Some("/home/ada".into()),
         "WARPCC_JOBS" => Some("8".into()),
+        // Or else it is this machine's.
+        "WARPCC_MEMORY" => Some("48G".into()),
         _ => None,
     };
     let config = Config::load(env).unwrap();
