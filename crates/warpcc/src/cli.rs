@@ -13,7 +13,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 use clap_complete::Generator;
 
 use crate::fatbin::FatbinCommand;
-use crate::insight::ReportArgs;
+use crate::insight::{MonitorArgs, ReportArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -39,10 +39,11 @@ Examples:
   warpcc why -- nvcc -c kernel.cu -o kernel.o";
 
 /// Subcommands and what else clap answers; everything else is a compiler.
-const OWN_WORDS: [&str; 13] = [
+const OWN_WORDS: [&str; 14] = [
     "run",
     "stats",
     "report",
+    "monitor",
     "cache",
     "config",
     "why",
@@ -73,6 +74,8 @@ pub enum Command {
     Stats(StatsArgs),
     /// Show where the time of a build went
     Report(ReportArgs),
+    /// Watch what runs on this machine now
+    Monitor(MonitorArgs),
     /// Look after the cache folder
     #[command(subcommand)]
     Cache(CacheCommand),

@@ -132,6 +132,21 @@ fn report_takes_one_build_in_any_form() {
 }
 
 #[test]
+fn monitor_takes_a_sensible_interval() {
+    let line = "monitor --interval 2.5 --plain";
+    let Ok(Command::Monitor(monitor)) = parsed(line) else {
+        panic!("not monitor")
+    };
+    assert_eq!(monitor.interval.as_secs_f64(), 2.5);
+    assert!(monitor.plain);
+    assert!(matches!(parsed("monitor"), Ok(Command::Monitor(m)) if !m.plain));
+    for wrong in ["0", "nan", "-1", "1e9", "soon"] {
+        let line = format!("monitor --interval={wrong}");
+        assert!(message(&line).contains("from 0.1 to 3600"), "{wrong}");
+    }
+}
+
+#[test]
 fn completions_know_the_subcommands() {
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         let mut script = Vec::new();
@@ -153,6 +168,7 @@ fn help_reads_well() {
         ("help", "--help"),
         ("help_run", "run --help"),
         ("help_cache", "cache --help"),
+        ("help_monitor", "monitor --help"),
         ("help_report", "report --help"),
         ("help_fatbin", "fatbin --help"),
     ] {

@@ -59,6 +59,10 @@ pub fn run(args: &[OsString], around: Surroundings) -> anyhow::Result<i32> {
         Command::Report(args) => {
             insight::report(&args, &records(&need_store(&config)?))?;
         }
+        Command::Monitor(args) => {
+            // Without a cache there is still something to watch.
+            return insight::monitor(&args, &config, open_store(&config).as_ref());
+        }
         Command::Cache(command) => return cache(&command, &config),
         Command::Config(args) => {
             let rows = config.rows();

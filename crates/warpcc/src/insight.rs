@@ -4,6 +4,8 @@
 
 mod args;
 mod builds;
+mod live;
 
-pub use args::ReportArgs;
+pub use args::{MonitorArgs, ReportArgs};
 pub use builds::report;
+pub use live::monitor;

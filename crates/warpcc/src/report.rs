@@ -40,6 +40,11 @@ pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result
     }
 }
 
+/// Whether a person is looking at standard output.
+pub fn is_terminal() -> bool {
+    io::IsTerminal::is_terminal(&io::stdout())
+}
+
 #[cfg(test)]
 mod sample;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What `warpcc report`, `monitor` and `doctor` are told on the command line.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueHint};
 
@@ -36,4 +37,28 @@ pub struct ReportArgs {
     /// Write a timeline for ui.perfetto.dev or chrome://tracing (JSON)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
+}
+
+const MONITOR_NOTE: &str = "\
+Without a terminal, or with --plain, it writes lines until nothing runs or waits.
+What has finished is counted from when the monitor was started.";
+
+/// `warpcc monitor`.
+#[derive(Debug, Args)]
+#[command(after_help = MONITOR_NOTE)]
+pub struct MonitorArgs {
+    /// Look this often
+    #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = interval)]
+    pub interval: Duration,
+    /// Write plain lines, on a terminal as well
+    #[arg(long)]
+    pub plain: bool,
+}
+
+/// A tenth of a second is as fast as anybody reads, and looking costs something.
+fn interval(text: &str) -> Result<Duration, &'static str> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.1..=3600.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err("must be a number of seconds from 0.1 to 3600"),
+    }
 }

@@ -117,3 +117,36 @@ fn a_damaged_history_is_one_warning() {
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(said.contains("could not be read"), "{said}");
 }
+
+#[test]
+fn what_runs_is_shown() {
+    let mut space = TestSpace::new("monitor");
+    // A board of its own: other tests run on this machine.
+    let board = space.beside("board").display().to_string();
+    space.set_env("WARPCC_RUNTIME_DIR", &board);
+    space.write("slow.cu", &format!("#include <cuda_fp16.h>\n{FIRST}"));
+    let outcome = space.warpcc_with(&["monitor", "--plain"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr_text());
+    let idle = text(&outcome.stdout);
+    assert!(
+        idle.starts_with("running 0") && idle.lines().count() == 1,
+        "{idle}"
+    );
+
+    let args = space.words("-arch=all -c slow.cu -o slow.o");
+    let mut build = space
+        .command(&Program::Launcher, &args)
+        .spawn()
+        .expect("starting warpcc");
+    // A monitor that comes before the first task finds nothing and ends.
+    let mut seen = String::new();
+    while build.try_wait().expect("waiting").is_none() {
+        let args = ["monitor", "--interval", "0.1"];
+        seen.push_str(&text(&space.warpcc_with(&args).stdout));
+    }
+    assert!(build.wait().expect("waiting").success());
+    let task = |line: &str| line.starts_with("  ") && line.ends_with("slow.cu");
+    assert!(seen.lines().any(task), "{seen}");
+    let ptxas = |line: &str| line.contains("ptxas") && line.contains("sm_");
+    assert!(seen.lines().any(ptxas), "{seen}");
+}
