@@ -13,7 +13,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 use clap_complete::Generator;
 
 use crate::fatbin::FatbinCommand;
-use crate::insight::{MonitorArgs, ReportArgs};
+use crate::insight::{DoctorArgs, MonitorArgs, ReportArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -39,11 +39,12 @@ Examples:
   warpcc why -- nvcc -c kernel.cu -o kernel.o";
 
 /// Subcommands and what else clap answers; everything else is a compiler.
-const OWN_WORDS: [&str; 14] = [
+const OWN_WORDS: [&str; 15] = [
     "run",
     "stats",
     "report",
     "monitor",
+    "doctor",
     "cache",
     "config",
     "why",
@@ -76,6 +77,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Watch what runs on this machine now
     Monitor(MonitorArgs),
+    /// Look for what is wrong with this setup, and say what to do
+    Doctor(DoctorArgs),
     /// Look after the cache folder
     #[command(subcommand)]
     Cache(CacheCommand),

@@ -147,6 +147,12 @@ fn monitor_takes_a_sensible_interval() {
 }
 
 #[test]
+fn doctor_takes_json_and_nothing_else() {
+    assert!(matches!(parsed("doctor --json"), Ok(Command::Doctor(d)) if d.json));
+    assert!(message("doctor nvcc").contains("unexpected argument"));
+}
+
+#[test]
 fn completions_know_the_subcommands() {
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         let mut script = Vec::new();
@@ -169,6 +175,7 @@ fn help_reads_well() {
         ("help_run", "run --help"),
         ("help_cache", "cache --help"),
         ("help_monitor", "monitor --help"),
+        ("help_doctor", "doctor --help"),
         ("help_report", "report --help"),
         ("help_fatbin", "fatbin --help"),
     ] {

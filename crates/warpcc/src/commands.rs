@@ -37,6 +37,10 @@ pub fn run(args: &[OsString], around: Surroundings) -> anyhow::Result<i32> {
     if let Command::Fatbin(command) = &command {
         return crate::fatbin::run(command);
     }
+    if let Command::Doctor(args) = &command {
+        // A wrong setting is one of the things to find.
+        return insight::doctor(args, Config::load(variable), &around);
+    }
     let config = Config::load(variable)?;
     match command {
         Command::Run(args) => return explicit::run(&args, &config, around),
@@ -75,7 +79,7 @@ pub fn run(args: &[OsString], around: Surroundings) -> anyhow::Result<i32> {
             let why = why(&args, &config, around)?;
             report::print(|out| report::why::write(&why, out))?;
         }
-        Command::Completions(_) | Command::Fatbin(_) => {}
+        Command::Completions(_) | Command::Fatbin(_) | Command::Doctor(_) => {}
     }
     Ok(0)
 }

@@ -4,8 +4,10 @@
 
 mod args;
 mod builds;
+mod doctor;
 mod live;
 
-pub use args::{MonitorArgs, ReportArgs};
+pub use args::{DoctorArgs, MonitorArgs, ReportArgs};
 pub use builds::report;
+pub use doctor::doctor;
 pub use live::monitor;

@@ -3,6 +3,7 @@
 //! Knows nothing of the engine or the cache; the driver fills in the data. The
 //! one door to standard output is [`print()`].
 
+pub mod advice;
 pub mod build;
 pub mod cache;
 pub mod fatbin;

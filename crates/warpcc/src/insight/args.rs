@@ -62,3 +62,18 @@ fn interval(text: &str) -> Result<Duration, &'static str> {
         _ => Err("must be a number of seconds from 0.1 to 3600"),
     }
 }
+
+const DOCTOR_NOTE: &str = "\
+Exit code: 0 when there is nothing worse than a note, 1 with a warning, 2 with an error.
+
+It looks at the nvcc that is found, the host compiler and wrappers around it, the settings, the
+cache's folder, the budget and the last build. A launcher that CMake puts before nvcc is not seen.";
+
+/// `warpcc doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = DOCTOR_NOTE)]
+pub struct DoctorArgs {
+    /// Write JSON
+    #[arg(long)]
+    pub json: bool,
+}
