@@ -47,8 +47,11 @@ pub fn run(args: &[OsString], around: Surroundings) -> anyhow::Result<i32> {
         Command::Stats(args) => {
             let store = need_store(&config)?;
             let (cache_bytes, cache_entries) = store.size()?;
+            let counters = store.counters();
             let stats = Stats {
-                counters: store.counters(),
+                saved: insight::saved(&counters),
+                projects: insight::projects(&records(&store)),
+                counters,
                 cache_bytes,
                 cache_entries,
             };

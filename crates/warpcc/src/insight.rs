@@ -6,8 +6,10 @@ mod args;
 mod builds;
 mod doctor;
 mod live;
+mod projects;
 
 pub use args::{DoctorArgs, MonitorArgs, ReportArgs};
 pub use builds::report;
 pub use doctor::doctor;
 pub use live::monitor;
+pub use projects::{projects, saved};

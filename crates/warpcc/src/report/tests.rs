@@ -50,7 +50,8 @@ fn counted() -> Stats {
         ("steps.cicc.misses", 20),
         ("steps.ptxas.hits", 7),
         ("steps.tileiras.misses", 1),
-        ("fallback_reasons.option --foo.bar is unknown", 2),
+        ("fallback_reasons.unknown option", 1),
+        ("fallback_reasons.unknown tool", 1),
     ]
     .map(|(name, count)| (name.to_owned(), count))
     .into();
@@ -58,6 +59,15 @@ fn counted() -> Stats {
         counters,
         cache_bytes: 1_500_000_000,
         cache_entries: 4321,
+        saved: Duration::from_millis(754_300),
+        projects: [("/home/ada/llama.cpp/build", 96, 130), ("/tmp/x", 0, 1)]
+            .map(|(folder, direct_hits, calls)| stats::Project {
+                folder: folder.into(),
+                calls,
+                direct_hits,
+                saved: Duration::from_secs(direct_hits),
+            })
+            .into(),
     }
 }
 

@@ -247,3 +247,27 @@ fn a_flag_that_differs_in_every_call_is_seen_by_the_doctor() {
         "{found:#}"
     );
 }
+
+#[test]
+fn what_was_saved_is_counted_by_project() {
+    let space = built("stats-projects");
+    let said = json(&space, &["stats", "--json"]);
+    assert!(
+        said["saved_seconds"]
+            .as_f64()
+            .is_some_and(|saved| saved > 0.0),
+        "{said:#}"
+    );
+    let project = &said["projects"][0];
+    let folder = space.work().display().to_string();
+    assert_eq!(project["directory"], folder, "{said:#}");
+    assert_eq!(
+        (&project["calls"], &project["direct_hits"]),
+        (&4.into(), &1.into())
+    );
+    let short = text(&space.warpcc_with(&["stats"]).stdout);
+    assert!(
+        short.contains("of compiler time") && short.contains(&folder),
+        "{short}"
+    );
+}
