@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
-use warpcc_budget::{Board, Record};
+use warpcc_budget::{Board, Kind, Record};
 use warpcc_cache::DiskStore;
 use warpcc_report::monitor::{
     Colors, Ended, MemoryNow, RunningTask, Settings, Snapshot, Source, WaitingTask, follow, run,
@@ -118,7 +118,7 @@ fn running_task(claim: &Record, now: u64) -> RunningTask {
     let (label, architecture) = split(claim.label.as_str());
     RunningTask {
         label,
-        tool: claim.kind.name().to_owned(),
+        tool: tool(claim.kind),
         architecture,
         elapsed: since(claim.started, now),
         expected: expected(claim),
@@ -130,13 +130,22 @@ fn waiting_task(claim: &Record, now: u64, full: bool) -> WaitingTask {
     let (label, architecture) = split(claim.label.as_str());
     WaitingTask {
         label,
-        tool: claim.kind.name().to_owned(),
+        tool: tool(claim.kind),
         architecture,
         waited: since(claim.arrived, now),
         // With a slot free it can only be the memory.
         reason: Some(if full { Wait::Cpu } else { Wait::Memory }),
         expected: expected(claim),
     }
+}
+
+/// As the reports call it.
+fn tool(kind: Kind) -> String {
+    match kind {
+        Kind::HostCompile => "host",
+        other => other.name(),
+    }
+    .to_owned()
 }
 
 fn since(then: u64, now: u64) -> Duration {
