@@ -113,6 +113,9 @@ pub struct RunArgs {
     /// Write a timeline for ui.perfetto.dev or chrome://tracing (JSON)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
+    /// Keep a line on the terminal that says how far it is; nothing where there is no terminal
+    #[arg(long)]
+    pub progress: bool,
     /// Run exactly the commands nvcc would run, as it would write them
     #[arg(long)]
     pub faithful: bool,

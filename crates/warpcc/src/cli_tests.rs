@@ -57,7 +57,8 @@ fn own_words_are_exactly_what_clap_knows() {
 
 #[test]
 fn run_takes_its_flags_and_leaves_the_rest_alone() {
-    let line = "run --graph a/plan.SVG --table t.csv -j4 --faithful -- -c x.cu --graph -j 9";
+    let line =
+        "run --graph a/plan.SVG --table t.csv -j4 --faithful --progress -- -c x.cu --graph -j 9";
     let Ok(Command::Run(run)) = parsed(line) else {
         panic!("not run")
     };
@@ -67,7 +68,7 @@ fn run_takes_its_flags_and_leaves_the_rest_alone() {
         (GraphFormat::Svg, Path::new("a/plan.SVG"))
     );
     assert_eq!(run.jobs.map(std::num::NonZeroUsize::get), Some(4));
-    assert!(run.faithful && !run.sequential && !run.no_cache);
+    assert!(run.faithful && run.progress && !run.sequential && !run.no_cache);
     assert_eq!(run.args, ["-c", "x.cu", "--graph", "-j", "9"]);
 }
 

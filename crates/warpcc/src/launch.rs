@@ -197,6 +197,8 @@ fn cached(
     }
     let admission = machine::admission(config, account.lineage, &request, store, log);
     let manner = Manner {
+        // The build tool owns the terminal.
+        progress: None,
         store,
         reads_cache,
         writes_cache: store.is_some() && !config.readonly.value,

@@ -81,6 +81,26 @@ fn stats_read_well() {
 }
 
 #[test]
+fn progress_fits_its_line() {
+    let standing = super::progress::Standing {
+        done: 12,
+        total: 44,
+        running: vec![
+            "cicc compute_90".into(),
+            "ptxas sm_80".into(),
+            "host\n".into(),
+        ],
+    };
+    let line = |columns| super::progress::text(&standing, Duration::from_millis(8240), columns);
+    assert_eq!(
+        line(80),
+        "warpcc: 12/44  8.24 s  cicc compute_90, ptxas sm_80, host\u{fffd}"
+    );
+    assert_eq!(line(40), "warpcc: 12/44  8.24 s  cicc compute_90…");
+    assert_eq!(line(0).chars().count(), 19);
+}
+
+#[test]
 fn builds_read_well() {
     use std::time::Duration;
     use warpcc_report::history::Remembered;

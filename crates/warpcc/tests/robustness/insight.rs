@@ -271,3 +271,50 @@ fn what_was_saved_is_counted_by_project() {
         "{short}"
     );
 }
+
+#[test]
+fn progress_is_a_line_that_goes_away() {
+    let mut space = TestSpace::new("progress");
+    space.set_env("TERM", "xterm-256color");
+    space.write(
+        "first.cu",
+        &format!("#include <cuda_fp16.h>\n#warning seen\n{FIRST}"),
+    );
+    let nvcc = space.toolkit.nvcc.display().to_string();
+    let warpcc = TestSpace::warpcc().display().to_string();
+    let run = format!("{warpcc} run --no-cache --nvcc {nvcc}");
+    let rest = "-- -arch=all -c first.cu -o first.o";
+    let shown = |line: &str| {
+        let first = ["-qefc", line, "/dev/null"].map(str::to_owned);
+        let outcome = space.run(&Program::Other("script".into(), first.to_vec()), &[]);
+        assert_eq!(outcome.code, 0, "{}", text(&outcome.stdout));
+        text(&outcome.stdout)
+    };
+    let with = shown(&format!("{run} --progress {rest}"));
+    assert!(with.contains("warpcc: ") && with.contains("/"), "{with:?}");
+    // What stays on the screen is what stands after the last time the line was cleared.
+    let stays: String = with
+        .split_inclusive('\n')
+        .map(|line| line.rsplit("\r\u{1b}[K").next().unwrap_or(line))
+        .collect();
+    assert!(!stays.contains("warpcc: "), "{stays:?}");
+    assert_eq!(stays, shown(&format!("{run} {rest}")));
+    // Without a terminal there is no line.
+    let outcome = space.warpcc_with(&[
+        "run",
+        "--no-cache",
+        "--nvcc",
+        &nvcc,
+        "--progress",
+        "--",
+        "-c",
+        "first.cu",
+        "-o",
+        "a.o",
+    ]);
+    assert!(
+        !outcome.stderr_text().contains("warpcc: "),
+        "{}",
+        outcome.stderr_text()
+    );
+}
