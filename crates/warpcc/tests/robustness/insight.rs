@@ -318,3 +318,28 @@ fn progress_is_a_line_that_goes_away() {
         outcome.stderr_text()
     );
 }
+
+#[test]
+fn waiting_for_a_slot_is_told_as_such() {
+    let mut space = TestSpace::new("report-waits");
+    space.set_env("WARPCC_JOBS", "1");
+    space.set_env(
+        "WARPCC_RUNTIME_DIR",
+        &space.beside("board").display().to_string(),
+    );
+    space.write("first.cu", FIRST);
+    let args = space.words("-arch=all-major -c first.cu -o first.o");
+    assert_eq!(space.run(&Program::Launcher, &args).code, 0);
+    let said = json(&space, &["report", "--json"]);
+    let tasks = said["calls"][0]["tasks"].as_array().expect("tasks");
+    let ran = tasks.iter().filter(|task| task["state"] == "ran");
+    let waited = ran.filter(|task| task["waited_for"] == "cpu").count();
+    assert!(waited > 3, "{said:#}");
+    // All of the path is somebody's work, hardly any of it ours.
+    let path = &said["summary"]["critical"]["by_tool_s"];
+    let wall = said["summary"]["wall_s"].as_f64().expect("a number");
+    assert!(
+        path["warpcc"].as_f64().is_none_or(|ours| ours < wall / 2.0),
+        "{path:#}"
+    );
+}
