@@ -19,5 +19,5 @@ mod turn;
 pub use admission::Admission;
 pub use event::{Finished, Outcome};
 pub use process::Children;
-pub use run::{Order, Run, Setting, execute};
+pub use run::{Order, Run, Setting, Spectator, execute};
 pub use terminal::Terminal;

@@ -36,6 +36,9 @@ pub enum Order {
     Sequential,
 }
 
+/// Is told where every task of a graph is, each time that something has changed.
+pub type Spectator<'a> = &'a (dyn Fn(&TaskGraph, &TaskStates) + Sync);
+
 /// Everything a run needs to know.
 pub struct Setting<'a> {
     /// The user's working directory, in which every command runs.
@@ -62,6 +65,8 @@ pub struct Setting<'a> {
     pub admission: Option<&'a Admission<'a>>,
     /// The terminal that diagnostics go to, if they do.
     pub terminal: Option<&'a Terminal>,
+    /// Who looks on, if somebody does.
+    pub spectator: Option<Spectator<'a>>,
     /// The children, so that a signal can end them.
     pub children: &'a Children,
 }
@@ -162,6 +167,9 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
             }
             if running == 0 {
                 break;
+            }
+            if let Some(spectator) = setting.spectator {
+                spectator(graph, &states);
             }
             let Ok((task, result)) = receive.recv() else {
                 break;

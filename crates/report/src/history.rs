@@ -223,28 +223,37 @@ impl History {
     pub fn builds(&self) -> Result<Vec<Remembered>, HistoryError> {
         let mut builds: Vec<Remembered> = Vec::new();
         let mut place = std::collections::HashMap::new();
-        for log in self.logs()? {
-            let Ok(reading) = self.read(&log.path) else {
-                continue;
-            };
-            for call in reading.records {
-                let at = *place.entry(call.build.clone()).or_insert(builds.len());
-                match builds.get_mut(at) {
-                    Some(known) => {
-                        known.calls += 1;
-                        known.started_unix_ns = known.started_unix_ns.min(call.started_unix_ns);
-                    }
-                    None => builds.push(Remembered {
-                        id: call.build,
-                        driver: call.driver,
-                        started_unix_ns: call.started_unix_ns,
-                        calls: 1,
-                    }),
+        self.visit(|call| {
+            let at = *place.entry(call.build.clone()).or_insert(builds.len());
+            match builds.get_mut(at) {
+                Some(known) => {
+                    known.calls += 1;
+                    known.started_unix_ns = known.started_unix_ns.min(call.started_unix_ns);
                 }
+                None => builds.push(Remembered {
+                    id: call.build,
+                    driver: call.driver,
+                    started_unix_ns: call.started_unix_ns,
+                    calls: 1,
+                }),
             }
-        }
+        })?;
         builds.sort_by_key(|build| Reverse(build.started_unix_ns));
         Ok(builds)
+    }
+
+    /// Every call that is remembered, in no useful order. Reads each log once, and holds one at a
+    /// time.
+    ///
+    /// # Errors
+    /// The folder is there and cannot be listed. A log that cannot be read is passed over.
+    pub fn visit(&self, mut visit: impl FnMut(Invocation)) -> Result<(), HistoryError> {
+        for log in self.logs()? {
+            if let Ok(reading) = self.read(&log.path) {
+                reading.records.into_iter().for_each(&mut visit);
+            }
+        }
+        Ok(())
     }
 
     /// The records of the build that was active last.

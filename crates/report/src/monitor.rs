@@ -163,7 +163,7 @@ pub(crate) fn short_memory(kib: u64) -> String {
 }
 
 /// A name as a terminal may show it: nothing in it moves the cursor or turns text around.
-pub(crate) fn harmless(text: &str) -> String {
+pub fn harmless(text: &str) -> String {
     let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let letter = |c: char| {
         if c.is_control() || turns(c) {

@@ -259,7 +259,12 @@ fn tasks(built: &Built, called: SystemTime) -> Vec<Task> {
             let mut of_it = files.filter(|(file, _)| *file == id.0 as usize);
             of_it.find_map(|(_, size)| *size).unwrap_or(0)
         };
-        let queued = offset + task.started;
+        // Also held up by this call's own limit, before the machine was asked.
+        let needs = graph.needs(task.step).iter();
+        let ready = needs.filter_map(|n| built.run.tasks.get(*n));
+        let ready = ready.map(|needed| needed.finished).max();
+        let queued = offset + ready.unwrap_or_default().min(task.started);
+        let started = offset + task.started + task.waited;
         Task {
             tool: step.tool.name().to_owned(),
             architecture: step.arch.clone(),
@@ -274,16 +279,18 @@ fn tasks(built: &Built, called: SystemTime) -> Vec<Task> {
                 TaskOutcome::Failed(code) => State::Failed(code),
             },
             queued,
-            started: queued + task.waited,
+            started,
             finished: offset + task.finished,
             user: task.user,
             system: task.system,
             peak_kib: task.peak_kib,
-            waited_for: (task.waited > WORTH_TELLING).then_some(if task.for_token {
-                Wait::Token
-            } else {
-                Wait::Cpu
-            }),
+            waited_for: (started.saturating_sub(queued) > WORTH_TELLING).then_some(
+                if task.for_token {
+                    Wait::Token
+                } else {
+                    Wait::Cpu
+                },
+            ),
             evicted: task.begun_again,
             slot: None,
             input_bytes: step

@@ -13,7 +13,8 @@ use warpcc_engine::Admission;
 use warpcc_engine::admission::Entry;
 use warpcc_engine::observe::Seen;
 use warpcc_engine::process;
-use warpcc_engine::{Children, Finished, Order, Run, Setting, execute};
+use warpcc_engine::states::{TaskState, TaskStates};
+use warpcc_engine::{Children, Finished, Order, Run, Setting, Spectator, execute};
 use warpcc_plan::depfile::Rule;
 use warpcc_plan::overlap;
 use warpcc_plan::{FileKind, TaskGraph, Tool, Transcript, Unsupported};
@@ -21,6 +22,7 @@ use warpcc_report::record::Header;
 
 use crate::direct::NotKept;
 use crate::place::place;
+use crate::report::progress::{Progress, Standing};
 use crate::request::Request;
 use crate::scratch::Scratch;
 use crate::signals;
@@ -53,6 +55,8 @@ pub struct Manner<'a> {
     pub started: SystemTime,
     /// Where each command's files are to be copied.
     pub save: Option<&'a Path>,
+    /// The line on the terminal, if somebody asked for it.
+    pub progress: Option<&'a Progress>,
 }
 
 /// What a build came to.
@@ -154,7 +158,13 @@ pub fn build(
                 .map(|&id| request.absolute(&graph.file(id).path)),
         );
     }
+    let tell = |graph: &TaskGraph, states: &TaskStates| {
+        if let Some(progress) = manner.progress {
+            progress.update(standing(graph, states));
+        }
+    };
     let mut setting = Setting {
+        spectator: manner.progress.is_some().then_some(&tell as Spectator<'_>),
         directory: &request.directory,
         environment: &environment,
         scratch: scratch.path(),
@@ -191,16 +201,24 @@ pub fn build(
         let silent = finished.stdout.is_empty() && finished.stderr.is_empty();
         if !(holds_back || silent) {
             // After a second start, what was shown by the first is not shown again.
-            direct::emit(
-                streams.0.get(shown.0..).unwrap_or_default(),
-                streams.1.get(shown.1..).unwrap_or_default(),
-            );
+            let emit = || {
+                direct::emit(
+                    streams.0.get(shown.0..).unwrap_or_default(),
+                    streams.1.get(shown.1..).unwrap_or_default(),
+                );
+            };
+            match manner.progress {
+                Some(progress) => progress.aside(emit),
+                None => emit(),
+            }
             shown = (shown.0.max(streams.0.len()), shown.1.max(streams.1.len()));
         }
     };
     let mut run = execute(&graph, &setting, &mut |finished| {
         show(&mut streams, finished)
     });
+    let rest = || manner.progress.inspect(|progress| progress.rest());
+    rest();
     // Everything that did work out is in the cache by now. Without overlaps and without taking
     // results from the cache there is nothing left that could go wrong this way.
     let mut reads_cache = manner.reads_cache;
@@ -216,6 +234,7 @@ pub fn build(
         run = execute(&graph, &setting, &mut |finished| {
             show(&mut streams, finished)
         });
+        rest();
     }
     wait_if_interrupted(&children);
     if let Some(accident) = run.accident.take() {
@@ -257,6 +276,25 @@ pub fn build(
         not_stored,
         headers,
     })
+}
+
+/// How far a run is, in words for the terminal.
+fn standing(graph: &TaskGraph, states: &TaskStates) -> Standing {
+    let mut standing = Standing {
+        total: graph.steps.len(),
+        ..Standing::default()
+    };
+    for (task, step) in graph.steps.iter().enumerate() {
+        match states.get(task) {
+            TaskState::Running => standing.running.push(match &step.arch {
+                Some(arch) => format!("{} {arch}", step.tool.name()),
+                None => step.tool.name().to_owned(),
+            }),
+            TaskState::Done | TaskState::Over => standing.done += 1,
+            _ => {}
+        }
+    }
+    standing
 }
 
 /// Puts the watch library where the tools can load it: in the cache, once for all builds; or, where

@@ -13,6 +13,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 use clap_complete::Generator;
 
 use crate::fatbin::FatbinCommand;
+use crate::insight::{DoctorArgs, MonitorArgs, ReportArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,6 +23,7 @@ Examples:
                                              compile, and draw what nvcc did
   warpcc stats                               how often the cache answered
   warpcc why -- nvcc -c kernel.cu            why it did not, for this command
+  warpcc report -o build.html                where the time of the last build went
 
 Anything but the commands above is taken for a compiler to launch.
 Settings come from the environment and a file: warpcc config";
@@ -37,9 +39,12 @@ Examples:
   warpcc why -- nvcc -c kernel.cu -o kernel.o";
 
 /// Subcommands and what else clap answers; everything else is a compiler.
-const OWN_WORDS: [&str; 12] = [
+const OWN_WORDS: [&str; 15] = [
     "run",
     "stats",
+    "report",
+    "monitor",
+    "doctor",
     "cache",
     "config",
     "why",
@@ -68,6 +73,12 @@ pub enum Command {
     Run(RunArgs),
     /// Show how often the cache answered
     Stats(StatsArgs),
+    /// Show where the time of a build went
+    Report(ReportArgs),
+    /// Watch what runs on this machine now
+    Monitor(MonitorArgs),
+    /// Look for what is wrong with this setup, and say what to do
+    Doctor(DoctorArgs),
     /// Look after the cache folder
     #[command(subcommand)]
     Cache(CacheCommand),
@@ -102,6 +113,9 @@ pub struct RunArgs {
     /// Write a timeline for ui.perfetto.dev or chrome://tracing (JSON)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
+    /// Keep a line on the terminal that says how far it is; nothing where there is no terminal
+    #[arg(long)]
+    pub progress: bool,
     /// Run exactly the commands nvcc would run, as it would write them
     #[arg(long)]
     pub faithful: bool,

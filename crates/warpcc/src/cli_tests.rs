@@ -57,7 +57,8 @@ fn own_words_are_exactly_what_clap_knows() {
 
 #[test]
 fn run_takes_its_flags_and_leaves_the_rest_alone() {
-    let line = "run --graph a/plan.SVG --table t.csv -j4 --faithful -- -c x.cu --graph -j 9";
+    let line =
+        "run --graph a/plan.SVG --table t.csv -j4 --faithful --progress -- -c x.cu --graph -j 9";
     let Ok(Command::Run(run)) = parsed(line) else {
         panic!("not run")
     };
@@ -67,7 +68,7 @@ fn run_takes_its_flags_and_leaves_the_rest_alone() {
         (GraphFormat::Svg, Path::new("a/plan.SVG"))
     );
     assert_eq!(run.jobs.map(std::num::NonZeroUsize::get), Some(4));
-    assert!(run.faithful && !run.sequential && !run.no_cache);
+    assert!(run.faithful && run.progress && !run.sequential && !run.no_cache);
     assert_eq!(run.args, ["-c", "x.cu", "--graph", "-j", "9"]);
 }
 
@@ -119,6 +120,40 @@ fn the_small_commands() {
 }
 
 #[test]
+fn report_takes_one_build_in_any_form() {
+    let Ok(Command::Report(report)) = parsed("report --build a.1 -o x.html --json --trace t.json")
+    else {
+        panic!("not report")
+    };
+    assert_eq!(report.build.as_deref(), Some("a.1"));
+    assert_eq!(report.output.as_deref(), Some(Path::new("x.html")));
+    assert!(report.json && !report.last && !report.list);
+    assert!(message("report --last --build x").contains("cannot be used with"));
+    assert!(message("report --list -o x.html").contains("cannot be used with"));
+}
+
+#[test]
+fn monitor_takes_a_sensible_interval() {
+    let line = "monitor --interval 2.5 --plain";
+    let Ok(Command::Monitor(monitor)) = parsed(line) else {
+        panic!("not monitor")
+    };
+    assert_eq!(monitor.interval.as_secs_f64(), 2.5);
+    assert!(monitor.plain);
+    assert!(matches!(parsed("monitor"), Ok(Command::Monitor(m)) if !m.plain));
+    for wrong in ["0", "nan", "-1", "1e9", "soon"] {
+        let line = format!("monitor --interval={wrong}");
+        assert!(message(&line).contains("from 0.1 to 3600"), "{wrong}");
+    }
+}
+
+#[test]
+fn doctor_takes_json_and_nothing_else() {
+    assert!(matches!(parsed("doctor --json"), Ok(Command::Doctor(d)) if d.json));
+    assert!(message("doctor nvcc").contains("unexpected argument"));
+}
+
+#[test]
 fn completions_know_the_subcommands() {
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         let mut script = Vec::new();
@@ -140,6 +175,9 @@ fn help_reads_well() {
         ("help", "--help"),
         ("help_run", "run --help"),
         ("help_cache", "cache --help"),
+        ("help_monitor", "monitor --help"),
+        ("help_doctor", "doctor --help"),
+        ("help_report", "report --help"),
         ("help_fatbin", "fatbin --help"),
     ] {
         // A fixed width: the terminal's would change the text.

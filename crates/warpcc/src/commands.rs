@@ -8,13 +8,14 @@ use std::path::Path;
 use anyhow::Context;
 use warpcc_cache::{Difference, DiskStore, Level, Listing, Witness};
 
+use crate::account::records;
 use crate::cli::{self, CacheCommand, Command, WhyArgs};
 use crate::config::{Config, variable};
 use crate::launch::{Surroundings, open_store};
 use crate::report::why::{FileChange, FileDifference, PartDifference, Why};
 use crate::report::{self, stats::Stats};
 use crate::request::{DOMAIN, Request};
-use crate::{explicit, history, locate};
+use crate::{explicit, history, insight, locate};
 
 /// Runs the command that `args` (the program's name first) ask for; gives the exit code.
 ///
@@ -36,14 +37,21 @@ pub fn run(args: &[OsString], around: Surroundings) -> anyhow::Result<i32> {
     if let Command::Fatbin(command) = &command {
         return crate::fatbin::run(command);
     }
+    if let Command::Doctor(args) = &command {
+        // A wrong setting is one of the things to find.
+        return insight::doctor(args, Config::load(variable), &around);
+    }
     let config = Config::load(variable)?;
     match command {
         Command::Run(args) => return explicit::run(&args, &config, around),
         Command::Stats(args) => {
             let store = need_store(&config)?;
             let (cache_bytes, cache_entries) = store.size()?;
+            let counters = store.counters();
             let stats = Stats {
-                counters: store.counters(),
+                saved: insight::saved(&counters),
+                projects: insight::projects(&records(&store)),
+                counters,
                 cache_bytes,
                 cache_entries,
             };
@@ -54,6 +62,13 @@ pub fn run(args: &[OsString], around: Surroundings) -> anyhow::Result<i32> {
             if args.zero {
                 store.zero_counters()?;
             }
+        }
+        Command::Report(args) => {
+            insight::report(&args, &records(&need_store(&config)?))?;
+        }
+        Command::Monitor(args) => {
+            // Without a cache there is still something to watch.
+            return insight::monitor(&args, &config, open_store(&config).as_ref());
         }
         Command::Cache(command) => return cache(&command, &config),
         Command::Config(args) => {
@@ -67,7 +82,7 @@ pub fn run(args: &[OsString], around: Surroundings) -> anyhow::Result<i32> {
             let why = why(&args, &config, around)?;
             report::print(|out| report::why::write(&why, out))?;
         }
-        Command::Completions(_) | Command::Fatbin(_) => {}
+        Command::Completions(_) | Command::Fatbin(_) | Command::Doctor(_) => {}
     }
     Ok(0)
 }

@@ -43,6 +43,23 @@ pub fn ourselves() -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// Whether the user wants no colours, see no-color.org.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoColor {
+    /// No colours.
+    Asked,
+    /// Nothing was said.
+    NotAsked,
+}
+
+/// What `NO_COLOR` says.
+pub fn no_color() -> NoColor {
+    match variable("NO_COLOR") {
+        Some(value) if !value.is_empty() => NoColor::Asked,
+        _ => NoColor::NotAsked,
+    }
+}
+
 /// The environment of this process, whole: compilers get it as it is.
 pub fn environment() -> Vec<(OsString, OsString)> {
     std::env::vars_os().collect()

@@ -17,6 +17,7 @@ use crate::launch::log_build;
 use crate::launch::{Surroundings, open_store};
 use crate::log::Log;
 use crate::machine::Lineage;
+use crate::report::progress::Progress;
 use crate::report::timeline::{FileRole, FileRow, Run, TaskOutcome, TaskRow};
 use crate::report::{self, table, trace, verbose};
 use crate::request::{DOMAIN, Request};
@@ -79,7 +80,9 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
     let (scratch, _) =
         Scratch::open(&request.temporary(), &key.hex()[..16]).context("no private folder")?;
     let scratch = Arc::new(scratch);
+    let progress = args.progress.then(Progress::on_terminal).flatten();
     let manner = Manner {
+        progress: progress.as_ref(),
         store: store.as_ref(),
         reads_cache: !config.recache.value,
         writes_cache: store.is_some() && !config.readonly.value,
@@ -101,6 +104,7 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
             bail!(fallback::become_compiler(&nvcc, rest, &around.ourselves));
         }
     };
+    drop(progress);
     log_build(&log, &built);
     let account = account(&request, &built, clock.elapsed());
     scratch.remove();

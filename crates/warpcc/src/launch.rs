@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use warpcc_cache::{DiskStore, Options};
+use warpcc_cache::{DiskStore, OpenError, Options};
 use warpcc_plan::Unsupported;
 
 use crate::account::Account;
@@ -197,6 +197,8 @@ fn cached(
     }
     let admission = machine::admission(config, account.lineage, &request, store, log);
     let manner = Manner {
+        // The build tool owns the terminal.
+        progress: None,
         store,
         reads_cache,
         writes_cache: store.is_some() && !config.readonly.value,
@@ -255,17 +257,26 @@ fn become_compiler(file: &Path, args: &[OsString], around: &Surroundings) -> i32
 
 /// The cache, or nothing and a warning: it never fails a build.
 pub fn open_store(config: &Config) -> Option<DiskStore> {
-    let options = Options {
-        max_size: config.max_size.value.bytes().unwrap_or(0),
-        readonly: config.readonly.value,
-    };
-    match DiskStore::open(&config.dir.value, options) {
+    match open(config) {
         Ok(store) => Some(store),
         Err(error) => {
             crate::log::warn(&format!("no cache: {error}"));
             None
         }
     }
+}
+
+/// As [`open_store`], for those who have said already what is wrong.
+pub fn open_quietly(config: &Config) -> Option<DiskStore> {
+    open(config).ok()
+}
+
+fn open(config: &Config) -> Result<DiskStore, OpenError> {
+    let options = Options {
+        max_size: config.max_size.value.bytes().unwrap_or(0),
+        readonly: config.readonly.value,
+    };
+    DiskStore::open(&config.dir.value, options)
 }
 
 fn hint(compiler: &OsStr) -> String {

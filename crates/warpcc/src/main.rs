@@ -10,6 +10,7 @@ mod explicit;
 mod fallback;
 mod fatbin;
 mod history;
+mod insight;
 mod launch;
 mod locate;
 mod log;

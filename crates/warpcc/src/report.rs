@@ -3,6 +3,8 @@
 //! Knows nothing of the engine or the cache; the driver fills in the data. The
 //! one door to standard output is [`print()`].
 
+pub mod advice;
+pub mod build;
 pub mod cache;
 pub mod fatbin;
 mod font;
@@ -14,6 +16,7 @@ mod graph_lines;
 mod graph_png;
 mod graph_scene;
 mod graph_svg;
+pub mod progress;
 pub mod settings;
 pub mod stats;
 pub mod table;
@@ -37,6 +40,11 @@ pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }
+}
+
+/// Whether a person is looking at standard output.
+pub fn is_terminal() -> bool {
+    io::IsTerminal::is_terminal(&io::stdout())
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub fn lines(now: &Snapshot) -> String {
         let architecture = task.architecture.as_deref().unwrap_or("-");
         let _ = writeln!(
             text,
-            "  {:<9} {:<12} {:>8} {:>7}  {}",
+            "  {:<10} {:<12} {:>8} {:>7}  {}",
             harmless(&task.tool),
             harmless(architecture),
             short_time(task.elapsed),

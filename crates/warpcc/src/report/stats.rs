@@ -1,11 +1,20 @@
-//! How often the cache answered, for people and as JSON, from the counters.
+//! How often the cache answered, for people and as JSON, from the counters and the records.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use warpcc_report::monitor::harmless;
+
+use super::advice::advice;
+use super::timeline::format_seconds;
 use crate::config::format_bytes;
+
+/// So many projects are shown.
+const PROJECTS: usize = 5;
 
 /// The steps that are always shown, in the order nvcc runs them.
 const TOOLS: [&str; 6] = ["cudafe++", "cicc", "ptxas", "fatbinary", "nvlink", "host"];
@@ -20,6 +29,23 @@ pub struct Stats {
     pub cache_bytes: u64,
     /// How many entries it holds.
     pub cache_entries: u64,
+    /// What the results from the cache took when they were made.
+    pub saved: Duration,
+    /// Projects, the one with most calls first.
+    pub projects: Vec<Project>,
+}
+
+/// What is remembered of the builds in one folder.
+#[derive(Debug, Clone, Default)]
+pub struct Project {
+    /// The folder that all calls of its builds were made in.
+    pub folder: PathBuf,
+    /// Compilations.
+    pub calls: u64,
+    /// Of those, answered from the cache as a whole.
+    pub direct_hits: u64,
+    /// What its results from the cache took when they were made.
+    pub saved: Duration,
 }
 
 /// How often one tool's results were found.
@@ -105,6 +131,10 @@ pub fn write_text(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     if passed > 0 {
         writeln!(out, "  {:<20}{passed:>10}", "nothing to cache")?;
     }
+    if !stats.saved.is_zero() {
+        let saved = format_seconds(stats.saved);
+        writeln!(out, "\nSaved {saved} of compiler time.")?;
+    }
     writeln!(out, "\n  {:<20}{:>10}{:>10}", "step", "from cache", "run")?;
     for Step { tool, hits, misses } in stats.steps() {
         let share = percent(hits, hits.saturating_add(misses));
@@ -114,7 +144,24 @@ pub fn write_text(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     if !reasons.is_empty() {
         writeln!(out, "\nLeft to plain nvcc because of")?;
         for (reason, count) in reasons {
-            writeln!(out, "{count:>10}  {reason}")?;
+            writeln!(out, "{count:>10}  {}", harmless(reason))?;
+            writeln!(out, "{:>10}  {}", "", advice(reason))?;
+        }
+    }
+    if !stats.projects.is_empty() {
+        writeln!(
+            out,
+            "\nCompilations in the builds that are remembered, and from the cache"
+        )?;
+        for project in stats.projects.iter().take(PROJECTS) {
+            let share = percent(project.direct_hits, project.calls);
+            let folder = project.folder.display().to_string();
+            writeln!(
+                out,
+                "{:>10}{share:>6}  {}",
+                project.calls,
+                harmless(&folder)
+            )?;
         }
     }
     writeln!(out, "\n{cache}\n\nWhy did it miss: warpcc why -- ARGS")
@@ -148,7 +195,21 @@ pub fn write_json(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
         .into_iter()
         .map(|(text, count)| (text.into(), count.into()))
         .collect();
+    let projects: Vec<Value> = stats
+        .projects
+        .iter()
+        .map(|project| {
+            json!({
+                "directory": project.folder.display().to_string(),
+                "calls": project.calls,
+                "direct_hits": project.direct_hits,
+                "saved_seconds": project.saved.as_secs_f64(),
+            })
+        })
+        .collect();
     let all = json!({
+        "saved_seconds": stats.saved.as_secs_f64(),
+        "projects": projects,
         "invocations": invocations,
         "steps": steps,
         "fallback_reasons": reasons,

@@ -10,7 +10,9 @@ use super::sample::compilation;
 use super::stats::Stats;
 use super::timeline::{FileRole, FileRow, Run, TaskOutcome, TaskRow, format_seconds};
 use super::why::{FileChange, FileDifference, PartDifference, Why};
-use super::{cache, settings, stats, table, trace, verbose, why, write_dot, write_png, write_svg};
+use super::{
+    build, cache, settings, stats, table, trace, verbose, why, write_dot, write_png, write_svg,
+};
 use crate::config::{Config, MaxSize};
 
 fn text(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
@@ -48,7 +50,8 @@ fn counted() -> Stats {
         ("steps.cicc.misses", 20),
         ("steps.ptxas.hits", 7),
         ("steps.tileiras.misses", 1),
-        ("fallback_reasons.option --foo.bar is unknown", 2),
+        ("fallback_reasons.unknown option", 1),
+        ("fallback_reasons.unknown tool", 1),
     ]
     .map(|(name, count)| (name.to_owned(), count))
     .into();
@@ -56,6 +59,15 @@ fn counted() -> Stats {
         counters,
         cache_bytes: 1_500_000_000,
         cache_entries: 4321,
+        saved: Duration::from_millis(754_300),
+        projects: [("/home/ada/llama.cpp/build", 96, 130), ("/tmp/x", 0, 1)]
+            .map(|(folder, direct_hits, calls)| stats::Project {
+                folder: folder.into(),
+                calls,
+                direct_hits,
+                saved: Duration::from_secs(direct_hits),
+            })
+            .into(),
     }
 }
 
@@ -69,10 +81,58 @@ fn stats_read_well() {
 }
 
 #[test]
+fn progress_fits_its_line() {
+    let standing = super::progress::Standing {
+        done: 12,
+        total: 44,
+        running: vec![
+            "cicc compute_90".into(),
+            "ptxas sm_80".into(),
+            "host\n".into(),
+        ],
+    };
+    let line = |columns| super::progress::text(&standing, Duration::from_millis(8240), columns);
+    assert_eq!(
+        line(80),
+        "warpcc: 12/44  8.24 s  cicc compute_90, ptxas sm_80, host\u{fffd}"
+    );
+    assert_eq!(line(40), "warpcc: 12/44  8.24 s  cicc compute_90…");
+    assert_eq!(line(0).chars().count(), 19);
+}
+
+#[test]
+fn builds_read_well() {
+    use std::time::Duration;
+    use warpcc_report::history::Remembered;
+    let made_up = warpcc_report::Build::new(warpcc_report::sample::build(&Default::default()));
+    let summary = warpcc_report::Summary::of(&made_up);
+    insta::assert_snapshot!("build", text(|out| build::write_text(&summary, out)));
+    let nothing = warpcc_report::Summary::of(&warpcc_report::Build::default());
+    insta::assert_snapshot!("build_none", text(|out| build::write_text(&nothing, out)));
+    let remembered = |id: &str, driver: Option<&str>, seconds: u64, calls| Remembered {
+        id: id.into(),
+        driver: driver.map(Into::into),
+        started_unix_ns: seconds * 1_000_000_000,
+        calls,
+    };
+    let builds = [
+        remembered("ninja-0123456789", Some("ninja -j16"), 9_990, 240),
+        remembered("mine\n", None, 100, 1),
+    ];
+    let now = Duration::from_secs(10_000);
+    insta::assert_snapshot!(
+        "build_list",
+        text(|out| build::write_list_at(&builds, now, out))
+    );
+}
+
+#[test]
 fn settings_read_well() {
     let env = |name: &str| match name {
         "HOME" => Some("/home/ada".into()),
         "WARPCC_JOBS" => Some("8".into()),
+        // Or else it is this machine's.
+        "WARPCC_MEMORY" => Some("48G".into()),
         _ => None,
     };
     let config = Config::load(env).unwrap();

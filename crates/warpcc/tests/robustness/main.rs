@@ -5,6 +5,7 @@
 mod space;
 
 mod crowds;
+mod insight;
 mod kills;
 mod settings;
 mod terminal;

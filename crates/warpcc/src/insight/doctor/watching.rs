@@ -1,0 +1,73 @@
+//! Whether the library that sees what a compiler reads can be loaded into a program here.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use warpcc_report::doctor::Finding;
+
+use super::{error_of, fine, variable, warning};
+use crate::config::Config;
+use crate::launch::Surroundings;
+
+/// A program that every Linux has and that ends at once.
+const PROGRAM: &str = "/bin/true";
+
+pub(super) fn look(config: &Config, around: &Surroundings, findings: &mut Vec<Finding>) {
+    let why =
+        "without it nothing is known of what a compiler reads, and whole calls are not cached";
+    if !warpcc_watch::available() {
+        findings.push(error_of(
+            "this warpcc has no watch library",
+            why,
+            "build it on Linux with glibc, with a C compiler",
+        ));
+        return;
+    }
+    let temporary = variable(around, "TMPDIR").map_or_else(
+        || std::path::PathBuf::from("/tmp"),
+        |folder| around.directory.join(folder),
+    );
+    let own = temporary.join(format!("warpcc-doctor-{}", std::process::id()));
+    let tried = attempt(config, around, &own);
+    drop(fs::remove_dir_all(&own));
+    findings.push(match tried {
+        Ok(()) => fine("the watch library loads and sees what a program reads"),
+        Err(problem) => warning(
+            format!("the watch library does not work: {problem}"),
+            why,
+            "WARPCC_DIR=/a/folder/that/programs/may/be/loaded/from, or TMPDIR likewise (mount option noexec?)",
+        ),
+    });
+}
+
+fn attempt(config: &Config, around: &Surroundings, own: &std::path::Path) -> Result<(), String> {
+    fs::create_dir_all(own).map_err(|error| format!("{}: {error}", own.display()))?;
+    // As for a build: in the cache, or else in a private folder.
+    let kept = config.dir.value.join("watch-v1");
+    let library = [kept, own.to_owned()]
+        .into_iter()
+        .filter(|folder| warpcc_watch::can_preload_from(folder))
+        .find_map(|folder| {
+            fs::create_dir_all(&folder).ok()?;
+            warpcc_watch::install(&folder).ok()
+        })
+        .ok_or("there is no folder that the loader takes it from")?;
+    let log = own.join("log");
+    let inherited = variable(around, "LD_PRELOAD");
+    let environment =
+        warpcc_watch::environment(&library, &log, inherited).map_err(|error| error.to_string())?;
+    Command::new(PROGRAM)
+        .envs(environment)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .map_err(|error| format!("{PROGRAM}: {error}"))?;
+    let bytes = fs::read(&log).map_err(|_| format!("{PROGRAM} did not load it"))?;
+    let seen = warpcc_watch::read_log(&bytes).map_err(|error| error.to_string())?;
+    match seen.blind {
+        Some(reason) => Err(reason),
+        None if seen.processes.is_empty() => Err(format!("it did not see {PROGRAM}")),
+        None => Ok(()),
+    }
+}

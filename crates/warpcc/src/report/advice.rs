@@ -1,0 +1,71 @@
+//! What to do when a call is left to plain nvcc, by the reason that is counted: for `warpcc stats` and `warpcc doctor`.
+//!
+//! The long form is the table in docs/troubleshooting.md.
+
+const REPORT: &str =
+    "a plan not seen before: please report it, with `nvcc --version` and `nvcc --dryrun ARGS`";
+const AS_NVCC: &str = "mend the command line where nvcc complains as well";
+
+const TABLE: &[(&str, &str)] = &[
+    (
+        "unknown option",
+        "a host compiler's option: put -Xcompiler before it; a new option of nvcc: please report it",
+    ),
+    ("an option without its value", AS_NVCC),
+    ("an open quote in flags", AS_NVCC),
+    ("a comment in flags", AS_NVCC),
+    ("options files without end", AS_NVCC),
+    ("an options file that cannot be read", AS_NVCC),
+    ("several -MT", "give one dependency target"),
+    (
+        "an argument that is not UTF-8",
+        "rename the path or the macro",
+    ),
+    (
+        "shell syntax in the dry run",
+        "quote $, ` and * for nvcc's own shell too, or put the value into a header",
+    ),
+    (
+        "a failing build with --threads",
+        "nothing: it happens only where a compilation fails",
+    ),
+    (
+        "no private folder",
+        "look at owner and mode of $TMPDIR/warpcc-UID, which must be yours alone",
+    ),
+    (
+        "a command ended abnormally",
+        "often out of memory: fewer commands at once (WARPCC_JOBS), or less memory (WARPCC_MEMORY)",
+    ),
+    (
+        "an output cannot be written",
+        "look at free space and permissions where the output goes",
+    ),
+    (
+        "nvcc cannot be started",
+        "look at the path of nvcc: warpcc doctor",
+    ),
+];
+
+/// What to do about `reason`, in a line.
+pub fn advice(reason: &str) -> &'static str {
+    TABLE
+        .iter()
+        .find(|(known, _)| *known == reason)
+        .map_or(REPORT, |(_, what)| what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documentation_has_every_reason_of_the_table() {
+        let long = include_str!("../../../../docs/troubleshooting.md");
+        for (reason, what) in TABLE {
+            assert!(long.contains(&format!("`{reason}`")), "{reason}");
+            assert!(!what.ends_with('.') && what.len() < 100, "{what}");
+        }
+        assert_eq!(advice("two commands write one file"), REPORT);
+    }
+}

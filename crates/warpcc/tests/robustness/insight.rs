@@ -1,0 +1,345 @@
+//! What `warpcc report`, `monitor` and `doctor` say about real builds, good and bad.
+
+use crate::space::{Program, TestSpace};
+
+const FIRST: &str = "__global__ void first(float *x) { x[threadIdx.x] *= 2; }\n";
+const SECOND: &str = "__global__ void second(float *x) { x[threadIdx.x] += 1; }\n";
+
+/// Two files compiled, one answered from the cache, one that fails; all of them one build.
+fn built(name: &str) -> TestSpace {
+    let mut space = TestSpace::new(name);
+    space.set_env("WARPCC_BUILD_ID", "two-files");
+    space.write("first.cu", FIRST);
+    space.write("second.cu", SECOND);
+    space.write("broken.cu", "this is no program\n");
+    for (file, code) in [("first", 0), ("second", 0), ("first", 0), ("broken", 2)] {
+        let args = space.words(&format!("-arch=sm_90 -c {file}.cu -o {file}.o"));
+        let outcome = space.run(&Program::Launcher, &args);
+        let failed = outcome.code != 0;
+        assert_eq!(failed, code != 0, "{file}: {}", outcome.stderr_text());
+    }
+    space
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn json(space: &TestSpace, args: &[&str]) -> serde_json::Value {
+    let outcome = space.warpcc_with(args);
+    serde_json::from_slice(&outcome.stdout)
+        .unwrap_or_else(|e| panic!("{args:?}: {e}\n{}", outcome.stderr_text()))
+}
+
+#[test]
+fn a_build_is_reported() {
+    let space = built("report");
+    let said = json(&space, &["report", "--json"]);
+    assert_eq!(said["summary"]["build"], "two-files");
+    assert_eq!(said["summary"]["calls"]["total"], 4);
+    assert_eq!(said["summary"]["calls"]["direct_hits"], 1);
+    assert_eq!(said["summary"]["calls"]["failed"], 1);
+    let calls = said["calls"].as_array().expect("calls");
+    for file in ["first.cu", "second.cu"] {
+        let call = calls
+            .iter()
+            .find(|call| call["file"] == file && call["outcome"] == "built")
+            .unwrap_or_else(|| panic!("{file} is not in {said:#}"));
+        let tools: Vec<&str> = call["tasks"]
+            .as_array()
+            .expect("tasks")
+            .iter()
+            .filter_map(|task| task["tool"].as_str())
+            .collect();
+        for tool in ["cicc", "ptxas", "cudafe++"] {
+            assert!(tools.contains(&tool), "{file}: {tools:?}");
+        }
+    }
+
+    let short = text(&space.warpcc_with(&["report"]).stdout);
+    for part in [
+        "two-files",
+        "first.cu",
+        "second.cu",
+        "1 failed",
+        "-o build.html",
+    ] {
+        assert!(short.contains(part), "{part} is not in\n{short}");
+    }
+    let list = text(&space.warpcc_with(&["report", "--list"]).stdout);
+    assert!(
+        list.starts_with("two-files") && list.contains("4 calls"),
+        "{list}"
+    );
+
+    let args = [
+        "report",
+        "--last",
+        "-o",
+        "page.html",
+        "--trace",
+        "trace.json",
+    ];
+    let outcome = space.warpcc_with(&args);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr_text());
+    assert!(outcome.stdout.is_empty(), "files were asked for");
+    let page = text(&space.read("page.html"));
+    assert!(page.starts_with("<!") && page.contains("first.cu") && page.contains("second.cu"));
+    let trace: serde_json::Value =
+        serde_json::from_slice(&space.read("trace.json")).expect("a trace is JSON");
+    assert!(trace["traceEvents"].as_array().is_some_and(|e| e.len() > 8));
+}
+
+#[test]
+fn a_build_that_is_not_there() {
+    let space = TestSpace::new("report-none");
+    let outcome = space.warpcc_with(&["report", "--build", "other"]);
+    let said = outcome.stderr_text();
+    assert_eq!(outcome.code, 2, "{said}");
+    assert!(said.contains("`warpcc report --list`"), "{said}");
+    let outcome = space.warpcc_with(&["report"]);
+    assert_eq!(outcome.code, 2, "{}", outcome.stderr_text());
+}
+
+#[test]
+fn a_damaged_history_is_one_warning() {
+    let space = built("report-damaged");
+    let log = space.cache().join("builds-v1/two-files.log");
+    let mut bytes = std::fs::read(&log).expect("the log");
+    let third = bytes.len() / 3;
+    for at in [third, 2 * third] {
+        bytes[at..at + 24].fill(0xa5);
+    }
+    std::fs::write(&log, bytes).expect("the log");
+    let outcome = space.warpcc_with(&["report"]);
+    let said = outcome.stderr_text();
+    assert_eq!(outcome.code, 0, "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("could not be read"), "{said}");
+}
+
+#[test]
+fn what_runs_is_shown() {
+    let mut space = TestSpace::new("monitor");
+    // A board of its own: other tests run on this machine.
+    let board = space.beside("board").display().to_string();
+    space.set_env("WARPCC_RUNTIME_DIR", &board);
+    space.write("slow.cu", &format!("#include <cuda_fp16.h>\n{FIRST}"));
+    let outcome = space.warpcc_with(&["monitor", "--plain"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr_text());
+    let idle = text(&outcome.stdout);
+    assert!(
+        idle.starts_with("running 0") && idle.lines().count() == 1,
+        "{idle}"
+    );
+
+    let args = space.words("-arch=all -c slow.cu -o slow.o");
+    let mut build = space
+        .command(&Program::Launcher, &args)
+        .spawn()
+        .expect("starting warpcc");
+    // A monitor that comes before the first task finds nothing and ends.
+    let mut seen = String::new();
+    while build.try_wait().expect("waiting").is_none() {
+        let args = ["monitor", "--interval", "0.1"];
+        seen.push_str(&text(&space.warpcc_with(&args).stdout));
+    }
+    assert!(build.wait().expect("waiting").success());
+    let task = |line: &str| line.starts_with("  ") && line.ends_with("slow.cu");
+    assert!(seen.lines().any(task), "{seen}");
+    let ptxas = |line: &str| line.contains("ptxas") && line.contains("sm_");
+    assert!(seen.lines().any(ptxas), "{seen}");
+}
+
+/// The finding whose sentence has this in it.
+fn finding<'a>(said: &'a serde_json::Value, part: &str) -> &'a serde_json::Value {
+    said["findings"]
+        .as_array()
+        .expect("findings")
+        .iter()
+        .find(|one| one["what"].as_str().is_some_and(|what| what.contains(part)))
+        .unwrap_or_else(|| panic!("nothing about {part:?} in {said:#}"))
+}
+
+#[test]
+fn a_broken_setup_is_seen_by_the_doctor() {
+    let mut space = TestSpace::new("doctor");
+    // A ccache that is no more than its name, first in PATH as g++.
+    let (real, links) = (space.beside("real"), space.beside("links"));
+    for folder in [&real, &links] {
+        crate::space::make_dir(folder);
+    }
+    std::fs::copy("/bin/true", real.join("ccache")).expect("copying a program");
+    std::os::unix::fs::symlink(real.join("ccache"), links.join("g++")).expect("linking");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{{toolkit}}/bin:{path}", links.display());
+    space.set_env("PATH", &path);
+    space.set_env(
+        "WARPCC_RUNTIME_DIR",
+        &space.beside("board").display().to_string(),
+    );
+    space.set_env("NVCC_APPEND_FLAGS", "-time");
+    space.set_env("MAKEFLAGS", "-j4 --jobserver-auth=fifo:/none/of/that");
+    let file = space.beside("a-file");
+    std::fs::write(&file, "not a folder").expect("the file");
+    space.set_env("WARPCC_DIR", &file.display().to_string());
+
+    let outcome = space.warpcc_with(&["doctor", "--json"]);
+    assert_eq!(outcome.code, 2, "{}", outcome.stderr_text());
+    let said = json(&space, &["doctor", "--json"]);
+    for (part, severity) in [
+        ("ccache stands in PATH under the name of g++", "note"),
+        ("is no folder", "error"),
+        ("NVCC_APPEND_FLAGS has -time", "warning"),
+        ("the jobserver of MAKEFLAGS cannot be used", "warning"),
+    ] {
+        let found = finding(&said, part);
+        assert_eq!(found["severity"], severity, "{found:#}");
+        assert!(
+            found["fix"].as_str().is_some_and(|fix| !fix.is_empty()),
+            "{found:#}"
+        );
+    }
+    let nvcc = format!("nvcc {}, which is tested", space.toolkit.name);
+    assert_eq!(finding(&said, &nvcc)["severity"], "fine");
+    assert_eq!(
+        finding(&said, "the watch library loads")["severity"],
+        "fine"
+    );
+    space.demand_no_leftovers("the doctor");
+
+    // A setting that cannot be read is a finding too, not the end of it.
+    space.set_env("WARPCC_JOBS", "many");
+    let outcome = space.warpcc_with(&["doctor"]);
+    let said = text(&outcome.stdout);
+    assert_eq!(outcome.code, 2, "{}", outcome.stderr_text());
+    assert!(
+        said.contains("WARPCC_JOBS") && said.contains("fix: "),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_flag_that_differs_in_every_call_is_seen_by_the_doctor() {
+    let mut space = TestSpace::new("doctor-past");
+    let path = std::env::var("PATH").unwrap_or_default();
+    space.set_env("PATH", &format!("{{toolkit}}/bin:{path}"));
+    space.set_env("WARPCC_BUILD_ID", "stamped");
+    space.write("first.cu", FIRST);
+    for stamp in 0..4 {
+        let line = format!("-arch=sm_90 -DBUILD={stamp} -c first.cu -o first.o");
+        let outcome = space.run(&Program::Launcher, &space.words(&line));
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr_text());
+    }
+    let said = json(&space, &["doctor", "--json"]);
+    let found = finding(&said, "3 of 4 calls missed because of option");
+    assert_eq!(found["severity"], "warning");
+    assert!(
+        found["what"]
+            .as_str()
+            .is_some_and(|what| what.contains("BUILD=")),
+        "{found:#}"
+    );
+    assert!(
+        found["fix"]
+            .as_str()
+            .is_some_and(|fix| fix.contains("build number")),
+        "{found:#}"
+    );
+}
+
+#[test]
+fn what_was_saved_is_counted_by_project() {
+    let space = built("stats-projects");
+    let said = json(&space, &["stats", "--json"]);
+    assert!(
+        said["saved_seconds"]
+            .as_f64()
+            .is_some_and(|saved| saved > 0.0),
+        "{said:#}"
+    );
+    let project = &said["projects"][0];
+    let folder = space.work().display().to_string();
+    assert_eq!(project["directory"], folder, "{said:#}");
+    assert_eq!(
+        (&project["calls"], &project["direct_hits"]),
+        (&4.into(), &1.into())
+    );
+    let short = text(&space.warpcc_with(&["stats"]).stdout);
+    assert!(
+        short.contains("of compiler time") && short.contains(&folder),
+        "{short}"
+    );
+}
+
+#[test]
+fn progress_is_a_line_that_goes_away() {
+    let mut space = TestSpace::new("progress");
+    space.set_env("TERM", "xterm-256color");
+    space.write(
+        "first.cu",
+        &format!("#include <cuda_fp16.h>\n#warning seen\n{FIRST}"),
+    );
+    let nvcc = space.toolkit.nvcc.display().to_string();
+    let warpcc = TestSpace::warpcc().display().to_string();
+    let run = format!("{warpcc} run --no-cache --nvcc {nvcc}");
+    let rest = "-- -arch=all -c first.cu -o first.o";
+    let shown = |line: &str| {
+        let first = ["-qefc", line, "/dev/null"].map(str::to_owned);
+        let outcome = space.run(&Program::Other("script".into(), first.to_vec()), &[]);
+        assert_eq!(outcome.code, 0, "{}", text(&outcome.stdout));
+        text(&outcome.stdout)
+    };
+    let with = shown(&format!("{run} --progress {rest}"));
+    assert!(with.contains("warpcc: ") && with.contains("/"), "{with:?}");
+    // What stays on the screen is what stands after the last time the line was cleared.
+    let stays: String = with
+        .split_inclusive('\n')
+        .map(|line| line.rsplit("\r\u{1b}[K").next().unwrap_or(line))
+        .collect();
+    assert!(!stays.contains("warpcc: "), "{stays:?}");
+    assert_eq!(stays, shown(&format!("{run} {rest}")));
+    // Without a terminal there is no line.
+    let outcome = space.warpcc_with(&[
+        "run",
+        "--no-cache",
+        "--nvcc",
+        &nvcc,
+        "--progress",
+        "--",
+        "-c",
+        "first.cu",
+        "-o",
+        "a.o",
+    ]);
+    assert!(
+        !outcome.stderr_text().contains("warpcc: "),
+        "{}",
+        outcome.stderr_text()
+    );
+}
+
+#[test]
+fn waiting_for_a_slot_is_told_as_such() {
+    let mut space = TestSpace::new("report-waits");
+    space.set_env("WARPCC_JOBS", "1");
+    space.set_env(
+        "WARPCC_RUNTIME_DIR",
+        &space.beside("board").display().to_string(),
+    );
+    space.write("first.cu", FIRST);
+    let args = space.words("-arch=all-major -c first.cu -o first.o");
+    assert_eq!(space.run(&Program::Launcher, &args).code, 0);
+    let said = json(&space, &["report", "--json"]);
+    let tasks = said["calls"][0]["tasks"].as_array().expect("tasks");
+    let ran = tasks.iter().filter(|task| task["state"] == "ran");
+    let waited = ran.filter(|task| task["waited_for"] == "cpu").count();
+    assert!(waited > 3, "{said:#}");
+    // All of the path is somebody's work, hardly any of it ours.
+    let path = &said["summary"]["critical"]["by_tool_s"];
+    let wall = said["summary"]["wall_s"].as_f64().expect("a number");
+    assert!(
+        path["warpcc"].as_f64().is_none_or(|ours| ours < wall / 2.0),
+        "{path:#}"
+    );
+}
