@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use super::error::StoreError;
 use super::file::{TempFile, with_folder};
 
-const PATIENCE: Duration = Duration::from_millis(500);
+const PATIENCE: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(super) struct Tally {
