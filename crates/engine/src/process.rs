@@ -1,15 +1,17 @@
 //! Runs one command to its end: both streams whole, exit status, CPU time and peak memory.
 
 use std::ffi::OsString;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group};
 use wait4::Wait4;
 use warpcc_budget::{Cancel, Claim};
@@ -194,15 +196,12 @@ impl Children {
         // It holds the tool's side of the terminal, which must close for ours to end.
         drop(command);
         let mut ended = Ended::default();
-        let (out, err) = (child.stdout.take(), child.stderr.take());
-        thread::scope(|scope| {
-            let reader = scope.spawn(move || drain(out));
-            ended.stderr = match screen {
-                Some(screen) => drain(Some(screen)),
-                None => drain(err),
-            };
-            ended.stdout = reader.join().unwrap_or_default();
-        });
+        let out = child.stdout.take().map(OwnedFd::from);
+        let err = match screen {
+            Some(screen) => Some(OwnedFd::from(screen)),
+            None => child.stderr.take().map(OwnedFd::from),
+        };
+        [ended.stdout, ended.stderr] = drain([out, err]);
         let waited = child.wait4();
         {
             let mut running = self.list();
@@ -223,13 +222,37 @@ impl Children {
     }
 }
 
-fn drain(pipe: Option<impl Read>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    if let Some(mut pipe) = pipe {
-        // A terminal ends in an error (EIO) when the child has closed it; what came before counts.
-        let _ = pipe.read_to_end(&mut bytes);
+/// Reads both streams to their ends, whichever has something: no thread for each, of which a machine may have few.
+fn drain(mut streams: [Option<OwnedFd>; 2]) -> [Vec<u8>; 2] {
+    let mut texts = [Vec::new(), Vec::new()];
+    let mut piece = vec![0; 64 * 1024];
+    loop {
+        let open: Vec<usize> = (0..2).filter(|&at| streams[at].is_some()).collect();
+        let mut asked: Vec<PollFd<'_>> = streams
+            .iter()
+            .flatten()
+            .map(|stream| PollFd::new(stream, PollFlags::IN))
+            .collect();
+        if asked.is_empty() {
+            return texts;
+        }
+        match poll(&mut asked, None) {
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            // Then nothing can be read: what came before counts.
+            Err(_) => return texts,
+        }
+        let ready: Vec<bool> = asked.iter().map(|p| !p.revents().is_empty()).collect();
+        for (at, _) in open.into_iter().zip(ready).filter(|(_, ready)| *ready) {
+            let Some(stream) = &streams[at] else { continue };
+            match rustix::io::read(stream, &mut piece) {
+                Ok(read) if read > 0 => texts[at].extend_from_slice(&piece[..read]),
+                Err(Errno::INTR) => {}
+                // A pipe ends in nothing, a terminal that the child has closed in an error (EIO).
+                Ok(_) | Err(_) => streams[at] = None,
+            }
+        }
     }
-    bytes
 }
 
 /// Finds `name` as execvp would, in the `PATH` of `environment`.
@@ -285,4 +308,33 @@ pub fn is_executable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     file.metadata()
         .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_streams_come_whole_however_they_are_mixed() -> io::Result<()> {
+        // More than a pipe holds on each, in turn and then one after the other closed.
+        let script = "i=0; while [ $i -lt 3000 ]; do echo out$i$i$i$i$i$i$i$i; echo err$i$i$i$i$i$i$i >&2; \
+                      i=$((i+1)); done; exec >&-; head -c 200000 /dev/zero >&2";
+        let args = ["-c".into(), script.into()];
+        let order = Order {
+            program: Path::new("/bin/sh"),
+            name: "sh",
+            args: &args,
+            environment: &[("PATH".into(), "/usr/bin:/bin".into())],
+            directory: Path::new("/"),
+            terminal: None,
+            claim: None,
+        };
+        let ended = Children::default().run(0, &order)?;
+        assert_eq!(ended.code, 0);
+        assert_eq!(ended.stdout.iter().filter(|b| **b == b'\n').count(), 3000);
+        let lines = ended.stderr.iter().filter(|b| **b == b'\n').count();
+        let zeros = ended.stderr.iter().filter(|b| **b == 0).count();
+        assert_eq!((lines, zeros), (3000, 200_000));
+        Ok(())
+    }
 }

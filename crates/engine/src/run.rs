@@ -147,7 +147,9 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
         let _looking = setting.admission.map(|admission| {
             let (looking, done) = mpsc::channel();
             let (board, children) = (admission.board(), setting.children);
-            scope.spawn(move || admission::watch_memory(board, children, &done));
+            let watch = move || admission::watch_memory(board, children, &done);
+            // Without the thread nobody makes room for others.
+            drop(thread::Builder::new().spawn_scoped(scope, watch));
             looking
         });
         loop {
@@ -156,14 +158,24 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
             {
                 states.advance(task, TaskState::Running);
                 running += 1;
-                let send = send.clone();
+                let sender = send.clone();
                 let worker = &worker;
                 let priority = states.priority(task);
-                scope.spawn(move || {
+                let work = move || {
                     let result = worker.work(task, priority);
                     // The receiver outlives every worker: it counts them.
-                    let _ = send.send((task, result));
-                });
+                    let _ = sender.send((task, result));
+                };
+                if thread::Builder::new().spawn_scoped(scope, work).is_ok() {
+                    continue;
+                }
+                // There are as many threads as there may be: it waits for one of ours, or is done here and now.
+                if running > 1 {
+                    running -= 1;
+                    states.advance(task, TaskState::Ready);
+                    break;
+                }
+                let _ = send.send((task, worker.work(task, priority)));
             }
             if running == 0 {
                 break;

@@ -10,7 +10,7 @@ use crate::admission::{self, Entry, Pass};
 use crate::process::{Ended, Why};
 use crate::task::Worker;
 
-/// How often a tool that was killed for want of memory, alone on the machine at last, is tried.
+/// How often a tool that failed for want of memory or processes, alone on the machine at last, is tried.
 const LONELY_TRIES: u32 = 2;
 
 /// What a task has of the machine, and what that cost it.
@@ -77,8 +77,10 @@ impl Worker<'_> {
             return Ok(false);
         };
         let made_room = ended.by_us == Some(Why::Memory);
-        let out_of_memory = ended.by_us.is_none() && was_shot(ended) && turn.alone < LONELY_TRIES;
-        if self.setting.children.is_closed() || !(made_room || out_of_memory) {
+        let starved = ended.by_us.is_none()
+            && (was_shot(ended) || could_not_fork(ended))
+            && turn.alone < LONELY_TRIES;
+        if self.setting.children.is_closed() || !(made_room || starved) {
             return Ok(false);
         }
         let clock = Instant::now();
@@ -121,6 +123,13 @@ fn was_shot(ended: &Ended) -> bool {
         || memchr::memmem::find(&ended.stderr, b"Killed signal terminated program").is_some()
 }
 
+/// Whether it failed because there are as many processes as there may be (`RLIMIT_NPROC`, `pids.max`): `EAGAIN` of
+/// fork(2), as gcc, the shell and strerror(3) say it in the language of `LC_MESSAGES`.
+fn could_not_fork(ended: &Ended) -> bool {
+    let says = |text: &str| memchr::memmem::find(&ended.stderr, text.as_bytes()).is_some();
+    ended.code != 0 && (says("Cannot fork") || says("fork: Resource temporarily unavailable"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,5 +148,10 @@ mod tests {
         assert!(was_shot(&ended(None, 1, gcc)));
         assert!(!was_shot(&ended(None, 1, "a.cu(3): error\n")));
         assert!(!was_shot(&ended(Some(11), 139, "")));
+        let full =
+            "gcc: fatal error: cannot execute 'cc1plus': vfork: Resource temporarily unavailable\n";
+        assert!(could_not_fork(&ended(None, 1, full)));
+        assert!(could_not_fork(&ended(None, 2, "sh: 1: Cannot fork\n")));
+        assert!(!could_not_fork(&ended(None, 1, "fork.cu(3): error\n")));
     }
 }

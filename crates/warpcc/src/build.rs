@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::PoisonError;
 use std::time::{Duration, Instant, SystemTime};
 
 use warpcc_budget::Kind;
@@ -25,7 +25,7 @@ use crate::place::place;
 use crate::report::progress::{Progress, Standing};
 use crate::request::Request;
 use crate::scratch::Scratch;
-use crate::signals;
+use crate::signals::Interrupt;
 use crate::{direct, module_ids};
 
 /// nvcc's own verdict on a command line, not a shortcoming of ours: counted as a failed call.
@@ -82,7 +82,8 @@ pub struct Built {
 pub fn build(
     request: &Request,
     manner: &Manner<'_>,
-    scratch: Arc<Scratch>,
+    scratch: &Scratch,
+    interrupt: &Interrupt,
 ) -> Result<Built, Unsupported> {
     let keeps = request.invocation.keeps;
     let private = if keeps {
@@ -93,22 +94,17 @@ pub fn build(
     let mut watch = manner
         .store
         .filter(|_| manner.writes_cache && warpcc_watch::available())
-        .and_then(|store| install_watch(store, &scratch));
-    let children = Arc::new(Children::default());
-    let unfinished = Arc::new(Mutex::new(Vec::new()));
-    signals::watch(Arc::clone(&children), Arc::clone(&unfinished), {
-        let scratch = Arc::clone(&scratch);
-        move || scratch.remove()
-    });
+        .and_then(|store| install_watch(store, scratch));
+    let children = &interrupt.children;
     let dry = dry_run(
         request,
         manner,
         &private,
         watch.as_deref(),
-        &scratch,
-        &children,
+        scratch,
+        children,
     );
-    wait_if_interrupted(&children);
+    wait_if_interrupted(children);
     let (mut transcript, dry_seen) = dry?;
     // On a file system mounted noexec the loader refuses the library, and would say so in every
     // tool's messages.
@@ -150,7 +146,10 @@ pub fn build(
     environment.retain(|(n, _)| n != "TMPDIR");
     environment.push(("TMPDIR".into(), scratch.path().join("tmp").into()));
     {
-        let mut in_place = unfinished.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut in_place = interrupt
+            .unfinished
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let linked = graph.steps.iter().filter(|s| s.tool == Tool::HostLink);
         in_place.extend(
             linked
@@ -181,7 +180,7 @@ pub fn build(
         rule: rule(request),
         admission: Some(manner.admission),
         terminal: request.terminal.as_ref(),
-        children: &children,
+        children,
     };
     let mut retried = None;
     // Under -t nvcc runs what it started to its end and shows more than the first failure; on a
@@ -236,7 +235,7 @@ pub fn build(
         });
         rest();
     }
-    wait_if_interrupted(&children);
+    wait_if_interrupted(children);
     if let Some(accident) = run.accident.take() {
         if shown != (0, 0) {
             // Part of it is on the screen already: nvcc would show it again. Better twice than lost.
@@ -257,7 +256,7 @@ pub fn build(
         module_ids::remember_stub(store, subject, &graph);
     }
     if let Some(folder) = manner.save {
-        save(&graph, &run, scratch.path(), folder, request);
+        save(&graph, &run, folder, request);
     }
     if let Some(store) = manner.store.filter(|_| manner.writes_cache) {
         manner.admission.keep(store);
@@ -530,7 +529,7 @@ fn rule(request: &Request) -> Option<Rule> {
 }
 
 /// Copies every command's files into a folder with its number, as fast_nvcc's `--save` does.
-fn save(graph: &TaskGraph, run: &Run, scratch: &Path, folder: &Path, request: &Request) {
+fn save(graph: &TaskGraph, run: &Run, folder: &Path, request: &Request) {
     for (number, step) in graph.steps.iter().enumerate() {
         let into = folder.join(number.to_string());
         if let Err(error) = fs::create_dir_all(&into) {
@@ -551,5 +550,4 @@ fn save(graph: &TaskGraph, run: &Run, scratch: &Path, folder: &Path, request: &R
             }
         }
     }
-    _ = scratch;
 }

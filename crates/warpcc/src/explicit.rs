@@ -1,6 +1,5 @@
 //! `warpcc run`: builds like the launcher, and gives an account of it.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -22,6 +21,7 @@ use crate::report::timeline::{FileRole, FileRow, Run, TaskOutcome, TaskRow};
 use crate::report::{self, table, trace, verbose};
 use crate::request::{DOMAIN, Request};
 use crate::scratch::Scratch;
+use crate::signals::Interrupt;
 use crate::{direct, fallback, machine};
 
 /// Builds what the arguments ask for; gives nvcc's exit code.
@@ -77,9 +77,9 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
     }
     let log = Log::new(config.log.value.clone());
     let admission = machine::admission(config, &lineage, &request, store.as_ref(), &log);
-    let (scratch, _) =
-        Scratch::open(&request.temporary(), &key.hex()[..16]).context("no private folder")?;
-    let scratch = Arc::new(scratch);
+    let interrupt = Interrupt::watch();
+    let (scratch, _) = Scratch::open(&request.temporary(), &key.hex()[..16], &interrupt.scratch)
+        .context("no private folder")?;
     let progress = args.progress.then(Progress::on_terminal).flatten();
     let manner = Manner {
         progress: progress.as_ref(),
@@ -96,10 +96,10 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
         ourselves: &around.ourselves,
     };
     let clock = Instant::now();
-    let built = match build::build(&request, &manner, Arc::clone(&scratch)) {
+    let built = match build::build(&request, &manner, &scratch, &interrupt) {
         Ok(built) => built,
         Err(why) => {
-            scratch.remove();
+            drop(scratch);
             crate::log::warn(&format!("no account of this: nvcc runs alone ({why})"));
             bail!(fallback::become_compiler(&nvcc, rest, &around.ourselves));
         }
@@ -107,7 +107,7 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
     drop(progress);
     log_build(&log, &built);
     let account = account(&request, &built, clock.elapsed());
-    scratch.remove();
+    drop(scratch);
     ledger.built(&request, &listing, &built, difference.as_ref());
     if let Some(graph) = &args.graph {
         write_file(&graph.path, |out| match graph.format {

@@ -5,7 +5,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use warpcc_cache::{DiskStore, OpenError, Options};
@@ -19,6 +18,7 @@ use crate::log::Log;
 use crate::machine::{self, Lineage};
 use crate::request::{DOMAIN, Request};
 use crate::scratch::{self, Scratch};
+use crate::signals::Interrupt;
 use crate::{cli, commands, direct, fallback, history, locate};
 
 /// What the environment says about us.
@@ -188,7 +188,8 @@ fn cached(
         None => None,
     };
     let name = &key.hex()[..16];
-    let (scratch, waited) = Scratch::open(&request.temporary(), name)
+    let interrupt = Interrupt::watch();
+    let (scratch, waited) = Scratch::open(&request.temporary(), name, &interrupt.scratch)
         .map_err(|e| Unsupported::new("no private folder", e.to_string()))?;
     // Another process has just built the same thing.
     if waited && let Some(Served::Hit(micros)) = serve() {
@@ -211,9 +212,8 @@ fn cached(
         started: around.started,
         ourselves: &around.ourselves,
     };
-    let scratch = Arc::new(scratch);
-    let built = build::build(&request, &manner, Arc::clone(&scratch));
-    scratch.remove();
+    let built = build::build(&request, &manner, &scratch, &interrupt);
+    drop(scratch);
     let built = built?;
     log_build(log, &built);
     account.built(&request, &listing, &built, difference.as_ref());

@@ -8,6 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FlockOperation, flock};
@@ -17,14 +18,69 @@ use rustix::fs::{FlockOperation, flock};
 pub struct Scratch {
     path: PathBuf,
     lock_path: PathBuf,
+    held: Arc<Held>,
     _lock: File,
 }
 
-/// The parent of all scratch folders of this user.
+/// What there is of this process's scratch folder, for who must remove it at any moment.
+#[derive(Debug, Default)]
+pub struct Held(Mutex<Made>);
+
+#[derive(Debug, Default)]
+pub struct Made {
+    root: Option<PathBuf>,
+    /// The folder and its lock, once we have it.
+    own: Option<(PathBuf, PathBuf)>,
+}
+
+impl Held {
+    fn lock(&self) -> MutexGuard<'_, Made> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Removes what there is. While the guard lives, nothing new is made.
+    pub fn remove_for_good(&self) -> MutexGuard<'_, Made> {
+        let made = self.lock();
+        if let Some((path, lock_path)) = &made.own {
+            remove(path, lock_path);
+        } else if let Some(root) = &made.root {
+            let _ = fs::remove_dir(root); // Only when it is empty.
+        }
+        made
+    }
+}
+
+/// The parent of all scratch folders of this user, made if need be.
 ///
 /// # Errors
 /// Somebody else owns a folder of that name.
-pub fn root(temporary: &Path) -> io::Result<PathBuf> {
+fn root(temporary: &Path) -> io::Result<PathBuf> {
+    let path = place(temporary);
+    match fs::DirBuilder::new().mode(0o700).create(&path) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+        _ => {}
+    }
+    let found = fs::symlink_metadata(&path)?;
+    if !is_private(&found) {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!(
+                "{} is not a folder that only this user can write",
+                path.display()
+            ),
+        ));
+    }
+    Ok(path)
+}
+
+/// Whether only this user can write there.
+fn is_private(found: &fs::Metadata) -> bool {
+    let user = rustix::process::geteuid().as_raw();
+    found.is_dir() && found.uid() == user && found.mode() & 0o022 == 0
+}
+
+/// Where [`root`] is or would be.
+fn place(temporary: &Path) -> PathBuf {
     let plain = |p: &Path| {
         p.to_str().is_some_and(|s| {
             s.chars()
@@ -38,35 +94,23 @@ pub fn root(temporary: &Path) -> io::Result<PathBuf> {
         Path::new("/tmp")
     };
     let user = rustix::process::geteuid().as_raw();
-    let path = base.join(format!("warpcc-{user}"));
-    match fs::DirBuilder::new().mode(0o700).create(&path) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
-        _ => {}
-    }
-    let found = fs::symlink_metadata(&path)?;
-    if !found.is_dir() || found.uid() != user || found.mode() & 0o022 != 0 {
-        return Err(io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            format!(
-                "{} is not a folder that only this user can write",
-                path.display()
-            ),
-        ));
-    }
-    Ok(path)
+    base.join(format!("warpcc-{user}"))
 }
 
 impl Scratch {
-    /// Locks and empties the folder `name`, waiting for another process that has it.
+    /// Locks and empties the folder `name`, waiting for another process that has it. `held` is
+    /// told what was made, before anybody who locks it can miss it.
     ///
     /// # Errors
     /// The folder cannot be made or locked.
-    pub fn open(temporary: &Path, name: &str) -> io::Result<(Self, bool)> {
+    pub fn open(temporary: &Path, name: &str, held: &Arc<Held>) -> io::Result<(Self, bool)> {
         let mut waited = false;
         // The holder removes the lock file when it ends, so what we locked may be a file that
         // nobody else sees any more; then it starts again.
         for _ in 0..1000 {
+            let mut made = held.lock();
             let root = root(temporary)?;
+            made.root = Some(root.clone());
             let lock_path = root.join(format!("{name}.lock"));
             let lock = match OpenOptions::new()
                 .create(true)
@@ -80,7 +124,10 @@ impl Scratch {
             };
             if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
                 waited = true;
+                // Nothing here is ours yet: a signal need not wait.
+                drop(made);
                 flock(&lock, FlockOperation::LockExclusive)?;
+                made = held.lock();
             }
             // Children keep the lock too: while one that outlived a killed warpcc may still write
             // here, nobody else may begin.
@@ -89,33 +136,31 @@ impl Scratch {
             if !named.is_ok_and(|n| n.ino() == ours.ino() && n.dev() == ours.dev()) {
                 continue;
             }
-            let path = root.join(name);
-            match fs::remove_dir_all(&path) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-                _ => {}
-            }
-            for folder in [
-                path.clone(),
-                path.join("k"),
-                path.join("k/real"),
-                path.join("k/host"),
-                path.join("out"),
-                path.join("tmp"),
-            ] {
-                fs::create_dir(folder)?;
-            }
-            return Ok((
-                Self {
-                    path,
-                    lock_path,
-                    _lock: lock,
-                },
-                waited,
-            ));
+            let scratch = Self {
+                path: root.join(name),
+                lock_path,
+                held: Arc::clone(held),
+                _lock: lock,
+            };
+            made.own = Some((scratch.path.clone(), scratch.lock_path.clone()));
+            let filled = scratch.fill();
+            drop(made);
+            filled?;
+            return Ok((scratch, waited));
         }
         Err(io::Error::other(
             "the scratch folder's lock keeps vanishing",
         ))
+    }
+
+    fn fill(&self) -> io::Result<()> {
+        match fs::remove_dir_all(&self.path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+        ["", "k", "k/real", "k/host", "out", "tmp"]
+            .into_iter()
+            .try_for_each(|folder| fs::create_dir(self.path.join(folder)))
     }
 
     /// The folder.
@@ -127,16 +172,14 @@ impl Scratch {
     pub fn keep_folder(&self) -> String {
         format!("{}/k/", self.path.display())
     }
-
-    /// Removes everything now: for a process that is about to end without dropping.
-    pub fn remove(&self) {
-        remove(&self.path, &self.lock_path);
-    }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        self.remove();
+        // Whoever gets the lock next has a folder of the same name.
+        let mut made = self.held.lock();
+        remove(&self.path, &self.lock_path);
+        *made = Made::default();
     }
 }
 
@@ -152,7 +195,10 @@ fn remove(path: &Path, lock_path: &Path) {
 
 /// Removes folders that a killed process left behind more than an hour ago.
 pub fn sweep(temporary: &Path) {
-    let Ok(root) = root(temporary) else { return };
+    let root = place(temporary);
+    if !fs::symlink_metadata(&root).is_ok_and(|found| is_private(&found)) {
+        return;
+    }
     let old = |entry: &fs::DirEntry| {
         entry.metadata().and_then(|m| m.modified()).is_ok_and(|m| {
             SystemTime::now()
@@ -188,14 +234,14 @@ mod tests {
     fn the_same_name_is_the_same_folder_and_leaves_nothing() -> io::Result<()> {
         let dir = tempfile::tempdir()?;
         let path = {
-            let (scratch, waited) = Scratch::open(dir.path(), "abc")?;
+            let (scratch, waited) = Scratch::open(dir.path(), "abc", &Arc::default())?;
             assert!(!waited);
             fs::write(scratch.path().join("k/file"), "x")?;
             scratch.path().to_owned()
         };
         assert!(!path.exists());
         assert_eq!(fs::read_dir(dir.path())?.count(), 0);
-        let (again, _) = Scratch::open(dir.path(), "abc")?;
+        let (again, _) = Scratch::open(dir.path(), "abc", &Arc::default())?;
         assert_eq!(again.path(), path);
         assert!(path.join("k").is_dir() && !path.join("k/file").exists());
         Ok(())
@@ -204,9 +250,11 @@ mod tests {
     #[test]
     fn the_second_waits_for_the_first() -> io::Result<()> {
         let dir = tempfile::tempdir()?;
-        let (first, _) = Scratch::open(dir.path(), "abc")?;
+        let (first, _) = Scratch::open(dir.path(), "abc", &Arc::default())?;
         std::thread::scope(|scope| {
-            let second = scope.spawn(|| Scratch::open(dir.path(), "abc").map(|(_, waited)| waited));
+            let second = scope.spawn(|| {
+                Scratch::open(dir.path(), "abc", &Arc::default()).map(|(_, waited)| waited)
+            });
             std::thread::sleep(Duration::from_millis(50));
             drop(first);
             assert!(second.join().expect("joins")?);

@@ -53,11 +53,12 @@ impl Progress {
         }));
         let (sender, receiver) = mpsc::channel();
         let shared = Arc::clone(&line);
-        let ticking = thread::spawn(move || {
+        let tick = move || {
             while receiver.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
                 lock(&shared).draw();
             }
-        });
+        };
+        let ticking = thread::Builder::new().spawn(tick).ok()?;
         Some(Self {
             line,
             ticking: Some((sender, ticking)),

@@ -7,6 +7,7 @@ mod space;
 mod crowds;
 mod insight;
 mod kills;
+mod processes;
 mod settings;
 mod terminal;
 mod unusable_cache;
@@ -14,8 +15,11 @@ mod wrapping;
 
 use space::TestSpace;
 
-/// Every architecture of the release: long enough to be interrupted.
-const LONG: &str = "-c case.cu -o out.o -arch=all";
+/// Five architectures: long enough to be interrupted.
+const LONG: &str = "-c case.cu -o out.o -gencode arch=compute_80,code=sm_80 \
+                    -gencode arch=compute_86,code=sm_86 -gencode arch=compute_89,code=sm_89 \
+                    -gencode arch=compute_90,code=sm_90 \
+                    -gencode arch=compute_120,code=[sm_120,compute_120]";
 
 /// Two architectures.
 const TWO: &str = "-c case.cu -o out.o -gencode arch=compute_80,code=sm_80 \

@@ -107,12 +107,14 @@ fn version(nvcc: &Path, flags: Flags, deadline: Duration) -> Result<String, Stri
         .map_err(|error| error.to_string())?;
     let (sender, receiver) = mpsc::channel();
     if let Some(out) = child.stdout.take() {
-        thread::spawn(move || {
+        // Without the thread there is no answer, and it is told so.
+        let read = move || {
             let mut text = Vec::new();
             // No release has more than a few lines to say.
             drop(out.take(1 << 16).read_to_end(&mut text));
             drop(sender.send(text));
-        });
+        };
+        drop(thread::Builder::new().spawn(read));
     }
     let text = receiver.recv_timeout(deadline);
     if text.is_err() {
