@@ -6,14 +6,12 @@ use std::path::{Path, PathBuf};
 use crate::options::{self, Effect, Takes};
 
 /// Options whose values are paths that stand in what the tools see of a source.
-const PATHS: [&str; 4] = [
-    "include-path",
-    "library-path",
-    "pre-include",
-    "system-include",
-];
+const PATHS: [&str; 3] = ["include-path", "pre-include", "system-include"];
 
-/// `args` with inputs and search paths below one of `bases` as paths relative to `directory`, if that is below the
+/// What the names of sources end in. Not a library's: it may stand in an executable as it was given.
+const SOURCES: [&str; 9] = ["C", "c", "c++", "cc", "cpp", "cu", "cxx", "gpu", "ptx"];
+
+/// `args` with sources and include paths below one of `bases` as paths relative to `directory`, if that is below the
 /// same one. Everything else stays as it is, outputs too: where a result does not hold their name, it does not count.
 ///
 /// `directory` is free of symbolic links, as getcwd(3) gives it, so that `..` leads where its text says.
@@ -32,12 +30,20 @@ pub fn relative(args: &[String], bases: &[PathBuf], directory: &Path) -> Vec<Str
             None => text.to_owned(),
         }
     };
+    let is_source = |word: &str| {
+        let ending = Path::new(word).extension().and_then(|e| e.to_str());
+        ending.is_some_and(|ending| SOURCES.contains(&ending))
+    };
     let list = |text: &str| text.split(',').map(short).collect::<Vec<_>>().join(",");
     let mut found = Vec::with_capacity(args.len());
     let mut rest = args.iter();
     while let Some(word) = rest.next() {
         if !word.starts_with('-') {
-            found.push(short(word));
+            found.push(if is_source(word) {
+                short(word)
+            } else {
+                word.clone()
+            });
             continue;
         }
         let Some(option) = options::find(word) else {
@@ -71,15 +77,15 @@ mod tests {
     }
 
     #[test]
-    fn inputs_and_search_paths_and_nothing_else() {
+    fn sources_and_include_paths_and_nothing_else() {
         assert_eq!(
             relative_from(
                 "/w/clone/build",
                 "-I/w/clone/include -I /usr/include,/w/clone/build -isystem=/w/x --include-path /w/clone \
-                 -DROOT=/w/clone -o /w/clone/build/a.o -c /w/clone/a.cu -L/wide"
+                 -DROOT=/w/clone -o /w/clone/build/a.o -c /w/clone/a.cu /w/clone/b.so -L/w/clone"
             ),
             "-I../include -I /usr/include,. -isystem=../../x --include-path .. \
-             -DROOT=/w/clone -o /w/clone/build/a.o -c ../a.cu -L/wide"
+             -DROOT=/w/clone -o /w/clone/build/a.o -c ../a.cu /w/clone/b.so -L/w/clone"
         );
     }
 

@@ -154,7 +154,7 @@ function sums(model, filter) {
   }
   const headers = grouped((key) => ({ name: data.headers.path[key], bytes: data.headers.bytes[key], calls: 0, cpu: 0 }));
   const reasons = grouped((key) => ({ ...data.reasons[key], calls: 0, cpu: 0 }));
-  const fallbacks = grouped((key) => ({ name: data.texts[key], calls: 0, elapsed: 0 }));
+  const fallbacks = grouped((key) => ({ name: data.texts[key], calls: 0 }));
   for (let call = 0; call < model.callCount; call++) {
     if (!filter.callMatch[call]) continue;
     const outcome = calls.outcome[call], folder = folders.of(calls.folder[call]);
@@ -168,7 +168,7 @@ function sums(model, filter) {
       }
     }
     if (calls.reason[call] >= 0) { const row = reasons.of(calls.reason[call]); row.calls++; row.cpu += callCpu[call]; }
-    if (outcome === FALLBACK) { const row = fallbacks.of(calls.detail[call]); row.calls++; row.elapsed += model.callEnd[call] - model.callStart[call]; }
+    if (outcome === FALLBACK) { const row = fallbacks.of(calls.detail[call]); row.calls++; }
     if (!text[call]) continue;
     const bytes = Math.max(calls.headerBytes[call], 1);
     for (const header of calls.headers[call]) {

@@ -88,8 +88,7 @@ function Cards(parent, model, pick) {
       saved, cpu] }),
     fallbacks: Table({ pick, sort: 1, columns: [
       { name: 'Why', value: (row) => row.name },
-      { name: 'Calls', value: (row) => row.calls, text: (row) => number(row.calls) },
-      { name: 'Elapsed', value: (row) => row.elapsed, text: (row) => seconds(row.elapsed) }] }),
+      { name: 'Calls', value: (row) => row.calls, text: (row) => number(row.calls) }] }),
     critical: Table({ pick, sort: 2, empty: 'Nothing took time.', columns: [
       { name: 'Task', value: (row) => row.text, link: (row) => row.file, hint: (row) => row.text, path: (row) => row.file, lead: (row) => [toolSwatch(row.tool), row.lead] },
       { name: 'Began when', left: true, value: (row) => row.why, minor: true },

@@ -141,7 +141,6 @@ impl<'a> Account<'a> {
         if !store.options().readonly {
             history::remember(store, request, listing);
         }
-        let limits = self.config.limits();
         self.leave(Invocation {
             outcome: match built.code {
                 0 => Outcome::Built,
@@ -151,10 +150,6 @@ impl<'a> Account<'a> {
             missed,
             tasks: tasks(built, self.started),
             headers: Headers::from_read(built.headers.iter().cloned()),
-            budget: Budget {
-                slots: limits.slots,
-                memory_kib: limits.memory_kib,
-            },
             ..Invocation::default()
         });
     }
@@ -174,6 +169,7 @@ impl<'a> Account<'a> {
         let wall = since(self.started, SystemTime::now());
         let boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
         let boot = Duration::try_from(boot).unwrap_or_default();
+        let limits = self.config.limits();
         let record = Invocation {
             id: self.lineage.call,
             build: self.lineage.build.id.clone(),
@@ -187,6 +183,10 @@ impl<'a> Account<'a> {
             wall,
             args: self.args.clone(),
             directory: self.directory.clone(),
+            budget: Budget {
+                slots: limits.slots,
+                memory_kib: limits.memory_kib,
+            },
             ..record
         };
         drop(records(store).append(&self.lineage.build, record));

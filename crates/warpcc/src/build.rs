@@ -262,7 +262,8 @@ pub fn build(
         manner.admission.keep(store);
     }
     run.seen.merge(&dry_seen);
-    let kept = finish(request, manner, &graph, &run, (&streams.0, &streams.1))?;
+    let shown_as = (&streams.0[..], &streams.1[..]);
+    let kept = finish(request, manner, &graph, &run, shown_as, interrupt)?;
     let (headers, not_stored) = match kept {
         Ok(headers) => (headers, None),
         Err(why) => (Vec::new(), Some(why)),
@@ -346,6 +347,7 @@ fn finish(
     graph: &TaskGraph,
     run: &Run,
     streams: (&[u8], &[u8]),
+    interrupt: &Interrupt,
 ) -> Result<Result<Vec<Header>, NotKept>, Unsupported> {
     let mut kept = Ok(Vec::new());
     if run.code == 0
@@ -372,7 +374,8 @@ fn finish(
     }
     for (now, plan) in &run.outputs {
         if now.exists() {
-            place(now, &request.directory.join(plan)).map_err(|e| {
+            let to = request.directory.join(plan);
+            place(now, &to, &interrupt.unfinished).map_err(|e| {
                 Unsupported::new(
                     "an output cannot be written",
                     format!("{}: {e}", plan.display()),
@@ -477,6 +480,12 @@ fn dry_run(
     };
     manner.admission.learn(DRY_RUN, Kind::Other, measured);
     drop(pass);
+    if let Some(signal) = output.signal {
+        return Err(Unsupported::new(
+            "a command ended abnormally",
+            format!("nvcc --dryrun: ended by signal {signal}"),
+        ));
+    }
     if output.code != 0 {
         return Err(Unsupported::new(REFUSED, ""));
     }

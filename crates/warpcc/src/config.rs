@@ -86,9 +86,7 @@ pub struct Config {
     pub nvcc: Setting<Option<PathBuf>>,
     /// Where to write what warpcc did.
     pub log: Setting<Option<LogTarget>>,
-    /// Folders whose absolute names should not matter to the cache.
-    ///
-    /// Reserved for the relocatable mode: accepted and shown, not used yet.
+    /// Folders below which paths are given to nvcc relative to the working directory.
     pub base_dir: Setting<Vec<PathBuf>>,
     /// Where all calls on the machine meet to share it; `None` is the usual place.
     pub runtime_dir: Setting<Option<PathBuf>>,

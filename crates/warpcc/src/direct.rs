@@ -234,7 +234,8 @@ pub fn keep(
         micros: run
             .tasks
             .iter()
-            .map(|t| u64::try_from((t.user + t.system).as_micros()).unwrap_or(0))
+            // A step that hit has cost what making its result had.
+            .map(|t| u64::try_from((t.user + t.system + t.saved).as_micros()).unwrap_or(0))
             .sum(),
     };
     let shown = request.terminal.as_ref();

@@ -120,6 +120,9 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: Surroundings) -> i32 
         Err(Left::Plain(reason)) => {
             log.line(|| format!("nothing to cache: {reason}"));
             account.passed();
+            if !ASKS_NVCC_ONLY.contains(&reason) {
+                machine::make_room_for_nvcc(&config, &lineage, reason, &log);
+            }
             become_compiler(&file, args, &around)
         }
         Err(Left::Unsupported(why)) if why.reason == build::REFUSED => {
@@ -135,6 +138,17 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: Surroundings) -> i32 
         }
     }
 }
+
+/// Calls in which nvcc only answers, or preprocesses: they need no room.
+const ASKS_NVCC_ONLY: [&str; 7] = [
+    "no input file",
+    "--help",
+    "--version",
+    "--list-gpu",
+    "--dryrun",
+    "-clean",
+    "-E",
+];
 
 /// Why a call is nvcc's alone.
 enum Left {

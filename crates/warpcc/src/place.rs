@@ -3,12 +3,14 @@
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-/// Moves `from` to `to`, replacing what is there, atomically where `to` is an ordinary file.
+/// Moves `from` to `to`, replacing what is there, atomically where `to` is an ordinary file. `unfinished` learns of a
+/// file beside it, while there is one.
 ///
 /// # Errors
 /// `to` cannot be written.
-pub fn place(from: &Path, to: &Path) -> io::Result<()> {
+pub fn place(from: &Path, to: &Path, unfinished: &Mutex<Vec<PathBuf>>) -> io::Result<()> {
     match fs::symlink_metadata(to) {
         // A device or pipe is written into: `-o /dev/null`.
         Ok(found) if !found.is_file() && !found.is_symlink() => {
@@ -25,6 +27,9 @@ pub fn place(from: &Path, to: &Path) -> io::Result<()> {
         // Another file system, or a folder that lets us write the file but not rename into it.
         Err(_) => {
             let beside = temporary_beside(to);
+            let mut list = unfinished.lock().unwrap_or_else(PoisonError::into_inner);
+            list.push(beside.clone());
+            drop(list);
             let copied = fs::copy(from, &beside).and_then(|_| fs::rename(&beside, to));
             if copied.is_err() {
                 let _ = fs::remove_file(&beside);
@@ -52,11 +57,12 @@ mod tests {
         let (from, to) = (dir.path().join("from"), dir.path().join("to"));
         fs::write(&from, "new")?;
         fs::write(&to, "old")?;
-        place(&from, &to)?;
+        let unfinished = Mutex::default();
+        place(&from, &to, &unfinished)?;
         assert_eq!(fs::read(&to)?, b"new");
         assert!(!from.exists());
         fs::write(&from, "gone")?;
-        place(&from, Path::new("/dev/null"))?;
+        place(&from, Path::new("/dev/null"), &unfinished)?;
         assert!(!from.exists());
         Ok(())
     }

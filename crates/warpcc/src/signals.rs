@@ -33,7 +33,14 @@ impl Interrupt {
             let interrupt = Arc::clone(&interrupt);
             move || {
                 // Here and not before: without the thread a signal must end us at once, as it does any program.
-                let Ok(mut signals) = Signals::new([SIGHUP, SIGINT, SIGTERM]) else {
+                // What our parent ignores, we ignore (`nohup`, `&` in a script), and nvcc would.
+                let ignored =
+                    ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
+                let wanted = [SIGHUP, SIGINT, SIGTERM];
+                let wanted = wanted
+                    .into_iter()
+                    .filter(|signal| ignored & (1 << (signal - 1)) == 0);
+                let Ok(mut signals) = Signals::new(wanted) else {
                     return;
                 };
                 drop(registered);
@@ -62,5 +69,23 @@ impl Interrupt {
         }
         _ = signal_hook::low_level::emulate_default_handler(signal);
         std::process::exit(128 + signal);
+    }
+}
+
+/// The signals that are ignored: bit 0 is signal 1. proc_pid_status(5).
+fn ignored(status: &str) -> u64 {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mask_of_ignored_signals_is_read() {
+        assert_eq!(ignored("Name:\tx\nSigIgn:\t0000000000000003\n"), 0b11);
+        assert_eq!(ignored(""), 0);
     }
 }

@@ -1,39 +1,49 @@
-//! Files that come into place whole: a private name first, a rename at the end, nothing left behind on failure.
+//! Files that come into place whole: a private name or none first, nothing left behind on failure.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// A file under a private name, removed unless it is moved into place.
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::io::Errno;
+
+/// A file under a private name or without one, removed unless it is moved into place.
 pub(crate) struct TempFile {
-    path: PathBuf,
+    /// None where the file system lets it be without: then it is gone with the process, however that ends.
+    path: Option<PathBuf>,
     file: File,
     moved: bool,
 }
 
 impl TempFile {
+    /// Creates one without a name in the file system of `folder`, where that can be (open(2), `O_TMPFILE`), else as
+    /// [`TempFile::create`] does: for folders of the user's, in which an interrupted process must leave nothing.
+    pub(crate) fn create_unnamed(folder: &Path, mode: u32) -> io::Result<TempFile> {
+        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        match rustix::fs::open(folder, flags, Mode::from_raw_mode(mode)) {
+            Ok(file) => Ok(TempFile {
+                path: None,
+                file: file.into(),
+                moved: false,
+            }),
+            Err(_) => TempFile::create(folder, mode),
+        }
+    }
+
     /// Creates one in `folder`; the process's umask applies to `mode`.
     pub(crate) fn create(folder: &Path, mode: u32) -> io::Result<TempFile> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
         loop {
-            // Two containers that share a folder may have a process id in common, hence the time.
-            let time = SystemTime::now()
-                .duration_since(SystemTime::UNIX_EPOCH)
-                .map_or(0, |since| since.as_nanos());
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let path = folder.join(format!(
-                ".warpcc-{:x}-{number:x}-{time:x}",
-                std::process::id()
-            ));
+            let path = private_name(folder);
             let mut options = OpenOptions::new();
             options.write(true).create_new(true).mode(mode);
             match options.open(&path) {
                 Ok(file) => {
                     return Ok(TempFile {
-                        path,
+                        path: Some(path),
                         file,
                         moved: false,
                     });
@@ -49,8 +59,11 @@ impl TempFile {
         with_folder(Some(folder), || TempFile::create(folder, mode))
     }
 
+    /// Where it is, for messages.
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        self.path
+            .as_deref()
+            .unwrap_or(Path::new("a file without a name"))
     }
 
     pub(crate) fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -71,17 +84,49 @@ impl TempFile {
     }
 
     fn try_move(&mut self, path: &Path) -> io::Result<()> {
-        std::fs::rename(&self.path, path)?;
-        self.moved = true;
+        if self.path.is_none() {
+            match self.link(path) {
+                Err(Errno::EXIST) => {
+                    // A name can only be taken over by another name.
+                    let private = private_name(path.parent().unwrap_or(Path::new("")));
+                    self.link(&private)?;
+                    self.path = Some(private);
+                }
+                done => return Ok(done?),
+            }
+        }
+        if let Some(own) = &self.path {
+            std::fs::rename(own, path)?;
+            self.moved = true;
+        }
         Ok(())
     }
+
+    /// Gives a file without a name one, as open(2) says under `O_TMPFILE`.
+    fn link(&self, path: &Path) -> rustix::io::Result<()> {
+        let ours = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        rustix::fs::linkat(CWD, ours, CWD, path, AtFlags::SYMLINK_FOLLOW)
+    }
+}
+
+fn private_name(folder: &Path) -> PathBuf {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    // Two containers that share a folder may have a process id in common, hence the time.
+    let time = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |since| since.as_nanos());
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    folder.join(format!(
+        ".warpcc-{:x}-{number:x}-{time:x}",
+        std::process::id()
+    ))
 }
 
 impl Drop for TempFile {
     fn drop(&mut self) {
-        if !self.moved {
+        if let (false, Some(path)) = (self.moved, &self.path) {
             // What cannot be removed now is removed by a later collection.
-            drop(std::fs::remove_file(&self.path));
+            drop(std::fs::remove_file(path));
         }
     }
 }

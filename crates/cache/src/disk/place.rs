@@ -80,7 +80,7 @@ fn beside(dest: &Path, executable: bool) -> io::Result<TempFile> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    TempFile::create(folder, if executable { 0o777 } else { 0o666 })
+    TempFile::create_unnamed(folder, if executable { 0o777 } else { 0o666 })
 }
 
 fn bring_to(temporary: TempFile, dest: &Path) -> io::Result<()> {

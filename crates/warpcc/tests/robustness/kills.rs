@@ -158,7 +158,7 @@ fn kill_at_random_points() {
         space.remove("out.o");
         let build = space.agree(LONG);
         assert_eq!(build.outcome.code, 0, "after a kill at {delay} ms");
-        space.agree(LONG).demand_direct_hit();
+        space.again(LONG, &build).demand_direct_hit();
         let verify = space.warpcc_with(&["cache", "verify"]);
         assert_eq!(verify.code, 0, "after {delay} ms: {}", verify.stderr_text());
     }
@@ -181,5 +181,54 @@ fn only_warpcc_is_killed() {
         space.agree(LONG);
         space.agree(TWO);
         space.clear_cache();
+    }
+}
+
+#[test]
+fn ignored_signals_stay_ignored() {
+    // As under nohup, and as a script's background jobs have it.
+    let space = space("nohup");
+    let nvcc = space.toolkit.nvcc.display().to_string();
+    let ignoring = ["-c", "trap '' HUP INT; exec \"$@\"", "sh"].map(str::to_owned);
+    let first = ignoring
+        .into_iter()
+        .chain([TestSpace::warpcc().display().to_string(), nvcc]);
+    let program = Program::Other("/bin/sh".into(), first.collect());
+    let mut child = space
+        .command(&program, &space.words(TWO))
+        .process_group(0)
+        .spawn()
+        .expect("starting warpcc");
+    std::thread::sleep(Duration::from_millis(300));
+    for signal in [Signal::HUP, Signal::INT] {
+        kill_process(pid(&child), signal).expect("sending the signal");
+    }
+    let status = child.wait().expect("waiting for warpcc");
+    assert!(status.success(), "{status}");
+    assert!(space.exists("out.o"), "no object");
+}
+
+#[test]
+fn an_interrupted_hit_leaves_nothing() {
+    let space = space("interrupted-hit");
+    let build = space.agree(TWO);
+    let args = space.words(TWO);
+    for delay in 0..60 {
+        build.outputs.delete_from(&space.work());
+        let before = Snapshot::take(&space.work());
+        let mut child = space
+            .command(&Program::Launcher, &args)
+            .spawn()
+            .expect("starting warpcc");
+        std::thread::sleep(Duration::from_micros(delay * 500));
+        // It may have ended.
+        let _ = kill_process(pid(&child), Signal::INT);
+        child.wait().expect("waiting for warpcc");
+        let made = Snapshot::take(&space.work()).since(&before).entries;
+        let strange: Vec<&String> = made.keys().filter(|name| *name != "out.o").collect();
+        assert!(
+            strange.is_empty(),
+            "left after {delay} half ms: {strange:?}"
+        );
     }
 }

@@ -41,7 +41,7 @@ fn recached() {
     build.demand_no_direct_hit();
     assert_eq!(build.stats.all_hits(), 0, "{:?}", build.stats);
     space.unset_env("WARPCC_RECACHE");
-    space.agree(TWO).demand_direct_hit();
+    space.again(TWO, &build).demand_direct_hit();
 }
 
 #[test]

@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn twice(space: &TestSpace) {
-    for _ in 0..2 {
-        space.agree_uncounted(&Program::Launcher, TWO);
-    }
+    space.agree_twice_uncounted(TWO);
 }
 
 #[test]
@@ -39,8 +37,9 @@ fn folder_with_a_name_that_the_loader_cannot_take() {
         let mut space = space("cache-named");
         let folder = space.beside(name);
         space.set_env("WARPCC_DIR", &folder.to_string_lossy());
-        space.agree(TWO).demand_no_direct_hit();
-        space.agree(TWO).demand_direct_hit();
+        let build = space.agree(TWO);
+        build.demand_no_direct_hit();
+        space.again(TWO, &build).demand_direct_hit();
     }
 }
 
@@ -108,8 +107,8 @@ fn disk_is_full() {
 /// build afterwards must heal it.
 fn damaged(name: &str, damage: impl Fn(&Path, Vec<u8>)) {
     let space = space(name);
-    space.agree(TWO);
-    space.agree(TWO).demand_direct_hit();
+    let build = space.agree(TWO);
+    space.again(TWO, &build).demand_direct_hit();
     let files = files(&space.cache());
     assert!(!files.is_empty(), "nothing in the cache to damage");
     for path in files {
@@ -119,8 +118,7 @@ fn damaged(name: &str, damage: impl Fn(&Path, Vec<u8>)) {
     twice(&space);
     // Another part of the cache is reached from another invocation.
     let other = TWO.replace("out.o", "other.o -Xptxas -O2");
-    space.agree_uncounted(&Program::Launcher, &other);
-    space.agree_uncounted(&Program::Launcher, &other);
+    space.agree_twice_uncounted(&other);
 }
 
 #[test]

@@ -153,12 +153,13 @@ fn ccache_in_the_place_of_the_host_compiler_is_passed_over() {
     space.set_env("CCACHE_LOGFILE", &log.to_string_lossy());
     let path = std::env::var("PATH").unwrap_or_default();
     space.set_env("PATH", &format!("{}:{path}", dir.display()));
-    space.agree(TWO).demand_no_direct_hit();
-    space.agree(TWO).demand_direct_hit();
-    // By its path, too.
     let line = format!("{TWO} -ccbin {}", dir.join("g++").display());
-    space.agree(&line).demand_no_direct_hit();
-    space.agree(&line).demand_direct_hit();
+    // By its path, too.
+    for line in [TWO, &line] {
+        let build = space.agree(line);
+        build.demand_no_direct_hit();
+        space.again(line, &build).demand_direct_hit();
+    }
     // nvcc asks ccache for each pass; with warpcc its dry run asks for the compiler's version, no more.
     let asked = |program: &Program| {
         remove_tree(&log);

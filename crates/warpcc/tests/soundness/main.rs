@@ -28,17 +28,16 @@ const KERNEL: &str = "__global__ void k(int *x) { *x = VALUE; }\n\
 /// Build until the second run is a direct hit, so that what follows tests something.
 #[track_caller]
 fn warm(space: &TestSpace, line: &str) {
-    space
-        .agree(line)
-        .demand_no_direct_hit()
-        .demand_no_fallback();
-    space.agree(line).demand_direct_hit();
+    let built = space.agree(line);
+    built.demand_no_direct_hit().demand_no_fallback();
+    space.again(line, &built).demand_direct_hit();
 }
 
 /// The output must be nvcc's and must not be the old one from the cache.
 #[track_caller]
 fn rebuilt(space: &TestSpace, line: &str) {
-    space.agree(line).demand_no_direct_hit();
+    let built = space.agree(line);
+    built.demand_no_direct_hit();
     // And the new state is a result like any other.
-    space.agree(line).demand_direct_hit();
+    space.again(line, &built).demand_direct_hit();
 }

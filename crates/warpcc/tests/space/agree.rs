@@ -96,10 +96,37 @@ impl TestSpace {
         let want = self.run(&self.reference(), &args);
         let wanted = Snapshot::take(&self.work()).since(&before);
         wanted.delete_from(&self.work());
-        let (got, outputs, stats) = self.observe(program, &args);
+        self.same_as(program, line, exactness, &want, &wanted)
+    }
+
+    /// The same command once more, with nothing changed since `build`: nvcc, which made the
+    /// same then, need not run again.
+    #[track_caller]
+    pub fn again(&self, line: &str, build: &Build) -> Build {
+        build.outputs.delete_from(&self.work());
+        let launcher = Program::Launcher;
+        self.same_as(
+            &launcher,
+            line,
+            Exactness::Bytes,
+            &build.outcome,
+            &build.outputs,
+        )
+    }
+
+    #[track_caller]
+    fn same_as(
+        &self,
+        program: &Program,
+        line: &str,
+        exactness: Exactness,
+        want: &Outcome,
+        wanted: &Snapshot,
+    ) -> Build {
+        let (got, outputs, stats) = self.observe(program, &self.words(line));
         let scratch = self.beside("compare");
-        let mut found = differences(&wanted, &outputs, exactness, &scratch);
-        found.extend(self.stream_rule().differences(&want, &got));
+        let mut found = differences(wanted, &outputs, exactness, &scratch);
+        found.extend(self.stream_rule().differences(want, &got));
         assert!(
             found.is_empty(),
             "`{line}` differs from nvcc:\n{}",
@@ -112,34 +139,35 @@ impl TestSpace {
         }
     }
 
-    /// The same comparison where warpcc cannot count (no usable cache) and may warn about
-    /// that on lines of its own, which start with `warpcc`.
+    /// The same comparison, of two runs of warpcc with one of nvcc, where warpcc cannot count
+    /// (no usable cache) and may warn about that on lines of its own, which start with `warpcc`.
     #[track_caller]
-    pub fn agree_uncounted(&self, program: &Program, line: &str) -> Outcome {
+    pub fn agree_twice_uncounted(&self, line: &str) {
         let args = self.words(line);
         let before = Snapshot::take(&self.work());
         let want = self.run(&self.reference(), &args);
         let wanted = Snapshot::take(&self.work()).since(&before);
-        wanted.delete_from(&self.work());
-        let before = Snapshot::take(&self.work());
-        let mut got = self.run(program, &args);
-        let outputs = Snapshot::take(&self.work()).since(&before);
-        got.stderr = got
-            .stderr
-            .split_inclusive(|&byte| byte == b'\n')
-            .filter(|line| !line.starts_with(b"warpcc"))
-            .collect::<Vec<_>>()
-            .concat();
-        let scratch = self.beside("compare");
-        let mut found = differences(&wanted, &outputs, Exactness::Bytes, &scratch);
-        found.extend(self.stream_rule().differences(&want, &got));
-        assert!(
-            found.is_empty(),
-            "`{line}` differs from nvcc:\n{}",
-            found.join("\n")
-        );
-        self.demand_no_leftovers("warpcc");
-        got
+        for _ in 0..2 {
+            wanted.delete_from(&self.work());
+            let before = Snapshot::take(&self.work());
+            let mut got = self.run(&Program::Launcher, &args);
+            let outputs = Snapshot::take(&self.work()).since(&before);
+            got.stderr = got
+                .stderr
+                .split_inclusive(|&byte| byte == b'\n')
+                .filter(|line| !line.starts_with(b"warpcc"))
+                .collect::<Vec<_>>()
+                .concat();
+            let scratch = self.beside("compare");
+            let mut found = differences(&wanted, &outputs, Exactness::Bytes, &scratch);
+            found.extend(self.stream_rule().differences(&want, &got));
+            assert!(
+                found.is_empty(),
+                "`{line}` differs from nvcc:\n{}",
+                found.join("\n")
+            );
+            self.demand_no_leftovers("warpcc");
+        }
     }
 
     /// Run a command of warpcc's alone: what it said, made and counted.
