@@ -6,7 +6,7 @@ use crate::space::{Program, TestSpace, finish};
 use crate::witness::Witness;
 
 /// Processes, each with three architectures.
-const PROCESSES: usize = 10;
+const PROCESSES: usize = 8;
 const SLOTS: u32 = 2;
 
 const THREE: &str = "-gencode arch=compute_80,code=sm_80 -gencode arch=compute_89,code=sm_89 \
@@ -50,11 +50,14 @@ fn real_builds_use_the_budget_and_no_more() {
     assert!(seen.most_tools <= SLOTS as usize, "{seen:?}");
     let stats = space.stats();
     assert_eq!(stats.count("built"), PROCESSES as i64, "{stats:?}");
-    // Only while somebody waited: at the end there is less to do than there are slots. What is missing is the way from one
-    // task's end to the next one's start, a millisecond or two of some hundred, and more where the machine is busy.
+    // Only while somebody waited: at the end there is less to do than there are slots. What is missing are the ways from one
+    // tool's end to the next one's start, some milliseconds of some hundred: 99.8 and 98.2 % on two busy cores.
     assert!(
         seen.used >= 0.95,
-        "{:.1} % of the budget in use while somebody waited, {seen:?}",
-        seen.used * 100.0
+        "slots were free while somebody waited: {seen:?}"
+    );
+    assert!(
+        seen.worked >= 0.95,
+        "slots were held and nothing ran: {seen:?}"
     );
 }

@@ -16,7 +16,7 @@ use crate::skipped;
 use crate::space::{Outcome, Program, TestSpace, finish};
 use crate::witness::{Seen, Witness};
 
-const SOURCES: usize = 4;
+const SOURCES: usize = 3;
 /// More slots than tokens: what limits is the jobserver.
 const SLOTS: u32 = 8;
 
@@ -75,7 +75,7 @@ fn ninja() -> Option<PathBuf> {
 fn line(space: &TestSpace, source: &str, object: &str) -> String {
     let (warpcc, nvcc) = (TestSpace::warpcc(), &space.toolkit.nvcc);
     format!(
-        "{} {} -c {source} -o {object} {TWO}",
+        "{} {} -fatbin {source} -o {object} {TWO}",
         warpcc.display(),
         nvcc.display()
     )

@@ -31,6 +31,8 @@ pub struct Seen {
     pub wanted: Duration,
     /// Of that time, the part of all `slots` that was in use, from 0 to 1.
     pub used: f64,
+    /// Of that time, the part of all `slots` in which a tool was at work.
+    pub worked: f64,
     looks: u32,
 }
 
@@ -62,30 +64,31 @@ impl Witness {
 
 fn watch(board: &Board, slots: u32, over: &AtomicBool) -> Seen {
     let mut seen = Seen::default();
-    let mut used = 0.0;
-    let mut last: Option<(Instant, u64)> = None;
+    let (mut used, mut worked) = (0.0, 0.0);
+    let mut last: Option<(Instant, u64, usize)> = None;
     while !over.load(Ordering::SeqCst) {
         let snapshot = board.snapshot();
         let now = Instant::now();
-        if let Some((before, in_use)) = last.take() {
-            let passed = now - before;
-            seen.wanted += passed;
-            used += passed.as_secs_f64() * in_use.min(slots.into()) as f64;
+        let tools = tools(&snapshot);
+        if let Some((before, in_use, at_work)) = last.take() {
+            let passed = (now - before).as_secs_f64();
+            seen.wanted += now - before;
+            used += passed * in_use.min(slots.into()) as f64;
+            worked += passed * at_work.min(slots as usize) as f64;
         }
         if snapshot.waiting().next().is_some() {
-            last = Some((now, snapshot.slots()));
+            last = Some((now, snapshot.slots(), tools.len()));
         }
         seen.looks += 1;
-        seen.most_slots = seen
-            .most_slots
-            .max(certain_slots(board, &snapshot, seen.most_slots));
-        let tools = tools(&snapshot);
+        let certain = certain_slots(board, &snapshot, seen.most_slots);
+        seen.most_slots = seen.most_slots.max(certain);
         if tools.len() > seen.most_tools {
             seen.most_tools = seen.most_tools.max(still_run(&tools));
         }
         std::thread::sleep(PAUSE);
     }
-    seen.used = used / (seen.wanted.as_secs_f64() * f64::from(slots)).max(f64::MIN_POSITIVE);
+    let whole = (seen.wanted.as_secs_f64() * f64::from(slots)).max(f64::MIN_POSITIVE);
+    (seen.used, seen.worked) = (used / whole, worked / whole);
     seen
 }
 
