@@ -77,13 +77,17 @@ fn ninja(space: &TestSpace, cgroup: &Cgroup) -> Outcome {
     outcome
 }
 
-/// How often tasks of the newest build began again, because they made room or were killed.
-fn begun_again(space: &TestSpace) -> u64 {
+/// What the report of the newest build says: how often tasks began again, because they made room or were killed, and how
+/// many seconds tasks waited for memory.
+fn reported(space: &TestSpace) -> (u64, f64) {
     let report = space.warpcc_with(&["report", "--json"]);
     let json: serde_json::Value = serde_json::from_slice(&report.stdout).expect("a report");
-    json["summary"]["load"]["evicted"]
-        .as_u64()
-        .expect("a count")
+    let load = &json["summary"]["load"];
+    let waited = load["waited"]["memory"]["total_s"].as_f64();
+    (
+        load["evicted"].as_u64().expect("a count"),
+        waited.unwrap_or(0.0),
+    )
 }
 
 #[test]
@@ -127,7 +131,9 @@ fn what_kills_nvcc_is_finished_by_warpcc() {
     let misled = ninja(&space, &cgroup);
     assert_eq!(misled.code, 0, "{}", text(&misled));
     agree(&space, &wanted);
-    assert!(begun_again(&space) > 0, "nothing had to make room");
+    let (begun_again, waited) = reported(&space);
+    assert!(begun_again > 0, "nothing had to make room");
+    assert!(waited > 0.0, "nothing was told to have waited for memory");
 
     // And with nothing known at all, as in the first build of a project.
     space.clear_cache();
