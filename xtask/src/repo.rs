@@ -25,6 +25,14 @@ pub fn toolkits_dir() -> PathBuf {
     env::var_os("WARPCC_TOOLKITS").map_or_else(|| root().join(".toolkits"), |dir| root().join(dir))
 }
 
+/// Where programs are installed that only the tests need: beside toolkits that clones share, or else in `.tools`.
+pub fn tools_dir() -> PathBuf {
+    env::var_os("WARPCC_TOOLKITS").map_or_else(
+        || root().join(".tools"),
+        |dir| root().join(dir).with_file_name("tools"),
+    )
+}
+
 /// Where real projects' sources are kept: beside toolkits that clones share, so that those share
 /// them too, or else in `.workloads`.
 pub fn sources_dir() -> PathBuf {

@@ -2,6 +2,7 @@
 //! name the ones that failed.
 
 mod equipment;
+mod ninja;
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -105,6 +106,7 @@ fn tests(arguments: &[String]) -> Result<()> {
         .args(arguments);
     command.env("WARPCC_TEST_NVCC", toolkit::find(toolkit::NEWEST)?);
     command.env("WARPCC_TEST_NVCC_130", toolkit::find(toolkit::OLDEST)?);
+    command.env("WARPCC_TEST_NINJA", ninja::program());
     // A person's own settings must not decide what the tests see.
     for name in [
         "WARPCC_DIR",

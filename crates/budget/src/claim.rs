@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use crate::board::{Board, Inner, Shared, now};
 use crate::cancel::{Cancel, Cancelled};
@@ -229,6 +230,16 @@ impl Claim {
         self.own.peak_kib.load(Ordering::SeqCst)
     }
 
+    /// How long of the wait for the last grant it was memory that was waited for: from the first moment in which a slot
+    /// was free and the memory was not.
+    pub fn waited_for_memory(&self) -> Duration {
+        let record = self.own.record();
+        match record.lacked {
+            0 => Duration::ZERO,
+            since => Duration::from_nanos(record.started.saturating_sub(since)),
+        }
+    }
+
     /// After [`Verdict::StopAndRequeue`] and the end of the tool: waits for its turn again, now
     /// with at least `memory_kib`, and half more than was seen of it.
     ///
@@ -275,6 +286,8 @@ impl Claim {
                 record.state = State::Waiting;
                 record.started = 0;
                 record.refused = 0;
+                // Whoever comes back comes back for want of it.
+                record.lacked = now.max(1);
                 record.tool = 0;
                 record.now_kib = 0;
                 record.flags.evict = false;

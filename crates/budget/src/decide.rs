@@ -295,13 +295,46 @@ pub fn watchers(records: &[Record]) -> Vec<usize> {
         .collect()
 }
 
+/// The waiters that a free slot does not help, once nobody is granted anything: what they wait for is memory, their own or
+/// that of somebody who has waited too long for his.
+pub fn short_of_memory(records: &[Record], memory: Option<Memory>) -> Vec<usize> {
+    let load = Load::of(records, memory);
+    let short = |(_, record): &(usize, &Record)| {
+        record.queues() && load.fit(record).err().is_none_or(|by| by.slots.is_none())
+    };
+    let seats = records.iter().enumerate();
+    seats.filter(short).map(|(seat, _)| seat).collect()
+}
+
 /// The claim to stop when memory runs out: the youngest of those that can be asked, unless it is
 /// the only one that runs. `domain` limits it to claims in one memory-limited cgroup, 0 does not.
 pub fn youngest(records: &[Record], domain: u64) -> Option<usize> {
+    youngest_of(records, |r| domain == 0 || r.domain == domain)
+}
+
+/// The claim to stop when those with some memory limit were measured to use more than that together, though the
+/// machine may have plenty: the youngest of them, unless it is the only one.
+pub fn overdrawn(records: &[Record]) -> Option<usize> {
+    let mut levels = BTreeMap::new();
+    let holds = |r: &&Record| r.state == State::Running && !r.flags.nested;
+    for record in records.iter().filter(holds) {
+        levels.entry(record.memory_limit_kib).or_insert(0u64);
+    }
+    for record in records.iter().filter(holds) {
+        for (_, sum) in levels.range_mut(record.memory_limit_kib..) {
+            add(sum, record.now_kib);
+        }
+    }
+    let over = levels.into_iter().filter(|(limit, sum)| sum > limit);
+    over.map(|(limit, _)| limit)
+        .find_map(|limit| youngest_of(records, |r| r.memory_limit_kib <= limit))
+}
+
+fn youngest_of(records: &[Record], concerned: impl Fn(&Record) -> bool) -> Option<usize> {
     let mut running = 0;
     let mut youngest = None;
     for (seat, record) in records.iter().enumerate() {
-        if !record.counts() || (domain != 0 && record.domain != domain) {
+        if !record.counts() || !concerned(record) {
             continue;
         }
         running += 1;

@@ -11,7 +11,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::OFlags;
@@ -41,6 +41,15 @@ struct Inner {
     own: OwnedFd,
     read: File,
     write: File,
+    taken: Mutex<Taken>,
+}
+
+/// What is to be given back, whatever ends this process.
+#[derive(Debug, Default)]
+struct Taken {
+    bytes: Vec<u8>,
+    /// All of it was, and nothing more is taken.
+    over: bool,
 }
 
 /// The right to run one more command. Dropping it gives it back.
@@ -68,7 +77,12 @@ impl Tokens {
 
     fn of(read: File, write: File) -> io::Result<Self> {
         let own = eventfd(1, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self(Arc::new(Inner { own, read, write })))
+        Ok(Self(Arc::new(Inner {
+            own,
+            read,
+            write,
+            taken: Mutex::default(),
+        })))
     }
 
     /// Waits for a token: the one this process was started with if it is free, or one of the
@@ -84,6 +98,16 @@ impl Tokens {
                 return Ok(token);
             }
             self.0.wait(cancel);
+        }
+    }
+
+    /// Gives back what was taken from the build tool, and takes nothing more: this process ends now, without
+    /// waiting for those who hold tokens.
+    pub fn give_all_back(&self) {
+        let mut taken = self.0.taken();
+        taken.over = true;
+        for byte in std::mem::take(&mut taken.bytes) {
+            self.0.put_byte(byte);
         }
     }
 
@@ -107,13 +131,38 @@ impl Inner {
         rustix::io::read(&self.own, &mut count).is_ok()
     }
 
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn take_byte(&self) -> Option<u8> {
+        let mut taken = self.taken();
+        if taken.over {
+            return None;
+        }
         let mut byte = [0];
         match (&self.read).read(&mut byte) {
-            Ok(1) => Some(byte[0]),
+            Ok(1) => {
+                taken.bytes.push(byte[0]);
+                Some(byte[0])
+            }
             // Somebody was faster, or the other end lied.
             _ => None,
         }
+    }
+
+    fn give_byte(&self, byte: u8) {
+        let mut taken = self.taken();
+        // It may have been given back with all others.
+        if let Some(place) = taken.bytes.iter().position(|&other| other == byte) {
+            taken.bytes.swap_remove(place);
+            self.put_byte(byte);
+        }
+    }
+
+    fn put_byte(&self, byte: u8) {
+        // A pipe that is full never gave us this token.
+        drop((&self.write).write(&[byte]));
     }
 
     fn wait(&self, cancel: &Cancel) {
@@ -137,8 +186,7 @@ impl Inner {
 impl Drop for Token {
     fn drop(&mut self) {
         match self.byte {
-            // A pipe that is full never gave us this token.
-            Some(byte) => drop((&self.from.write).write(&[byte])),
+            Some(byte) => self.from.give_byte(byte),
             None => drop(rustix::io::write(&self.from.own, &1u64.to_ne_bytes())),
         }
     }

@@ -1,4 +1,5 @@
-//! What a process that runs tools does every so often: measure them, and see whether memory gets short. Then the youngest claim of all is stopped.
+//! What a process that runs tools does every so often: measure them, and see whether memory gets short, or more of it is
+//! used than may be. Then the youngest claim of all is stopped.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,6 +12,7 @@ use crate::memory::Reading;
 use crate::own::Own;
 use crate::proc;
 use crate::record::{Header, Record, State};
+use crate::table::Table;
 
 /// How often to look when there is plenty.
 const CALM: Duration = Duration::from_millis(250);
@@ -83,7 +85,7 @@ impl Pressure {
         let reserve = self.board.0.limits.reserve.0;
         let reading = self.board.0.meter().read();
         let next = self.pace(reading.available_kib, reserve);
-        let kept = self.measure_kept(&shared, &own);
+        let (kept, overdrawn) = self.look_around(&shared, &own);
         let news: Vec<(&Arc<Own>, Option<u64>)> = own.iter().map(|o| (o, measure(o))).collect();
         let short = is_short(&reading, reserve);
         let flagged = |o: &Arc<Own>| {
@@ -91,8 +93,10 @@ impl Pressure {
                 r.ticket != o.ticket || r.flags.evict || r.flags.suspended
             })
         };
-        let anything =
-            short || !kept.is_empty() || news.iter().any(|(o, kib)| kib.is_some() || flagged(o));
+        let anything = short
+            || overdrawn
+            || !kept.is_empty()
+            || news.iter().any(|(o, kib)| kib.is_some() || flagged(o));
         let mut stop = Vec::new();
         if anything {
             let domain = if reading.by_cgroup {
@@ -118,14 +122,13 @@ impl Pressure {
                         record.flags.suspended = false;
                     });
                 }
-                if short
-                    && let Some(seat) = evict(table.records(), &table.header, now, &reading, domain)
-                {
-                    let record = table.change(seat);
-                    record.flags.evict = true;
-                    record.evicted = now;
+                let pressed = || evict(table.records(), &table.header, now, &reading, domain);
+                if let Some(seat) = short.then(pressed).flatten() {
+                    mark(table, seat, now);
                     table.header.evicted = now;
                     table.header.evicted_available = reading.available_kib;
+                } else if let Some(seat) = evict_overdrawn(table.records(), now) {
+                    mark(table, seat, now);
                 }
                 for own in &own {
                     if table
@@ -167,33 +170,34 @@ impl Pressure {
         Duration::from_secs_f64((left / 4.0).clamp(ALERT.as_secs_f64(), CALM.as_secs_f64()))
     }
 
-    /// Programs that took their process's place have nobody who measures them. The owner of the
-    /// oldest other claim does, once a second or so.
-    fn measure_kept(&self, shared: &Shared, own: &[Arc<Own>]) -> Vec<(usize, u64, u64)> {
+    /// Once a second or so: what programs use that took their process's place and have nobody who measures them (the
+    /// owner of the oldest other claim does), and whether all together use more than they may. That is also looked at
+    /// wherever somebody tells a measure; here it is for who was told to stop and did not.
+    fn look_around(&self, shared: &Shared, own: &[Arc<Own>]) -> (Vec<(usize, u64, u64)>, bool) {
+        let mut kept = Vec::new();
         if self.ticks % 4 != 1 {
-            return Vec::new();
+            return (kept, false);
         }
         let Ok(table) = shared.file.glance() else {
-            return Vec::new();
+            return (kept, false);
         };
-        let running = || {
-            table
-                .records()
-                .iter()
-                .enumerate()
-                .filter(|(_, r)| r.counts())
-        };
+        let seats = table.records().iter().enumerate();
+        let running = || seats.clone().filter(|(_, r)| r.counts());
         let oldest = running()
             .filter(|(_, r)| !r.flags.kept)
             .min_by_key(|(_, r)| r.started);
-        if !oldest.is_some_and(|(_, r)| own.iter().any(|o| o.ticket == r.ticket)) {
-            return Vec::new();
+        if oldest.is_some_and(|(_, r)| own.iter().any(|o| o.ticket == r.ticket)) {
+            let unmeasured = running().filter(|(_, r)| r.flags.kept);
+            kept.extend(unmeasured.map(|(seat, r)| (seat, r.ticket, proc::tree_kib(r.pid))));
         }
-        running()
-            .filter(|(_, r)| r.flags.kept)
-            .map(|(seat, r)| (seat, r.ticket, proc::tree_kib(r.pid)))
-            .collect()
+        (kept, decide::overdrawn(table.records()).is_some())
     }
+}
+
+fn mark(table: &mut Table, seat: usize, now: u64) {
+    let record = table.change(seat);
+    record.flags.evict = true;
+    record.evicted = now;
 }
 
 /// What the tool of `own` uses, if that is worth telling.
@@ -226,16 +230,30 @@ fn evict(
     reading: &Reading,
     domain: u64,
 ) -> Option<usize> {
-    let since = |time: u64| now.saturating_sub(time);
-    let asked = |r: &Record| r.counts() && r.flags.evict && since(r.evicted) < REACTION;
-    if records.iter().any(asked) {
+    if somebody_reacts(records, now) {
         return None;
     }
+    let since = |time: u64| now.saturating_sub(time);
     let falls = reading.available_kib < header.evicted_available / 8 * 7;
     if header.evicted > 0 && since(header.evicted) < DAMPING && !falls {
         return None;
     }
     decide::youngest(records, domain)
+}
+
+/// Whom to stop because more is used than may be. What is available says nothing here, and the measures of one that was
+/// stopped are gone with it, so there is nothing to damp.
+fn evict_overdrawn(records: &[Record], now: u64) -> Option<usize> {
+    (!somebody_reacts(records, now))
+        .then(|| decide::overdrawn(records))
+        .flatten()
+}
+
+/// Whether one that was told to stop may still do so.
+fn somebody_reacts(records: &[Record], now: u64) -> bool {
+    let asked =
+        |r: &Record| r.counts() && r.flags.evict && now.saturating_sub(r.evicted) < REACTION;
+    records.iter().any(asked)
 }
 
 #[cfg(test)]
@@ -293,6 +311,29 @@ mod tests {
             "it falls"
         );
         assert_eq!(evict(&three, &header, 12 * SECOND, &low(790), 0), Some(1));
+    }
+
+    #[test]
+    fn more_than_the_limit_is_given_back_whatever_the_machine_has() {
+        let using = |started, now_kib, memory_limit_kib| Record {
+            now_kib,
+            memory_limit_kib,
+            ..running(started)
+        };
+        let mut two = [using(1, 60, 100), using(2, 50, 100)];
+        assert_eq!(evict_overdrawn(&two, 9 * SECOND), Some(1));
+        two[1].now_kib = 40;
+        assert_eq!(evict_overdrawn(&two, 9 * SECOND), None, "just what it may");
+        let one = [using(1, 600, 100)];
+        assert_eq!(evict_overdrawn(&one, 9 * SECOND), None, "the last stays");
+        // Who may use more is not stopped for the one who may not.
+        let beside = [using(1, 60, 100), using(2, 50, 100), using(3, 500, 900)];
+        assert_eq!(evict_overdrawn(&beside, 9 * SECOND), Some(1));
+        two[1].now_kib = 50;
+        two[1].flags.evict = true;
+        two[1].evicted = 9 * SECOND;
+        assert_eq!(evict_overdrawn(&two, 9 * SECOND + 1), None, "it may react");
+        assert_eq!(evict_overdrawn(&two, 10 * SECOND), Some(0), "it did not");
     }
 
     #[test]

@@ -119,6 +119,8 @@ pub struct Record {
     pub refused: u64,
     /// When it was told to stop, 0 before.
     pub evicted: u64,
+    /// Since when it was memory that it waited for, 0 if it was not.
+    pub lacked: u64,
     /// For people.
     pub label: Label,
 }
@@ -171,7 +173,7 @@ impl Record {
             self.started,
             self.refused,
             self.evicted,
-            0,
+            self.lacked,
         ]
     }
 
@@ -214,6 +216,7 @@ impl Record {
             started: numbers[11],
             refused: numbers[12],
             evicted: numbers[13],
+            lacked: numbers[14],
             label,
         }
     }
@@ -349,6 +352,7 @@ mod tests {
             started: 12,
             refused: 13,
             evicted: 14,
+            lacked: 15,
             label: Label::new("src/a.cu sm_90"),
         }
     }

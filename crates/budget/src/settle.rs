@@ -1,7 +1,7 @@
 //! After every change: take out the dead, grant what fits, say who watches. Runs under the board's lock.
 
 use crate::board::Shared;
-use crate::decide::{self, Choice};
+use crate::decide::{self, Choice, Memory};
 use crate::proc;
 use crate::record::{Record, State};
 use crate::seat;
@@ -111,6 +111,9 @@ impl Shared {
                 table.change(seat).refused = now.max(1);
             }
             let Some(seat) = grant else {
+                if !full {
+                    note_short_of_memory(table, memory, now);
+                }
                 // Perhaps only those are left that were stopped when last looked at.
                 if full || roused || !self.rouse(table) {
                     return;
@@ -173,6 +176,15 @@ impl Shared {
             if new_owners || news {
                 table.ring(seat);
             }
+        }
+    }
+}
+
+/// Notes of those for whom a slot is free what it is that they wait for.
+fn note_short_of_memory(table: &mut Table, memory: Memory, now: u64) {
+    for seat in decide::short_of_memory(table.records(), Some(memory)) {
+        if table.records()[seat].lacked == 0 {
+            table.change(seat).lacked = now.max(1);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Who is granted, given a table: what must hold whatever stands in it.
 
 use proptest::prelude::*;
-use warpcc_budget::decide::{Memory, PATIENCE, choose, watchers, youngest};
+use warpcc_budget::decide::{Memory, PATIENCE, choose, short_of_memory, watchers, youngest};
 use warpcc_budget::{Record, State};
 
 const SECOND: u64 = 1_000_000_000;
@@ -73,6 +73,33 @@ fn settle(table: &mut [Record], now: u64, memory: Option<Memory>) -> Vec<usize> 
         granted.push(seat);
     }
     granted
+}
+
+#[test]
+fn who_waits_with_a_slot_free_waits_for_memory() {
+    let running = |need_kib| Record {
+        state: State::Running,
+        slots: 1,
+        slots_limit: 2,
+        memory_limit_kib: 100,
+        need_kib,
+        started: 1,
+        ..Record::default()
+    };
+    let waiting = |need_kib| Record {
+        state: State::Waiting,
+        started: 0,
+        ..running(need_kib)
+    };
+    let short = |table: &[Record]| short_of_memory(table, None);
+    assert_eq!(short(&[running(60), waiting(60)]), [1]);
+    let full = [running(20), running(20), waiting(90)];
+    assert_eq!(short(&full), [0; 0], "a slot is what it lacks first");
+    let machine = Some(Memory {
+        available_kib: 50,
+        reserve_kib: 10,
+    });
+    assert_eq!(short_of_memory(&[running(0), waiting(60)], machine), [1]);
 }
 
 fn in_level(table: &[Record], limit: u32) -> impl Iterator<Item = &Record> {

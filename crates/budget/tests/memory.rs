@@ -115,6 +115,37 @@ fn the_youngest_is_stopped_when_memory_gets_short_and_runs_later() {
     assert_eq!(site.board(1).snapshot().claims.len(), 0);
 }
 
+#[test]
+fn more_than_the_limit_is_given_back_though_the_machine_has_room() {
+    let site = Site::new();
+    // Both say that they need next to nothing; together they take a quarter more than they may.
+    let words = "limit=4 memory=160000 kib=1000 reserve=0 eat=100000 grow=300 hold=1500";
+    let first = site.start("tool", &format!("{words} name=first"));
+    site.wait_for('G', 1);
+    let second = site.start("tool", &format!("{words} name=second"));
+    site.wait_for('E', 1);
+    let pid = second.pid();
+    until("the younger one back in the queue", || {
+        site.board(1).snapshot().waiting().any(|r| r.pid == pid)
+    });
+    let waiting = site.board(1).snapshot();
+    assert!(
+        waiting.waiting().all(|r| r.lacked > 0),
+        "it waits for memory"
+    );
+    first.finish();
+    second.finish();
+    let events = site.events();
+    let count = |letter| events.iter().filter(|e| e.letter == letter).count();
+    assert_eq!((count('P'), count('K')), (2, 0), "{}", letters(&events));
+    let of_first = |e: &&Event| e.letter == 'R' && e.word.starts_with("first");
+    assert_eq!(
+        events.iter().filter(of_first).count(),
+        1,
+        "the older one was left in peace"
+    );
+}
+
 /// A cgroup with a memory limit, removed at the end.
 struct Cgroup(PathBuf);
 

@@ -130,6 +130,28 @@ fn a_fifo_gives_and_gets_its_tokens_back() {
 }
 
 #[test]
+fn who_ends_at_once_gives_all_back_once() {
+    let (mut read, mut write) = std::io::pipe().expect("a pipe");
+    write.write_all(b"abc").expect("written");
+    let flags = format!(
+        "--jobserver-auth={},{}",
+        read.as_raw_fd(),
+        write.as_raw_fd()
+    );
+    let tokens = join(&flags).expect("joined");
+    let held: Vec<_> = (0..3).filter_map(|_| tokens.try_acquire()).collect();
+    assert_eq!(held.len(), 3, "our own and two");
+    tokens.give_all_back();
+    assert!(tokens.try_acquire().is_none(), "and takes nothing more");
+    // The threads that held them notice later.
+    drop((held, tokens, write));
+    let mut back = Vec::new();
+    read.read_to_end(&mut back).expect("tokens");
+    back.sort_unstable();
+    assert_eq!(back, b"abc");
+}
+
+#[test]
 fn a_pipe_is_used_without_changing_it_for_others() {
     let (mut read, mut write) = std::io::pipe().expect("a pipe");
     write.write_all(b"+").expect("written");

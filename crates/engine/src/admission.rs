@@ -57,6 +57,11 @@ impl Pass {
         &mut self.claim
     }
 
+    /// How long it waited for memory.
+    pub fn for_memory(&self) -> Duration {
+        self.claim.waited_for_memory()
+    }
+
     /// Leaves it to the program that this process is about to become.
     pub fn keep_across_exec(self) {
         self.claim.keep_across_exec();
@@ -91,6 +96,11 @@ impl<'a> Admission<'a> {
     /// The machine's budget.
     pub fn board(&self) -> &Board {
         &self.board
+    }
+
+    /// The build tool's tokens, where there are any.
+    pub fn tokens(&self) -> Option<&Tokens> {
+        self.tokens.as_ref()
     }
 
     /// Slots that nobody uses or waits for.

@@ -15,6 +15,18 @@ pub enum Outcome {
     Skipped,
 }
 
+/// What a task waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WaitedFor {
+    /// That others need fewer processors.
+    #[default]
+    Slot,
+    /// That others need less memory, though a slot was free.
+    Memory,
+    /// A token of the build tool.
+    Token,
+}
+
 /// A task that came to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
@@ -28,8 +40,8 @@ pub struct Finished {
     pub finished: Duration,
     /// How much of that it waited for its turn on the machine.
     pub waited: Duration,
-    /// Whether it waited for a token of the build tool rather than for the machine.
-    pub for_token: bool,
+    /// For what most of it.
+    pub waited_for: WaitedFor,
     /// For a hit: the processor time that the run it comes from had cost.
     pub saved: Duration,
     /// How often it was ended to make room, and began again.
@@ -65,7 +77,7 @@ impl Finished {
             started: Duration::ZERO,
             finished: Duration::ZERO,
             waited: Duration::ZERO,
-            for_token: false,
+            waited_for: WaitedFor::Slot,
             saved: Duration::ZERO,
             begun_again: 0,
             user: Duration::ZERO,

@@ -7,6 +7,7 @@ pub mod admission;
 pub mod artifact;
 pub mod event;
 pub mod key;
+mod lifeline;
 pub mod observe;
 pub mod process;
 pub mod run;
@@ -17,7 +18,7 @@ pub mod times;
 mod turn;
 
 pub use admission::Admission;
-pub use event::{Finished, Outcome};
+pub use event::{Finished, Outcome, WaitedFor};
 pub use process::Children;
 pub use run::{Order, Run, Setting, Spectator, execute};
 pub use terminal::Terminal;

@@ -16,6 +16,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use wait4::Wait4;
 use warpcc_budget::{Cancel, Claim};
 
+use crate::lifeline::{Lend, Lifeline};
 use crate::terminal::{Screen, Terminal};
 
 /// What is to be run.
@@ -170,18 +171,31 @@ impl Children {
             .stderr(stderr)
             // A group of its own: cc1plus and as end with their driver.
             .process_group(0);
+        let lifeline = Lifeline::new();
+        let lend = |to| {
+            if let Some(lifeline) = &lifeline {
+                lifeline.lend(to);
+            }
+        };
         let mut child = {
+            // Also so that no tool inherits another one's lifeline.
             let mut running = self.list();
             if self.closed.load(Ordering::SeqCst) {
                 return Err(io::Error::other("interrupted"));
             }
-            let child = command.spawn().map_err(|e| {
+            lend(Lend::ToChildren);
+            let spawned = command.spawn();
+            lend(Lend::ToNobody);
+            let child = spawned.map_err(|e| {
                 io::Error::new(
                     e.kind(),
                     format!("cannot start {}: {e}", order.program.display()),
                 )
             })?;
             if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+                if let Some(lifeline) = &lifeline {
+                    lifeline.tie(group);
+                }
                 running.push(Running {
                     task,
                     group,
@@ -203,6 +217,7 @@ impl Children {
         };
         [ended.stdout, ended.stderr] = drain([out, err]);
         let waited = child.wait4();
+        drop(lifeline);
         {
             let mut running = self.list();
             let is_it = |r: &Running| u32::try_from(r.group.as_raw_pid()) == Ok(child.id());

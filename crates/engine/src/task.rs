@@ -128,7 +128,7 @@ impl Worker<'_> {
         finished.system = ended.system;
         finished.peak_kib = ended.peak_kib;
         finished.waited = turn.waited;
-        finished.for_token = turn.for_token;
+        finished.waited_for = turn.waited_for;
         finished.begun_again = turn.begun_again;
         finished.stdout = ended.stdout;
         finished.stderr = ended.stderr;

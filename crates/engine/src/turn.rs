@@ -7,6 +7,7 @@ use warpcc_budget::costs::Measured;
 use warpcc_plan::Step;
 
 use crate::admission::{self, Entry, Pass};
+use crate::event::WaitedFor;
 use crate::process::{Ended, Why};
 use crate::task::Worker;
 
@@ -20,10 +21,11 @@ pub struct Turn {
     pub pass: Option<Pass>,
     /// How long it waited.
     pub waited: Duration,
-    /// Whether most of that was for a token of the build tool.
-    pub for_token: bool,
+    /// For what most of that.
+    pub waited_for: WaitedFor,
     /// How often it made room and began again.
     pub begun_again: u32,
+    for_memory: Duration,
     alone: u32,
     input_bytes: u64,
     name: String,
@@ -63,7 +65,14 @@ impl Worker<'_> {
             .waiting(index, |cancel| admission.enter(&entry, cancel))
             .map_err(admission::cancelled)?;
         turn.waited = clock.elapsed();
-        turn.for_token = pass.for_token > turn.waited / 2;
+        turn.for_memory = pass.for_memory();
+        turn.waited_for = if pass.for_token > turn.waited / 2 {
+            WaitedFor::Token
+        } else if turn.for_memory > turn.waited / 2 {
+            WaitedFor::Memory
+        } else {
+            WaitedFor::Slot
+        };
         turn.pass = Some(pass);
         Ok(())
     }
@@ -93,6 +102,10 @@ impl Worker<'_> {
             }
         });
         turn.waited += clock.elapsed();
+        turn.for_memory += clock.elapsed();
+        if turn.for_memory > turn.waited / 2 {
+            turn.waited_for = WaitedFor::Memory;
+        }
         turn.begun_again += 1;
         waited.map_err(admission::cancelled)?;
         Ok(true)

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use warpcc_cache::{Difference, DiskStore, Listing};
-use warpcc_engine::Outcome as TaskOutcome;
+use warpcc_engine::{Outcome as TaskOutcome, WaitedFor};
 use warpcc_plan::{FileKind, Tool};
 use warpcc_report::record::{Budget, Change, Headers, Invocation, Outcome, State, Task, Wait};
 use warpcc_report::{History, Limits};
@@ -285,10 +285,10 @@ fn tasks(built: &Built, called: SystemTime) -> Vec<Task> {
             system: task.system,
             peak_kib: task.peak_kib,
             waited_for: (started.saturating_sub(queued) > WORTH_TELLING).then_some(
-                if task.for_token {
-                    Wait::Token
-                } else {
-                    Wait::Cpu
+                match task.waited_for {
+                    WaitedFor::Slot => Wait::Cpu,
+                    WaitedFor::Memory => Wait::Memory,
+                    WaitedFor::Token => Wait::Token,
                 },
             ),
             evicted: task.begun_again,

@@ -96,6 +96,10 @@ pub fn build(
         .filter(|_| manner.writes_cache && warpcc_watch::available())
         .and_then(|store| install_watch(store, scratch));
     let children = &interrupt.children;
+    *interrupt
+        .tokens
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner) = manner.admission.tokens().cloned();
     let dry = dry_run(
         request,
         manner,

@@ -1,5 +1,5 @@
-//! SIGINT, SIGTERM and SIGHUP: ends the children, removes what is unfinished, and dies of the
-//! signal, so that the caller sees the status it expects.
+//! SIGINT, SIGTERM and SIGHUP: ends the children, gives back the build tool's tokens, removes what is unfinished, and dies of
+//! the signal, so that the caller sees the status it expects.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -7,6 +7,7 @@ use std::thread;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use warpcc_budget::Tokens;
 use warpcc_engine::Children;
 
 use crate::scratch::Held;
@@ -21,6 +22,8 @@ pub struct Interrupt {
     pub unfinished: Mutex<Vec<PathBuf>>,
     /// The private folder.
     pub scratch: Arc<Held>,
+    /// Tokens of the build tool, which would be lost to it for the rest of its build.
+    pub tokens: Mutex<Option<Tokens>>,
 }
 
 impl Interrupt {
@@ -58,6 +61,10 @@ impl Interrupt {
 
     fn end(&self, signal: i32) {
         self.children.close();
+        let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tokens) = tokens.as_ref() {
+            tokens.give_all_back();
+        }
         let _nothing_new = self.scratch.remove_for_good();
         for file in self
             .unfinished

@@ -2,12 +2,13 @@
 //!
 //! A machine that has it all is not touched. Programs come from the distribution (as root, on
 //! Debian), cargo's subcommands from crates.io into cargo's own folder, where the next clone
-//! finds them, and toolkits from PyPI.
+//! finds them, and toolkits and a ninja from PyPI.
 
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use super::ninja;
 use crate::{process, toolkit};
 
 /// Programs the tests run, with the Debian package that holds each.
@@ -40,7 +41,7 @@ pub fn install(thorough: bool) -> Result<()> {
     for version in [toolkit::NEWEST, toolkit::OLDEST] {
         toolkit::install(version)?;
     }
-    Ok(())
+    ninja::install()
 }
 
 fn install_programs() -> Result<()> {

@@ -8,7 +8,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::Child;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Processes of this space that still run: they have its TMPDIR in their environment.
+/// Processes of this space that still run: they have its TMPDIR in their environment, or what warpcc made there of it.
 fn living(space: &TestSpace) -> Vec<String> {
     let mark = format!("TMPDIR={}", space.tmp().display());
     let Ok(listing) = fs::read_dir("/proc") else {
@@ -17,8 +17,10 @@ fn living(space: &TestSpace) -> Vec<String> {
     listing
         .flatten()
         .filter(|item| {
-            fs::read(item.path().join("environ"))
-                .is_ok_and(|env| env.split(|&b| b == 0).any(|v| v == mark.as_bytes()))
+            fs::read(item.path().join("environ")).is_ok_and(|env| {
+                env.split(|&b| b == 0)
+                    .any(|v| v.starts_with(mark.as_bytes()))
+            })
         })
         .map(|item| {
             let name = fs::read_to_string(item.path().join("comm")).unwrap_or_default();
@@ -28,7 +30,7 @@ fn living(space: &TestSpace) -> Vec<String> {
 }
 
 /// Wait until no process of the space is left; the ones that are after `patience`.
-fn wait_for_quiet(space: &TestSpace, patience: Duration) -> Vec<String> {
+pub fn wait_for_quiet(space: &TestSpace, patience: Duration) -> Vec<String> {
     let end = Instant::now() + patience;
     loop {
         let left = living(space);
@@ -39,7 +41,7 @@ fn wait_for_quiet(space: &TestSpace, patience: Duration) -> Vec<String> {
     }
 }
 
-fn start(space: &TestSpace) -> Child {
+pub fn start(space: &TestSpace) -> Child {
     space
         .command(&Program::Launcher, &space.words(LONG))
         // As a shell starts a job: a group of its own, which Ctrl-C reaches whole.
@@ -166,15 +168,16 @@ fn kill_at_random_points() {
 
 #[test]
 fn only_warpcc_is_killed() {
-    // Its children live on as orphans and must not spoil what a second run makes.
+    // Its tools end with it, and what they left half done must not spoil what a second run makes.
     let space = space("kill-9-alone");
     for delay in [100, 300, 600] {
         let mut child = start(&space);
         std::thread::sleep(Duration::from_millis(delay));
         let _ = child.kill();
         child.wait().expect("waiting for warpcc");
+        let left = wait_for_quiet(&space, Duration::from_secs(1));
+        assert!(left.is_empty(), "still running after {delay} ms: {left:?}");
         space.run(&Program::Launcher, &space.words(TWO));
-        wait_for_quiet(&space, Duration::from_secs(20));
         for name in space.leftovers() {
             crate::space::remove_tree(&space.tmp().join(name));
         }

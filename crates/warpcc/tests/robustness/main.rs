@@ -4,13 +4,19 @@
 #[path = "../space/mod.rs"]
 mod space;
 
+mod budget;
+mod cgroup;
 mod crowds;
 mod insight;
+mod jobserver;
 mod kills;
+mod memory;
+mod orphans;
 mod processes;
 mod settings;
 mod terminal;
 mod unusable_cache;
+mod witness;
 mod wrapping;
 
 use space::TestSpace;
@@ -35,4 +41,10 @@ fn space(name: &str) -> TestSpace {
     let space = TestSpace::new(name);
     space.write("case.cu", KERNEL);
     space
+}
+
+/// Says that a test did nothing, and why.
+#[allow(clippy::print_stdout, reason = "a test that skips itself must say so")]
+fn skipped(why: &str) {
+    println!("skipped: {why}");
 }
