@@ -55,8 +55,17 @@ pub struct Manner<'a> {
     pub started: SystemTime,
     /// Where each command's files are to be copied.
     pub save: Option<&'a Path>,
+    /// Who looks at each command's files as soon as it has ended.
+    pub onlooker: Option<&'a dyn Onlooker>,
     /// The line on the terminal, if somebody asked for it.
     pub progress: Option<&'a Progress>,
+}
+
+/// Looks on while a plan runs.
+pub trait Onlooker {
+    /// A command has ended. In sequential order the next one has not begun, and what it wrote is
+    /// still as it wrote it.
+    fn finished(&self, graph: &TaskGraph, finished: &Finished);
 }
 
 /// What a build came to.
@@ -213,7 +222,13 @@ pub fn build(
             shown = (shown.0.max(streams.0.len()), shown.1.max(streams.1.len()));
         }
     };
+    let look = |graph: &TaskGraph, finished: &Finished| {
+        if let Some(onlooker) = manner.onlooker {
+            onlooker.finished(graph, finished);
+        }
+    };
     let mut run = execute(&graph, &setting, &mut |finished| {
+        look(&graph, finished);
         show(&mut streams, finished)
     });
     let rest = || manner.progress.inspect(|progress| progress.rest());
@@ -231,6 +246,7 @@ pub fn build(
         streams = first.clone();
         setting.reads_cache = reads_cache;
         run = execute(&graph, &setting, &mut |finished| {
+            look(&graph, finished);
             show(&mut streams, finished)
         });
         rest();
