@@ -22,6 +22,7 @@ pub enum Depth {
 /// What `out` answers with.
 pub fn write(story: &Story, depth: Depth, level: usize, out: &mut dyn Write) -> io::Result<()> {
     let marks = "#".repeat(level);
+    let story = &story.without_repeats();
     for step in &story.steps {
         let whole = match depth {
             Depth::Everything => true,
@@ -29,7 +30,7 @@ pub fn write(story: &Story, depth: Depth, level: usize, out: &mut dyn Write) -> 
         };
         if whole {
             writeln!(out, "{marks} Step {}: {}\n", step.number, step.title)?;
-            self::step(step, &marks, out)?;
+            self::step(story, step, &marks, out)?;
         } else {
             writeln!(out, "{marks} Step {}: {}, as before\n", step.number, step.title)?;
         }
@@ -37,14 +38,22 @@ pub fn write(story: &Story, depth: Depth, level: usize, out: &mut dyn Write) -> 
     Ok(())
 }
 
-fn step(step: &StepStory, marks: &str, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}\n\n```sh\n{}\n```\n", step.purpose, step.command.trim())?;
-    if !step.options.is_empty() {
+fn step(story: &Story, step: &StepStory, marks: &str, out: &mut dyn Write) -> io::Result<()> {
+    if !step.purpose.is_empty() {
+        writeln!(out, "{}\n", step.purpose)?;
+    }
+    writeln!(out, "```sh\n{}\n```\n", step.command.trim())?;
+    let (fresh, told) = story.fresh_options(step);
+    if !fresh.is_empty() {
         writeln!(out, "| word | what it does |\n|---|---|")?;
-        for option in &step.options {
+        for option in fresh {
             writeln!(out, "| {} | {} |", code(&option.words), cell(&option.meaning))?;
         }
         writeln!(out)?;
+    }
+    if let Some((_, first)) = told.first() {
+        let words: Vec<String> = told.iter().map(|(option, _)| code(&option.words)).collect();
+        writeln!(out, "As before, from step {first} on: {}.\n", words.join(", "))?;
     }
     if let Outcome::Failed(code) = step.outcome {
         writeln!(out, "It failed, with exit code {code}.\n")?;

@@ -97,7 +97,7 @@ pub fn explain(tool: Tool, words: &[String]) -> Vec<OptionRow> {
             };
             rows.push(described(
                 format!("-D{definition}"),
-                macros::meaning(&definition),
+                macros::meaning(tool, &definition),
             ));
             continue;
         }

@@ -26,7 +26,7 @@ pub fn of(graph: &TaskGraph, step: &Step) -> (String, String) {
                 .to_owned(),
         ),
         Tool::CudaFe => (
-            format!("Take the host's half out of {input}"),
+            format!("Take the host's half out of {}", source(step).unwrap_or(&input)),
             "cudafe++ parses all of the source, takes device code away, and writes C++ that any host \
              compiler understands. Launches become calls. It also makes up the module id."
                 .to_owned(),
@@ -110,6 +110,14 @@ pub fn of(graph: &TaskGraph, step: &Step) -> (String, String) {
                 .to_owned(),
         ),
     }
+}
+
+/// The source as the user named it.
+fn source(step: &Step) -> Option<&str> {
+    let named = |arg: &Arg| arg.as_text() == Some("--orig_src_file_name");
+    let at = step.args.iter().position(named)?;
+    let path = step.args.get(at + 1)?.as_text()?;
+    path.rsplit('/').next()
 }
 
 fn output(graph: &TaskGraph, step: &Step) -> String {

@@ -322,6 +322,48 @@ impl Story {
         serde_json::from_value(value)
     }
 
+    /// The words of a step that no earlier step of the same tool had, and the other ones with the
+    /// first step that had them.
+    pub fn fresh_options<'s>(
+        &'s self,
+        step: &'s StepStory,
+    ) -> (Vec<&'s OptionRow>, Vec<(&'s OptionRow, usize)>) {
+        let mut fresh = Vec::new();
+        let mut told = Vec::new();
+        for option in &step.options {
+            let earlier = self.steps.iter().find(|other| {
+                other.number < step.number
+                    && other.tool == step.tool
+                    && other.options.contains(option)
+            });
+            match earlier {
+                Some(earlier) => told.push((option, earlier.number)),
+                None => fresh.push(option),
+            }
+        }
+        (fresh, told)
+    }
+
+    /// The story for somebody who reads it from the beginning: what kind of file something is, and
+    /// why a command runs, is said once.
+    #[must_use]
+    pub fn without_repeats(&self) -> Self {
+        let mut told = std::collections::HashSet::new();
+        let mut story = self.clone();
+        for step in &mut story.steps {
+            if !told.insert(step.purpose.clone()) {
+                step.purpose.clear();
+            }
+            for file in &mut step.writes {
+                file.essence.retain(|block| match block {
+                    Block::Text { text } => told.insert(text.clone()),
+                    _ => true,
+                });
+            }
+        }
+        story
+    }
+
     /// Every file that a step wrote, with the step.
     pub fn files(&self) -> impl Iterator<Item = (&StepStory, &FileStory)> {
         self.steps

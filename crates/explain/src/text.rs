@@ -24,8 +24,8 @@ pub struct Form {
 
 /// Narrower than this is not readable.
 const NARROWEST: usize = 40;
-/// Cells of a table become lines of their own when they do not fit.
-const WIDEST_CELL: usize = 60;
+/// With less room than this for its last column, a table's cells become lines of their own.
+const NARROWEST_LAST: usize = 32;
 
 /// Writes the whole story.
 ///
@@ -39,6 +39,7 @@ pub fn write(story: &Story, form: Form, out: &mut dyn Write) -> io::Result<()> {
         },
         out,
     };
+    let story = &story.without_repeats();
     page.opening(story)?;
     for step in &story.steps {
         page.step(story, step)?;
@@ -109,16 +110,24 @@ impl Page<'_> {
         let head = format!("Step {} of {}: {}", step.number, story.steps.len(), step.title);
         let (rule, head) = (self.paint("36", &rule), self.paint("1;36", &head));
         writeln!(self.out, "\n{rule}\n{head}\n")?;
-        self.wrapped(0, 0, &step.purpose)?;
-        writeln!(self.out)?;
+        if !step.purpose.is_empty() {
+            self.wrapped(0, 0, &step.purpose)?;
+            writeln!(self.out)?;
+        }
         self.wrapped(2, 4, &step.command)?;
         if !step.options.is_empty() {
             self.heading("Its words")?;
         }
-        for option in &step.options {
+        let (fresh, told) = story.fresh_options(step);
+        for option in fresh {
             let words = self.paint("33", &option.words);
             writeln!(self.out, "  {words}")?;
             self.wrapped(6, 0, &option.meaning)?;
+        }
+        if let Some((_, first)) = told.first() {
+            let words: Vec<&str> = told.iter().map(|(option, _)| option.words.as_str()).collect();
+            let words = words.join(", ");
+            self.wrapped(2, 4, &format!("as before, from step {first} on: {words}"))?;
         }
         match step.outcome {
             Outcome::Skipped => {
@@ -264,8 +273,14 @@ impl Page<'_> {
                     .unwrap_or(0)
             })
             .collect();
-        let whole: usize = widths.iter().map(|width| width + 2).sum::<usize>() + 4;
-        if whole > self.form.width || widths.iter().any(|width| *width > WIDEST_CELL) {
+        let before: usize = widths[..widths.len().saturating_sub(1)]
+            .iter()
+            .map(|width| width + 2)
+            .sum::<usize>()
+            + 4;
+        let last = widths.last().copied().unwrap_or(0);
+        let room = self.form.width.saturating_sub(before);
+        if room < last.min(NARROWEST_LAST) {
             return self.records(table, &kept);
         }
         let numeric: Vec<bool> = kept
@@ -278,7 +293,7 @@ impl Page<'_> {
         writeln!(self.out, "    {head}")?;
         for row in &table.rows {
             let cells: Vec<&str> = kept.iter().map(|&column| cell(row, column)).collect();
-            writeln!(self.out, "    {}", aligned(&cells, &widths, &numeric))?;
+            self.wrapped(4, before - 4, &aligned(&cells, &widths, &numeric))?;
         }
         Ok(())
     }

@@ -166,8 +166,10 @@ pub fn build(
                 .map(|&id| request.absolute(&graph.file(id).path)),
         );
     }
+    // Only this of `manner` is looked at from other threads.
+    let progress = manner.progress;
     let tell = |graph: &TaskGraph, states: &TaskStates| {
-        if let Some(progress) = manner.progress {
+        if let Some(progress) = progress {
             progress.update(standing(graph, states));
         }
     };

@@ -21,7 +21,7 @@ const NEEDED: u64 = 1;
 pub fn wrapper_version(version: u32) -> &'static str {
     match version {
         1 => "one fat binary",
-        2 => "a device link's fat binary; the fourth field lists those it was linked from",
+        2 => "after a device link",
         _ => "not known",
     }
 }
@@ -54,8 +54,6 @@ pub struct Symbol {
     pub defined: bool,
     /// Whether others see it.
     pub global: bool,
-    /// Whether it is a function.
-    pub function: bool,
 }
 
 /// An object, program or shared library.
@@ -91,12 +89,12 @@ impl Elf {
             .collect();
         let symbols = file
             .symbols()
+            .filter(|symbol| !matches!(symbol.kind(), SymbolKind::File | SymbolKind::Section))
             .filter_map(|symbol| {
                 Some(Symbol {
                     name: symbol.name().ok().filter(|name| !name.is_empty())?.to_owned(),
                     defined: symbol.is_definition(),
                     global: symbol.is_global(),
-                    function: symbol.kind() == SymbolKind::Text,
                 })
             })
             .collect();
@@ -339,7 +337,7 @@ pub fn host_section(name: &str) -> &'static str {
 
 /// What a section of a cubin is for.
 pub fn cubin_section(name: &str) -> &'static str {
-    let known: [(&str, &str); 16] = [
+    let known: [(&str, &str); 17] = [
         (".text.", "a function's machine code"),
         (".nv.info.", "a function's attributes: parameters, bounds"),
         (".nv.info", "attributes of all functions: registers, stack"),
@@ -354,6 +352,7 @@ pub fn cubin_section(name: &str) -> &'static str {
         (".debug_", "debug information"),
         (".nv.rel.action", "what a linker does with each kind of relocation"),
         (".rel", "relocations: addresses to be put in"),
+        (".nv.prototype", "signatures of functions"),
         (".symtab", "symbols"),
         (".nv_debug", "debug information"),
     ];

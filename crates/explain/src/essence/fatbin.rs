@@ -123,6 +123,10 @@ fn wrapper(text: &str) -> Option<Block> {
         false => format!("{magic}, where {expected} is known"),
     };
     let number: u32 = version.parse().ok()?;
+    let rest = match number {
+        2 => format!("{rest}: the fat binaries it was linked from"),
+        _ => rest.to_owned(),
+    };
     Some(Block::facts(
         "The wrapper",
         vec![

@@ -17,6 +17,7 @@ pub fn blocks(text: &str, known: &Known) -> Vec<Block> {
     let mut elsewhere = 0;
     let mut own: Vec<Line> = Vec::new();
     let mut dropped = 0;
+    let mut inside = false;
     for line in marked(text) {
         let source = known.source(line.file);
         // The header that declares it is not a launch.
@@ -34,7 +35,14 @@ pub fn blocks(text: &str, known: &Known) -> Vec<Block> {
         if source.is_none() || line.text.trim().is_empty() {
             continue;
         }
-        dropped += usize::from(line.text.trim() == "#if 0");
+        let is_dropped = line.text.trim() == "#if 0";
+        dropped += usize::from(is_dropped);
+        inside |= is_dropped;
+        // Pragmas and checks around the user's text have its file's name, and are not his.
+        if line.text.starts_with('#') && !inside {
+            continue;
+        }
+        inside &= line.text.trim() != "#endif";
         own.push(shown(&line, is_launch));
     }
     let mut facts = vec![
@@ -88,7 +96,8 @@ pub fn device_blocks(text: &str, known: &Known) -> Vec<Block> {
     let mut own: Vec<Line> = Vec::new();
     let mut last = (0, String::new());
     for line in marked(text) {
-        if known.source(line.file).is_none() || line.text.trim().is_empty() {
+        let is_own = known.source(line.file).is_some() && !line.text.starts_with('#');
+        if !is_own || line.text.trim().is_empty() {
             continue;
         }
         // A mark between every two parameters: what is of one line of yours is one line here.
@@ -119,7 +128,7 @@ pub fn device_blocks(text: &str, known: &Known) -> Vec<Block> {
 
 fn shown(line: &Marked<'_>, is_launch: bool) -> Line {
     Line {
-        number: Some(line.number),
+        number: (!line.text.starts_with('#')).then_some(line.number),
         text: cut(line.text),
         marked: is_launch,
     }

@@ -1,7 +1,7 @@
 //! The module id taken apart: a name that is unique among the objects of a program, made from the
-//! source's path and from the first function that others can see.
+//! source's path and from a function or variable that others can see.
 //!
-//! The rule was found by trying (docs/design/overlap.md); every part that can be made again from
+//! The rule was found by trying; every part that can be made again from
 //! what is known is, and the story says whether it agrees.
 
 use warpcc_plan::Step;
@@ -14,7 +14,7 @@ use crate::story::{Block, Fact};
 pub struct ModuleId {
     /// The whole of it.
     pub text: String,
-    /// Its end, after the file's name: what the first external function is called, or its checksum.
+    /// Its end, after the file's name: what a symbol that others see is called, or its checksum.
     pub last: String,
 }
 
@@ -81,16 +81,16 @@ pub fn blocks(step: &Step, id: &str, known: &mut Known) -> Vec<Block> {
 fn last(part: &str) -> String {
     let numbers = part.split_once('_');
     if numbers.is_some_and(|(checksum, process)| is_checksum(checksum) && is_number(process)) {
-        "no function here can be seen from outside, so a checksum and the number of cudafe++'s \
+        "nothing here can be seen from outside, so a checksum and the number of cudafe++'s \
          process: another one in each run"
             .to_owned()
     } else if is_checksum(part) {
-        "CRC-32 of the mangled name of the first function that is defined here and can be seen from \
-         outside"
+        "CRC-32 of the mangled name of a function or variable that is defined here and can be seen \
+         from outside"
             .to_owned()
     } else {
-        "the first function that is defined here and can be seen from outside; a longer name would \
-         be a checksum"
+        "a function or variable that is defined here and can be seen from outside; a longer name \
+         would be a checksum"
             .to_owned()
     }
 }

@@ -34,11 +34,11 @@ pub fn blocks(bytes: &[u8], known: &Known) -> Vec<Block> {
             };
             let [data, list] = wrapper.points.clone();
             vec![
-                wrapper.name.clone(),
+                demangle(&wrapper.name),
                 magic,
                 format!("{}: {}", wrapper.version, wrapper_version(wrapper.version)),
-                data,
-                list,
+                demangle(&data),
+                demangle(&list),
             ]
         });
         blocks.push(Block::table(
@@ -46,6 +46,13 @@ pub fn blocks(bytes: &[u8], known: &Known) -> Vec<Block> {
             &["symbol", "magic", "version", "fat binary", "fourth field"],
             rows.collect(),
         ));
+        if elf.wrappers.iter().any(|wrapper| wrapper.version == 2) {
+            blocks.push(Block::text(
+                "The wrapper of version 2 is what is registered. Its fourth field points to a list that \
+                 is filled before main: the fat binaries of the objects it was linked from, each \
+                 entered by its own object's constructor.",
+            ));
+        }
     }
     if let Some(format @ Format::Elf) = Format::of(bytes) {
         let found = read(bytes, format, &Limits::default());
@@ -152,12 +159,12 @@ fn runtime(elf: &Elf, linked: bool) -> Option<Block> {
     Some(Block::facts("With the CUDA runtime", facts))
 }
 
-/// Which function the module id is named after, now that there are symbols.
+/// Which symbol the module id is named after, now that there are symbols.
 fn id_of(elf: &Elf, known: &Known) -> Option<Block> {
-    let functions = || {
+    let symbols = || {
         elf.symbols
             .iter()
-            .filter(|symbol| symbol.defined && symbol.global && symbol.function)
+            .filter(|symbol| symbol.defined && symbol.global)
             .map(|symbol| symbol.name.as_str())
     };
     // An object has the id of one source; the last that fits is its own.
@@ -165,7 +172,7 @@ fn id_of(elf: &Elf, known: &Known) -> Option<Block> {
         .module_ids
         .iter()
         .rev()
-        .find_map(|id| Some((id, id.named_after(functions())?)))?;
+        .find_map(|id| Some((id, id.named_after(symbols())?)))?;
     Some(Block::text(format!(
         "The module id {} is named after {} ({symbol}): the symbol is here, and gives its last part, {}.",
         id.text,

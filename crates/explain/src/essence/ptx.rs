@@ -82,9 +82,10 @@ pub fn blocks(text: &str) -> Vec<Block> {
         blocks.push(Block::table("Variables", &["declaration"], variables));
     }
     if let Some(entry) = entries.iter().min_by_key(|entry| entry.lines.len()) {
-        let lines = entry.lines.iter().map(|line| Line {
+        let lines = entry.lines.iter().filter(|line| !line.trim().is_empty());
+        let lines = lines.map(|line| Line {
             number: None,
-            text: cut(&line.replace('\t', "    ")),
+            text: cut(&laid_out(line)),
             marked: line.contains(".entry"),
         });
         let title = if entries.len() == 1 {
@@ -95,6 +96,14 @@ pub fn blocks(text: &str) -> Vec<Block> {
         blocks.push(Block::lines(title, first(lines.collect(), SHOWN)));
     }
     blocks
+}
+
+/// Tabs at the start are four spaces, later ones one.
+fn laid_out(line: &str) -> String {
+    let code = line.trim_start_matches('\t');
+    let depth = line.len() - code.len();
+    let words: Vec<&str> = code.split_whitespace().collect();
+    format!("{}{}", "    ".repeat(depth), words.join(" "))
 }
 
 fn entries(text: &str) -> Vec<Entry<'_>> {
@@ -120,7 +129,9 @@ fn entries(text: &str) -> Vec<Entry<'_>> {
             continue;
         };
         entry.lines.push(line);
-        if let Some(parameter) = words.strip_prefix(".param ") {
+        // In the body there are parameters of calls as well.
+        let in_head = !entry.lines.contains(&"{");
+        if let Some(parameter) = words.strip_prefix(".param ").filter(|_| in_head) {
             entry.parameters.push(parameter_type(parameter));
         } else if [".maxntid", ".reqntid", ".minnctapersm", ".maxnreg", ".explicitcluster", ".reqnctapercluster"]
             .iter()

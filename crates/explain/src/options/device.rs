@@ -39,7 +39,7 @@ pub const FATBINARY: &[Row] = &[
     row("--compress-mode=", Rest, "what compression is to be good at"),
     row("-compress=", Rest, "compress images, or not"),
     row("--no-compress", Nothing, "do not compress images"),
-    row("--ident=", Rest, "a name for the images, for debuggers"),
+    row("--ident=", Rest, "a name that is put into the images' headers"),
     row("-g", Nothing, "the images have debug information"),
     row("--concat", Rest, "compress images of a kind together"),
 ];

@@ -28,7 +28,7 @@ pub const CICC: &[Row] = &[
     row("-unsafe-math", Rest, "mathematical functions may be less exact"),
     row("--use_fast_math", Nothing, "mathematical functions may be less exact"),
     row("--include_file_name", Next, "the C form of the fat binary; the stub includes it by this name"),
-    row("-tused", Nothing, "keep the functions that are used, of those that would be dropped"),
+    row("-tused", Nothing, "in every call; probably: keep what is marked as used"),
     row("--gen_module_id_file", Nothing, "make up the module id and write it down"),
     row("--module_id_file_name", Next, "the module id that cudafe++ made up: both must use the same"),
     row("--gen_c_file_name", Next, "write what is left of the unit besides its device code there, as C"),
@@ -44,7 +44,7 @@ pub const CICC: &[Row] = &[
 pub const BOTH: &[Row] = &[
     row("--c++", Rest, "the C++ standard to understand"),
     row("--gnu_version=", Rest, "behave as this version of gcc (120200 is 12.2.0), because gcc compiles the rest"),
-    row("--static-host-stub", Nothing, "the functions that stand for kernels on the host are static"),
+    row("--static-host-stub", Nothing, "the host functions that stand for kernel templates are static: each object has its own"),
     row("--device-hidden-visibility", Nothing, "device symbols are not seen outside their object"),
     row("--display_error_number", Nothing, "put a number behind each message, by which it can be turned off"),
     row("--orig_src_file_name", Next, "the source as it was named, for messages and the module id"),

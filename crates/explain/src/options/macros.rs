@@ -1,9 +1,15 @@
 //! What the macros mean that nvcc defines on the command line of the host compiler.
 
-/// What `definition`, as behind `-D`, is for.
-pub fn meaning(definition: &str) -> String {
+use warpcc_plan::Tool;
+
+/// What `definition`, as behind `-D`, is for in a command of `tool`.
+pub fn meaning(tool: Tool, definition: &str) -> String {
     let (name, value) = definition.split_once('=').unwrap_or((definition, ""));
     let means = match name {
+        "__CUDA_ARCH__" if tool != Tool::Preprocess => {
+            "the architecture whose stub is included; the source itself has been preprocessed, and \
+             this chooses nothing in it any more"
+        }
         "__CUDA_ARCH__" => {
             return format!(
                 "this text is for a GPU of compute capability {}; not defined in the host's pass, \
