@@ -148,7 +148,10 @@ fn flag_of(step: &Step, file: FileId) -> String {
 
 /// The value behind an option of a command.
 fn value_of<'a>(step: &'a Step, flag: &str) -> Option<&'a str> {
-    let at = step.args.iter().position(|arg| arg.as_text() == Some(flag))?;
+    let at = step
+        .args
+        .iter()
+        .position(|arg| arg.as_text() == Some(flag))?;
     step.args.get(at + 1)?.as_text()
 }
 
@@ -169,7 +172,10 @@ fn intermediate(step: &Step, bytes: &[u8]) -> String {
         "Intermediate code (NVVM IR): not optimised to the end, because nvlink compiles it once it \
          has seen the other objects"
     };
-    format!("{what}. A binary format of NVIDIA's; it begins with the bytes {}.", begins.join(" "))
+    format!(
+        "{what}. A binary format of NVIDIA's; it begins with the bytes {}.",
+        begins.join(" ")
+    )
 }
 
 fn lines_of(text: &str) -> Fact {
@@ -191,9 +197,9 @@ fn count(number: u64) -> String {
 
 fn dependencies(text: &str) -> Vec<Block> {
     let target = text.split(':').next().unwrap_or_default().trim();
-    let files = text
-        .split_once(':')
-        .map_or(0, |(_, rest)| rest.split_whitespace().filter(|w| *w != "\\").count());
+    let files = text.split_once(':').map_or(0, |(_, rest)| {
+        rest.split_whitespace().filter(|w| *w != "\\").count()
+    });
     vec![
         Block::facts(
             "",

@@ -12,8 +12,8 @@ const VARIES: &str = "…";
 pub enum Depth {
     /// Every step, its options and its files.
     Everything,
-    /// Steps by their headings only, but for those of these tools.
-    Only(&'static [&'static str]),
+    /// The compilation by its headings only; everything from the device link on.
+    LinkOnly,
 }
 
 /// Writes the steps of a story, their headings one level below `level` marks.
@@ -23,17 +23,21 @@ pub enum Depth {
 pub fn write(story: &Story, depth: Depth, level: usize, out: &mut dyn Write) -> io::Result<()> {
     let marks = "#".repeat(level);
     let story = &story.without_repeats();
-    for step in &story.steps {
-        let whole = match depth {
-            Depth::Everything => true,
-            Depth::Only(tools) => tools.contains(&step.tool.as_str()),
-        };
-        if whole {
-            writeln!(out, "{marks} Step {}: {}\n", step.number, step.title)?;
-            self::step(story, step, &marks, out)?;
-        } else {
-            writeln!(out, "{marks} Step {}: {}, as before\n", step.number, step.title)?;
-        }
+    let linked = |step: &StepStory| step.tool == "nvlink";
+    let from = match depth {
+        Depth::Everything => 0,
+        Depth::LinkOnly => story.steps.iter().position(linked).unwrap_or(0),
+    };
+    let (before, told) = story.steps.split_at(from);
+    for step in before {
+        writeln!(out, "{}. {}", step.number, step.title)?;
+    }
+    if !before.is_empty() {
+        writeln!(out)?;
+    }
+    for step in told {
+        writeln!(out, "{marks} Step {}: {}\n", step.number, step.title)?;
+        self::step(story, step, &marks, out)?;
     }
     Ok(())
 }
@@ -47,13 +51,22 @@ fn step(story: &Story, step: &StepStory, marks: &str, out: &mut dyn Write) -> io
     if !fresh.is_empty() {
         writeln!(out, "| word | what it does |\n|---|---|")?;
         for option in fresh {
-            writeln!(out, "| {} | {} |", code(&option.words), cell(&option.meaning))?;
+            writeln!(
+                out,
+                "| {} | {} |",
+                code(&option.words),
+                cell(&option.meaning)
+            )?;
         }
         writeln!(out)?;
     }
     if let Some((_, first)) = told.first() {
         let words: Vec<String> = told.iter().map(|(option, _)| code(&option.words)).collect();
-        writeln!(out, "As before, from step {first} on: {}.\n", words.join(", "))?;
+        writeln!(
+            out,
+            "As before, from step {first} on: {}.\n",
+            words.join(", ")
+        )?;
     }
     if let Outcome::Failed(code) = step.outcome {
         writeln!(out, "It failed, with exit code {code}.\n")?;
@@ -98,7 +111,11 @@ fn block(block: &Block, out: &mut dyn Write) -> io::Result<()> {
         Block::Facts { title, rows } => {
             heading(title, out)?;
             for fact in rows {
-                let value = if fact.varies { VARIES.to_owned() } else { code(&fact.value) };
+                let value = if fact.varies {
+                    VARIES.to_owned()
+                } else {
+                    code(&fact.value)
+                };
                 writeln!(out, "- {}: {value}", fact.name)?;
             }
             writeln!(out)
@@ -140,7 +157,12 @@ fn table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     };
     let kept: Vec<usize> = (0..table.columns.len()).filter(filled).collect();
     let heads: Vec<&str> = kept.iter().map(|&at| table.columns[at].as_str()).collect();
-    writeln!(out, "| {} |\n|{}", heads.join(" | "), "---|".repeat(heads.len()))?;
+    writeln!(
+        out,
+        "| {} |\n|{}",
+        heads.join(" | "),
+        "---|".repeat(heads.len())
+    )?;
     for row in &table.rows {
         let cells: Vec<String> = kept
             .iter()

@@ -10,9 +10,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use sha2::{Digest, Sha256};
 
-use crate::story::{
-    Block, FileStory, Outcome, Role, State, StepStory, Story, Table, quoted, size,
-};
+use crate::story::{Block, FileStory, Outcome, Role, State, StepStory, Story, Table, quoted, size};
 
 const STYLE: &str = include_str!("../page/page.css");
 const SCRIPT: &str = include_str!("../page/page.js");
@@ -190,7 +188,11 @@ fn section(story: &Story, step: &StepStory, out: &mut dyn Write) -> io::Result<(
             step.options.len()
         )?;
         for option in &step.options {
-            let class = if option.known { "" } else { " class=\"unknown\"" };
+            let class = if option.known {
+                ""
+            } else {
+                " class=\"unknown\""
+            };
             writeln!(
                 out,
                 "<tr{class}><td><code>{}</code></td><td>{}</td></tr>",
@@ -213,7 +215,10 @@ fn section(story: &Story, step: &StepStory, out: &mut dyn Write) -> io::Result<(
         )?,
         Outcome::Ran => {}
     }
-    for (name, text) in [("standard output", &step.stdout), ("standard error", &step.stderr)] {
+    for (name, text) in [
+        ("standard output", &step.stdout),
+        ("standard error", &step.stderr),
+    ] {
         if !text.is_empty() {
             writeln!(
                 out,

@@ -128,9 +128,7 @@ fn output(graph: &TaskGraph, step: &Step) -> String {
 }
 
 fn is_link_stub(step: &Step) -> bool {
-    let is = |arg: &Arg| {
-        matches!(arg.0.first(), Some(warpcc_plan::Part::Text(text)) if text.starts_with("-DREGISTERLINKBINARYFILE="))
-    };
+    let is = |arg: &Arg| matches!(arg.0.first(), Some(warpcc_plan::Part::Text(text)) if text.starts_with("-DREGISTERLINKBINARYFILE="));
     step.args.iter().any(is)
 }
 

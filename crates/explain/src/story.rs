@@ -426,7 +426,10 @@ mod tests {
             ..Story::default()
         };
         let text = serde_json::to_string(&story).expect("JSON");
-        assert_eq!(serde_json::from_str::<Story>(&text).expect("a story"), story);
+        assert_eq!(
+            serde_json::from_str::<Story>(&text).expect("a story"),
+            story
+        );
         let masked = story
             .replaced(&[("/home/me".into(), "/p".into())])
             .expect("a story");

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use warpcc_plan::{Arg, FileId, FileKind, Step, TaskGraph, Tool};
 
 use crate::essence::{self, Known, Source};
-use crate::story::{
-    FORMAT, FileStory, Input, Outcome, Role, State, StepStory, Story, TreeRow,
-};
+use crate::story::{FORMAT, FileStory, Input, Outcome, Role, State, StepStory, Story, TreeRow};
 use crate::{options, purpose};
 
 /// What was called.
@@ -259,7 +257,11 @@ fn toolkit(graph: &TaskGraph) -> Option<String> {
     let value = |name: &str| {
         let words = graph.steps.iter().flat_map(|step| &step.args);
         let mut words = words.filter_map(Arg::as_text);
-        words.find_map(|word| word.strip_prefix("-D__CUDACC_VER_")?.strip_prefix(name)?.strip_prefix("__="))
+        words.find_map(|word| {
+            word.strip_prefix("-D__CUDACC_VER_")?
+                .strip_prefix(name)?
+                .strip_prefix("__=")
+        })
     };
     let (major, minor) = (value("MAJOR")?, value("MINOR")?);
     Some(match value("BUILD") {

@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
-use crate::story::{Block, FileStory, Line, Outcome, Role, State, StepStory, Story, Table, quoted, size};
+use crate::story::{
+    Block, FileStory, Line, Outcome, Role, State, StepStory, Story, Table, quoted, size,
+};
 
 /// Whether to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,9 +109,18 @@ impl Page<'_> {
 
     fn step(&mut self, story: &Story, step: &StepStory) -> io::Result<()> {
         let rule = "─".repeat(self.form.width);
-        let head = format!("Step {} of {}: {}", step.number, story.steps.len(), step.title);
+        let head = format!(
+            "Step {} of {}: {}",
+            step.number,
+            story.steps.len(),
+            step.title
+        );
         let (rule, head) = (self.paint("36", &rule), self.paint("1;36", &head));
         writeln!(self.out, "\n{rule}\n{head}\n")?;
+        if step.outcome == Outcome::Skipped {
+            let line = self.paint("31", "Not run: a command before it failed.");
+            return writeln!(self.out, "{line}");
+        }
         if !step.purpose.is_empty() {
             self.wrapped(0, 0, &step.purpose)?;
             writeln!(self.out)?;
@@ -125,23 +136,22 @@ impl Page<'_> {
             self.wrapped(6, 0, &option.meaning)?;
         }
         if let Some((_, first)) = told.first() {
-            let words: Vec<&str> = told.iter().map(|(option, _)| option.words.as_str()).collect();
+            let words: Vec<&str> = told
+                .iter()
+                .map(|(option, _)| option.words.as_str())
+                .collect();
             let words = words.join(", ");
             self.wrapped(2, 4, &format!("as before, from step {first} on: {words}"))?;
         }
-        match step.outcome {
-            Outcome::Skipped => {
-                let line = self.paint("31", "Not run: a command before it failed.");
-                return writeln!(self.out, "\n{line}");
-            }
-            Outcome::Failed(code) => {
-                let line = format!("It failed, with exit code {code}; nvcc stops here.");
-                let line = self.paint("1;31", &line);
-                writeln!(self.out, "\n{line}")?;
-            }
-            Outcome::Ran => {}
+        if let Outcome::Failed(code) = step.outcome {
+            let line = format!("It failed, with exit code {code}; nvcc stops here.");
+            let line = self.paint("1;31", &line);
+            writeln!(self.out, "\n{line}")?;
         }
-        for (name, text) in [("standard output", &step.stdout), ("standard error", &step.stderr)] {
+        for (name, text) in [
+            ("standard output", &step.stdout),
+            ("standard error", &step.stderr),
+        ] {
             if !text.is_empty() {
                 self.heading(&format!("What it said on {name}"))?;
                 for line in text.lines() {
@@ -218,7 +228,11 @@ impl Page<'_> {
             Block::Text { text } => self.wrapped(2, 0, text),
             Block::Facts { title, rows } => {
                 self.title(title)?;
-                let width = rows.iter().map(|fact| letters(&fact.name)).max().unwrap_or(0);
+                let width = rows
+                    .iter()
+                    .map(|fact| letters(&fact.name))
+                    .max()
+                    .unwrap_or(0);
                 for fact in rows {
                     let gap = " ".repeat(width - letters(&fact.name));
                     let line = format!("{}{gap}  {}", fact.name, fact.value);
@@ -287,7 +301,10 @@ impl Page<'_> {
             .iter()
             .map(|&column| table.rows.iter().all(|row| is_number(cell(row, column))))
             .collect();
-        let heads: Vec<&str> = kept.iter().map(|&column| table.columns[column].as_str()).collect();
+        let heads: Vec<&str> = kept
+            .iter()
+            .map(|&column| table.columns[column].as_str())
+            .collect();
         let head = aligned(&heads, &widths, &numeric);
         let head = self.paint("2", &head);
         writeln!(self.out, "    {head}")?;
@@ -323,7 +340,14 @@ impl Page<'_> {
         let outputs: Vec<String> = story
             .files()
             .filter(|(_, file)| file.role == Role::Output)
-            .map(|(step, file)| format!("{} ({}, from step {})", file.path, size(file.bytes), step.number))
+            .map(|(step, file)| {
+                format!(
+                    "{} ({}, from step {})",
+                    file.path,
+                    size(file.bytes),
+                    step.number
+                )
+            })
             .collect();
         writeln!(self.out)?;
         if story.exit_code != 0 {
@@ -344,7 +368,8 @@ fn letters(text: &str) -> usize {
 }
 
 fn is_number(text: &str) -> bool {
-    text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b',' | b'-'))
+    text.bytes()
+        .all(|b| b.is_ascii_digit() || matches!(b, b',' | b'-'))
 }
 
 fn aligned(cells: &[&str], widths: &[usize], numeric: &[bool]) -> String {

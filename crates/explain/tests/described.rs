@@ -22,8 +22,16 @@ fn every_option_of_the_recorded_dry_runs_is_described() {
         for entry in fs::read_dir(transcripts.join(folder)).expect("a folder") {
             let path = entry.expect("an entry").path();
             let text = fs::read_to_string(&path).expect("a transcript");
-            let mode = path.file_stem().expect("a name").to_string_lossy().into_owned();
-            let private = if mode.starts_with("keep") { "" } else { PRIVATE };
+            let mode = path
+                .file_stem()
+                .expect("a name")
+                .to_string_lossy()
+                .into_owned();
+            let private = if mode.starts_with("keep") {
+                ""
+            } else {
+                PRIVATE
+            };
             let Ok(graph) = Transcript::parse(&text).and_then(|t| TaskGraph::build(&t, private))
             else {
                 refused.push(mode);
@@ -48,7 +56,15 @@ fn every_option_of_the_recorded_dry_runs_is_described() {
     }
     assert!(unknown.is_empty(), "{unknown:#?}");
     for tool in [
-        "preprocess", "cudafe++", "cicc", "ptxas", "fatbinary", "nvlink", "host", "link", "ar",
+        "preprocess",
+        "cudafe++",
+        "cicc",
+        "ptxas",
+        "fatbinary",
+        "nvlink",
+        "host",
+        "link",
+        "ar",
     ] {
         let count = described.get(tool).copied().unwrap_or(0);
         assert!(count > 5, "{tool}: {count} words in all transcripts");

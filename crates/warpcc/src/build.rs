@@ -31,6 +31,9 @@ use crate::{direct, module_ids};
 /// nvcc's own verdict on a command line, not a shortcoming of ours: counted as a failed call.
 pub const REFUSED: &str = "nvcc refuses the command line";
 
+/// nvcc shows more than the first failure then, in an order of its own.
+pub const FAILS_UNDER_THREADS: &str = "a failing build with --threads";
+
 /// How a build is to be done.
 pub struct Manner<'a> {
     /// The cache, if it can be used.
@@ -262,7 +265,7 @@ pub fn build(
         return Err(Unsupported::new("a command ended abnormally", accident));
     }
     if run.code != 0 && holds_back {
-        return Err(Unsupported::new("a failing build with --threads", ""));
+        return Err(Unsupported::new(FAILS_UNDER_THREADS, ""));
     }
     if shown == (0, 0) {
         direct::emit(&streams.0, &streams.1);

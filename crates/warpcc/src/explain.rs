@@ -57,6 +57,9 @@ pub struct ExplainArgs {
     /// Use the terminal's colours
     #[arg(long)]
     pub color: bool,
+    /// The nvcc to use
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
+    pub nvcc: Option<PathBuf>,
     /// The command; a compiler's name before its arguments is understood
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     #[arg(required = true, value_name = "ARGS")]
@@ -70,7 +73,7 @@ pub struct ExplainArgs {
 /// written.
 pub fn run(args: &ExplainArgs, config: &Config, around: Surroundings) -> anyhow::Result<i32> {
     let (named, rest) = cli::split_compiler(&args.args);
-    let nvcc = find_nvcc(named, config, &around)?;
+    let nvcc = find_nvcc(args.nvcc.as_deref().or(named), config, &around)?;
     let request = Request::new(
         nvcc,
         rest,
@@ -105,7 +108,11 @@ pub fn run(args: &ExplainArgs, config: &Config, around: Surroundings) -> anyhow:
     } else if args.html.is_none() && args.markdown.is_none() {
         let form = Form {
             width: width(),
-            tint: if args.color { Tint::Colours } else { Tint::Plain },
+            tint: if args.color {
+                Tint::Colours
+            } else {
+                Tint::Plain
+            },
         };
         report::print(|out| text::write(&story, form, out))?;
     }
@@ -166,12 +173,14 @@ fn tell(
     let built = match build::build(request, &manner, &scratch, &interrupt) {
         Ok(built) => built,
         Err(why) if why.reason == build::REFUSED => {
-            bail!("this command cannot be explained: nvcc refuses it; run it without `warpcc \
-                   explain` to see why");
+            bail!(
+                "this command cannot be explained: nvcc refuses it; run it without `warpcc \
+                   explain` to see why"
+            );
         }
-        Err(why) if request.invocation.threads => bail!(
-            "this command cannot be explained: {why}; leave -t out, the steps are explained one at a \
-             time anyway"
+        Err(why) if why.reason == build::FAILS_UNDER_THREADS => bail!(
+            "this command fails, and with -t nothing can be told of it: leave -t out, the steps run \
+             one at a time anyway"
         ),
         Err(why) => bail!("this command cannot be explained: {why}"),
     };

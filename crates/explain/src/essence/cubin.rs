@@ -59,8 +59,15 @@ pub fn blocks(bytes: &[u8]) -> Vec<Block> {
         Block::table(
             "Kernels and functions with code of their own",
             &[
-                "function", "symbol", "kernel", "registers", "stack", "shared", "constant",
-                "parameters", "code",
+                "function",
+                "symbol",
+                "kernel",
+                "registers",
+                "stack",
+                "shared",
+                "constant",
+                "parameters",
+                "code",
             ],
             rows.iter().take(LISTED).map(function).collect(),
         ),

@@ -92,7 +92,11 @@ impl Elf {
             .filter(|symbol| !matches!(symbol.kind(), SymbolKind::File | SymbolKind::Section))
             .filter_map(|symbol| {
                 Some(Symbol {
-                    name: symbol.name().ok().filter(|name| !name.is_empty())?.to_owned(),
+                    name: symbol
+                        .name()
+                        .ok()
+                        .filter(|name| !name.is_empty())?
+                        .to_owned(),
                     defined: symbol.is_definition(),
                     global: symbol.is_global(),
                 })
@@ -138,7 +142,11 @@ impl Names {
                 continue;
             }
             // Those that all can see stand behind the locals of the last file.
-            let own = if symbol.is_local() { source.as_str() } else { "" };
+            let own = if symbol.is_local() {
+                source.as_str()
+            } else {
+                ""
+            };
             file_of.insert(symbol.index().0, own.to_owned());
             let Some(section) = symbol.section_index().filter(|_| !name.is_empty()) else {
                 continue;
@@ -281,7 +289,10 @@ fn wrappers(file: &File<'_>, names: &Names) -> Vec<Wrapper> {
         };
         let name = names
             .find(segment.index().0, segment.address() + start)
-            .map_or_else(|| format!("{SEGMENT} + {start:#x}"), |(name, _)| name.clone());
+            .map_or_else(
+                || format!("{SEGMENT} + {start:#x}"),
+                |(name, _)| name.clone(),
+            );
         Some(Wrapper {
             name,
             magic: number(0)?,
@@ -341,16 +352,25 @@ pub fn cubin_section(name: &str) -> &'static str {
         (".text.", "a function's machine code"),
         (".nv.info.", "a function's attributes: parameters, bounds"),
         (".nv.info", "attributes of all functions: registers, stack"),
-        (".nv.constant0.", "a kernel's constant bank: launch dimensions and parameters"),
+        (
+            ".nv.constant0.",
+            "a kernel's constant bank: launch dimensions and parameters",
+        ),
         (".nv.constant", "constants"),
-        (".nv.shared.", "static shared memory of a kernel; no bytes in the file"),
+        (
+            ".nv.shared.",
+            "static shared memory of a kernel; no bytes in the file",
+        ),
         (".nv.global.init", "global variables with a value"),
         (".nv.global", "global variables that begin as zero"),
         (".nv.callgraph", "who calls whom, for the size of the stack"),
         (".nv.compat", "what the code asks of a GPU"),
         (".note.nv", "notes: toolkit and options"),
         (".debug_", "debug information"),
-        (".nv.rel.action", "what a linker does with each kind of relocation"),
+        (
+            ".nv.rel.action",
+            "what a linker does with each kind of relocation",
+        ),
         (".rel", "relocations: addresses to be put in"),
         (".nv.prototype", "signatures of functions"),
         (".symtab", "symbols"),

@@ -41,7 +41,9 @@ pub fn marked(text: &str) -> impl Iterator<Item = Marked<'_>> {
 fn mark(line: &str) -> Option<(usize, Option<&str>)> {
     let rest = line.strip_prefix('#')?;
     let rest = rest.strip_prefix("line").unwrap_or(rest).trim_start();
-    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let digits = rest
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(rest.len());
     let number = rest[..digits].parse().ok()?;
     let name = rest[digits..].trim();
     match name.strip_prefix('"') {
@@ -179,7 +181,14 @@ mod tests {
         let code = "void f(int a){g(a, 1);for(int i;i<2;){h();}}";
         assert_eq!(
             statements(code),
-            ["void f(int a){", "    g(a, 1);", "    for(int i;i<2;){", "        h();", "    }", "}"]
+            [
+                "void f(int a){",
+                "    g(a, 1);",
+                "    for(int i;i<2;){",
+                "        h();",
+                "    }",
+                "}"
+            ]
         );
     }
 

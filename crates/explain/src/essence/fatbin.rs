@@ -14,9 +14,10 @@ const CONTAINER: u64 = 0xba55_ed50;
 pub fn images<'a>(images: impl Iterator<Item = &'a Image<'a>>) -> Vec<Vec<String>> {
     let limits = Limits::default();
     let row = |image: &Image<'_>| {
-        let size = image
-            .payload(&limits)
-            .map_or_else(|flaw| flaw.to_string(), |payload| count(payload.len() as u64));
+        let size = image.payload(&limits).map_or_else(
+            |flaw| flaw.to_string(),
+            |payload| count(payload.len() as u64),
+        );
         let stored = match image.compressed_size {
             0 => "as it is".to_owned(),
             bytes => format!("{:?}, {} bytes", image.method(), count(bytes.into())),
@@ -62,7 +63,10 @@ pub fn blocks(bytes: &[u8]) -> Vec<Block> {
     let rows = images(found.containers.iter().flat_map(|c| &c.images));
     blocks.push(Block::table("Images", &IMAGES, rows));
     for problem in &found.problems {
-        blocks.push(Block::text(format!("At {}: {}", problem.offset, problem.flaw)));
+        blocks.push(Block::text(format!(
+            "At {}: {}",
+            problem.offset, problem.flaw
+        )));
     }
     blocks
 }
@@ -71,7 +75,11 @@ pub fn blocks(bytes: &[u8]) -> Vec<Block> {
 pub fn c_blocks(text: &str) -> Vec<Block> {
     let define = |name: &str| {
         text.lines()
-            .find_map(|line| line.strip_prefix("#define ")?.strip_prefix(name)?.strip_prefix(' '))
+            .find_map(|line| {
+                line.strip_prefix("#define ")?
+                    .strip_prefix(name)?
+                    .strip_prefix(' ')
+            })
             .map(|value| value.trim().trim_matches('"').to_owned())
             .unwrap_or_default()
     };
@@ -88,7 +96,10 @@ pub fn c_blocks(text: &str) -> Vec<Block> {
         Block::facts(
             "",
             vec![
-                Fact::new("the fat binary's section", define("__CUDAFATBINDATASECTION")),
+                Fact::new(
+                    "the fat binary's section",
+                    define("__CUDAFATBINDATASECTION"),
+                ),
                 Fact::new("the wrapper's section", define("__CUDAFATBINSECTION")),
                 Fact::new("64-bit numbers", count(numbers as u64)),
             ],
@@ -99,7 +110,11 @@ pub fn c_blocks(text: &str) -> Vec<Block> {
         .lines()
         .filter(|line| {
             let line = line.trim_start_matches('"');
-            line.starts_with(".section") || line.contains("fatbinData") || line.contains("__fatBinC_Wrapper_t") || line.contains("__cudaPrelinkedFatbins") || line.trim_start().starts_with("{ 0x")
+            line.starts_with(".section")
+                || line.contains("fatbinData")
+                || line.contains("__fatBinC_Wrapper_t")
+                || line.contains("__cudaPrelinkedFatbins")
+                || line.trim_start().starts_with("{ 0x")
         })
         .map(cut)
         .collect();
@@ -109,7 +124,9 @@ pub fn c_blocks(text: &str) -> Vec<Block> {
 
 /// The wrapper's initialiser: `{ 0x466243b1, 1, fatbinData, 0 }`.
 fn wrapper(text: &str) -> Option<Block> {
-    let line = text.lines().find(|line| line.trim_start().starts_with("{ 0x"))?;
+    let line = text
+        .lines()
+        .find(|line| line.trim_start().starts_with("{ 0x"))?;
     let inner = line.split_once('{')?.1.split_once('}')?.0;
     let [magic, version, data, rest] = inner
         .split(',')

@@ -4,10 +4,12 @@ use crate::story::Block;
 
 /// What `nvlink --register-link-binaries` wrote.
 pub fn blocks(text: &str) -> Vec<Block> {
-    let ids = text.match_indices("DEFINE_REGISTER_FUNC(").filter_map(|(at, head)| {
-        let rest = &text[at + head.len()..];
-        Some(rest.split_once(')')?.0.trim())
-    });
+    let ids = text
+        .match_indices("DEFINE_REGISTER_FUNC(")
+        .filter_map(|(at, head)| {
+            let rest = &text[at + head.len()..];
+            Some(rest.split_once(')')?.0.trim())
+        });
     let rows: Vec<Vec<String>> = ids
         .enumerate()
         .map(|(at, id)| {
@@ -31,7 +33,12 @@ pub fn blocks(text: &str) -> Vec<Block> {
         )),
         Block::table(
             "Objects that were linked on the device",
-            &["", "module id", "function defined by the stub", "prelinked wrapper in the object"],
+            &[
+                "",
+                "module id",
+                "function defined by the stub",
+                "prelinked wrapper in the object",
+            ],
             rows,
         ),
         Block::excerpt("The file", text.lines().take(20)),

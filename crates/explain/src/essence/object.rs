@@ -24,7 +24,12 @@ pub fn blocks(bytes: &[u8], known: &Known) -> Vec<Block> {
          constant, and the registration a constructor."
     })];
     blocks.push(
-        Block::table("Sections", &["section", "bytes", "what it is"], sections(&elf)).varying(&[1]),
+        Block::table(
+            "Sections",
+            &["section", "bytes", "what it is"],
+            sections(&elf),
+        )
+        .varying(&[1]),
     );
     if !elf.wrappers.is_empty() {
         let rows = elf.wrappers.iter().take(LISTED).map(|wrapper| {
@@ -120,17 +125,22 @@ fn runtime(elf: &Elf, linked: bool) -> Option<Block> {
     let of_runtime = |name: &str| {
         name.starts_with("cuda") || name.starts_with("__cuda") && !name.contains("RegisterLinked")
     };
-    let names: Vec<String> = elf
+    let mut names: Vec<String> = elf
         .symbols
         .iter()
         .filter(|symbol| !symbol.defined && of_runtime(&symbol.name))
         .map(|symbol| symbol.name.clone())
         .collect();
+    // Which one is used first is the host compiler's affair.
+    names.sort();
     let joined = |names: &[String]| match names {
         [] => "none".to_owned(),
         some => some.join(", "),
     };
-    let mut facts = vec![Fact::new("calls to the CUDA runtime left open", joined(&names))];
+    let mut facts = vec![Fact::new(
+        "calls to the CUDA runtime left open",
+        joined(&names),
+    )];
     let open: Vec<String> = elf
         .symbols
         .iter()
@@ -143,7 +153,7 @@ fn runtime(elf: &Elf, linked: bool) -> Option<Block> {
         .map(|symbol| symbol.name.clone())
         .collect();
     if !open.is_empty() {
-        facts.push(Fact::here("left open for the device link's object", joined(&open)));
+        facts.push(Fact::new("left open for the device link", joined(&open)));
     }
     if linked {
         facts.push(Fact::here("shared libraries it needs", joined(&elf.needed)));

@@ -78,10 +78,11 @@ pub fn blocks(step: &Step, text: &str, known: &Known) -> Vec<Block> {
 
 fn pass(step: &Step) -> String {
     let defined = |name: &str| {
-        step.args
-            .iter()
-            .filter_map(Arg::as_text)
-            .find_map(|word| word.strip_prefix("-D")?.strip_prefix(name)?.strip_prefix('='))
+        step.args.iter().filter_map(Arg::as_text).find_map(|word| {
+            word.strip_prefix("-D")?
+                .strip_prefix(name)?
+                .strip_prefix('=')
+        })
     };
     let macros = step
         .args

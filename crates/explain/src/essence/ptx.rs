@@ -133,12 +133,21 @@ fn entries(text: &str) -> Vec<Entry<'_>> {
         let in_head = !entry.lines.contains(&"{");
         if let Some(parameter) = words.strip_prefix(".param ").filter(|_| in_head) {
             entry.parameters.push(parameter_type(parameter));
-        } else if [".maxntid", ".reqntid", ".minnctapersm", ".maxnreg", ".explicitcluster", ".reqnctapercluster"]
-            .iter()
-            .any(|bound| words.starts_with(bound))
+        } else if [
+            ".maxntid",
+            ".reqntid",
+            ".minnctapersm",
+            ".maxnreg",
+            ".explicitcluster",
+            ".reqnctapercluster",
+        ]
+        .iter()
+        .any(|bound| words.starts_with(bound))
         {
             entry.bounds.push(words);
-        } else if words.ends_with(';') && words.starts_with(|c: char| c.is_ascii_lowercase() || c == '@') {
+        } else if words.ends_with(';')
+            && words.starts_with(|c: char| c.is_ascii_lowercase() || c == '@')
+        {
             entry.instructions += 1;
         }
         // A body's last brace stands alone at the start of its line.
@@ -152,9 +161,7 @@ fn entries(text: &str) -> Vec<Entry<'_>> {
 /// `.u64` or `.align 8 .b8[24]` of a parameter's declaration.
 fn parameter_type(declaration: &str) -> String {
     let declaration = declaration.trim_end_matches([',', ')']);
-    let size = declaration
-        .rfind('[')
-        .map_or("", |at| &declaration[at..]);
+    let size = declaration.rfind('[').map_or("", |at| &declaration[at..]);
     let words = declaration
         .split_whitespace()
         .filter(|word| word.starts_with('.') || word.bytes().all(|b| b.is_ascii_digit()));
@@ -177,7 +184,10 @@ mod tests {
         let found = entries(TEXT);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].name, "_Z5scalePfS_i");
-        assert_eq!(found[0].parameters, [".u64 .ptr .align 1", ".align 8 .b8[24]"]);
+        assert_eq!(
+            found[0].parameters,
+            [".u64 .ptr .align 1", ".align 8 .b8[24]"]
+        );
         assert_eq!(found[0].bounds, [".maxntid 128, 1, 1"]);
         assert_eq!(found[0].instructions, 3);
         let Block::Facts { rows, .. } = &blocks(TEXT)[1] else {

@@ -21,15 +21,29 @@ const CALLS: [(&str, &str, usize, Option<usize>); 5] = [
         1,
         None,
     ),
-    ("__cudaRegisterGlobalTexture", "__cudaRegisterTexture", 1, None),
-    ("__cudaRegisterGlobalSurface", "__cudaRegisterSurface", 1, None),
+    (
+        "__cudaRegisterGlobalTexture",
+        "__cudaRegisterTexture",
+        1,
+        None,
+    ),
+    (
+        "__cudaRegisterGlobalSurface",
+        "__cudaRegisterSurface",
+        1,
+        None,
+    ),
 ];
 
 /// What matters in a stub.
 pub fn blocks(text: &str) -> Vec<Block> {
     let define = |name: &str| {
         text.lines()
-            .find_map(|line| line.strip_prefix("#define ")?.strip_prefix(name)?.strip_prefix(' '))
+            .find_map(|line| {
+                line.strip_prefix("#define ")?
+                    .strip_prefix(name)?
+                    .strip_prefix(' ')
+            })
             .map(|value| value.trim().to_owned())
     };
     let included: Vec<&str> = text
@@ -54,7 +68,13 @@ pub fn blocks(text: &str) -> Vec<Block> {
     if !registered.is_empty() {
         blocks.push(Block::table(
             "What is registered",
-            &["macro", "function of the runtime", "on the host", "in the fat binary", "as written"],
+            &[
+                "macro",
+                "function of the runtime",
+                "on the host",
+                "in the fat binary",
+                "as written",
+            ],
             registered.into_iter().take(LISTED).collect(),
         ));
     }
@@ -134,19 +154,21 @@ fn variable(shadow: &str) -> String {
         .split_once('(')
         .and_then(|(_, rest)| rest.strip_suffix(')'))
         .unwrap_or(shadow);
-    inner
-        .split(',')
-        .next()
-        .unwrap_or(inner)
-        .trim()
-        .to_owned()
+    inner.split(',').next().unwrap_or(inner).trim().to_owned()
 }
 
 /// The shortest function that calls a stub, with its head.
 fn host_function(text: &str) -> Option<Vec<Line>> {
-    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("# ")).collect();
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with("# "))
+        .collect();
     let calls = |line: &&str| line.starts_with("{__device_stub__");
-    let shortest = lines.iter().copied().filter(calls).min_by_key(|line| line.len())?;
+    let shortest = lines
+        .iter()
+        .copied()
+        .filter(calls)
+        .min_by_key(|line| line.len())?;
     let at = lines.iter().position(|line| *line == shortest)?;
     let from = at.checked_sub(1)?;
     let whole = lines.get(from..lines.len().min(at + 2))?.join(" ");
@@ -162,9 +184,7 @@ fn host_function(text: &str) -> Option<Vec<Line>> {
 fn first_stub(text: &str) -> Option<Vec<Line>> {
     let definition = text
         .lines()
-        .filter(|line| {
-            line.contains("__device_stub__") && line.contains("__cudaLaunchPrologue")
-        })
+        .filter(|line| line.contains("__device_stub__") && line.contains("__cudaLaunchPrologue"))
         .min_by_key(|line| line.len())?;
     let lines = statements(definition).into_iter().map(|text| Line {
         number: None,
@@ -188,7 +208,10 @@ mod tests {
     fn registrations_are_read() {
         let rows = registrations(TEXT);
         assert_eq!(rows.len(), 2);
-        assert_eq!(rows[0][1..4], ["__cudaRegisterFunction", "k(float*)", "_Z1kPf"]);
+        assert_eq!(
+            rows[0][1..4],
+            ["__cudaRegisterFunction", "k(float*)", "_Z1kPf"]
+        );
         assert_eq!(rows[1][1], "__cudaRegisterVar");
         assert_eq!(rows[1][3], "counter");
         let blocks = blocks(TEXT);

@@ -67,9 +67,7 @@ pub fn meaning(tool: Tool, definition: &str) -> String {
         _ if name.starts_with("__CUDA_ARCH_FEAT_SM") => {
             "instructions that only this very architecture has may be used"
         }
-        _ if name.starts_with("__CUDA") || name.starts_with("__NV") => {
-            "a macro of nvcc's own"
-        }
+        _ if name.starts_with("__CUDA") || name.starts_with("__NV") => "a macro of nvcc's own",
         _ => "a macro from your command line",
     };
     means.to_owned()
