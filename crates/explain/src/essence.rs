@@ -211,3 +211,54 @@ fn dependencies(text: &str) -> Vec<Block> {
         Block::excerpt("Its first lines", text.lines().take(4)),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_is_too_strange() {
+        let known = Known {
+            sources: vec![Source {
+                path: "a".into(),
+                lines: vec!["k<<<".into()],
+            }],
+            ..Known::default()
+        };
+        for text in [
+            "",
+            "#",
+            "# 1 \"a\"\n(__cudaPushCallConfiguration(",
+            "# 18446744073709551616 \"a",
+            "__cudaRegisterEntry(",
+            "__cudaRegisterEntry(a,b",
+            "__cudaRegisterVariable()",
+            "{__device_stub__é",
+            "__device_stub____cudaLaunchPrologue}}}})))é{{{",
+            "{ 0x466243b1",
+            "{ 0x1, 2, 3 }",
+            ".entry (\n.param [",
+            "DEFINE_REGISTER_FUNC(",
+            ".visible .entry é(\n\t.param .u64 é[\n}\n}",
+        ] {
+            host_code::blocks(text, &known);
+            host_code::device_blocks(text, &known);
+            stub::blocks(text);
+            ptx::blocks(text);
+            fatbin::c_blocks(text);
+            fatbin::blocks(text.as_bytes());
+            cubin::blocks(text.as_bytes());
+            object::blocks(text.as_bytes(), &known);
+            object::library_blocks(text.as_bytes());
+            link_names::blocks(text);
+            dependencies(text);
+        }
+    }
+
+    #[test]
+    fn numbers_have_commas() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1_234_567), "1,234,567");
+    }
+}

@@ -21,7 +21,7 @@ pub fn of(graph: &TaskGraph, step: &Step) -> (String, String) {
         ),
         Tool::Preprocess => (
             format!("Preprocess {input} for {arch}"),
-            "The same source once more, now with __CUDA_ARCH__ defined: device code may be written \
+            "The same source once more, now with `__CUDA_ARCH__` defined: device code may be written \
              differently for each architecture, and the host's text does not say how."
                 .to_owned(),
         ),

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 /// The form of the JSON; a new number when a field is renamed, removed or means something else.
 pub const FORMAT: u32 = 1;
 
+/// Rows of a table that are kept: a cubin of a large file has thousands of kernels.
+const MOST_ROWS: usize = 100;
+
 /// A whole compilation.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Story {
@@ -256,6 +259,25 @@ impl Block {
             rows,
             varies: Vec::new(),
         })
+    }
+
+    /// The first rows under `columns`; the title says how many there are when these are not all.
+    pub fn first_rows(
+        title: &str,
+        columns: &[&str],
+        rows: impl Iterator<Item = Vec<String>>,
+    ) -> Self {
+        let mut rows: Vec<Vec<String>> = rows.collect();
+        let all = rows.len();
+        rows.truncate(MOST_ROWS);
+        match all > rows.len() {
+            true => Self::table(
+                &format!("{title} (the first {} of {all})", rows.len()),
+                columns,
+                rows,
+            ),
+            false => Self::table(title, columns, rows),
+        }
     }
 
     /// The same table, with columns that other machines may give otherwise.

@@ -6,9 +6,6 @@ use super::count;
 use super::elf::{Elf, cubin_section};
 use crate::story::{Block, Fact};
 
-/// Kernels and sections in a table.
-const LISTED: usize = 100;
-
 /// What matters in a cubin.
 pub fn blocks(bytes: &[u8]) -> Vec<Block> {
     let limits = Limits::default();
@@ -56,7 +53,7 @@ pub fn blocks(bytes: &[u8]) -> Vec<Block> {
                 Fact::new("global variables", format!("{} bytes", inside.global_bytes)),
             ],
         ),
-        Block::table(
+        Block::first_rows(
             "Kernels and functions with code of their own",
             &[
                 "function",
@@ -69,24 +66,20 @@ pub fn blocks(bytes: &[u8]) -> Vec<Block> {
                 "parameters",
                 "code",
             ],
-            rows.iter().take(LISTED).map(function).collect(),
+            rows.iter().map(function),
         ),
     ];
     if let Some(elf) = Elf::read(bytes) {
-        blocks.push(Block::table(
+        blocks.push(Block::first_rows(
             "Sections",
             &["section", "bytes", "what it is"],
-            elf.sections
-                .iter()
-                .take(LISTED)
-                .map(|section| {
-                    vec![
-                        section.name.clone(),
-                        count(section.size),
-                        cubin_section(&section.name).to_owned(),
-                    ]
-                })
-                .collect(),
+            elf.sections.iter().map(|section| {
+                vec![
+                    section.name.clone(),
+                    count(section.size),
+                    cubin_section(&section.name).to_owned(),
+                ]
+            }),
         ));
     }
     blocks

@@ -14,6 +14,10 @@ pub const WRAPPER_MAGIC: u32 = 0x4662_43b1;
 /// Its size: magic, version, two pointers.
 const WRAPPER: usize = 24;
 const POINTER: u64 = 8;
+/// Where the wrappers are.
+const SEGMENT: &str = ".nvFatBinSegment";
+/// What runs before main, in this order.
+const ARRAYS: [&str; 3] = [".preinit_array", ".init_array", ".ctors"];
 /// `DT_NEEDED`.
 const NEEDED: u64 = 1;
 
@@ -103,7 +107,7 @@ impl Elf {
             })
             .collect();
         let mut constructors = Vec::new();
-        for array in [".preinit_array", ".init_array", ".ctors"] {
+        for array in ARRAYS {
             constructors.extend(functions(&file, &names, array));
         }
         Some(Self {
@@ -128,6 +132,15 @@ struct Names {
     at: HashMap<(usize, u64), Vec<(String, String)>>,
     /// By index of the symbol.
     file_of: HashMap<usize, String>,
+    /// What the linker has still to put in, by section and offset; asked for often, so read once.
+    open: HashMap<(usize, u64), (RelocationTarget, i64)>,
+    /// What the loader has to put in, by address.
+    moved: HashMap<u64, (RelocationTarget, i64)>,
+}
+
+/// Whether a section is one that [`follow`] is asked about.
+fn has_pointers(name: &str) -> bool {
+    name == SEGMENT || ARRAYS.iter().any(|array| name.starts_with(array))
 }
 
 impl Names {
@@ -157,7 +170,22 @@ impl Names {
                     .push((name.to_owned(), own.to_owned()));
             }
         }
-        Self { at, file_of }
+        let mut open = HashMap::new();
+        for section in file.sections() {
+            if section.name().is_ok_and(has_pointers) {
+                let all = section.relocations();
+                open.extend(all.map(|(at, r)| ((section.index().0, at), (r.target(), r.addend()))));
+            }
+        }
+        let moved = file.dynamic_relocations().into_iter().flatten();
+        Self {
+            at,
+            file_of,
+            open,
+            moved: moved
+                .map(|(at, r)| (at, (r.target(), r.addend())))
+                .collect(),
+        }
     }
 
     /// The name and source file of what is at `address` of a section.
@@ -169,33 +197,21 @@ impl Names {
 /// A pointer in the file: where it leads, in words, and from which source file that is.
 fn follow(file: &File<'_>, names: &Names, section: &str, at: u64) -> Option<(String, String)> {
     let holder = file.section_by_name(section)?;
-    let in_object = holder
-        .relocations()
-        .find(|(offset, _)| *offset == at)
-        .map(|(_, relocation)| (relocation.target(), relocation.addend()));
-    if let Some((target, addend)) = in_object {
+    if let Some((target, addend)) = names.open.get(&(holder.index().0, at)) {
         return match target {
-            RelocationTarget::Symbol(index) => Some(symbol(file, names, index, addend)),
+            RelocationTarget::Symbol(index) => Some(symbol(file, names, *index, *addend)),
             _ => None,
         };
     }
     let address = holder.address().checked_add(at)?;
-    let moved = file
-        .dynamic_relocations()
-        .into_iter()
-        .flatten()
-        .find(|(offset, _)| *offset == address)
-        .map(|(_, relocation)| relocation);
-    let value = match moved {
+    let value = match names.moved.get(&address) {
         // A shared library's own symbol, to be found when it is loaded.
-        Some(relocation) => match relocation.target() {
-            RelocationTarget::Symbol(index) => {
-                let table = object::Object::dynamic_symbol_table(file)?;
-                let found = object::ObjectSymbolTable::symbol_by_index(&table, index).ok()?;
-                return Some((found.name().ok()?.to_owned(), String::new()));
-            }
-            _ => u64::try_from(relocation.addend()).ok()?,
-        },
+        Some((RelocationTarget::Symbol(index), _)) => {
+            let table = object::Object::dynamic_symbol_table(file)?;
+            let found = object::ObjectSymbolTable::symbol_by_index(&table, *index).ok()?;
+            return Some((found.name().ok()?.to_owned(), String::new()));
+        }
+        Some((_, addend)) => u64::try_from(*addend).ok()?,
         None => {
             let data = holder.data().ok()?;
             let from = usize::try_from(at).ok()?;
@@ -254,11 +270,13 @@ fn functions(file: &File<'_>, names: &Names, array: &str) -> Vec<(String, String
     let sections = file.sections().filter_map(|section| {
         let name = section.name().ok()?;
         let rest = name.strip_prefix(array)?;
-        (rest.is_empty() || rest.starts_with('.')).then(|| (name.to_owned(), section.size()))
+        // The bytes that are there, whatever size the file states.
+        let bytes = section.data().map_or(0, <[u8]>::len) as u64;
+        (rest.is_empty() || rest.starts_with('.')).then(|| (name.to_owned(), bytes))
     });
     let mut found = Vec::new();
-    for (name, size) in sections {
-        for slot in 0..size / POINTER {
+    for (name, bytes) in sections {
+        for slot in 0..bytes / POINTER {
             if let Some((function, source)) = follow(file, names, &name, slot * POINTER) {
                 found.push((name.clone(), function, source));
             }
@@ -272,7 +290,6 @@ fn functions(file: &File<'_>, names: &Names, array: &str) -> Vec<(String, String
 }
 
 fn wrappers(file: &File<'_>, names: &Names) -> Vec<Wrapper> {
-    const SEGMENT: &str = ".nvFatBinSegment";
     let Some(segment) = file.section_by_name(SEGMENT) else {
         return Vec::new();
     };
@@ -380,5 +397,29 @@ pub fn cubin_section(name: &str) -> &'static str {
     match name {
         ".strtab" | ".shstrtab" => "names",
         _ => found.map_or("", |(_, meaning)| meaning),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_read_and_a_broken_one_survived() {
+        let bytes = std::fs::read("/bin/true").expect("a program");
+        let elf = Elf::read(&bytes).expect("an ELF file");
+        assert!(elf.needed.iter().any(|name| name.starts_with("libc.so")));
+        assert!(!elf.constructors.is_empty() && elf.wrappers.is_empty());
+        assert!(elf.size(".text").is_some_and(|size| size > 100));
+        for length in (0..bytes.len()).step_by(997) {
+            drop(Elf::read(&bytes[..length]));
+        }
+        // Each byte of the header and of the tables behind it is wrong once.
+        let tables = bytes.len().saturating_sub(2048);
+        for at in (0..64).chain(tables..bytes.len()) {
+            let mut broken = bytes.clone();
+            broken[at] ^= 0xff;
+            drop(Elf::read(&broken));
+        }
     }
 }

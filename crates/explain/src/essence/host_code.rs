@@ -6,8 +6,6 @@ use crate::story::{Block, Fact, Line};
 
 /// Lines of the user's that are shown.
 const SHOWN: usize = 48;
-/// Launches in the table.
-const LISTED: usize = 30;
 /// What a launch becomes.
 const PUSH: &str = "__cudaPushCallConfiguration(";
 
@@ -64,11 +62,10 @@ pub fn blocks(text: &str, known: &Known) -> Vec<Block> {
         Block::facts("In numbers", facts),
     ];
     if !launches.is_empty() {
-        launches.truncate(LISTED);
-        blocks.push(Block::table(
+        blocks.push(Block::first_rows(
             "Launches",
             &["line", "you wrote", "cudafe++ wrote"],
-            launches,
+            launches.into_iter(),
         ));
     }
     if !own.is_empty() {

@@ -7,9 +7,6 @@ use super::elf::{Elf, WRAPPER_MAGIC, host_section, wrapper_version};
 use super::{Known, count, fatbin};
 use crate::story::{Block, Fact};
 
-/// Rows of a table.
-const LISTED: usize = 60;
-
 /// What matters in an object, a program or a shared library.
 pub fn blocks(bytes: &[u8], known: &Known) -> Vec<Block> {
     let Some(elf) = Elf::read(bytes) else {
@@ -32,7 +29,7 @@ pub fn blocks(bytes: &[u8], known: &Known) -> Vec<Block> {
         .varying(&[1]),
     );
     if !elf.wrappers.is_empty() {
-        let rows = elf.wrappers.iter().take(LISTED).map(|wrapper| {
+        let rows = elf.wrappers.iter().map(|wrapper| {
             let magic = match wrapper.magic {
                 WRAPPER_MAGIC => format!("{WRAPPER_MAGIC:#010x}"),
                 other => format!("{other:#010x}, which is not known"),
@@ -46,10 +43,10 @@ pub fn blocks(bytes: &[u8], known: &Known) -> Vec<Block> {
                 demangle(&list),
             ]
         });
-        blocks.push(Block::table(
+        blocks.push(Block::first_rows(
             "Wrappers of fat binaries",
             &["symbol", "magic", "version", "fat binary", "fourth field"],
-            rows.collect(),
+            rows,
         ));
         if elf.wrappers.iter().any(|wrapper| wrapper.version == 2) {
             blocks.push(Block::text(
@@ -70,12 +67,11 @@ pub fn blocks(bytes: &[u8], known: &Known) -> Vec<Block> {
         }
     }
     if !elf.constructors.is_empty() {
-        blocks.push(Block::table(
+        blocks.push(Block::first_rows(
             "What runs before main, in this order",
             &["", "array", "function", "of", "what it does"],
             elf.constructors
                 .iter()
-                .take(LISTED)
                 .enumerate()
                 .map(|(at, (array, function, source))| {
                     vec![
@@ -85,8 +81,7 @@ pub fn blocks(bytes: &[u8], known: &Known) -> Vec<Block> {
                         source.clone(),
                         constructor(function).to_owned(),
                     ]
-                })
-                .collect(),
+                }),
         ));
     }
     blocks.extend(runtime(&elf, linked));
@@ -94,11 +89,10 @@ pub fn blocks(bytes: &[u8], known: &Known) -> Vec<Block> {
     blocks
 }
 
-fn sections(elf: &Elf) -> Vec<Vec<String>> {
+fn sections(elf: &Elf) -> impl Iterator<Item = Vec<String>> {
     elf.sections
         .iter()
         .filter(|section| !host_section(&section.name).is_empty() && section.size > 0)
-        .take(LISTED)
         .map(|section| {
             vec![
                 section.name.clone(),
@@ -106,7 +100,6 @@ fn sections(elf: &Elf) -> Vec<Vec<String>> {
                 host_section(&section.name).to_owned(),
             ]
         })
-        .collect()
 }
 
 fn constructor(function: &str) -> &'static str {
@@ -153,7 +146,10 @@ fn runtime(elf: &Elf, linked: bool) -> Option<Block> {
         .map(|symbol| symbol.name.clone())
         .collect();
     if !open.is_empty() {
-        facts.push(Fact::new("left open for the device link", joined(&open)));
+        facts.push(Fact::new(
+            "left open between the objects and the device link",
+            joined(&open),
+        ));
     }
     if linked {
         facts.push(Fact::here("shared libraries it needs", joined(&elf.needed)));
@@ -184,7 +180,8 @@ fn id_of(elf: &Elf, known: &Known) -> Option<Block> {
         .rev()
         .find_map(|id| Some((id, id.named_after(symbols())?)))?;
     Some(Block::text(format!(
-        "The module id {} is named after {} ({symbol}): the symbol is here, and gives its last part, {}.",
+        "The module id `{}` is named after `{}` (`{symbol}`): the symbol is here, and gives its last \
+         part, {}.",
         id.text,
         demangle(symbol),
         id.last
@@ -196,7 +193,7 @@ pub fn library_blocks(bytes: &[u8]) -> Vec<Block> {
     let Ok(archive) = ArchiveFile::parse(bytes) else {
         return vec![Block::text("Not a library that can be read.")];
     };
-    let rows = archive.members().flatten().take(LISTED).map(|member| {
+    let rows = archive.members().flatten().map(|member| {
         let data = member.data(bytes).unwrap_or_default();
         let elf = Elf::read(data);
         let size = |name: &str| {
@@ -216,10 +213,10 @@ pub fn library_blocks(bytes: &[u8]) -> Vec<Block> {
             "Objects side by side, each with its own fat binary. A device link reads `__nv_relfatbin` \
              out of a library as out of an object.",
         ),
-        Block::table(
+        Block::first_rows(
             "Members",
             &["member", "bytes", ".nv_fatbin", "__nv_relfatbin"],
-            rows.collect(),
+            rows,
         )
         .varying(&[1]),
     ]

@@ -92,11 +92,11 @@ fn pass(step: &Step) -> String {
         .count();
     match defined("__CUDA_ARCH__") {
         Some(value) => format!(
-            "A device's text: __CUDA_ARCH__ is {value} in it, and code under `#ifdef __CUDA_ARCH__` is \
+            "A device's text: `__CUDA_ARCH__` is {value} in it, and code under `#ifdef __CUDA_ARCH__` is \
              kept. nvcc defines {macros} macros for this pass; the options say what each is for."
         ),
         None => format!(
-            "The host's text: __CUDA_ARCH__ is not defined in it, so code under `#ifdef \
+            "The host's text: `__CUDA_ARCH__` is not defined in it, so code under `#ifdef \
              __CUDA_ARCH__` is gone. nvcc defines {macros} macros for this pass; the options say what \
              each is for."
         ),
@@ -132,7 +132,7 @@ mod tests {
         let Block::Text { text } = &blocks[0] else {
             panic!("{blocks:?}")
         };
-        assert!(text.contains("__CUDA_ARCH__ is 800"), "{text}");
+        assert!(text.contains("`__CUDA_ARCH__` is 800"), "{text}");
         let Block::Facts { rows, .. } = &blocks[1] else {
             panic!("{blocks:?}")
         };

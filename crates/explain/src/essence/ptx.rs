@@ -8,8 +8,6 @@ use crate::story::{Block, Fact, Line};
 
 /// Lines of the first entry point that are shown.
 const SHOWN: usize = 36;
-/// Entry points in the table.
-const LISTED: usize = 50;
 
 struct Entry<'t> {
     name: &'t str,
@@ -41,7 +39,6 @@ pub fn blocks(text: &str) -> Vec<Block> {
                     .iter()
                     .any(|space| line.contains(space))
         })
-        .take(LISTED)
         .map(|line| vec![cut(line)])
         .collect();
     let mut facts = vec![
@@ -60,26 +57,23 @@ pub fn blocks(text: &str) -> Vec<Block> {
              that are not built yet.",
         ),
         Block::facts("Header", facts),
-        Block::table(
+        Block::first_rows(
             "Entry points",
             &["kernel", "symbol", "parameters", "bounds", "instructions"],
-            entries
-                .iter()
-                .take(LISTED)
-                .map(|entry| {
-                    vec![
-                        demangle(entry.name),
-                        entry.name.to_owned(),
-                        entry.parameters.join(", "),
-                        entry.bounds.join(" "),
-                        count(entry.instructions as u64),
-                    ]
-                })
-                .collect(),
+            entries.iter().map(|entry| {
+                vec![
+                    demangle(entry.name),
+                    entry.name.to_owned(),
+                    entry.parameters.join(", "),
+                    entry.bounds.join(" "),
+                    count(entry.instructions as u64),
+                ]
+            }),
         ),
     ];
     if !variables.is_empty() {
-        blocks.push(Block::table("Variables", &["declaration"], variables));
+        let variables = variables.into_iter();
+        blocks.push(Block::first_rows("Variables", &["declaration"], variables));
     }
     if let Some(entry) = entries.iter().min_by_key(|entry| entry.lines.len()) {
         let lines = entry.lines.iter().filter(|line| !line.trim().is_empty());

@@ -7,8 +7,6 @@ use crate::story::{Block, Fact, Line};
 
 /// Lines of a stub that are shown.
 const SHOWN: usize = 24;
-/// Registrations in the table.
-const LISTED: usize = 100;
 
 /// The macros that register, the function of the runtime behind each, and which arguments are the
 /// host's thing and the device's name.
@@ -53,7 +51,7 @@ pub fn blocks(text: &str) -> Vec<Block> {
     let registered = registrations(text);
     let mut facts = Vec::new();
     if let Some(id) = define("__NV_MODULE_ID") {
-        facts.push(Fact::here("module id", id));
+        facts.push(Fact::new("module id", id));
     }
     facts.push(Fact::new("includes", included.join(", ")));
     facts.push(Fact::new("registered", registered.len().to_string()));
@@ -66,7 +64,7 @@ pub fn blocks(text: &str) -> Vec<Block> {
         Block::facts("", facts),
     ];
     if !registered.is_empty() {
-        blocks.push(Block::table(
+        blocks.push(Block::first_rows(
             "What is registered",
             &[
                 "macro",
@@ -75,7 +73,7 @@ pub fn blocks(text: &str) -> Vec<Block> {
                 "in the fat binary",
                 "as written",
             ],
-            registered.into_iter().take(LISTED).collect(),
+            registered.into_iter(),
         ));
     }
     if let Some(lines) = host_function(text) {
