@@ -418,28 +418,30 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_is_too_wide_becomes_records() {
-        let table = Block::table(
-            "T",
-            &["name", "value", "nothing"],
-            vec![vec!["a".into(), "x".repeat(70), String::new()]],
-        );
-        let shown = |width| {
+    fn a_table_is_wrapped_in_its_last_column_or_becomes_records() {
+        let shown = |width, first: &str| {
+            let rows = vec![vec![first.to_owned(), "word ".repeat(12), String::new()]];
+            let table = Block::table("T", &["name", "value", "nothing"], rows);
             let mut out = Vec::new();
             let form = Form {
                 width,
                 tint: Tint::Plain,
             };
-            Page {
+            let mut page = Page {
                 form,
                 out: &mut out,
-            }
-            .block(&table)
-            .expect("memory");
+            };
+            page.block(&table).expect("memory");
             String::from_utf8(out).expect("text")
         };
-        assert!(shown(200).contains("- name   a\n"), "{}", shown(200));
-        assert!(!shown(200).contains("nothing"));
+        let whole = shown(100, "a");
+        assert!(whole.contains("\n    a     word word"), "{whole}");
+        assert_eq!(whole.lines().count(), 4, "{whole}");
+        assert!(!whole.contains("nothing"));
+        let wrapped = shown(50, "a");
+        assert!(wrapped.contains("\n          word"), "{wrapped}");
+        let records = shown(50, "a-name-that-leaves-no-room");
+        assert!(records.contains("\n    - name   a-name"), "{records}");
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub fn blocks(bytes: &[u8]) -> Vec<Block> {
         ),
     ];
     if let Some(elf) = Elf::read(bytes) {
-        blocks.push(Block::first_rows(
+        let sections = Block::first_rows(
             "Sections",
             &["section", "bytes", "what it is"],
             elf.sections.iter().map(|section| {
@@ -80,7 +80,9 @@ pub fn blocks(bytes: &[u8]) -> Vec<Block> {
                     cubin_section(&section.name).to_owned(),
                 ]
             }),
-        ));
+        );
+        // nvlink writes its options into a note, the toolkit's folders among them.
+        blocks.push(sections.varying(&[1]));
     }
     blocks
 }

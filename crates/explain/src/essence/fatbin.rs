@@ -37,6 +37,9 @@ pub fn images<'a>(images: impl Iterator<Item = &'a Image<'a>>) -> Vec<Vec<String
 /// The heads of the table that [`images`] fills.
 pub const IMAGES: [&str; 6] = ["kind", "target", "bytes", "stored", "flags", "options"];
 
+/// Those of them that differ between machines: nvlink writes the toolkit's folders into a note.
+pub const SIZES: [usize; 2] = [2, 3];
+
 /// What matters in a fat binary.
 pub fn blocks(bytes: &[u8]) -> Vec<Block> {
     let limits = Limits::default();
@@ -56,12 +59,12 @@ pub fn blocks(bytes: &[u8]) -> Vec<Block> {
                 Fact::new("version", "1"),
                 Fact::new("header", "16 bytes"),
                 Fact::new("images", container.images.len().to_string()),
-                Fact::new("size", format!("{} bytes", count(container.size))),
+                Fact::here("size", format!("{} bytes", count(container.size))),
             ],
         ));
     }
     let rows = images(found.containers.iter().flat_map(|c| &c.images));
-    blocks.push(Block::table("Images", &IMAGES, rows));
+    blocks.push(Block::table("Images", &IMAGES, rows).varying(&SIZES));
     for problem in &found.problems {
         blocks.push(Block::text(format!(
             "At {}: {}",
@@ -101,7 +104,7 @@ pub fn c_blocks(text: &str) -> Vec<Block> {
                     define("__CUDAFATBINDATASECTION"),
                 ),
                 Fact::new("the wrapper's section", define("__CUDAFATBINSECTION")),
-                Fact::new("64-bit numbers", count(numbers as u64)),
+                Fact::here("64-bit numbers", count(numbers as u64)),
             ],
         ),
     ];

@@ -21,7 +21,7 @@ pub fn blocks(bytes: &[u8], known: &Known) -> Vec<Block> {
          constant, and the registration a constructor."
     })];
     blocks.push(
-        Block::table(
+        Block::first_rows(
             "Sections",
             &["section", "bytes", "what it is"],
             sections(&elf),
@@ -59,11 +59,9 @@ pub fn blocks(bytes: &[u8], known: &Known) -> Vec<Block> {
     if let Some(format @ Format::Elf) = Format::of(bytes) {
         let found = read(bytes, format, &Limits::default());
         for container in &found.containers {
-            blocks.push(Block::table(
-                &format!("Images in {}", container.section),
-                &fatbin::IMAGES,
-                fatbin::images(container.images.iter()),
-            ));
+            let rows = fatbin::images(container.images.iter());
+            let title = format!("Images in {}", container.section);
+            blocks.push(Block::table(&title, &fatbin::IMAGES, rows).varying(&fatbin::SIZES));
         }
     }
     if !elf.constructors.is_empty() {

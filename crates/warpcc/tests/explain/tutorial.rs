@@ -61,10 +61,11 @@ fn elsewhere(space: &TestSpace, story: &Story) -> Story {
     story.replaced(&pieces).expect("a story")
 }
 
-/// Numbers that count declarations in headers: `__cuda_local_var_36757_9_non_const_i`, `__T5`.
+/// Numbers that count declarations in headers (`__cuda_local_var_36757_9_non_const_i`, `__T5`) or
+/// bytes of notes with paths in them (`fatbinData[647]`).
 fn without_counts(text: &str) -> String {
     let mut out = text.to_owned();
-    for mark in ["__cuda_local_var_", "__T"] {
+    for mark in ["__cuda_local_var_", "__T", "fatbinData["] {
         let mut done = String::with_capacity(out.len());
         let mut rest = out.as_str();
         while let Some(at) = rest.find(mark) {
