@@ -395,7 +395,7 @@ fn wrap(text: &str, width: usize, hang: usize) -> Vec<String> {
             lines.push(line.trim_end().to_owned());
             line = " ".repeat(hang);
             empty = true;
-        } else if at > 0 && !(empty && !lines.is_empty()) {
+        } else if at > 0 && (!empty || lines.is_empty()) {
             line.push(' ');
         }
         line.push_str(word);
