@@ -18,7 +18,7 @@ mod tell;
 pub mod text;
 
 pub use story::{
-    Block, Fact, FileStory, Input, Line, OptionRow, Outcome, Role, State, StepStory, Story, Table,
-    TreeRow, Variable,
+    Block, FORMAT, Fact, FileStory, Input, Line, OptionRow, Outcome, Role, State, StepStory, Story,
+    Table, TreeRow, Variable,
 };
 pub use tell::{Call, Observed, Teller};

@@ -12,6 +12,12 @@ pub fn of(graph: &TaskGraph, step: &Step) -> (String, String) {
         .map_or("", |&id| graph.file(id).name())
         .to_owned();
     match step.tool {
+        Tool::Preprocess if !is_plain(graph, step) => (
+            "Preprocess the host's half".to_owned(),
+            "`-cuda` asks for all that the host compiler would compile, in one file: the host's C++ \
+             with the stub and the fat binary put in."
+                .to_owned(),
+        ),
         Tool::Preprocess if arch.is_empty() => (
             format!("Preprocess {input} for the host"),
             "A CUDA source is compiled several times: once for the host, once for each virtual \

@@ -213,4 +213,14 @@ pub const BOTH: &[Row] = &[
         Nothing,
         "check the device code and write none",
     ),
+    row(
+        "-fast-math",
+        Nothing,
+        "mathematical functions may be less exact (`-use_fast_math`)",
+    ),
+    row(
+        "--gen_div_approx_ftz",
+        Nothing,
+        "float division is approximate (`-use_fast_math`)",
+    ),
 ];
