@@ -310,7 +310,7 @@ fn block(block: &Block, out: &mut dyn Write) -> io::Result<()> {
                 writeln!(
                     out,
                     "<tr><th scope=\"row\">{}</th><td>{}</td></tr>",
-                    escape(&fact.name),
+                    words(&fact.name),
                     escape(&fact.value)
                 )?;
             }
