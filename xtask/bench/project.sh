@@ -1,23 +1,48 @@
 #!/usr/bin/env bash
 # A whole project, cold, on one machine: ninja with nvcc, with nvcc -t 4, with sccache, with warpcc.
 #
-#   project.sh GGML WARPCC OUT [ROUNDS]
+#   project.sh SOURCES WARPCC OUT [ROUNDS]
 #
-# GGML is the folder ggml of llama.cpp (include/ and src/ggml-cuda/), WARPCC a warpcc, OUT gets project.csv. nvcc, ninja
-# and python3 are taken from PATH, sccache too where there is one. JOBS (all CPUs), ARCHS (80 86 90) and FILES (how
-# many of the template instances join the other files) and MORE flags may be set.
+# SOURCES is the folder ggml of llama.cpp (include/ and src/ggml-cuda/), LightGBM's or causal_conv1d's (MORE then names
+# torch's and Python's headers with -I), WARPCC a warpcc, OUT gets project.csv. nvcc and ninja are taken from PATH, sccache too where there is one. JOBS (all CPUs), ARCHS, FILES (how
+# many of ggml's template instances join the other files), MORE flags and ONLY (a pattern of contenders) may be set.
 set -u
-ggml=$(realpath "$1") warpcc=$(realpath "$2") out=$(realpath "$3") rounds=${4:-1}
-jobs=${JOBS:-$(nproc)} archs=${ARCHS:-80 86 90} instances=${FILES:-12}
+sources=$(realpath "$1") warpcc=$(realpath "$2") out=$(realpath "$3") rounds=${4:-1}
+jobs=${JOBS:-$(nproc)} instances=${FILES:-12}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 nvcc=$(command -v nvcc)
 
-gencode=
-for arch in $archs; do gencode+=" -gencode arch=compute_$arch,code=sm_$arch"; done
-flags="-std=c++17 -O3 -use_fast_math -extended-lambda -compress-mode=size$gencode"
-flags+=" -I$ggml/include -I$ggml/src -I$ggml/src/ggml-cuda -DGGML_CUDA_PEER_MAX_BATCH_SIZE=128 -DNDEBUG"
-flags+=" -Xcompiler=-fPIC ${MORE:-}"
+gencodes() { for arch in $1; do printf ' -gencode arch=compute_%s,code=sm_%s' "$arch" "$arch"; done; }
+
+if [ -d "$sources/src/ggml-cuda" ]; then
+    flags="-std=c++17 -O3 -use_fast_math -extended-lambda -compress-mode=size$(gencodes "${ARCHS:-80 86 90}")"
+    flags+=" -I$sources/include -I$sources/src -I$sources/src/ggml-cuda -DGGML_CUDA_PEER_MAX_BATCH_SIZE=128 -DNDEBUG"
+    flags+=" -Xcompiler=-fPIC"
+    # Of fattn.cu a build without those instances has no use.
+    files=$(ls "$sources"/src/ggml-cuda/*.cu | grep -v /fattn.cu
+        ls "$sources"/src/ggml-cuda/template-instances/*.cu | sort | head -n "$instances")
+elif [ -f "$sources/csrc/causal_conv1d_fwd.cu" ]; then
+    # What its setup.py and torch's BuildExtension give.
+    no="HALF_OPERATORS__ HALF_CONVERSIONS__ BFLOAT16_OPERATORS__ BFLOAT16_CONVERSIONS__ BFLOAT162_OPERATORS__"
+    flags="-std=c++20 -I$sources/csrc -DTORCH_API_INCLUDE_EXTENSION_H -DTORCH_EXTENSION_NAME=causal_conv1d_cuda"
+    flags+=" -D__CUDA_NO_HALF_OPERATORS__ -D__CUDA_NO_HALF_CONVERSIONS__ -D__CUDA_NO_BFLOAT16_CONVERSIONS__"
+    flags+=" -D__CUDA_NO_HALF2_OPERATORS__ --expt-relaxed-constexpr --compiler-options \"'-fPIC'\" -O3"
+    for one in $no BFLOAT162_CONVERSIONS__; do flags+=" -U__CUDA_NO_$one"; done
+    flags+=" --expt-extended-lambda --use_fast_math --ptxas-options=-v -lineinfo"
+    flags+=$(gencodes "${ARCHS:-75 80 87 90 100 120 103 110 121}")
+    files=$(ls "$sources"/csrc/*.cu)
+else
+    # As its wheel's build gives them (xtask/workloads.toml).
+    libs=$sources/external_libs
+    flags="-forward-unknown-to-host-compiler -DEIGEN_DONT_PARALLELIZE -DEIGEN_MPL2_ONLY -DMM_MALLOC -DMM_PREFETCH"
+    flags+=" -DUSE_CUDA -DUSE_SOCKET -I$libs/eigen -I$libs/fast_double_parser/include -I$libs/fmt/include"
+    flags+=" -I$sources/include -I$libs/nanoarrow/src -Xcompiler=-fopenmp -Xcompiler=-fPIC -Xcompiler=-Wall"
+    flags+=" -O3 -lineinfo -O3 -DNDEBUG -std=c++17$(gencodes "${ARCHS:-75 80 86 89 90 100 120}")"
+    flags+=" -gencode arch=compute_120,code=compute_120 -x cu -rdc=true"
+    files=$(find "$sources/src" -name '*.cu' | sort)
+fi
+flags+=" ${MORE:-}"
 
 # ninja_file FOLDER "LAUNCHER" "MORE FLAGS"
 ninja_file() {
@@ -25,8 +50,7 @@ ninja_file() {
     {
         printf 'rule cu\n command = %s %s %s -MD -MT $out -MF $out.d -c $in -o $out\n' "$2" "$flags" "$3"
         printf ' depfile = $out.d\n deps = gcc\n'
-        for file in "$ggml"/src/ggml-cuda/*.cu \
-            $(ls "$ggml"/src/ggml-cuda/template-instances/*.cu | sort | head -n "$instances"); do
+        for file in $files; do
             printf 'build %s.o: cu %s\n' "$(basename "$file")" "$file"
         done
     } >"$1/build.ninja"
@@ -47,6 +71,7 @@ sample() {
 
 # run NAME JOBS "LAUNCHER" "MORE FLAGS"
 run() {
+    [[ $1 == ${ONLY:-*} ]] || return 0
     local folder=$work/$1
     rm -rf "$folder"
     ninja_file "$folder" "$3" "$4"

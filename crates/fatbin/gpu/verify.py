@@ -1,6 +1,7 @@
 """Compares what `warpcc fatbin check` predicts with what a driver does. See README.md."""
 
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -68,7 +69,6 @@ class Bench:
         self.warpcc = str(pathlib.Path(arguments.warpcc).resolve())
         self.nvcc = arguments.nvcc
         self.folder = folder
-        self.made = {}
         self.failures = 0
         self.loader = str(folder / "load")
         top = pathlib.Path(shutil.which(self.nvcc) or self.nvcc).resolve().parent.parent
@@ -79,8 +79,8 @@ class Bench:
     def image(self, target, number):
         """Compiles one image whose kernel returns `number`."""
         name = self.folder / f"{target}-{number}"
-        if name not in self.made:
-            source = self.folder / f"{number}.cu"
+        if not name.exists():
+            source = self.folder / f"{target}-{number}.cu"
             source.write_text(SOURCE.replace("NUMBER", str(number)))
             arch = target.replace("sm_", "").replace("compute_", "")
             if target.startswith("sm_"):
@@ -88,7 +88,6 @@ class Bench:
             else:
                 words = ["-ptx", f"-arch=compute_{arch}"]
             run([self.nvcc, *words, str(source), "-o", str(name)])
-            self.made[name] = True
         return name
 
     def container(self, words):
@@ -220,11 +219,19 @@ def main():
         bench = Bench(arguments, pathlib.Path(folder))
         print(f"driver of CUDA {bench.driver}, {bench.gpu}")
         print(f"{'case':<60} {'predicted':<16} {'seen':<16}")
-        for words in CONTAINERS:
-            file = bench.container(words)
-            for variables in VARIABLES:
-                case = " ".join([words, *(name.replace("CUDA_", "") for name in variables)])
-                bench.row(case, bench.predicted(file, variables), bench.seen(file, variables))
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            images = {(word.partition("@")[0], number) for words in CONTAINERS
+                      for number, word in enumerate(words.split(), 1)}
+            list(pool.map(lambda image: bench.image(*image), sorted(images)))
+        cases = [(words, bench.container(words), variables)
+                 for words in CONTAINERS for variables in VARIABLES]
+        # A driver takes about half a second to start: several at a time.
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            predicted = pool.map(lambda case: bench.predicted(*case[1:]), cases)
+            seen = pool.map(lambda case: bench.seen(*case[1:]), cases)
+            for (words, _, variables), said, did in zip(cases, predicted, seen):
+                names = (name.replace("CUDA_", "") for name in variables)
+                bench.row(" ".join([words, *names]), said, did)
         for target in ("sm_90", "sm_80"):
             cubin = bench.image(target, 1).rename(bench.folder / f"{target}.cubin")
             for variables in VARIABLES[:2]:

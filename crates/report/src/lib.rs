@@ -7,6 +7,7 @@ pub mod history;
 pub mod identity;
 pub mod json;
 pub mod log;
+pub mod markup;
 pub mod monitor;
 pub mod page;
 pub mod record;

@@ -12,6 +12,7 @@ use base64::prelude::BASE64_STANDARD;
 use sha2::{Digest, Sha256};
 
 use crate::build::Build;
+use crate::markup::escape;
 use crate::summary::Summary;
 
 mod data;
@@ -67,20 +68,6 @@ fn policy(style: &str) -> String {
         hash(&SCRIPT),
         hash(style)
     )
-}
-
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            _ => escaped.push(letter),
-        }
-    }
-    escaped
 }
 
 /// Writes JSON so that it cannot end the element it stands in: `<` only ever is in strings.

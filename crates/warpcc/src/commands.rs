@@ -161,6 +161,7 @@ fn why(args: &WhyArgs, config: &Config, around: Surroundings) -> anyhow::Result<
         rest,
         around.directory.clone(),
         around.environment.clone(),
+        &config.base_dir.value,
     ) {
         Ok(request) => request,
         Err(reason) => return Ok(Why::Fallback(reason.to_string())),

@@ -272,7 +272,6 @@ impl Config {
             variable: key.variable(),
             value,
             source: source.clone(),
-            note: key.note(),
         }
     }
 }

@@ -36,6 +36,7 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
         rest,
         around.directory.clone(),
         around.environment.clone(),
+        &config.base_dir.value,
     ) {
         Ok(request) if request.invocation.plain.is_none() => request,
         other => {

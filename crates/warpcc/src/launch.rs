@@ -161,6 +161,7 @@ fn cached(
         args,
         around.directory.clone(),
         around.environment.clone(),
+        &config.base_dir.value,
     )?;
     if let Some(reason) = request.invocation.plain {
         return Err(Left::Plain(reason));

@@ -21,6 +21,7 @@ use warpcc_cache::{Digest, Explaining, KeySink, Listing};
 use warpcc_engine::Terminal;
 use warpcc_engine::key::{HOST_VARIABLES, LANGUAGE_VARIABLES};
 use warpcc_engine::process::find_program;
+use warpcc_plan::relative::relative;
 use warpcc_plan::{Invocation, Unsupported};
 
 /// Changes when what a direct record means changes.
@@ -53,7 +54,7 @@ const NVCC_VARIABLES: &[&str] = &[
 pub struct Request {
     /// The real nvcc.
     pub nvcc: PathBuf,
-    /// The user's arguments, exactly.
+    /// The user's arguments; with a `base_dir`, paths below it are relative to the working directory.
     pub args: Vec<OsString>,
     /// The working directory.
     pub directory: PathBuf,
@@ -75,12 +76,14 @@ impl Request {
         args: &[OsString],
         directory: PathBuf,
         environment: Vec<(OsString, OsString)>,
+        base_dirs: &[PathBuf],
     ) -> Result<Self, Unsupported> {
         let text_args: Vec<String> = args
             .iter()
             .map(|a| a.to_str().map(str::to_owned))
             .collect::<Option<_>>()
             .ok_or_else(|| Unsupported::new("an argument that is not UTF-8", ""))?;
+        let text_args = relative(&text_args, base_dirs, &directory);
         let flags = |name: &str| {
             variable(&environment, name).map_or(Ok(String::new()), |value| {
                 value
@@ -108,7 +111,7 @@ impl Request {
         });
         Ok(Self {
             nvcc,
-            args: args.to_vec(),
+            args: text_args.into_iter().map(OsString::from).collect(),
             directory,
             environment,
             invocation,

@@ -217,29 +217,20 @@ impl<'a> Walk<'a> {
             );
             return Next::Task(before);
         }
+        self.cover(
+            span.started,
+            SegmentKind::Task,
+            Some(span.call),
+            Some(at),
+            Why::Needed,
+        );
         match self.needed_by(&span) {
             Some(before) => {
-                self.cover(
-                    span.started,
-                    SegmentKind::Task,
-                    Some(span.call),
-                    Some(at),
-                    Why::Needed,
-                );
                 let end = self.build.spans[before].finished;
                 self.cover(end, SegmentKind::Warpcc, Some(span.call), None, Why::Needed);
                 Next::Task(before)
             }
-            None => {
-                self.cover(
-                    span.started,
-                    SegmentKind::Task,
-                    Some(span.call),
-                    Some(at),
-                    Why::Needed,
-                );
-                self.start_of(span.call, Why::Started)
-            }
+            None => self.start_of(span.call, Why::Started),
         }
     }
 

@@ -83,6 +83,4 @@ pub struct SettingRow {
     pub value: String,
     /// Who decided it.
     pub source: Source,
-    /// What the reader should know about it, if anything.
-    pub note: Option<&'static str>,
 }

@@ -77,14 +77,6 @@ impl Key {
         }
     }
 
-    /// What a reader of the listing should know.
-    pub(super) fn note(self) -> Option<&'static str> {
-        match self {
-            Self::BaseDir => Some("reserved, not used yet"),
-            _ => None,
-        }
-    }
-
     /// The setting that a settings file calls `name`.
     pub(super) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|key| key.name() == name)

@@ -18,11 +18,7 @@ pub fn write_text(rows: &[SettingRow], file: Option<&Path>, out: &mut dyn Write)
     let (names, values) = (width(|row| row.name), width(shown));
     for row in rows {
         let (name, value) = (row.name, shown(row));
-        write!(out, "{name:<names$}  {value:<values$}  {}", row.source)?;
-        match row.note {
-            Some(note) => writeln!(out, " ({note})")?,
-            None => writeln!(out)?,
-        }
+        writeln!(out, "{name:<names$}  {value:<values$}  {}", row.source)?;
     }
     match file {
         Some(file) => writeln!(

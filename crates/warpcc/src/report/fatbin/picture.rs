@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use warpcc_fatbin::ImageRow;
+use warpcc_report::markup::escape;
 
 use super::{by_kernel, by_target};
 use crate::config::format_bytes;
@@ -178,20 +179,4 @@ their kernels is. Grey is the rest.</p>"#
         writeln!(out, "<p>and {more} more</p>")?;
     }
     writeln!(out, "</body></html>")
-}
-
-fn escape(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            // XML has no way to write most of them.
-            c if c.is_control() => safe.push('\u{fffd}'),
-            c => safe.push(c),
-        }
-    }
-    safe
 }
