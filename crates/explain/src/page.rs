@@ -374,6 +374,7 @@ fn words(text: &str) -> String {
     html
 }
 
+/// As `warpcc_report` has it, which this crate cannot import: text between tags and in attributes.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -383,7 +384,9 @@ fn escape(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\n' | '\t' => escaped.push(letter),
-            '\u{0}'..='\u{1f}' => escaped.push('\u{fffd}'),
+            '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}' => {
+                escaped.push('\u{fffd}');
+            }
             _ => escaped.push(letter),
         }
     }

@@ -79,6 +79,7 @@ pub fn run(args: &ExplainArgs, config: &Config, around: Surroundings) -> anyhow:
         rest,
         around.directory.clone(),
         around.environment.clone(),
+        &config.base_dir.value,
     )
     .map_err(|why| anyhow::anyhow!("this command cannot be explained: {why}"))?;
     if let Some(reason) = request.invocation.plain {
