@@ -48,6 +48,8 @@ enum Task {
     CmakeProject(workloads_cmake::Options),
     /// Run the whole test suite, as CI does, installing what it needs
     Test(suite::Options),
+    /// Write docs/tutorial.md anew, from what nvcc does
+    Tutorial,
     /// Check the rules of this repository that the compiler does not know
     Tidy,
 }
@@ -70,6 +72,7 @@ fn run(task: Task) -> Result<()> {
         Task::Workloads { names } => workloads::main(&names),
         Task::CmakeProject(options) => workloads_cmake::main(&options),
         Task::Test(options) => suite::main(&options),
+        Task::Tutorial => suite::tutorial(),
         Task::Tidy => tidy::main(),
     }
 }

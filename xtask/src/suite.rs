@@ -119,6 +119,25 @@ fn tests(arguments: &[String]) -> Result<()> {
     process::run(&mut command)
 }
 
+/// `cargo xtask tutorial`: the test that compares the tutorial with nvcc writes it instead.
+pub fn tutorial() -> Result<()> {
+    let mut command = cargo("test");
+    command
+        .args([
+            "--locked",
+            "--package",
+            "warpcc",
+            "--test",
+            "explain",
+            "tutorial",
+        ])
+        .env("WARPCC_TUTORIAL", "write")
+        .env("WARPCC_TEST_NVCC", toolkit::find(toolkit::NEWEST)?)
+        .env_remove("NVCC_PREPEND_FLAGS")
+        .env_remove("NVCC_APPEND_FLAGS");
+    process::run(&mut command)
+}
+
 /// Cargo in the repository's root, with one of its subcommands.
 fn cargo(subcommand: &str) -> Command {
     let mut command = Command::new("cargo");

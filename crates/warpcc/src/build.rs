@@ -31,6 +31,9 @@ use crate::{direct, module_ids};
 /// nvcc's own verdict on a command line, not a shortcoming of ours: counted as a failed call.
 pub const REFUSED: &str = "nvcc refuses the command line";
 
+/// nvcc shows more than the first failure then, in an order of its own.
+pub const FAILS_UNDER_THREADS: &str = "a failing build with --threads";
+
 /// How a build is to be done.
 pub struct Manner<'a> {
     /// The cache, if it can be used.
@@ -55,8 +58,17 @@ pub struct Manner<'a> {
     pub started: SystemTime,
     /// Where each command's files are to be copied.
     pub save: Option<&'a Path>,
+    /// Who looks at each command's files as soon as it has ended.
+    pub onlooker: Option<&'a dyn Onlooker>,
     /// The line on the terminal, if somebody asked for it.
     pub progress: Option<&'a Progress>,
+}
+
+/// Looks on while a plan runs.
+pub trait Onlooker {
+    /// A command has ended. In sequential order the next one has not begun, and what it wrote is
+    /// still as it wrote it.
+    fn finished(&self, graph: &TaskGraph, finished: &Finished);
 }
 
 /// What a build came to.
@@ -161,8 +173,10 @@ pub fn build(
                 .map(|&id| request.absolute(&graph.file(id).path)),
         );
     }
+    // Only this of `manner` is looked at from other threads.
+    let progress = manner.progress;
     let tell = |graph: &TaskGraph, states: &TaskStates| {
-        if let Some(progress) = manner.progress {
+        if let Some(progress) = progress {
             progress.update(standing(graph, states));
         }
     };
@@ -217,7 +231,13 @@ pub fn build(
             shown = (shown.0.max(streams.0.len()), shown.1.max(streams.1.len()));
         }
     };
+    let look = |graph: &TaskGraph, finished: &Finished| {
+        if let Some(onlooker) = manner.onlooker {
+            onlooker.finished(graph, finished);
+        }
+    };
     let mut run = execute(&graph, &setting, &mut |finished| {
+        look(&graph, finished);
         show(&mut streams, finished)
     });
     let rest = || manner.progress.inspect(|progress| progress.rest());
@@ -235,6 +255,7 @@ pub fn build(
         streams = first.clone();
         setting.reads_cache = reads_cache;
         run = execute(&graph, &setting, &mut |finished| {
+            look(&graph, finished);
             show(&mut streams, finished)
         });
         rest();
@@ -248,7 +269,7 @@ pub fn build(
         return Err(Unsupported::new("a command ended abnormally", accident));
     }
     if run.code != 0 && holds_back {
-        return Err(Unsupported::new("a failing build with --threads", ""));
+        return Err(Unsupported::new(FAILS_UNDER_THREADS, ""));
     }
     if shown == (0, 0) {
         direct::emit(&streams.0, &streams.1);

@@ -12,6 +12,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 use clap_complete::Generator;
 
+use crate::explain::ExplainArgs;
 use crate::fatbin::FatbinCommand;
 use crate::insight::{DoctorArgs, MonitorArgs, ReportArgs};
 
@@ -24,6 +25,7 @@ Examples:
   warpcc stats                               how often the cache answered
   warpcc why -- nvcc -c kernel.cu            why it did not, for this command
   warpcc report -o build.html                where the time of the last build went
+  warpcc explain nvcc -c kernel.cu           what nvcc does with it, step by step
 
 Anything but the commands above is taken for a compiler to launch.
 Settings come from the environment and a file: warpcc config";
@@ -39,7 +41,7 @@ Examples:
   warpcc why -- nvcc -c kernel.cu -o kernel.o";
 
 /// Subcommands and what else clap answers; everything else is a compiler.
-const OWN_WORDS: [&str; 15] = [
+const OWN_WORDS: [&str; 16] = [
     "run",
     "stats",
     "report",
@@ -48,6 +50,7 @@ const OWN_WORDS: [&str; 15] = [
     "cache",
     "config",
     "why",
+    "explain",
     "fatbin",
     "completions",
     "help",
@@ -86,6 +89,8 @@ pub enum Command {
     Config(ConfigArgs),
     /// Say why a command was, or was not, answered from the cache
     Why(WhyArgs),
+    /// Run a command one step at a time, and tell what each step does and why
+    Explain(ExplainArgs),
     /// Look into CUDA binaries: what is inside, and what a driver does with it
     #[command(subcommand)]
     Fatbin(FatbinCommand),

@@ -44,6 +44,7 @@ pub fn run(args: &[OsString], around: Surroundings) -> anyhow::Result<i32> {
     let config = Config::load(variable)?;
     match command {
         Command::Run(args) => return explicit::run(&args, &config, around),
+        Command::Explain(args) => return crate::explain::run(&args, &config, around),
         Command::Stats(args) => {
             let store = need_store(&config)?;
             let (cache_bytes, cache_entries) = store.size()?;

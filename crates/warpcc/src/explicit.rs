@@ -93,6 +93,7 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
         sequential: args.sequential,
         faithful: args.faithful,
         save: args.save.as_deref(),
+        onlooker: None,
         started: around.started,
         ourselves: &around.ourselves,
     };
@@ -133,7 +134,7 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
 }
 
 /// The engine's run as the reports want it.
-fn account(request: &Request, built: &Built, wall: Duration) -> Run {
+pub fn account(request: &Request, built: &Built, wall: Duration) -> Run {
     let graph = &built.graph;
     let size_of = |id: usize| {
         built

@@ -224,6 +224,7 @@ fn cached(
         sequential: false,
         faithful: false,
         save: None,
+        onlooker: None,
         started: around.started,
         ourselves: &around.ourselves,
     };

@@ -6,6 +6,7 @@ mod cli;
 mod commands;
 mod config;
 mod direct;
+mod explain;
 mod explicit;
 mod fallback;
 mod fatbin;

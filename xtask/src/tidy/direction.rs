@@ -29,6 +29,10 @@ const DIRECTION: &[(&str, May)] = &[
         ]),
     ),
     ("warpcc-report", May::Only(&[])),
+    (
+        "warpcc-explain",
+        May::Only(&["warpcc-plan", "warpcc-fatbin"]),
+    ),
     ("warpcc-remote", May::Only(&["warpcc-cache"])),
     ("warpcc-rtc", May::Only(&["warpcc-cache", "warpcc-fatbin"])),
     ("warpcc", May::Anything),

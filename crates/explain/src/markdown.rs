@@ -1,0 +1,215 @@
+//! The story as Markdown, for documentation: what another machine would tell otherwise is left out.
+
+use std::io::{self, Write};
+
+use crate::story::{Block, FileStory, Outcome, Role, StepStory, Story, Table};
+
+/// What stands for a value that another machine gives otherwise.
+const VARIES: &str = "…";
+
+/// What of a story is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// Every step, its options and its files.
+    Everything,
+    /// The compilation by its headings only; everything from the device link on.
+    LinkOnly,
+}
+
+/// Writes the steps of a story, their headings one level below `level` marks.
+///
+/// # Errors
+/// What `out` answers with.
+pub fn write(story: &Story, depth: Depth, level: usize, out: &mut dyn Write) -> io::Result<()> {
+    let marks = "#".repeat(level);
+    let story = &story.without_repeats();
+    let linked = |step: &StepStory| step.tool == "nvlink";
+    let from = match depth {
+        Depth::Everything => 0,
+        Depth::LinkOnly => story.steps.iter().position(linked).unwrap_or(0),
+    };
+    let (before, told) = story.steps.split_at(from);
+    for step in before {
+        writeln!(out, "{}. {}", step.number, step.title)?;
+    }
+    if !before.is_empty() {
+        writeln!(out)?;
+    }
+    for step in told {
+        writeln!(out, "{marks} Step {}: {}\n", step.number, step.title)?;
+        self::step(story, step, &marks, out)?;
+    }
+    Ok(())
+}
+
+fn step(story: &Story, step: &StepStory, marks: &str, out: &mut dyn Write) -> io::Result<()> {
+    if !step.purpose.is_empty() {
+        writeln!(out, "{}\n", step.purpose)?;
+    }
+    writeln!(out, "```sh\n{}\n```\n", step.command.trim())?;
+    let (fresh, told) = story.fresh_options(step);
+    if !fresh.is_empty() {
+        writeln!(out, "| word | what it does |\n|---|---|")?;
+        for option in fresh {
+            writeln!(
+                out,
+                "| {} | {} |",
+                code(&option.words),
+                cell(&option.meaning)
+            )?;
+        }
+        writeln!(out)?;
+    }
+    if let Some((_, first)) = told.first() {
+        let words: Vec<String> = told.iter().map(|(option, _)| code(&option.words)).collect();
+        writeln!(
+            out,
+            "As before, from step {first} on: {}.\n",
+            words.join(", ")
+        )?;
+    }
+    if let Outcome::Failed(code) = step.outcome {
+        writeln!(out, "It failed, with exit code {code}.\n")?;
+    }
+    let reads: Vec<String> = step
+        .reads
+        .iter()
+        .map(|input| match input.from {
+            Some(from) => format!("{} from step {from}", code(&input.name)),
+            None => code(&input.name),
+        })
+        .collect();
+    if !reads.is_empty() {
+        writeln!(out, "It reads {}.\n", reads.join(", "))?;
+    }
+    for file in &step.writes {
+        self::file(file, marks, out)?;
+    }
+    Ok(())
+}
+
+fn file(file: &FileStory, marks: &str, out: &mut dyn Write) -> io::Result<()> {
+    let read_by: Vec<String> = file.read_by.iter().map(ToString::to_string).collect();
+    let read_by = match (read_by.as_slice(), file.role) {
+        ([], Role::Output) => "What was asked for.".to_owned(),
+        ([], _) => "No later command reads it.".to_owned(),
+        ([one], _) => format!("Step {one} reads it."),
+        (more, _) => format!("Steps {} read it.", more.join(", ")),
+    };
+    writeln!(
+        out,
+        "{marks}# {}: {}\n\n{read_by}\n",
+        code(&file.name),
+        file.what
+    )?;
+    file.essence.iter().try_for_each(|one| block(one, out))
+}
+
+fn block(block: &Block, out: &mut dyn Write) -> io::Result<()> {
+    match block {
+        Block::Text { text } => writeln!(out, "{text}\n"),
+        Block::Facts { title, rows } => {
+            heading(title, out)?;
+            for fact in rows {
+                let value = if fact.varies {
+                    VARIES.to_owned()
+                } else {
+                    code(&fact.value)
+                };
+                writeln!(out, "- {}: {value}", fact.name)?;
+            }
+            writeln!(out)
+        }
+        Block::Table(rows) => table(rows, out),
+        Block::Excerpt { title, lines } => {
+            heading(title, out)?;
+            writeln!(out, "```text")?;
+            for line in lines {
+                let number = line.number.map_or(String::new(), |n| n.to_string());
+                let mark = if line.marked { '>' } else { ' ' };
+                let line = format!("{mark}{number:>4} | {}", line.text);
+                writeln!(out, "{}", line.trim_end())?;
+            }
+            writeln!(out, "```\n")
+        }
+    }
+}
+
+fn heading(title: &str, out: &mut dyn Write) -> io::Result<()> {
+    if title.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "{title}:\n")
+}
+
+fn table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
+    // A table of nothing but what varies says nothing.
+    if (0..table.columns.len()).all(|column| table.varies.contains(&column)) {
+        return Ok(());
+    }
+    heading(&table.title, out)?;
+    if table.rows.is_empty() {
+        return writeln!(out, "none\n");
+    }
+    let filled = |column: &usize| {
+        let mut cells = table.rows.iter().filter_map(|row| row.get(*column));
+        !table.varies.contains(column) && cells.any(|text| !text.is_empty())
+    };
+    let kept: Vec<usize> = (0..table.columns.len()).filter(filled).collect();
+    let heads: Vec<&str> = kept.iter().map(|&at| table.columns[at].as_str()).collect();
+    writeln!(
+        out,
+        "| {} |\n|{}",
+        heads.join(" | "),
+        "---|".repeat(heads.len())
+    )?;
+    for row in &table.rows {
+        let cells: Vec<String> = kept
+            .iter()
+            .map(|&at| cell(row.get(at).map_or("", String::as_str)))
+            .collect();
+        writeln!(out, "| {} |", cells.join(" | "))?;
+    }
+    writeln!(out)
+}
+
+/// Text in a table, where a line break or a bar would end the cell.
+fn cell(text: &str) -> String {
+    let flat = text.replace('\n', " ").replace('|', "\\|");
+    // Names with underscores, stars or angle brackets are not Markdown's.
+    match flat.contains(['_', '*', '<']) && !flat.contains('`') {
+        true => format!("`{flat}`"),
+        false => flat,
+    }
+}
+
+/// Text as code, whatever stands in it.
+fn code(text: &str) -> String {
+    let flat = text.replace('\n', " ").replace('|', "\\|");
+    match flat.contains('`') {
+        true => format!("`` {flat} ``"),
+        false if flat.is_empty() => String::new(),
+        false => format!("`{flat}`"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::story::Fact;
+
+    #[test]
+    fn what_varies_is_left_out() {
+        let mut out = Vec::new();
+        let facts = Block::facts("", vec![Fact::here("lines", "123"), Fact::new("n", "4")]);
+        block(&facts, &mut out).expect("memory");
+        let rows = vec![vec!["a_b|c".into(), "17".into()]];
+        let table = Block::table("T", &["name", "size"], rows).varying(&[1]);
+        block(&table, &mut out).expect("memory");
+        let text = String::from_utf8(out).expect("text");
+        assert_eq!(
+            text,
+            "- lines: …\n- n: `4`\n\nT:\n\n| name |\n|---|\n| `a_b\\|c` |\n\n"
+        );
+    }
+}

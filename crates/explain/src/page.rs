@@ -1,0 +1,431 @@
+//! The story as one HTML page that needs nothing else: no network, no fonts, no other file.
+//!
+//! All text is in the page before any script runs; the script only filters and switches between
+//! light and dark. Whatever is shown comes from outside, names of files and lines of code, and is
+//! escaped; should that ever fail, the page's own policy lets no script run but ours, by its hash.
+
+use std::io::{self, Write};
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use sha2::{Digest, Sha256};
+
+use crate::story::{Block, FileStory, Outcome, Role, State, StepStory, Story, Table, quoted, size};
+
+const STYLE: &str = include_str!("../page/page.css");
+const SCRIPT: &str = include_str!("../page/page.js");
+
+/// Writes the page; `picture` is an SVG of the steps, if there is one.
+///
+/// # Errors
+/// What `out` answers with.
+pub fn write(story: &Story, picture: Option<&str>, out: &mut dyn Write) -> io::Result<()> {
+    let title = format!("How nvcc makes {}", subject(story));
+    writeln!(
+        out,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
+        policy(),
+        escape(&title)
+    )?;
+    head(story, &title, out)?;
+    writeln!(out, "<div id=\"columns\">")?;
+    sidebar(story, out)?;
+    writeln!(out, "<main>")?;
+    opening(story, picture, out)?;
+    for step in &story.steps {
+        section(story, step, out)?;
+    }
+    writeln!(
+        out,
+        "<p id=\"nothing\" hidden>Nothing matches.</p>\n</main>\n</div>\n<script>{SCRIPT}</script>\n\
+         </body>\n</html>"
+    )
+}
+
+/// Nothing is loaded, and nothing runs but the page's own script. The picture's shapes have their
+/// colours as attributes, which no policy forbids.
+fn policy() -> String {
+    let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text.as_bytes()));
+    format!(
+        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; base-uri 'none'; \
+         form-action 'none'",
+        hash(SCRIPT),
+        hash(STYLE)
+    )
+}
+
+fn subject(story: &Story) -> String {
+    let outputs: Vec<&str> = story
+        .files()
+        .filter(|(_, file)| file.role == Role::Output)
+        .map(|(_, file)| file.name.as_str())
+        .collect();
+    match outputs.as_slice() {
+        [] => "nothing: it failed".to_owned(),
+        some => some.join(", "),
+    }
+}
+
+fn head(story: &Story, title: &str, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "<header>\n<h1>{}</h1>\n<p><code>{}</code></p>\n<div id=\"tools\">\
+         <input id=\"query\" type=\"search\" placeholder=\"filter: a tool, a file, an option, a word ( / )\" \
+         aria-label=\"filter\"> <span id=\"matched\" aria-live=\"polite\">{} steps</span> \
+         <button id=\"fold\" type=\"button\">fold all</button> \
+         <button id=\"scheme\" type=\"button\">light or dark</button></div>\n</header>",
+        escape(title),
+        escape(&quoted(&story.command)),
+        story.steps.len()
+    )
+}
+
+/// The steps with the files that each of them made.
+fn sidebar(story: &Story, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "<nav aria-label=\"steps and files\">\n<ol>")?;
+    for step in &story.steps {
+        let state = match step.outcome {
+            Outcome::Ran => "",
+            Outcome::Failed(_) => " class=\"failed\"",
+            Outcome::Skipped => " class=\"skipped\"",
+        };
+        writeln!(
+            out,
+            "<li data-step=\"{0}\"{state}><a href=\"#step-{0}\">{1}</a>",
+            step.number,
+            escape(&step.title)
+        )?;
+        if !step.writes.is_empty() {
+            writeln!(out, "<ul>")?;
+            for file in &step.writes {
+                writeln!(
+                    out,
+                    "<li class=\"{}\"><a href=\"#{}\">{}</a> <small>{}</small></li>",
+                    role(file.role),
+                    anchor(step, file),
+                    escape(&file.name),
+                    size(file.bytes)
+                )?;
+            }
+            writeln!(out, "</ul>")?;
+        }
+        writeln!(out, "</li>")?;
+    }
+    writeln!(out, "</ol>\n</nav>")
+}
+
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::Source => "source",
+        Role::Intermediate => "intermediate",
+        Role::Output => "output",
+    }
+}
+
+fn anchor(step: &StepStory, file: &FileStory) -> String {
+    let at = step
+        .writes
+        .iter()
+        .position(|other| other.path == file.path)
+        .unwrap_or(0);
+    format!("file-{}-{}", step.number, at + 1)
+}
+
+fn opening(story: &Story, picture: Option<&str>, out: &mut dyn Write) -> io::Result<()> {
+    let toolkit = story.toolkit.as_deref().unwrap_or("of an unknown version");
+    writeln!(
+        out,
+        "<div id=\"opening\">\n<p>{} commands of CUDA {}, in <code>{}</code>; nvcc ended with exit \
+         code {}.</p>",
+        story.steps.len(),
+        escape(toolkit),
+        escape(&story.directory),
+        story.exit_code
+    )?;
+    if let Some(picture) = picture {
+        writeln!(
+            out,
+            "<details open><summary>The commands and the files between them</summary>\
+             <div id=\"picture\">{picture}</div></details>"
+        )?;
+    }
+    writeln!(
+        out,
+        "<details><summary>The environment of the commands</summary><table><tbody>"
+    )?;
+    for variable in &story.environment {
+        writeln!(
+            out,
+            "<tr><td><code>{}={}</code></td><td>{}</td></tr>",
+            escape(&variable.name),
+            escape(&variable.value),
+            escape(&variable.meaning)
+        )?;
+    }
+    writeln!(out, "</tbody></table></details>\n</div>")
+}
+
+fn section(story: &Story, step: &StepStory, out: &mut dyn Write) -> io::Result<()> {
+    let number = step.number;
+    writeln!(
+        out,
+        "<section id=\"step-{number}\" data-tool=\"{}\">\n<h2><small>Step {number} of {} · {}</small> {}</h2>\n<p>{}</p>\n\
+         <pre class=\"command\">{}</pre>",
+        escape(&step.tool),
+        story.steps.len(),
+        escape(&step.tool),
+        escape(&step.title),
+        words(&step.purpose),
+        escape(&step.command)
+    )?;
+    if !step.options.is_empty() {
+        writeln!(
+            out,
+            "<details><summary>Its {} words, explained</summary><table class=\"options\"><tbody>",
+            step.options.len()
+        )?;
+        for option in &step.options {
+            let class = if option.known {
+                ""
+            } else {
+                " class=\"unknown\""
+            };
+            writeln!(
+                out,
+                "<tr{class}><td><code>{}</code></td><td>{}</td></tr>",
+                escape(&option.words),
+                words(&option.meaning)
+            )?;
+        }
+        writeln!(out, "</tbody></table></details>")?;
+    }
+    match step.outcome {
+        Outcome::Skipped => {
+            return writeln!(
+                out,
+                "<p class=\"trouble\">Not run: a command before it failed.</p>\n</section>"
+            );
+        }
+        Outcome::Failed(code) => writeln!(
+            out,
+            "<p class=\"trouble\">It failed, with exit code {code}; nvcc stops here.</p>"
+        )?,
+        Outcome::Ran => {}
+    }
+    for (name, text) in [
+        ("standard output", &step.stdout),
+        ("standard error", &step.stderr),
+    ] {
+        if !text.is_empty() {
+            writeln!(
+                out,
+                "<h3>What it said on {name}</h3><pre>{}</pre>",
+                escape(text)
+            )?;
+        }
+    }
+    files(step, out)?;
+    for file in &step.writes {
+        file_story(step, file, out)?;
+    }
+    writeln!(out, "</section>")
+}
+
+fn files(step: &StepStory, out: &mut dyn Write) -> io::Result<()> {
+    let read: Vec<String> = step
+        .reads
+        .iter()
+        .map(|input| match input.from {
+            Some(from) => format!(
+                "<code>{}</code> (<a href=\"#step-{from}\">step {from}</a>)",
+                escape(&input.name)
+            ),
+            None => format!("<code>{}</code>", escape(&input.name)),
+        })
+        .collect();
+    if !read.is_empty() {
+        writeln!(out, "<p>It read {}.</p>", read.join(", "))?;
+    }
+    writeln!(
+        out,
+        "<details><summary>All files after this step</summary><ul class=\"tree\">"
+    )?;
+    for row in &step.tree {
+        let (class, mark) = match row.state {
+            State::New => ("new", "new"),
+            State::Changed => ("changed", "changed"),
+            State::Old => ("old", ""),
+        };
+        writeln!(
+            out,
+            "<li class=\"{class} {}\"><code>{}</code> <small>{} {mark}</small></li>",
+            role(row.role),
+            escape(&row.name),
+            row.bytes.map_or_else(String::new, size)
+        )?;
+    }
+    writeln!(out, "</ul></details>")
+}
+
+fn file_story(step: &StepStory, file: &FileStory, out: &mut dyn Write) -> io::Result<()> {
+    let read_by: Vec<String> = file
+        .read_by
+        .iter()
+        .map(|by| format!("<a href=\"#step-{by}\">step {by}</a>"))
+        .collect();
+    let read_by = match (read_by.as_slice(), file.role) {
+        ([], Role::Output) => "what was asked for".to_owned(),
+        ([], _) => "no later command reads it".to_owned(),
+        (some, _) => format!("read by {}", some.join(", ")),
+    };
+    let changed = match file.state {
+        State::Changed => ", written into",
+        _ => "",
+    };
+    writeln!(
+        out,
+        "<article id=\"{}\" class=\"{}\"><h3><code>{}</code> {}</h3><p><small>{}{changed}; {read_by}</small></p>",
+        anchor(step, file),
+        role(file.role),
+        escape(&file.name),
+        escape(&file.what),
+        size(file.bytes)
+    )?;
+    for block in &file.essence {
+        self::block(block, out)?;
+    }
+    writeln!(out, "</article>")
+}
+
+fn block(block: &Block, out: &mut dyn Write) -> io::Result<()> {
+    match block {
+        Block::Text { text } => writeln!(out, "<p>{}</p>", words(text)),
+        Block::Facts { title, rows } => {
+            heading(title, out)?;
+            writeln!(out, "<table class=\"facts\"><tbody>")?;
+            for fact in rows {
+                writeln!(
+                    out,
+                    "<tr><th scope=\"row\">{}</th><td>{}</td></tr>",
+                    words(&fact.name),
+                    escape(&fact.value)
+                )?;
+            }
+            writeln!(out, "</tbody></table>")
+        }
+        Block::Table(rows) => table(rows, out),
+        Block::Excerpt { title, lines } => {
+            heading(title, out)?;
+            write!(out, "<pre>")?;
+            for line in lines {
+                let number = line.number.map_or(String::new(), |n| n.to_string());
+                let (before, after) = match line.marked {
+                    true => ("<mark>", "</mark>"),
+                    false => ("", ""),
+                };
+                writeln!(
+                    out,
+                    "<i>{number:>5}</i> {before}{}{after}",
+                    escape(&line.text)
+                )?;
+            }
+            writeln!(out, "</pre>")
+        }
+    }
+}
+
+fn heading(title: &str, out: &mut dyn Write) -> io::Result<()> {
+    if title.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "<h4>{}</h4>", words(title))
+}
+
+fn table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
+    heading(&table.title, out)?;
+    write!(out, "<div class=\"wide\"><table><thead><tr>")?;
+    for column in &table.columns {
+        write!(out, "<th>{}</th>", escape(column))?;
+    }
+    writeln!(out, "</tr></thead><tbody>")?;
+    for row in &table.rows {
+        write!(out, "<tr>")?;
+        for cell in row {
+            write!(out, "<td>{}</td>", escape(cell))?;
+        }
+        writeln!(out, "</tr>")?;
+    }
+    writeln!(out, "</tbody></table></div>")
+}
+
+/// Our own sentences: text in which `` `words` `` are code.
+fn words(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    for (at, piece) in text.split('`').enumerate() {
+        if at % 2 == 1 {
+            html.push_str(&format!("<code>{}</code>", escape(piece)));
+        } else {
+            html.push_str(&escape(piece));
+        }
+    }
+    html
+}
+
+/// As `warpcc_report` has it, which this crate cannot import: text between tags and in attributes.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\n' | '\t' => escaped.push(letter),
+            '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}' => {
+                escaped.push('\u{fffd}');
+            }
+            _ => escaped.push(letter),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_from_outside_stays_text() {
+        let nasty = "</script><img src=x onerror=alert(1)>\"&\u{1}";
+        let step = StepStory {
+            number: 1,
+            tool: nasty.into(),
+            arch: None,
+            title: nasty.into(),
+            purpose: nasty.into(),
+            command: nasty.into(),
+            options: Vec::new(),
+            needs: Vec::new(),
+            reads: Vec::new(),
+            writes: Vec::new(),
+            tree: Vec::new(),
+            outcome: Outcome::Ran,
+            micros: 0,
+            stdout: nasty.into(),
+            stderr: String::new(),
+        };
+        let story = Story {
+            command: vec![nasty.into()],
+            steps: vec![step],
+            ..Story::default()
+        };
+        let mut out = Vec::new();
+        write(&story, None, &mut out).expect("memory");
+        let html = String::from_utf8(out).expect("text");
+        assert!(!html.contains("<img"));
+        assert_eq!(html.matches("</script>").count(), 1);
+    }
+}

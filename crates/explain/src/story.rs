@@ -1,0 +1,468 @@
+//! The story as data: what every form of it is written from, and what `--json` is.
+
+use serde::{Deserialize, Serialize};
+
+/// The form of the JSON; a new number when a field is renamed, removed or means something else.
+pub const FORMAT: u32 = 1;
+
+/// Rows of a table that are kept: a cubin of a large file has thousands of kernels.
+const MOST_ROWS: usize = 100;
+
+/// A whole compilation.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Story {
+    /// [`FORMAT`] of who wrote it.
+    pub format: u32,
+    /// nvcc and its arguments, as they were given.
+    pub command: Vec<String>,
+    /// The working directory.
+    pub directory: String,
+    /// The toolkit, as its own macros say it: `13.5.37`.
+    pub toolkit: Option<String>,
+    /// Where nvcc was told to keep intermediate files, with a slash at its end.
+    pub folder: String,
+    /// What nvcc puts into the environment of its commands.
+    pub environment: Vec<Variable>,
+    /// The commands, in nvcc's order.
+    pub steps: Vec<StepStory>,
+    /// nvcc's exit code.
+    pub exit_code: i32,
+}
+
+/// A variable of the environment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Variable {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+    /// What it is for; empty where that is not described.
+    pub meaning: String,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// It did its work.
+    Ran,
+    /// It failed with this exit code.
+    Failed(i32),
+    /// A command before it failed.
+    Skipped,
+}
+
+/// One command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepStory {
+    /// From 1, in nvcc's order.
+    pub number: usize,
+    /// The tool: `cicc`, `ptxas`.
+    pub tool: String,
+    /// The architecture it works for.
+    pub arch: Option<String>,
+    /// What it does, as a heading.
+    pub title: String,
+    /// Why nvcc does that, in a few sentences.
+    pub purpose: String,
+    /// The command as nvcc prints it.
+    pub command: String,
+    /// Its words in turn, explained.
+    pub options: Vec<OptionRow>,
+    /// The steps whose files it reads.
+    pub needs: Vec<usize>,
+    /// What it read, as far as the plan names it; headers and libraries are not.
+    pub reads: Vec<Input>,
+    /// What it wrote.
+    pub writes: Vec<FileStory>,
+    /// Every file of the compilation after this step.
+    pub tree: Vec<TreeRow>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// How long it took, in microseconds.
+    pub micros: u64,
+    /// What it said on standard output.
+    pub stdout: String,
+    /// What it said on standard error.
+    pub stderr: String,
+}
+
+/// An option with its value, or another word of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OptionRow {
+    /// The words as they stand in the command.
+    pub words: String,
+    /// What it means; "not described here" where that is not known.
+    pub meaning: String,
+    /// Whether it is known.
+    pub known: bool,
+}
+
+/// What a file is to the user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// It was there before.
+    Source,
+    /// nvcc would remove it at the end.
+    Intermediate,
+    /// What was asked for.
+    Output,
+}
+
+/// A file that a command read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Input {
+    /// Its name without folders.
+    pub name: String,
+    /// As the command spells it.
+    pub path: String,
+    /// The step that wrote it last.
+    pub from: Option<usize>,
+}
+
+/// Whether a file was there before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// This step made it.
+    New,
+    /// This step wrote into it.
+    Changed,
+    /// It was there before this step.
+    Old,
+}
+
+/// A file that a command wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileStory {
+    /// Its name without folders.
+    pub name: String,
+    /// As the command spells it.
+    pub path: String,
+    /// What it is to the user.
+    pub role: Role,
+    /// New, or written into.
+    pub state: State,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// What kind of file it is.
+    pub what: String,
+    /// The later steps that read it.
+    pub read_by: Vec<usize>,
+    /// What matters in it.
+    pub essence: Vec<Block>,
+}
+
+/// A file of the tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TreeRow {
+    /// Its name without folders.
+    pub name: String,
+    /// As the plan spells it.
+    pub path: String,
+    /// What it is to the user.
+    pub role: Role,
+    /// What this step did to it.
+    pub state: State,
+    /// The step that wrote it last.
+    pub by: Option<usize>,
+    /// Its size in bytes, where it was looked at.
+    pub bytes: Option<u64>,
+}
+
+/// A piece of what matters in a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Block {
+    /// A few sentences.
+    Text {
+        /// The sentences.
+        text: String,
+    },
+    /// Names and values.
+    Facts {
+        /// What they are about.
+        title: String,
+        /// One after the other.
+        rows: Vec<Fact>,
+    },
+    /// Rows and columns.
+    Table(Table),
+    /// Lines of the file itself.
+    Excerpt {
+        /// What they show.
+        title: String,
+        /// The lines, from the file's own text.
+        lines: Vec<Line>,
+    },
+}
+
+/// A name and its value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fact {
+    /// What it is.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+    /// Whether another machine gives another value, with the same toolkit and source.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub varies: bool,
+}
+
+/// Rows and columns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Table {
+    /// What it shows.
+    pub title: String,
+    /// The heads of its columns.
+    pub columns: Vec<String>,
+    /// As many cells as columns in each.
+    pub rows: Vec<Vec<String>>,
+    /// Columns whose values another machine may give otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub varies: Vec<usize>,
+}
+
+/// A line of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// Its number in the user's source, where it comes from there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<usize>,
+    /// Its text.
+    pub text: String,
+    /// Whether it is the one that matters.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub marked: bool,
+}
+
+impl Block {
+    /// A few sentences.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
+
+    /// Names and values.
+    pub fn facts(title: &str, rows: Vec<Fact>) -> Self {
+        Self::Facts {
+            title: title.to_owned(),
+            rows,
+        }
+    }
+
+    /// Rows under `columns`.
+    pub fn table(title: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Self {
+        Self::Table(Table {
+            title: title.to_owned(),
+            columns: columns.iter().map(|c| (*c).to_owned()).collect(),
+            rows,
+            varies: Vec::new(),
+        })
+    }
+
+    /// The first rows under `columns`; the title says how many there are when these are not all.
+    pub fn first_rows(
+        title: &str,
+        columns: &[&str],
+        rows: impl Iterator<Item = Vec<String>>,
+    ) -> Self {
+        let mut rows: Vec<Vec<String>> = rows.collect();
+        let all = rows.len();
+        rows.truncate(MOST_ROWS);
+        match all > rows.len() {
+            true => Self::table(
+                &format!("{title} (the first {} of {all})", rows.len()),
+                columns,
+                rows,
+            ),
+            false => Self::table(title, columns, rows),
+        }
+    }
+
+    /// The same table, with columns that other machines may give otherwise.
+    #[must_use]
+    pub fn varying(mut self, columns: &[usize]) -> Self {
+        if let Self::Table(table) = &mut self {
+            table.varies = columns.to_vec();
+        }
+        self
+    }
+
+    /// Lines without numbers.
+    pub fn excerpt<S: Into<String>>(title: &str, lines: impl IntoIterator<Item = S>) -> Self {
+        Self::lines(
+            title,
+            lines
+                .into_iter()
+                .map(|text| Line {
+                    number: None,
+                    text: text.into(),
+                    marked: false,
+                })
+                .collect(),
+        )
+    }
+
+    /// Lines.
+    pub fn lines(title: &str, lines: Vec<Line>) -> Self {
+        Self::Excerpt {
+            title: title.to_owned(),
+            lines,
+        }
+    }
+}
+
+impl Fact {
+    /// A fact that is the same everywhere.
+    pub fn new(name: &str, value: impl Into<String>) -> Self {
+        Self {
+            name: name.to_owned(),
+            value: value.into(),
+            varies: false,
+        }
+    }
+
+    /// A fact about this machine: its paths, its headers, its host compiler.
+    pub fn here(name: &str, value: impl Into<String>) -> Self {
+        Self {
+            varies: true,
+            ..Self::new(name, value)
+        }
+    }
+}
+
+impl Story {
+    /// The story with pieces of text replaced wherever they stand, so that two machines tell the
+    /// same one.
+    ///
+    /// # Errors
+    /// A replacement that makes it no story any more.
+    pub fn replaced(&self, pieces: &[(String, String)]) -> Result<Self, serde_json::Error> {
+        let mut value = serde_json::to_value(self)?;
+        replace(&mut value, pieces);
+        serde_json::from_value(value)
+    }
+
+    /// The words of a step that no earlier step of the same tool had, and the other ones with the
+    /// first step that had them.
+    pub fn fresh_options<'s>(
+        &'s self,
+        step: &'s StepStory,
+    ) -> (Vec<&'s OptionRow>, Vec<(&'s OptionRow, usize)>) {
+        let mut fresh = Vec::new();
+        let mut told = Vec::new();
+        for option in &step.options {
+            let earlier = self.steps.iter().find(|other| {
+                other.number < step.number
+                    && other.tool == step.tool
+                    && other.options.contains(option)
+            });
+            match earlier {
+                Some(earlier) => told.push((option, earlier.number)),
+                None => fresh.push(option),
+            }
+        }
+        (fresh, told)
+    }
+
+    /// The story for somebody who reads it from the beginning: what kind of file something is, and
+    /// why a command runs, is said once.
+    #[must_use]
+    pub fn without_repeats(&self) -> Self {
+        let mut told = std::collections::HashSet::new();
+        let mut story = self.clone();
+        for step in &mut story.steps {
+            if !told.insert(step.purpose.clone()) {
+                step.purpose.clear();
+            }
+            for file in &mut step.writes {
+                file.essence.retain(|block| match block {
+                    Block::Text { text } => told.insert(text.clone()),
+                    _ => true,
+                });
+            }
+        }
+        story
+    }
+
+    /// Every file that a step wrote, with the step.
+    pub fn files(&self) -> impl Iterator<Item = (&StepStory, &FileStory)> {
+        self.steps
+            .iter()
+            .flat_map(|step| step.writes.iter().map(move |file| (step, file)))
+    }
+}
+
+fn replace(value: &mut serde_json::Value, pieces: &[(String, String)]) {
+    use serde_json::Value;
+    match value {
+        Value::String(text) => {
+            for (from, to) in pieces {
+                if text.contains(from.as_str()) {
+                    *text = text.replace(from.as_str(), to);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| replace(item, pieces)),
+        Value::Object(fields) => fields.values_mut().for_each(|item| replace(item, pieces)),
+        _ => {}
+    }
+}
+
+/// `812 B`, `12.4 KiB`, `3.10 MiB`.
+pub fn size(bytes: u64) -> String {
+    const KIB: f64 = 1024.0;
+    let scaled = bytes as f64;
+    match scaled {
+        b if b < KIB => format!("{bytes} B"),
+        b if b < KIB * KIB => format!("{:.1} KiB", b / KIB),
+        b => format!("{:.2} MiB", b / KIB / KIB),
+    }
+}
+
+/// `nvcc` and its arguments as a line for a shell.
+pub fn quoted(words: &[String]) -> String {
+    let plain = |word: &str| {
+        !word.is_empty()
+            && word
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "/._-+=:,@%^".contains(c))
+    };
+    let shown = words.iter().map(|word| match plain(word) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    });
+    shown.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_story_is_the_same_after_json_and_can_be_masked() {
+        let story = Story {
+            format: FORMAT,
+            command: vec!["nvcc".into(), "-c".into(), "/home/me/a.cu".into()],
+            ..Story::default()
+        };
+        let text = serde_json::to_string(&story).expect("JSON");
+        assert_eq!(
+            serde_json::from_str::<Story>(&text).expect("a story"),
+            story
+        );
+        let masked = story
+            .replaced(&[("/home/me".into(), "/p".into())])
+            .expect("a story");
+        assert_eq!(quoted(&masked.command), "nvcc -c /p/a.cu");
+    }
+
+    #[test]
+    fn sizes_and_quotes_read_well() {
+        assert_eq!(size(812), "812 B");
+        assert_eq!(size(12_700), "12.4 KiB");
+        assert_eq!(size(3_250_585), "3.10 MiB");
+        assert_eq!(quoted(&["a b".into(), "it's".into()]), r"'a b' 'it'\''s'");
+    }
+}

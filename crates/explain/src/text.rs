@@ -1,0 +1,459 @@
+//! The story for a terminal: a page for each command, as wide as is asked for.
+
+use std::io::{self, Write};
+
+use crate::story::{
+    Block, FileStory, Line, Outcome, Role, State, StepStory, Story, Table, quoted, size,
+};
+
+/// Whether to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tint {
+    /// Letters only.
+    Plain,
+    /// The terminal's colours.
+    Colours,
+}
+
+/// How it is written.
+#[derive(Debug, Clone, Copy)]
+pub struct Form {
+    /// Letters in a line; names and code may be longer.
+    pub width: usize,
+    /// Colours.
+    pub tint: Tint,
+}
+
+/// Narrower than this is not readable.
+const NARROWEST: usize = 40;
+/// With less room than this for its last column, a table's cells become lines of their own.
+const NARROWEST_LAST: usize = 32;
+
+/// Writes the whole story.
+///
+/// # Errors
+/// What `out` answers with.
+pub fn write(story: &Story, form: Form, out: &mut dyn Write) -> io::Result<()> {
+    let mut page = Page {
+        form: Form {
+            width: form.width.max(NARROWEST),
+            ..form
+        },
+        out,
+    };
+    let story = &story.without_repeats();
+    page.opening(story)?;
+    for step in &story.steps {
+        page.step(story, step)?;
+    }
+    page.closing(story)
+}
+
+struct Page<'o> {
+    form: Form,
+    out: &'o mut dyn Write,
+}
+
+impl Page<'_> {
+    fn paint(&self, code: &str, text: &str) -> String {
+        match self.form.tint {
+            Tint::Plain => text.to_owned(),
+            Tint::Colours => format!("\x1b[{code}m{text}\x1b[0m"),
+        }
+    }
+
+    fn heading(&mut self, text: &str) -> io::Result<()> {
+        let line = self.paint("1;36", text);
+        writeln!(self.out, "\n{line}")
+    }
+
+    /// Wrapped between words, each line behind `indent`, those after the first behind `hang` more.
+    fn wrapped(&mut self, indent: usize, hang: usize, text: &str) -> io::Result<()> {
+        for line in wrap(text, self.form.width.saturating_sub(indent), hang) {
+            writeln!(self.out, "{}{line}", " ".repeat(indent))?;
+        }
+        Ok(())
+    }
+
+    fn opening(&mut self, story: &Story) -> io::Result<()> {
+        let command = self.paint("1", &quoted(&story.command));
+        writeln!(self.out, "{command}")?;
+        let toolkit = story.toolkit.as_deref().unwrap_or("of an unknown version");
+        let commands = match story.steps.len() {
+            1 => "1 command".to_owned(),
+            more => format!("{more} commands"),
+        };
+        self.wrapped(
+            0,
+            0,
+            &format!(
+                "{commands} of CUDA {toolkit}, in {}. Intermediate files were in {}.",
+                story.directory,
+                if story.folder.is_empty() {
+                    "the folder you named"
+                } else {
+                    &story.folder
+                }
+            ),
+        )?;
+        self.heading("The environment of the commands")?;
+        for variable in &story.environment {
+            let line = format!("{}={}", variable.name, variable.value);
+            writeln!(self.out, "  {}", line.trim_end())?;
+            if !variable.meaning.is_empty() {
+                self.wrapped(6, 0, &variable.meaning)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, story: &Story, step: &StepStory) -> io::Result<()> {
+        let rule = "─".repeat(self.form.width);
+        let head = format!(
+            "Step {} of {}: {}",
+            step.number,
+            story.steps.len(),
+            step.title
+        );
+        let (rule, head) = (self.paint("36", &rule), self.paint("1;36", &head));
+        writeln!(self.out, "\n{rule}\n{head}\n")?;
+        if step.outcome == Outcome::Skipped {
+            let line = self.paint("31", "Not run: a command before it failed.");
+            return writeln!(self.out, "{line}");
+        }
+        if !step.purpose.is_empty() {
+            self.wrapped(0, 0, &step.purpose)?;
+            writeln!(self.out)?;
+        }
+        self.wrapped(2, 4, &step.command)?;
+        if !step.options.is_empty() {
+            self.heading("Its words")?;
+        }
+        let (fresh, told) = story.fresh_options(step);
+        for option in fresh {
+            let words = self.paint("33", &option.words);
+            writeln!(self.out, "  {words}")?;
+            self.wrapped(6, 0, &option.meaning)?;
+        }
+        if let Some((_, first)) = told.first() {
+            let words: Vec<&str> = told
+                .iter()
+                .map(|(option, _)| option.words.as_str())
+                .collect();
+            let words = words.join(", ");
+            self.wrapped(2, 4, &format!("as before, from step {first} on: {words}"))?;
+        }
+        if let Outcome::Failed(code) = step.outcome {
+            let line = format!("It failed, with exit code {code}; nvcc stops here.");
+            let line = self.paint("1;31", &line);
+            writeln!(self.out, "\n{line}")?;
+        }
+        for (name, text) in [
+            ("standard output", &step.stdout),
+            ("standard error", &step.stderr),
+        ] {
+            if !text.is_empty() {
+                self.heading(&format!("What it said on {name}"))?;
+                for line in text.lines() {
+                    writeln!(self.out, "  {line}")?;
+                }
+            }
+        }
+        if !step.reads.is_empty() {
+            self.heading("It read")?;
+            for input in &step.reads {
+                let from = input
+                    .from
+                    .map_or_else(|| "there before".to_owned(), |n| format!("from step {n}"));
+                writeln!(self.out, "  {}  ({from})", input.name)?;
+            }
+        }
+        self.tree(step)?;
+        for file in &step.writes {
+            self.file(file)?;
+        }
+        Ok(())
+    }
+
+    /// What is new on lines of its own; what is not, in a paragraph.
+    fn tree(&mut self, step: &StepStory) -> io::Result<()> {
+        if step.tree.is_empty() {
+            return Ok(());
+        }
+        self.heading("Files")?;
+        let old: Vec<&str> = step
+            .tree
+            .iter()
+            .filter(|row| row.state == State::Old)
+            .map(|row| row.name.as_str())
+            .collect();
+        if !old.is_empty() {
+            self.wrapped(2, 2, &format!("= {}", old.join(", ")))?;
+        }
+        for row in step.tree.iter().filter(|row| row.state != State::Old) {
+            let mark = match row.state {
+                State::New => "+",
+                _ => "~",
+            };
+            let role = match row.role {
+                Role::Output => ", what was asked for",
+                _ => "",
+            };
+            let bytes = row.bytes.map_or_else(String::new, size);
+            let line = self.paint("32", &format!("{mark} {}", row.name));
+            writeln!(self.out, "  {line}  ({bytes}{role})")?;
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, file: &FileStory) -> io::Result<()> {
+        self.heading(&format!("{}: {}", file.name, file.what))?;
+        let read_by: Vec<String> = file.read_by.iter().map(ToString::to_string).collect();
+        let read_by = match (read_by.as_slice(), file.role) {
+            ([], Role::Output) => "What was asked for.".to_owned(),
+            ([], _) => "No later command reads it.".to_owned(),
+            ([one], _) => format!("Step {one} reads it."),
+            (more, _) => format!("Steps {} read it.", more.join(", ")),
+        };
+        self.wrapped(2, 0, &format!("{}. {read_by}", size(file.bytes)))?;
+        for block in &file.essence {
+            self.block(block)?;
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, block: &Block) -> io::Result<()> {
+        writeln!(self.out)?;
+        match block {
+            Block::Text { text } => self.wrapped(2, 0, text),
+            Block::Facts { title, rows } => {
+                self.title(title)?;
+                let width = rows
+                    .iter()
+                    .map(|fact| letters(&fact.name))
+                    .max()
+                    .unwrap_or(0);
+                for fact in rows {
+                    let gap = " ".repeat(width - letters(&fact.name));
+                    let line = format!("{}{gap}  {}", fact.name, fact.value);
+                    self.wrapped(4, width + 2, &line)?;
+                }
+                Ok(())
+            }
+            Block::Table(table) => self.table(table),
+            Block::Excerpt { title, lines } => {
+                self.title(title)?;
+                lines.iter().try_for_each(|line| self.line(line))
+            }
+        }
+    }
+
+    fn title(&mut self, title: &str) -> io::Result<()> {
+        if title.is_empty() {
+            return Ok(());
+        }
+        let line = self.paint("1", title);
+        writeln!(self.out, "  {line}")
+    }
+
+    fn line(&mut self, line: &Line) -> io::Result<()> {
+        let number = line.number.map_or(String::new(), |n| n.to_string());
+        let text = match line.marked {
+            true => self.paint("1;33", &line.text),
+            false => line.text.clone(),
+        };
+        let mark = if line.marked { '>' } else { ' ' };
+        let line = format!("  {mark}{number:>5} | {text}");
+        writeln!(self.out, "{}", line.trim_end())
+    }
+
+    /// In columns where they fit, else a cell to a line.
+    fn table(&mut self, table: &Table) -> io::Result<()> {
+        self.title(&table.title)?;
+        if table.rows.is_empty() {
+            return writeln!(self.out, "    none");
+        }
+        // A column in which nothing stands says nothing.
+        let kept: Vec<usize> = (0..table.columns.len())
+            .filter(|&column| table.rows.iter().any(|row| !cell(row, column).is_empty()))
+            .collect();
+        let widths: Vec<usize> = kept
+            .iter()
+            .map(|&column| {
+                let cells = table.rows.iter().map(|row| letters(cell(row, column)));
+                cells
+                    .chain([letters(&table.columns[column])])
+                    .max()
+                    .unwrap_or(0)
+            })
+            .collect();
+        let before: usize = widths[..widths.len().saturating_sub(1)]
+            .iter()
+            .map(|width| width + 2)
+            .sum::<usize>()
+            + 4;
+        let last = widths.last().copied().unwrap_or(0);
+        let room = self.form.width.saturating_sub(before);
+        if room < last.min(NARROWEST_LAST) {
+            return self.records(table, &kept);
+        }
+        let numeric: Vec<bool> = kept
+            .iter()
+            .map(|&column| table.rows.iter().all(|row| is_number(cell(row, column))))
+            .collect();
+        let heads: Vec<&str> = kept
+            .iter()
+            .map(|&column| table.columns[column].as_str())
+            .collect();
+        let head = aligned(&heads, &widths, &numeric);
+        let head = self.paint("2", &head);
+        writeln!(self.out, "    {head}")?;
+        for row in &table.rows {
+            let cells: Vec<&str> = kept.iter().map(|&column| cell(row, column)).collect();
+            self.wrapped(4, before - 4, &aligned(&cells, &widths, &numeric))?;
+        }
+        Ok(())
+    }
+
+    fn records(&mut self, table: &Table, kept: &[usize]) -> io::Result<()> {
+        let width = kept
+            .iter()
+            .map(|&column| letters(&table.columns[column]))
+            .max()
+            .unwrap_or(0);
+        for row in &table.rows {
+            for (at, &column) in kept.iter().enumerate() {
+                let value = cell(row, column);
+                if value.is_empty() {
+                    continue;
+                }
+                let mark = if at == 0 { "-" } else { " " };
+                let name = &table.columns[column];
+                let gap = " ".repeat(width - letters(name));
+                self.wrapped(4, width + 4, &format!("{mark} {name}{gap}  {value}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn closing(&mut self, story: &Story) -> io::Result<()> {
+        let outputs: Vec<String> = story
+            .files()
+            .filter(|(_, file)| file.role == Role::Output)
+            .map(|(step, file)| {
+                format!(
+                    "{} ({}, from step {})",
+                    file.path,
+                    size(file.bytes),
+                    step.number
+                )
+            })
+            .collect();
+        writeln!(self.out)?;
+        if story.exit_code != 0 {
+            let line = format!("nvcc ends with exit code {}.", story.exit_code);
+            let line = self.paint("1;31", &line);
+            return writeln!(self.out, "{line}");
+        }
+        self.wrapped(0, 0, &format!("Made: {}.", outputs.join(", ")))
+    }
+}
+
+fn cell(row: &[String], column: usize) -> &str {
+    row.get(column).map_or("", String::as_str)
+}
+
+fn letters(text: &str) -> usize {
+    text.chars().count()
+}
+
+fn is_number(text: &str) -> bool {
+    text.bytes()
+        .all(|b| b.is_ascii_digit() || matches!(b, b',' | b'-'))
+}
+
+fn aligned(cells: &[&str], widths: &[usize], numeric: &[bool]) -> String {
+    let mut line = String::new();
+    for ((cell, width), right) in cells.iter().zip(widths).zip(numeric) {
+        let gap = " ".repeat(width.saturating_sub(letters(cell)));
+        match right {
+            true => line.push_str(&format!("{gap}{cell}  ")),
+            false => line.push_str(&format!("{cell}{gap}  ")),
+        }
+    }
+    line.trim_end().to_owned()
+}
+
+/// Lines of at most `width` letters, those after the first behind `hang` spaces. A word that is
+/// longer stands alone: cut, it could not be copied.
+fn wrap(text: &str, width: usize, hang: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    let mut empty = true;
+    for (at, word) in text.split(' ').enumerate() {
+        if at > 0 && !empty && letters(&line) + 1 + letters(word) > width {
+            lines.push(line.trim_end().to_owned());
+            line = " ".repeat(hang);
+            empty = true;
+        } else if at > 0 && (!empty || lines.is_empty()) {
+            line.push(' ');
+        }
+        line.push_str(word);
+        empty &= word.is_empty();
+    }
+    lines.push(line.trim_end().to_owned());
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_wrapped_between_words() {
+        assert_eq!(wrap("one two three", 8, 2), ["one two", "  three"]);
+        assert_eq!(wrap("a-very-long-word b", 4, 0), ["a-very-long-word", "b"]);
+        assert_eq!(wrap("name    value", 40, 0), ["name    value"]);
+        assert_eq!(wrap("", 10, 0), [""]);
+    }
+
+    #[test]
+    fn a_table_is_wrapped_in_its_last_column_or_becomes_records() {
+        let shown = |width, first: &str| {
+            let rows = vec![vec![first.to_owned(), "word ".repeat(12), String::new()]];
+            let table = Block::table("T", &["name", "value", "nothing"], rows);
+            let mut out = Vec::new();
+            let form = Form {
+                width,
+                tint: Tint::Plain,
+            };
+            let mut page = Page {
+                form,
+                out: &mut out,
+            };
+            page.block(&table).expect("memory");
+            String::from_utf8(out).expect("text")
+        };
+        let whole = shown(100, "a");
+        assert!(whole.contains("\n    a     word word"), "{whole}");
+        assert_eq!(whole.lines().count(), 4, "{whole}");
+        assert!(!whole.contains("nothing"));
+        let wrapped = shown(50, "a");
+        assert!(wrapped.contains("\n          word"), "{wrapped}");
+        let records = shown(50, "a-name-that-leaves-no-room");
+        assert!(records.contains("\n    - name   a-name"), "{records}");
+    }
+
+    #[test]
+    fn colours_only_when_asked_for() {
+        let story = Story {
+            command: vec!["nvcc".into()],
+            ..Story::default()
+        };
+        for (tint, expected) in [(Tint::Plain, false), (Tint::Colours, true)] {
+            let mut out = Vec::new();
+            write(&story, Form { width: 80, tint }, &mut out).expect("memory");
+            assert_eq!(out.contains(&0x1b), expected);
+        }
+    }
+}

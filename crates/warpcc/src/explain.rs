@@ -1,0 +1,247 @@
+//! `warpcc explain`: does what the command does, one step at a time, and tells what happens.
+//!
+//! It is nvcc's own plan, nothing overlapped and nothing from the cache: what is told is what nvcc
+//! does. The output is made; intermediate files live in the private folder and are looked at after
+//! each step. A plan that is not understood is an error here, because there is nothing to tell.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueHint};
+use warpcc_engine::{Finished, Outcome};
+use warpcc_explain::text::{Form, Tint};
+use warpcc_explain::{Call, Observed, Story, Teller, markdown, page, text};
+use warpcc_plan::{FileId, FileKind, TaskGraph};
+
+use crate::build::{self, Manner, Onlooker};
+use crate::commands::{find_nvcc, write_file};
+use crate::config::Config;
+use crate::explicit::account;
+use crate::launch::Surroundings;
+use crate::log::Log;
+use crate::machine::{self, Lineage};
+use crate::request::{DOMAIN, Request};
+use crate::scratch::Scratch;
+use crate::signals::Interrupt;
+use crate::{cli, report};
+
+const NOTE: &str = "\
+Examples:
+  warpcc explain nvcc -c kernel.cu -o kernel.o | less
+  warpcc explain --html story.html nvcc -rdc=true a.cu b.cu -o program
+  warpcc explain --json nvcc -ptx kernel.cu > story.json
+
+The command does what it always does: its output is made. Exit code: nvcc's own; 2 with a message
+that begins with `warpcc:` when the command cannot be explained, or a page cannot be written.";
+
+/// A terminal that does not say how wide it is, a pipe, a file.
+const USUAL_WIDTH: usize = 100;
+/// Wider lines are hard to read.
+const WIDEST: usize = 120;
+
+/// `warpcc explain`.
+#[derive(Debug, Args)]
+#[command(after_help = NOTE)]
+pub struct ExplainArgs {
+    /// Write a page for a browser, which needs no network and no other file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+    /// Write Markdown
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub markdown: Option<PathBuf>,
+    /// Write JSON to standard output
+    #[arg(long)]
+    pub json: bool,
+    /// Use the terminal's colours
+    #[arg(long)]
+    pub color: bool,
+    /// The nvcc to use
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
+    pub nvcc: Option<PathBuf>,
+    /// The command; a compiler's name before its arguments is understood
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(required = true, value_name = "ARGS")]
+    pub args: Vec<OsString>,
+}
+
+/// Runs the command and tells its story; gives nvcc's exit code.
+///
+/// # Errors
+/// No nvcc, a command with nothing to explain, a plan that is not understood, a page that cannot be
+/// written.
+pub fn run(args: &ExplainArgs, config: &Config, around: Surroundings) -> anyhow::Result<i32> {
+    let (named, rest) = cli::split_compiler(&args.args);
+    let nvcc = find_nvcc(args.nvcc.as_deref().or(named), config, &around)?;
+    let request = Request::new(
+        nvcc,
+        rest,
+        around.directory.clone(),
+        around.environment.clone(),
+        &config.base_dir.value,
+    )
+    .map_err(|why| anyhow::anyhow!("this command cannot be explained: {why}"))?;
+    if let Some(reason) = request.invocation.plain {
+        bail!(
+            "there is nothing to explain: nvcc does this alone ({reason}); give it a source and an \
+             output, as in `warpcc explain nvcc -c kernel.cu`"
+        );
+    }
+    // Found out before a minute of compiling, not after it.
+    for path in [&args.html, &args.markdown].into_iter().flatten() {
+        write_file(path, |_| Ok(()))?;
+    }
+    let (story, picture) = tell(&request, config, &around)?;
+    if let Some(path) = &args.html {
+        write_file(path, |out| page::write(&story, Some(&picture), out))?;
+    }
+    if let Some(path) = &args.markdown {
+        write_file(path, |out| {
+            markdown::write(&story, markdown::Depth::Everything, 2, out)
+        })?;
+    }
+    if args.json {
+        report::print(|out| {
+            serde_json::to_writer_pretty(&mut *out, &story)?;
+            writeln!(out)
+        })?;
+    } else if args.html.is_none() && args.markdown.is_none() {
+        let form = Form {
+            width: width(),
+            tint: if args.color {
+                Tint::Colours
+            } else {
+                Tint::Plain
+            },
+        };
+        report::print(|out| text::write(&story, form, out))?;
+    }
+    Ok(story.exit_code)
+}
+
+/// How wide the terminal is on which the story is read.
+fn width() -> usize {
+    if !report::is_terminal() {
+        return USUAL_WIDTH;
+    }
+    rustix::termios::tcgetwinsize(std::io::stdout()).map_or(USUAL_WIDTH, |size| {
+        match usize::from(size.ws_col) {
+            0 => USUAL_WIDTH,
+            columns => columns.min(WIDEST),
+        }
+    })
+}
+
+/// Builds what `request` asks for; gives the story and a drawing of the steps.
+fn tell(
+    request: &Request,
+    config: &Config,
+    around: &Surroundings,
+) -> anyhow::Result<(Story, String)> {
+    let key = request.listing().key(DOMAIN);
+    let lineage = Lineage::find(config);
+    let log = Log::new(config.log.value.clone());
+    let admission = machine::admission(config, &lineage, request, None, &log);
+    let interrupt = Interrupt::watch();
+    let (scratch, _) = Scratch::open(&request.temporary(), &key.hex()[..16], &interrupt.scratch)
+        .context("no private folder for intermediate files")?;
+    let words = std::iter::once(request.nvcc.as_os_str()).chain(request.args.iter().map(|a| &**a));
+    let listener = Listener {
+        request,
+        results: scratch.path().join("out"),
+        teller: RefCell::new(Teller::new(Call {
+            command: words.map(|w| w.to_string_lossy().into_owned()).collect(),
+            directory: request.directory.display().to_string(),
+        })),
+    };
+    let manner = Manner {
+        progress: None,
+        store: None,
+        reads_cache: false,
+        writes_cache: false,
+        key,
+        jobs: 1,
+        admission: &admission,
+        sequential: true,
+        faithful: true,
+        save: None,
+        onlooker: Some(&listener),
+        started: around.started,
+        ourselves: &around.ourselves,
+    };
+    let clock = std::time::Instant::now();
+    let built = match build::build(request, &manner, &scratch, &interrupt) {
+        Ok(built) => built,
+        Err(why) if why.reason == build::REFUSED => {
+            bail!(
+                "this command cannot be explained: nvcc refuses it; run it without `warpcc \
+                   explain` to see why"
+            );
+        }
+        Err(why) if why.reason == build::FAILS_UNDER_THREADS => bail!(
+            "this command fails, and with -t nothing can be told of it: leave -t out, the steps run \
+             one at a time anyway"
+        ),
+        Err(why) => bail!("this command cannot be explained: {why}"),
+    };
+    let account = account(request, &built, clock.elapsed());
+    drop(scratch);
+    let mut drawing = Vec::new();
+    report::write_svg(&account, &mut drawing).context("the steps cannot be drawn")?;
+    Ok((
+        listener.teller.into_inner().finish(built.code),
+        String::from_utf8_lossy(&drawing).into_owned(),
+    ))
+}
+
+/// Looks at what each step wrote, before the next one starts.
+struct Listener<'a> {
+    request: &'a Request,
+    /// Where final outputs are before they are put in place.
+    results: PathBuf,
+    teller: RefCell<Teller>,
+}
+
+impl Listener<'_> {
+    fn bytes(&self, graph: &TaskGraph, id: FileId) -> Option<Vec<u8>> {
+        let file = graph.file(id);
+        let in_place = self.request.absolute(&file.path);
+        // The engine keeps most outputs aside until all is well, and writes others in place.
+        let aside = self.results.join(format!("{}-{}", id.0, file.name()));
+        let path: &Path = match file.kind {
+            FileKind::Output if aside.is_file() => &aside,
+            _ => &in_place,
+        };
+        // A device or a pipe would give nothing, or never end.
+        path.is_file().then(|| std::fs::read(path).ok()).flatten()
+    }
+}
+
+impl Onlooker for Listener<'_> {
+    fn finished(&self, graph: &TaskGraph, finished: &Finished) {
+        let mut teller = self.teller.borrow_mut();
+        if !teller.has_plan() {
+            teller.plan(graph, &mut |path| {
+                std::fs::read(self.request.absolute(path)).ok()
+            });
+        }
+        let took = finished
+            .finished
+            .saturating_sub(finished.started)
+            .saturating_sub(finished.waited);
+        let observed = Observed {
+            outcome: match finished.outcome {
+                Outcome::Ran | Outcome::Hit => warpcc_explain::Outcome::Ran,
+                Outcome::Failed(code) => warpcc_explain::Outcome::Failed(code),
+                Outcome::Skipped => warpcc_explain::Outcome::Skipped,
+            },
+            micros: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+            stdout: String::from_utf8_lossy(&finished.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&finished.stderr).into_owned(),
+        };
+        teller.step(graph, finished.step, observed, &mut |id| {
+            self.bytes(graph, id)
+        });
+    }
+}

@@ -1,0 +1,128 @@
+//! `warpcc explain` against what it tells of: nvcc's own files, cuobjdump, readelf, and a browser.
+
+#[path = "../space/mod.rs"]
+mod space;
+
+mod browser;
+#[path = "../../../report/tests/browser/devtools.rs"]
+#[expect(dead_code, reason = "the report's tests use all of it")]
+mod devtools;
+mod modes;
+mod oracle;
+mod refused;
+mod tutorial;
+
+use std::path::{Path, PathBuf};
+
+use space::{Outcome, Program, TestSpace};
+use warpcc_explain::{Block, FileStory, StepStory, Story, Table};
+
+/// Two architectures, and PTX of one.
+const TWO: &str =
+    "-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]";
+
+/// A kernel, a variable, a launch, and code that depends on the architecture.
+const KERNEL: &str = "__device__ int launches;\n\
+    __global__ void scale(float *p, float by) {\n\
+    #ifdef __CUDA_ARCH__\n\
+      if (threadIdx.x == 0) atomicAdd(&launches, 1);\n\
+    #endif\n\
+      p[threadIdx.x] *= by;\n\
+    }\n\
+    void run(float *p) {\n\
+      scale<<<1, 32>>>(p, 2.0f);\n\
+    }\n";
+
+/// Runs `warpcc explain FLAGS NVCC ARGS`.
+fn explain(space: &TestSpace, flags: &str, args: &str) -> Outcome {
+    let mut words = vec!["explain".to_owned()];
+    words.extend(space.words(flags));
+    words.push(space.toolkit.nvcc.display().to_string());
+    words.extend(space.words(args));
+    let outcome = space.run(&Program::Other(TestSpace::warpcc(), Vec::new()), &words);
+    space.demand_no_leftovers("explain");
+    outcome
+}
+
+/// The story that `--json` tells.
+fn story(space: &TestSpace, args: &str) -> Story {
+    let outcome = explain(space, "--json", args);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr_text());
+    serde_json::from_slice(&outcome.stdout).expect("a story in JSON")
+}
+
+/// What nvcc itself does with the same words, with its intermediate files in the folder given back.
+fn reference(space: &TestSpace, args: &str) -> (Outcome, PathBuf) {
+    let kept = space.beside("kept");
+    space::remove_tree(&kept);
+    let outcome = space.run(&Program::NvccKeep(kept.clone()), &space.words(args));
+    (outcome, kept)
+}
+
+/// The file of that name that a step wrote; the last one where several steps did.
+fn file<'s>(story: &'s Story, name: &str) -> &'s FileStory {
+    let found = story.files().filter(|(_, file)| file.name == name).last();
+    found.unwrap_or_else(|| panic!("no {name} in the story")).1
+}
+
+/// The steps of a tool.
+fn steps<'s>(story: &'s Story, tool: &str) -> Vec<&'s StepStory> {
+    story
+        .steps
+        .iter()
+        .filter(|step| step.tool == tool)
+        .collect()
+}
+
+/// A table of a file, by the beginning of its title.
+fn table<'f>(file: &'f FileStory, title: &str) -> &'f Table {
+    let tables = file.essence.iter().filter_map(|block| match block {
+        Block::Table(table) => Some(table),
+        _ => None,
+    });
+    let found = tables.clone().find(|table| table.title.starts_with(title));
+    found.unwrap_or_else(|| {
+        let titles: Vec<&str> = tables.map(|table| table.title.as_str()).collect();
+        panic!("no table {title:?} of {} but {titles:?}", file.name)
+    })
+}
+
+/// The cells of a table's column.
+fn column<'t>(table: &'t Table, name: &str) -> Vec<&'t str> {
+    let at = table.columns.iter().position(|column| column == name);
+    let at = at.unwrap_or_else(|| panic!("no column {name:?} but {:?}", table.columns));
+    table.rows.iter().map(|row| row[at].as_str()).collect()
+}
+
+/// A fact of a file, by its name.
+fn fact<'f>(file: &'f FileStory, name: &str) -> &'f str {
+    let facts = file.essence.iter().flat_map(|block| match block {
+        Block::Facts { rows, .. } => rows.as_slice(),
+        _ => &[],
+    });
+    let found = facts.clone().find(|fact| fact.name == name);
+    let found = found.unwrap_or_else(|| {
+        panic!(
+            "no fact {name:?} of {}: {facts:?}",
+            file.name,
+            facts = facts.collect::<Vec<_>>()
+        )
+    });
+    &found.value
+}
+
+/// All sentences and lines of a file.
+fn words(file: &FileStory) -> String {
+    let lines = file.essence.iter().flat_map(|block| match block {
+        Block::Text { text } => vec![text.clone()],
+        Block::Excerpt { lines, .. } => lines.iter().map(|line| line.text.clone()).collect(),
+        _ => Vec::new(),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The text of a file that nvcc kept.
+fn kept_text(kept: &Path, name: &str) -> String {
+    let path = kept.join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
