@@ -13,6 +13,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 use clap_complete::Generator;
 
 use crate::fatbin::FatbinCommand;
+use crate::jit::JitCommand;
 use crate::insight::{DoctorArgs, MonitorArgs, ReportArgs};
 
 const EXAMPLES: &str = "\
@@ -39,7 +40,7 @@ Examples:
   warpcc why -- nvcc -c kernel.cu -o kernel.o";
 
 /// Subcommands and what else clap answers; everything else is a compiler.
-const OWN_WORDS: [&str; 15] = [
+const OWN_WORDS: [&str; 16] = [
     "run",
     "stats",
     "report",
@@ -49,6 +50,7 @@ const OWN_WORDS: [&str; 15] = [
     "config",
     "why",
     "fatbin",
+    "jit",
     "completions",
     "help",
     "-h",
@@ -89,6 +91,9 @@ pub enum Command {
     /// Look into CUDA binaries: what is inside, and what a driver does with it
     #[command(subcommand)]
     Fatbin(FatbinCommand),
+    /// Know and prepare what a driver compiles when a program starts
+    #[command(subcommand)]
+    Jit(JitCommand),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
 }

@@ -11,6 +11,7 @@ mod fallback;
 mod fatbin;
 mod history;
 mod insight;
+mod jit;
 mod launch;
 mod locate;
 mod log;
