@@ -58,9 +58,6 @@ pub fn clear(path: &Path, home: Option<&Path>) -> Result<Cleared, Refused> {
         return Err(Refused::TooHigh(real));
     }
     let before = contents(&real);
-    if !before.is_cache {
-        return Err(Refused::NoCache(real));
-    }
     let wrong = |error| Refused::Io(real.clone(), error);
     let mut cleared = Cleared {
         folder: real.clone(),
@@ -73,6 +70,13 @@ pub fn clear(path: &Path, home: Option<&Path>) -> Result<Cleared, Refused> {
         .map_err(wrong)?
         .collect::<io::Result<Vec<_>>>()
         .map_err(wrong)?;
+    // Cleared before, or never used.
+    if entries.is_empty() {
+        return Ok(cleared);
+    }
+    if !before.is_cache {
+        return Err(Refused::NoCache(real));
+    }
     // By name the index comes last: what is left halfway is still known for a cache.
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
@@ -120,6 +124,9 @@ mod tests {
         assert_eq!(cleared.left, ["1", "10", "mine.txt"]);
         assert!(cleared.failed.is_empty() && outside.join("precious").exists());
         assert!(cache.join("mine.txt").exists() && !cache.join("0").exists());
+        let empty = top.path().join("empty");
+        fs::create_dir(&empty)?;
+        assert!(clear(&empty, None).expect("nothing to do").removed.is_empty());
         Ok(())
     }
 

@@ -46,6 +46,9 @@ pub fn run(args: &[OsString], around: Surroundings) -> anyhow::Result<i32> {
         // A wrong setting is one of the things to find.
         return insight::doctor(args, Config::load(variable), &around);
     }
+    if let Command::Jit(command) = &command {
+        return jit::run(command, &jit::settings()?, &around);
+    }
     let config = Config::load(variable)?;
     match command {
         Command::Run(args) => return explicit::run(&args, &config, around),
@@ -87,8 +90,10 @@ pub fn run(args: &[OsString], around: Surroundings) -> anyhow::Result<i32> {
             let why = why(&args, &config, around)?;
             report::print(|out| report::why::write(&why, out))?;
         }
-        Command::Jit(command) => return jit::run(&command, &config, &around),
-        Command::Completions(_) | Command::Fatbin(_) | Command::Doctor(_) => {}
+        Command::Completions(_)
+        | Command::Fatbin(_)
+        | Command::Jit(_)
+        | Command::Doctor(_) => {}
     }
     Ok(0)
 }

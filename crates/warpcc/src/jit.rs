@@ -19,7 +19,7 @@ pub use args::JitCommand;
 pub use load::load;
 
 use crate::commands::find_nvcc;
-use crate::config::Config;
+use crate::config::{Config, ConfigError, variable};
 use crate::launch::Surroundings;
 use crate::{fatbin, locate};
 
@@ -41,6 +41,21 @@ pub fn run(command: &JitCommand, config: &Config, around: &Surroundings) -> anyh
         JitCommand::Cache(args) => cache::cache(args, around),
         JitCommand::Prove(args) => prove::prove(args, config, around),
         JitCommand::Load(args) => load(args),
+    }
+}
+
+/// The settings. Our own cache is not used here, so that it has no place is no reason to fail: a
+/// missing home is one of the things to find.
+///
+/// # Errors
+/// A setting is wrong.
+pub fn settings() -> Result<Config, ConfigError> {
+    match Config::load(variable) {
+        Err(ConfigError::NoHome) => {
+            let nowhere = |name: &str| (name == "WARPCC_DIR").then(|| "/dev/null".into());
+            Config::load(|name| variable(name).or_else(|| nowhere(name)))
+        }
+        other => other,
     }
 }
 

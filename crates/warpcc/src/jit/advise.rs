@@ -67,6 +67,8 @@ pub(super) fn advise(
     let advice = conclude(on_gpus, &settings, around, ptxas);
     report::print(|out| match args.json {
         true => show::write_json(&advice, out),
+        // Why there is nothing to say is told below.
+        false if binaries.is_empty() => Ok(()),
         false => show::advise::write(&advice, out),
     })?;
     let told: Vec<_> = binaries.iter().zip(problems).collect();
@@ -107,7 +109,10 @@ fn measure(
             _ => None,
         };
         let note = (target.is_none() && ptxas.is_some())
-            .then(|| format!("estimated: ptxas does not know {gpu}"));
+            .then(|| match gpu {
+                Gpu::Known(_) => format!("estimated: this ptxas makes no code for {gpu}"),
+                Gpu::Next => "estimated: there is no such GPU yet".to_owned(),
+            });
         costs.insert(text.content, guess(text, note));
         if let Some(target) = target {
             let job = Job {

@@ -15,6 +15,12 @@ pub(super) fn cache(args: &CacheArgs, around: &Surroundings) -> anyhow::Result<i
         let folder = settings.place.folder().ok_or_else(|| {
             anyhow::anyhow!("neither HOME nor CUDA_CACHE_PATH is set: there is no cache to clear")
         })?;
+        if let Err(error) = folder.symlink_metadata()
+            && error.kind() == std::io::ErrorKind::NotFound
+        {
+            report::print(|out| writeln!(out, "{} is not there: nothing to remove", folder.display()))?;
+            return Ok(FINE);
+        }
         let cleared = clear(&folder, settings.home.as_deref())?;
         report::print(|out| match args.json {
             true => show::write_json(&cleared, out),

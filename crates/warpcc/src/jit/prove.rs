@@ -67,6 +67,8 @@ pub(super) fn prove(
     }
     report::print(|out| match args.json {
         true => show::write_json(&proof, out),
+        // Why there is nothing to say is told below.
+        false if binaries.is_empty() => Ok(()),
         false => show::prove::write(&proof, out),
     })?;
     let told: Vec<_> = binaries.iter().zip(problems).collect();

@@ -119,8 +119,8 @@ pub fn write(advice: &Advice, out: &mut dyn Write) -> io::Result<()> {
     if let Some(ptxas) = &advice.ptxas {
         writeln!(
             out,
-            "\nMeasured with {}; the driver's own compiler takes about as long, one module after \
-             another.",
+            "\nMeasured with {}: its CPU time, and the size of what it makes. The driver has a \
+             compiler of its own.",
             ptxas.display()
         )?;
     }
@@ -138,7 +138,7 @@ fn write_gpu(on: &OnGpu, out: &mut dyn Write) -> io::Result<()> {
         };
         writeln!(
             out,
-            "{}: the first start compiles {}, {} of text, to {} of machine code, in {} ({how})",
+            "{}: the first start compiles {}, {}, to {} of machine code, in {} ({how})",
             on.gpu,
             count(on.texts, "PTX text"),
             format_bytes(on.ptx_bytes),

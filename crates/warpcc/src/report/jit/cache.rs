@@ -68,11 +68,14 @@ pub fn write(view: &CacheView, out: &mut dyn Write) -> io::Result<()> {
 
 /// Writes what was removed.
 pub fn write_cleared(cleared: &Cleared, out: &mut dyn Write) -> io::Result<()> {
+    let folder = plain(&cleared.folder.display().to_string());
+    if cleared.removed.is_empty() && cleared.failed.is_empty() {
+        return writeln!(out, "{folder}: nothing to remove");
+    }
     let files = usize::try_from(cleared.before.files).unwrap_or(usize::MAX);
     writeln!(
         out,
-        "{}: removed {}, {} in {}",
-        plain(&cleared.folder.display().to_string()),
+        "{folder}: removed {}, {} in {}",
         cleared.removed.join(" "),
         format_bytes(cleared.before.bytes),
         count(files, "file"),
