@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{Options, facts};
 use crate::measure::{self, Cost};
-use crate::{process, programs, repo, toolkit};
+use crate::{process, programs, repo};
 
 /// What `--only` calls it.
 pub const NAME: &str = "fatbin-list";
