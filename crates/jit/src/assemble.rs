@@ -82,7 +82,10 @@ fn passed(options: &str) -> Vec<String> {
             continue;
         }
         let is_value = |value: &str| {
-            !value.is_empty() && value.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+            !value.is_empty()
+                && value
+                    .bytes()
+                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
         };
         let joined = NUMBERED.iter().find_map(|name| {
             let rest = word.strip_prefix(name)?;
@@ -171,10 +174,7 @@ fn one(
     // The name of our temporary file tells nobody anything.
     let said = ended.said.replace(&text, "PTX");
     Ok(match (ended.status, size) {
-        (None, _) => Assembled::Unknown(format!(
-            "ptxas was stopped after {} s",
-            longest.as_secs()
-        )),
+        (None, _) => Assembled::Unknown(format!("ptxas was stopped after {} s", longest.as_secs())),
         (Some(status), Ok(cubin_bytes)) if status.success() => Assembled::Made(Made {
             cubin_bytes,
             seconds: ended.seconds,
@@ -197,7 +197,10 @@ mod tests {
             words(" -g --dont-merge-basicblocks --return-at-end "),
             "-g --dont-merge-basicblocks --return-at-end"
         );
-        assert_eq!(words("-O1 --maxrregcount=32 -O 3"), "-O1 --maxrregcount=32 -O 3");
+        assert_eq!(
+            words("-O1 --maxrregcount=32 -O 3"),
+            "-O1 --maxrregcount=32 -O 3"
+        );
         assert_eq!(words("-maxrregcount 32"), "-maxrregcount 32");
         for hostile in [
             "-o /etc/passwd",

@@ -113,6 +113,9 @@ mod tests {
         let odd = complaints("something else\n", PTX);
         assert_eq!((odd.len(), odd[0].text.as_str()), (1, "something else"));
         assert_eq!(complaints(&"error : x\n".repeat(100), b"").len(), MOST);
-        assert_eq!(complaints("error line 99999999999999999999999", b"")[0].line, None);
+        assert_eq!(
+            complaints("error line 99999999999999999999999", b"")[0].line,
+            None
+        );
     }
 }

@@ -126,7 +126,12 @@ mod tests {
         assert!(cache.join("mine.txt").exists() && !cache.join("0").exists());
         let empty = top.path().join("empty");
         fs::create_dir(&empty)?;
-        assert!(clear(&empty, None).expect("nothing to do").removed.is_empty());
+        assert!(
+            clear(&empty, None)
+                .expect("nothing to do")
+                .removed
+                .is_empty()
+        );
         Ok(())
     }
 
@@ -138,11 +143,23 @@ mod tests {
         fs::write(home.join("index"), "")?;
         for path in [Path::new("/"), top.path(), &home] {
             let answer = clear(path, Some(&home));
-            assert!(matches!(answer, Err(Refused::TooHigh(_))), "{path:?}: {answer:?}");
+            assert!(
+                matches!(answer, Err(Refused::TooHigh(_))),
+                "{path:?}: {answer:?}"
+            );
         }
-        assert!(matches!(clear(&home.join("a"), Some(&home)), Err(Refused::NoCache(_))));
-        assert!(matches!(clear(Path::new("a"), None), Err(Refused::Relative(_))));
-        assert!(matches!(clear(&home.join("none"), None), Err(Refused::Io(..))));
+        assert!(matches!(
+            clear(&home.join("a"), Some(&home)),
+            Err(Refused::NoCache(_))
+        ));
+        assert!(matches!(
+            clear(Path::new("a"), None),
+            Err(Refused::Relative(_))
+        ));
+        assert!(matches!(
+            clear(&home.join("none"), None),
+            Err(Refused::Io(..))
+        ));
         assert!(home.join("index").exists());
         Ok(())
     }

@@ -100,7 +100,9 @@ pub fn contents(path: &Path) -> Contents {
     };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let Ok(kind) = entry.file_type() else { continue };
+        let Ok(kind) = entry.file_type() else {
+            continue;
+        };
         if name == "index" && kind.is_file() {
             index = true;
             sum.bytes += entry.metadata().map_or(0, |meta| meta.len());
@@ -118,7 +120,9 @@ fn add(path: &Path, depth: usize, sum: &mut Contents) {
         return;
     };
     for entry in entries.flatten() {
-        let Ok(kind) = entry.file_type() else { continue };
+        let Ok(kind) = entry.file_type() else {
+            continue;
+        };
         if kind.is_file() {
             sum.files += 1;
             sum.bytes += entry.metadata().map_or(0, |meta| meta.len());
@@ -136,7 +140,10 @@ pub fn remarks(folder: &Folder, held: u64, limit: u64) -> Vec<Remark> {
     const LOST: &str = "results cannot be kept: every start compiles everything again";
     if let Some(blocked) = &folder.blocked_by {
         found.push(Remark::fix(
-            format!("{} is no folder, and the cache would be {shown}", blocked.display()),
+            format!(
+                "{} is no folder, and the cache would be {shown}",
+                blocked.display()
+            ),
             LOST,
             format!("move it away, or {ELSEWHERE}"),
         ));
@@ -218,7 +225,9 @@ mod tests {
 
     fn said(folder: &Folder) -> String {
         let found = remarks(folder, 0, 1 << 30);
-        let lines = found.iter().map(|r| format!("{:?} {} / {}\n", r.weight, r.what, r.fix));
+        let lines = found
+            .iter()
+            .map(|r| format!("{:?} {} / {}\n", r.weight, r.what, r.fix));
         lines.collect()
     }
 

@@ -299,11 +299,17 @@ mod tests {
     #[test]
     fn each_trouble_has_its_fix() {
         for (text, word) in [
-            ("HOME=/h CUDA_CACHE_MAX_SIZE=1", "set CUDA_CACHE_MAXSIZE instead"),
+            (
+                "HOME=/h CUDA_CACHE_MAX_SIZE=1",
+                "set CUDA_CACHE_MAXSIZE instead",
+            ),
             ("HOME=/h CUDA_CACHE_DISABLE=1", "unset CUDA_CACHE_DISABLE"),
             ("HOME=/h CUDA_CACHE_DISABLE=yes", "neither 0 nor 1"),
             ("HOME=/h CUDA_FORCE_PTX_JIT=1", "unset it"),
-            ("HOME=/h CUDA_MODULE_LOADING=lazy", "set CUDA_MODULE_LOADING=LAZY"),
+            (
+                "HOME=/h CUDA_MODULE_LOADING=lazy",
+                "set CUDA_MODULE_LOADING=LAZY",
+            ),
             ("PATH=/bin", "neither HOME nor CUDA_CACHE_PATH"),
             ("HOME=h", "no absolute path"),
             ("HOME=/h CUDA_CACHE_PATH=here", "absolute path"),

@@ -13,8 +13,8 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueHint};
 use clap_complete::Generator;
 
 use crate::fatbin::FatbinCommand;
-use crate::jit::JitCommand;
 use crate::insight::{DoctorArgs, MonitorArgs, ReportArgs};
+use crate::jit::JitCommand;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -90,10 +90,7 @@ pub fn run(args: &[OsString], around: Surroundings) -> anyhow::Result<i32> {
             let why = why(&args, &config, around)?;
             report::print(|out| report::why::write(&why, out))?;
         }
-        Command::Completions(_)
-        | Command::Fatbin(_)
-        | Command::Jit(_)
-        | Command::Doctor(_) => {}
+        Command::Completions(_) | Command::Fatbin(_) | Command::Jit(_) | Command::Doctor(_) => {}
     }
     Ok(0)
 }

@@ -99,7 +99,9 @@ impl Space {
 
 fn what(advice: &Value) -> String {
     let remarks = advice["remarks"].as_array().expect("a list");
-    let lines = remarks.iter().map(|r| format!("{}: {}\n", r["weight"], r["what"]));
+    let lines = remarks
+        .iter()
+        .map(|r| format!("{}: {}\n", r["weight"], r["what"]));
     lines.collect()
 }
 
@@ -109,7 +111,11 @@ fn advice_counts_what_ptxas_makes() {
         let space = Space::new(toolkit);
         let at = space.at();
         space.fatbin("a.fatbin", "80", &ptx("sm_80", "one", ""));
-        space.fatbin("b.fatbin", "80", &ptx("sm_80", "two", "add.u32 %r1, %r1, 5;"));
+        space.fatbin(
+            "b.fatbin",
+            "80",
+            &ptx("sm_80", "two", "add.u32 %r1, %r1, 5;"),
+        );
         let both = [fs::read(at.join("a.fatbin")), fs::read(at.join("b.fatbin"))];
         let both = both.map(|bytes| bytes.expect("readable")).concat();
         fs::write(at.join("lib.fatbin"), both).expect("written");
@@ -126,9 +132,15 @@ fn advice_counts_what_ptxas_makes() {
             texts += 1;
         }
         // The same library twice is compiled once.
-        let advice = space.json("advise lib.fatbin a.fatbin --gpu sm_90,sm_80 --json", space.fine());
+        let advice = space.json(
+            "advise lib.fatbin a.fatbin --gpu sm_90,sm_80 --json",
+            space.fine(),
+        );
         let on = &advice["gpus"][1];
-        assert_eq!((on["gpu"].as_str(), on["texts"].as_u64()), (Some("sm_90"), Some(texts)));
+        assert_eq!(
+            (on["gpu"].as_str(), on["texts"].as_u64()),
+            (Some("sm_90"), Some(texts))
+        );
         assert_eq!(on["measured"], on["texts"]);
         assert_eq!(on["cubin_bytes"].as_u64(), Some(bytes));
         assert_eq!(on["files"][0]["texts"][1]["kernels"][0], "two");
@@ -138,7 +150,10 @@ fn advice_counts_what_ptxas_makes() {
         assert!(fix.contains("-gencode arch=compute_90,code=sm_90"), "{fix}");
         // Too new for the PTX: nothing to compile, and an error at run time.
         let old = space.said("advise lib.fatbin --gpu sm_75", 1);
-        assert!(old.contains("2 containers cannot be loaded on sm_75"), "{old}");
+        assert!(
+            old.contains("2 containers cannot be loaded on sm_75"),
+            "{old}"
+        );
     }
 }
 
@@ -149,16 +164,34 @@ fn a_cache_that_is_too_small_or_in_a_bad_place_is_something_to_fix() {
     let home = space.variables.clone();
     let mut with = |more: &[(&'static str, &str)], words: &str, code| {
         space.variables.clone_from(&home);
-        space.variables.extend(more.iter().map(|(n, v)| (*n, PathBuf::from(v))));
+        space
+            .variables
+            .extend(more.iter().map(|(n, v)| (*n, PathBuf::from(v))));
         what(&space.json(&format!("advise a.fatbin --json --gpu sm_90 {words}"), code))
     };
     for (name, value, word) in [
-        ("CUDA_CACHE_MAXSIZE", "1000", "does not fit into a cache of 1000 B"),
-        ("CUDA_CACHE_MAX_SIZE", "1", "CUDA_CACHE_MAX_SIZE is set, and no driver reads it"),
+        (
+            "CUDA_CACHE_MAXSIZE",
+            "1000",
+            "does not fit into a cache of 1000 B",
+        ),
+        (
+            "CUDA_CACHE_MAX_SIZE",
+            "1",
+            "CUDA_CACHE_MAX_SIZE is set, and no driver reads it",
+        ),
         ("CUDA_CACHE_DISABLE", "1", "every start on sm_90 compiles"),
         ("CUDA_CACHE_PATH", "relative", "no absolute path"),
-        ("CUDA_CACHE_PATH", "/dev/null/cache", "/dev/null is no folder"),
-        ("CUDA_CACHE_PATH", "/dev/shm/warpcc-jit-test", "memory (tmpfs)"),
+        (
+            "CUDA_CACHE_PATH",
+            "/dev/null/cache",
+            "/dev/null is no folder",
+        ),
+        (
+            "CUDA_CACHE_PATH",
+            "/dev/shm/warpcc-jit-test",
+            "memory (tmpfs)",
+        ),
         ("HOME", "", "neither HOME nor CUDA_CACHE_PATH is set"),
     ] {
         let said = with(&[(name, value)], "--estimate", 1);
@@ -167,9 +200,16 @@ fn a_cache_that_is_too_small_or_in_a_bad_place_is_something_to_fix() {
     // Where nothing is compiled it does not matter.
     space.variables = home.clone();
     space.variables.push(("CUDA_CACHE_MAX_SIZE", "1".into()));
-    space.fatbin("n.fatbin", "100", &ptx("sm_100", "one", "").replace("8.0", "8.6"));
+    space.fatbin(
+        "n.fatbin",
+        "100",
+        &ptx("sm_100", "one", "").replace("8.0", "8.6"),
+    );
     let fits = space.said("advise a.fatbin --gpu sm_90 --estimate", 1);
-    assert!(fits.contains("estimated") && fits.contains("to fix"), "{fits}");
+    assert!(
+        fits.contains("estimated") && fits.contains("to fix"),
+        "{fits}"
+    );
     // Newer than the driver: it is not compiled, it fails.
     space.variables = home;
     let old = space.said("advise n.fatbin --gpu sm_100 --driver 12.4", 1);
@@ -190,12 +230,21 @@ fn broken_ptx_is_found_with_its_kernel() {
         assert_eq!(proof["texts"], 2);
         assert_eq!(proof["failures"].as_array().map(Vec::len), Some(2));
         let failure = &proof["failures"][0];
-        assert_eq!((&failure["target"], &failure["by"]), (&"compute_80".into(), &"sm_80".into()));
+        assert_eq!(
+            (&failure["target"], &failure["by"]),
+            (&"compute_80".into(), &"sm_80".into())
+        );
         assert_eq!(failure["complaints"][0]["kernel"], "bad");
-        assert!(failure["complaints"].to_string().contains("zap"), "{failure}");
+        assert!(
+            failure["complaints"].to_string().contains("zap"),
+            "{failure}"
+        );
         assert_eq!(failure["kernels"].as_array().map(Vec::len), Some(2));
         let shown = space.said("prove a.fatbin", 1);
-        assert!(shown.contains("REFUSED") && shown.contains("bad: "), "{shown}");
+        assert!(
+            shown.contains("REFUSED") && shown.contains("bad: "),
+            "{shown}"
+        );
         // Its own architecture and the newest; for `a` code there is only its own.
         let proof = space.json("prove good.fatbin --json", 0);
         assert_eq!(proof["tried"][0]["target"], "sm_80");
@@ -219,19 +268,32 @@ fn what_is_no_program_is_told_and_the_rest_still_read() {
     let mut huge = whole.clone();
     huge[8..16].copy_from_slice(&u64::MAX.to_le_bytes());
     fs::write(at.join("huge.fatbin"), huge).expect("written");
-    for bad in ["cut.fatbin", "empty.so", "text.so", "huge.fatbin", "nowhere"] {
+    for bad in [
+        "cut.fatbin",
+        "empty.so",
+        "text.so",
+        "huge.fatbin",
+        "nowhere",
+    ] {
         let advice = space.warpcc(&format!("advise {bad} a.fatbin --gpu sm_90 --json"));
         assert_eq!(advice.status.code(), Some(2), "{bad}");
         let told = String::from_utf8_lossy(&advice.stderr).into_owned();
         assert!(told.contains(bad), "{bad}: {told}");
         let advice: Value = serde_json::from_slice(&advice.stdout).expect("JSON");
-        assert!(advice["gpus"][0]["texts"].as_u64() >= Some(1), "{bad}: {advice}");
+        assert!(
+            advice["gpus"][0]["texts"].as_u64() >= Some(1),
+            "{bad}: {advice}"
+        );
         let proof = space.said(&format!("prove {bad} a.fatbin"), 2);
         assert!(proof.contains("assembled"), "{bad}: {proof}");
     }
     fs::copy("/bin/true", at.join("host")).expect("copied");
     assert!(space.said("prove host", 1).contains("There is no PTX"));
-    assert!(space.said("advise host --gpu sm_90", 0).contains("nothing to load"));
+    assert!(
+        space
+            .said("advise host --gpu sm_90", 0)
+            .contains("nothing to load")
+    );
 }
 
 #[test]
@@ -239,16 +301,29 @@ fn without_a_driver_or_a_toolkit_the_reason_is_told() {
     let mut space = Space::new(Toolkit::newest());
     space.fatbin("a.fatbin", "80", &ptx("sm_80", "one", ""));
     // A folder that hides a driver, should this machine have one.
-    space.variables.push(("LD_LIBRARY_PATH", space.at().join("none")));
+    space
+        .variables
+        .push(("LD_LIBRARY_PATH", space.at().join("none")));
     if !Path::new("/dev/nvidiactl").exists() {
         let said = space.said("warm a.fatbin", 2);
-        assert!(said.contains("no NVIDIA driver") && said.contains("GPU"), "{said}");
+        assert!(
+            said.contains("no NVIDIA driver") && said.contains("GPU"),
+            "{said}"
+        );
         space.said("prove a.fatbin --load", 2);
     }
     space.toolkit.nvcc = "/nowhere/nvcc".into();
     assert!(space.said("prove a.fatbin", 2).contains("--ptxas"));
-    assert!(space.said("advise a.fatbin --gpu sm_90", space.fine()).contains("figures are estimates"));
-    assert!(space.said("prove a.fatbin --ptxas /bin/true", 2).contains("no ptxas that is known"));
+    assert!(
+        space
+            .said("advise a.fatbin --gpu sm_90", space.fine())
+            .contains("figures are estimates")
+    );
+    assert!(
+        space
+            .said("prove a.fatbin --ptxas /bin/true", 2)
+            .contains("no ptxas that is known")
+    );
 }
 
 /// With the stand-in for a driver.
@@ -273,15 +348,27 @@ fn with_driver() -> Space {
 fn warming_fills_the_cache_and_proves_it() {
     let mut space = with_driver();
     let warmed = space.json("warm a.fatbin b.fatbin --json", 0);
-    assert_eq!((&warmed["gpu"], &warmed["driver"]), (&"sm_90".into(), &"13.5".into()));
+    assert_eq!(
+        (&warmed["gpu"], &warmed["driver"]),
+        (&"sm_90".into(), &"13.5".into())
+    );
     for module in warmed["modules"].as_array().expect("a list") {
         let seconds = |name: &str| module[name].as_f64().expect("a time");
-        assert!(seconds("first_seconds") > 2.0 * seconds("second_seconds"), "{module}");
+        assert!(
+            seconds("first_seconds") > 2.0 * seconds("second_seconds"),
+            "{module}"
+        );
         assert_eq!(module["kept"], true);
     }
-    assert_eq!((&warmed["before"]["files"], &warmed["after"]["files"]), (&0.into(), &2.into()));
+    assert_eq!(
+        (&warmed["before"]["files"], &warmed["after"]["files"]),
+        (&0.into(), &2.into())
+    );
     let shown = space.said("warm a.fatbin", 0);
-    assert!(shown.contains("1 of 1 load with compiling switched off"), "{shown}");
+    assert!(
+        shown.contains("1 of 1 load with compiling switched off"),
+        "{shown}"
+    );
     // What is there can be seen and removed.
     fs::write(space.at().join("cache/mine"), "x").expect("written");
     assert_eq!(space.json("cache --json", 0)["held"]["files"], 2);
@@ -290,12 +377,21 @@ fn warming_fills_the_cache_and_proves_it() {
     assert!(space.at().join("cache/mine").exists() && !space.at().join("cache/index").exists());
     space.variables.push(("FAKE_FORGETS", "1".into()));
     let shown = space.said("warm a.fatbin", 1);
-    assert!(shown.contains("NOT KEPT") && shown.contains("0 of 1 load"), "{shown}");
+    assert!(
+        shown.contains("NOT KEPT") && shown.contains("0 of 1 load"),
+        "{shown}"
+    );
     space.variables.push(("CUDA_CACHE_DISABLE", "1".into()));
     assert!(space.said("warm a.fatbin", 2).contains("unset it"));
-    space.variables.retain(|(name, _)| *name != "CUDA_CACHE_DISABLE");
+    space
+        .variables
+        .retain(|(name, _)| *name != "CUDA_CACHE_DISABLE");
     space.variables.push(("FAKE_NO_GPU", "1".into()));
-    assert!(space.said("warm a.fatbin", 2).contains("CUDA_ERROR_NO_DEVICE"));
+    assert!(
+        space
+            .said("warm a.fatbin", 2)
+            .contains("CUDA_ERROR_NO_DEVICE")
+    );
 }
 
 #[test]
@@ -303,17 +399,26 @@ fn a_module_that_a_driver_refuses_or_dies_of_spoils_no_other() {
     let space = with_driver();
     space.fatbin("crash.fatbin", "80", &ptx("sm_80", "crash", ""));
     space.fatbin("refuse.fatbin", "80", &ptx("sm_80", "refuse", ""));
-    let parts = ["a", "crash", "refuse", "b"].map(|name| {
-        fs::read(space.at().join(format!("{name}.fatbin"))).expect("readable")
-    });
+    let parts = ["a", "crash", "refuse", "b"]
+        .map(|name| fs::read(space.at().join(format!("{name}.fatbin"))).expect("readable"));
     fs::write(space.at().join("lib.fatbin"), parts.concat()).expect("written");
     let warmed = space.json("warm lib.fatbin --json", 1);
-    let kept: Vec<Option<bool>> = (0..4).map(|n| warmed["modules"][n]["kept"].as_bool()).collect();
+    let kept: Vec<Option<bool>> = (0..4)
+        .map(|n| warmed["modules"][n]["kept"].as_bool())
+        .collect();
     assert_eq!(kept, [Some(true), None, None, Some(true)]);
-    assert!(warmed["modules"][1]["trouble"].to_string().contains("signal"));
+    assert!(
+        warmed["modules"][1]["trouble"]
+            .to_string()
+            .contains("signal")
+    );
     assert!(warmed["modules"][2]["trouble"].to_string().contains("218"));
     let proof = space.json("prove lib.fatbin --load --json", 2);
     assert_eq!(proof["driver"]["compiled"], 2);
-    assert!(proof["failures"][0]["complaints"].to_string().contains("line 6"));
+    assert!(
+        proof["failures"][0]["complaints"]
+            .to_string()
+            .contains("line 6")
+    );
     assert!(proof["unknown"].to_string().contains("signal"));
 }

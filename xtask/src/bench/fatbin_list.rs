@@ -110,7 +110,14 @@ fn wheel() -> Result<PathBuf> {
         .context("failed to write pip's requirements")?;
     process::run(
         Command::new("python3")
-            .args(["-m", "pip", "download", "--quiet", "--no-input", "--no-deps"])
+            .args([
+                "-m",
+                "pip",
+                "download",
+                "--quiet",
+                "--no-input",
+                "--no-deps",
+            ])
             .args(["--require-hashes", "--only-binary=:all:"])
             .args(["--platform", "manylinux_2_27_x86_64"])
             .args(["--disable-pip-version-check", "-r"])

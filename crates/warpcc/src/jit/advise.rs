@@ -108,11 +108,10 @@ fn measure(
             (Some(ptxas), Gpu::Known(number)) => ptxas.target(text.source.arch, number),
             _ => None,
         };
-        let note = (target.is_none() && ptxas.is_some())
-            .then(|| match gpu {
-                Gpu::Known(_) => format!("estimated: this ptxas makes no code for {gpu}"),
-                Gpu::Next => "estimated: there is no such GPU yet".to_owned(),
-            });
+        let note = (target.is_none() && ptxas.is_some()).then(|| match gpu {
+            Gpu::Known(_) => format!("estimated: this ptxas makes no code for {gpu}"),
+            Gpu::Next => "estimated: there is no such GPU yet".to_owned(),
+        });
         costs.insert(text.content, guess(text, note));
         if let Some(target) = target {
             let job = Job {
@@ -126,7 +125,13 @@ fn measure(
     let Some(ptxas) = ptxas else { return Ok(costs) };
     let only: Vec<Job<'_>> = jobs.iter().map(|(_, job)| *job).collect();
     let longest = Duration::from_secs(args.tool.timeout);
-    let done = assemble(ptxas, &only, config.job_limit(), longest, &Limits::default())?;
+    let done = assemble(
+        ptxas,
+        &only,
+        config.job_limit(),
+        longest,
+        &Limits::default(),
+    )?;
     for ((text, _), answer) in jobs.iter().zip(done) {
         let known = match answer {
             Assembled::Made(made) => Known {
@@ -140,9 +145,14 @@ fn measure(
             },
             Assembled::Refused(said) => Known {
                 refused: true,
-                ..guess(text, Some(format!("ptxas refuses it: {}", first_line(&said))))
+                ..guess(
+                    text,
+                    Some(format!("ptxas refuses it: {}", first_line(&said))),
+                )
             },
-            Assembled::Unknown(why) => guess(text, Some(format!("estimated: {}", first_line(&why)))),
+            Assembled::Unknown(why) => {
+                guess(text, Some(format!("estimated: {}", first_line(&why))))
+            }
         };
         costs.insert(text.content, known);
     }
@@ -174,7 +184,8 @@ fn add_new(problems: &mut Vec<Problem>, more: Vec<Problem>) {
 fn of_file(file: String, verdicts: &Verdicts, gpu: Gpu) -> OfFile {
     let count = |outcome: Outcome| {
         let mine = verdicts.verdicts.iter();
-        mine.filter(|v| v.gpu == gpu && v.outcome == outcome).count()
+        mine.filter(|v| v.gpu == gpu && v.outcome == outcome)
+            .count()
     };
     OfFile {
         file,
@@ -284,7 +295,11 @@ fn conclude(
     // Where nothing is compiled, nothing is to be kept.
     let of_cache = std::mem::take(&mut cache.remarks);
     remarks.extend(of_cache.into_iter().map(|remark| Remark {
-        weight: if compiles { remark.weight } else { Weight::Note },
+        weight: if compiles {
+            remark.weight
+        } else {
+            Weight::Note
+        },
         ..remark
     }));
     remarks.sort_by_key(|remark| remark.weight);
@@ -404,12 +419,22 @@ mod tests {
     fn what_fits_is_a_note_and_what_does_not_has_a_size_to_set() {
         let small = advice(1 << 20);
         assert_eq!((small.len(), small[0].weight), (1, Weight::Note));
-        assert!(small[0].fix.contains("-gencode arch=compute_90,code=sm_90;"));
+        assert!(
+            small[0]
+                .fix
+                .contains("-gencode arch=compute_90,code=sm_90;")
+        );
         let older = advice(300 << 20);
-        assert!(older[1].fix.contains("CUDA_CACHE_MAXSIZE=402653184"), "{older:?}");
+        assert!(
+            older[1].fix.contains("CUDA_CACHE_MAXSIZE=402653184"),
+            "{older:?}"
+        );
         let large = advice(2 << 30);
         assert_eq!(large[0].weight, Weight::Fix);
-        assert!(large[0].fix.contains("CUDA_CACHE_MAXSIZE=2684354560"), "{large:?}");
+        assert!(
+            large[0].fix.contains("CUDA_CACHE_MAXSIZE=2684354560"),
+            "{large:?}"
+        );
         let huge = advice(4 << 30);
         assert!(huge[0].fix.contains("at most 4 GiB"), "{huge:?}");
     }
@@ -417,7 +442,10 @@ mod tests {
     #[test]
     fn the_option_has_the_letter_of_the_ptx() {
         let words = |suffixes: &[Suffix]| gencode(Gpu::Known(90), suffixes).unwrap_or_default();
-        assert_eq!(words(&[Suffix::Exact]), "-gencode arch=compute_90a,code=sm_90a");
+        assert_eq!(
+            words(&[Suffix::Exact]),
+            "-gencode arch=compute_90a,code=sm_90a"
+        );
         assert_eq!(words(&[]), "");
         assert_eq!(gencode(Gpu::Next, &[Suffix::None]), None);
     }

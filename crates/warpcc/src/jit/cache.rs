@@ -18,7 +18,9 @@ pub(super) fn cache(args: &CacheArgs, around: &Surroundings) -> anyhow::Result<i
         if let Err(error) = folder.symlink_metadata()
             && error.kind() == std::io::ErrorKind::NotFound
         {
-            report::print(|out| writeln!(out, "{} is not there: nothing to remove", folder.display()))?;
+            report::print(|out| {
+                writeln!(out, "{} is not there: nothing to remove", folder.display())
+            })?;
             return Ok(FINE);
         }
         let cleared = clear(&folder, settings.home.as_deref())?;
@@ -26,7 +28,11 @@ pub(super) fn cache(args: &CacheArgs, around: &Surroundings) -> anyhow::Result<i
             true => show::write_json(&cleared, out),
             false => show::cache::write_cleared(&cleared, out),
         })?;
-        return Ok(if cleared.failed.is_empty() { FINE } else { super::FAILED });
+        return Ok(if cleared.failed.is_empty() {
+            FINE
+        } else {
+            super::FAILED
+        });
     }
     let view = look(&settings, around);
     report::print(|out| match args.json {

@@ -137,10 +137,7 @@ fn by_assembler(
             // Its own age says nothing about the PTX.
             Assembled::Refused(said) if said.contains("Unsupported .version") => {
                 let version = placed.1.source.code_version.unwrap_or_default();
-                let why = format!(
-                    "PTX {}.{} is newer than this ptxas",
-                    version.0, version.1
-                );
+                let why = format!("PTX {}.{} is newer than this ptxas", version.0, version.1);
                 proof.unknown.push(failure(*placed, &by, &why, &limits));
             }
             Assembled::Refused(said) => {

@@ -50,7 +50,12 @@ mod tests {
 
     #[test]
     fn times_read_well() {
-        for (value, text) in [(0.0, "0 s"), (0.02, "0.02 s"), (75.2, "75 s"), (720.0, "12 min")] {
+        for (value, text) in [
+            (0.0, "0 s"),
+            (0.02, "0.02 s"),
+            (75.2, "75 s"),
+            (720.0, "12 min"),
+        ] {
             assert_eq!(seconds(value), text);
         }
     }

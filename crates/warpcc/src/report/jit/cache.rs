@@ -29,7 +29,10 @@ pub struct CacheView {
 /// Writes where it is and what is wrong with it.
 pub fn write(view: &CacheView, out: &mut dyn Write) -> io::Result<()> {
     match &view.folder {
-        None => writeln!(out, "There is no folder that a driver could keep results in.")?,
+        None => writeln!(
+            out,
+            "There is no folder that a driver could keep results in."
+        )?,
         Some(folder) => {
             let from = match view.given {
                 true => "CUDA_CACHE_PATH",

@@ -85,7 +85,10 @@ pub struct Failure {
 /// Writes the answer.
 pub fn write(proof: &Proof, out: &mut dyn Write) -> io::Result<()> {
     if proof.texts == 0 {
-        return writeln!(out, "There is no PTX: nothing here runs on a GPU it was not made for.");
+        return writeln!(
+            out,
+            "There is no PTX: nothing here runs on a GPU it was not made for."
+        );
     }
     let different = match proof.texts == proof.different {
         true => String::new(),
@@ -97,7 +100,11 @@ pub fn write(proof: &Proof, out: &mut dyn Write) -> io::Result<()> {
             0 => String::new(),
             some => format!(", {some} REFUSED"),
         };
-        writeln!(out, "  {:<8} {} assembled{refused}", tried.target, tried.assembled)?;
+        writeln!(
+            out,
+            "  {:<8} {} assembled{refused}",
+            tried.target, tried.assembled
+        )?;
     }
     if proof.not_for_any > 0 {
         writeln!(
@@ -132,7 +139,9 @@ pub fn write(proof: &Proof, out: &mut dyn Write) -> io::Result<()> {
 
 fn write_failure(failure: &Failure, word: &str, out: &mut dyn Write) -> io::Result<()> {
     let member = failure.member.as_deref();
-    let member = member.map(|m| format!("({})", plain(m))).unwrap_or_default();
+    let member = member
+        .map(|m| format!("({})", plain(m)))
+        .unwrap_or_default();
     writeln!(
         out,
         "{word}: {}{member} container {} image {}, {} for {}",
@@ -144,12 +153,19 @@ fn write_failure(failure: &Failure, word: &str, out: &mut dyn Write) -> io::Resu
     )?;
     for complaint in &failure.complaints {
         let kernel = complaint.kernel.as_deref();
-        let kernel = kernel.map(|k| format!("{}: ", plain(k))).unwrap_or_default();
+        let kernel = kernel
+            .map(|k| format!("{}: ", plain(k)))
+            .unwrap_or_default();
         writeln!(out, "  {kernel}{}", plain(&complaint.text))?;
     }
     let named = failure.complaints.iter().any(|c| c.kernel.is_some());
     let others = if named { "in all" } else { "in it" };
-    let mut kernels: Vec<String> = failure.kernels.iter().take(NAMED).map(|k| plain(k)).collect();
+    let mut kernels: Vec<String> = failure
+        .kernels
+        .iter()
+        .take(NAMED)
+        .map(|k| plain(k))
+        .collect();
     if failure.kernels.len() > NAMED {
         kernels.push("…".to_owned());
     }

@@ -87,7 +87,10 @@ pub fn write(warmed: &Warmed, out: &mut dyn Write) -> io::Result<()> {
             warmed.jit_link,
             "linked when the program starts, which only the program itself can do: start it once",
         ),
-        (warmed.not_linked, "relocatable: warm what they are linked into"),
+        (
+            warmed.not_linked,
+            "relocatable: warm what they are linked into",
+        ),
         (warmed.fail, "not for this GPU: see `warpcc fatbin check`"),
     ] {
         if number > 0 {
@@ -115,7 +118,11 @@ fn write_loaded(warmed: &Warmed, out: &mut dyn Write) -> io::Result<()> {
         format_bytes(warmed.before.bytes),
         format_bytes(warmed.after.bytes),
     )?;
-    let kept = warmed.modules.iter().filter(|m| m.kept == Some(true)).count();
+    let kept = warmed
+        .modules
+        .iter()
+        .filter(|m| m.kept == Some(true))
+        .count();
     match warmed.proven {
         true => writeln!(
             out,
