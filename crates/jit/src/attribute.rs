@@ -19,9 +19,7 @@ pub struct Complaint {
 
 /// The complaints in what an assembler said about `ptx`: at most twenty.
 pub fn complaints(said: &str, ptx: &[u8]) -> Vec<Complaint> {
-    let kernels: Vec<(usize, &str)> = ptx_kernels(ptx)
-        .map(|(at, name)| (line_at(ptx, at), name))
-        .collect();
+    let kernels = kernels_by_line(ptx);
     let lines = said.lines().map(str::trim);
     let told = lines.filter(|line| is_complaint(line)).take(MOST);
     let mut found: Vec<Complaint> = told
@@ -58,8 +56,16 @@ fn number_after(text: &str, word: &str) -> Option<usize> {
     digits.parse().ok()
 }
 
-fn line_at(ptx: &[u8], at: usize) -> usize {
-    1 + ptx[..at].iter().filter(|b| **b == b'\n').count()
+/// The kernels with their lines, counted in one pass: a text may have thousands in megabytes.
+fn kernels_by_line(ptx: &[u8]) -> Vec<(usize, &str)> {
+    let (mut line, mut counted) = (1, 0);
+    let by_line = |(at, name): (usize, _)| {
+        let between = ptx.get(counted..at).unwrap_or_default();
+        line += between.iter().filter(|b| **b == b'\n').count();
+        counted = at;
+        (line, name)
+    };
+    ptx_kernels(ptx).map(by_line).collect()
 }
 
 /// The last kernel that begins at or before the line, unless its body has ended before.

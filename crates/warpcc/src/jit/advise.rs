@@ -1,12 +1,12 @@
 //! `warpcc jit advise`: what the first start on a GPU compiles, measured or estimated, and what to
 //! do about it.
 
+mod findings;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use warpcc_fatbin::{
-    Found, Gpu, Limits, Outcome, Problem, Situation, Suffix, Verdicts, demangle, judge,
-};
+use warpcc_fatbin::{Found, Gpu, Limits, Outcome, Problem, Situation, Verdicts, demangle, judge};
 use warpcc_jit::{
     Assembled, Cost, Job, MaxSize, Ptxas, Remark, Settings, Text, Use, Weight, assemble, estimate,
     what_is_compiled,
@@ -14,10 +14,11 @@ use warpcc_jit::{
 
 use super::args::AdviseArgs;
 use super::{FAILED, FINE, TO_FIX, cache, contents, find_ptxas, open_all, tell};
-use crate::config::{Config, format_bytes};
+use crate::config::Config;
 use crate::launch::Surroundings;
 use crate::log;
 use crate::report::{self, jit as show};
+use findings::{gencode, of_gpu};
 use show::advise::{Advice, OfFile, OnGpu, TextRow};
 
 pub(super) fn advise(
@@ -265,20 +266,6 @@ fn row(text: &Text<'_>, known: &Known, first: bool) -> TextRow {
     }
 }
 
-/// The option that makes machine code for the GPU, with the letter that the PTX has.
-fn gencode(gpu: Gpu, suffixes: &[Suffix]) -> Option<String> {
-    let Gpu::Known(number) = gpu else { return None };
-    let letter = match suffixes {
-        [] => return None,
-        all if all.contains(&Suffix::Exact) => "a",
-        all if all.contains(&Suffix::Family) => "f",
-        _ => "",
-    };
-    Some(format!(
-        "-gencode arch=compute_{number}{letter},code=sm_{number}{letter}"
-    ))
-}
-
 /// The figures with what follows from them.
 fn conclude(
     gpus: Vec<OnGpu>,
@@ -308,145 +295,5 @@ fn conclude(
         ptxas: ptxas.map(|ptxas| ptxas.program),
         cache,
         remarks,
-    }
-}
-
-/// A size to set that leaves room: a quarter more, in steps of 64 MiB.
-fn room_for(bytes: u64) -> u64 {
-    const STEP: u64 = 64 << 20;
-    bytes.saturating_add(bytes / 4).next_multiple_of(STEP)
-}
-
-fn of_gpu(on: &OnGpu, settings: &Settings, held: u64) -> Vec<Remark> {
-    let mut found = Vec::new();
-    let gpu = on.gpu;
-    let failing: usize = on.files.iter().map(|file| file.fail).sum();
-    if failing > 0 {
-        found.push(Remark::fix(
-            format!("{failing} containers cannot be loaded on {gpu}"),
-            "their kernels fail with an error when they are first used",
-            format!("see `warpcc fatbin check --gpu {gpu}` for the reasons"),
-        ));
-    }
-    if on.refused > 0 {
-        found.push(Remark::fix(
-            format!("ptxas refuses {} of the PTX texts for {gpu}", on.refused),
-            "a driver of the same age would refuse them too",
-            format!("see `warpcc jit prove --gpu {gpu}` for what is wrong"),
-        ));
-    }
-    if on.texts == 0 {
-        return found;
-    }
-    let build = on.gencode.as_ref().map_or_else(
-        || "have machine code for it built in".to_owned(),
-        |words| format!("build with {words}"),
-    );
-    let size = format_bytes(on.cubin_bytes);
-    let limit = format_bytes(on.limit);
-    if settings.disabled || on.limit == 0 {
-        // The setting has its own remark; this is what follows from it for the program.
-        found.push(Remark::fix(
-            format!("every start on {gpu} compiles {size} anew"),
-            "nothing is kept",
-            build,
-        ));
-    } else if !on.fits {
-        let room = room_for(on.cubin_bytes);
-        let fix = match room <= MaxSize::largest() {
-            true => format!("set CUDA_CACHE_MAXSIZE={room}, or {build}"),
-            false => format!("{build}: a driver's cache holds at most 4 GiB"),
-        };
-        found.push(Remark::fix(
-            format!("what {gpu} needs, {size}, does not fit into a cache of {limit}"),
-            "each start pushes out what the next one needs: every start compiles again",
-            fix,
-        ));
-    } else {
-        let why = match on.limit - on.cubin_bytes < held {
-            true => format!(
-                "what other programs keep there, {} in all, does not fit beside it",
-                format_bytes(held)
-            ),
-            false => "later starts find it in the driver's cache".to_owned(),
-        };
-        found.push(Remark::note(
-            format!("the first start on {gpu} compiles {size}, which fits into a cache of {limit}"),
-            why,
-            format!("to compile nothing at all, {build}; to do it ahead, `warpcc jit warm`"),
-        ));
-        let older = settings.max_size.of_older_drivers();
-        if on.cubin_bytes > older {
-            let room = room_for(on.cubin_bytes);
-            found.push(Remark::note(
-                format!("older drivers keep only {}", format_bytes(older)),
-                "on them every start would compile again",
-                format!("set CUDA_CACHE_MAXSIZE={room}"),
-            ));
-        }
-    }
-    found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn on(cubin_bytes: u64) -> OnGpu {
-        OnGpu {
-            gpu: Gpu::Known(90),
-            files: Vec::new(),
-            texts: 3,
-            measured: 3,
-            refused: 0,
-            ptx_bytes: 5,
-            cubin_bytes,
-            largest_cubin_bytes: 1,
-            seconds: 1.0,
-            slowest_seconds: 1.0,
-            limit: 1 << 30,
-            fits: cubin_bytes <= 1 << 30,
-            gencode: gencode(Gpu::Known(90), &[Suffix::None]),
-        }
-    }
-
-    fn advice(cubin_bytes: u64) -> Vec<Remark> {
-        let settings = Settings::read(&[("HOME".into(), "/h".into())]);
-        of_gpu(&on(cubin_bytes), &settings, 0)
-    }
-
-    #[test]
-    fn what_fits_is_a_note_and_what_does_not_has_a_size_to_set() {
-        let small = advice(1 << 20);
-        assert_eq!((small.len(), small[0].weight), (1, Weight::Note));
-        assert!(
-            small[0]
-                .fix
-                .contains("-gencode arch=compute_90,code=sm_90;")
-        );
-        let older = advice(300 << 20);
-        assert!(
-            older[1].fix.contains("CUDA_CACHE_MAXSIZE=402653184"),
-            "{older:?}"
-        );
-        let large = advice(2 << 30);
-        assert_eq!(large[0].weight, Weight::Fix);
-        assert!(
-            large[0].fix.contains("CUDA_CACHE_MAXSIZE=2684354560"),
-            "{large:?}"
-        );
-        let huge = advice(4 << 30);
-        assert!(huge[0].fix.contains("at most 4 GiB"), "{huge:?}");
-    }
-
-    #[test]
-    fn the_option_has_the_letter_of_the_ptx() {
-        let words = |suffixes: &[Suffix]| gencode(Gpu::Known(90), suffixes).unwrap_or_default();
-        assert_eq!(
-            words(&[Suffix::Exact]),
-            "-gencode arch=compute_90a,code=sm_90a"
-        );
-        assert_eq!(words(&[]), "");
-        assert_eq!(gencode(Gpu::Next, &[Suffix::None]), None);
     }
 }
