@@ -206,7 +206,7 @@ fn concatenated_images_fail_with_a_driver_that_does_not_know_them() {
         .env_remove("NVCC_PREPEND_FLAGS")
         .env_remove("NVCC_APPEND_FLAGS")
         .args(["-fatbin", "-compress-mode=size", "-Xfatbin=--concat"])
-        .args(["-gencode", "arch=compute_90,code=[sm_90,compute_90]"])
+        .args(["-gencode", "arch=compute_90,code=sm_90"])
         .args(["-gencode", "arch=compute_90a,code=sm_90a"])
         .args(["a.cu", "-o", "c.fatbin"])
         .status();
