@@ -58,10 +58,6 @@ impl Folder {
         };
         let kind = rustix::fs::statfs(there)?;
         let space = rustix::fs::statvfs(there)?;
-        #[expect(
-            clippy::unnecessary_cast,
-            reason = "the width of this field differs between architectures"
-        )]
         let number = kind.f_type as u64;
         Ok(Self {
             path: path.to_owned(),
