@@ -10,6 +10,7 @@
 mod chart;
 mod contenders;
 mod facts;
+mod fatbin_list;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,7 +39,8 @@ pub struct Options {
     /// Rounds
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// Measure only these (nvcc, the measure of all, is always there)
+    /// Measure only these (nvcc, the measure of all, is always there); `fatbin-list` alone measures
+    /// how fast a library is listed, against cuobjdump
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     only: Vec<String>,
     /// The nvcc to use (else WARPCC_NVCC, PATH, CUDA_HOME, a toolkit from PyPI)
@@ -50,11 +52,17 @@ pub struct Options {
     /// Another source file than the Thrust one; it must stand alone
     #[arg(long, value_name = "FILE")]
     source: Option<PathBuf>,
+    /// With `--only fatbin-list`: the library to list (else NCCL's, from PyPI, 305 MB)
+    #[arg(long, value_name = "FILE")]
+    library: Option<PathBuf>,
 }
 
 /// `cargo xtask bench`.
 pub fn main(options: &Options) -> Result<()> {
     let nvcc = programs::nvcc(options.nvcc.as_deref())?;
+    if options.only == [fatbin_list::NAME] {
+        return fatbin_list::main(options, &nvcc);
+    }
     let wanted = contenders::chosen(&options.only)?;
     let warpcc = if wanted.iter().any(|contender| contender.is_ours()) {
         Some(programs::warpcc(options.warpcc.as_deref())?)

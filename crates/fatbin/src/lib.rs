@@ -43,6 +43,7 @@ pub use keep::{Keep, NotAKeep};
 pub use kernels::{Function, Usage};
 pub use listing::{Depth, FunctionRow, ImageRow, Listing, list};
 pub use problem::{Flaw, Limits, Problem};
+pub use ptx::ptx_kernels;
 pub use select::{
     Candidate, Choice, CudaError, Driver, Gpu, NotADriver, Situation, choose, cubin_runs,
     ptx_compiles,

@@ -4,6 +4,11 @@ use memchr::memmem;
 
 /// The names of the kernels, in order.
 pub fn entries(text: &[u8]) -> impl Iterator<Item = &str> {
+    ptx_kernels(text).map(|(_, name)| name)
+}
+
+/// The kernels of PTX text, in order: where their `.entry` stands, in bytes, and their names.
+pub fn ptx_kernels(text: &[u8]) -> impl Iterator<Item = (usize, &str)> {
     memmem::find_iter(text, b".entry").filter_map(move |at| {
         // `.visible .entry name(`: a directive follows others on its line, never a word.
         let line = text[..at]
@@ -20,7 +25,7 @@ pub fn entries(text: &[u8]) -> impl Iterator<Item = &str> {
             .is_some_and(u8::is_ascii_whitespace);
         let end = rest.iter().position(|b| !is_name(*b))?;
         let name = std::str::from_utf8(&rest[..end]).ok()?;
-        (directives && blank && !name.is_empty()).then_some(name)
+        (directives && blank && !name.is_empty()).then_some((at, name))
     })
 }
 

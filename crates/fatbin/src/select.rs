@@ -39,7 +39,19 @@ const PTX_ISA: [((u16, u16), (u16, u16)); 11] = [
     ((12, 9), (8, 8)),
 ];
 
+/// The first release whose `fatbinary` concatenates images. A driver of 13.0 does not load them
+/// (seen); that one of 13.5 does is inferred from its toolkit writing them.
+const CONCATENATES: Driver = Driver {
+    major: 13,
+    minor: 5,
+};
+
 impl Driver {
+    /// Whether it finds images that are compressed together with others.
+    pub fn reads_concatenated(self) -> bool {
+        self >= CONCATENATES
+    }
+
     /// The newest PTX ISA version it compiles.
     pub fn newest_ptx(self) -> (u16, u16) {
         let known = PTX_ISA
@@ -178,6 +190,8 @@ pub struct Candidate {
     pub arch: Arch,
     /// PTX ISA version.
     pub version: Option<(u16, u16)>,
+    /// Whether it is compressed together with others (`fatbinary --concat`).
+    pub concatenated: bool,
 }
 
 impl From<&Image<'_>> for Candidate {
@@ -186,6 +200,7 @@ impl From<&Image<'_>> for Candidate {
             kind: image.kind,
             arch: image.arch,
             version: image.code_version,
+            concatenated: image.place.part.is_some() || image.kind == Kind::Concatenated,
         }
     }
 }
@@ -226,7 +241,12 @@ pub fn ptx_compiles(arch: Arch, gpu: Gpu) -> bool {
 
 /// What the driver does with a container of these images.
 pub fn choose(images: &[Candidate], gpu: Gpu, situation: &Situation) -> Choice {
-    let numbered = || images.iter().enumerate();
+    // What a driver does not know it passes over: a container of nothing else is error 209.
+    let blind = situation.driver.is_some_and(|d| !d.reads_concatenated());
+    let numbered = || {
+        let all = images.iter().enumerate();
+        all.filter(move |(_, c)| !(blind && c.concatenated))
+    };
     let cubins = numbered()
         .filter(|(_, c)| c.kind == Kind::Cubin && cubin_runs(c.arch, gpu) && !situation.force_jit);
     // The closest architecture, `a` before the rest, and of equals the first: `max_by_key` takes

@@ -6,6 +6,10 @@ const H100: Gpu = Gpu::Known(90);
 
 fn images(words: &str) -> Vec<Candidate> {
     let one = |word: &str| {
+        let (word, concatenated) = match word.strip_suffix('+') {
+            Some(rest) => (rest, true),
+            None => (word, false),
+        };
         let (target, version) = word.split_once('@').unwrap_or((word, "8.0"));
         let (major, minor) = version.split_once('.').expect("a version");
         Candidate {
@@ -19,6 +23,7 @@ fn images(words: &str) -> Vec<Candidate> {
                 major.parse().expect("a number"),
                 minor.parse().expect("a number"),
             )),
+            concatenated,
         }
     };
     words.split_whitespace().map(one).collect()
@@ -130,4 +135,19 @@ fn drivers_know_the_ptx_of_their_time() {
     for wrong in ["13", "x.y", "3.0", "580.82"] {
         assert!(wrong.parse::<Driver>().is_err(), "{wrong}");
     }
+}
+
+#[test]
+fn concatenated_images_are_nothing_to_a_driver_before_them() {
+    let on = |words: &str, driver: Option<&str>| {
+        let situation = Situation {
+            driver: driver.map(|text| text.parse().expect("a driver")),
+            ..Situation::default()
+        };
+        choose(&images(words), H100, &situation)
+    };
+    assert_eq!(on("sm_90+ compute_90+", Some("13.0")), NOTHING);
+    assert_eq!(on("sm_90+ compute_80", Some("13.0")), Choice::Jit(1));
+    assert_eq!(on("sm_90+ compute_80", Some("13.5")), Choice::Run(0));
+    assert_eq!(on("sm_90+ compute_80", None), Choice::Run(0));
 }

@@ -259,6 +259,17 @@ fn explain(
         Choice::Fail(CudaError::JitDisabled, _) => {
             format!("would have to compile {target}, and JIT is disabled")
         }
+        // With a driver that reads them it would not have failed.
+        Choice::Fail(..)
+            if situation.driver.is_some_and(|d| !d.reads_concatenated())
+                && images.iter().any(|c| c.concatenated) =>
+        {
+            format!(
+                "nothing for {gpu} but concatenated images (fatbinary --concat), which a driver of \
+                 CUDA {} does not load",
+                situation.driver.map_or_else(String::new, |d| d.to_string())
+            )
+        }
         Choice::Fail(..) => {
             let cubin = images
                 .iter()
@@ -288,7 +299,10 @@ fn try_linking(
                 .driver
                 .zip(image.code_version)
                 .is_some_and(|(driver, version)| version > driver.newest_ptx());
-            image.kind == Kind::Ptx && ptx_compiles(image.arch, verdict.gpu) && !too_new
+            let unread = Candidate::from(image).concatenated
+                && situation.driver.is_some_and(|d| !d.reads_concatenated());
+            let fits = image.kind == Kind::Ptx && ptx_compiles(image.arch, verdict.gpu);
+            fits && !too_new && !unread
         })
     };
     if from_link && !situation.disable_jit && inputs.iter().all(|input| compiles(input)) {

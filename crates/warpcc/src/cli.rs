@@ -15,6 +15,7 @@ use clap_complete::Generator;
 use crate::explain::ExplainArgs;
 use crate::fatbin::FatbinCommand;
 use crate::insight::{DoctorArgs, MonitorArgs, ReportArgs};
+use crate::jit::JitCommand;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -52,6 +53,7 @@ const OWN_WORDS: [&str; 16] = [
     "why",
     "explain",
     "fatbin",
+    "jit",
     "completions",
     "help",
     "-h",
@@ -94,6 +96,9 @@ pub enum Command {
     /// Look into CUDA binaries: what is inside, and what a driver does with it
     #[command(subcommand)]
     Fatbin(FatbinCommand),
+    /// Know and prepare what a driver compiles when a program starts
+    #[command(subcommand)]
+    Jit(JitCommand),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
 }

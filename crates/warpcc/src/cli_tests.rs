@@ -180,6 +180,8 @@ fn help_reads_well() {
         ("help_report", "report --help"),
         ("help_fatbin", "fatbin --help"),
         ("help_explain", "explain --help"),
+        ("help_jit", "jit --help"),
+        ("help_jit_advise", "jit advise --help"),
     ] {
         // A fixed width: the terminal's would change the text.
         let words = std::iter::once("warpcc").chain(line.split_whitespace());

@@ -11,11 +11,12 @@ use warpcc_cache::{Difference, DiskStore, Level, Listing, Witness};
 use crate::account::records;
 use crate::cli::{self, CacheCommand, Command, WhyArgs};
 use crate::config::{Config, variable};
+use crate::jit::JitCommand;
 use crate::launch::{Surroundings, open_store};
 use crate::report::why::{FileChange, FileDifference, PartDifference, Why};
 use crate::report::{self, stats::Stats};
 use crate::request::{DOMAIN, Request};
-use crate::{explicit, history, insight, locate};
+use crate::{explicit, history, insight, jit, locate};
 
 /// Runs the command that `args` (the program's name first) ask for; gives the exit code.
 ///
@@ -37,9 +38,16 @@ pub fn run(args: &[OsString], around: Surroundings) -> anyhow::Result<i32> {
     if let Command::Fatbin(command) = &command {
         return crate::fatbin::run(command);
     }
+    if let Command::Jit(JitCommand::Load(args)) = &command {
+        // Started by `jit warm`, which has read the settings.
+        return jit::load(args);
+    }
     if let Command::Doctor(args) = &command {
         // A wrong setting is one of the things to find.
         return insight::doctor(args, Config::load(variable), &around);
+    }
+    if let Command::Jit(command) = &command {
+        return jit::run(command, &jit::settings()?, &around);
     }
     let config = Config::load(variable)?;
     match command {
@@ -83,7 +91,7 @@ pub fn run(args: &[OsString], around: Surroundings) -> anyhow::Result<i32> {
             let why = why(&args, &config, around)?;
             report::print(|out| report::why::write(&why, out))?;
         }
-        Command::Completions(_) | Command::Fatbin(_) | Command::Doctor(_) => {}
+        Command::Completions(_) | Command::Fatbin(_) | Command::Jit(_) | Command::Doctor(_) => {}
     }
     Ok(0)
 }

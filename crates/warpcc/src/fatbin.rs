@@ -68,7 +68,7 @@ fn each<T: Send>(
 }
 
 /// Tells what was wrong; says whether anything was.
-fn tell<'p>(
+pub fn tell<'p>(
     errors: &[OpenError],
     problems: impl Iterator<Item = (&'p Input, &'p Problem)>,
 ) -> bool {

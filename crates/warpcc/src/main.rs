@@ -12,6 +12,7 @@ mod fallback;
 mod fatbin;
 mod history;
 mod insight;
+mod jit;
 mod launch;
 mod locate;
 mod log;

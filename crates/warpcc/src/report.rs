@@ -16,6 +16,7 @@ mod graph_lines;
 mod graph_png;
 mod graph_scene;
 mod graph_svg;
+pub mod jit;
 pub mod progress;
 pub mod settings;
 pub mod stats;

@@ -198,6 +198,32 @@ fn check_answers_for_ci() {
 }
 
 #[test]
+fn concatenated_images_fail_with_a_driver_that_does_not_know_them() {
+    let folder = folder();
+    let at = folder.path();
+    let done = Command::new(toolkit::Toolkit::newest().nvcc)
+        .current_dir(at)
+        .env_remove("NVCC_PREPEND_FLAGS")
+        .env_remove("NVCC_APPEND_FLAGS")
+        .args(["-fatbin", "-compress-mode=size", "-Xfatbin=--concat"])
+        .args(["-gencode", "arch=compute_90,code=sm_90"])
+        .args(["-gencode", "arch=compute_90a,code=sm_90a"])
+        .args(["a.cu", "-o", "c.fatbin"])
+        .status();
+    assert!(done.expect("nvcc starts").success());
+    let old = warpcc(at, "check c.fatbin --json --gpu sm_90 --driver 13.0");
+    assert_eq!(code(&old), 1);
+    let verdicts: Vec<serde_json::Value> = serde_json::from_slice(&old.stdout).expect("an array");
+    assert_eq!(verdicts[0]["error"], 209);
+    let why = verdicts[0]["why"].to_string();
+    assert!(why.contains("concatenated"), "{why}");
+    for words in ["--driver 13.5", ""] {
+        let new = warpcc(at, &format!("check c.fatbin --native sm_90 {words}"));
+        assert_eq!(code(&new), 0, "{words}");
+    }
+}
+
+#[test]
 fn thin_writes_a_new_file_or_nothing() {
     let folder = folder();
     let at = folder.path();

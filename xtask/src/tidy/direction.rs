@@ -17,6 +17,7 @@ const DIRECTION: &[(&str, May)] = &[
     ("warpcc-plan", May::Only(&[])),
     ("warpcc-cache", May::Only(&[])),
     ("warpcc-fatbin", May::Only(&[])),
+    ("warpcc-jit", May::Only(&["warpcc-fatbin"])),
     ("warpcc-watch", May::Only(&[])),
     ("warpcc-budget", May::Only(&[])),
     (

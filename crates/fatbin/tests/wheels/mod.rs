@@ -31,7 +31,7 @@ pub const NVJPEG: Wheel = Wheel {
     prefix: "nvidia_nvjpeg_cu12-12.4.0.76",
 };
 
-/// 1,498 images in 344 MB: what the speed is measured on. 305 MB, so only when asked for.
+/// 1,498 images in 344 MB, as in xtask's benchmark of lists. 305 MB, so only when asked for.
 pub const NCCL: Wheel = Wheel {
     requirement: "nvidia-nccl-cu13==2.32.3",
     sha256: "1459723080ac889d73a26edfa3e04383a7928ab31ac8f0ec43b3ea9548b04ff3",

@@ -64,19 +64,19 @@ fn bar(value: u64, most: u64) -> String {
 }
 
 /// What is inside of a name is the file's: control characters do not reach the terminal.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
         .collect()
 }
 
 /// `1 image`, `2 images`.
-fn count(number: usize, one: &str) -> String {
+pub(super) fn count(number: usize, one: &str) -> String {
     format!("{number} {one}{}", if number == 1 { "" } else { "s" })
 }
 
 /// At most `width` characters, with a sign where some were left out.
-fn shortened(text: &str, width: usize) -> String {
+pub(super) fn shortened(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
     }

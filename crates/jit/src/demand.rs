@@ -1,0 +1,150 @@
+//! Which PTX of a file a driver compiles on a GPU, and which PTX there is at all.
+//!
+//! What a driver does is `warpcc_fatbin::judge`'s answer; here its PTX is fetched and told apart
+//! by content, since a driver's cache knows a text by its content too.
+
+use std::collections::BTreeSet;
+
+use rayon::prelude::*;
+use warpcc_fatbin::{
+    Candidate, Choice, Container, Found, Gpu, Image, Kind, Limits, Outcome, Problem, Section,
+    Situation, Verdicts, choose, ptx_kernels,
+};
+
+/// How a driver comes to compile it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// It is loaded as it is.
+    Load,
+    /// It is relocatable, and linked when the program starts.
+    Link,
+}
+
+/// A PTX text in a file.
+#[derive(Debug, Clone)]
+pub struct Text<'f> {
+    /// The member of a static library.
+    pub member: Option<&'f str>,
+    /// The container's number in the file.
+    pub container: usize,
+    /// The image's number in the container.
+    pub image: usize,
+    /// The image.
+    pub source: &'f Image<'f>,
+    /// How it is used.
+    pub used: Use,
+    /// Decompressed, in bytes.
+    pub bytes: u64,
+    /// Its kernels' names, as they stand there.
+    pub kernels: Vec<String>,
+    /// Equal for equal texts with equal options.
+    pub content: [u8; 32],
+}
+
+/// What the driver compiles of a file on `gpu`, in the order of its containers.
+///
+/// `verdicts` is what `judge` says of the same file, `gpu` and `situation`.
+pub fn what_is_compiled<'f>(
+    found: &'f Found<'f>,
+    verdicts: &Verdicts,
+    gpu: warpcc_fatbin::Gpu,
+    situation: &Situation,
+    limits: &Limits,
+) -> (Vec<Text<'f>>, Vec<Problem>) {
+    let mut wanted: BTreeSet<(usize, usize, bool)> = BTreeSet::new();
+    let mine = || verdicts.verdicts.iter().filter(|v| v.gpu == gpu);
+    for verdict in mine().filter(|v| v.outcome == Outcome::Jit) {
+        if let Some(image) = verdict.image {
+            wanted.insert((verdict.container, image, false));
+        }
+    }
+    if mine().any(|v| v.outcome == Outcome::JitLink) {
+        let inputs = found.containers.iter().enumerate();
+        let inputs = inputs.filter(|(_, c)| c.linked && c.section == Section::Relocatable);
+        for (number, container) in inputs {
+            if let Some(image) = best_text(container, gpu, situation) {
+                wanted.insert((number, image, true));
+            }
+        }
+    }
+    let places = wanted.into_iter().filter_map(|(number, index, linked)| {
+        let container = found.containers.get(number)?;
+        let image = container.images.get(index)?;
+        let used = if linked { Use::Link } else { Use::Load };
+        Some((number, index, container, image, used))
+    });
+    read(places.collect(), limits)
+}
+
+/// The PTX that a link at start takes from a relocatable container.
+fn best_text(container: &Container<'_>, gpu: Gpu, situation: &Situation) -> Option<usize> {
+    let candidates: Vec<Candidate> = container.images.iter().map(Candidate::from).collect();
+    let only_text = Situation {
+        force_jit: true,
+        ..*situation
+    };
+    match choose(&candidates, gpu, &only_text) {
+        Choice::Jit(image) => Some(image),
+        _ => None,
+    }
+}
+
+/// Every PTX of a file.
+pub fn every_text<'f>(found: &'f Found<'f>, limits: &Limits) -> (Vec<Text<'f>>, Vec<Problem>) {
+    let containers = found.containers.iter().enumerate();
+    let images = containers.flat_map(|(number, container)| {
+        let images = container.images.iter().enumerate();
+        images.map(move |(index, image)| (number, index, container, image))
+    });
+    let texts = images.filter(|(.., image)| image.kind == Kind::Ptx);
+    let places = texts.map(|(number, index, container, image)| {
+        let relocatable = container.section == Section::Relocatable || is_compile_only(image);
+        let used = if relocatable { Use::Link } else { Use::Load };
+        (number, index, container, image, used)
+    });
+    read(places.collect(), limits)
+}
+
+/// Whether nvcc compiled it for a later link: its options say so.
+fn is_compile_only(image: &Image<'_>) -> bool {
+    let options = image.options.as_deref().unwrap_or_default();
+    let mut words = options.split_whitespace();
+    words.any(|word| word == "--compile-only" || word == "-c")
+}
+
+type PlaceOf<'f> = (usize, usize, &'f Container<'f>, &'f Image<'f>, Use);
+
+fn read<'f>(places: Vec<PlaceOf<'f>>, limits: &Limits) -> (Vec<Text<'f>>, Vec<Problem>) {
+    let one = |(container_number, image_number, container, image, used): PlaceOf<'f>| {
+        let payload = image.payload(limits).map_err(|flaw| Problem {
+            member: container.member.clone(),
+            offset: image.place.offset,
+            flaw,
+        })?;
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(image.options.as_deref().unwrap_or_default().as_bytes());
+        // No option list has a zero byte.
+        hasher.update(b"\0");
+        hasher.update(&payload);
+        Ok(Text {
+            member: container.member.as_deref(),
+            container: container_number,
+            image: image_number,
+            source: image,
+            used,
+            bytes: payload.len() as u64,
+            kernels: ptx_kernels(&payload).map(|(_, n)| n.to_owned()).collect(),
+            content: *hasher.finalize().as_bytes(),
+        })
+    };
+    let read: Vec<Result<Text<'f>, Problem>> = places.into_par_iter().map(one).collect();
+    let mut texts = Vec::new();
+    let mut problems = Vec::new();
+    for result in read {
+        match result {
+            Ok(text) => texts.push(text),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    (texts, problems)
+}

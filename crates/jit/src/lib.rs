@@ -1,0 +1,34 @@
+//! What a driver compiles when a program starts, what that costs, and where it keeps the results.
+//!
+//! Pure where it can be: settings are read from variables that are given, a folder is judged by
+//! facts that are given. What asks the machine says so: [`Folder::look`], [`Ptxas`], [`Loader`].
+//! Prints nothing and reads no environment. The rules, and what they rest on, are in `docs/jit.md`.
+
+mod assemble;
+mod attribute;
+mod clear;
+mod demand;
+mod driver;
+mod estimate;
+mod file_system;
+mod folder;
+mod loading;
+mod misspelt;
+mod process;
+mod ptxas;
+mod remark;
+mod settings;
+
+pub use assemble::{Assembled, Job, Made, assemble};
+pub use attribute::{Complaint, complaints};
+pub use clear::{Cleared, Refused, clear};
+pub use demand::{Text, Use, every_text, what_is_compiled};
+pub use driver::{DriverError, Loader, Manner};
+pub use estimate::{Cost, estimate};
+pub use file_system::FileSystem;
+pub use folder::{Contents, Folder, contents, remarks as folder_remarks};
+pub use loading::{Gpu, Item, Loaded, Loading, Outcome, Said};
+pub use misspelt::meant;
+pub use ptxas::{AskError, Ptxas};
+pub use remark::{Remark, Weight};
+pub use settings::{MaxSize, Settings, Where, remarks as setting_remarks};

@@ -1,0 +1,181 @@
+//! The command line of `warpcc jit`, as typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use warpcc_fatbin::{Driver, Gpu};
+use warpcc_jit::Item;
+
+const ADVISE_EXAMPLES: &str = "\
+Examples:
+  warpcc jit advise ./app libkernels.so --gpu sm_90
+  warpcc jit advise site-packages/torch --gpu sm_100 --driver 13.0 --json
+
+With a toolkit, its ptxas measures; without one the figures are estimates, and say so. The
+environment is that of this call: run it where the program will run.
+
+Exit code: 0 if nothing is compiled, or all of it is kept; 1 if there is something to fix; 2 if a
+file could not be read whole.";
+
+const WARM_EXAMPLES: &str = "\
+Examples:
+  warpcc jit warm ./app libkernels.so
+  CUDA_CACHE_PATH=/opt/cuda-cache warpcc jit warm ./app     when an image is built
+
+Every module that this GPU's driver would compile is loaded, twice, in fresh processes, and once
+more with compiling switched off, which only what is kept survives.
+
+Exit code: 0 if all is kept; 1 if something is not; 2 without a GPU, or if a file could not be read
+whole.";
+
+const CACHE_EXAMPLES: &str = "\
+Exit code: 0; 1 if there is something to fix; 2 if it could not be cleared.";
+
+const PROVE_EXAMPLES: &str = "\
+Examples:
+  warpcc jit prove ./app                      each PTX for its own architecture and the newest
+  warpcc jit prove lib.so --gpu sm_90,sm_100
+  warpcc jit prove ./app --load               also by this machine's driver
+
+Exit code: 0 if every PTX was assembled; 1 if one was refused, or there is none; 2 if something
+could not be tried.";
+
+/// What `warpcc jit` does.
+#[derive(Debug, Subcommand)]
+pub enum JitCommand {
+    /// Say what the first start on a GPU compiles, what that costs, and whether it is kept
+    Advise(AdviseArgs),
+    /// Have the driver compile everything now, and prove that it keeps it
+    Warm(WarmArgs),
+    /// Show where the driver keeps what it compiled, and how full that is
+    Cache(CacheArgs),
+    /// Assemble every PTX, as a newer GPU would have to
+    Prove(ProveArgs),
+    /// Load modules, for `warm` and `prove`
+    #[command(hide = true)]
+    Load(LoadArgs),
+}
+
+/// The assembler to measure or prove with.
+#[derive(Debug, Args)]
+pub struct ToolArgs {
+    /// The ptxas to use; else the one beside nvcc
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
+    pub ptxas: Option<PathBuf>,
+    /// Give up on a PTX after this many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=86400))]
+    pub timeout: u64,
+}
+
+/// `warpcc jit advise`.
+#[derive(Debug, Args)]
+#[command(after_help = ADVISE_EXAMPLES)]
+pub struct AdviseArgs {
+    /// Programs and libraries; folders and wheels are searched
+    #[arg(required = true, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub files: Vec<PathBuf>,
+    /// The GPUs it will run on: sm_90, or next for the next generation
+    #[arg(long, value_name = "GPU", value_delimiter = ',', required = true)]
+    pub gpu: Vec<Gpu>,
+    /// The driver's CUDA version, as nvidia-smi shows it; else one that knows every PTX
+    #[arg(long, value_name = "VERSION")]
+    pub driver: Option<Driver>,
+    /// Estimate, though there is a ptxas to measure with
+    #[arg(long)]
+    pub estimate: bool,
+    /// The assembler.
+    #[command(flatten)]
+    pub tool: ToolArgs,
+    /// Write JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `warpcc jit warm`.
+#[derive(Debug, Args)]
+#[command(after_help = WARM_EXAMPLES)]
+pub struct WarmArgs {
+    /// Programs and libraries; folders and wheels are searched
+    #[arg(required = true, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub files: Vec<PathBuf>,
+    /// Which GPU, as the driver counts them
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub device: u32,
+    /// Give up on a module after this many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=86400))]
+    pub timeout: u64,
+    /// How modules are given to the driver
+    #[arg(long, value_enum, default_value_t = By::Module, hide = true)]
+    pub by: By,
+    /// Write JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `warpcc jit cache`.
+#[derive(Debug, Args)]
+#[command(after_help = CACHE_EXAMPLES)]
+pub struct CacheArgs {
+    /// Remove what the driver keeps there, and nothing else
+    #[arg(long)]
+    pub clear: bool,
+    /// Write JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `warpcc jit prove`.
+#[derive(Debug, Args)]
+#[command(after_help = PROVE_EXAMPLES)]
+pub struct ProveArgs {
+    /// Programs and libraries; folders and wheels are searched
+    #[arg(required = true, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub files: Vec<PathBuf>,
+    /// Assemble for these; else for each PTX's own and the newest that ptxas knows
+    #[arg(long, value_name = "GPU", value_delimiter = ',')]
+    pub gpu: Vec<Gpu>,
+    /// Also have the driver of this machine compile them
+    #[arg(long)]
+    pub load: bool,
+    /// Which GPU for that, as the driver counts them
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub device: u32,
+    /// The assembler.
+    #[command(flatten)]
+    pub tool: ToolArgs,
+    /// Write JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How a loading process gives modules to the driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// cuModuleLoadData
+    Module,
+    /// cuModuleLoadDataEx, with the compiler's complaints
+    Logged,
+    /// cuLibraryLoadData
+    Library,
+}
+
+/// `warpcc jit load`.
+#[derive(Debug, Args)]
+pub struct LoadArgs {
+    /// Which GPU
+    #[arg(long, default_value_t = 0)]
+    pub device: u32,
+    /// How
+    #[arg(long, value_enum, default_value_t = By::Module)]
+    pub by: By,
+    /// Containers, or their images: 0,1.2
+    #[arg(long, value_delimiter = ',')]
+    pub items: Vec<Item>,
+    /// The member of a wheel
+    #[arg(long)]
+    pub member: Option<String>,
+    /// The file
+    pub file: Option<PathBuf>,
+}

@@ -1,0 +1,424 @@
+//! `warpcc jit` as people and scripts call it: figures against ptxas, findings, exit codes; and
+//! warming with a driver that is not one.
+
+// The other items are for the tests that compile with every toolkit.
+#[expect(dead_code, reason = "two of its functions are needed here")]
+#[path = "space/toolkit.rs"]
+mod toolkit;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use toolkit::Toolkit;
+
+/// A kernel that every toolkit assembles.
+fn ptx(target: &str, kernel: &str, body: &str) -> String {
+    format!(
+        ".version 8.0\n.target {target}\n.address_size 64\n.visible .entry {kernel}(.param .u64 p)\n\
+         {{\n.reg .b64 %rd<2>;\n.reg .b32 %r<2>;\nld.param.u64 %rd1, [p];\nmov.u32 %r1, 1;\n{body}\n\
+         st.global.u32 [%rd1], %r1;\nret;\n}}\n"
+    )
+}
+
+struct Space {
+    folder: TempDir,
+    toolkit: Toolkit,
+    variables: Vec<(&'static str, PathBuf)>,
+}
+
+impl Space {
+    fn new(toolkit: Toolkit) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let home = folder.path().join("home");
+        fs::create_dir(&home).expect("made");
+        Self {
+            folder,
+            toolkit,
+            variables: vec![("HOME", home)],
+        }
+    }
+
+    fn at(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn tool(&self, name: &str) -> Command {
+        let mut command = Command::new(self.toolkit.nvcc.with_file_name(name));
+        command.current_dir(self.at());
+        command
+    }
+
+    /// A fat binary with one uncompressed PTX.
+    fn fatbin(&self, name: &str, arch: &str, text: &str) {
+        fs::write(self.at().join("text.ptx"), text).expect("written");
+        let image = format!("--image3=kind=ptx,sm={arch},file=text.ptx");
+        let done = self
+            .tool("fatbinary")
+            .args(["-64", "--compress-mode=none", &image])
+            .arg(format!("--create={name}"))
+            .output()
+            .expect("fatbinary starts");
+        assert!(done.status.success(), "{done:?}");
+    }
+
+    fn warpcc(&self, words: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_warpcc"));
+        command
+            .current_dir(self.at())
+            .env_clear()
+            .env("WARPCC_NVCC", &self.toolkit.nvcc)
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .arg("jit");
+        let output = command.args(words.split_whitespace()).output();
+        output.expect("warpcc starts")
+    }
+
+    fn json(&self, words: &str, code: i32) -> Value {
+        let output = self.warpcc(words);
+        assert_eq!(output.status.code(), Some(code), "{words}: {output:?}");
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+
+    /// The exit code of advice with nothing to fix but, perhaps, where this machine's temporary
+    /// folder is: a container's layer and memory are found fault with.
+    fn fine(&self) -> i32 {
+        let code = self.warpcc("cache").status.code();
+        code.filter(|code| *code < 2).expect("an exit code")
+    }
+
+    fn said(&self, words: &str, code: i32) -> String {
+        let output = self.warpcc(words);
+        assert_eq!(output.status.code(), Some(code), "{words}: {output:?}");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        text(&output.stdout) + &text(&output.stderr)
+    }
+}
+
+fn what(advice: &Value) -> String {
+    let remarks = advice["remarks"].as_array().expect("a list");
+    let lines = remarks
+        .iter()
+        .map(|r| format!("{}: {}\n", r["weight"], r["what"]));
+    lines.collect()
+}
+
+#[test]
+fn advice_counts_what_ptxas_makes() {
+    for toolkit in Toolkit::all() {
+        let space = Space::new(toolkit);
+        let at = space.at();
+        space.fatbin("a.fatbin", "80", &ptx("sm_80", "one", ""));
+        space.fatbin(
+            "b.fatbin",
+            "80",
+            &ptx("sm_80", "two", "add.u32 %r1, %r1, 5;"),
+        );
+        let both = [fs::read(at.join("a.fatbin")), fs::read(at.join("b.fatbin"))];
+        let both = both.map(|bytes| bytes.expect("readable")).concat();
+        fs::write(at.join("lib.fatbin"), both).expect("written");
+        let mut bytes = 0;
+        let mut texts = 0;
+        for (kernel, body) in [("one", ""), ("two", "add.u32 %r1, %r1, 5;")] {
+            fs::write(at.join("x.ptx"), ptx("sm_80", kernel, body)).expect("written");
+            let done = space
+                .tool("ptxas")
+                .args(["-arch=sm_90", "x.ptx", "-o", "x.cubin"])
+                .status();
+            assert!(done.expect("ptxas starts").success());
+            bytes += fs::metadata(at.join("x.cubin")).expect("made").len();
+            texts += 1;
+        }
+        // The same library twice is compiled once.
+        let advice = space.json(
+            "advise lib.fatbin a.fatbin --gpu sm_90,sm_80 --json",
+            space.fine(),
+        );
+        let on = &advice["gpus"][1];
+        assert_eq!(
+            (on["gpu"].as_str(), on["texts"].as_u64()),
+            (Some("sm_90"), Some(texts))
+        );
+        assert_eq!(on["measured"], on["texts"]);
+        assert_eq!(on["cubin_bytes"].as_u64(), Some(bytes));
+        assert_eq!(on["files"][0]["texts"][1]["kernels"][0], "two");
+        assert_eq!(on["files"][1]["texts"][0]["repeated"], true);
+        assert_eq!(on["fits"], true);
+        let fix = advice["remarks"].to_string();
+        assert!(fix.contains("-gencode arch=compute_90,code=sm_90"), "{fix}");
+        // Too new for the PTX: nothing to compile, and an error at run time.
+        let old = space.said("advise lib.fatbin --gpu sm_75", 1);
+        assert!(
+            old.contains("2 containers cannot be loaded on sm_75"),
+            "{old}"
+        );
+    }
+}
+
+#[test]
+fn a_cache_that_is_too_small_or_in_a_bad_place_is_something_to_fix() {
+    let mut space = Space::new(Toolkit::newest());
+    space.fatbin("a.fatbin", "80", &ptx("sm_80", "one", ""));
+    let home = space.variables.clone();
+    let mut with = |more: &[(&'static str, &str)], words: &str, code| {
+        space.variables.clone_from(&home);
+        space
+            .variables
+            .extend(more.iter().map(|(n, v)| (*n, PathBuf::from(v))));
+        what(&space.json(&format!("advise a.fatbin --json --gpu sm_90 {words}"), code))
+    };
+    for (name, value, word) in [
+        (
+            "CUDA_CACHE_MAXSIZE",
+            "1000",
+            "does not fit into a cache of 1000 B",
+        ),
+        (
+            "CUDA_CACHE_MAX_SIZE",
+            "1",
+            "CUDA_CACHE_MAX_SIZE is set, and no driver reads it",
+        ),
+        ("CUDA_CACHE_DISABLE", "1", "every start on sm_90 compiles"),
+        ("CUDA_CACHE_PATH", "relative", "no absolute path"),
+        (
+            "CUDA_CACHE_PATH",
+            "/dev/null/cache",
+            "/dev/null is no folder",
+        ),
+        (
+            "CUDA_CACHE_PATH",
+            "/dev/shm/warpcc-jit-test",
+            "memory (tmpfs)",
+        ),
+        ("HOME", "", "neither HOME nor CUDA_CACHE_PATH is set"),
+    ] {
+        let said = with(&[(name, value)], "--estimate", 1);
+        assert!(said.contains(word), "{name}={value}: {said}");
+    }
+    // Where nothing is compiled it does not matter.
+    space.variables = home.clone();
+    space.variables.push(("CUDA_CACHE_MAX_SIZE", "1".into()));
+    space.fatbin(
+        "n.fatbin",
+        "100",
+        &ptx("sm_100", "one", "").replace("8.0", "8.6"),
+    );
+    let fits = space.said("advise a.fatbin --gpu sm_90 --estimate", 1);
+    assert!(
+        fits.contains("estimated") && fits.contains("to fix"),
+        "{fits}"
+    );
+    // Newer than the driver: it is not compiled, it fails.
+    space.variables = home;
+    let old = space.said("advise n.fatbin --gpu sm_100 --driver 12.4", 1);
+    assert!(old.contains("cannot be loaded"), "{old}");
+}
+
+#[test]
+fn broken_ptx_is_found_with_its_kernel() {
+    for toolkit in Toolkit::all() {
+        let space = Space::new(toolkit);
+        let good = ptx("sm_80", "good", "");
+        let second = ptx("sm_80", "bad", "zap.u32 %r1, %r1, 5;");
+        let (_, second) = second.split_once(".visible").expect("a kernel");
+        space.fatbin("a.fatbin", "80", &format!("{good}.visible{second}"));
+        space.fatbin("good.fatbin", "80", &good);
+        space.fatbin("exact.fatbin", "90a", &ptx("sm_90a", "exact", ""));
+        let proof = space.json("prove a.fatbin good.fatbin --gpu sm_80,sm_90 --json", 1);
+        assert_eq!(proof["texts"], 2);
+        assert_eq!(proof["failures"].as_array().map(Vec::len), Some(2));
+        let failure = &proof["failures"][0];
+        assert_eq!(
+            (&failure["target"], &failure["by"]),
+            (&"compute_80".into(), &"sm_80".into())
+        );
+        assert_eq!(failure["complaints"][0]["kernel"], "bad");
+        assert!(
+            failure["complaints"].to_string().contains("zap"),
+            "{failure}"
+        );
+        assert_eq!(failure["kernels"].as_array().map(Vec::len), Some(2));
+        let shown = space.said("prove a.fatbin", 1);
+        assert!(
+            shown.contains("REFUSED") && shown.contains("bad: "),
+            "{shown}"
+        );
+        // Its own architecture and the newest; for `a` code there is only its own.
+        let proof = space.json("prove good.fatbin --json", 0);
+        assert_eq!(proof["tried"][0]["target"], "sm_80");
+        assert_eq!(proof["tried"].as_array().map(Vec::len), Some(2));
+        let proof = space.json("prove exact.fatbin --json", 0);
+        assert_eq!(proof["tried"].as_array().map(Vec::len), Some(1));
+        assert_eq!(proof["tried"][0]["target"], "sm_90a");
+    }
+}
+
+#[test]
+fn what_is_no_program_is_told_and_the_rest_still_read() {
+    let space = Space::new(Toolkit::newest());
+    let at = space.at();
+    space.fatbin("a.fatbin", "80", &ptx("sm_80", "one", ""));
+    let whole = fs::read(at.join("a.fatbin")).expect("readable");
+    fs::write(at.join("cut.fatbin"), &whole[..whole.len() - 20]).expect("written");
+    fs::write(at.join("empty.so"), "").expect("written");
+    fs::write(at.join("text.so"), "hello").expect("written");
+    // A size that nobody has.
+    let mut huge = whole.clone();
+    huge[8..16].copy_from_slice(&u64::MAX.to_le_bytes());
+    fs::write(at.join("huge.fatbin"), huge).expect("written");
+    for bad in [
+        "cut.fatbin",
+        "empty.so",
+        "text.so",
+        "huge.fatbin",
+        "nowhere",
+    ] {
+        let advice = space.warpcc(&format!("advise {bad} a.fatbin --gpu sm_90 --json"));
+        assert_eq!(advice.status.code(), Some(2), "{bad}");
+        let told = String::from_utf8_lossy(&advice.stderr).into_owned();
+        assert!(told.contains(bad), "{bad}: {told}");
+        let advice: Value = serde_json::from_slice(&advice.stdout).expect("JSON");
+        assert!(
+            advice["gpus"][0]["texts"].as_u64() >= Some(1),
+            "{bad}: {advice}"
+        );
+        let proof = space.said(&format!("prove {bad} a.fatbin"), 2);
+        assert!(proof.contains("assembled"), "{bad}: {proof}");
+    }
+    fs::copy("/bin/true", at.join("host")).expect("copied");
+    assert!(space.said("prove host", 1).contains("There is no PTX"));
+    assert!(
+        space
+            .said("advise host --gpu sm_90", 0)
+            .contains("nothing to load")
+    );
+}
+
+#[test]
+fn without_a_driver_or_a_toolkit_the_reason_is_told() {
+    let mut space = Space::new(Toolkit::newest());
+    space.fatbin("a.fatbin", "80", &ptx("sm_80", "one", ""));
+    // A folder that hides a driver, should this machine have one.
+    space
+        .variables
+        .push(("LD_LIBRARY_PATH", space.at().join("none")));
+    if !Path::new("/dev/nvidiactl").exists() {
+        let said = space.said("warm a.fatbin", 2);
+        assert!(
+            said.contains("no NVIDIA driver") && said.contains("GPU"),
+            "{said}"
+        );
+        space.said("prove a.fatbin --load", 2);
+    }
+    space.toolkit.nvcc = "/nowhere/nvcc".into();
+    assert!(space.said("prove a.fatbin", 2).contains("--ptxas"));
+    assert!(
+        space
+            .said("advise a.fatbin --gpu sm_90", space.fine())
+            .contains("figures are estimates")
+    );
+    assert!(
+        space
+            .said("prove a.fatbin --ptxas /bin/true", 2)
+            .contains("no ptxas that is known")
+    );
+}
+
+/// With the stand-in for a driver.
+fn with_driver() -> Space {
+    let mut space = Space::new(Toolkit::newest());
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_driver/libcuda.c");
+    let made = Command::new("g++")
+        .args(["-xc", "-shared", "-fPIC", "-o"])
+        .arg(space.at().join("libcuda.so.1"))
+        .arg(source)
+        .status();
+    assert!(made.expect("g++ starts").success());
+    let (library, cache) = (space.at().to_owned(), space.at().join("cache"));
+    space.variables.push(("LD_LIBRARY_PATH", library));
+    space.variables.push(("CUDA_CACHE_PATH", cache));
+    space.fatbin("a.fatbin", "80", &ptx("sm_80", "one", ""));
+    space.fatbin("b.fatbin", "80", &ptx("sm_80", "two", ""));
+    space
+}
+
+#[test]
+fn warming_fills_the_cache_and_proves_it() {
+    let mut space = with_driver();
+    let warmed = space.json("warm a.fatbin b.fatbin --json", 0);
+    assert_eq!(
+        (&warmed["gpu"], &warmed["driver"]),
+        (&"sm_90".into(), &"13.5".into())
+    );
+    for module in warmed["modules"].as_array().expect("a list") {
+        let seconds = |name: &str| module[name].as_f64().expect("a time");
+        assert!(
+            seconds("first_seconds") > 2.0 * seconds("second_seconds"),
+            "{module}"
+        );
+        assert_eq!(module["kept"], true);
+    }
+    assert_eq!(
+        (&warmed["before"]["files"], &warmed["after"]["files"]),
+        (&0.into(), &2.into())
+    );
+    let shown = space.said("warm a.fatbin", 0);
+    assert!(
+        shown.contains("1 of 1 load with compiling switched off"),
+        "{shown}"
+    );
+    // What is there can be seen and removed.
+    fs::write(space.at().join("cache/mine"), "x").expect("written");
+    assert_eq!(space.json("cache --json", 0)["held"]["files"], 2);
+    let cleared = space.json("cache --clear --json", 0);
+    assert_eq!(cleared["left"][0], "mine");
+    assert!(space.at().join("cache/mine").exists() && !space.at().join("cache/index").exists());
+    space.variables.push(("FAKE_FORGETS", "1".into()));
+    let shown = space.said("warm a.fatbin", 1);
+    assert!(
+        shown.contains("NOT KEPT") && shown.contains("0 of 1 load"),
+        "{shown}"
+    );
+    space.variables.push(("CUDA_CACHE_DISABLE", "1".into()));
+    assert!(space.said("warm a.fatbin", 2).contains("unset it"));
+    space
+        .variables
+        .retain(|(name, _)| *name != "CUDA_CACHE_DISABLE");
+    space.variables.push(("FAKE_NO_GPU", "1".into()));
+    assert!(
+        space
+            .said("warm a.fatbin", 2)
+            .contains("CUDA_ERROR_NO_DEVICE")
+    );
+}
+
+#[test]
+fn a_module_that_a_driver_refuses_or_dies_of_spoils_no_other() {
+    let space = with_driver();
+    space.fatbin("crash.fatbin", "80", &ptx("sm_80", "crash", ""));
+    space.fatbin("refuse.fatbin", "80", &ptx("sm_80", "refuse", ""));
+    let parts = ["a", "crash", "refuse", "b"]
+        .map(|name| fs::read(space.at().join(format!("{name}.fatbin"))).expect("readable"));
+    fs::write(space.at().join("lib.fatbin"), parts.concat()).expect("written");
+    let warmed = space.json("warm lib.fatbin --json", 1);
+    let kept: Vec<Option<bool>> = (0..4)
+        .map(|n| warmed["modules"][n]["kept"].as_bool())
+        .collect();
+    assert_eq!(kept, [Some(true), None, None, Some(true)]);
+    assert!(
+        warmed["modules"][1]["trouble"]
+            .to_string()
+            .contains("signal")
+    );
+    assert!(warmed["modules"][2]["trouble"].to_string().contains("218"));
+    let proof = space.json("prove lib.fatbin --load --json", 2);
+    assert_eq!(proof["driver"]["compiled"], 2);
+    assert!(
+        proof["failures"][0]["complaints"]
+            .to_string()
+            .contains("line 6")
+    );
+    assert!(proof["unknown"].to_string().contains("signal"));
+}
