@@ -42,7 +42,7 @@ Examples:
   warpcc why -- nvcc -c kernel.cu -o kernel.o";
 
 /// Subcommands and what else clap answers; everything else is a compiler.
-const OWN_WORDS: [&str; 16] = [
+const OWN_WORDS: [&str; 17] = [
     "run",
     "stats",
     "report",
