@@ -205,8 +205,10 @@ int main() { printf("%d\\n", answer()); }
                 out = self.folder / f"thin-{keep}-{file.name}"
                 run([self.warpcc, "fatbin", "thin", "--keep", keep, str(file), "-o", str(out)])
                 command = [sys.executable, "-c", ask, str(out)] if file == library else [str(out)]
+                # Of relocatable code the runtime says "symbol not found".
+                none = expected == "-209" and file.name.endswith("-rdc")
                 done = subprocess.run(command, capture_output=True, text=True)
-                self.row(f"{file.name} thinned to {keep}", expected, done.stdout.strip()
+                self.row(f"{file.name} thinned to {keep}", "-500" if none else expected, done.stdout.strip()
                          or f"exit {done.returncode}")
 
 

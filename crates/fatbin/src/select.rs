@@ -258,9 +258,11 @@ pub fn choose(images: &[Candidate], gpu: Gpu, situation: &Situation) -> Choice {
         return Choice::Run(index);
     }
     let texts = numbered().filter(|(_, c)| c.kind == Kind::Ptx && ptx_compiles(c.arch, gpu));
-    // The highest number, and of equals the last. The choice is final: an older text behind one
-    // that is too new is not tried.
-    let Some((index, chosen)) = texts.max_by_key(|(_, c)| c.arch.number) else {
+    // As with cubins. The choice is final: an older text behind one that is too new is not tried.
+    let best = texts
+        .rev()
+        .max_by_key(|(_, c)| (c.arch.number, c.arch.suffix == Suffix::Exact));
+    let Some((index, chosen)) = best else {
         return Choice::Fail(CudaError::NoBinaryForGpu, None);
     };
     if situation.disable_jit {

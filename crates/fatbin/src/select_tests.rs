@@ -72,12 +72,13 @@ fn cubins_run_in_their_major_version_upwards() {
 }
 
 #[test]
-fn ptx_goes_forward_and_the_last_of_the_highest_wins() {
+fn ptx_goes_forward_and_the_first_of_the_highest_wins() {
     assert_eq!(
         chosen("compute_75 compute_80 compute_80 compute_75", H100),
-        Choice::Jit(2)
+        Choice::Jit(1)
     );
-    assert_eq!(chosen("compute_90a compute_90", H100), Choice::Jit(1));
+    assert_eq!(chosen("compute_90a compute_90", H100), Choice::Jit(0));
+    assert_eq!(chosen("compute_90 compute_90a", H100), Choice::Jit(1));
     assert_eq!(chosen("compute_100", H100), NOTHING);
     assert_eq!(chosen("compute_90a", Gpu::Next), NOTHING);
     assert_eq!(chosen("compute_100f", Gpu::Known(103)), Choice::Jit(0));
