@@ -52,7 +52,7 @@ pub(super) fn of_gpu(on: &OnGpu, settings: &Settings, held: u64) -> Vec<Remark> 
         || "have machine code for it built in".to_owned(),
         |words| format!("build with {words}"),
     );
-    let size = format_bytes(on.cubin_bytes);
+    let size = format_bytes(on.kept_bytes);
     let limit = format_bytes(on.limit);
     if settings.disabled || on.limit == 0 {
         // The setting has its own remark; this is what follows from it for the program.
@@ -62,7 +62,7 @@ pub(super) fn of_gpu(on: &OnGpu, settings: &Settings, held: u64) -> Vec<Remark> 
             build,
         ));
     } else if !on.fits {
-        let room = room_for(on.cubin_bytes);
+        let room = room_for(on.kept_bytes);
         let fix = match room <= MaxSize::largest() {
             true => format!("set CUDA_CACHE_MAXSIZE={room}, or {build}"),
             false => format!("{build}: a driver's cache holds at most 4 GiB"),
@@ -73,7 +73,7 @@ pub(super) fn of_gpu(on: &OnGpu, settings: &Settings, held: u64) -> Vec<Remark> 
             fix,
         ));
     } else {
-        let why = match on.limit - on.cubin_bytes < held {
+        let why = match on.limit - on.kept_bytes < held {
             true => format!(
                 "what other programs keep there, {} in all, does not fit beside it",
                 format_bytes(held)
@@ -81,13 +81,13 @@ pub(super) fn of_gpu(on: &OnGpu, settings: &Settings, held: u64) -> Vec<Remark> 
             false => "later starts find it in the driver's cache".to_owned(),
         };
         found.push(Remark::note(
-            format!("the first start on {gpu} compiles {size}, which fits into a cache of {limit}"),
+            format!("what the first start on {gpu} compiles comes to {size} with its PTX, which fits into a cache of {limit}"),
             why,
             format!("to compile nothing at all, {build}; to do it ahead, `warpcc jit warm`"),
         ));
         let older = settings.max_size.of_older_drivers();
-        if on.cubin_bytes > older {
-            let room = room_for(on.cubin_bytes);
+        if on.kept_bytes > older {
+            let room = room_for(on.kept_bytes);
             found.push(Remark::note(
                 format!("older drivers keep only {}", format_bytes(older)),
                 "on them every start would compile again",
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use warpcc_jit::Weight;
 
-    fn on(cubin_bytes: u64) -> OnGpu {
+    fn on(kept_bytes: u64) -> OnGpu {
         OnGpu {
             gpu: Gpu::Known(90),
             files: Vec::new(),
@@ -111,19 +111,20 @@ mod tests {
             measured: 3,
             refused: 0,
             ptx_bytes: 5,
-            cubin_bytes,
+            cubin_bytes: 1,
             largest_cubin_bytes: 1,
+            kept_bytes,
             seconds: 1.0,
             slowest_seconds: 1.0,
             limit: 1 << 30,
-            fits: cubin_bytes <= 1 << 30,
+            fits: kept_bytes <= 1 << 30,
             gencode: gencode(Gpu::Known(90), &[Suffix::None]),
         }
     }
 
-    fn advice(cubin_bytes: u64) -> Vec<Remark> {
+    fn advice(kept_bytes: u64) -> Vec<Remark> {
         let settings = Settings::read(&[("HOME".into(), "/h".into())]);
-        of_gpu(&on(cubin_bytes), &settings, 0)
+        of_gpu(&on(kept_bytes), &settings, 0)
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub struct OnGpu {
     pub cubin_bytes: u64,
     /// The largest of it, in bytes.
     pub largest_cubin_bytes: u64,
+    /// What the driver's cache keeps of it: the PTX and its machine code.
+    pub kept_bytes: u64,
     /// Seconds of processors for all.
     pub seconds: f64,
     /// For the slowest.
@@ -138,12 +140,13 @@ fn write_gpu(on: &OnGpu, out: &mut dyn Write) -> io::Result<()> {
         };
         writeln!(
             out,
-            "{}: the first start compiles {}, {}, to {} of machine code, in {} ({how})",
+            "{}: the first start compiles {}, {}, to {} of machine code, in {} ({how}); kept are {}",
             on.gpu,
             count(on.texts, "PTX text"),
             format_bytes(on.ptx_bytes),
             format_bytes(on.cubin_bytes),
             seconds(on.seconds),
+            format_bytes(on.kept_bytes),
         )?;
     }
     for file in &on.files {
