@@ -21,6 +21,14 @@ const ROUND: usize = 64;
 /// How long somebody must have waited before stopped owners are looked for.
 const STOPPED_AFTER: u64 = 1_000_000_000;
 
+/// Whether a program that took its claimant's place has ended. Its lock does not tell: whatever it started and left
+/// running (a compiler wrapper's server) holds that as well.
+fn is_over(record: &Record) -> bool {
+    record.flags.kept
+        && proc::stat(record.pid)
+            .is_none_or(|found| found.start != record.pid_start || found.is_over())
+}
+
 impl Shared {
     /// Brings the table up to date at time `now`.
     pub(crate) fn settle(&self, table: &mut Table, care: Care, now: u64) {
@@ -45,7 +53,7 @@ impl Shared {
 
     fn bury_running(&self, table: &mut Table) {
         for seat in seats(table, |r| r.state == State::Running) {
-            if !self.is_held(seat) {
+            if !self.is_held(seat) || is_over(&table.records()[seat]) {
                 table.free(seat);
             }
         }

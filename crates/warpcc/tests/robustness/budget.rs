@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::space::{Program, TestSpace, finish};
 use crate::witness::Witness;
 
@@ -60,4 +62,27 @@ fn real_builds_use_the_budget_and_no_more() {
         seen.worked >= 0.95,
         "slots were held and nothing ran: {seen:?}"
     );
+}
+
+#[test]
+fn what_plain_nvcc_leaves_running_holds_no_slot() {
+    let (space, _) = with_board("left-running", 1);
+    write_sources(&space, 1);
+    // As a compiler wrapper that starts its server.
+    space.script(
+        "host",
+        "#!/bin/sh\n[ -e pid ] || { setsid sleep 60 </dev/null >/dev/null 2>&1 & echo $! >pid; }\nexec g++ \"$@\"\n",
+    );
+    let line = "-c s0.cu -o out.o -arch=sm_90 -ccbin {work}/host";
+    let plain = space.run(
+        &Program::Launcher,
+        &space.words(&format!("{line} -time t.csv")),
+    );
+    assert_eq!(plain.code, 0, "{}", plain.stderr_text());
+    let next = space.run(&Program::Launcher, &space.words(line));
+    assert_eq!(next.code, 0, "{}", next.stderr_text());
+    let server = String::from_utf8_lossy(&space.read("pid")).trim().parse();
+    let server = server.ok().and_then(Pid::from_raw).expect("its number");
+    // It was there all the time.
+    kill_process(server, Signal::KILL).expect("the server is gone: nothing was tested");
 }
