@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use tempfile::NamedTempFile;
 use warpcc_fatbin::{
     Binary, Depth, Flaw, Format, Input, Keep, Limits, Listing, OpenFailure, Situation, judge, list,
-    read, thin,
+    read, thin, thin_bytes,
 };
 
 /// An image: header of 64 bytes and payload.
@@ -146,6 +146,93 @@ fn a_decompression_bomb_is_an_error() {
     // More compressed bytes than there are.
     let listing = listed(&container(&[image(1, 90, ZSTD, 1 << 20, 10, &[0; 16])]));
     assert!(flaws(&listing)[0].contains("more compressed bytes"));
+}
+
+/// A library for x86-64 with a container of two cubins, a wrapper that points at it, and sections
+/// of these names over the container's bytes. Its tables are where the fuzzer has them.
+fn library(over_the_container: [&str; 2]) -> Vec<u8> {
+    const CONTAINER: usize = 64 + 6 * 64 + 2 * 56;
+    let container = container(&[
+        image(2, 80, 0x11, 0, 0, b"80"),
+        image(2, 90, 0x11, 0, 0, b"90"),
+    ]);
+    let wrapper = CONTAINER + container.len();
+    let names = wrapper + 24;
+    let strings = format!(
+        "\0.shstrtab\0.nvFatBinSegment\0{}\0{}\0",
+        over_the_container[0], over_the_container[1]
+    );
+    let mut bytes = vec![0; 64];
+    bytes[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+    let fields = [
+        (0x10, 3_u16), // A library
+        (0x12, 62),
+        (0x14, 1),
+        (0x20, 64 + 6 * 64), // The segments
+        (0x28, 64),          // The sections
+        (0x34, 64),
+        (0x36, 56),
+        (0x38, 2),
+        (0x3a, 64),
+        (0x3c, 6),
+        (0x3e, 1), // The names' section
+    ];
+    for (at, value) in fields {
+        bytes[at..at + 2].copy_from_slice(&value.to_le_bytes());
+    }
+    bytes.resize(CONTAINER, 0);
+    let over = CONTAINER..wrapper;
+    for (index, name, kind, address, range) in [
+        (1, ".shstrtab", 3_u32, 0, names..names + strings.len()),
+        (2, over_the_container[0], 1, ADDRESS, over.clone()),
+        (3, over_the_container[1], 1, ADDRESS, over),
+        (4, ".nvFatBinSegment", 1, 2 * ADDRESS, wrapper..names),
+    ] {
+        let header = &mut bytes[64 + index * 64..][..64];
+        let name = strings.find(name).expect("one of the names") as u32;
+        header[..4].copy_from_slice(&name.to_le_bytes());
+        header[4..8].copy_from_slice(&kind.to_le_bytes());
+        header[16..24].copy_from_slice(&address.to_le_bytes());
+        header[24..32].copy_from_slice(&(range.start as u64).to_le_bytes());
+        header[32..40].copy_from_slice(&(range.len() as u64).to_le_bytes());
+        header[48] = 8;
+    }
+    bytes.extend(container);
+    bytes.extend([1_u64, ADDRESS, 0].map(u64::to_le_bytes).concat());
+    bytes.extend(strings.bytes());
+    bytes
+}
+
+const ADDRESS: u64 = 0x1000;
+
+#[test]
+fn a_section_over_another_is_read_once_and_not_thinned() {
+    let keep: Keep = "sm_90".parse().expect("a list");
+    let refused = |bytes: &[u8]| {
+        let thinned = thin_bytes(bytes, Format::Elf, &keep, &Limits::default());
+        thinned.expect_err("it cannot be thinned").to_string()
+    };
+    let twice = library([".nv_fatbin", ".nv_fatbin"]);
+    let found = read(&twice, Format::Elf, &Limits::default());
+    assert_eq!(found.containers.len(), 1);
+    assert_eq!(found.problems.len(), 1);
+    let said = refused(&twice);
+    assert!(said.contains("section 3 (.nv_fatbin) lies over"), "{said}");
+    let seed = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../fuzz/corpus/fatbin-host/two-sections-in-one-place"
+    );
+    // The fuzzer begins with this file, too, and writes the header itself.
+    assert!(std::fs::read(seed).expect("readable") == twice[64..]);
+    let both = library([".nv_fatbin", "__nv_relfatbin"]);
+    assert_eq!(
+        read(&both, Format::Elf, &Limits::default()).problems.len(),
+        1
+    );
+    refused(&both);
+    // Something else would be overwritten.
+    let said = refused(&library([".comment", ".nv_fatbin"]));
+    assert!(said.contains("sections 2 and 3 overlap"), "{said}");
 }
 
 #[test]
