@@ -148,6 +148,36 @@ fn a_decompression_bomb_is_an_error() {
     assert!(flaws(&listing)[0].contains("more compressed bytes"));
 }
 
+#[test]
+fn containers_do_not_share_their_images() {
+    // Each container has an image up to the images at the end, and states a size that has them in
+    // it; behind them all is a header that is none.
+    const COUNT: usize = 500;
+    const UNIT: usize = 16 + 64;
+    let tail: Vec<u8> = (0..COUNT)
+        .flat_map(|_| image(1, 90, 0x11, 0, 0, b""))
+        .collect();
+    let mut bytes = Vec::new();
+    for number in 0..COUNT {
+        let between = (COUNT - 1 - number) * UNIT;
+        let mut first = image(1, 80, 0x11, 0, 0, b"");
+        first[8..16].copy_from_slice(&(between as u64).to_le_bytes());
+        let mut begin = container(&[first]);
+        let size = (UNIT - 16 + between + tail.len() + 64) as u64;
+        begin[8..16].copy_from_slice(&size.to_le_bytes());
+        bytes.extend(begin);
+    }
+    bytes.extend(tail);
+    bytes.extend([0xff; 64]);
+    let found = read(&bytes, Format::Fatbin, &Limits::default());
+    let images: usize = found.containers.iter().map(|c| c.images.len()).sum();
+    assert_eq!((found.containers.len(), images), (1, 1 + COUNT));
+    assert!(!found.problems.is_empty());
+    // Nor does what is behind them get lost.
+    bytes.extend(container(&[ptx()]));
+    assert_eq!(listed(&bytes).rows.len(), 1 + COUNT + 1);
+}
+
 /// A library for x86-64 with a container of two cubins, a wrapper that points at it, and sections
 /// of these names over the container's bytes. Its tables are where the fuzzer has them.
 fn library(over_the_container: [&str; 2]) -> Vec<u8> {
