@@ -95,6 +95,8 @@ pub struct Found<'a> {
     pub containers: Vec<Container<'a>>,
     /// What was wrong on the way.
     pub problems: Vec<Problem>,
+    /// Bytes of concatenated images that were decompressed and are held.
+    unpacked: u64,
 }
 
 impl<'a> Found<'a> {
@@ -204,8 +206,9 @@ impl<'a> Found<'a> {
                 container.images.push(image);
                 continue;
             }
-            match concatenated::expand(&inside[header], &image, limits) {
-                Ok(parts) => {
+            match concatenated::expand(&inside[header], &image, self.unpacked, limits) {
+                Ok((parts, bytes)) => {
+                    self.unpacked += bytes;
                     container.images.extend(parts);
                     container.bundles.push(image);
                 }

@@ -178,6 +178,50 @@ fn containers_do_not_share_their_images() {
     assert_eq!(listed(&bytes).rows.len(), 1 + COUNT + 1);
 }
 
+/// One image that is `content` compressed with a table of one part, PTX.
+fn concatenated(content: &[u8]) -> Vec<u8> {
+    let mut part = image(1, 90, 0x11, 0, 0, b"");
+    part[4..8].fill(0);
+    part[8..16].copy_from_slice(&(content.len() as u64).to_le_bytes());
+    let compressed = zstd::bulk::compress(content, 3).expect("compressed");
+    let size = u32::try_from(compressed.len()).expect("small");
+    let mut bytes = image(0x100, 0, ZSTD, size, content.len() as u64, &compressed);
+    let table = [1_u32.to_le_bytes(), 72_u32.to_le_bytes()].concat();
+    bytes[4..8].copy_from_slice(&136_u32.to_le_bytes());
+    bytes[0x14..0x18].copy_from_slice(&64_u32.to_le_bytes());
+    bytes.splice(64..64, [table, part].concat());
+    bytes
+}
+
+#[test]
+fn concatenated_images_share_one_limit() {
+    let limits = Limits {
+        image: 1 << 20,
+        ..Limits::default()
+    };
+    let one = concatenated(&vec![0; 400 << 10]);
+    let bytes = [
+        container(&[one.clone(), one.clone()]),
+        container(&[one.clone(), ptx(), one]),
+    ]
+    .concat();
+    let found = read(&bytes, Format::Fatbin, &limits);
+    let images = || found.containers.iter().flat_map(|c| &c.images);
+    let held: u64 = images()
+        .filter(|i| i.place.part.is_some())
+        .map(|i| i.stored_size)
+        .sum();
+    assert_eq!(held, 800 << 10);
+    // What is above the limit is still listed, as it stands in the file.
+    assert_eq!(images().count(), 5);
+    let told: Vec<String> = found.problems.iter().map(|p| p.flaw.to_string()).collect();
+    assert_eq!(told.len(), 2);
+    assert!(
+        told.iter()
+            .all(|flaw| flaw.contains("concatenated images in one file"))
+    );
+}
+
 /// A library for x86-64 with a container of two cubins, a wrapper that points at it, and sections
 /// of these names over the container's bytes. Its tables are where the fuzzer has them.
 fn library(over_the_container: [&str; 2]) -> Vec<u8> {
