@@ -14,15 +14,17 @@ const TABLE_AT: usize = 0x14;
 /// Number of parts and bytes of the table, before the first sub-header.
 const BEFORE_PARTS: u64 = 8;
 
-/// The images inside `outer`, whose header is `header`.
+/// The images inside `outer`, whose header is `header`, and how many bytes they hold as long as they
+/// live. `held` is the same of the file's other concatenated images.
 ///
 /// # Errors
 /// The table does not add up, or the stream does not decompress within `limits`.
 pub fn expand<'a>(
     header: &[u8],
     outer: &Image<'a>,
+    held: u64,
     limits: &Limits,
-) -> Result<Vec<Image<'a>>, Flaw> {
+) -> Result<(Vec<Image<'a>>, u64), Flaw> {
     let at = u32_at(header, TABLE_AT).ok_or(Flaw::Table)?;
     let head = slice(header, at.into(), BEFORE_PARTS).ok_or(Flaw::Table)?;
     let count = u32_at(head, 0).ok_or(Flaw::Table)?;
@@ -32,6 +34,15 @@ pub fn expand<'a>(
     // Before anything is decompressed or allocated.
     if u64::from(count) * u64::from(SMALLEST_HEADER) > rest.len() as u64 {
         return Err(Flaw::Table);
+    }
+    // What is stored plain is copied.
+    let together = held.saturating_add(outer.uncompressed_size.max(outer.stored_size));
+    if together > limits.image {
+        return Err(Flaw::TooLarge {
+            what: "decompressed concatenated images in one file",
+            said: together,
+            limit: limits.image,
+        });
     }
     let blob = Arc::new(payload::decompress(outer, limits)?.into_owned());
     let mut parts = Vec::new();
@@ -52,7 +63,7 @@ pub fn expand<'a>(
         parts.push(Image::from_header(sub, stored, place).ok_or(Flaw::Table)?);
         rest = &rest[sub.len()..];
     }
-    Ok(parts)
+    Ok((parts, blob.len() as u64))
 }
 
 /// A sub-header does not say its length: it ends behind its name or options.

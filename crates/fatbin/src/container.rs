@@ -95,6 +95,8 @@ pub struct Found<'a> {
     pub containers: Vec<Container<'a>>,
     /// What was wrong on the way.
     pub problems: Vec<Problem>,
+    /// Bytes of concatenated images that were decompressed and are held.
+    unpacked: u64,
 }
 
 impl<'a> Found<'a> {
@@ -172,21 +174,22 @@ impl<'a> Found<'a> {
         };
         let broken = self.images(&mut container, region, (at + HEADER, end), limits);
         self.containers.push(container);
-        match (whole, broken) {
-            (Some(size), false) => Some(HEADER + size),
-            // Its size may be as wrong as the rest of it: what follows is searched.
-            _ => Some(HEADER),
-        }
+        Some(match broken {
+            None => end - at,
+            // Its size may be as wrong as the rest of it: what follows is searched. What was read
+            // is not, or many containers could share the same images.
+            Some(place) => place.next_multiple_of(8) - at,
+        })
     }
 
-    /// Reads images from `from` to `end`; says whether it had to stop.
+    /// Reads images from `from` to `end`; says where it had to stop.
     fn images(
         &mut self,
         container: &mut Container<'a>,
         region: &Region<'a>,
         (from, end): (usize, usize),
         limits: &Limits,
-    ) -> bool {
+    ) -> Option<usize> {
         let inside = &region.bytes[..end];
         let mut at = from;
         while at < end {
@@ -194,7 +197,7 @@ impl<'a> Found<'a> {
                 Ok(image) => image,
                 Err(flaw) => {
                     self.problem(region.member, region.base + at as u64, flaw);
-                    return true;
+                    return Some(at);
                 }
             };
             let header = at..at + image.header_size as usize;
@@ -203,8 +206,9 @@ impl<'a> Found<'a> {
                 container.images.push(image);
                 continue;
             }
-            match concatenated::expand(&inside[header], &image, limits) {
-                Ok(parts) => {
+            match concatenated::expand(&inside[header], &image, self.unpacked, limits) {
+                Ok((parts, bytes)) => {
+                    self.unpacked += bytes;
                     container.images.extend(parts);
                     container.bundles.push(image);
                 }
@@ -215,6 +219,6 @@ impl<'a> Found<'a> {
                 }
             }
         }
-        false
+        None
     }
 }

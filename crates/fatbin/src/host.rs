@@ -1,5 +1,8 @@
 //! The files that hold fat binaries: what kind each is, and which of its parts to walk.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use object::LittleEndian;
 use object::elf::FileHeader64;
 use object::read::archive::ArchiveFile;
@@ -16,6 +19,8 @@ use crate::problem::{Flaw, Limits};
 const E: LittleEndian = LittleEndian;
 /// Where an ELF header says for which machine it is, whatever its class.
 const MACHINE_AT: usize = 18;
+/// What is shown of the name of an archive's member, in characters.
+const LONGEST_NAME: usize = 1024;
 
 /// What a file is, by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -95,7 +100,7 @@ fn elf<'a>(
     };
     for (section, from, bytes) in regions {
         match bytes {
-            Some(bytes) => found.walk(
+            Ok(bytes) => found.walk(
                 Region {
                     bytes,
                     base: base + from,
@@ -105,15 +110,15 @@ fn elf<'a>(
                 },
                 limits,
             ),
-            None => found.problem(member, base.saturating_add(from), Flaw::Truncated),
+            Err(flaw) => found.problem(member, base.saturating_add(from), flaw),
         }
     }
 }
 
-type Piece<'a> = (Section, u64, Option<&'a [u8]>);
+type Piece<'a> = (Section, u64, Result<&'a [u8], Flaw>);
 
 /// Whether the file is linked, and the sections with fat binaries, those that are loaded first;
-/// where the file ends within one, the part that is there.
+/// where the file ends within one, the part that is there. No byte is given twice.
 fn regions(data: &[u8]) -> Result<(bool, Vec<Piece<'_>>), Flaw> {
     let wrong = |error: object::Error| Flaw::Host(error.to_string());
     if data.get(4) == Some(&1) {
@@ -125,8 +130,9 @@ fn regions(data: &[u8]) -> Result<(bool, Vec<Piece<'_>>), Flaw> {
     let header = FileHeader64::<LittleEndian>::parse(data).map_err(wrong)?;
     let sections = header.sections(E, data).map_err(wrong)?;
     let mut pieces = Vec::new();
+    let mut taken = BTreeMap::new();
     for wanted in [Section::Loaded, Section::Relocatable] {
-        for section in sections.iter() {
+        for (index, section) in sections.iter().enumerate() {
             if sections.section_name(E, section) != Ok(wanted.name().as_bytes()) {
                 continue;
             }
@@ -135,11 +141,33 @@ fn regions(data: &[u8]) -> Result<(bool, Vec<Piece<'_>>), Flaw> {
             };
             let rest = usize::try_from(from).ok().and_then(|from| data.get(from..));
             let all = usize::try_from(size).ok().zip(rest);
-            let bytes = all.map(|(size, rest)| &rest[..size.min(rest.len())]);
+            let bytes = match all.map(|(size, rest)| &rest[..size.min(rest.len())]) {
+                Some([]) if size == 0 => continue,
+                Some([]) | None => Err(Flaw::Truncated),
+                Some(bytes) if !take(&mut taken, from..from + bytes.len() as u64) => {
+                    let name = wanted.name();
+                    Err(Flaw::Host(format!(
+                        "section {index} ({name}) lies over another section of fat binaries, and \
+                         is passed over; link the file anew"
+                    )))
+                }
+                Some(bytes) => Ok(bytes),
+            };
             pieces.push((wanted, from, bytes));
         }
     }
     Ok((header.e_type(E) != object::elf::ET_REL, pieces))
+}
+
+/// Adds a range to those that are taken, by their start, if it overlaps none of them.
+fn take(taken: &mut BTreeMap<u64, u64>, range: Range<u64>) -> bool {
+    // As they do not overlap, the last that begins before its end also ends last.
+    let before = taken.range(..range.end).next_back();
+    let free = before.is_none_or(|(_, end)| *end <= range.start);
+    if free {
+        taken.insert(range.start, range.end);
+    }
+    free
 }
 
 fn archive<'a>(data: &'a [u8], limits: &Limits, found: &mut Found<'a>) {
@@ -159,6 +187,9 @@ fn archive<'a>(data: &'a [u8], limits: &Limits, found: &mut Found<'a>) {
         let (at, _) = member.file_range();
         // A name that is no text is rare enough to be shown without.
         let name = std::str::from_utf8(member.name()).unwrap_or("?");
+        // It is kept with every container and problem.
+        let cut = name.char_indices().nth(LONGEST_NAME);
+        let name = cut.map_or(name, |(end, _)| &name[..end]);
         let bytes = match member.data(data) {
             Ok(bytes) => bytes,
             Err(error) => {

@@ -73,7 +73,8 @@ fn as_text<S: serde::Serializer>(flaw: &Flaw, serializer: S) -> Result<S::Ok, S:
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// The largest image after decompression, in bytes. The largest that was seen in a shipped
-    /// library has 159 MB (NCCL).
+    /// library has 159 MB (NCCL). Concatenated images of one file are held at once: together they
+    /// may have as many.
     pub image: u64,
     /// The largest member of a wheel, in bytes; it is unpacked to a temporary file.
     pub member: u64,

@@ -13,7 +13,9 @@
 use std::ops::Range;
 
 use object::LittleEndian;
-use object::elf::{ET_REL, FileHeader64, PT_INTERP, PT_LOAD, PT_PHDR, ProgramHeader64, SHT_NOBITS};
+use object::elf::{
+    ET_REL, FileHeader64, PT_INTERP, PT_LOAD, PT_PHDR, ProgramHeader64, SHT_NOBITS, SHT_NULL,
+};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 
 use crate::bytes::{put_u16, put_u64};
@@ -29,6 +31,8 @@ const E_SHOFF: usize = 0x28;
 const E_PHNUM: usize = 0x38;
 const SH_OFFSET: u64 = 0x18;
 const SH_SIZE: u64 = 0x20;
+/// What to do about a file whose sections make no sense.
+const ANEW: &str = "make the file anew with the linker, or keep it as it is";
 /// The largest page a kernel of the machine may have: a segment's place in the file and in memory
 /// must agree up to it.
 const PAGES: [(u16, u64); 2] = [(62, 4 << 10), (183, 64 << 10)];
@@ -80,6 +84,7 @@ pub fn place(file: &[u8], containers: &[Rewritten]) -> Result<Placed, String> {
         &mut bytes,
         &mut notes,
     )?;
+    alone(file, header, &packed)?;
     let freed: u64 = packed.iter().map(|p| p.range.end - p.used).sum();
     for section in &packed {
         fill(&mut bytes, section.used..section.range.end);
@@ -164,6 +169,12 @@ fn pack(
                 None => container.offset,
             };
             let end = start + container.bytes.len() as u64;
+            if start < cursor || end > range.end {
+                let name = String::from_utf8_lossy(name);
+                return Err(format!(
+                    "the containers of section {index} ({name}) overlap or do not fit into it; {ANEW}"
+                ));
+            }
             // What lies between was a container, of which the rest may still be there.
             fill(bytes, cursor..start);
             let place = bytes.get_mut(start as usize..end as usize);
@@ -183,6 +194,40 @@ fn pack(
     }
     packed.sort_by_key(|p| p.range.start);
     Ok(packed)
+}
+
+/// Whether nothing else lies where containers were put together: it would have been overwritten.
+fn alone(file: &[u8], header: &Header, packed: &[Packed]) -> Result<(), String> {
+    let sections = header.section_headers(E, file).map_err(|e| e.to_string())?;
+    let size = u64::from(header.e_shentsize(E));
+    let mut ranges: Vec<(Range<u64>, u64, bool)> = Vec::new();
+    for (section, index) in sections.iter().zip(0_u64..) {
+        let range = section.file_range(E).filter(|(_, length)| *length > 0);
+        let Some((from, length)) = range.filter(|_| section.sh_type(E) != SHT_NULL) else {
+            continue;
+        };
+        let at = header.e_shoff(E) + index * size;
+        let is_packed = packed.iter().any(|p| p.header_at == at);
+        ranges.push((from..from.saturating_add(length), index, is_packed));
+    }
+    ranges.sort_by_key(|(range, ..)| range.start);
+    // In this order each needs to be compared only with the one that reaches furthest.
+    let mut furthest: Option<&(Range<u64>, u64, bool)> = None;
+    for here in &ranges {
+        if let Some(before) = furthest
+            && here.0.start < before.0.end
+            && (here.2 || before.2)
+        {
+            let (one, other) = (before.1, here.1);
+            return Err(format!(
+                "sections {one} and {other} overlap, and there are fat binaries in one of them; {ANEW}"
+            ));
+        }
+        if furthest.is_none_or(|before| before.0.end < here.0.end) {
+            furthest = Some(here);
+        }
+    }
+    Ok(())
 }
 
 /// The holes of an object file: any multiple of what the following sections align to.
@@ -383,6 +428,48 @@ impl Segment {
         ];
         for (word, index) in words.iter().zip(0_u64..) {
             put_u64(bytes, (at + index * 8) as usize, *word);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::place;
+    use crate::container::Section;
+    use crate::thin::Rewritten;
+
+    #[test]
+    fn containers_that_do_not_fit_are_an_error() {
+        let file = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../fuzz/corpus/fatbin-host/two-sections-in-one-place"
+        );
+        // The header is not in it: an object for x86-64, six sections, the second with the names.
+        let mut header = [0; 64];
+        header[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+        for (at, byte) in [(0x10, 1), (0x12, 62), (0x14, 1), (0x28, 64), (0x34, 64)] {
+            header[at] = byte;
+        }
+        for (at, byte) in [(0x3a, 64), (0x3c, 6), (0x3e, 1)] {
+            header[at] = byte;
+        }
+        let file = [&header[..], &std::fs::read(file).expect("readable")].concat();
+        let container = |offset: u64, length| Rewritten {
+            section: Section::Loaded,
+            offset,
+            size: 160,
+            bytes: vec![0; length],
+        };
+        for (containers, part) in [
+            // As two sections in one place would give it.
+            (vec![container(560, 96), container(560, 96)], "do not fit"),
+            (vec![container(560, 200)], "do not fit"),
+            (vec![container(568, 96), container(576, 96)], "do not fit"),
+            // It fits into both sections.
+            (vec![container(560, 96)], "sections 2 and 3 overlap"),
+        ] {
+            let said = place(&file, &containers).expect_err("it does not fit");
+            assert!(said.contains(part), "{said}");
         }
     }
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use tempfile::NamedTempFile;
 use warpcc_fatbin::{
     Binary, Depth, Flaw, Format, Input, Keep, Limits, Listing, OpenFailure, Situation, judge, list,
-    read, thin,
+    read, thin, thin_bytes,
 };
 
 /// An image: header of 64 bytes and payload.
@@ -146,6 +146,167 @@ fn a_decompression_bomb_is_an_error() {
     // More compressed bytes than there are.
     let listing = listed(&container(&[image(1, 90, ZSTD, 1 << 20, 10, &[0; 16])]));
     assert!(flaws(&listing)[0].contains("more compressed bytes"));
+}
+
+#[test]
+fn containers_do_not_share_their_images() {
+    // Each container has an image up to the images at the end, and states a size that has them in
+    // it; behind them all is a header that is none.
+    const COUNT: usize = 500;
+    const UNIT: usize = 16 + 64;
+    let tail: Vec<u8> = (0..COUNT)
+        .flat_map(|_| image(1, 90, 0x11, 0, 0, b""))
+        .collect();
+    let mut bytes = Vec::new();
+    for number in 0..COUNT {
+        let between = (COUNT - 1 - number) * UNIT;
+        let mut first = image(1, 80, 0x11, 0, 0, b"");
+        first[8..16].copy_from_slice(&(between as u64).to_le_bytes());
+        let mut begin = container(&[first]);
+        let size = (UNIT - 16 + between + tail.len() + 64) as u64;
+        begin[8..16].copy_from_slice(&size.to_le_bytes());
+        bytes.extend(begin);
+    }
+    bytes.extend(tail);
+    bytes.extend([0xff; 64]);
+    let found = read(&bytes, Format::Fatbin, &Limits::default());
+    let images: usize = found.containers.iter().map(|c| c.images.len()).sum();
+    assert_eq!((found.containers.len(), images), (1, 1 + COUNT));
+    assert!(!found.problems.is_empty());
+    // Nor does what is behind them get lost.
+    bytes.extend(container(&[ptx()]));
+    assert_eq!(listed(&bytes).rows.len(), 1 + COUNT + 1);
+}
+
+/// One image that is `content` compressed with a table of one part, PTX.
+fn concatenated(content: &[u8]) -> Vec<u8> {
+    let mut part = image(1, 90, 0x11, 0, 0, b"");
+    part[4..8].fill(0);
+    part[8..16].copy_from_slice(&(content.len() as u64).to_le_bytes());
+    let compressed = zstd::bulk::compress(content, 3).expect("compressed");
+    let size = u32::try_from(compressed.len()).expect("small");
+    let mut bytes = image(0x100, 0, ZSTD, size, content.len() as u64, &compressed);
+    let table = [1_u32.to_le_bytes(), 72_u32.to_le_bytes()].concat();
+    bytes[4..8].copy_from_slice(&136_u32.to_le_bytes());
+    bytes[0x14..0x18].copy_from_slice(&64_u32.to_le_bytes());
+    bytes.splice(64..64, [table, part].concat());
+    bytes
+}
+
+#[test]
+fn concatenated_images_share_one_limit() {
+    let limits = Limits {
+        image: 1 << 20,
+        ..Limits::default()
+    };
+    let one = concatenated(&vec![0; 400 << 10]);
+    let bytes = [
+        container(&[one.clone(), one.clone()]),
+        container(&[one.clone(), ptx(), one]),
+    ]
+    .concat();
+    let found = read(&bytes, Format::Fatbin, &limits);
+    let images = || found.containers.iter().flat_map(|c| &c.images);
+    let held: u64 = images()
+        .filter(|i| i.place.part.is_some())
+        .map(|i| i.stored_size)
+        .sum();
+    assert_eq!(held, 800 << 10);
+    // What is above the limit is still listed, as it stands in the file.
+    assert_eq!(images().count(), 5);
+    let told: Vec<String> = found.problems.iter().map(|p| p.flaw.to_string()).collect();
+    assert_eq!(told.len(), 2);
+    assert!(
+        told.iter()
+            .all(|flaw| flaw.contains("concatenated images in one file"))
+    );
+}
+
+/// A library for x86-64 with a container of two cubins, a wrapper that points at it, and sections
+/// of these names over the container's bytes. Its tables are where the fuzzer has them.
+fn library(over_the_container: [&str; 2]) -> Vec<u8> {
+    const CONTAINER: usize = 64 + 6 * 64 + 2 * 56;
+    let container = container(&[
+        image(2, 80, 0x11, 0, 0, b"80"),
+        image(2, 90, 0x11, 0, 0, b"90"),
+    ]);
+    let wrapper = CONTAINER + container.len();
+    let names = wrapper + 24;
+    let strings = format!(
+        "\0.shstrtab\0.nvFatBinSegment\0{}\0{}\0",
+        over_the_container[0], over_the_container[1]
+    );
+    let mut bytes = vec![0; 64];
+    bytes[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+    let fields = [
+        (0x10, 3_u16), // A library
+        (0x12, 62),
+        (0x14, 1),
+        (0x20, 64 + 6 * 64), // The segments
+        (0x28, 64),          // The sections
+        (0x34, 64),
+        (0x36, 56),
+        (0x38, 2),
+        (0x3a, 64),
+        (0x3c, 6),
+        (0x3e, 1), // The names' section
+    ];
+    for (at, value) in fields {
+        bytes[at..at + 2].copy_from_slice(&value.to_le_bytes());
+    }
+    bytes.resize(CONTAINER, 0);
+    let over = CONTAINER..wrapper;
+    for (index, name, kind, address, range) in [
+        (1, ".shstrtab", 3_u32, 0, names..names + strings.len()),
+        (2, over_the_container[0], 1, ADDRESS, over.clone()),
+        (3, over_the_container[1], 1, ADDRESS, over),
+        (4, ".nvFatBinSegment", 1, 2 * ADDRESS, wrapper..names),
+    ] {
+        let header = &mut bytes[64 + index * 64..][..64];
+        let name = strings.find(name).expect("one of the names") as u32;
+        header[..4].copy_from_slice(&name.to_le_bytes());
+        header[4..8].copy_from_slice(&kind.to_le_bytes());
+        header[16..24].copy_from_slice(&address.to_le_bytes());
+        header[24..32].copy_from_slice(&(range.start as u64).to_le_bytes());
+        header[32..40].copy_from_slice(&(range.len() as u64).to_le_bytes());
+        header[48] = 8;
+    }
+    bytes.extend(container);
+    bytes.extend([1_u64, ADDRESS, 0].map(u64::to_le_bytes).concat());
+    bytes.extend(strings.bytes());
+    bytes
+}
+
+const ADDRESS: u64 = 0x1000;
+
+#[test]
+fn a_section_over_another_is_read_once_and_not_thinned() {
+    let keep: Keep = "sm_90".parse().expect("a list");
+    let refused = |bytes: &[u8]| {
+        let thinned = thin_bytes(bytes, Format::Elf, &keep, &Limits::default());
+        thinned.expect_err("it cannot be thinned").to_string()
+    };
+    let twice = library([".nv_fatbin", ".nv_fatbin"]);
+    let found = read(&twice, Format::Elf, &Limits::default());
+    assert_eq!(found.containers.len(), 1);
+    assert_eq!(found.problems.len(), 1);
+    let said = refused(&twice);
+    assert!(said.contains("section 3 (.nv_fatbin) lies over"), "{said}");
+    let seed = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../fuzz/corpus/fatbin-host/two-sections-in-one-place"
+    );
+    // The fuzzer begins with this file, too, and writes the header itself.
+    assert!(std::fs::read(seed).expect("readable") == twice[64..]);
+    let both = library([".nv_fatbin", "__nv_relfatbin"]);
+    assert_eq!(
+        read(&both, Format::Elf, &Limits::default()).problems.len(),
+        1
+    );
+    refused(&both);
+    // Something else would be overwritten.
+    let said = refused(&library([".comment", ".nv_fatbin"]));
+    assert!(said.contains("sections 2 and 3 overlap"), "{said}");
 }
 
 #[test]
