@@ -53,6 +53,16 @@ pub struct Essence {
     pub blocks: Vec<Block>,
 }
 
+/// What `text` defines `name` as.
+fn defined<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let value = |line: &'t str| {
+        line.strip_prefix("#define ")?
+            .strip_prefix(name)?
+            .strip_prefix(' ')
+    };
+    text.lines().find_map(value).map(str::trim)
+}
+
 /// What is in `bytes`, the file that step number `step` of `graph` wrote as `file`.
 pub fn of(
     graph: &TaskGraph,

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::story::{Block, FileStory, Outcome, Role, StepStory, Story, Table};
+use crate::story::{Block, FileStory, Outcome, StepStory, Story, Table};
 
 /// What stands for a value that another machine gives otherwise.
 const VARIES: &str = "…";
@@ -89,13 +89,7 @@ fn step(story: &Story, step: &StepStory, marks: &str, out: &mut dyn Write) -> io
 }
 
 fn file(file: &FileStory, marks: &str, out: &mut dyn Write) -> io::Result<()> {
-    let read_by: Vec<String> = file.read_by.iter().map(ToString::to_string).collect();
-    let read_by = match (read_by.as_slice(), file.role) {
-        ([], Role::Output) => "What was asked for.".to_owned(),
-        ([], _) => "No later command reads it.".to_owned(),
-        ([one], _) => format!("Step {one} reads it."),
-        (more, _) => format!("Steps {} read it.", more.join(", ")),
-    };
+    let read_by = file.readers();
     writeln!(
         out,
         "{marks}# {}: {}\n\n{read_by}\n",

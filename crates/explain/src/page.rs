@@ -6,9 +6,7 @@
 
 use std::io::{self, Write};
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
-use sha2::{Digest, Sha256};
+use warpcc_markup::{escape, policy};
 
 use crate::story::{Block, FileStory, Outcome, Role, State, StepStory, Story, Table, quoted, size};
 
@@ -27,7 +25,8 @@ pub fn write(story: &Story, picture: Option<&str>, out: &mut dyn Write) -> io::R
          <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
-        policy(),
+        // The picture's shapes have their colours as attributes, which no policy forbids.
+        policy(SCRIPT, STYLE),
         escape(&title)
     )?;
     head(story, &title, out)?;
@@ -42,18 +41,6 @@ pub fn write(story: &Story, picture: Option<&str>, out: &mut dyn Write) -> io::R
         out,
         "<p id=\"nothing\" hidden>Nothing matches.</p>\n</main>\n</div>\n<script>{SCRIPT}</script>\n\
          </body>\n</html>"
-    )
-}
-
-/// Nothing is loaded, and nothing runs but the page's own script. The picture's shapes have their
-/// colours as attributes, which no policy forbids.
-fn policy() -> String {
-    let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text.as_bytes()));
-    format!(
-        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; base-uri 'none'; \
-         form-action 'none'",
-        hash(SCRIPT),
-        hash(STYLE)
     )
 }
 
@@ -372,25 +359,6 @@ fn words(text: &str) -> String {
         }
     }
     html
-}
-
-/// As `warpcc_report` has it, which this crate cannot import: text between tags and in attributes.
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\n' | '\t' => escaped.push(letter),
-            '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}' => {
-                escaped.push('\u{fffd}');
-            }
-            _ => escaped.push(letter),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

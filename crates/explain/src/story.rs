@@ -154,6 +154,19 @@ pub struct FileStory {
     pub essence: Vec<Block>,
 }
 
+impl FileStory {
+    /// Who reads it, as a sentence.
+    pub fn readers(&self) -> String {
+        let steps: Vec<String> = self.read_by.iter().map(ToString::to_string).collect();
+        match (steps.as_slice(), self.role) {
+            ([], Role::Output) => "What was asked for.".to_owned(),
+            ([], _) => "No later command reads it.".to_owned(),
+            ([one], _) => format!("Step {one} reads it."),
+            (more, _) => format!("Steps {} read it.", more.join(", ")),
+        }
+    }
+}
+
 /// A file of the tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeRow {

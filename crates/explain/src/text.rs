@@ -208,13 +208,7 @@ impl Page<'_> {
 
     fn file(&mut self, file: &FileStory) -> io::Result<()> {
         self.heading(&format!("{}: {}", file.name, file.what))?;
-        let read_by: Vec<String> = file.read_by.iter().map(ToString::to_string).collect();
-        let read_by = match (read_by.as_slice(), file.role) {
-            ([], Role::Output) => "What was asked for.".to_owned(),
-            ([], _) => "No later command reads it.".to_owned(),
-            ([one], _) => format!("Step {one} reads it."),
-            (more, _) => format!("Steps {} read it.", more.join(", ")),
-        };
+        let read_by = file.readers();
         self.wrapped(2, 0, &format!("{}. {read_by}", size(file.bytes)))?;
         for block in &file.essence {
             self.block(block)?;

@@ -1,5 +1,5 @@
 //! What happened in a build? Records of every call, their summary, the page, the live view and
-//! the doctor's findings. Prints nothing, reads no environment, and knows no other crate of ours.
+//! the doctor's findings. Prints nothing, reads no environment, and of our crates knows only `markup`.
 
 pub mod build;
 pub mod doctor;
@@ -7,7 +7,6 @@ pub mod history;
 pub mod identity;
 pub mod json;
 pub mod log;
-pub mod markup;
 pub mod monitor;
 pub mod page;
 pub mod record;

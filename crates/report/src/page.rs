@@ -7,12 +7,9 @@
 use std::io::{self, Write};
 use std::sync::LazyLock;
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
-use sha2::{Digest, Sha256};
+use warpcc_markup::{escape, policy};
 
 use crate::build::Build;
-use crate::markup::escape;
 use crate::summary::Summary;
 
 mod data;
@@ -47,7 +44,7 @@ pub fn write(build: &Build, summary: &Summary, out: &mut dyn Write) -> io::Resul
             continue;
         };
         match place {
-            "policy" => out.write_all(policy(&style).as_bytes())?,
+            "policy" => out.write_all(policy(&SCRIPT, &style).as_bytes())?,
             "title" => out.write_all(escape(&build.title()).as_bytes())?,
             "style" => out.write_all(style.as_bytes())?,
             "data" => serde_json::to_writer(Escaping(&mut *out), &data::of(build, summary))?,
@@ -57,17 +54,6 @@ pub fn write(build: &Build, summary: &Summary, out: &mut dyn Write) -> io::Resul
         out.write_all(rest.as_bytes())?;
     }
     Ok(())
-}
-
-/// Nothing is loaded, and nothing runs but the page's own script.
-fn policy(style: &str) -> String {
-    let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text.as_bytes()));
-    format!(
-        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; base-uri 'none'; \
-         form-action 'none'",
-        hash(&SCRIPT),
-        hash(style)
-    )
 }
 
 /// Writes JSON so that it cannot end the element it stands in: `<` only ever is in strings.

@@ -29,10 +29,11 @@ const DIRECTION: &[(&str, May)] = &[
             "warpcc-budget",
         ]),
     ),
-    ("warpcc-report", May::Only(&[])),
+    ("warpcc-markup", May::Only(&[])),
+    ("warpcc-report", May::Only(&["warpcc-markup"])),
     (
         "warpcc-explain",
-        May::Only(&["warpcc-plan", "warpcc-fatbin"]),
+        May::Only(&["warpcc-plan", "warpcc-fatbin", "warpcc-markup"]),
     ),
     ("warpcc-remote", May::Only(&["warpcc-cache"])),
     ("warpcc-rtc", May::Only(&["warpcc-cache", "warpcc-fatbin"])),

@@ -77,14 +77,8 @@ pub fn blocks(bytes: &[u8]) -> Vec<Block> {
 /// What matters in a fat binary's C file.
 pub fn c_blocks(text: &str) -> Vec<Block> {
     let define = |name: &str| {
-        text.lines()
-            .find_map(|line| {
-                line.strip_prefix("#define ")?
-                    .strip_prefix(name)?
-                    .strip_prefix(' ')
-            })
-            .map(|value| value.trim().trim_matches('"').to_owned())
-            .unwrap_or_default()
+        let value = super::defined(text, name).unwrap_or_default();
+        value.trim_matches('"').to_owned()
     };
     let numbers: usize = text
         .lines()

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use warpcc_report::markup::escape;
+use warpcc_markup::escape;
 
 use super::font::Weight;
 use super::graph_draw::draw;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use warpcc_fatbin::ImageRow;
-use warpcc_report::markup::escape;
+use warpcc_markup::escape;
 
 use super::{by_kernel, by_target};
 use crate::config::format_bytes;

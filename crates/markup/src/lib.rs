@@ -1,4 +1,8 @@
-//! Text from outside inside HTML and SVG.
+//! What every page of ours needs: text from outside inside HTML and SVG, and a policy by which nothing else runs.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use sha2::{Digest, Sha256};
 
 /// `text` as it may stand between tags and in quoted attributes. A control character, which XML
 /// 1.0 (section 2.2) has no way to write, becomes U+FFFD.
@@ -19,6 +23,19 @@ pub fn escape(text: &str) -> String {
         }
     }
     escaped
+}
+
+/// A Content-Security-Policy (CSP level 3) by which a page loads nothing, and runs nothing but this script with this
+/// style, each known by its hash.
+#[must_use]
+pub fn policy(script: &str, style: &str) -> String {
+    let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text.as_bytes()));
+    format!(
+        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; base-uri 'none'; \
+         form-action 'none'",
+        hash(script),
+        hash(style)
+    )
 }
 
 #[cfg(test)]
