@@ -1,0 +1,58 @@
+//! What a shared cache must do, whatever protocol it speaks.
+
+use std::path::PathBuf;
+
+use bazel_remote_apis::build::bazel::remote::execution::v2::ActionResult;
+use warpcc_cache::{Digest, Key};
+
+use crate::fault::Fault;
+
+/// Where the bytes of a blob to be uploaded are.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// Here.
+    Bytes(Vec<u8>),
+    /// In a file, as they are: not compressed, not framed.
+    File(PathBuf),
+}
+
+/// One server. Deadlines are the implementation's own: every call ends.
+///
+/// Implementations verify every digest of what they fetch ([`Fault::WrongBytes`]), keep credentials out of
+/// faults, and never retry longer than their deadline.
+pub trait Backend {
+    /// The result under `key`; nothing where there is none.
+    fn result(&self, key: &Key)
+    -> impl Future<Output = Result<Option<ActionResult>, Fault>> + Send;
+
+    /// Puts `result` under `key`, in place of what is there. The blobs it names must be there already: some servers
+    /// check.
+    fn put_result(
+        &self,
+        key: &Key,
+        result: &ActionResult,
+    ) -> impl Future<Output = Result<(), Fault>> + Send;
+
+    /// Those of `digests` that the server does not hold.
+    fn missing(
+        &self,
+        digests: &[Digest],
+    ) -> impl Future<Output = Result<Vec<Digest>, Fault>> + Send;
+
+    /// Small blobs, in as few calls as the server takes. In the order asked for; nothing for one that it does not hold.
+    fn read_small(
+        &self,
+        digests: &[Digest],
+    ) -> impl Future<Output = Result<Vec<Option<Vec<u8>>>, Fault>> + Send;
+
+    /// One blob of any size into the new file `to`, in bounded memory. False where the server does not hold it; the
+    /// file is then not there.
+    fn read_large(
+        &self,
+        digest: &Digest,
+        to: &std::path::Path,
+    ) -> impl Future<Output = Result<bool, Fault>> + Send;
+
+    /// Uploads blobs that are missing, in bounded memory.
+    fn write(&self, blobs: &[(Digest, Source)]) -> impl Future<Output = Result<(), Fault>> + Send;
+}
