@@ -39,8 +39,8 @@ pub(crate) struct Inner {
     meter: Arc<Meter>,
     place: Place,
     shared: Mutex<Option<Arc<Shared>>>,
-    /// The claims of this process that are on a board.
-    own: Mutex<Vec<Arc<Own>>>,
+    /// The claims of this process, each with the board it is on: one that was removed under them, or its successor.
+    own: Mutex<Vec<(Arc<Shared>, Arc<Own>)>>,
 }
 
 /// The part that is on a board.
@@ -165,23 +165,29 @@ impl Inner {
         &self.meter
     }
 
-    pub fn add_own(&self, own: Arc<Own>) {
+    pub fn add_own(&self, on: Arc<Shared>, own: Arc<Own>) {
         self.own
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(own);
+            .push((on, own));
     }
 
     pub fn remove_own(&self, own: &Arc<Own>) {
         let mut all = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|other| !Arc::ptr_eq(other, own));
+        all.retain(|(_, other)| !Arc::ptr_eq(other, own));
     }
 
-    pub fn own(&self) -> Vec<Arc<Own>> {
-        self.own
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+    /// The claims of this process, board by board: as a rule there is one.
+    pub fn own(&self) -> Vec<(Arc<Shared>, Vec<Arc<Own>>)> {
+        let mut boards: Vec<(Arc<Shared>, Vec<Arc<Own>>)> = Vec::new();
+        let all = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        for (on, own) in all.iter() {
+            match boards.iter_mut().find(|(board, _)| Arc::ptr_eq(board, on)) {
+                Some((_, owns)) => owns.push(Arc::clone(own)),
+                None => boards.push((Arc::clone(on), vec![Arc::clone(own)])),
+            }
+        }
+        boards
     }
 }
 

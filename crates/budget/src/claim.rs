@@ -156,7 +156,7 @@ fn arrive(shared: &Arc<Shared>, board: &Arc<Inner>, ask: &Ask) -> io::Result<Opt
         return Ok(None);
     };
     let own = Arc::new(Own::new(ask.tag, seat.number, record));
-    board.add_own(Arc::clone(&own));
+    board.add_own(Arc::clone(shared), Arc::clone(&own));
     Ok(Some(Claim {
         board: Arc::clone(board),
         place: Place::Seat(Arc::clone(shared), seat),

@@ -339,7 +339,8 @@ fn youngest_of(records: &[Record], concerned: impl Fn(&Record) -> bool) -> Optio
         }
         running += 1;
         let later = |other: usize| record.started > records[other].started;
-        if !record.flags.kept && !record.flags.evict && youngest.is_none_or(later) {
+        let can = !record.flags.kept && !record.flags.evict && record.kind.makes_room();
+        if can && youngest.is_none_or(later) {
             youngest = Some(seat);
         }
     }

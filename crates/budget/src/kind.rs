@@ -30,11 +30,13 @@ pub enum Kind {
     Nvcc = 10,
     /// NVRTC inside a process.
     Rtc = 11,
+    /// nvcc, asked only what it would do.
+    DryRun = 12,
 }
 
 impl Kind {
     /// All kinds, each at the place of its number.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Other,
         Self::Preprocess,
         Self::CudaFe,
@@ -47,7 +49,13 @@ impl Kind {
         Self::HostLink,
         Self::Nvcc,
         Self::Rtc,
+        Self::DryRun,
     ];
+
+    /// Whether it is worth ending when memory gets short: not what needs next to none and is over before somebody looks.
+    pub fn makes_room(self) -> bool {
+        self != Self::DryRun
+    }
 
     /// The number on the board.
     pub fn number(self) -> u8 {
@@ -77,6 +85,7 @@ impl Kind {
             Self::HostLink => "host link",
             Self::Nvcc => "nvcc",
             Self::Rtc => "nvrtc",
+            Self::DryRun => "dry run",
         }
     }
 
@@ -93,6 +102,7 @@ impl Kind {
             Self::Fatbinary => 90,
             Self::Nvcc => 15_000,
             Self::Other => 1000,
+            Self::DryRun => 30,
         }
     }
 
@@ -129,6 +139,7 @@ impl Kind {
             Self::Assemble | Self::Fatbinary => 100,
             Self::Nvcc => 2000,
             Self::Other => 300,
+            Self::DryRun => 50,
         };
         mib * 1024
     }

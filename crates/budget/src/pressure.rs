@@ -72,84 +72,90 @@ impl Board {
 impl Pressure {
     /// Measures this process's tools, tells the board, and finds out who is to be stopped.
     pub fn tick(&mut self) -> Tick {
-        let own = self.board.0.own();
-        let running = own.iter().any(|o| o.record().state == State::Running);
-        let Some(shared) = self.board.0.shared().filter(|_| running) else {
+        let boards = self.board.0.own();
+        let mut owns = boards.iter().flat_map(|(_, own)| own);
+        if !owns.any(|o| o.record().state == State::Running) {
             self.last = None;
             return Tick {
                 stop: Vec::new(),
                 next: CALM,
             };
-        };
-        self.ticks = self.ticks.wrapping_add(1);
-        let reserve = self.board.0.limits.reserve.0;
-        let reading = self.board.0.meter().read();
-        let next = self.pace(reading.available_kib, reserve);
-        let (kept, overdrawn) = self.look_around(&shared, &own);
-        let news: Vec<(&Arc<Own>, Option<u64>)> = own.iter().map(|o| (o, measure(o))).collect();
-        let short = is_short(&reading, reserve);
-        let flagged = |o: &Arc<Own>| {
-            shared.file.glance_at(o.seat).map_or(true, |r| {
-                r.ticket != o.ticket || r.flags.evict || r.flags.suspended
-            })
-        };
-        let anything = short
-            || overdrawn
-            || !kept.is_empty()
-            || news.iter().any(|(o, kib)| kib.is_some() || flagged(o));
-        let mut stop = Vec::new();
-        if anything {
-            let domain = if reading.by_cgroup {
-                shared.domain()
-            } else {
-                0
-            };
-            // Whoever cannot use the board any more learns that at the next claim.
-            let _ = shared.transact(Hurry::Soon, |table| {
-                let now = now();
-                stop.clear();
-                for (seat, ticket, kib) in &kept {
-                    if table.claim(*seat, *ticket).is_some() {
-                        note(table.change(*seat), *kib);
-                    }
-                }
-                for (own, kib) in &news {
-                    own.change(table, |record| {
-                        if let Some(kib) = kib {
-                            note(record, *kib);
-                        }
-                        // Who measures is not stopped.
-                        record.flags.suspended = false;
-                    });
-                }
-                let pressed = || evict(table.records(), &table.header, now, &reading, domain);
-                if let Some(seat) = short.then(pressed).flatten() {
-                    mark(table, seat, now);
-                    table.header.evicted = now;
-                    table.header.evicted_available = reading.available_kib;
-                } else if let Some(seat) = evict_overdrawn(table.records(), now) {
-                    mark(table, seat, now);
-                }
-                for own in &own {
-                    if table
-                        .claim(own.seat, own.ticket)
-                        .is_some_and(|r| r.flags.evict)
-                    {
-                        // Under the lock, as it is unset when the claim is asked for again.
-                        own.stop.store(true, Ordering::SeqCst);
-                        stop.push(Arc::clone(own));
-                    }
-                }
-            });
         }
-        let stop = stop
-            .into_iter()
+        self.ticks = self.ticks.wrapping_add(1);
+        let reading = self.board.0.meter().read();
+        let next = self.pace(reading.available_kib, self.board.0.limits.reserve.0);
+        let stop = boards
+            .iter()
+            .flat_map(|(shared, own)| self.tick_on(shared, own, &reading))
             .map(|own| Stop {
                 tag: own.tag,
                 tool: own.tool.load(Ordering::SeqCst),
             })
             .collect();
         Tick { stop, next }
+    }
+
+    /// The claims of `own`, which are on the board `shared`, that are to be stopped.
+    fn tick_on(&self, shared: &Shared, own: &[Arc<Own>], reading: &Reading) -> Vec<Arc<Own>> {
+        let (kept, overdrawn) = self.look_around(shared, own);
+        let news: Vec<(&Arc<Own>, Option<u64>)> = own.iter().map(|o| (o, measure(o))).collect();
+        let short = is_short(reading, self.board.0.limits.reserve.0);
+        let flagged = |o: &Arc<Own>| {
+            shared.file.glance_at(o.seat).map_or(true, |r| {
+                r.ticket != o.ticket || r.flags.evict || r.flags.suspended
+            })
+        };
+        let mut stop = Vec::new();
+        let anything = short
+            || overdrawn
+            || !kept.is_empty()
+            || news.iter().any(|(o, kib)| kib.is_some() || flagged(o));
+        if !anything {
+            return stop;
+        }
+        let domain = if reading.by_cgroup {
+            shared.domain()
+        } else {
+            0
+        };
+        // Whoever cannot use the board any more learns that at the next claim.
+        let _ = shared.transact(Hurry::Soon, |table| {
+            let now = now();
+            stop.clear();
+            for (seat, ticket, kib) in &kept {
+                if table.claim(*seat, *ticket).is_some() {
+                    note(table.change(*seat), *kib);
+                }
+            }
+            for (own, kib) in &news {
+                own.change(table, |record| {
+                    if let Some(kib) = kib {
+                        note(record, *kib);
+                    }
+                    // Who measures is not stopped.
+                    record.flags.suspended = false;
+                });
+            }
+            let pressed = || evict(table.records(), &table.header, now, reading, domain);
+            if let Some(seat) = short.then(pressed).flatten() {
+                mark(table, seat, now);
+                table.header.evicted = now;
+                table.header.evicted_available = reading.available_kib;
+            } else if let Some(seat) = evict_overdrawn(table.records(), now) {
+                mark(table, seat, now);
+            }
+            for own in own {
+                if table
+                    .claim(own.seat, own.ticket)
+                    .is_some_and(|r| r.flags.evict)
+                {
+                    // Under the lock, as it is unset when the claim is asked for again.
+                    own.stop.store(true, Ordering::SeqCst);
+                    stop.push(Arc::clone(own));
+                }
+            }
+        });
+        stop
     }
 
     /// The faster memory goes, the sooner the next look: at least four before the reserve is

@@ -40,14 +40,7 @@ impl Shared {
             return Ok(Ok(()));
         }
         if self.is_nested(self.file.glance()?.records()) {
-            self.transact(Hurry::Soon, |table| {
-                own.change(table, |record| {
-                    record.state = State::Running;
-                    record.started = now().max(1);
-                    record.flags.nested = true;
-                    record.flags.watch = false;
-                });
-            })?;
+            self.transact(Hurry::Soon, |table| own.change(table, run_nested))?;
             return Ok(Ok(()));
         }
         let bell = Bell::hang(&self.folder, own.seat).ok();
@@ -111,11 +104,25 @@ impl Shared {
             if table.records()[own.seat].flags.paused {
                 table.change(own.seat).flags.paused = false;
             }
+            // The claim that we are a part of may have been lost from the board when we came, and be back now. Without it we
+            // would wait for who waits for us.
+            if table.records()[own.seat].state == State::Waiting && self.is_nested(table.records())
+            {
+                own.change(table, run_nested);
+            }
             self.settle(table, Care::Check, now());
             table.silence(own.seat);
             table.records().get(own.seat).copied().unwrap_or_default()
         })
     }
+}
+
+/// Grants a claim that is part of another one.
+fn run_nested(record: &mut Record) {
+    record.state = State::Running;
+    record.started = now().max(1);
+    record.flags.nested = true;
+    record.flags.watch = false;
 }
 
 /// Why a sleep ended.

@@ -222,6 +222,25 @@ fn a_removed_folder_is_made_again_for_those_who_come_new() {
 }
 
 #[test]
+fn what_is_measured_for_a_claim_stays_on_its_own_board() {
+    let site = Site::new();
+    let board = site.board(1);
+    let old = claim(&board);
+    fs::remove_dir_all(site.board_folder()).expect("removed");
+    // Another process, as it were: its claim has the same seat on the new board.
+    let other = site.board(1);
+    let new = claim(&other);
+    let tickets = || -> Vec<u64> { other.snapshot().claims.iter().map(|r| r.ticket).collect() };
+    let before = tickets();
+    assert_eq!(before.len(), 1);
+    assert!(board.is_shared(), "it finds the new board");
+    board.pressure().tick();
+    assert_eq!(tickets(), before);
+    drop(old);
+    drop(new);
+}
+
+#[test]
 fn times_of_the_future_do_not_stop_the_queue() {
     let site = Site::new();
     // As after a reboot with a board that survived it: claims that came "later than now".

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use warpcc_budget::decide::{Memory, PATIENCE, choose, short_of_memory, watchers, youngest};
-use warpcc_budget::{Record, State};
+use warpcc_budget::{Kind, Record, State};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -357,4 +357,8 @@ fn the_youngest_that_can_be_asked_is_stopped() {
     table[0].domain = 7;
     assert_eq!(youngest(&table, 7), None, "the only one of its cgroup");
     assert_eq!(youngest(&table[..1], 0), None);
+    // Nothing would be gained by ending what only asks nvcc for its plan.
+    let mut asking = [at(3), at(9)];
+    asking[1].kind = Kind::DryRun;
+    assert_eq!(youngest(&asking, 0), Some(0));
 }

@@ -126,15 +126,21 @@ fn waiting_ends_at_once_when_cancelled() {
     let site = Site::new();
     let board = site.board(1);
     let claim = board.claim(&Ask::default(), &Cancel::new()).expect("free");
-    let cancel = Cancel::new();
-    std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| board.claim(&Ask::default(), &cancel).map(drop));
-        until("a waiter", || board.snapshot().waiting().count() == 1);
-        let began = std::time::Instant::now();
-        cancel.cancel();
-        assert_eq!(waiter.join().expect("no panic"), Err(Cancelled));
-        assert!(began.elapsed() < Duration::from_millis(100));
+    // The best of several: without being woken every one would take as long as a watcher sleeps.
+    let took = (0..5).map(|_| {
+        let cancel = Cancel::new();
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| board.claim(&Ask::default(), &cancel).map(drop));
+            until("a waiter", || board.snapshot().waiting().count() == 1);
+            let began = std::time::Instant::now();
+            cancel.cancel();
+            assert_eq!(waiter.join().expect("no panic"), Err(Cancelled));
+            began.elapsed()
+        })
     });
+    assert!(took.min() < Some(Duration::from_millis(100)));
+    let cancel = Cancel::new();
+    cancel.cancel();
     assert_eq!(board.snapshot().waiting().count(), 0);
     assert_eq!(
         board.claim(&Ask::default(), &cancel).map(drop),

@@ -149,7 +149,8 @@ impl<'a> Admission<'a> {
             kind: request.kind,
             slots: request.slots,
             memory_kib: expected.peak_kib,
-            priority_ms: request.priority_ms.saturating_sub(guessed) + expected.millis,
+            priority_ms: (request.priority_ms.saturating_sub(guessed))
+                .saturating_add(expected.millis),
             expected_ms: expected.millis,
             build: self.build,
             label: request.label.to_owned(),

@@ -115,6 +115,18 @@ fn expected(graph: &TaskGraph, setting: &Setting<'_>, task: usize) -> u64 {
     }
 }
 
+/// Does a task. A panic, a mistake of ours, is an accident like others: the loop learns of it, and the call goes to nvcc.
+fn work_or_report(
+    worker: &Worker<'_>,
+    task: usize,
+    priority: u64,
+) -> std::io::Result<(Finished, Seen)> {
+    // Nothing of a broken-off task is looked at any more: the run is given up.
+    let work = std::panic::AssertUnwindSafe(|| worker.work(task, priority));
+    std::panic::catch_unwind(work)
+        .unwrap_or_else(|_| Err(std::io::Error::other("a mistake in warpcc")))
+}
+
 /// Runs `graph`; `each` gets the tasks in plan order as soon as everything before them is done,
 /// to show their diagnostics.
 pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&Finished)) -> Run {
@@ -162,7 +174,7 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
                 let worker = &worker;
                 let priority = states.priority(task);
                 let work = move || {
-                    let result = worker.work(task, priority);
+                    let result = work_or_report(worker, task, priority);
                     // The receiver outlives every worker: it counts them.
                     let _ = sender.send((task, result));
                 };
@@ -175,7 +187,7 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
                     states.advance(task, TaskState::Ready);
                     break;
                 }
-                let _ = send.send((task, worker.work(task, priority)));
+                let _ = send.send((task, work_or_report(worker, task, priority)));
             }
             if running == 0 {
                 break;

@@ -139,8 +139,12 @@ fn was_shot(ended: &Ended) -> bool {
 /// Whether it failed because there are as many processes as there may be (`RLIMIT_NPROC`, `pids.max`): `EAGAIN` of
 /// fork(2), as gcc, the shell and strerror(3) say it in the language of `LC_MESSAGES`.
 fn could_not_fork(ended: &Ended) -> bool {
-    let says = |text: &str| memchr::memmem::find(&ended.stderr, text.as_bytes()).is_some();
-    ended.code != 0 && (says("Cannot fork") || says("fork: Resource temporarily unavailable"))
+    // Such a message ends its line; a compiler's, which may quote a source that has these words, goes on or names one.
+    let says = |line: &[u8]| {
+        line.ends_with(b": Cannot fork")
+            || line.ends_with(b"fork: Resource temporarily unavailable")
+    };
+    ended.code != 0 && ended.stderr.split(|&byte| byte == b'\n').any(says)
 }
 
 #[cfg(test)]
@@ -166,5 +170,7 @@ mod tests {
         assert!(could_not_fork(&ended(None, 1, full)));
         assert!(could_not_fork(&ended(None, 2, "sh: 1: Cannot fork\n")));
         assert!(!could_not_fork(&ended(None, 1, "fork.cu(3): error\n")));
+        let quoted = "a.cu(3): error: \"sh: Cannot fork\" is not a number\n";
+        assert!(!could_not_fork(&ended(None, 1, quoted)));
     }
 }

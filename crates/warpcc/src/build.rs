@@ -478,7 +478,7 @@ fn dry_run(
     let label = request.invocation.inputs.join(" ");
     let entry = Entry {
         name: DRY_RUN,
-        kind: Kind::Other,
+        kind: Kind::DryRun,
         // All of the call comes behind it.
         priority_ms: manner.admission.expect_whole(),
         label: label.rsplit('/').next().unwrap_or(&label),
@@ -503,7 +503,7 @@ fn dry_run(
         millis: u64::try_from(clock.elapsed().as_millis()).unwrap_or(u64::MAX),
         peak_kib: output.peak_kib,
     };
-    manner.admission.learn(DRY_RUN, Kind::Other, measured);
+    manner.admission.learn(DRY_RUN, Kind::DryRun, measured);
     drop(pass);
     if let Some(signal) = output.signal {
         return Err(Unsupported::new(

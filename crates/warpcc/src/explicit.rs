@@ -13,7 +13,7 @@ use crate::commands::{find_nvcc, write_file};
 use crate::config::Config;
 use crate::direct::Served;
 use crate::launch::log_build;
-use crate::launch::{Surroundings, open_store};
+use crate::launch::{Left, Surroundings, open_store};
 use crate::log::Log;
 use crate::machine::Lineage;
 use crate::report::progress::Progress;
@@ -31,6 +31,19 @@ use crate::{direct, fallback, machine};
 pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Result<i32> {
     let (named, rest) = cli::split_compiler(&args.args);
     let nvcc = find_nvcc(args.nvcc.as_deref().or(named), config, &around)?;
+    let store = if args.no_cache {
+        None
+    } else {
+        open_store(config)
+    };
+    let lineage = Lineage::find(config);
+    let ledger = Account::new(&nvcc, rest, &around, store.as_ref(), config, &lineage);
+    let log = Log::new(config.log.value.clone());
+    let run_alone = |why: &Left| {
+        crate::log::warn(&format!("no account of this: nvcc runs alone ({why})"));
+        why.count_and_make_room(&ledger, &log);
+        fallback::become_compiler(&nvcc, rest, &around.ourselves)
+    };
     let request = match Request::new(
         nvcc.clone(),
         rest,
@@ -38,20 +51,11 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
         around.environment.clone(),
         &config.base_dir.value,
     ) {
-        Ok(request) if request.invocation.plain.is_none() => request,
-        other => {
-            let why = match other {
-                Ok(request) => request.invocation.plain.unwrap_or_default().to_owned(),
-                Err(why) => why.to_string(),
-            };
-            crate::log::warn(&format!("no account of this: nvcc runs alone ({why})"));
-            bail!(fallback::become_compiler(&nvcc, rest, &around.ourselves));
-        }
-    };
-    let store = if args.no_cache {
-        None
-    } else {
-        open_store(config)
+        Ok(request) => match request.invocation.plain {
+            None => request,
+            Some(reason) => bail!(run_alone(&Left::Plain(reason))),
+        },
+        Err(why) => bail!(run_alone(&Left::Unsupported(why))),
     };
     let listing = request.listing();
     let key = listing.key(DOMAIN);
@@ -60,8 +64,6 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
         || [&args.table, &args.verbose, &args.trace]
             .iter()
             .any(|p| p.is_some());
-    let lineage = Lineage::find(config);
-    let ledger = Account::new(&nvcc, rest, &around, store.as_ref(), config, &lineage);
     let mut difference = None;
     if !account_asked
         && !config.recache.value
@@ -76,7 +78,6 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
             Err(_) => {}
         }
     }
-    let log = Log::new(config.log.value.clone());
     let admission = machine::admission(config, &lineage, &request, store.as_ref(), &log);
     let interrupt = Interrupt::watch();
     let (scratch, _) = Scratch::open(&request.temporary(), &key.hex()[..16], &interrupt.scratch)
@@ -102,8 +103,7 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
         Ok(built) => built,
         Err(why) => {
             drop(scratch);
-            crate::log::warn(&format!("no account of this: nvcc runs alone ({why})"));
-            bail!(fallback::become_compiler(&nvcc, rest, &around.ourselves));
+            bail!(run_alone(&Left::Unsupported(why)));
         }
     };
     drop(progress);

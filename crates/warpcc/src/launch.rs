@@ -117,23 +117,8 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: Surroundings) -> i32 
     let account = Account::new(&file, args, &around, store.as_ref(), &config, &lineage);
     match cached(&file, args, &around, &account, &log) {
         Ok(code) => code,
-        Err(Left::Plain(reason)) => {
-            log.line(|| format!("nothing to cache: {reason}"));
-            account.passed();
-            if !ASKS_NVCC_ONLY.contains(&reason) {
-                machine::make_room_for_nvcc(&config, &lineage, reason, &log);
-            }
-            become_compiler(&file, args, &around)
-        }
-        Err(Left::Unsupported(why)) if why.reason == build::REFUSED => {
-            log.line(|| why.reason.to_owned());
-            account.refused();
-            become_compiler(&file, args, &around)
-        }
-        Err(Left::Unsupported(why)) => {
-            log.line(|| format!("running nvcc: {why}"));
-            account.fallback(why.reason);
-            machine::make_room_for_nvcc(&config, &lineage, why.reason, &log);
+        Err(left) => {
+            left.count_and_make_room(&account, &log);
             become_compiler(&file, args, &around)
         }
     }
@@ -151,9 +136,47 @@ const ASKS_NVCC_ONLY: [&str; 7] = [
 ];
 
 /// Why a call is nvcc's alone.
-enum Left {
+pub enum Left {
+    /// Nothing in it to cache.
     Plain(&'static str),
+    /// Something in it that is not understood, or could not be done.
     Unsupported(Unsupported),
+}
+
+impl Left {
+    /// What is to be done before this process becomes nvcc: the call is counted, and waits until the machine has room for
+    /// an nvcc that compiles.
+    pub fn count_and_make_room(&self, account: &Account<'_>, log: &Log) {
+        let compiles = match self {
+            Self::Plain(reason) => {
+                log.line(|| format!("nothing to cache: {reason}"));
+                account.passed();
+                (!ASKS_NVCC_ONLY.contains(reason)).then_some(*reason)
+            }
+            Self::Unsupported(why) if why.reason == build::REFUSED => {
+                log.line(|| why.reason.to_owned());
+                account.refused();
+                None
+            }
+            Self::Unsupported(why) => {
+                log.line(|| format!("running nvcc: {why}"));
+                account.fallback(why.reason);
+                Some(why.reason)
+            }
+        };
+        if let Some(reason) = compiles {
+            machine::make_room_for_nvcc(account.config, account.lineage, reason, log);
+        }
+    }
+}
+
+impl std::fmt::Display for Left {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Plain(reason) => f.write_str(reason),
+            Self::Unsupported(why) => why.fmt(f),
+        }
+    }
 }
 
 impl From<Unsupported> for Left {

@@ -117,9 +117,8 @@ fn version(nvcc: &Path, flags: Flags, deadline: Duration) -> Result<String, Stri
         drop(thread::Builder::new().spawn(read));
     }
     let text = receiver.recv_timeout(deadline);
-    if text.is_err() {
-        drop(child.kill());
-    }
+    // What has said enough, or closed its output, may still not end by itself.
+    drop(child.kill());
     drop(child.wait());
     let text = text.map_err(|_| format!("no answer within {} s", deadline.as_secs()))?;
     release(&String::from_utf8_lossy(&text)).ok_or_else(|| "not the answer of an nvcc".to_owned())
