@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use crate::{process, repo, tidy, toolkit, workloads_cmake};
 
 /// How long each fuzz target runs: enough to replay its corpus and notice a gross regression.
-const FUZZ_SECONDS: &str = "60";
+const FUZZ_SECONDS: &str = "30";
 
 /// What of the suite to run.
 #[derive(clap::Args)]

@@ -25,7 +25,7 @@ fn as_few_processes_as_nvcc_needs() {
     let nvcc = space.toolkit.nvcc.clone();
     let mut passed = 0;
     // Not each number: where gcc cannot fork it tries again for 15 seconds (libiberty's pex-unix.c).
-    for limit in [2, 4, 6, 8] {
+    for limit in [2, 6, 8] {
         cgroup.set("pids.max", limit).expect("the limit");
         let plain = run(&cgroup, &space, std::slice::from_ref(&nvcc));
         space.remove("out.o");

@@ -123,9 +123,11 @@ fn damaged(name: &str, damage: impl Fn(&Path, Vec<u8>)) {
 
 #[test]
 fn entries_with_a_flipped_byte() {
-    for at in [0, 1, 2, 3] {
-        damaged(&format!("flip-{at}"), |path, mut bytes| {
-            let place = bytes.len() * at / 4;
+    // Each entry in another quarter, and once more in the one after the next.
+    for first in [0, 2] {
+        let count = std::cell::Cell::new(first);
+        damaged(&format!("flip-{first}"), |path, mut bytes| {
+            let place = bytes.len() * (count.replace(count.get() + 1) % 4) / 4;
             if let Some(byte) = bytes.get_mut(place) {
                 *byte ^= 0x20;
             }
