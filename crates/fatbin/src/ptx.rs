@@ -11,7 +11,8 @@ pub fn entries(text: &[u8]) -> impl Iterator<Item = &str> {
 pub fn ptx_kernels(text: &[u8]) -> impl Iterator<Item = (usize, &str)> {
     memmem::find_iter(text, b".entry").filter_map(move |at| {
         // `.visible .entry name(`: a directive follows others on its line, never a word.
-        let line = text[..at]
+        // Not further back than any directives reach: a text may be one line of megabytes.
+        let line = text[at.saturating_sub(LONGEST_DIRECTIVES)..at]
             .rsplit(|b| *b == b'\n')
             .next()
             .unwrap_or_default();
@@ -28,6 +29,9 @@ pub fn ptx_kernels(text: &[u8]) -> impl Iterator<Item = (usize, &str)> {
         (directives && blank && !name.is_empty()).then_some((at, name))
     })
 }
+
+/// Bytes of what may stand before `.entry` on its line: `.visible .weak .extern`, and room.
+const LONGEST_DIRECTIVES: usize = 256;
 
 fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'%')
