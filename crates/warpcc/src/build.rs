@@ -17,6 +17,7 @@ use warpcc_engine::states::{TaskState, TaskStates};
 use warpcc_engine::{Children, Finished, Order, Run, Setting, Spectator, execute};
 use warpcc_plan::depfile::Rule;
 use warpcc_plan::overlap;
+use warpcc_plan::relocate::relocate;
 use warpcc_plan::{FileKind, TaskGraph, Tool, Transcript, Unsupported};
 use warpcc_report::record::Header;
 
@@ -132,7 +133,10 @@ pub fn build(
         watch = None;
         Seen::unwatched("the loader refuses the watch library")
     };
-    let plain = TaskGraph::build(&transcript, &private)?;
+    let mut plain = TaskGraph::build(&transcript, &private)?;
+    if !request.roots.is_empty() {
+        relocate(&mut plain, &|path| request.roots.fixed(path).into_owned());
+    }
     let mut graph = plain.clone();
     let id_subject = overlap::module_id_subject(&graph);
     if !manner.faithful && !manner.sequential {
@@ -184,6 +188,7 @@ pub fn build(
         spectator: manner.progress.is_some().then_some(&tell as Spectator<'_>),
         directory: &request.directory,
         environment: &environment,
+        roots: &request.roots,
         scratch: scratch.path(),
         store: manner.store,
         reads_cache: manner.reads_cache,
@@ -379,14 +384,19 @@ fn finish(
         && manner.writes_cache
         && let Some(store) = manner.store
     {
-        let mut outputs: Vec<(PathBuf, String)> = Vec::new();
+        let mut outputs = Vec::new();
         for file in graph.files.iter().filter(|f| f.kind == FileKind::Output) {
             let now = run
                 .outputs
                 .iter()
                 .find(|(_, plan)| plan.as_os_str() == file.path.as_str());
             let now = now.map_or_else(|| request.absolute(&file.path), |(now, _)| now.clone());
-            outputs.push((now, file.path.clone()));
+            let writer = file.writer.map(|at| graph.steps[at].tool);
+            outputs.push(direct::Made {
+                now,
+                plan: file.path.clone(),
+                lists_files: writer == Some(Tool::FilterDependencies),
+            });
         }
         let texts: Vec<PathBuf> = graph
             .steps

@@ -53,6 +53,9 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
     } else {
         open_store(config)
     };
+    if let Some(store) = &store {
+        store.relocate(&request.roots);
+    }
     let listing = request.listing();
     let key = listing.key(DOMAIN);
     let account_asked = args.graph.is_some()
