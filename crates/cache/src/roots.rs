@@ -224,7 +224,8 @@ mod tests {
     #[test]
     fn texts_go_there_and_back() {
         let roots = roots();
-        let text: &[u8] = b"/w/clone/a.cu(3): error: \"/w/clone/build/b\" -I/w/clone, /x/w/clone/y /w/clone2";
+        let text: &[u8] =
+            b"/w/clone/a.cu(3): error: \"/w/clone/build/b\" -I/w/clone, /x/w/clone/y /w/clone2";
         let fixed = roots.fix_text(text);
         assert_eq!(
             String::from_utf8_lossy(&fixed),

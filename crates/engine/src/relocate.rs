@@ -22,7 +22,8 @@ use crate::run::Setting;
 const UNKNOWN_MAP: &[u8] = b"-prefix-map";
 
 /// The error for a host compiler without prefix maps (gcc before 8, clang before 10).
-pub const NO_PREFIX_MAP: &str = "the host compiler knows no prefix map, which WARPCC_BASE_DIR needs";
+pub const NO_PREFIX_MAP: &str =
+    "the host compiler knows no prefix map, which WARPCC_BASE_DIR needs";
 
 /// What stands for the private folder in debug information.
 const PRIVATE: &str = "private";
@@ -92,10 +93,12 @@ pub fn knows_no_map(stderr: &[u8], roots: &Roots) -> bool {
 pub fn directory<'a>(step: &Step, graph: &TaskGraph, setting: &Setting<'a>) -> &'a Path {
     let device = matches!(step.tool, Tool::Cicc | Tool::EarlyStub | Tool::Ptxas);
     let absolute = |part: &Part| match part {
-        Part::File(id) => graph.file(*id).path.starts_with('/') || {
-            // Finished files are written into the private folder first.
-            graph.file(*id).kind == FileKind::Output && !graph.private.is_empty()
-        },
+        Part::File(id) => {
+            graph.file(*id).path.starts_with('/') || {
+                // Finished files are written into the private folder first.
+                graph.file(*id).kind == FileKind::Output && !graph.private.is_empty()
+            }
+        }
         Part::Text(_) => true,
     };
     if device
@@ -129,7 +132,11 @@ pub fn markers_beside(text: &Path) -> PathBuf {
 ///
 /// # Errors
 /// The text cannot be read or written.
-pub fn rename_preprocessed(path: &Path, graph: &TaskGraph, setting: &Setting<'_>) -> io::Result<()> {
+pub fn rename_preprocessed(
+    path: &Path,
+    graph: &TaskGraph,
+    setting: &Setting<'_>,
+) -> io::Result<()> {
     let text = fs::read(path)?;
     let debug = graph.steps.iter().any(Step::has_debug_information);
     let directory = fixed_directory(setting)
@@ -156,7 +163,10 @@ pub fn rename_preprocessed(path: &Path, graph: &TaskGraph, setting: &Setting<'_>
 /// The text cannot be read or written.
 pub fn restore_names(path: &Path, roots: &Roots) -> io::Result<()> {
     let text = fs::read(path)?;
-    fs::write(path, relocate::rename_markers(&text, &|path| roots.real(path)))
+    fs::write(
+        path,
+        relocate::rename_markers(&text, &|path| roots.real(path)),
+    )
 }
 
 /// `.` and `..` taken out of an absolute path, as text.
@@ -177,24 +187,75 @@ fn without_dots(path: &[u8]) -> Vec<u8> {
     out
 }
 
-/// With no external function to name a module after, cudafe++ ends its id in its process id, which differs from run to
-/// run. What this gives instead, from what went in; `None` for an id that can stay.
+/// With no external function to name a module after, a front end ends its id in the CRC-32 of its directory and its
+/// process id. What this gives instead, from what went in; `None` for an id that can stay.
 pub fn lasting_module_id(id: &str, step: &Step, artifacts: &Artifacts<'_>) -> Option<String> {
     if id.is_empty() || overlap::is_lasting_module_id(id) {
         return None;
     }
     let (head, _) = id.trim_end().rsplit_once('_')?;
+    let (head, _) = head.rsplit_once('_')?;
     let mut sink = Hashing::new("warpcc lasting module id 1");
     sink.part("head", head.as_bytes());
     for arg in step.args.iter().filter_map(Arg::as_text) {
         sink.part("argument", arg.as_bytes());
     }
-    for id in step.reads.iter().filter_map(|id| artifacts.digest(*id).ok()) {
+    for id in step
+        .reads
+        .iter()
+        .filter_map(|id| artifacts.digest(*id).ok())
+    {
         sink.part("input", Digest::to_string(&id).as_bytes());
     }
     // A letter before the digits tells it from a process id.
     Some(format!("{head}_w{}", &sink.finish().hex()[..15]))
 }
 
+/// The module id in the names of a device code's internal symbols, where there are any: cicc that makes the id itself
+/// (`-ptx`, `-cubin`) writes no file with it (seen on 13.0 and 13.5).
+pub fn module_id_in(code: &[u8]) -> Option<String> {
+    // Each is written behind the length of the mark and the id, or of the id alone.
+    [("_INTERNAL_", 9), ("_GLOBAL__N_", 11)]
+        .into_iter()
+        .find_map(|(mark, counted)| {
+            memchr::memmem::find_iter(code, mark).find_map(|at| {
+                let digits = code[..at].iter().rev().take_while(|b| b.is_ascii_digit());
+                let number = &code[at - digits.count()..at];
+                let length: usize = std::str::from_utf8(number).ok()?.parse().ok()?;
+                let id = code.get(at + counted..at.checked_add(length)?)?;
+                let is_id = id.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_');
+                (is_id && id.len() > 10).then(|| String::from_utf8_lossy(id).into_owned())
+            })
+        })
+}
+
 /// The flag that makes a front end write a module id; without it the file is read.
 pub const MAKES_MODULE_ID: &str = "--gen_module_id_file";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_is_found_behind_its_length() {
+        let ptx = b".global .u32 _ZN40_INTERNAL_aa38fbbf_4_n_cu_506184d9_3123042_GLOBAL__N__aa38fbbf_4_n_cu_506184d9_312301dE;";
+        assert_eq!(
+            module_id_in(ptx).as_deref(),
+            Some("_aa38fbbf_4_n_cu_506184d9_31230")
+        );
+        let kernel = b".entry _ZN42_GLOBAL__N__aa38fbbf_4_n_cu_506184d9_312301kEPi(";
+        assert_eq!(
+            module_id_in(kernel).as_deref(),
+            Some("_aa38fbbf_4_n_cu_506184d9_31230")
+        );
+        for none in [&b"_INTERNAL_"[..], b"9_INTERNAL_", b"99_GLOBAL__N_x"] {
+            assert_eq!(module_id_in(none), None);
+        }
+    }
+
+    #[test]
+    fn dots_go() {
+        assert_eq!(without_dots(b"/w/build/../src/./a.h"), b"/w/src/a.h");
+        assert_eq!(without_dots(b"/../a//b/"), b"/a/b");
+    }
+}

@@ -339,11 +339,10 @@ impl Worker<'_> {
                 text
             })
             .collect();
-        let args: Vec<OsString> =
-            relocate::host_arguments(step, self.graph, self.setting.roots)
-                .into_iter()
-                .chain(args)
-                .collect();
+        let args: Vec<OsString> = relocate::host_arguments(step, self.graph, self.setting.roots)
+            .into_iter()
+            .chain(args)
+            .collect();
         let directory = relocate::directory(step, self.graph, self.setting);
         let log = self.setting.scratch.join(format!("watch-{index}"));
         let watching = self.setting.watch.and_then(|library| {
@@ -437,7 +436,13 @@ impl Worker<'_> {
             return Ok(());
         };
         let path = self.artifacts.path(file);
-        let Ok(id) = fs::read_to_string(path) else {
+        let others = step.writes.iter().filter(|&&id| id != file);
+        let id = fs::read_to_string(path).ok().or_else(|| {
+            others
+                .filter_map(|&id| fs::read(self.artifacts.path(id)).ok())
+                .find_map(|code| relocate::module_id_in(&code))
+        });
+        let Some(id) = id else {
             return Ok(());
         };
         let Some(lasting) = relocate::lasting_module_id(&id, step, self.artifacts) else {
@@ -450,7 +455,9 @@ impl Worker<'_> {
             .retain(|arg| arg.as_text() != Some(relocate::MAKES_MODULE_ID));
         let (second, seen) = self.run(index, &reads_it, program, None, turn)?;
         if second.code != 0 || second.signal.is_some() || seen.blind.is_some() {
-            return Err(io::Error::other("a front end fails with a module id that it is given"));
+            return Err(io::Error::other(
+                "a front end fails with a module id that it is given",
+            ));
         }
         ended.user += second.user;
         ended.system += second.system;

@@ -223,7 +223,9 @@ impl Invocation {
             let one = |word: &str| {
                 let flag = ["-I", "-isystem", "-iquote", "-idirafter"];
                 let path = flag.iter().find_map(|f| Some((f, word.strip_prefix(f)?)));
-                path.map_or(word.to_owned(), |(flag, path)| format!("{flag}{}", name(path)))
+                path.map_or(word.to_owned(), |(flag, path)| {
+                    format!("{flag}{}", name(path))
+                })
             };
             value.split(',').map(one).collect::<Vec<_>>().join(",")
         };

@@ -311,11 +311,7 @@ pub fn keep(
     };
     let shown = request.terminal.as_ref();
     let shown = shown.filter(|_| !outcome.stderr.is_empty());
-    let key = if is_bound {
-        bound(request, key)
-    } else {
-        *key
-    };
+    let key = if is_bound { bound(request, key) } else { *key };
     let key = shown.map_or(key, |terminal| terminal.key(&key));
     store.store(Level::Direct, &key, &witness, &outcome)?;
     let headers = witness.files().filter(|file| is_header(&file.path));

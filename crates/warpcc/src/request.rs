@@ -116,15 +116,14 @@ impl Request {
         let roots = if base_dirs.is_empty() || invocation.leaves_intermediate_files() {
             Roots::default()
         } else {
-            let compiler = nvcc.to_str().map(str::to_owned);
-            let words: Vec<String> = text_args.into_iter().chain(compiler).collect();
-            let call = roots::Call {
-                directory: &directory,
-                called: variable(&environment, "PWD").map(Path::new),
-                inputs: &invocation.inputs,
-                words: &words,
-            };
-            roots::find(base_dirs, &call)
+            find_roots(
+                &nvcc,
+                args,
+                &directory,
+                &environment,
+                &invocation,
+                base_dirs,
+            )
         };
         Ok(Self {
             nvcc,
@@ -151,9 +150,13 @@ impl Request {
 
     /// Everything that the direct key is made from, by name.
     pub fn listing(&self) -> Listing {
+        self.listing_under(&self.roots)
+    }
+
+    /// The same as it would be with these folders' names left out.
+    fn listing_under(&self, roots: &Roots) -> Listing {
         let mut sink = Explaining::new();
         let invocation = &self.invocation;
-        let roots = &self.roots;
         let fixed = |path: &OsStr| roots.fixed_bytes(path.as_encoded_bytes()).into_owned();
         if !roots.is_empty() {
             sink.part("relocatable", roots.names().join(" ").as_bytes());
@@ -208,6 +211,23 @@ impl Request {
         sink.finish()
     }
 
+    /// What this call would be kept under with `base_dir = "auto"`, and the folders that are then left out; `None` for
+    /// one that has other roots, or none that could be left out.
+    pub fn in_every_folder(&self) -> Option<(Listing, Roots)> {
+        if !self.roots.is_empty() || self.invocation.leaves_intermediate_files() {
+            return None;
+        }
+        let roots = find_roots(
+            &self.nvcc,
+            &self.args,
+            &self.directory,
+            &self.environment,
+            &self.invocation,
+            &BaseDirs::found(),
+        );
+        (!roots.is_empty()).then(|| (self.listing_under(&roots), roots))
+    }
+
     /// What `warpcc why` finds this call again by: where it ran and what it made.
     pub fn identity(&self) -> Listing {
         let mut sink = Explaining::new();
@@ -230,6 +250,26 @@ impl Request {
     pub fn absolute(&self, path: &str) -> PathBuf {
         self.directory.join(Path::new(path))
     }
+}
+
+fn find_roots(
+    nvcc: &Path,
+    args: &[OsString],
+    directory: &Path,
+    environment: &[(OsString, OsString)],
+    invocation: &Invocation,
+    base_dirs: &BaseDirs,
+) -> Roots {
+    let words = args.iter().map(OsString::as_os_str);
+    let words = words.chain([nvcc.as_os_str()]).filter_map(OsStr::to_str);
+    let words: Vec<String> = words.map(str::to_owned).collect();
+    let call = roots::Call {
+        directory,
+        called: variable(environment, "PWD").map(Path::new),
+        inputs: &invocation.inputs,
+        words: &words,
+    };
+    roots::find(base_dirs, &call)
 }
 
 fn variable<'a>(environment: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {

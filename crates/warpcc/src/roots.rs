@@ -61,7 +61,8 @@ pub fn find(base: &BaseDirs, call: &Call<'_>) -> Roots {
         named.find_repository(call);
         named.find_build(call);
     }
-    let text = |(name, path): &'_ (String, PathBuf)| Some((name.clone(), path.to_str()?.to_owned()));
+    let text =
+        |(name, path): &'_ (String, PathBuf)| Some((name.clone(), path.to_str()?.to_owned()));
     let pairs: Vec<(String, String)> = named.0.iter().filter_map(text).collect();
     Roots::new(pairs.iter().map(|(n, p)| (&**n, &**p)))
 }
@@ -110,7 +111,8 @@ impl Named {
         if let Some(repository) = repository_above(call.directory) {
             let spelled = spelled_by_shell(call, &repository);
             self.0.push(("repo".to_owned(), repository));
-            self.0.extend(spelled.map(|folder| ("repo".to_owned(), folder)));
+            self.0
+                .extend(spelled.map(|folder| ("repo".to_owned(), folder)));
             return;
         }
         for input in call.inputs {
@@ -143,7 +145,8 @@ impl Named {
             .unwrap_or(call.directory);
         let spelled = spelled_by_shell(call, top);
         self.0.push(("build".to_owned(), top.to_owned()));
-        self.0.extend(spelled.map(|folder| ("build".to_owned(), folder)));
+        self.0
+            .extend(spelled.map(|folder| ("build".to_owned(), folder)));
     }
 }
 
@@ -206,9 +209,7 @@ fn temporary_folders(path: &Path) -> Vec<(String, PathBuf)> {
                 .map(|(_, kind)| kind.to_owned()),
             _ if random_end(above, "pip-").is_some() => part
                 .rsplit_once('_')
-                .filter(|(_, hash)| {
-                    hash.len() == 32 && hash.bytes().all(|b| b.is_ascii_hexdigit())
-                })
+                .filter(|(_, hash)| hash.len() == 32 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
                 .map(|(name, _)| format!("pip-{name}")),
             _ => random_end(part, "pip-")
                 .or_else(|| random_end(part, "build-env-").map(|_| "build-env-"))
@@ -249,23 +250,48 @@ mod tests {
     #[test]
     fn installers_folders_are_known() {
         for (path, expected) in [
-            ("/tmp/pip-req-build-a1_b2c3d/x/a.cu", "pip-req-build=/tmp/pip-req-build-a1_b2c3d"),
-            ("/tmp/pip-build-env-abcdefgh/overlay/x.h", "pip-build-env=/tmp/pip-build-env-abcdefgh"),
-            ("/tmp/tmpabcd1234.build-temp/a.o", "build-temp=/tmp/tmpabcd1234.build-temp"),
-            ("/tmp/build-env-abcdefgh/lib/x", "build-env=/tmp/build-env-abcdefgh"),
-            ("/c/uv/builds-v0/.tmpAbC123/lib/x.h", "uv-build=/c/uv/builds-v0/.tmpAbC123"),
-            ("/c/uv/sdists-v11/pypi/a/1/Xy_1-z/src/b/c.cu", "uv-src=/c/uv/sdists-v11/pypi/a/1/Xy_1-z/src"),
+            (
+                "/tmp/pip-req-build-a1_b2c3d/x/a.cu",
+                "pip-req-build=/tmp/pip-req-build-a1_b2c3d",
+            ),
+            (
+                "/tmp/pip-build-env-abcdefgh/overlay/x.h",
+                "pip-build-env=/tmp/pip-build-env-abcdefgh",
+            ),
+            (
+                "/tmp/tmpabcd1234.build-temp/a.o",
+                "build-temp=/tmp/tmpabcd1234.build-temp",
+            ),
+            (
+                "/tmp/build-env-abcdefgh/lib/x",
+                "build-env=/tmp/build-env-abcdefgh",
+            ),
+            (
+                "/c/uv/builds-v0/.tmpAbC123/lib/x.h",
+                "uv-build=/c/uv/builds-v0/.tmpAbC123",
+            ),
+            (
+                "/c/uv/sdists-v11/pypi/a/1/Xy_1-z/src/b/c.cu",
+                "uv-src=/c/uv/sdists-v11/pypi/a/1/Xy_1-z/src",
+            ),
         ] {
             assert_eq!(names(path), [expected]);
         }
         assert_eq!(
-            names("/tmp/pip-install-abcdefgh/flash-attn_0123456789abcdef0123456789abcdef/csrc/a.cu"),
+            names(
+                "/tmp/pip-install-abcdefgh/flash-attn_0123456789abcdef0123456789abcdef/csrc/a.cu"
+            ),
             [
                 "pip-install=/tmp/pip-install-abcdefgh",
                 "pip-flash-attn=/tmp/pip-install-abcdefgh/flash-attn_0123456789abcdef0123456789abcdef"
             ]
         );
-        for path in ["/home/ada/pip-tools/a.cu", "/tmp/tmpabcd1234/a", "/tmp/x.build-temp", "/build-env-x/y"] {
+        for path in [
+            "/home/ada/pip-tools/a.cu",
+            "/tmp/tmpabcd1234/a",
+            "/tmp/x.build-temp",
+            "/build-env-x/y",
+        ] {
             assert_eq!(names(path), [""; 0], "{path}");
         }
     }
@@ -280,7 +306,10 @@ mod tests {
         make("app/build")?;
         make("elsewhere/build/inner")?;
         make("other/.git")?;
-        fs::write(top.join("app/third_party/sub/.git"), "gitdir: ../../.git/modules/sub\n")?;
+        fs::write(
+            top.join("app/third_party/sub/.git"),
+            "gitdir: ../../.git/modules/sub\n",
+        )?;
         fs::write(top.join("elsewhere/build/build.ninja"), "")?;
         let roots = |directory: &str, input: &str| {
             let inputs = [top.join(input).display().to_string()];
@@ -294,10 +323,22 @@ mod tests {
             roots.fixed(&inputs[0]).into_owned()
         };
         let sub = "app/third_party/sub/src/a.cu";
-        assert_eq!(roots("app/build", sub), "/warpcc-base/repo/third_party/sub/src/a.cu");
-        assert_eq!(roots("app/third_party/sub", sub), "/warpcc-base/repo/third_party/sub/src/a.cu");
-        assert_eq!(roots("elsewhere/build/inner", "other/a.cu"), "/warpcc-base/repo-other/a.cu");
-        assert_eq!(roots("elsewhere/build/inner", "elsewhere/build/gen.cu"), "/warpcc-base/build/gen.cu");
+        assert_eq!(
+            roots("app/build", sub),
+            "/warpcc-base/repo/third_party/sub/src/a.cu"
+        );
+        assert_eq!(
+            roots("app/third_party/sub", sub),
+            "/warpcc-base/repo/third_party/sub/src/a.cu"
+        );
+        assert_eq!(
+            roots("elsewhere/build/inner", "other/a.cu"),
+            "/warpcc-base/repo-other/a.cu"
+        );
+        assert_eq!(
+            roots("elsewhere/build/inner", "elsewhere/build/gen.cu"),
+            "/warpcc-base/build/gen.cu"
+        );
         Ok(())
     }
 

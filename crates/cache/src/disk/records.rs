@@ -173,7 +173,10 @@ impl DiskStore {
             Ok(Some((witness, differences)))
         };
         variants(&bytes, Some(key))
-            .and_then(|all| all.filter_map(|stored| of_one(stored).transpose()).collect())
+            .and_then(|all| {
+                all.filter_map(|stored| of_one(stored).transpose())
+                    .collect()
+            })
             .map_err(|source| record_error(&path, source))
     }
 

@@ -27,10 +27,7 @@ impl Witness {
     }
 
     /// Every file and directory under the name that `name` gives; absent names stay as they are, below their directory.
-    fn renamed<'a>(
-        &'a self,
-        name: impl Fn(&'a [u8]) -> Option<Cow<'a, [u8]>>,
-    ) -> Option<Witness> {
+    fn renamed<'a>(&'a self, name: impl Fn(&'a [u8]) -> Option<Cow<'a, [u8]>>) -> Option<Witness> {
         let mut new = Witness {
             text: Vec::with_capacity(self.text.len()),
             ..Witness::default()
