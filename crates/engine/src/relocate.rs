@@ -127,8 +127,8 @@ pub fn markers_beside(text: &Path) -> PathBuf {
     name.into()
 }
 
-/// Gives the files in a preprocessed text their fixed names. Where line tables are asked for, relative names become
-/// fixed ones too: cicc would make them absolute.
+/// Gives the files in a preprocessed text their fixed names. Where line tables are asked for, relative names
+/// become fixed ones too: cicc would make them absolute.
 ///
 /// # Errors
 /// The text cannot be read or written.
@@ -139,52 +139,54 @@ pub fn rename_preprocessed(
 ) -> io::Result<()> {
     let text = fs::read(path)?;
     let debug = graph.steps.iter().any(Step::has_debug_information);
-    let directory = fixed_directory(setting)
-        .filter(|_| debug)
-        .and_then(|_| setting.directory.to_str());
+    let here = fixed_directory(setting).filter(|_| debug);
     if setting.rule.is_some() {
         fs::write(markers_beside(path), relocate::only_markers(&text))?;
     }
     let roots = setting.roots;
-    let renamed = relocate::rename_markers(&text, &|path| match (path.first()?, directory) {
+    let renamed = relocate::rename_markers(&text, &|path| match (path.first()?, &here) {
         (b'/', _) => Some(roots.fixed_bytes(path)),
         (b'<', _) | (_, None) => None,
-        (_, Some(directory)) => {
-            let path = without_dots(&[directory.as_bytes(), b"/", path].concat());
-            Some(roots.fixed_bytes(&path).into_owned().into())
-        }
+        (_, Some(here)) => Some([here.as_bytes(), HERE, path].concat().into()),
     });
     fs::write(path, renamed)
+}
+
+/// Between the working directory and a name that was relative to it, so that a message can have it back as it was.
+const HERE: &[u8] = b"/./";
+
+/// What a tool said, with the names that people know.
+pub fn real_message(text: &[u8], setting: &Setting<'_>) -> Vec<u8> {
+    let roots = setting.roots;
+    let Some(here) = fixed_directory(setting).filter(|_| !text.is_empty()) else {
+        return roots.real_text(text);
+    };
+    let here = [here.as_bytes(), HERE].concat();
+    let mut out = Vec::with_capacity(text.len());
+    let mut done = 0;
+    for at in memchr::memmem::find_iter(text, &here) {
+        out.extend_from_slice(&text[done..at]);
+        done = at + here.len();
+    }
+    out.extend_from_slice(&text[done..]);
+    roots.real_text(&out)
 }
 
 /// Gives the files in cudafe++'s text their real names back.
 ///
 /// # Errors
 /// The text cannot be read or written.
-pub fn restore_names(path: &Path, roots: &Roots) -> io::Result<()> {
+pub fn restore_names(path: &Path, setting: &Setting<'_>) -> io::Result<()> {
     let text = fs::read(path)?;
-    fs::write(
-        path,
-        relocate::rename_markers(&text, &|path| roots.real(path)),
-    )
-}
-
-/// `.` and `..` taken out of an absolute path, as text.
-fn without_dots(path: &[u8]) -> Vec<u8> {
-    let mut parts: Vec<&[u8]> = Vec::new();
-    for part in path.split(|b| *b == b'/') {
-        match part {
-            b"" | b"." => {}
-            b".." => _ = parts.pop(),
-            _ => parts.push(part),
+    let here = fixed_directory(setting).map(|here| [here.as_bytes(), HERE].concat());
+    let renamed = relocate::rename_markers(&text, &|path| {
+        let relative = here.as_ref().and_then(|here| path.strip_prefix(&here[..]));
+        match relative {
+            Some(relative) => Some(relative.into()),
+            None => setting.roots.real(path),
         }
-    }
-    let mut out = Vec::with_capacity(path.len());
-    for part in parts {
-        out.push(b'/');
-        out.extend_from_slice(part);
-    }
-    out
+    });
+    fs::write(path, renamed)
 }
 
 /// With no external function to name a module after, a front end ends its id in the CRC-32 of its directory and its
@@ -251,11 +253,5 @@ mod tests {
         for none in [&b"_INTERNAL_"[..], b"9_INTERNAL_", b"99_GLOBAL__N_x"] {
             assert_eq!(module_id_in(none), None);
         }
-    }
-
-    #[test]
-    fn dots_go() {
-        assert_eq!(without_dots(b"/w/build/../src/./a.h"), b"/w/src/a.h");
-        assert_eq!(without_dots(b"/../a//b/"), b"/a/b");
     }
 }

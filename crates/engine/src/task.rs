@@ -385,7 +385,7 @@ impl Worker<'_> {
         for &id in &step.reads {
             let writer = self.graph.file(id).writer.map(|w| &self.graph.steps[w]);
             if writer.is_some_and(|w| w.tool == Tool::CudaFe) {
-                relocate::restore_names(self.artifacts.path(id), self.setting.roots)?;
+                relocate::restore_names(self.artifacts.path(id), self.setting)?;
             }
         }
         Ok(())
@@ -417,8 +417,8 @@ impl Worker<'_> {
         if ended.code != 0 && host && relocate::knows_no_map(&ended.stderr, roots) {
             return Err(io::Error::other(relocate::NO_PREFIX_MAP));
         }
-        ended.stdout = roots.real_text(&ended.stdout);
-        ended.stderr = roots.real_text(&ended.stderr);
+        ended.stdout = relocate::real_message(&ended.stdout, self.setting);
+        ended.stderr = relocate::real_message(&ended.stderr, self.setting);
         Ok(())
     }
 

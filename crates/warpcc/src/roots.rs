@@ -108,7 +108,12 @@ impl Named {
 
     /// The repository that the call is made in, which is that of the whole build; or, from outside, that of each source.
     fn find_repository(&mut self, call: &Call<'_>) {
-        if let Some(repository) = repository_above(call.directory) {
+        // A folder for temporary files inside somebody's repository has nothing to do with it.
+        let temporary = self.0.iter().map(|(_, folder)| folder.clone());
+        let temporary = temporary.filter(|folder| call.directory.starts_with(folder));
+        let top = temporary.max_by_key(|folder| folder.as_os_str().len());
+        let own = |found: &PathBuf| top.as_ref().is_none_or(|top| found.starts_with(top));
+        if let Some(repository) = repository_above(call.directory).filter(own) {
             let spelled = spelled_by_shell(call, &repository);
             self.0.push(("repo".to_owned(), repository));
             self.0
