@@ -152,6 +152,15 @@ fn ends_component(next: Option<&u8>) -> bool {
     !next.is_some_and(|b| b.is_ascii_alphanumeric() || b"_-.+~%@".contains(b))
 }
 
+/// Whether a path may begin behind `before`: `/x/home/a` is not `/home/a`, but `-I/home/a` is.
+fn begins_path(before: &[u8]) -> bool {
+    let word = before
+        .iter()
+        .rev()
+        .take_while(|b| b.is_ascii_alphanumeric() || b"_-.+~%@/".contains(b));
+    !word.into_iter().any(|b| b"/~".contains(b)) && before.last() != Some(&b'.')
+}
+
 /// Replaces the longest of `swaps` at every place where one stands as a whole path or the beginning of one.
 fn replace_all(text: &[u8], mut swaps: Vec<(&str, &str)>) -> Vec<u8> {
     swaps.sort_by_key(|(from, _)| std::cmp::Reverse(from.len()));
@@ -160,13 +169,7 @@ fn replace_all(text: &[u8], mut swaps: Vec<(&str, &str)>) -> Vec<u8> {
         let from = from.as_bytes();
         hits.extend(
             memchr::memmem::find_iter(text, from)
-                .filter(|at| {
-                    ends_component(text.get(at + from.len()))
-                        // `/x/home/a` is not `/home/a`; `-I/home/a` is.
-                        && !at.checked_sub(1).and_then(|b| text.get(b)).is_some_and(|b| {
-                            b"./~".contains(b)
-                        })
-                })
+                .filter(|at| ends_component(text.get(at + from.len())) && begins_path(&text[..*at]))
                 .map(|at| (at, which)),
         );
     }

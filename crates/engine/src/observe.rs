@@ -35,8 +35,8 @@ impl Seen {
         let written = observed.written;
         let foreign = |path: &PathBuf| {
             // A fixed name leads nowhere: the tool that looked for it knows the file's text already.
-            !(path.starts_with(scratch) || written.contains(path) || path.starts_with(BASE))
-                && !own(path)
+            let ours = path.starts_with(scratch) || written.contains(path);
+            !(ours || path.starts_with(BASE) || own(path))
         };
         // The gcc driver and cc1plus open folders like files; what is in them counts, not they.
         let is_folder = |path: &PathBuf| directory.join(path).is_dir();

@@ -52,8 +52,20 @@ pub fn fixed_argument<'a>(roots: &Roots, text: &'a str) -> Cow<'a, str> {
             return format!("{flag}{}", roots.fixed(path)).into();
         }
     }
+    for flag in PREFIX_MAPS {
+        if let Some((old, new)) = text.strip_prefix(flag).and_then(|m| m.split_once('=')) {
+            return format!("{flag}{}={new}", roots.fixed(old)).into();
+        }
+    }
     text.into()
 }
+
+/// Flags by which people leave folders out of objects themselves; what is mapped is not written down.
+pub const PREFIX_MAPS: [&str; 3] = [
+    "-ffile-prefix-map=",
+    "-fmacro-prefix-map=",
+    "-fdebug-prefix-map=",
+];
 
 /// A variable as it counts in a key: of a list of folders, each by its fixed name.
 pub fn fixed_list<'a>(roots: &Roots, value: &'a [u8]) -> Cow<'a, [u8]> {

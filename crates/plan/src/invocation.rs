@@ -223,9 +223,16 @@ impl Invocation {
             let one = |word: &str| {
                 let flag = ["-I", "-isystem", "-iquote", "-idirafter"];
                 let path = flag.iter().find_map(|f| Some((f, word.strip_prefix(f)?)));
-                path.map_or(word.to_owned(), |(flag, path)| {
-                    format!("{flag}{}", name(path))
-                })
+                let map = ["file", "macro", "debug"].iter().find_map(|of| {
+                    let flag = format!("-f{of}-prefix-map=");
+                    let (old, new) = word.strip_prefix(&flag)?.split_once('=')?;
+                    Some(format!("{flag}{}={new}", name(old)))
+                });
+                match (path, map) {
+                    (Some((flag, path)), _) => format!("{flag}{}", name(path)),
+                    (None, Some(map)) => map,
+                    (None, None) => word.to_owned(),
+                }
             };
             value.split(',').map(one).collect::<Vec<_>>().join(",")
         };

@@ -13,6 +13,7 @@ use warpcc_engine::Admission;
 use warpcc_engine::admission::Entry;
 use warpcc_engine::observe::Seen;
 use warpcc_engine::process;
+use warpcc_engine::relocate::NO_PREFIX_MAP;
 use warpcc_engine::states::{TaskState, TaskStates};
 use warpcc_engine::{Children, Finished, Order, Run, Setting, Spectator, execute};
 use warpcc_plan::depfile::Rule;
@@ -267,6 +268,9 @@ pub fn build(
     }
     wait_if_interrupted(children);
     if let Some(accident) = run.accident.take() {
+        if accident.ends_with(NO_PREFIX_MAP) {
+            return Err(Unsupported::new(NO_PREFIX_MAP, ""));
+        }
         if shown != (0, 0) {
             // Part of it is on the screen already: nvcc would show it again. Better twice than lost.
             crate::log::warn(&format!("{accident}; running nvcc again"));

@@ -38,6 +38,15 @@ const NAMELESS: &str = "namespace {\n\
     const int started = (k<<<1, 1>>>(nullptr), 0);\n\
     }\n";
 
+/// CCCL's headers bring internal names into the PTX.
+const REDUCE: &str = "#include <cub/block/block_reduce.cuh>\n\
+    __global__ void sum(int *x) {\n\
+      using Reduce = cub::BlockReduce<int, 128>;\n\
+      __shared__ Reduce::TempStorage room;\n\
+      int all = Reduce(room).Sum(x[threadIdx.x]);\n\
+      if (threadIdx.x == 0) *x = all;\n\
+    }\n";
+
 const CLONES: [&str; 2] = ["a", "a-much-longer-name/of/the-other"];
 
 type Files = BTreeMap<String, Vec<u8>>;
@@ -47,6 +56,7 @@ fn clones(name: &str, toolkit: Toolkit) -> TestSpace {
     for clone in CLONES {
         space.write(&format!("{clone}/src/clone.cu"), SOURCE);
         space.write(&format!("{clone}/src/nameless.cu"), NAMELESS);
+        space.write(&format!("{clone}/src/reduce.cu"), REDUCE);
         space.write(&format!("{clone}/include/part.cuh"), PART);
         space.write(&format!("{clone}/build/.keep"), "");
     }
@@ -60,11 +70,14 @@ fn make(space: &mut TestSpace, program: &Program, clone: &str, line: &str) -> (O
     let line = line.replace('@', &root.display().to_string());
     let outcome = space.run(program, &space.words(&line));
     let mut files = Files::new();
-    for entry in fs::read_dir(root.join("build")).unwrap().flatten() {
+    for entry in fs::read_dir(root.join("build"))
+        .expect("a build folder")
+        .flatten()
+    {
         let name = entry.file_name().to_string_lossy().into_owned();
         if name != ".keep" {
-            files.insert(name, fs::read(entry.path()).unwrap());
-            fs::remove_file(entry.path()).unwrap();
+            files.insert(name, fs::read(entry.path()).expect("an output"));
+            fs::remove_file(entry.path()).expect("a file that can go");
         }
     }
     (outcome, files)
@@ -147,6 +160,7 @@ fn objects_are_the_same_in_every_folder() {
         "-arch=sm_90 -ptx -lineinfo -isystem @/include @/src/clone.cu -o clone.ptx".to_owned(),
         "-arch=sm_90 -cubin -rdc=true @/src/nameless.cu -o nameless.cubin".to_owned(),
         format!("{arch} -c @/src/nameless.cu -o nameless.o"),
+        format!("{arch} -c @/src/reduce.cu -o reduce.o"),
     ];
     let mut space = clones("clones", Toolkit::newest());
     for (number, line) in lines.iter().enumerate() {
@@ -161,14 +175,14 @@ fn objects_are_the_same_in_every_folder() {
 /// The code of every cubin in an object, module ids taken out.
 fn machine_code(space: &TestSpace, object: &[u8], stem: &str) -> String {
     let path = space.beside("code.o");
-    fs::write(&path, object).unwrap();
+    fs::write(&path, object).expect("a file beside the others");
     let tools = space.toolkit.top().join("bin");
     let output = Command::new(tools.join("cuobjdump"))
         .arg("-sass")
         .arg(&path)
         .env("PATH", tools)
         .output()
-        .unwrap();
+        .expect("cuobjdump");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("EXIT"), "no code: {text}");
     without_ids(&text, stem)
@@ -399,6 +413,27 @@ fn who_would_gain_is_told() {
     assert!(!told(&space));
     build(&mut space, CLONES[1]);
     assert!(told(&space));
+}
+
+#[test]
+fn a_host_compiler_without_prefix_maps_is_nvccs() {
+    let mut space = clones("clones-old-gcc", Toolkit::newest());
+    // As gcc before 8 says it.
+    space.script(
+        "bin/g++",
+        "#!/bin/sh\nfor word; do case $word in -f*-prefix-map=*)\n\
+         echo \"g++: error: unrecognized command line option '$word'\" >&2; exit 1;; esac; done\n\
+         exec g++ \"$@\"\n",
+    );
+    let root = space.work().join(CLONES[0]).display().to_string();
+    space.set_env("WARPCC_BASE_DIR", &root);
+    let line = "-arch=sm_90 -ptx -ccbin {work}/bin/g++ -I@/include @/src/clone.cu -o clone.ptx";
+    let (outcome, files) = make(&mut space, &Program::Launcher, CLONES[0], line);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr_text());
+    assert!(files.contains_key("clone.ptx"));
+    let stats = space.stats();
+    let reason = stats.reasons.keys().next().expect("a reason");
+    assert!(reason.contains("prefix map"), "{reason}");
 }
 
 #[test]
