@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use warpcc_cache::roots::BASE;
 use warpcc_cache::{Digest, Hashing, KeySink, Roots};
-use warpcc_plan::{Arg, FileKind, Part, Step, TaskGraph, Tool, overlap, relocate};
+use warpcc_plan::{Arg, Part, Step, TaskGraph, Tool, overlap, relocate};
 
 use crate::artifact::Artifacts;
 use crate::run::Setting;
@@ -100,22 +100,21 @@ pub fn knows_no_map(stderr: &[u8], roots: &Roots) -> bool {
     !roots.is_empty() && memchr::memmem::find(stderr, UNKNOWN_MAP).is_some()
 }
 
-/// Where a step runs. cicc and ptxas write their directory into debug information; of what they are given nothing is
-/// relative to it, so it can be one that is the same everywhere.
-pub fn directory<'a>(step: &Step, graph: &TaskGraph, setting: &Setting<'a>) -> &'a Path {
-    let device = matches!(step.tool, Tool::Cicc | Tool::EarlyStub | Tool::Ptxas);
+/// Where a step runs. cicc and ptxas write their directory into debug information, and cicc into LTO and OptiX code; of
+/// what they are given nothing is relative to it, so it can be one that is the same everywhere.
+pub fn directory<'a>(step: &Step, artifacts: &Artifacts<'_>, setting: &Setting<'a>) -> &'a Path {
     let absolute = |part: &Part| match part {
-        Part::File(id) => {
-            graph.file(*id).path.starts_with('/') || {
-                // Finished files are written into the private folder first.
-                graph.file(*id).kind == FileKind::Output && !graph.private.is_empty()
-            }
-        }
+        Part::File(id) => artifacts.path(*id).is_absolute(),
         Part::Text(_) => true,
     };
-    if device
-        && step.has_debug_information()
-        && fixed_directory(setting).is_some()
+    let debug = step.has_debug_information();
+    let may_move = match step.tool {
+        Tool::Cicc | Tool::EarlyStub => !debug || fixed_directory(setting).is_some(),
+        Tool::Ptxas => debug && fixed_directory(setting).is_some(),
+        _ => false,
+    };
+    if may_move
+        && !setting.roots.is_empty()
         && step.args.iter().flat_map(|arg| &arg.0).all(absolute)
     {
         return Path::new("/");

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use warpcc_cache::{DiskStore, Hashing, Key, Level, Lookup, Output, Packing, WitnessBuilder};
-use warpcc_plan::{FileId, FileKind, Part, Program, Step, TaskGraph, Tool, depfile, overlap};
+use warpcc_plan::{Arg, FileId, FileKind, Part, Program, Step, TaskGraph, Tool, depfile, overlap};
 
 use crate::artifact::Artifacts;
 use crate::event::{Finished, Outcome};
@@ -343,7 +343,7 @@ impl Worker<'_> {
             .into_iter()
             .chain(args)
             .collect();
-        let directory = relocate::directory(step, self.graph, self.setting);
+        let directory = relocate::directory(step, self.artifacts, self.setting);
         let log = self.setting.scratch.join(format!("watch-{index}"));
         let watching = self.setting.watch.and_then(|library| {
             warpcc_watch::environment(library, &log, self.setting.variable("LD_PRELOAD")).ok()
@@ -464,24 +464,28 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Whether a result has a folder's name in it that should not count.
+    /// Whether a result has a folder's name in it that should not count, or may have where it cannot be seen.
     fn holds_a_folder(&self, step: &Step) -> io::Result<bool> {
         let roots = self.setting.roots;
         if roots.is_empty() {
             return Ok(false);
         }
+        let mut is_text = true;
         for &id in &step.writes {
             match fs::read(self.artifacts.path(id)) {
                 Ok(bytes) if roots.stand_in(&self.artifacts.without_folder(&bytes)) => {
                     return Ok(true);
                 }
-                Ok(_) => {}
+                Ok(bytes) => is_text &= std::str::from_utf8(&bytes).is_ok(),
                 // cicc is told of a module id file and makes none with -optix-ir.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(false)
+        // LTO and OptiX code is packed: the directory in it cannot be seen, nor an id that cicc made with a process id.
+        let makes_id = |arg: &Arg| arg.as_text() == Some(relocate::MAKES_MODULE_ID);
+        let moved = relocate::directory(step, self.artifacts, self.setting) == Path::new("/");
+        Ok(step.tool == Tool::Cicc && !is_text && (!moved || step.args.iter().any(makes_id)))
     }
 
     /// The early stub as the real cicc would have written it.

@@ -160,6 +160,7 @@ fn objects_are_the_same_in_every_folder() {
         "-arch=sm_90 -ptx -lineinfo -isystem @/include @/src/clone.cu -o clone.ptx".to_owned(),
         "-arch=sm_90 -cubin -rdc=true @/src/nameless.cu -o nameless.cubin".to_owned(),
         format!("{arch} -c @/src/nameless.cu -o nameless.o"),
+        "-gencode arch=compute_90,code=lto_90 -dc @/src/nameless.cu -o nameless.o".to_owned(),
         format!("{arch} -c @/src/reduce.cu -o reduce.o"),
     ];
     let mut space = clones("clones", Toolkit::newest());
