@@ -26,6 +26,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 pub use blob::Packing;
 pub use error::{OpenError, StoreError};
@@ -35,6 +36,7 @@ pub use upkeep::{Collected, Report};
 
 use crate::digest::Digest;
 use crate::key::Key;
+use crate::roots::Roots;
 use file::TempFile;
 use tally::Tally;
 
@@ -76,6 +78,7 @@ pub struct DiskStore {
     options: Options,
     counters: Tally,
     sizes: Tally,
+    roots: OnceLock<Roots>,
 }
 
 impl DiskStore {
@@ -102,6 +105,7 @@ impl DiskStore {
             counters: Tally::new(root.join("stats-v1.log"), 1 << 20),
             // Read whole to know the size, so kept short.
             sizes: Tally::new(root.join("size-v1.log"), 16 << 10),
+            roots: OnceLock::new(),
         })
     }
 
@@ -113,6 +117,19 @@ impl DiskStore {
     /// How it behaves.
     pub fn options(&self) -> Options {
         self.options
+    }
+
+    /// From now on records keep the paths below `roots` under fixed names, and find them where the roots are. Once for
+    /// a store, before it is used.
+    pub fn relocate(&self, roots: &Roots) {
+        if !roots.is_empty() {
+            // Whoever sets them twice means the same call.
+            drop(self.roots.set(roots.clone()));
+        }
+    }
+
+    fn roots(&self) -> Option<&Roots> {
+        self.roots.get()
     }
 
     /// Adds to counters, of a read-only store too: they are about the builds, not about what is

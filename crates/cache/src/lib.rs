@@ -4,6 +4,7 @@ pub mod digest;
 pub mod disk;
 pub mod key;
 pub mod record;
+pub mod roots;
 mod wire;
 pub mod witness;
 
@@ -11,6 +12,7 @@ pub use digest::Digest;
 pub use disk::{DiskStore, Level, Lookup, OpenError, Options, Packing, Staged, StoreError, Why};
 pub use key::{Change, Explaining, Hashing, Key, KeySink, Listing};
 pub use record::{Outcome, Output, RecordError, Variant, decode_record};
+pub use roots::Roots;
 pub use witness::{Contents, Inspect};
 pub use witness::{
     Difference, DirectorySeen, FileSeen, Signature, Unsettled, Verdict, Witness, WitnessBuilder,

@@ -8,6 +8,7 @@ mod build;
 mod check;
 mod code;
 mod hash;
+mod moved;
 mod signature;
 
 use std::ffi::{CStr, OsStr, OsString};

@@ -58,6 +58,8 @@ pub struct Finished {
     pub stderr: Vec<u8>,
     /// Why its result was not kept, where it should have been.
     pub not_stored: Option<String>,
+    /// Its result holds the name of a folder that should not count: it is good in this folder alone.
+    pub bound: bool,
     /// Where each file it wrote was, and its size, if it is on disk.
     pub files: Vec<(usize, Option<u64>)>,
 }
@@ -86,6 +88,7 @@ impl Finished {
             stdout: Vec::new(),
             stderr: Vec::new(),
             not_stored: None,
+            bound: false,
             files: Vec::new(),
         }
     }

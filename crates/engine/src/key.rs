@@ -8,6 +8,7 @@
 //! | base names of files | where they can show (see [`Step::names_matter`]) |
 //! | working directory, keep folder | host and device code with debug information |
 //! | the host compiler's variables | host steps |
+//! | relocatable: the names of the roots | host and device code with debug information, cudafe++; paths below a root count by its name |
 //! | LANG and the LC_ variables | every step: diagnostics are part of a result |
 //!
 //! Not tracked by the key: files that a tool finds for itself. They are seen by watching the run
@@ -19,6 +20,7 @@ use warpcc_cache::KeySink;
 use warpcc_plan::{Part, Program, Step, TaskGraph, Tool};
 
 use crate::artifact::Artifacts;
+use crate::relocate::{fixed_argument, fixed_list};
 use crate::run::Setting;
 
 /// Variables that change what gcc or clang does.
@@ -68,7 +70,7 @@ pub fn describe(
     }
     for arg in &step.args {
         if let Some(text) = arg.as_text() {
-            sink.part("argument", text.as_bytes());
+            sink.part("argument", fixed_argument(setting.roots, text).as_bytes());
             continue;
         }
         for part in &arg.0 {
@@ -102,9 +104,12 @@ pub fn describe(
     if debug {
         sink.part(
             "working directory",
-            setting.directory.as_os_str().as_encoded_bytes(),
+            &setting
+                .roots
+                .fixed_bytes(setting.directory.as_os_str().as_encoded_bytes()),
         );
-        if !matches!(step.tool, Tool::Cicc | Tool::Ptxas) {
+        let relocated = !setting.roots.is_empty() && step.tool == Tool::HostCompile;
+        if !(relocated || matches!(step.tool, Tool::Cicc | Tool::Ptxas)) {
             sink.part("keep folder", graph.private.as_bytes());
         }
     }
@@ -117,8 +122,12 @@ pub fn describe(
         .chain(if host { HOST_VARIABLES } else { &[] })
     {
         if let Some(value) = setting.variable(name) {
-            sink.part(name, value.as_encoded_bytes());
+            sink.part(name, &fixed_list(setting.roots, value.as_encoded_bytes()));
         }
+    }
+    // What debug information and the host compiler make of a fixed name is not what they make of the folder.
+    if !setting.roots.is_empty() && (debug || host || step.tool == Tool::CudaFe) {
+        sink.part("relocatable", setting.roots.names().join(" ").as_bytes());
     }
     Ok(())
 }

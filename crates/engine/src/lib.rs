@@ -10,6 +10,7 @@ pub mod key;
 mod lifeline;
 pub mod observe;
 pub mod process;
+pub mod relocate;
 pub mod run;
 pub mod states;
 mod task;

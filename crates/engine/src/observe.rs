@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use warpcc_cache::roots::BASE;
 use warpcc_watch::Observed;
 
 /// Files read and names looked for, by one step or by many.
@@ -32,8 +33,11 @@ impl Seen {
     ) -> Self {
         let mut seen = Self::default();
         let written = observed.written;
-        let foreign =
-            |path: &PathBuf| !path.starts_with(scratch) && !written.contains(path) && !own(path);
+        let foreign = |path: &PathBuf| {
+            // A fixed name leads nowhere: the tool that looked for it knows the file's text already.
+            let ours = path.starts_with(scratch) || written.contains(path);
+            !(ours || path.starts_with(BASE) || own(path))
+        };
         // The gcc driver and cc1plus open folders like files; what is in them counts, not they.
         let is_folder = |path: &PathBuf| directory.join(path).is_dir();
         seen.read = observed
@@ -48,6 +52,15 @@ impl Seen {
         seen.found = observed.found.into_iter().filter(&foreign).collect();
         seen.blind = observed.blind;
         seen
+    }
+
+    /// With relative paths as those of a run in `directory`.
+    #[must_use]
+    pub fn inside(mut self, directory: &Path) -> Self {
+        for paths in [&mut self.read, &mut self.missing, &mut self.found] {
+            *paths = paths.iter().map(|path| directory.join(path)).collect();
+        }
+        self
     }
 
     /// Adds what another saw.

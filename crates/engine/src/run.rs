@@ -12,7 +12,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Instant, SystemTime};
 
-use warpcc_cache::DiskStore;
+use warpcc_cache::{DiskStore, Roots};
 use warpcc_plan::depfile::Rule;
 use warpcc_plan::{TaskGraph, Tool};
 
@@ -45,6 +45,8 @@ pub struct Setting<'a> {
     pub directory: &'a Path,
     /// The whole environment of the commands.
     pub environment: &'a [(OsString, OsString)],
+    /// Folders whose names enter neither keys nor results; usually none.
+    pub roots: &'a Roots,
     /// A private folder for logs and results, absolute.
     pub scratch: &'a Path,
     /// The cache, if there is one to use.

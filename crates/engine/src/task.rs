@@ -9,13 +9,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use warpcc_cache::{DiskStore, Hashing, Key, Level, Lookup, Output, Packing, WitnessBuilder};
-use warpcc_plan::{FileId, FileKind, Part, Program, Step, TaskGraph, Tool, depfile, overlap};
+use warpcc_plan::{Arg, FileId, FileKind, Part, Program, Step, TaskGraph, Tool, depfile, overlap};
 
 use crate::artifact::Artifacts;
 use crate::event::{Finished, Outcome};
 use crate::key;
 use crate::observe::Seen;
 use crate::process::{self, Ended};
+use crate::relocate;
 use crate::run::Setting;
 use crate::times;
 use crate::turn::Turn;
@@ -92,7 +93,7 @@ impl Worker<'_> {
         let program = self.locate(step)?;
         let key = self.key(step, &program);
         if let Some(key) = key.as_ref().filter(|_| self.setting.reads_cache)
-            && let Some(hit) = self.look_up(index, step, key)
+            && let Some(hit) = self.look_up_anywhere(index, step, key)
         {
             return Ok(hit);
         }
@@ -101,6 +102,7 @@ impl Worker<'_> {
         for &id in &step.reads {
             self.artifacts.materialise(id)?;
         }
+        self.show_real_names(step)?;
         let spliced = match step.tool {
             Tool::Assemble => Some(self.splice(step)?),
             _ => None,
@@ -111,6 +113,7 @@ impl Worker<'_> {
             (began, clock) = (SystemTime::now(), Instant::now());
             (ended, seen) = self.run(index, step, &program, spliced.as_ref(), &mut turn)?;
         }
+        self.settle_names(index, step, &program, &mut ended, &mut turn)?;
         self.learn(step, &ended, clock.elapsed(), &mut turn);
         drop(turn.pass.take());
         if let Some(signal) = ended.signal {
@@ -144,6 +147,12 @@ impl Worker<'_> {
             }
             seen.times = self.times(step, &seen);
             if let Some(key) = key.filter(|_| self.setting.writes_cache) {
+                finished.bound = self.holds_a_folder(step)?;
+                let key = if finished.bound {
+                    self.bound(&key)
+                } else {
+                    key
+                };
                 finished.not_stored = self
                     .keep(step, &key, &finished, &seen, began)
                     .err()
@@ -217,6 +226,22 @@ impl Worker<'_> {
         Some(sink.finish())
     }
 
+    /// Looks for a result that is good in every folder, then for one that is good in this.
+    fn look_up_anywhere(&self, index: usize, step: &Step, key: &Key) -> Option<(Finished, Seen)> {
+        let found = self.look_up(index, step, key);
+        if found.is_some() || self.setting.roots.is_empty() {
+            return found;
+        }
+        let (mut finished, seen) = self.look_up(index, step, &self.bound(key))?;
+        finished.bound = true;
+        Some((finished, seen))
+    }
+
+    fn bound(&self, key: &Key) -> Key {
+        let directory = self.setting.directory.as_os_str().as_encoded_bytes();
+        self.setting.roots.bound(key, directory)
+    }
+
     /// Takes what says nothing, or says it as the terminal there is would show it.
     fn look_up(&self, index: usize, step: &Step, key: &Key) -> Option<(Finished, Seen)> {
         let Some(terminal) = self.setting.terminal else {
@@ -239,7 +264,8 @@ impl Worker<'_> {
         else {
             return None;
         };
-        if !suits(&outcome) || !times::hold(&outcome.extra, self.setting.directory) {
+        let extra = self.setting.roots.real_text(&outcome.extra);
+        if !suits(&outcome) || !times::hold(&extra, self.setting.directory) {
             return None;
         }
         // All outputs or none: a blob that was evicted makes the whole step a miss.
@@ -265,10 +291,15 @@ impl Worker<'_> {
         }
         let mut finished = Finished::new(index, Outcome::Hit);
         finished.saved = Duration::from_micros(outcome.micros);
-        finished.stdout = self.artifacts.with_folder(&outcome.stdout);
-        finished.stderr = self.artifacts.with_folder(&outcome.stderr);
+        let real = |text: &[u8]| {
+            self.setting
+                .roots
+                .real_text(&self.artifacts.with_folder(text))
+        };
+        finished.stdout = real(&outcome.stdout);
+        finished.stderr = real(&outcome.stderr);
         let mut seen = Seen {
-            times: outcome.extra,
+            times: self.setting.roots.real_text(&outcome.extra),
             ..Seen::default()
         };
         seen.read.extend(witness.files().map(|f| f.path));
@@ -308,6 +339,11 @@ impl Worker<'_> {
                 text
             })
             .collect();
+        let args: Vec<OsString> = relocate::host_arguments(step, self.graph, self.setting.roots)
+            .into_iter()
+            .chain(args)
+            .collect();
+        let directory = relocate::directory(step, self.artifacts, self.setting);
         let log = self.setting.scratch.join(format!("watch-{index}"));
         let watching = self.setting.watch.and_then(|library| {
             warpcc_watch::environment(library, &log, self.setting.variable("LD_PRELOAD")).ok()
@@ -322,17 +358,134 @@ impl Worker<'_> {
             name: &program.name,
             args: &args,
             environment: &environment,
-            directory: self.setting.directory,
+            directory,
             terminal: self.setting.terminal,
             claim: turn.pass.as_mut().map(|pass| &*pass.claim()),
         };
         let ended = self.setting.children.run(index, &order)?;
         let seen = if watching.is_some() {
-            self.read_log(&log, step, &program.path)
+            let seen = self.read_log(&log, step, &program.path);
+            if directory == self.setting.directory {
+                seen
+            } else {
+                seen.inside(directory)
+            }
         } else {
             Seen::unwatched("the watch library cannot be used here")
         };
         Ok((ended, seen))
+    }
+
+    /// Before the host compiler: the sources under the names that people know.
+    fn show_real_names(&self, step: &Step) -> io::Result<()> {
+        let compiles = matches!(step.tool, Tool::HostCompile | Tool::HostAssembly);
+        if self.setting.roots.is_empty() || !compiles {
+            return Ok(());
+        }
+        for &id in &step.reads {
+            let writer = self.graph.file(id).writer.map(|w| &self.graph.steps[w]);
+            if writer.is_some_and(|w| w.tool == Tool::CudaFe) {
+                relocate::restore_names(self.artifacts.path(id), self.setting)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// After a run with roots: real names in messages, fixed ones in what was preprocessed, and a module id that the
+    /// next run makes too.
+    fn settle_names(
+        &self,
+        index: usize,
+        step: &Step,
+        program: &Located,
+        ended: &mut Ended,
+        turn: &mut Turn,
+    ) -> io::Result<()> {
+        let roots = self.setting.roots;
+        if roots.is_empty() {
+            return Ok(());
+        }
+        if ended.code == 0 && step.tool == Tool::Preprocess {
+            for &id in &step.writes {
+                relocate::rename_preprocessed(self.artifacts.path(id), self.graph, self.setting)?;
+            }
+        }
+        if ended.code == 0 && matches!(step.tool, Tool::CudaFe | Tool::Cicc) {
+            self.give_lasting_module_id(index, step, program, ended, turn)?;
+        }
+        let host = matches!(step.tool, Tool::Preprocess | Tool::HostCompile);
+        if ended.code != 0 && host && relocate::knows_no_map(&ended.stderr, roots) {
+            return Err(io::Error::other(relocate::NO_PREFIX_MAP));
+        }
+        ended.stdout = relocate::real_message(&ended.stdout, self.setting);
+        ended.stderr = relocate::real_message(&ended.stderr, self.setting);
+        Ok(())
+    }
+
+    /// Runs a front end again with an id that does not hold its process id. It saw the same and says the same.
+    fn give_lasting_module_id(
+        &self,
+        index: usize,
+        step: &Step,
+        program: &Located,
+        ended: &mut Ended,
+        turn: &mut Turn,
+    ) -> io::Result<()> {
+        let written = |id: &&FileId| self.graph.file(**id).path.ends_with(".module_id");
+        let Some(&file) = step.writes.iter().find(written) else {
+            return Ok(());
+        };
+        let path = self.artifacts.path(file);
+        let others = step.writes.iter().filter(|&&id| id != file);
+        let id = fs::read_to_string(path).ok().or_else(|| {
+            others
+                .filter_map(|&id| fs::read(self.artifacts.path(id)).ok())
+                .find_map(|code| relocate::module_id_in(&code))
+        });
+        let Some(id) = id else {
+            return Ok(());
+        };
+        let Some(lasting) = relocate::lasting_module_id(&id, step, self.artifacts) else {
+            return Ok(());
+        };
+        fs::write(path, lasting)?;
+        let mut reads_it = step.clone();
+        reads_it
+            .args
+            .retain(|arg| arg.as_text() != Some(relocate::MAKES_MODULE_ID));
+        let (second, seen) = self.run(index, &reads_it, program, None, turn)?;
+        if second.code != 0 || second.signal.is_some() || seen.blind.is_some() {
+            return Err(io::Error::other(
+                "a front end fails with a module id that it is given",
+            ));
+        }
+        ended.user += second.user;
+        ended.system += second.system;
+        Ok(())
+    }
+
+    /// Whether a result has a folder's name in it that should not count, or may have where it cannot be seen.
+    fn holds_a_folder(&self, step: &Step) -> io::Result<bool> {
+        let roots = self.setting.roots;
+        if roots.is_empty() {
+            return Ok(false);
+        }
+        let mut is_text = true;
+        for &id in &step.writes {
+            match fs::read(self.artifacts.path(id)) {
+                Ok(bytes) if roots.stand_in(&self.artifacts.without_folder(&bytes)) => {
+                    return Ok(true);
+                }
+                Ok(bytes) => is_text &= std::str::from_utf8(&bytes).is_ok(),
+                // cicc is told of a module id file and makes none with -optix-ir.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // LTO and OptiX code is packed: the directory in it cannot be seen, nor an id that cicc made with a process id.
+        let makes_id = |arg: &Arg| arg.as_text() == Some(relocate::MAKES_MODULE_ID);
+        let moved = relocate::directory(step, self.artifacts, self.setting) == Path::new("/");
+        Ok(step.tool == Tool::Cicc && !is_text && (!moved || step.args.iter().any(makes_id)))
     }
 
     /// The early stub as the real cicc would have written it.
@@ -444,11 +597,16 @@ impl Worker<'_> {
                 executable: process::is_executable(path),
             });
         }
+        let fixed = |text: &[u8]| {
+            self.setting
+                .roots
+                .fix_text(&self.artifacts.without_folder(text))
+        };
         let outcome = warpcc_cache::Outcome {
             outputs,
-            stdout: self.artifacts.without_folder(&finished.stdout),
-            stderr: self.artifacts.without_folder(&finished.stderr),
-            extra: seen.times.clone(),
+            stdout: fixed(&finished.stdout),
+            stderr: fixed(&finished.stderr),
+            extra: self.setting.roots.fix_text(&seen.times),
             micros: u64::try_from((finished.user + finished.system).as_micros())
                 .unwrap_or(u64::MAX),
         };
@@ -487,7 +645,13 @@ impl Worker<'_> {
         let mut texts = Vec::new();
         for &id in &step.reads {
             self.artifacts.materialise(id)?;
-            texts.push(fs::read(self.artifacts.path(id))?);
+            let path = self.artifacts.path(id);
+            let markers = relocate::markers_beside(path);
+            texts.push(if self.setting.roots.is_empty() {
+                fs::read(path)?
+            } else {
+                fs::read(markers)?
+            });
         }
         let texts: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
         for &id in &step.writes {

@@ -211,12 +211,36 @@ impl Invocation {
 
     /// The parts of the command line that the result depends on, by name, in order.
     pub fn key_parts(&self) -> Vec<(&'static str, String)> {
+        self.named_key_parts(&|path| path.to_owned())
+    }
+
+    /// The same with paths, where options take them, under the names that `name` gives them.
+    pub fn named_key_parts(&self, name: &dyn Fn(&str) -> String) -> Vec<(&'static str, String)> {
         let free = self.output_is_free();
+        let list = |value: &str| value.split(',').map(name).collect::<Vec<_>>().join(",");
+        // `-I/path`, and what else a host compiler only looks into.
+        let host = |value: &str| {
+            let one = |word: &str| {
+                let flag = ["-I", "-isystem", "-iquote", "-idirafter"];
+                let path = flag.iter().find_map(|f| Some((f, word.strip_prefix(f)?)));
+                let map = ["file", "macro", "debug"].iter().find_map(|of| {
+                    let flag = format!("-f{of}-prefix-map=");
+                    let (old, new) = word.strip_prefix(&flag)?.split_once('=')?;
+                    Some(format!("{flag}{}={new}", name(old)))
+                });
+                match (path, map) {
+                    (Some((flag, path)), _) => format!("{flag}{}", name(path)),
+                    (None, Some(map)) => map,
+                    (None, None) => word.to_owned(),
+                }
+            };
+            value.split(',').map(one).collect::<Vec<_>>().join(",")
+        };
         let mut parts = Vec::with_capacity(self.items.len());
         for item in &self.items {
             match item {
-                Item::Input(path) => parts.push(("input", path.clone())),
-                Item::Forwarded(word) => parts.push(("host option", word.clone())),
+                Item::Input(path) => parts.push(("input", name(path))),
+                Item::Forwarded(word) => parts.push(("host option", host(word))),
                 Item::Option {
                     effect: Effect::Unkeyed | Effect::Threads,
                     ..
@@ -231,14 +255,29 @@ impl Invocation {
                 Item::Option {
                     long,
                     value: Some(value),
-                    ..
-                } => parts.push(("option", format!("--{long} {value}"))),
+                    effect,
+                } => {
+                    let value = match effect {
+                        Effect::Output | Effect::DependOutput | Effect::DependTarget => name(value),
+                        Effect::HostOptions => host(value),
+                        _ if PATH_OPTIONS.contains(long) => list(value),
+                        _ => value.clone(),
+                    };
+                    parts.push(("option", format!("--{long} {value}")));
+                }
                 Item::Option {
                     long, value: None, ..
                 } => parts.push(("option", format!("--{long}"))),
             }
         }
         parts
+    }
+
+    /// Whether what it leaves is for people or other tools to read, with the names of sources in it: kept intermediate
+    /// files, `-cuda`.
+    pub fn leaves_intermediate_files(&self) -> bool {
+        let cuda = |item: &Item| matches!(item, Item::Option { long: "cuda", .. });
+        self.keeps || self.items.iter().any(cuda)
     }
 
     /// Whether every path on the command line is absolute, so that the working directory does

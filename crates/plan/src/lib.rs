@@ -12,7 +12,7 @@ pub mod graph;
 pub mod invocation;
 pub mod options;
 pub mod overlap;
-pub mod relative;
+pub mod relocate;
 pub mod step;
 pub mod tools;
 pub mod transcript;

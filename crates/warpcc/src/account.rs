@@ -21,6 +21,9 @@ use crate::request::Request;
 /// The folder of the cache that holds the records.
 const RECORDS: &str = "builds-v1";
 
+/// The counter of calls that `base_dir = "auto"` would have answered.
+pub const WOULD_SHARE: &str = "base_dir.would_share";
+
 /// The records of all builds that this cache has seen.
 pub fn records(store: &DiskStore) -> History {
     History::new(store.root().join(RECORDS), Limits::default())
@@ -133,6 +136,13 @@ impl<'a> Account<'a> {
                     "built, but not kept: {why} (`warpcc config` shows where the cache is)"
                 ));
             }
+        }
+        if built.code == 0
+            && difference.is_none()
+            && let Some(store) = self.store.filter(|store| !store.options().readonly)
+            && history::was_built_elsewhere(store, request)
+        {
+            counts.push((WOULD_SHARE.to_owned(), 1));
         }
         let counts: Vec<(&str, u64)> = counts.iter().map(|(n, c)| (n.as_str(), *c)).collect();
         self.count(&counts);

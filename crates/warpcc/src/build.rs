@@ -13,10 +13,12 @@ use warpcc_engine::Admission;
 use warpcc_engine::admission::Entry;
 use warpcc_engine::observe::Seen;
 use warpcc_engine::process;
+use warpcc_engine::relocate::NO_PREFIX_MAP;
 use warpcc_engine::states::{TaskState, TaskStates};
 use warpcc_engine::{Children, Finished, Order, Run, Setting, Spectator, execute};
 use warpcc_plan::depfile::Rule;
 use warpcc_plan::overlap;
+use warpcc_plan::relocate::relocate;
 use warpcc_plan::{FileKind, TaskGraph, Tool, Transcript, Unsupported};
 use warpcc_report::record::Header;
 
@@ -132,7 +134,10 @@ pub fn build(
         watch = None;
         Seen::unwatched("the loader refuses the watch library")
     };
-    let plain = TaskGraph::build(&transcript, &private)?;
+    let mut plain = TaskGraph::build(&transcript, &private)?;
+    if !request.roots.is_empty() {
+        relocate(&mut plain, &|path| request.roots.fixed(path).into_owned());
+    }
     let mut graph = plain.clone();
     let id_subject = overlap::module_id_subject(&graph);
     if !manner.faithful && !manner.sequential {
@@ -184,6 +189,7 @@ pub fn build(
         spectator: manner.progress.is_some().then_some(&tell as Spectator<'_>),
         directory: &request.directory,
         environment: &environment,
+        roots: &request.roots,
         scratch: scratch.path(),
         store: manner.store,
         reads_cache: manner.reads_cache,
@@ -262,6 +268,9 @@ pub fn build(
     }
     wait_if_interrupted(children);
     if let Some(accident) = run.accident.take() {
+        if accident.ends_with(NO_PREFIX_MAP) {
+            return Err(Unsupported::new(NO_PREFIX_MAP, ""));
+        }
         if shown != (0, 0) {
             // Part of it is on the screen already: nvcc would show it again. Better twice than lost.
             crate::log::warn(&format!("{accident}; running nvcc again"));
@@ -379,14 +388,19 @@ fn finish(
         && manner.writes_cache
         && let Some(store) = manner.store
     {
-        let mut outputs: Vec<(PathBuf, String)> = Vec::new();
+        let mut outputs = Vec::new();
         for file in graph.files.iter().filter(|f| f.kind == FileKind::Output) {
             let now = run
                 .outputs
                 .iter()
                 .find(|(_, plan)| plan.as_os_str() == file.path.as_str());
             let now = now.map_or_else(|| request.absolute(&file.path), |(now, _)| now.clone());
-            outputs.push((now, file.path.clone()));
+            let writer = file.writer.map(|at| graph.steps[at].tool);
+            outputs.push(direct::Made {
+                now,
+                plan: file.path.clone(),
+                lists_files: writer == Some(Tool::FilterDependencies),
+            });
         }
         let texts: Vec<PathBuf> = graph
             .steps

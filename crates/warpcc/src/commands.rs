@@ -178,6 +178,7 @@ fn why(args: &WhyArgs, config: &Config, around: Surroundings) -> anyhow::Result<
         return Ok(Why::Fallback(reason.to_owned()));
     }
     let store = need_store(config)?;
+    store.relocate(&request.roots);
     let listing = request.listing();
     let key = listing.key(DOMAIN);
     let mut variants = store.differences(Level::Direct, &key, &request.directory)?;

@@ -22,6 +22,8 @@ pub use size::{MaxSize, format_bytes};
 use value::{Key, Raw};
 use warpcc_budget::Limits;
 
+use crate::roots::BaseDirs;
+
 /// A variable of this process.
 pub fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name)
@@ -86,8 +88,8 @@ pub struct Config {
     pub nvcc: Setting<Option<PathBuf>>,
     /// Where to write what warpcc did.
     pub log: Setting<Option<LogTarget>>,
-    /// Folders below which paths are given to nvcc relative to the working directory.
-    pub base_dir: Setting<Vec<PathBuf>>,
+    /// Folders whose names enter neither keys nor results.
+    pub base_dir: Setting<BaseDirs>,
     /// Where all calls on the machine meet to share it; `None` is the usual place.
     pub runtime_dir: Setting<Option<PathBuf>>,
     /// Which build a call belongs to; `None` finds out by what started it.
@@ -179,7 +181,7 @@ impl Config {
             readonly: Setting::default_of(false),
             nvcc: Setting::default_of(None),
             log: Setting::default_of(None),
-            base_dir: Setting::default_of(Vec::new()),
+            base_dir: Setting::default_of(BaseDirs::default()),
             runtime_dir: Setting::default_of(None),
             build_id: Setting::default_of(None),
             file: None,
@@ -204,7 +206,7 @@ impl Config {
             Key::Readonly => value::flag(raw).map(|v| self.readonly.assign(v, &source)),
             Key::Nvcc => value::path(raw, home).map(|v| self.nvcc.assign(Some(v), &source)),
             Key::Log => value::log(raw, home).map(|v| self.log.assign(Some(v), &source)),
-            Key::BaseDir => value::folders(raw, home).map(|v| self.base_dir.assign(v, &source)),
+            Key::BaseDir => value::base_dirs(raw, home).map(|v| self.base_dir.assign(v, &source)),
             Key::RuntimeDir => {
                 value::path(raw, home).map(|v| self.runtime_dir.assign(Some(v), &source))
             }
@@ -245,12 +247,13 @@ impl Config {
                 )
             }
             Key::BaseDir => {
-                let shown: Vec<_> = self
-                    .base_dir
-                    .value
+                let base = &self.base_dir.value;
+                let mut shown: Vec<_> = base
+                    .folders
                     .iter()
                     .map(|p| p.display().to_string())
                     .collect();
+                shown.extend(base.auto.then(|| "auto".to_owned()));
                 (shown.join(":"), &self.base_dir.source)
             }
             Key::RuntimeDir => {

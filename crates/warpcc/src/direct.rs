@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use warpcc_cache::{
@@ -21,6 +21,8 @@ const OUTPUT: &str = "-o";
 const DEPENDENCIES: &str = "-MF";
 /// Before any other output's path.
 const AT: &str = "at ";
+/// Before the role of a dependency file that is kept with fixed names in it (see [`warpcc_cache::roots`]).
+const LISTS: &str = "lists ";
 
 /// What became of a look-up.
 #[derive(Debug)]
@@ -36,6 +38,26 @@ pub enum Served {
 /// # Errors
 /// An output cannot be written; plain nvcc will say so in its own words.
 pub fn serve(store: &DiskStore, request: &Request, key: &Key) -> Result<Served, StoreError> {
+    let found = serve_shown(store, request, key)?;
+    if request.roots.is_empty() {
+        return Ok(found);
+    }
+    // What is good in every folder, then what is good in this one.
+    match found {
+        Served::Miss(difference) => match serve_shown(store, request, &bound(request, key))? {
+            Served::Miss(other) => Ok(Served::Miss(difference.or(other))),
+            hit => Ok(hit),
+        },
+        hit => Ok(hit),
+    }
+}
+
+fn bound(request: &Request, key: &Key) -> Key {
+    let directory = request.directory.as_os_str().as_encoded_bytes();
+    request.roots.bound(key, directory)
+}
+
+fn serve_shown(store: &DiskStore, request: &Request, key: &Key) -> Result<Served, StoreError> {
     let Some(terminal) = &request.terminal else {
         return serve_under(key, store, request, |_| true);
     };
@@ -63,7 +85,8 @@ fn serve_under(
             return;
         }
         for output in &outcome.outputs {
-            if let Some(path) = place_of(&output.role, request)
+            if !output.role.starts_with(LISTS)
+                && let Some(path) = place_of(&output.role, request)
                 && let Ok(Some(ready)) = store.stage(&output.digest, &path, output.executable)
             {
                 staged.push((output.digest, path, ready));
@@ -77,13 +100,21 @@ fn serve_under(
         }
         Lookup::Miss(_) => return Ok(Served::Miss(None)),
     };
-    if !suits(&outcome) || !times::hold(&outcome.extra, &request.directory) {
+    let extra = request.roots.real_text(&outcome.extra);
+    if !suits(&outcome) || !times::hold(&extra, &request.directory) {
         return Ok(Served::Miss(None));
     }
     for output in &outcome.outputs {
         let Some(path) = place_of(&output.role, request) else {
             return Ok(Served::Miss(None));
         };
+        if output.role.starts_with(LISTS) {
+            let real = |text: &[u8]| request.roots.real_text(text);
+            if store.get_changed_to(&output.digest, &path, real)? {
+                continue;
+            }
+            return Ok(Served::Miss(None));
+        }
         // Another run's outcome may be the one that holds.
         let ready = staged
             .iter()
@@ -94,7 +125,8 @@ fn serve_under(
             None => return Ok(Served::Miss(None)),
         }
     }
-    emit(&outcome.stdout, &outcome.stderr);
+    let real = |text: &[u8]| request.roots.real_text(text);
+    emit(&real(&outcome.stdout), &real(&outcome.stderr));
     Ok(Served::Hit(outcome.micros))
 }
 
@@ -111,10 +143,15 @@ pub fn emit(stdout: &[u8], stderr: &[u8]) {
 }
 
 fn place_of(role: &str, request: &Request) -> Option<PathBuf> {
-    let path = match role {
+    let real;
+    let path = match role.strip_prefix(LISTS).unwrap_or(role) {
         OUTPUT => request.invocation.output.as_deref()?,
         DEPENDENCIES => request.invocation.depend.as_ref()?.output.as_deref()?,
-        _ => role.strip_prefix(AT)?,
+        role => {
+            let path = request.roots.real(role.strip_prefix(AT)?.as_bytes())?;
+            real = String::from_utf8(path.into_owned()).ok()?;
+            &real
+        }
     };
     Some(request.absolute(path))
 }
@@ -129,7 +166,17 @@ fn role_of(path: &str, request: &Request) -> String {
             return DEPENDENCIES.to_owned();
         }
     }
-    format!("{AT}{path}")
+    format!("{AT}{}", request.roots.fixed(path))
+}
+
+/// A final file of a run.
+pub struct Made {
+    /// Where it is now.
+    pub now: PathBuf,
+    /// As the plan names it.
+    pub plan: String,
+    /// It is a dependency file: names of files are what it holds.
+    pub lists_files: bool,
 }
 
 /// Why a finished run is not stored.
@@ -162,8 +209,7 @@ impl From<StoreError> for NotKept {
     }
 }
 
-/// Stores a finished run. `outputs` are the final files, where they are now and as the plan
-/// names them; `texts` the preprocessed files.
+/// Stores a finished run. `outputs` are the final files, `texts` the preprocessed ones.
 ///
 /// Gives the headers that were read.
 ///
@@ -174,7 +220,7 @@ pub fn keep(
     request: &Request,
     key: &Key,
     run: &Run,
-    outputs: &[(PathBuf, String)],
+    outputs: &[Made],
     texts: &[PathBuf],
     streams: (&[u8], &[u8]),
 ) -> Result<Vec<Header>, NotKept> {
@@ -188,7 +234,7 @@ pub fn keep(
     let own = |path: &Path| {
         outputs
             .iter()
-            .any(|(now, plan)| path == now || path.as_os_str() == plan.as_str())
+            .any(|made| path == made.now || path.as_os_str() == made.plan.as_str())
     };
     for path in run.seen.read.iter().filter(|p| !own(p)) {
         builder.read(path);
@@ -219,18 +265,43 @@ pub fn keep(
         return Err(NotKept::Unfit("a date macro".to_owned()));
     }
     let mut stored = Vec::with_capacity(outputs.len());
-    for (now, plan) in outputs {
-        stored.push(Output {
-            role: role_of(plan, request),
-            digest: store.put_file(now, Packing::Zstd)?,
-            executable: is_executable(now),
-        });
+    let roots = &request.roots;
+    let mut is_bound = run.tasks.iter().any(|task| task.bound);
+    for Made {
+        now,
+        plan,
+        lists_files,
+    } in outputs
+    {
+        let role = role_of(plan, request);
+        let unreadable = |e: io::Error| NotKept::Unfit(e.to_string());
+        if roots.is_empty() {
+            stored.push(Output {
+                role,
+                digest: store.put_file(now, Packing::Zstd)?,
+                executable: is_executable(now),
+            });
+        } else if *lists_files {
+            let fixed = roots.fix_text(&fs::read(now).map_err(unreadable)?);
+            stored.push(Output {
+                role: format!("{LISTS}{role}"),
+                digest: store.put_bytes(&fixed, Packing::Zstd)?,
+                executable: false,
+            });
+        } else {
+            is_bound = is_bound || roots.stand_in(&fs::read(now).map_err(unreadable)?);
+            stored.push(Output {
+                role,
+                digest: store.put_file(now, Packing::Zstd)?,
+                executable: is_executable(now),
+            });
+        }
     }
     let outcome = Outcome {
         outputs: stored,
-        stdout: streams.0.to_vec(),
-        stderr: streams.1.to_vec(),
-        extra: run.seen.times.clone(),
+        stdout: roots.fix_text(streams.0),
+        stderr: roots.fix_text(streams.1),
+        extra: roots.fix_text(&run.seen.times),
         micros: run
             .tasks
             .iter()
@@ -240,7 +311,8 @@ pub fn keep(
     };
     let shown = request.terminal.as_ref();
     let shown = shown.filter(|_| !outcome.stderr.is_empty());
-    let key = shown.map_or(*key, |terminal| terminal.key(key));
+    let key = if is_bound { bound(request, key) } else { *key };
+    let key = shown.map_or(key, |terminal| terminal.key(&key));
     store.store(Level::Direct, &key, &witness, &outcome)?;
     let headers = witness.files().filter(|file| is_header(&file.path));
     Ok(headers

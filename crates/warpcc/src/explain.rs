@@ -23,6 +23,7 @@ use crate::launch::Surroundings;
 use crate::log::Log;
 use crate::machine::{self, Lineage};
 use crate::request::{DOMAIN, Request};
+use crate::roots::BaseDirs;
 use crate::scratch::Scratch;
 use crate::signals::Interrupt;
 use crate::{cli, report};
@@ -79,7 +80,8 @@ pub fn run(args: &ExplainArgs, config: &Config, around: Surroundings) -> anyhow:
         rest,
         around.directory.clone(),
         around.environment.clone(),
-        &config.base_dir.value,
+        // What nvcc does, not what a clone would share.
+        &BaseDirs::default(),
     )
     .map_err(|why| anyhow::anyhow!("this command cannot be explained: {why}"))?;
     if let Some(reason) = request.invocation.plain {

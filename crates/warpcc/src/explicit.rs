@@ -57,6 +57,9 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
         },
         Err(why) => bail!(run_alone(&Left::Unsupported(why))),
     };
+    if let Some(store) = &store {
+        store.relocate(&request.roots);
+    }
     let listing = request.listing();
     let key = listing.key(DOMAIN);
     let account_asked = args.graph.is_some()

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use warpcc_cache::{DiskStore, Key, Listing};
+use warpcc_cache::{Digest, DiskStore, Key, Listing};
 
 use crate::request::Request;
 
@@ -24,6 +24,38 @@ pub fn remember(store: &DiskStore, request: &Request, listing: &Listing) {
 pub fn recall(store: &DiskStore, request: &Request) -> Option<Listing> {
     let key: Key = request.identity().key(IDENTITY);
     serde_json::from_slice(&store.note(KIND, &key)?).ok()
+}
+
+const FREE_KIND: &str = "folder-free";
+const FREE: &str = "warpcc folder-free call 1";
+
+/// Whether the same call, of the same sources, was built in another folder before, and would have been answered with
+/// `base_dir = "auto"`. Notes it for the next one.
+pub fn was_built_elsewhere(store: &DiskStore, request: &Request) -> bool {
+    let Some((listing, roots)) = request.in_every_folder() else {
+        return false;
+    };
+    let key = listing.key(FREE);
+    let mut sources = String::new();
+    for input in &request.invocation.inputs {
+        match Digest::of_file(&request.absolute(input)) {
+            Ok(digest) => sources.push_str(&format!("{digest}\n")),
+            Err(_) => return false,
+        }
+    }
+    let folders: Vec<&str> = roots
+        .pairs()
+        .into_iter()
+        .map(|(folder, _)| folder)
+        .collect();
+    let here = format!("{sources}\n{}", folders.join("\n"));
+    let before = store.note(FREE_KIND, &key);
+    if before.as_deref() == Some(here.as_bytes()) {
+        return false;
+    }
+    // Without the note nobody is told.
+    _ = store.put_note(FREE_KIND, &key, here.as_bytes());
+    before.is_some_and(|before| before.starts_with(format!("{sources}\n").as_bytes()))
 }
 
 /// Starts `warpcc cache gc` by itself.

@@ -203,6 +203,9 @@ fn cached(
     if let Some(reason) = request.invocation.plain {
         return Err(Left::Plain(reason));
     }
+    if let Some(store) = store {
+        store.relocate(&request.roots);
+    }
     let listing = request.listing();
     let key = listing.key(DOMAIN);
     let reads_cache = !config.recache.value;

@@ -11,18 +11,21 @@
 //! | variables of gcc, nvcc and the message language | they change what the tools do |
 //! | archive: what it held before | `ar` updates |
 //! | scratch folder | with debug information only |
+//! | relocatable: the names of the roots | paths below one count by that name |
 //!
 //! What was read and what was looked for in vain is not in the key but in the record's witness.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use warpcc_cache::{Digest, Explaining, KeySink, Listing};
+use warpcc_cache::{Digest, Explaining, KeySink, Listing, Roots};
 use warpcc_engine::Terminal;
 use warpcc_engine::key::{HOST_VARIABLES, LANGUAGE_VARIABLES};
 use warpcc_engine::process::find_program;
-use warpcc_plan::relative::relative;
+use warpcc_engine::relocate::fixed_list;
 use warpcc_plan::{Invocation, Unsupported};
+
+use crate::roots::{self, BaseDirs};
 
 /// Changes when what a direct record means changes.
 pub const DOMAIN: &str = "warpcc direct 1";
@@ -54,12 +57,14 @@ const NVCC_VARIABLES: &[&str] = &[
 pub struct Request {
     /// The real nvcc.
     pub nvcc: PathBuf,
-    /// The user's arguments; with a `base_dir`, paths below it are relative to the working directory.
+    /// The user's arguments.
     pub args: Vec<OsString>,
     /// The working directory.
     pub directory: PathBuf,
     /// The environment, whole.
     pub environment: Vec<(OsString, OsString)>,
+    /// Folders whose names count neither in keys nor in results.
+    pub roots: Roots,
     /// What is asked for.
     pub invocation: Invocation,
     /// The terminal that diagnostics go to, if they do.
@@ -76,14 +81,13 @@ impl Request {
         args: &[OsString],
         directory: PathBuf,
         environment: Vec<(OsString, OsString)>,
-        base_dirs: &[PathBuf],
+        base_dirs: &BaseDirs,
     ) -> Result<Self, Unsupported> {
         let text_args: Vec<String> = args
             .iter()
             .map(|a| a.to_str().map(str::to_owned))
             .collect::<Option<_>>()
             .ok_or_else(|| Unsupported::new("an argument that is not UTF-8", ""))?;
-        let text_args = relative(&text_args, base_dirs, &directory);
         let flags = |name: &str| {
             variable(&environment, name).map_or(Ok(String::new()), |value| {
                 value
@@ -109,9 +113,22 @@ impl Request {
         let terminal = Terminal::behind(std::io::stderr(), std::io::stdin(), |name| {
             variable(&environment, name)
         });
+        let roots = if base_dirs.is_empty() || invocation.leaves_intermediate_files() {
+            Roots::default()
+        } else {
+            find_roots(
+                &nvcc,
+                args,
+                &directory,
+                &environment,
+                &invocation,
+                base_dirs,
+            )
+        };
         Ok(Self {
             nvcc,
-            args: text_args.into_iter().map(OsString::from).collect(),
+            args: args.to_vec(),
+            roots,
             directory,
             environment,
             invocation,
@@ -133,9 +150,18 @@ impl Request {
 
     /// Everything that the direct key is made from, by name.
     pub fn listing(&self) -> Listing {
+        self.listing_under(&self.roots)
+    }
+
+    /// The same as it would be with these folders' names left out.
+    fn listing_under(&self, roots: &Roots) -> Listing {
         let mut sink = Explaining::new();
         let invocation = &self.invocation;
-        sink.part("nvcc", self.nvcc.as_os_str().as_encoded_bytes());
+        let fixed = |path: &OsStr| roots.fixed_bytes(path.as_encoded_bytes()).into_owned();
+        if !roots.is_empty() {
+            sink.part("relocatable", roots.names().join(" ").as_bytes());
+        }
+        sink.part("nvcc", &fixed(self.nvcc.as_os_str()));
         let path = self.variable("PATH");
         let named = invocation
             .compiler_bindir
@@ -150,19 +176,14 @@ impl Request {
         };
         for name in compilers.iter().map(String::as_str).chain(["as", "ld"]) {
             let file = find_program(name, path, &self.directory).unwrap_or_default();
-            sink.part(
-                &format!("program {name}"),
-                file.as_os_str().as_encoded_bytes(),
-            );
+            let name = roots.fixed(name);
+            sink.part(&format!("program {name}"), &fixed(file.as_os_str()));
         }
-        for (name, value) in invocation.key_parts() {
+        for (name, value) in invocation.named_key_parts(&|path| roots.fixed(path).into_owned()) {
             sink.part(name, value.as_bytes());
         }
         if !(invocation.output_is_free() && invocation.is_absolute()) {
-            sink.part(
-                "working directory",
-                self.directory.as_os_str().as_encoded_bytes(),
-            );
+            sink.part("working directory", &fixed(self.directory.as_os_str()));
         }
         if invocation.debug {
             sink.part(
@@ -176,7 +197,8 @@ impl Request {
             .chain(LANGUAGE_VARIABLES)
         {
             if let Some(value) = self.variable(name) {
-                sink.part(&format!("variable {name}"), value.as_encoded_bytes());
+                let value = fixed_list(roots, value.as_encoded_bytes());
+                sink.part(&format!("variable {name}"), &value);
             }
         }
         if invocation.library
@@ -187,6 +209,23 @@ impl Request {
             sink.part("archive before", held.as_bytes());
         }
         sink.finish()
+    }
+
+    /// What this call would be kept under with `base_dir = "auto"`, and the folders that are then left out; `None` for
+    /// one that has other roots, or none that could be left out.
+    pub fn in_every_folder(&self) -> Option<(Listing, Roots)> {
+        if !self.roots.is_empty() || self.invocation.leaves_intermediate_files() {
+            return None;
+        }
+        let roots = find_roots(
+            &self.nvcc,
+            &self.args,
+            &self.directory,
+            &self.environment,
+            &self.invocation,
+            &BaseDirs::found(),
+        );
+        (!roots.is_empty()).then(|| (self.listing_under(&roots), roots))
     }
 
     /// What `warpcc why` finds this call again by: where it ran and what it made.
@@ -211,6 +250,26 @@ impl Request {
     pub fn absolute(&self, path: &str) -> PathBuf {
         self.directory.join(Path::new(path))
     }
+}
+
+fn find_roots(
+    nvcc: &Path,
+    args: &[OsString],
+    directory: &Path,
+    environment: &[(OsString, OsString)],
+    invocation: &Invocation,
+    base_dirs: &BaseDirs,
+) -> Roots {
+    let words = args.iter().map(OsString::as_os_str);
+    let words = words.chain([nvcc.as_os_str()]).filter_map(OsStr::to_str);
+    let words: Vec<String> = words.map(str::to_owned).collect();
+    let call = roots::Call {
+        directory,
+        called: variable(environment, "PWD").map(Path::new),
+        inputs: &invocation.inputs,
+        words: &words,
+    };
+    roots::find(base_dirs, &call)
 }
 
 fn variable<'a>(environment: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {

@@ -124,6 +124,25 @@ impl DiskStore {
             .map(|placed| placed.unwrap_or(false))
     }
 
+    /// As [`DiskStore::get_to`], for other bytes that are made of a blob's. `false` also where the blob is missing.
+    pub fn get_changed_to(
+        &self,
+        digest: &Digest,
+        dest: &Path,
+        change: impl FnOnce(&[u8]) -> Vec<u8>,
+    ) -> Result<bool, StoreError> {
+        let Some(bytes) = self.get_bytes(digest)? else {
+            return Ok(false);
+        };
+        let changed = change(&bytes);
+        let placed = place::place(dest, false, |out| {
+            out.write_all(&changed).map_err(BlobFault::Writing)?;
+            Ok(true)
+        });
+        self.miss_if_bad(&self.blob_path(digest), dest, placed)
+            .map(|placed| placed.unwrap_or(false))
+    }
+
     /// As [`DiskStore::get_to`] for files, but for the last step, which is the caller's: [`Staged::commit`]. `None`
     /// when it is not in the store, was spoiled there, or cannot be placed in this way.
     pub fn stage(

@@ -1,5 +1,6 @@
 //! Look results up by what a run would see, and store them.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::path::Path;
 
@@ -78,7 +79,9 @@ impl DiskStore {
         let mut meanwhile = Some(meanwhile);
         for (index, stored) in variants(bytes, Some(key))?.enumerate() {
             let stored = stored?;
-            let witness = stored.witness()?;
+            let Some(witness) = self.witness_here(&stored)? else {
+                continue;
+            };
             let examine = || witness.examine(base, Some(self));
             let examination = match meanwhile.take() {
                 Some(meanwhile) => beside(&stored, meanwhile, examine),
@@ -120,7 +123,7 @@ impl DiskStore {
     ) -> Result<(), StoreError> {
         let mut record = start_record(key);
         match refreshed {
-            Some(witness) => put_variant(&mut record, &witness, outcome)
+            Some(witness) => put_variant(&mut record, &self.to_store(&witness), outcome)
                 .map_err(|source| record_error(path, source))?,
             None => record.extend_from_slice(stored.whole()),
         }
@@ -141,6 +144,7 @@ impl DiskStore {
         self.writable()?;
         let path = self.record_path(level, key);
         let mut record = start_record(key);
+        let witness = &*self.to_store(witness);
         put_variant(&mut record, witness, outcome).map_err(|source| record_error(&path, source))?;
         // What cannot be read is replaced.
         if let Ok(Some((_, bytes))) = read_whole(&path) {
@@ -162,13 +166,34 @@ impl DiskStore {
             return Ok(Vec::new());
         };
         let of_one = |stored: Result<Stored<'_>, RecordError>| {
-            let witness = stored?.witness()?;
+            let Some(witness) = self.witness_here(&stored?)? else {
+                return Ok(None);
+            };
             let differences = witness.differences(base);
-            Ok((witness, differences))
+            Ok(Some((witness, differences)))
         };
         variants(&bytes, Some(key))
-            .and_then(|all| all.map(of_one).collect())
+            .and_then(|all| {
+                all.filter_map(|stored| of_one(stored).transpose())
+                    .collect()
+            })
             .map_err(|source| record_error(&path, source))
+    }
+
+    /// What a remembered run saw, where it is to be looked for now; `None` when it lies below a root that there is not.
+    fn witness_here(&self, stored: &Stored<'_>) -> Result<Option<Witness>, RecordError> {
+        let witness = stored.witness()?;
+        Ok(match self.roots() {
+            Some(roots) => witness.real(roots),
+            None => Some(witness),
+        })
+    }
+
+    fn to_store<'a>(&self, witness: &'a Witness) -> Cow<'a, Witness> {
+        match self.roots() {
+            Some(roots) => Cow::Owned(witness.fixed(roots)),
+            None => Cow::Borrowed(witness),
+        }
     }
 }
 

@@ -70,8 +70,7 @@ fn a_home_is_needed_only_for_the_cache_folder() {
 
 #[test]
 fn the_environment_wins_over_the_file_and_both_are_remembered() {
-    let text =
-        "# mine\nmax_size = \"5G\"\njobs = 3\nlog = \"stderr\"\nbase_dir = [\"~/src\", \"/b\"]\n";
+    let text = "# mine\nmax_size = \"5G\"\njobs = 3\nlog = \"stderr\"\nbase_dir = [\"~/src\", \"/b\", \"auto\"]\n";
     let config = with_file(text, &[("WARPCC_JOBS", "7"), ("WARPCC_BASE_DIR", "")]).unwrap();
     assert_eq!(config.job_limit().get(), 7);
     assert_eq!(config.jobs.source, Source::Environment("WARPCC_JOBS"));
@@ -82,9 +81,10 @@ fn the_environment_wins_over_the_file_and_both_are_remembered() {
     ));
     assert_eq!(config.log.value, Some(LogTarget::Stderr));
     assert_eq!(
-        config.base_dir.value,
+        config.base_dir.value.folders,
         [PathBuf::from("/home/ada/src"), PathBuf::from("/b")]
     );
+    assert!(config.base_dir.value.auto);
 }
 
 #[test]

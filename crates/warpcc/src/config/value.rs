@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::setting::LogTarget;
 use super::size::MaxSize;
+use crate::roots::BaseDirs;
 
 /// A setting's identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,8 +198,8 @@ pub(super) fn folder(raw: &Raw, home: Option<&Path>) -> Result<PathBuf, Problem>
     }
 }
 
-/// Several absolute folders: a TOML list, or text with ':' between them.
-pub(super) fn folders(raw: &Raw, home: Option<&Path>) -> Result<Vec<PathBuf>, Problem> {
+/// Several absolute folders, or `auto` among them: a TOML list, or text with ':' between them.
+pub(super) fn base_dirs(raw: &Raw, home: Option<&Path>) -> Result<BaseDirs, Problem> {
     let items: Vec<OsString> = match raw {
         Raw::List(items) => items.clone(),
         Raw::Text(text) => text
@@ -207,12 +208,17 @@ pub(super) fn folders(raw: &Raw, home: Option<&Path>) -> Result<Vec<PathBuf>, Pr
             .filter(|item| !item.is_empty())
             .map(|item| OsString::from_vec(item.to_vec()))
             .collect(),
-        _ => return Err("is not a list of paths"),
+        _ => return Err("is not a list of paths, or auto"),
     };
-    items
-        .into_iter()
-        .map(|item| folder(&Raw::Text(item), home))
-        .collect()
+    let mut base = BaseDirs::default();
+    for item in items {
+        if item == "auto" {
+            base.auto = true;
+        } else {
+            base.folders.push(folder(&Raw::Text(item), home)?);
+        }
+    }
+    Ok(base)
 }
 
 /// `~/x` in a settings file; in the environment the shell has already done it.

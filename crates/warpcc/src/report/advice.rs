@@ -38,6 +38,10 @@ const TABLE: &[(&str, &str)] = &[
         "often out of memory: fewer commands at once (WARPCC_JOBS), or less memory (WARPCC_MEMORY)",
     ),
     (
+        warpcc_engine::relocate::NO_PREFIX_MAP,
+        "a newer host compiler (gcc 8, clang 10), or no WARPCC_BASE_DIR",
+    ),
+    (
         "an output cannot be written",
         "look at free space and permissions where the output goes",
     ),

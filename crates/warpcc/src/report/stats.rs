@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use warpcc_cache::roots::BASE;
 use warpcc_report::monitor::harmless;
 
 use super::advice::advice;
 use super::timeline::format_seconds;
+use crate::account::WOULD_SHARE;
 use crate::config::format_bytes;
 
 /// So many projects are shown.
@@ -148,6 +150,16 @@ pub fn write_text(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
             writeln!(out, "{:>10}  {}", "", advice(reason))?;
         }
     }
+    let shared = stats.count(WOULD_SHARE);
+    if shared > 0 {
+        writeln!(
+            out,
+            "\n{} had been built in another folder before. With WARPCC_BASE_DIR=auto the\n\
+             cache answers across folders; the objects then name sources below {BASE}\n\
+             (docs/keys.md, Clones).",
+            counted(shared, "compilation", "compilations")
+        )?;
+    }
     if !stats.projects.is_empty() {
         writeln!(
             out,
@@ -213,6 +225,7 @@ pub fn write_json(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
         "invocations": invocations,
         "steps": steps,
         "fallback_reasons": reasons,
+        "base_dir": { "would_share": stats.count(WOULD_SHARE) },
         "cache": { "bytes": stats.cache_bytes, "entries": stats.cache_entries },
     });
     serde_json::to_writer_pretty(&mut *out, &all)?;

@@ -50,6 +50,7 @@ fn counted() -> Stats {
         ("steps.cicc.misses", 20),
         ("steps.ptxas.hits", 7),
         ("steps.tileiras.misses", 1),
+        ("base_dir.would_share", 4),
         ("fallback_reasons.unknown option", 1),
         ("fallback_reasons.unknown tool", 1),
     ]

@@ -6,6 +6,7 @@ mod space;
 
 mod budget;
 mod cgroup;
+mod clones;
 mod crowds;
 mod insight;
 mod jobserver;

@@ -1,0 +1,54 @@
+//! A witness whose paths below a root are kept under the root's fixed name, and back to where the root is now.
+
+use std::borrow::Cow;
+
+use super::Witness;
+use crate::roots::Roots;
+
+impl Witness {
+    /// With paths below a root under its fixed name, as it is stored.
+    pub(crate) fn fixed(&self, roots: &Roots) -> Witness {
+        let mut fixed = match self.renamed(|path| Some(roots.fixed_bytes(path))) {
+            Some(fixed) => fixed,
+            None => return self.clone(),
+        };
+        // In one order whatever the folder is called, so that two that saw the same have one identity.
+        let text = std::mem::take(&mut fixed.text);
+        let at = |start: usize| text.get(start..).unwrap_or_default();
+        fixed.files.sort_by(|a, b| at(a.path).cmp(at(b.path)));
+        fixed.directories.sort_by(|a, b| at(a.path).cmp(at(b.path)));
+        fixed.text = text;
+        fixed
+    }
+
+    /// With fixed names replaced by where their roots are now; `None` when it has one that there is no root for.
+    pub(crate) fn real(&self, roots: &Roots) -> Option<Witness> {
+        self.renamed(|path| roots.real(path))
+    }
+
+    /// Every file and directory under the name that `name` gives; absent names stay as they are, below their directory.
+    fn renamed<'a>(&'a self, name: impl Fn(&'a [u8]) -> Option<Cow<'a, [u8]>>) -> Option<Witness> {
+        let mut new = Witness {
+            text: Vec::with_capacity(self.text.len()),
+            ..Witness::default()
+        };
+        for file in &self.files {
+            let mut file = file.clone();
+            file.path = new.push_text(&name(self.text_at(file.path).to_bytes())?);
+            new.files.push(file);
+        }
+        for directory in &self.directories {
+            let mut directory = directory.clone();
+            directory.path = new.push_text(&name(self.text_at(directory.path).to_bytes())?);
+            let first = new.names.len();
+            for seen in &self.names[directory.names.clone()] {
+                // A name may be a whole path, where its directory is not its beginning.
+                let at = new.push_text(&name(self.text_at(seen.at).to_bytes())?);
+                new.names.push(super::NameEntry { at, ..*seen });
+            }
+            directory.names = first..new.names.len();
+            new.directories.push(directory);
+        }
+        Some(new)
+    }
+}

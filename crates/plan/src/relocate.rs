@@ -1,0 +1,136 @@
+//! A plan without the names of the user's folders: what goes into cudafe++, cicc and fatbinary names sources by paths
+//! that are the same in every clone (docs/keys.md, Clones).
+//!
+//! `fixed` gives a path below one of the user's roots its fixed name. cudafe++ makes the module id from the path it is
+//! told, by its own rule; so an id made from a fixed name is as unique within a link as nvcc's own.
+
+use std::borrow::Cow;
+
+use crate::graph::TaskGraph;
+use crate::step::{Arg, Part, Tool};
+
+/// Flags of cudafe++ and cicc whose value names the source.
+const SOURCE_NAMES: [&str; 2] = ["--orig_src_file_name", "--orig_src_path_name"];
+
+/// How fatbinary is told the source, with `-rdc` and line tables.
+const IDENT: &str = "--ident=";
+
+/// Names the source by its fixed name wherever a tool writes that name down.
+pub fn relocate(graph: &mut TaskGraph, fixed: &dyn Fn(&str) -> String) {
+    for step in &mut graph.steps {
+        match step.tool {
+            Tool::CudaFe | Tool::Cicc => {
+                for at in 1..step.args.len() {
+                    let is_name = step.args[at - 1]
+                        .as_text()
+                        .is_some_and(|flag| SOURCE_NAMES.contains(&flag));
+                    if let Some(path) = step.args[at].as_text().filter(|_| is_name) {
+                        step.args[at] = Arg::text(fixed(path));
+                    }
+                }
+            }
+            Tool::Fatbinary => {
+                for part in step.args.iter_mut().flat_map(|arg| &mut arg.0) {
+                    if let Part::Text(text) = part
+                        && let Some(path) = text.strip_prefix(IDENT)
+                    {
+                        *text = format!("{IDENT}{}", fixed(path));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A preprocessed text whose line markers (`# 12 "path" 1 3`) name what `rename` makes of each path, as it is written
+/// there; `None` leaves one as it is. Everything else stays.
+pub fn rename_markers<'a>(
+    text: &'a [u8],
+    rename: &dyn Fn(&'a [u8]) -> Option<Cow<'a, [u8]>>,
+) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut done = 0;
+    for_each_path(text, |range| {
+        let path = &text[range.clone()];
+        if let Some(new) = rename(path) {
+            out.extend_from_slice(&text[done..range.start]);
+            out.extend_from_slice(&new);
+            done = range.end;
+        }
+    });
+    out.extend_from_slice(&text[done..]);
+    out
+}
+
+/// The line markers of a preprocessed text and nothing else, for who wants to know later which files it came from.
+pub fn only_markers(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for_each_path(text, |range| {
+        let start = memchr::memrchr(b'\n', &text[..range.start]).map_or(0, |at| at + 1);
+        let rest = &text[range.end..];
+        let end = range.end + memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        out.extend_from_slice(&text[start..end]);
+        out.push(b'\n');
+    });
+    out
+}
+
+/// Calls `each` with the place of every line marker's path.
+fn for_each_path(text: &[u8], mut each: impl FnMut(std::ops::Range<usize>)) {
+    let mut look = |line: usize| {
+        if let Some(path) = path_in(&text[line..]) {
+            each(line + path.start..line + path.end);
+        }
+    };
+    if text.starts_with(b"# ") {
+        look(0);
+    }
+    for at in memchr::memmem::find_iter(text, b"\n# ") {
+        look(at + 1);
+    }
+}
+
+fn path_in(line: &[u8]) -> Option<std::ops::Range<usize>> {
+    let digits = line.get(2..)?.iter().take_while(|b| b.is_ascii_digit());
+    let start = 2 + digits.count();
+    if start == 2 || !line.get(start..)?.starts_with(b" \"") {
+        return None;
+    }
+    let start = start + 2;
+    let mut end = start;
+    loop {
+        match line.get(end)? {
+            b'"' => return Some(start..end),
+            b'\n' => return None,
+            b'\\' => end += 2,
+            _ => end += 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &[u8] = b"# 0 \"/a/m.cu\"\n# 0 \"<built-in>\"\n# 1 \"/a/x\\\"y.h\" 1\nint x = \"/a/z\";\n# 7 forged\n# 2 \"/b.h\" 2\n";
+
+    #[test]
+    fn only_the_paths_of_markers_change() {
+        let renamed = rename_markers(TEXT, &|path| {
+            let rest = path.strip_prefix(b"/a/")?;
+            Some([&b"/long/"[..], rest].concat().into())
+        });
+        assert_eq!(
+            String::from_utf8_lossy(&renamed),
+            "# 0 \"/long/m.cu\"\n# 0 \"<built-in>\"\n# 1 \"/long/x\\\"y.h\" 1\nint x = \"/a/z\";\n# 7 forged\n# 2 \"/b.h\" 2\n"
+        );
+        assert_eq!(
+            String::from_utf8_lossy(&only_markers(TEXT)),
+            "# 0 \"/a/m.cu\"\n# 0 \"<built-in>\"\n# 1 \"/a/x\\\"y.h\" 1\n# 2 \"/b.h\" 2\n"
+        );
+        for broken in [&b"# "[..], b"# 1 \"", b"# 1 \"x\\", b"# \"x\"", b""] {
+            assert_eq!(rename_markers(broken, &|_| Some(b"y"[..].into())), broken);
+        }
+    }
+}
