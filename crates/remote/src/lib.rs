@@ -3,8 +3,12 @@
 //! What a shared cache holds is the Remote Execution API's: blobs by their SHA-256 digest, and under a key an
 //! `ActionResult` that names blobs. Every kind of server holds these two; [`backend::Backend`] is what one must do.
 
+pub mod auth;
 pub mod backend;
 pub mod fault;
+pub mod grpc;
 
+pub use auth::Auth;
 pub use backend::Backend;
 pub use fault::Fault;
+pub use grpc::Grpc;
