@@ -3,7 +3,7 @@
 //! A [`Secret`] has no text form: neither `Debug` nor an error shows it, and what a server says is searched for it
 //! before it goes on ([`Credentials::without_secrets`]).
 
-mod helper;
+mod credential_helper;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::Mutex;
 use tonic::metadata::{Ascii, MetadataKey, MetadataMap, MetadataValue};
 
-pub use helper::Helper;
+pub use credential_helper::Helper;
 
 /// A text that nobody may see.
 #[derive(Clone, PartialEq, Eq)]

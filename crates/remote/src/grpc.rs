@@ -221,9 +221,7 @@ impl Grpc {
             let answer = tokio::time::timeout(deadline, send(self.channel().await, request)).await;
             let failure = match answer {
                 Ok(Ok(answer)) => return Ok(answer.into_inner()),
-                Ok(Err(status)) if status.code() == Code::DeadlineExceeded => {
-                    Failure::TooSlow(deadline)
-                }
+                Ok(Err(status)) if status::is_timeout(&status) => Failure::TooSlow(deadline),
                 Ok(Err(status)) => status.into(),
                 Err(_) => Failure::TooSlow(deadline),
             };

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use tonic::{Code, Status};
+use tonic::{Code, Status, TimeoutExpired};
 
 use crate::auth::{CredentialError, Credentials};
 use crate::fault::Fault;
@@ -66,7 +66,6 @@ impl Failure {
                     Code::Unauthenticated | Code::PermissionDenied => {
                         Fault::Refused { server, why }
                     }
-                    Code::DeadlineExceeded => Fault::TooSlow { server, seconds: 0 },
                     Code::Unavailable => Fault::Unreachable { server, why },
                     _ if is_transport(&status) => Fault::Unreachable { server, why },
                     _ => Fault::Answer { server, why },
@@ -74,6 +73,18 @@ impl Failure {
             }
         }
     }
+}
+
+/// Whether time ran out, here or there.
+pub fn is_timeout(status: &Status) -> bool {
+    let mut cause: Option<&(dyn Error + 'static)> = status.source();
+    while let Some(error) = cause {
+        if error.is::<TimeoutExpired>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    status.code() == Code::DeadlineExceeded
 }
 
 /// Whether the connection failed, not the server.
