@@ -7,7 +7,8 @@ use super::file::{mark_used, read_whole};
 use super::{DiskStore, Level, StoreError};
 use crate::key::Key;
 use crate::record::{
-    MOST_VARIANTS, Outcome, RecordError, Stored, put_variant, start_record, variants,
+    MOST_VARIANTS, Outcome, RecordError, Stored, Variant, decode_record_of, put_variant,
+    start_record, variants,
 };
 use crate::witness::{Difference, Verdict, Witness};
 
@@ -147,6 +148,15 @@ impl DiskStore {
             append_others(&mut record, &bytes, key, witness.identity());
         }
         self.write_whole(&path, &record)
+    }
+
+    /// Every remembered run under a key, the latest first, so that it can be told to others. None where nothing is
+    /// remembered, or nothing sound.
+    pub fn remembered(&self, level: Level, key: &Key) -> Vec<Variant> {
+        match read_whole(&self.record_path(level, key)) {
+            Ok(Some((_, bytes))) => decode_record_of(&bytes, key).unwrap_or_default(),
+            Ok(None) | Err(_) => Vec::new(),
+        }
     }
 
     /// For every remembered run under a key, the latest first: what it saw, and everything that is different now. What `look_up` would say, told in full.
