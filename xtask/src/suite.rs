@@ -4,6 +4,7 @@
 mod casd;
 mod equipment;
 mod fetched;
+mod moto;
 mod ninja;
 
 use std::process::Command;
@@ -109,6 +110,7 @@ fn tests(arguments: &[String]) -> Result<()> {
     command.env("WARPCC_TEST_NVCC", toolkit::find(toolkit::NEWEST)?);
     command.env("WARPCC_TEST_NVCC_130", toolkit::find(toolkit::OLDEST)?);
     command.env("WARPCC_TEST_NINJA", ninja::program());
+    command.env("WARPCC_TEST_MOTO", moto::packages());
     if casd::program().exists() {
         command.env("WARPCC_TEST_CASD", casd::program());
     }

@@ -17,7 +17,7 @@ pub enum AnyBackend {
     /// The Remote Execution API.
     Grpc(Grpc),
     /// Bazel's HTTP caching protocol.
-    Http(Http),
+    Http(Box<Http>),
     /// What OpenDAL speaks.
     Object(Object),
 }
@@ -29,7 +29,7 @@ impl AnyBackend {
     /// A setting that makes no sense to this kind of server, a certificate that cannot be read.
     pub fn new(layer: &Layer) -> Result<Self, Fault> {
         match layer.scheme() {
-            Some(Scheme::Http) => Http::new(layer).map(Self::Http),
+            Some(Scheme::Http) => Http::new(layer).map(|http| Self::Http(Box::new(http))),
             Some(Scheme::Object(_)) => Object::new(layer).map(Self::Object),
             Some(Scheme::Grpc) => {
                 let address = layer.url().as_str().parse();

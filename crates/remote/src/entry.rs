@@ -66,7 +66,7 @@ pub fn pack(key: &Key, variants: &[Variant]) -> Result<Entry, RecordError> {
     let mut result = ActionResult::default();
     let mut blob = None;
     if packed.len() <= INLINE {
-        result.stdout_raw = packed.into();
+        result.stdout_raw = packed;
     } else {
         let digest = Digest::of_bytes(&packed);
         files.push(file(RECORD.to_owned(), &digest));
@@ -93,7 +93,7 @@ fn file(path: String, digest: &Digest) -> OutputFile {
 /// Where `result` has its record.
 pub fn record_of(result: &ActionResult) -> Stored {
     if result.stdout_raw.starts_with(MAGIC) {
-        return Stored::Inline(result.stdout_raw.to_vec());
+        return Stored::Inline(result.stdout_raw.clone());
     }
     let record = result.output_files.iter().find(|file| file.path == RECORD);
     let digest = record.and_then(|file| {

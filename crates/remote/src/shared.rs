@@ -32,6 +32,8 @@ struct Server {
     backend: OnceLock<Option<Arc<AnyBackend>>>,
     /// It failed during this call.
     off: AtomicBool,
+    /// It did its part during this call, and whatever was noted against it is gone.
+    well: AtomicBool,
 }
 
 impl<'a> Shared<'a> {
@@ -41,6 +43,7 @@ impl<'a> Shared<'a> {
             layer: layer.clone(),
             backend: OnceLock::new(),
             off: AtomicBool::new(false),
+            well: AtomicBool::new(false),
         };
         Self {
             servers: layers.iter().map(server).collect(),
@@ -140,6 +143,9 @@ impl<'a> Shared<'a> {
         let shown = server.layer.shown();
         match transfer::fetch(&*backend, &shown, store, level, key, base).await {
             Ok(fetched) => {
+                if !server.well.swap(true, Ordering::Relaxed) {
+                    self.health.well(&server.layer, Way::Reading);
+                }
                 let id = server.layer.id();
                 let (what, bytes) = match fetched {
                     Fetched::Brought(bytes) => ("hits", bytes),
@@ -205,10 +211,19 @@ impl Upstream for Shared<'_> {
         let Some(runtime) = self.runtime() else {
             return false;
         };
-        runtime.block_on(async {
-            let all = keys.iter().map(|key| self.ask_all(store, level, key, base));
-            let found = futures_util::future::join_all(all).await;
-            found.contains(&true)
+        let asking = || {
+            runtime.block_on(async {
+                let all = keys.iter().map(|key| self.ask_all(store, level, key, base));
+                let found = futures_util::future::join_all(all).await;
+                found.contains(&true)
+            })
+        };
+        // Hundreds of crates lie below this. A mistake in one of them must not end a build.
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(asking)).unwrap_or_else(|_| {
+            for server in &self.servers {
+                server.off.store(true, Ordering::Relaxed);
+            }
+            false
         })
     }
 

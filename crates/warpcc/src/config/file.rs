@@ -73,10 +73,10 @@ fn raw_of(text: &str, value: &Spanned<DeValue<'_>>) -> Raw {
 /// `[remote]`: what stands beside `layers` counts for each of them, and each may say otherwise.
 fn layers(table: &DeTable<'_>) -> Option<Vec<Vec<(String, String)>>> {
     let mut shared = Vec::new();
-    let mut layers = Vec::new();
+    let mut layers: Option<Vec<_>> = None;
     for (name, value) in table {
         match (name.get_ref().as_ref(), value.get_ref()) {
-            ("layers", DeValue::Array(items)) => layers = items.iter().collect(),
+            ("layers", DeValue::Array(items)) => layers = Some(items.iter().collect()),
             (name, value) => shared.push((name.to_owned(), text_of(value)?)),
         }
     }
@@ -93,7 +93,7 @@ fn layers(table: &DeTable<'_>) -> Option<Vec<Vec<(String, String)>>> {
         }
         Some(settings)
     };
-    layers.into_iter().map(of_one).collect()
+    layers?.into_iter().map(of_one).collect()
 }
 
 fn text_of(value: &DeValue<'_>) -> Option<String> {

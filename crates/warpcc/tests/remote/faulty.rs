@@ -31,13 +31,15 @@ pub enum Mode {
     Garbage,
     /// The request's result, for another key.
     WrongKey,
-    /// Closes the connection at the third request and every one after it.
+    /// Closes the connection at the second request and every one after it.
     Dies,
 }
 
 struct State {
     mode: Mutex<Mode>,
     objects: Mutex<HashMap<String, Vec<u8>>>,
+    /// What every request must have among its headers, in lower case.
+    header: Mutex<Option<&'static str>>,
     requests: AtomicUsize,
     over: AtomicBool,
 }
@@ -57,6 +59,7 @@ impl Faulty {
         let state = Arc::new(State {
             mode: Mutex::new(Mode::Good),
             objects: Mutex::default(),
+            header: Mutex::new(None),
             requests: AtomicUsize::new(0),
             over: AtomicBool::new(false),
         });
@@ -81,6 +84,15 @@ impl Faulty {
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = mode;
         self.state.requests.store(0, Ordering::Relaxed);
+    }
+
+    /// From now on, requests without this header are not authorized.
+    pub fn demand_header(&self, header: &'static str) {
+        *self
+            .state
+            .header
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(header);
     }
 
     /// Requests since it was set.
@@ -115,6 +127,8 @@ fn serve(connection: TcpStream, state: &State) -> std::io::Result<()> {
             return Ok(());
         }
         let mut length = 0;
+        let wanted = *state.header.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut authorized = wanted.is_none();
         loop {
             let mut line = String::new();
             reader.read_line(&mut line)?;
@@ -122,6 +136,7 @@ fn serve(connection: TcpStream, state: &State) -> std::io::Result<()> {
             if line.is_empty() {
                 break;
             }
+            authorized |= wanted == Some(line.as_str());
             if let Some(value) = line.strip_prefix("content-length:") {
                 length = value.trim().parse().unwrap_or(0);
             }
@@ -131,7 +146,10 @@ fn serve(connection: TcpStream, state: &State) -> std::io::Result<()> {
         let mut words = first.split_whitespace();
         let (method, path) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
         let number = state.requests.fetch_add(1, Ordering::Relaxed);
-        let mode = *state.mode.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut mode = *state.mode.lock().unwrap_or_else(PoisonError::into_inner);
+        if !authorized {
+            mode = Mode::Status("401 Unauthorized");
+        }
         match mode {
             Mode::BlackHole => {
                 while !state.over.load(Ordering::Relaxed) {
@@ -139,7 +157,7 @@ fn serve(connection: TcpStream, state: &State) -> std::io::Result<()> {
                 }
                 return Ok(());
             }
-            Mode::Dies if number >= 2 => return Ok(()),
+            Mode::Dies if number >= 1 => return Ok(()),
             _ => {}
         }
         let answer = answer(mode, method, path, body, state);

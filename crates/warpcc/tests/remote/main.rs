@@ -4,6 +4,8 @@
 #[path = "../space/mod.rs"]
 mod space;
 
+#[path = "../../../remote/tests/grpc/casd.rs"]
+mod casd;
 mod faults;
 mod faulty;
 mod servers;

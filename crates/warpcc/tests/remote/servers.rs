@@ -18,10 +18,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         // Its workers would outlive a kill.
         if let Some(pid) = rustix::process::Pid::from_raw(self.child.id().cast_signed()) {
-            drop(rustix::process::kill_process(
-                pid,
-                rustix::process::Signal::TERM,
-            ));
+            _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }
         for _ in 0..100 {
             if matches!(self.child.try_wait(), Ok(Some(_))) {
@@ -127,6 +124,16 @@ pub fn nginx(folder: &Path, tls: Option<&Certificate>) -> Server {
     fs::write(&config, text).expect("the configuration");
     let mut command = Command::new("nginx");
     command.arg("-p").arg(&folder).arg("-c").arg(&config);
+    start(command, port, &folder)
+}
+
+/// memcached, with room for blobs of more than its usual 1 MB.
+pub fn memcached(folder: &Path) -> Server {
+    let folder = fresh(folder);
+    let port = free_port();
+    let mut command = Command::new("memcached");
+    command.args(["-l", "127.0.0.1", "-I", "64m", "-m", "256", "-u", "root"]);
+    command.args(["-p", &port.to_string()]);
     start(command, port, &folder)
 }
 

@@ -1,7 +1,7 @@
 //! What one machine built, another gets: as a whole, or step by step; through every kind of server.
 
 use crate::servers::{self, Certificate};
-use crate::{ONE, Project, TWO};
+use crate::{ONE, Project, TWO, casd};
 
 /// The second machine runs no compiler: not for the same call, and not for a part of it.
 #[track_caller]
@@ -109,6 +109,27 @@ fn through_an_s3_stand_in() {
     let port = server.port;
     let url = format!("s3://bucket/team?endpoint=http://127.0.0.1:{port}&region=us-east-1");
     two_machines(&mut project, &url);
+}
+
+#[test]
+fn through_casd() {
+    // Says so where this machine has none.
+    if let Some(server) = casd::Casd::start() {
+        let mut project = Project::new("remote-casd");
+        two_machines(&mut project, &server.address());
+    }
+}
+
+#[test]
+fn through_memcached() {
+    let mut project = Project::new("remote-memcached");
+    let server = servers::memcached(&project.space.beside("memcached"));
+    let url = format!("memcached://127.0.0.1:{}/team", server.port);
+    project.space.set_env("WARPCC_REMOTE", &url);
+    project.on("first");
+    let build = project.first(ONE);
+    project.on("second");
+    project.like(ONE, &build).demand_no_compiler();
 }
 
 #[test]
