@@ -288,7 +288,8 @@ fn redacted(url: &Url) -> String {
 pub fn redacted_text(text: &str) -> String {
     let one = |word: &str| {
         let url = word.split('|').next().unwrap_or_default();
-        if let Ok(url) = Url::parse(url) {
+        // `user:password@host` is a URL too, of the scheme `user`.
+        if let Some(url) = Url::parse(url).ok().filter(|url| !url.cannot_be_a_base()) {
             return redacted(&url);
         }
         let url = url.split(['?', '#']).next().unwrap_or_default();
