@@ -1,7 +1,10 @@
 //! The whole test suite, as CI runs it: install what it needs, run every check to its end, and
 //! name the ones that failed.
 
+mod casd;
 mod equipment;
+mod fetched;
+mod moto;
 mod ninja;
 
 use std::process::Command;
@@ -107,6 +110,10 @@ fn tests(arguments: &[String]) -> Result<()> {
     command.env("WARPCC_TEST_NVCC", toolkit::find(toolkit::NEWEST)?);
     command.env("WARPCC_TEST_NVCC_130", toolkit::find(toolkit::OLDEST)?);
     command.env("WARPCC_TEST_NINJA", ninja::program());
+    command.env("WARPCC_TEST_MOTO", moto::packages());
+    if casd::program().exists() {
+        command.env("WARPCC_TEST_CASD", casd::program());
+    }
     // A person's own settings must not decide what the tests see.
     for name in [
         "WARPCC_DIR",

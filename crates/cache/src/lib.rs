@@ -5,14 +5,19 @@ pub mod disk;
 pub mod key;
 pub mod record;
 pub mod roots;
+pub mod upstream;
 mod wire;
 pub mod witness;
 
 pub use digest::Digest;
 pub use disk::{DiskStore, Level, Lookup, OpenError, Options, Packing, Staged, StoreError, Why};
 pub use key::{Change, Explaining, Hashing, Key, KeySink, Listing};
-pub use record::{Outcome, Output, RecordError, Variant, decode_record};
+pub use record::{
+    MOST_VARIANTS, Outcome, Output, RecordError, Variant, decode_record, decode_record_of,
+    encode_record,
+};
 pub use roots::Roots;
+pub use upstream::Upstream;
 pub use witness::{Contents, Inspect};
 pub use witness::{
     Difference, DirectorySeen, FileSeen, Signature, Unsettled, Verdict, Witness, WitnessBuilder,

@@ -87,6 +87,35 @@ pub fn decode_record(bytes: &[u8]) -> Result<Vec<Variant>, RecordError> {
         .collect()
 }
 
+/// Reads a whole record of `key`, as another machine may have written it.
+///
+/// # Errors
+/// It is another's, of another version, or spoiled in any part.
+pub fn decode_record_of(bytes: &[u8], key: &Key) -> Result<Vec<Variant>, RecordError> {
+    variants(bytes, Some(key))?
+        .map(|stored| stored.and_then(|stored| stored.decode()))
+        .collect()
+}
+
+/// Writes a record of `key`, the first [`MOST_VARIANTS`] of `variants` in their order.
+///
+/// # Errors
+/// One is too large.
+pub fn encode_record(key: &Key, variants: &[Variant]) -> Result<Vec<u8>, RecordError> {
+    let mut record = start_record(key);
+    for variant in variants.iter().take(MOST_VARIANTS) {
+        put_variant(&mut record, &variant.witness, &variant.outcome)?;
+    }
+    Ok(record)
+}
+
+impl Variant {
+    /// Equal for two runs that saw the same, whenever and on whichever machine.
+    pub fn identity(&self) -> u64 {
+        self.witness.identity()
+    }
+}
+
 /// A variant as stored, its checksum verified.
 #[derive(Clone, Copy)]
 pub(crate) struct Stored<'a> {

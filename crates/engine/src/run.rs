@@ -12,7 +12,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Instant, SystemTime};
 
-use warpcc_cache::{DiskStore, Roots};
+use warpcc_cache::{DiskStore, Roots, Upstream};
 use warpcc_plan::depfile::Rule;
 use warpcc_plan::{TaskGraph, Tool};
 
@@ -53,6 +53,8 @@ pub struct Setting<'a> {
     pub store: Option<&'a DiskStore>,
     /// Whether results may be taken from it.
     pub reads_cache: bool,
+    /// Stores elsewhere, to be asked where it has nothing, and told of what is new.
+    pub upstream: Option<&'a dyn Upstream>,
     /// Whether results may be put into it.
     pub writes_cache: bool,
     /// The watch library, if it can be used.

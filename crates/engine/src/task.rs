@@ -242,8 +242,20 @@ impl Worker<'_> {
         self.setting.roots.bound(key, directory)
     }
 
-    /// Takes what says nothing, or says it as the terminal there is would show it.
+    /// Looks here, and where there is nothing, has others asked and looks here again.
     fn look_up(&self, index: usize, step: &Step, key: &Key) -> Option<(Finished, Seen)> {
+        if let Some(hit) = self.look_up_here(index, step, key) {
+            return Some(hit);
+        }
+        let (upstream, store) = (self.setting.upstream?, self.setting.store?);
+        let mut keys = vec![*key];
+        keys.extend(self.setting.terminal.map(|terminal| terminal.key(key)));
+        let brought = upstream.fetch(store, Level::Steps, &keys, self.setting.directory);
+        brought.then(|| self.look_up_here(index, step, key))?
+    }
+
+    /// Takes what says nothing, or says it as the terminal there is would show it.
+    fn look_up_here(&self, index: usize, step: &Step, key: &Key) -> Option<(Finished, Seen)> {
         let Some(terminal) = self.setting.terminal else {
             return self.look_up_under(key, index, step, |_| true);
         };
@@ -614,7 +626,11 @@ impl Worker<'_> {
         let key = shown.map_or(*key, |terminal| terminal.key(key));
         store
             .store(Level::Steps, &key, &witness, &outcome)
-            .map_err(io::Error::other)
+            .map_err(io::Error::other)?;
+        if let Some(upstream) = self.setting.upstream {
+            upstream.offer(store, Level::Steps, &key);
+        }
+        Ok(())
     }
 
     /// The times of the files that `step` looked at to write their times into its result.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use warpcc_budget::Kind;
 use warpcc_budget::costs::Measured;
-use warpcc_cache::{DiskStore, Key};
+use warpcc_cache::{DiskStore, Key, Upstream};
 use warpcc_engine::Admission;
 use warpcc_engine::admission::Entry;
 use warpcc_engine::observe::Seen;
@@ -44,6 +44,8 @@ pub struct Manner<'a> {
     pub reads_cache: bool,
     /// Whether results may go into it.
     pub writes_cache: bool,
+    /// The shared caches behind it.
+    pub upstream: Option<&'a dyn Upstream>,
     /// The direct key.
     pub key: Key,
     /// At most this many tasks of this call at a time.
@@ -193,6 +195,7 @@ pub fn build(
         scratch: scratch.path(),
         store: manner.store,
         reads_cache: manner.reads_cache,
+        upstream: manner.upstream,
         writes_cache: manner.writes_cache,
         watch: watch.as_deref(),
         jobs: manner.jobs,
@@ -409,7 +412,15 @@ fn finish(
             .flat_map(|s| &s.writes)
             .map(|&id| request.absolute(&graph.file(id).path))
             .collect();
-        kept = direct::keep(store, request, &manner.key, run, &outputs, &texts, streams);
+        kept = direct::keep(
+            (store, manner.upstream),
+            request,
+            &manner.key,
+            run,
+            &outputs,
+            &texts,
+            streams,
+        );
     }
     for (now, plan) in &run.outputs {
         if now.exists() {

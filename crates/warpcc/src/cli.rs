@@ -42,13 +42,14 @@ Examples:
   warpcc why -- nvcc -c kernel.cu -o kernel.o";
 
 /// Subcommands and what else clap answers; everything else is a compiler.
-const OWN_WORDS: [&str; 17] = [
+const OWN_WORDS: [&str; 18] = [
     "run",
     "stats",
     "report",
     "monitor",
     "doctor",
     "cache",
+    "remote",
     "config",
     "why",
     "explain",
@@ -87,6 +88,9 @@ pub enum Command {
     /// Look after the cache folder
     #[command(subcommand)]
     Cache(CacheCommand),
+    /// Look after the shared caches
+    #[command(subcommand)]
+    Remote(RemoteCommand),
     /// Show every setting and where it was set
     Config(ConfigArgs),
     /// Say why a command was, or was not, answered from the cache
@@ -170,6 +174,36 @@ pub enum CacheCommand {
     Gc,
     /// Check every entry against its checksum, and remove what is damaged
     Verify,
+}
+
+/// `warpcc remote`.
+#[derive(Debug, Subcommand)]
+pub enum RemoteCommand {
+    /// Ask each shared cache what it is, and how long it takes to answer
+    Ping(RemoteArgs),
+    /// Show what came from each shared cache, what went there and what waits
+    Stat(RemoteArgs),
+    /// Upload what waits, and wait for it: a CI job's last step
+    Upload(UploadArgs),
+}
+
+/// `warpcc remote ping` and `stat`.
+#[derive(Debug, Args)]
+pub struct RemoteArgs {
+    /// Write JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `warpcc remote upload`.
+#[derive(Debug, Args)]
+pub struct UploadArgs {
+    /// Give up after so many seconds; what waits then is kept for the next upload
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    pub limit: u64,
+    /// As builds start it: leave alone what is left alone, and say nothing
+    #[arg(long, hide = true)]
+    pub background: bool,
 }
 
 /// `warpcc config`.

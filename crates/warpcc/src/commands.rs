@@ -16,7 +16,7 @@ use crate::launch::{Surroundings, open_store};
 use crate::report::why::{FileChange, FileDifference, PartDifference, Why};
 use crate::report::{self, stats::Stats};
 use crate::request::{DOMAIN, Request};
-use crate::{explicit, history, insight, jit, locate};
+use crate::{explicit, history, insight, jit, locate, remote};
 
 /// Runs the command that `args` (the program's name first) ask for; gives the exit code.
 ///
@@ -80,6 +80,7 @@ pub fn run(args: &[OsString], around: Surroundings) -> anyhow::Result<i32> {
             return insight::monitor(&args, &config, open_store(&config).as_ref());
         }
         Command::Cache(command) => return cache(&command, &config),
+        Command::Remote(command) => return remote::run(&command, &config),
         Command::Config(args) => {
             let rows = config.rows();
             report::print(|out| match args.json {
@@ -96,7 +97,11 @@ pub fn run(args: &[OsString], around: Surroundings) -> anyhow::Result<i32> {
     Ok(0)
 }
 
-fn need_store(config: &Config) -> anyhow::Result<DiskStore> {
+/// The cache, or why there is none.
+///
+/// # Errors
+/// Its folder cannot be used.
+pub fn need_store(config: &Config) -> anyhow::Result<DiskStore> {
     open_store(config).with_context(|| {
         format!(
             "the cache folder {} cannot be used",

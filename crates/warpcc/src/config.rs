@@ -21,6 +21,8 @@ pub use size::{MaxSize, format_bytes};
 
 use value::{Key, Raw};
 use warpcc_budget::Limits;
+use warpcc_remote::Layer;
+use warpcc_remote::settings::Access;
 
 use crate::roots::BaseDirs;
 
@@ -94,6 +96,10 @@ pub struct Config {
     pub runtime_dir: Setting<Option<PathBuf>>,
     /// Which build a call belongs to; `None` finds out by what started it.
     pub build_id: Setting<Option<String>>,
+    /// The shared caches, near to far.
+    pub remote: Setting<Vec<Layer>>,
+    /// Give no shared cache anything, whatever is said of each.
+    pub remote_readonly: Setting<bool>,
     /// The settings file that was looked for; `None` without a home to look in.
     pub file: Option<PathBuf>,
 }
@@ -164,6 +170,17 @@ impl Config {
         limits
     }
 
+    /// The shared caches, near to far, as they are to be used.
+    pub fn layers(&self) -> Vec<Layer> {
+        let mut layers = self.remote.value.clone();
+        if self.remote_readonly.value {
+            for layer in &mut layers {
+                layer.access = Access::ReadOnly;
+            }
+        }
+        layers
+    }
+
     /// Every setting as text, in the order of the documentation.
     pub fn rows(&self) -> Vec<SettingRow> {
         Key::ALL.map(|key| self.row(key)).into()
@@ -184,6 +201,8 @@ impl Config {
             base_dir: Setting::default_of(BaseDirs::default()),
             runtime_dir: Setting::default_of(None),
             build_id: Setting::default_of(None),
+            remote: Setting::default_of(Vec::new()),
+            remote_readonly: Setting::default_of(false),
             file: None,
         }
     }
@@ -211,6 +230,23 @@ impl Config {
                 value::path(raw, home).map(|v| self.runtime_dir.assign(Some(v), &source))
             }
             Key::BuildId => value::text(raw).map(|v| self.build_id.assign(Some(v), &source)),
+            Key::RemoteReadonly => {
+                value::flag(raw).map(|v| self.remote_readonly.assign(v, &source))
+            }
+            Key::Remote => {
+                // The value may hold credentials: the error names the part of it that is wrong.
+                return match value::layers(raw) {
+                    Ok(layers) => {
+                        self.remote.assign(layers, &source);
+                        Ok(())
+                    }
+                    Err(error) => Err(ConfigError::Value {
+                        place: place(key, &source),
+                        value: error.at,
+                        problem: error.problem,
+                    }),
+                };
+            }
         };
         read.map_err(|problem| ConfigError::Value {
             place: place(key, &source),
@@ -266,6 +302,14 @@ impl Config {
             Key::BuildId => (
                 self.build_id.value.clone().unwrap_or_default(),
                 &self.build_id.source,
+            ),
+            Key::Remote => {
+                let shown: Vec<_> = self.remote.value.iter().map(Layer::shown).collect();
+                (shown.join(" "), &self.remote.source)
+            }
+            Key::RemoteReadonly => (
+                self.remote_readonly.value.to_string(),
+                &self.remote_readonly.source,
             ),
         };
         SettingRow {

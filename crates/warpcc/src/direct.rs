@@ -4,11 +4,12 @@ use std::error::Error;
 use std::fmt;
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use warpcc_cache::{
     Difference, Digest, DiskStore, Key, Level, Lookup, Outcome, Output, Packing, Staged,
-    StoreError, Why, WitnessBuilder,
+    StoreError, Upstream, Why, WitnessBuilder,
 };
 use warpcc_engine::process::is_executable;
 use warpcc_engine::{Run, times};
@@ -71,6 +72,18 @@ fn serve_shown(store: &DiskStore, request: &Request, key: &Key) -> Result<Served
         }
         hit => Ok(hit),
     }
+}
+
+/// Asks others for the call. True where looking it up once more may find it.
+pub fn fetch(upstream: &dyn Upstream, store: &DiskStore, request: &Request, key: &Key) -> bool {
+    let mut keys = vec![*key];
+    if !request.roots.is_empty() {
+        keys.push(bound(request, key));
+    }
+    if let Some(terminal) = &request.terminal {
+        keys.extend(keys.clone().iter().map(|key| terminal.key(key)));
+    }
+    upstream.fetch(store, Level::Direct, &keys, &request.directory)
 }
 
 fn serve_under(
@@ -150,10 +163,50 @@ fn place_of(role: &str, request: &Request) -> Option<PathBuf> {
         role => {
             let path = request.roots.real(role.strip_prefix(AT)?.as_bytes())?;
             real = String::from_utf8(path.into_owned()).ok()?;
-            &real
+            is_ours_to_write(&real, request).then_some(&*real)?
         }
     };
     Some(request.absolute(path))
+}
+
+/// Whether the command line can have meant this place. A result may come from another machine: it may hold any object,
+/// but it must not choose the file that the object is written to.
+fn is_ours_to_write(path: &str, request: &Request) -> bool {
+    let below = |c: std::path::Component<'_>| {
+        matches!(
+            c,
+            std::path::Component::Normal(_) | std::path::Component::CurDir
+        )
+    };
+    if Path::new(path).components().all(below) {
+        return true;
+    }
+    let invocation = &request.invocation;
+    let depend = invocation.depend.as_ref().and_then(|d| d.output.as_deref());
+    // `-o ../x.o` names `../x.o`, and with -MD `../x.d`.
+    let beside = |named: &str| {
+        let (named, path) = (Path::new(named), Path::new(path));
+        named.parent() == path.parent() && named.file_stem() == path.file_stem()
+    };
+    let named = [invocation.output.as_deref(), depend];
+    if named.into_iter().flatten().any(beside) {
+        return true;
+    }
+    // -odir, --keep-dir and their like name a folder, as a word or behind `=`.
+    let folder = Path::new(path).parent().unwrap_or(Path::new(""));
+    if invocation.output_directory.as_deref().map(Path::new) == Some(folder) {
+        return true;
+    }
+    request.args.iter().any(|word| {
+        let word = word.as_encoded_bytes();
+        let value = word
+            .iter()
+            .position(|b| *b == b'=')
+            .map_or(word, |at| &word[at + 1..]);
+        [word, value]
+            .iter()
+            .any(|named| Path::new(std::ffi::OsStr::from_bytes(named)) == folder)
+    })
 }
 
 fn role_of(path: &str, request: &Request) -> String {
@@ -216,7 +269,7 @@ impl From<StoreError> for NotKept {
 /// # Errors
 /// Why the call will not hit next time, in words.
 pub fn keep(
-    store: &DiskStore,
+    (store, upstream): (&DiskStore, Option<&dyn Upstream>),
     request: &Request,
     key: &Key,
     run: &Run,
@@ -314,6 +367,9 @@ pub fn keep(
     let key = if is_bound { bound(request, key) } else { *key };
     let key = shown.map_or(key, |terminal| terminal.key(&key));
     store.store(Level::Direct, &key, &witness, &outcome)?;
+    if let Some(upstream) = upstream {
+        upstream.offer(store, Level::Direct, &key);
+    }
     let headers = witness.files().filter(|file| is_header(&file.path));
     Ok(headers
         .map(|file| Header {

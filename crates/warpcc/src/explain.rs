@@ -162,6 +162,7 @@ fn tell(
         store: None,
         reads_cache: false,
         writes_cache: false,
+        upstream: None,
         key,
         jobs: 1,
         admission: &admission,

@@ -3,8 +3,10 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use warpcc_cache::Upstream;
 use warpcc_engine::Outcome;
 use warpcc_plan::Step;
+use warpcc_remote::Shared;
 
 use crate::account::Account;
 use crate::build::{self, Built, Manner};
@@ -22,7 +24,7 @@ use crate::report::{self, table, trace, verbose};
 use crate::request::{DOMAIN, Request};
 use crate::scratch::Scratch;
 use crate::signals::Interrupt;
-use crate::{direct, fallback, machine};
+use crate::{direct, fallback, history, machine};
 
 /// Builds what the arguments ask for; gives nvcc's exit code.
 ///
@@ -85,12 +87,16 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
     let interrupt = Interrupt::watch();
     let (scratch, _) = Scratch::open(&request.temporary(), &key.hex()[..16], &interrupt.scratch)
         .context("no private folder")?;
+    let layers = config.layers();
+    let shared = store.as_ref().filter(|_| !layers.is_empty());
+    let shared = shared.map(|store| Shared::new(&layers, store.root(), &crate::log::warn));
     let progress = args.progress.then(Progress::on_terminal).flatten();
     let manner = Manner {
         progress: progress.as_ref(),
         store: store.as_ref(),
         reads_cache: !config.recache.value,
         writes_cache: store.is_some() && !config.readonly.value,
+        upstream: shared.as_ref().map(|shared| shared as &dyn Upstream),
         key,
         jobs: args.jobs.unwrap_or_else(|| config.job_limit()).get(),
         admission: &admission,
@@ -110,6 +116,9 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
         }
     };
     drop(progress);
+    if shared.as_ref().is_some_and(Shared::needs_uploader) {
+        history::upload_in_background(&around.ourselves[0]);
+    }
     log_build(&log, &built);
     let account = account(&request, &built, clock.elapsed());
     drop(scratch);

@@ -1,5 +1,5 @@
 //! What earlier calls were made from, for `warpcc why`, and the collector that keeps the cache
-//! within its size, started where nobody waits for it.
+//! within its size, and the uploader, started where nobody waits for them.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -58,12 +58,21 @@ pub fn was_built_elsewhere(store: &DiskStore, request: &Request) -> bool {
     before.is_some_and(|before| before.starts_with(format!("{sources}\n").as_bytes()))
 }
 
-/// Starts `warpcc cache gc` by itself.
+/// Starts `warpcc cache gc` by itself. It gives up at once when another collector runs.
 pub fn collect_in_background(ourselves: &Path) {
+    start_by_itself(ourselves, &["cache", "gc"]);
+}
+
+/// Starts an uploader by itself. It ends when nothing waits, or its time is over.
+pub fn upload_in_background(ourselves: &Path) {
+    start_by_itself(ourselves, &["remote", "upload", "--background"]);
+}
+
+fn start_by_itself(ourselves: &Path, args: &[&str]) {
     use std::os::unix::process::CommandExt;
-    // It outlives us; init takes care of it. It gives up at once when another collector runs.
+    // It outlives us; init takes care of it.
     _ = Command::new(ourselves)
-        .args(["cache", "gc"])
+        .args(args)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

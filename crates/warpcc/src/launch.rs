@@ -7,8 +7,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use warpcc_cache::{DiskStore, OpenError, Options};
+use warpcc_cache::{DiskStore, OpenError, Options, Upstream};
 use warpcc_plan::Unsupported;
+use warpcc_remote::Shared;
 
 use crate::account::Account;
 use crate::build::{self, Manner};
@@ -237,6 +238,22 @@ fn cached(
         drop(scratch);
         return hit(micros);
     }
+    let layers = config.layers();
+    let shared = store
+        .filter(|_| reads_cache || !config.readonly.value)
+        .and_then(|store| {
+            (!layers.is_empty()).then(|| Shared::new(&layers, store.root(), &crate::log::warn))
+        });
+    if let (Some(shared), Some(store)) = (shared.as_ref().filter(|_| reads_cache), store)
+        && direct::fetch(shared, store, &request, &key)
+        && let Some(Served::Hit(micros)) = serve()
+    {
+        drop(scratch);
+        if shared.needs_uploader() {
+            history::upload_in_background(&around.ourselves[0]);
+        }
+        return hit(micros);
+    }
     let admission = machine::admission(config, account.lineage, &request, store, log);
     let manner = Manner {
         // The build tool owns the terminal.
@@ -244,6 +261,7 @@ fn cached(
         store,
         reads_cache,
         writes_cache: store.is_some() && !config.readonly.value,
+        upstream: shared.as_ref().map(|shared| shared as &dyn Upstream),
         key,
         jobs: config.job_limit().get(),
         admission: &admission,
@@ -264,6 +282,9 @@ fn cached(
         if store.needs_gc() {
             history::collect_in_background(&around.ourselves[0]);
         }
+    }
+    if shared.as_ref().is_some_and(Shared::needs_uploader) {
+        history::upload_in_background(&around.ourselves[0]);
     }
     Ok(built.code)
 }

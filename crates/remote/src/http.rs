@@ -1,0 +1,362 @@
+//! Bazel's HTTP caching protocol: `GET`, `HEAD` and `PUT` of `/ac/<key>` (a serialized `ActionResult`) and
+//! `/cas/<sha256>` (bytes). nginx with WebDAV, bazel-remote and others serve it.
+//!
+//! Blobs are kept as they are: the protocol names no packing. A server that packs on the wire (`Content-Encoding: zstd`)
+//! is understood.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use bazel_remote_apis::build::bazel::remote::execution::v2::ActionResult;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use prost::Message;
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, HeaderMap};
+use reqwest::{Body, Method, Response, StatusCode, Url};
+use tonic::metadata::MetadataMap;
+use warpcc_cache::{Digest, Key};
+
+use crate::arriving::{Arriving, NewFile};
+use crate::auth::Credentials;
+use crate::backend::{Backend, Source};
+use crate::fault::Fault;
+use crate::settings::Layer;
+use crate::{deadline, tls};
+
+/// Requests at a time, of one call.
+const AT_ONCE: usize = 16;
+/// No result is larger.
+const LARGEST_RESULT: usize = 16 << 20;
+
+/// A server that speaks the protocol.
+pub struct Http {
+    client: reqwest::Client,
+    base: Url,
+    user: Option<(String, String)>,
+    credentials: Credentials,
+    server: String,
+    answer: Duration,
+}
+
+impl Http {
+    /// Does not reach out yet.
+    ///
+    /// # Errors
+    /// A certificate that cannot be read.
+    pub fn new(layer: &Layer) -> Result<Self, Fault> {
+        let mut base = layer.url().clone();
+        let user = (!base.username().is_empty() || base.password().is_some()).then(|| {
+            let password = base.password().unwrap_or_default();
+            (decoded(base.username()), decoded(password))
+        });
+        // They go into a header, not into a line that servers log. A URL with a host takes both.
+        let _ = base.set_username("");
+        let _ = base.set_password(None);
+        if !base.path().ends_with('/') {
+            base.set_path(&format!("{}/", base.path()));
+        }
+        Ok(Self {
+            client: client(layer)?,
+            base,
+            user,
+            credentials: Credentials::new(layer.auth.clone(), layer.url_for_helper()),
+            server: layer.shown(),
+            answer: layer.answer,
+        })
+    }
+
+    /// How the server answers a request that every server knows: its name, if it tells.
+    ///
+    /// # Errors
+    /// As all requests.
+    pub async fn describe(&self) -> Result<String, Fault> {
+        // A blob that is nowhere: what counts is that there is an answer.
+        let probe = self.address("cas", &"0".repeat(64))?;
+        let response = self.within(0, self.send(Method::HEAD, probe, None)).await?;
+        let name = response.headers().get(reqwest::header::SERVER);
+        let name = name.and_then(|name| name.to_str().ok()).unwrap_or("HTTP");
+        match response.status() {
+            status if status.is_success() || status == StatusCode::NOT_FOUND => {
+                Ok(name.chars().filter(|c| !c.is_control()).take(60).collect())
+            }
+            status => Err(self.refusal(status)),
+        }
+    }
+
+    fn address(&self, kind: &str, name: &str) -> Result<Url, Fault> {
+        let joined = self.base.join(&format!("{kind}/{name}"));
+        joined.map_err(|e| self.odd(&e.to_string()))
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        url: Url,
+        body: Option<&Source>,
+    ) -> Result<Response, Fault> {
+        let response = self.send_once(&method, &url, body).await?;
+        // A token that has expired may have been renewed in its file.
+        if response.status() == StatusCode::UNAUTHORIZED && self.credentials.renew().await {
+            return self.send_once(&method, &url, body).await;
+        }
+        Ok(response)
+    }
+
+    async fn send_once(
+        &self,
+        method: &Method,
+        url: &Url,
+        body: Option<&Source>,
+    ) -> Result<Response, Fault> {
+        let mut request = self.client.request(method.clone(), url.clone());
+        if let Some((name, password)) = &self.user {
+            request = request.basic_auth(name, Some(password));
+        }
+        request = request.headers(self.headers().await?);
+        match body {
+            Some(Source::Bytes(bytes)) => request = request.body(bytes.clone()),
+            Some(Source::File(path)) => {
+                let local = |error: std::io::Error| Fault::Local {
+                    path: path.display().to_string(),
+                    why: error.to_string(),
+                };
+                let file = tokio::fs::File::open(path).await.map_err(local)?;
+                let length = file.metadata().await.map_err(local)?.len();
+                request = request
+                    .header(CONTENT_LENGTH, length)
+                    .body(Body::from(file));
+            }
+            None if *method == Method::GET => request = request.header(ACCEPT_ENCODING, "zstd"),
+            None => {}
+        }
+        match request.send().await {
+            Ok(response) => Ok(response),
+            Err(error) => Err(self.broken(error).await),
+        }
+    }
+
+    async fn headers(&self) -> Result<HeaderMap, Fault> {
+        let mut metadata = MetadataMap::new();
+        match self.credentials.add_to(&mut metadata).await {
+            Ok(()) => Ok(metadata.into_headers()),
+            Err(error) => Err(Fault::Refused {
+                server: self.server.clone(),
+                why: error.to_string(),
+            }),
+        }
+    }
+
+    /// `work`, ended when it takes longer than an answer and `bytes` may.
+    async fn within<T>(
+        &self,
+        bytes: u64,
+        work: impl Future<Output = Result<T, Fault>>,
+    ) -> Result<T, Fault> {
+        deadline::within(&self.server, self.answer, bytes, work).await
+    }
+
+    async fn broken(&self, error: reqwest::Error) -> Fault {
+        // The address may hold credentials, and is known.
+        let error = error.without_url();
+        let mut why = error.to_string();
+        let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(&error);
+        while let Some(inner) = cause {
+            why = inner.to_string();
+            cause = inner.source();
+        }
+        Fault::Unreachable {
+            server: self.server.clone(),
+            why: self.credentials.without_secrets(&why).await,
+        }
+    }
+
+    fn refusal(&self, status: StatusCode) -> Fault {
+        let server = self.server.clone();
+        let why = status.to_string();
+        match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Fault::Refused { server, why },
+            _ => Fault::Answer { server, why },
+        }
+    }
+
+    fn odd(&self, why: &str) -> Fault {
+        Fault::Answer {
+            server: self.server.clone(),
+            why: why.to_owned(),
+        }
+    }
+
+    async fn put(&self, kind: &str, name: &str, body: &Source, size: u64) -> Result<(), Fault> {
+        let url = self.address(kind, name)?;
+        let response = self
+            .within(size, self.send(Method::PUT, url, Some(body)))
+            .await?;
+        match response.status() {
+            status if status.is_success() => Ok(()),
+            status => Err(self.refusal(status)),
+        }
+    }
+
+    /// One blob into `out`. False where it is not there.
+    async fn get_blob(&self, digest: &Digest, out: impl Write + Send) -> Result<bool, Fault> {
+        let url = self.address("cas", &digest.hex())?;
+        let fetching = async {
+            let response = self.send(Method::GET, url, None).await?;
+            match response.status() {
+                StatusCode::NOT_FOUND => return Ok(false),
+                status if status.is_success() => {}
+                status => return Err(self.refusal(status)),
+            }
+            let packed = response.headers().get(CONTENT_ENCODING);
+            let packed = packed.is_some_and(|encoding| encoding == "zstd");
+            let mut arriving = Arriving::new(&self.server, digest, packed, out)?;
+            let mut bytes = response.bytes_stream();
+            loop {
+                match bytes.try_next().await {
+                    Ok(Some(piece)) => arriving.take(&piece)?,
+                    Ok(None) => break,
+                    Err(error) => return Err(self.broken(error).await),
+                }
+            }
+            arriving.finish()?;
+            Ok(true)
+        };
+        self.within(digest.size, fetching).await
+    }
+}
+
+impl Backend for Http {
+    async fn result(&self, key: &Key) -> Result<Option<ActionResult>, Fault> {
+        let url = self.address("ac", &key.hex())?;
+        let fetching = async {
+            let response = self.send(Method::GET, url, None).await?;
+            match response.status() {
+                StatusCode::NOT_FOUND => return Ok(None),
+                status if status.is_success() => {}
+                status => return Err(self.refusal(status)),
+            }
+            let packed = response.headers().get(CONTENT_ENCODING);
+            let packed = packed.is_some_and(|encoding| encoding == "zstd");
+            let mut body = Vec::new();
+            let mut pieces = response.bytes_stream();
+            loop {
+                match pieces.try_next().await {
+                    Ok(Some(piece)) => body.extend_from_slice(&piece),
+                    Ok(None) => break,
+                    Err(error) => return Err(self.broken(error).await),
+                }
+                if body.len() > LARGEST_RESULT {
+                    return Err(self.odd("a result of more than 16 MiB"));
+                }
+            }
+            if packed {
+                body = crate::entry::unpack(&body, LARGEST_RESULT)
+                    .ok_or_else(|| self.odd("a result that cannot be unpacked"))?;
+            }
+            ActionResult::decode(body.as_slice())
+                .map(Some)
+                .map_err(|_| self.odd("bytes that are no ActionResult"))
+        };
+        self.within(0, fetching).await
+    }
+
+    async fn put_result(&self, key: &Key, result: &ActionResult) -> Result<(), Fault> {
+        let bytes = result.encode_to_vec();
+        let size = bytes.len() as u64;
+        self.put("ac", &key.hex(), &Source::Bytes(bytes), size)
+            .await
+    }
+
+    async fn missing(&self, digests: &[Digest]) -> Result<Vec<Digest>, Fault> {
+        let is_missing = |digest: Digest| async move {
+            let url = self.address("cas", &digest.hex())?;
+            let response = self.within(0, self.send(Method::HEAD, url, None)).await?;
+            match response.status() {
+                StatusCode::NOT_FOUND => Ok(Some(digest)),
+                status if status.is_success() => Ok(None),
+                status => Err(self.refusal(status)),
+            }
+        };
+        let asked = stream::iter(digests.iter().copied()).map(is_missing);
+        let answers: Vec<_> = asked.buffered(AT_ONCE).try_collect().await?;
+        Ok(answers.into_iter().flatten().collect())
+    }
+
+    async fn read_small(&self, digests: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, Fault> {
+        let read = |digest: Digest| async move {
+            let mut bytes = Vec::new();
+            let there = self.get_blob(&digest, &mut bytes).await?;
+            Ok(there.then_some(bytes))
+        };
+        let asked = stream::iter(digests.iter().copied()).map(read);
+        asked.buffered(AT_ONCE).try_collect().await
+    }
+
+    async fn read_large(&self, digest: &Digest, to: &Path) -> Result<bool, Fault> {
+        let mut file = NewFile::create(to)?;
+        let there = self.get_blob(digest, file.out()).await?;
+        if there {
+            file.keep()?;
+        }
+        Ok(there)
+    }
+
+    async fn write(&self, blobs: &[(Digest, Source)]) -> Result<(), Fault> {
+        let put = |(digest, source): &(Digest, Source)| {
+            let (digest, source) = (*digest, source.clone());
+            async move { self.put("cas", &digest.hex(), &source, digest.size).await }
+        };
+        let sent = stream::iter(blobs.iter().map(put));
+        sent.buffer_unordered(AT_ONCE).try_collect().await
+    }
+}
+
+/// A client with the layer's deadline for connections, certificates and nothing that waits for ever.
+///
+/// # Errors
+/// A certificate that cannot be read.
+pub fn client(layer: &Layer) -> Result<reqwest::Client, Fault> {
+    tls::choose_provider();
+    let plain = ["http", "webdav", "redis"].contains(&layer.url().scheme());
+    let made = reqwest::Client::builder()
+        .connect_timeout(layer.connect)
+        // Who answers must be who was asked: headers with secrets go along.
+        .redirect(reqwest::redirect::Policy::none())
+        .tls_backend_preconfigured(tls::config(&layer.auth, !plain)?)
+        .build();
+    made.map_err(|error| Fault::Answer {
+        server: layer.shown(),
+        why: error.without_url().to_string(),
+    })
+}
+
+/// A part of a URL out of the form it has in a URL.
+pub fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let hex = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
+        let byte = hex.and_then(|two| u8::from_str_radix(two, 16).ok());
+        match byte.filter(|_| *first == b'%') {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn user_and_password_are_decoded() {
+        assert_eq!(decoded("a%40b%2"), "a@b%2");
+    }
+}

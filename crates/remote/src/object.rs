@@ -1,0 +1,377 @@
+//! Object stores, redis, memcached, WebDAV, GitHub's cache and file shares, through OpenDAL: `ac/<key>` holds a serialized
+//! `ActionResult`, `cas/<sha256>` a blob as a zstd frame.
+//!
+//! No protocol says how bytes are kept there, so they are always packed. Credentials are the service's usual ones (its
+//! variables, files and instance metadata), read by OpenDAL, or the URL's.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use bazel_remote_apis::build::bazel::remote::execution::v2::ActionResult;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use opendal::layers::HttpClientLayer;
+use opendal::raw::HttpClient;
+use opendal::{ErrorKind, Operator, services};
+use prost::Message;
+use tokio::io::AsyncReadExt;
+use warpcc_cache::{Digest, Key};
+
+use crate::arriving::{Arriving, NewFile};
+use crate::backend::{Backend, Source};
+use crate::fault::Fault;
+use crate::settings::{Layer, Scheme};
+use crate::{deadline, http, tls};
+
+/// Requests at a time, of one call.
+const AT_ONCE: usize = 16;
+/// Larger blobs go up in pieces of this many bytes.
+const PIECE: usize = 8 << 20;
+/// No result is larger.
+const LARGEST_RESULT: usize = 16 << 20;
+/// zstd's level: blobs are packed once and fetched often, but a laptop's core packs them.
+const LEVEL: i32 = 3;
+
+/// A store that OpenDAL knows.
+pub struct Object {
+    operator: Operator,
+    server: String,
+    answer: Duration,
+    /// What no message may hold.
+    secrets: Vec<String>,
+}
+
+impl Object {
+    /// Does not reach out yet.
+    ///
+    /// # Errors
+    /// A parameter of the URL that makes no sense to the service, a folder that cannot be made.
+    pub fn new(layer: &Layer) -> Result<Self, Fault> {
+        let Some(Scheme::Object(service)) = layer.scheme() else {
+            return Err(Fault::Answer {
+                server: layer.shown(),
+                why: "no object store".to_owned(),
+            });
+        };
+        // OpenDAL makes a client of its own before it gets ours.
+        tls::choose_provider();
+        let secrets = secrets(layer);
+        let operator = operator(service, layer).map_err(|error| Fault::Unreachable {
+            server: layer.shown(),
+            why: told(&error, &secrets),
+        })?;
+        let fetch = HttpClient::with(http::client(layer)?);
+        Ok(Self {
+            operator: operator.layer(HttpClientLayer::new(fetch)),
+            server: layer.shown(),
+            answer: layer.answer,
+            secrets,
+        })
+    }
+
+    /// What OpenDAL calls it, if it answers.
+    ///
+    /// # Errors
+    /// As all requests.
+    pub async fn describe(&self) -> Result<String, Fault> {
+        self.is_there(&format!("cas/{}", "0".repeat(64))).await?;
+        Ok(self.operator.info().scheme().to_owned())
+    }
+
+    async fn is_there(&self, path: &str) -> Result<bool, Fault> {
+        let asking = async { self.operator.exists(path).await.map_err(|e| self.fault(&e)) };
+        self.within(0, asking).await
+    }
+
+    async fn within<T>(
+        &self,
+        bytes: u64,
+        work: impl Future<Output = Result<T, Fault>>,
+    ) -> Result<T, Fault> {
+        deadline::within(&self.server, self.answer, bytes, work).await
+    }
+
+    fn fault(&self, error: &opendal::Error) -> Fault {
+        let (server, why) = (self.server.clone(), told(error, &self.secrets));
+        match error.kind() {
+            ErrorKind::PermissionDenied => Fault::Refused { server, why },
+            // What a connection that breaks is to OpenDAL.
+            ErrorKind::Unexpected if error.is_temporary() => Fault::Unreachable { server, why },
+            _ => Fault::Answer { server, why },
+        }
+    }
+
+    async fn get_blob(&self, digest: &Digest, out: impl Write + Send) -> Result<bool, Fault> {
+        let path = blob(digest);
+        let fetching = async {
+            let mut arriving = Arriving::new(&self.server, digest, true, out)?;
+            let reader = self.operator.reader(&path).await;
+            let reader = reader.map_err(|e| self.fault(&e))?;
+            let pieces = match reader.into_stream(..).await {
+                Ok(pieces) => pieces,
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+                Err(error) => return Err(self.fault(&error)),
+            };
+            let mut pieces = std::pin::pin!(pieces);
+            loop {
+                match pieces.try_next().await {
+                    Ok(Some(buffer)) => {
+                        for piece in buffer {
+                            arriving.take(&piece)?;
+                        }
+                    }
+                    Ok(None) => break,
+                    Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+                    Err(error) => return Err(self.fault(&error)),
+                }
+            }
+            arriving.finish()?;
+            Ok(true)
+        };
+        self.within(digest.size, fetching).await
+    }
+
+    async fn put_blob(&self, digest: &Digest, source: &Source) -> Result<(), Fault> {
+        let path = blob(digest);
+        let sending = async {
+            match source {
+                Source::Bytes(bytes) => {
+                    let packed = zstd::bulk::compress(bytes, LEVEL).map_err(|e| local(&e))?;
+                    self.put(&path, packed).await
+                }
+                Source::File(from) => self.put_file(&path, from).await,
+            }
+        };
+        self.within(digest.size, sending).await
+    }
+
+    async fn put_file(&self, path: &str, from: &Path) -> Result<(), Fault> {
+        let named = |error: std::io::Error| Fault::Local {
+            path: from.display().to_string(),
+            why: error.to_string(),
+        };
+        let mut file = tokio::fs::File::open(from).await.map_err(named)?;
+        let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), LEVEL).map_err(named)?;
+        let mut piece = vec![0; 1 << 20];
+        let writer = self.operator.writer_with(path).chunk(PIECE).await;
+        let mut writer = writer.map_err(|e| self.fault(&e))?;
+        loop {
+            let read = file.read(&mut piece).await.map_err(named)?;
+            encoder.write_all(&piece[..read]).map_err(named)?;
+            if read == 0 {
+                break;
+            }
+            let packed = std::mem::take(encoder.get_mut());
+            if !packed.is_empty() {
+                writer.write(packed).await.map_err(|e| self.fault(&e))?;
+            }
+        }
+        let rest = encoder.finish().map_err(named)?;
+        writer.write(rest).await.map_err(|e| self.fault(&e))?;
+        writer
+            .close()
+            .await
+            .map(drop)
+            .or_else(|e| self.fine_if_there(&e))
+    }
+
+    async fn put(&self, path: &str, bytes: Vec<u8>) -> Result<(), Fault> {
+        let written = self.operator.write(path, bytes).await;
+        written.map(drop).or_else(|e| self.fine_if_there(&e))
+    }
+
+    /// GitHub's cache takes each name once.
+    fn fine_if_there(&self, error: &opendal::Error) -> Result<(), Fault> {
+        match error.kind() {
+            ErrorKind::AlreadyExists | ErrorKind::ConditionNotMatch => Ok(()),
+            _ => Err(self.fault(error)),
+        }
+    }
+}
+
+impl Backend for Object {
+    async fn result(&self, key: &Key) -> Result<Option<ActionResult>, Fault> {
+        let odd = |why: &str| Fault::Answer {
+            server: self.server.clone(),
+            why: why.to_owned(),
+        };
+        let path = format!("ac/{}", key.hex());
+        let fetching = async {
+            match self.operator.read(&path).await {
+                Ok(bytes) if bytes.len() > LARGEST_RESULT => {
+                    Err(odd("a result of more than 16 MiB"))
+                }
+                Ok(bytes) => ActionResult::decode(bytes)
+                    .map(Some)
+                    .map_err(|_| odd("bytes that are no ActionResult")),
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(self.fault(&error)),
+            }
+        };
+        self.within(0, fetching).await
+    }
+
+    async fn put_result(&self, key: &Key, result: &ActionResult) -> Result<(), Fault> {
+        let bytes = result.encode_to_vec();
+        let size = bytes.len() as u64;
+        let path = format!("ac/{}", key.hex());
+        self.within(size, self.put(&path, bytes)).await
+    }
+
+    async fn missing(&self, digests: &[Digest]) -> Result<Vec<Digest>, Fault> {
+        let is_missing = |digest: Digest| async move {
+            let there = self.is_there(&blob(&digest)).await?;
+            Ok((!there).then_some(digest))
+        };
+        let asked = stream::iter(digests.iter().copied()).map(is_missing);
+        let answers: Vec<_> = asked.buffered(AT_ONCE).try_collect().await?;
+        Ok(answers.into_iter().flatten().collect())
+    }
+
+    async fn read_small(&self, digests: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, Fault> {
+        let read = |digest: Digest| async move {
+            let mut bytes = Vec::new();
+            let there = self.get_blob(&digest, &mut bytes).await?;
+            Ok(there.then_some(bytes))
+        };
+        let asked = stream::iter(digests.iter().copied()).map(read);
+        asked.buffered(AT_ONCE).try_collect().await
+    }
+
+    async fn read_large(&self, digest: &Digest, to: &Path) -> Result<bool, Fault> {
+        let mut file = NewFile::create(to)?;
+        let there = self.get_blob(digest, file.out()).await?;
+        if there {
+            file.keep()?;
+        }
+        Ok(there)
+    }
+
+    async fn write(&self, blobs: &[(Digest, Source)]) -> Result<(), Fault> {
+        let put = |(digest, source): &(Digest, Source)| {
+            let (digest, source) = (*digest, source.clone());
+            async move { self.put_blob(&digest, &source).await }
+        };
+        let sent = stream::iter(blobs.iter().map(put));
+        sent.buffer_unordered(AT_ONCE).try_collect().await
+    }
+}
+
+fn blob(digest: &Digest) -> String {
+    format!("cas/{}", digest.hex())
+}
+
+fn operator(service: &str, layer: &Layer) -> opendal::Result<Operator> {
+    let url = layer.url();
+    let mut options: BTreeMap<String, String> = url
+        .query_pairs()
+        .map(|(name, value)| (name.into_owned(), value.into_owned()))
+        .collect();
+    let mut set = |name: &str, value: &str| {
+        if !value.is_empty() {
+            options.insert(name.to_owned(), value.to_owned());
+        }
+    };
+    let host = url.host_str().unwrap_or_default();
+    let port = url
+        .port()
+        .map(|port| format!(":{port}"))
+        .unwrap_or_default();
+    match service {
+        "s3" | "gcs" => {
+            set("bucket", host);
+            set("root", url.path());
+        }
+        "azblob" => {
+            set("container", host);
+            set("root", url.path());
+        }
+        "redis" => {
+            set("endpoint", &format!("{}://{host}{port}", url.scheme()));
+            // redis://host/2 is database 2, to redis' own tools too.
+            set("db", url.path().trim_matches('/'));
+        }
+        "memcached" => {
+            set("endpoint", &format!("tcp://{host}{port}"));
+            set("root", url.path());
+        }
+        "webdav" => {
+            let scheme = if url.scheme() == "webdavs" {
+                "https"
+            } else {
+                "http"
+            };
+            set("endpoint", &format!("{scheme}://{host}{port}"));
+            set("root", url.path());
+        }
+        "fs" => {
+            set("root", &http::decoded(url.path()));
+            // On the same share, so that a file comes into place by a rename.
+            set(
+                "atomic_write_dir",
+                &format!("{}/tmp", http::decoded(url.path())),
+            );
+        }
+        _ => set("root", &format!("{host}{}", url.path())),
+    }
+    if service != "fs" {
+        set("username", &http::decoded(url.username()));
+        set(
+            "password",
+            &http::decoded(url.password().unwrap_or_default()),
+        );
+    }
+    Ok(match service {
+        "s3" => Operator::from_iter::<services::S3>(options)?.finish(),
+        "gcs" => Operator::from_iter::<services::Gcs>(options)?.finish(),
+        "azblob" => Operator::from_iter::<services::Azblob>(options)?.finish(),
+        "redis" => Operator::from_iter::<services::Redis>(options)?.finish(),
+        "memcached" => Operator::from_iter::<services::Memcached>(options)?.finish(),
+        "webdav" => Operator::from_iter::<services::Webdav>(options)?.finish(),
+        "ghac" => Operator::from_iter::<services::Ghac>(options)?.finish(),
+        _ => Operator::from_iter::<services::Fs>(options)?.finish(),
+    })
+}
+
+/// Whatever in the URL could be a credential.
+fn secrets(layer: &Layer) -> Vec<String> {
+    let url = layer.url();
+    let mut secrets: Vec<String> = url
+        .query_pairs()
+        .map(|(_, value)| value.into_owned())
+        .collect();
+    secrets.extend(url.password().map(http::decoded));
+    // Shorter ones are in every text.
+    secrets.retain(|secret| secret.len() >= 4);
+    secrets
+}
+
+/// OpenDAL's message without what it was about: addresses may be signed, and the context holds them.
+fn told(error: &opendal::Error, secrets: &[String]) -> String {
+    let mut deepest: &dyn std::error::Error = error;
+    while let Some(cause) = deepest.source() {
+        deepest = cause;
+    }
+    let cause = deepest.to_string();
+    let message = match std::ptr::addr_eq(deepest, error) {
+        true => error.message().to_owned(),
+        false => format!("{}: {cause}", error.message()),
+    };
+    let words = message
+        .split_whitespace()
+        .filter(|word| !word.contains("://"))
+        .take(40);
+    let mut message = words.collect::<Vec<_>>().join(" ");
+    for secret in secrets {
+        message = message.replace(secret.as_str(), "[secret]");
+    }
+    format!("{message} ({})", error.kind())
+}
+
+fn local(error: &std::io::Error) -> Fault {
+    Fault::Local {
+        path: "a blob on its way out".to_owned(),
+        why: error.to_string(),
+    }
+}

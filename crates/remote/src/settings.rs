@@ -1,0 +1,356 @@
+//! Where the shared caches are and how they are to be used: text in, [`Layer`]s out.
+//!
+//! ```text
+//! WARPCC_REMOTE = layer (white space layer)*        near to far
+//! layer         = url ('|' name ['=' value])*
+//! ```
+//!
+//! The names after a URL are those of the settings file's tables, with `-` or `_`; the separator is ccache's. Knows no
+//! environment and no file: whoever reads them passes what they say.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use reqwest::Url;
+use warpcc_cache::Digest;
+
+use crate::auth::{Auth, Origin, Secret};
+
+/// How long a connection may take to be there.
+pub const CONNECT: Duration = Duration::from_secs(2);
+/// How long a server may take to answer, and how long it may take for a small blob.
+pub const ANSWER: Duration = Duration::from_secs(5);
+/// How long a server that did not do its part is left alone at first. Doubled each time, up to [`LONGEST_REST`].
+pub const REST: Duration = Duration::from_secs(60);
+/// The longest a server is left alone.
+pub const LONGEST_REST: Duration = Duration::from_secs(900);
+
+/// Which way results may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Results are taken from it and given to it.
+    ReadWrite,
+    /// Results are taken from it.
+    ReadOnly,
+}
+
+/// One shared cache.
+#[derive(Clone)]
+pub struct Layer {
+    url: Url,
+    /// Which way results may go.
+    pub access: Access,
+    /// How long a connection may take.
+    pub connect: Duration,
+    /// How long an answer may take.
+    pub answer: Duration,
+    /// How long it is left alone after a fault.
+    pub rest: Duration,
+    /// Who we are to it.
+    pub auth: Auth,
+}
+
+/// What is wrong with a layer's text. Holds no credentials.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{at} {problem}")]
+pub struct LayerError {
+    /// The part it is about, without credentials.
+    pub at: String,
+    /// What is wrong, as the end of a sentence.
+    pub problem: &'static str,
+}
+
+/// What speaks behind a URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheme {
+    /// The Remote Execution API.
+    Grpc,
+    /// Bazel's HTTP caching protocol.
+    Http,
+    /// An object store, by OpenDAL's name of it.
+    Object(&'static str),
+}
+
+const SCHEMES: [(&str, Scheme); 16] = [
+    ("grpc", Scheme::Grpc),
+    ("grpcs", Scheme::Grpc),
+    ("http", Scheme::Http),
+    ("https", Scheme::Http),
+    ("s3", Scheme::Object("s3")),
+    ("gcs", Scheme::Object("gcs")),
+    ("gs", Scheme::Object("gcs")),
+    ("azblob", Scheme::Object("azblob")),
+    ("redis", Scheme::Object("redis")),
+    ("rediss", Scheme::Object("redis")),
+    ("memcached", Scheme::Object("memcached")),
+    ("webdav", Scheme::Object("webdav")),
+    ("webdavs", Scheme::Object("webdav")),
+    ("ghac", Scheme::Object("ghac")),
+    ("file", Scheme::Object("fs")),
+    ("fs", Scheme::Object("fs")),
+];
+
+impl Layer {
+    /// Reads `url|name=value|…`. `variable` gives an environment variable's value.
+    ///
+    /// # Errors
+    /// A URL that is none, a kind of server or a name that is unknown, a value that makes no sense.
+    pub fn parse(
+        text: &str,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, LayerError> {
+        let mut parts = text.split('|');
+        let mut layer = Self::at(parts.next().unwrap_or_default())?;
+        for part in parts.filter(|part| !part.is_empty()) {
+            let (name, value) = part.split_once('=').unwrap_or((part, "true"));
+            layer.set(name, value, variable)?;
+        }
+        Ok(layer)
+    }
+
+    /// The layer at a URL, with everything else as it is by default.
+    ///
+    /// # Errors
+    /// It is no URL, or of an unknown kind.
+    pub fn at(text: &str) -> Result<Self, LayerError> {
+        // `ghac` needs no address.
+        let text = if text == "ghac" { "ghac://" } else { text };
+        let refuse = |problem| LayerError {
+            at: redacted_text(text),
+            problem,
+        };
+        let url = Url::parse(text).map_err(|_| refuse("is not a URL"))?;
+        let layer = Self {
+            url,
+            access: Access::ReadWrite,
+            connect: CONNECT,
+            answer: ANSWER,
+            rest: REST,
+            auth: Auth::default(),
+        };
+        if layer.scheme().is_none() {
+            return Err(refuse(
+                "is of no known kind (grpc, http, s3, gcs, azblob, redis, memcached, webdav, ghac, file)",
+            ));
+        }
+        let needs_host = !matches!(layer.scheme(), Some(Scheme::Object("fs" | "ghac")));
+        if needs_host && layer.url.host_str().is_none_or(str::is_empty) {
+            return Err(refuse("names no server"));
+        }
+        Ok(layer)
+    }
+
+    /// Sets one thing by its name in the settings file.
+    ///
+    /// # Errors
+    /// The name is unknown, or the value not one of its values.
+    pub fn set(
+        &mut self,
+        name: &str,
+        value: &str,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<(), LayerError> {
+        let name = name.trim().replace('-', "_");
+        // The value may be a secret that was put in the wrong place.
+        let at = format!("{} of {}", name, self.shown());
+        let refuse = |problem| LayerError {
+            at: at.clone(),
+            problem,
+        };
+        let seconds = || {
+            let value = value
+                .parse::<f64>()
+                .ok()
+                .filter(|s| (0.01..=3600.0).contains(s));
+            value
+                .map(Duration::from_secs_f64)
+                .ok_or_else(|| refuse("is not a number of seconds (0.01 to 3600)"))
+        };
+        let path = || match value {
+            "" | "true" => Err(refuse("is not a path")),
+            path => Ok(PathBuf::from(path)),
+        };
+        match name.as_str() {
+            "read_only" | "readonly" => {
+                self.access = match value {
+                    "true" | "1" | "yes" => Access::ReadOnly,
+                    "false" | "0" | "no" => Access::ReadWrite,
+                    _ => return Err(refuse("is neither true nor false")),
+                }
+            }
+            "connect_timeout" => self.connect = seconds()?,
+            "timeout" => self.answer = seconds()?,
+            "retry_after" => self.rest = seconds()?,
+            "ca" => self.auth.roots = Some(path()?),
+            "client_cert" => {
+                let key = self.auth.client.take().map(|(_, key)| key);
+                self.auth.client = Some((path()?, key.unwrap_or_default()));
+            }
+            "client_key" => {
+                let cert = self.auth.client.take().map(|(cert, _)| cert);
+                self.auth.client = Some((cert.unwrap_or_default(), path()?));
+            }
+            "token_file" => self.auth.token = Some(Origin::File(path()?)),
+            "token_variable" => {
+                let token =
+                    variable(value).ok_or_else(|| refuse("names a variable that is not set"))?;
+                self.auth.token = Some(Origin::Given(Secret::new(&token)));
+            }
+            "credential_helper" => self.auth.helper = Some(path()?),
+            other => match other.strip_prefix("header_file:") {
+                Some(header) => {
+                    // Header names are written with dashes.
+                    let header = header.replace('_', "-");
+                    self.auth.headers.push((header, Origin::File(path()?)));
+                }
+                None => {
+                    return Err(refuse(
+                        "is no known setting of a shared cache (read_only, timeout, connect_timeout, retry_after, \
+                         ca, client_cert, client_key, token_file, token_variable, header_file:NAME, \
+                         credential_helper)",
+                    ));
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// The URL with everything in it; never to be shown.
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// What speaks there.
+    pub fn scheme(&self) -> Option<Scheme> {
+        let known = SCHEMES.iter().find(|(name, _)| *name == self.url.scheme());
+        known.map(|(_, scheme)| *scheme)
+    }
+
+    /// The URL without user, password and parameters: for people.
+    pub fn shown(&self) -> String {
+        redacted(&self.url)
+    }
+
+    /// The URL without its password, for a credential helper to look up.
+    pub fn url_for_helper(&self) -> String {
+        self.shown()
+    }
+
+    /// A name for files about this server: the same for everyone who means it, whatever the credentials.
+    pub fn id(&self) -> String {
+        Digest::of_bytes(self.shown().as_bytes()).hex()[..16].to_owned()
+    }
+}
+
+impl fmt::Debug for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Layer")
+            .field("url", &self.shown())
+            .field("access", &self.access)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for Layer {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.url, self.access, self.connect, self.answer)
+            == (&other.url, other.access, other.connect, other.answer)
+    }
+}
+
+impl Eq for Layer {}
+
+/// Reads `WARPCC_REMOTE`: layers near to far, with white space between them.
+///
+/// # Errors
+/// As [`Layer::parse`], of the first that is wrong.
+pub fn layers(
+    text: &str,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Vec<Layer>, LayerError> {
+    text.split_whitespace()
+        .map(|one| Layer::parse(one, variable))
+        .collect()
+}
+
+fn redacted(url: &Url) -> String {
+    let mut url = url.clone();
+    // A URL that can have neither has neither.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.set_query(None);
+    url.set_fragment(None);
+    url.to_string()
+}
+
+/// A text that should hold URLs, without what could be a credential: for messages about texts that are none.
+pub fn redacted_text(text: &str) -> String {
+    let one = |word: &str| {
+        let url = word.split('|').next().unwrap_or_default();
+        // `user:password@host` is a URL too, of the scheme `user`.
+        if let Some(url) = Url::parse(url).ok().filter(|url| !url.cannot_be_a_base()) {
+            return redacted(&url);
+        }
+        let url = url.split(['?', '#']).next().unwrap_or_default();
+        match (url.split_once("://"), url.rsplit_once('@')) {
+            (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}"),
+            (None, Some((_, host))) => host.to_owned(),
+            (_, None) => url.to_owned(),
+        }
+    };
+    let words: Vec<String> = text.split_whitespace().map(one).collect();
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Vec<Layer>, LayerError> {
+        layers(text, &|name| (name == "TOKEN").then(|| "s3cret".to_owned()))
+    }
+
+    #[test]
+    fn layers_near_to_far() {
+        let found =
+            parse("file:/mnt/cache  https://u:hunter2@far/x?k=hunter2|read-only|timeout=0.5")
+                .expect("layers");
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].access, Access::ReadWrite);
+        assert_eq!(found[0].scheme(), Some(Scheme::Object("fs")));
+        assert_eq!(found[1].access, Access::ReadOnly);
+        assert_eq!(found[1].answer, Duration::from_millis(500));
+        assert_eq!(found[1].shown(), "https://far/x");
+        assert!(!format!("{found:?}").contains("hunter2"));
+        assert_ne!(found[0].id(), found[1].id());
+    }
+
+    #[test]
+    fn wrong_ones_are_refused_without_their_secrets() {
+        for text in [
+            "cache.example",
+            "nfs://here/x",
+            "https://u:hunter2@h|colour=hunter2",
+            "https://u:hunter2@h|timeout=hunter2",
+            "https://u:hunter2@h:notaport/",
+            "u:hunter2@h",
+            "http://",
+            "redis://|read-only=hunter2",
+            "https://h|token_variable=NONE",
+            "https://h|ca",
+        ] {
+            let error = parse(text).expect_err(text).to_string();
+            assert!(!error.contains("hunter2"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_token_from_a_variable_is_not_shown() {
+        let found =
+            parse("https://h|token-variable=TOKEN|header-file:x-api-key=/k").expect("layer");
+        assert!(found[0].auth.token.is_some());
+        assert_eq!(found[0].auth.headers[0].0, "x-api-key");
+        assert!(!format!("{found:?} {:?}", found[0].auth).contains("s3cret"));
+    }
+}

@@ -1,0 +1,275 @@
+//! One result between the disk store and one server: fetched and proved, or merged with what is there and put.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use warpcc_cache::{Digest, DiskStore, Key, Level, Packing, StoreError, Variant};
+
+use crate::backend::{Backend, Source};
+use crate::entry::{self, Stored};
+use crate::fault::Fault;
+
+/// Blobs up to this size come together and through memory.
+const SMALL: u64 = 1 << 20;
+/// Blobs on their way up are held in memory as far as they are small; this many bytes of them at a time.
+const HELD: u64 = 16 << 20;
+
+/// What a request for a result came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fetched {
+    /// It is in the disk store now, after so many bytes.
+    Brought(u64),
+    /// There is no result of a run that saw what is here; so many bytes said so.
+    Nothing(u64),
+}
+
+/// Brings the result under `key` into `store`, if it holds for a run in `base`: the record first, and only the blobs of
+/// the variant that holds.
+///
+/// # Errors
+/// The server's faults, bytes that are not what they should be, a store that cannot be written.
+pub async fn fetch(
+    backend: &impl Backend,
+    server: &str,
+    store: &DiskStore,
+    level: Level,
+    key: &Key,
+    base: &Path,
+) -> Result<Fetched, Fault> {
+    let mut bytes = 0;
+    for variant in known(backend, server, key, &mut bytes).await? {
+        let here = store.relocated(variant.witness);
+        let Some(witness) = here.and_then(|seen| seen.adopted(base, Some(store))) else {
+            continue;
+        };
+        let outputs = &variant.outcome.outputs;
+        let wanted: BTreeSet<Digest> = outputs.iter().map(|output| output.digest).collect();
+        let wanted: Vec<Digest> = wanted.into_iter().filter(|d| !store.has(d)).collect();
+        if !bring(backend, server, store, &wanted).await? {
+            // The server has evicted some of it.
+            continue;
+        }
+        bytes += wanted.iter().map(|digest| digest.size).sum::<u64>();
+        store
+            .store(level, key, &witness, &variant.outcome)
+            .map_err(|e| of_store(&e))?;
+        return Ok(Fetched::Brought(bytes));
+    }
+    Ok(Fetched::Nothing(bytes))
+}
+
+/// What the server remembers under `key`.
+async fn known(
+    backend: &impl Backend,
+    server: &str,
+    key: &Key,
+    bytes: &mut u64,
+) -> Result<Vec<Variant>, Fault> {
+    let Some(result) = backend.result(key).await? else {
+        return Ok(Vec::new());
+    };
+    let packed = match entry::record_of(&result) {
+        Stored::Inline(packed) => packed,
+        Stored::Blob(digest) => {
+            let read = backend.read_small(&[digest]).await?;
+            match read.into_iter().next().flatten() {
+                Some(packed) => packed,
+                None => return Ok(Vec::new()),
+            }
+        }
+        // Another program's, or an executed action's.
+        Stored::Nowhere => return Ok(Vec::new()),
+    };
+    *bytes += packed.len() as u64;
+    entry::variants(&packed, key).map_err(|why| Fault::Answer {
+        server: server.to_owned(),
+        why: format!("a result of {key} that is {why}"),
+    })
+}
+
+/// Puts blobs into `store`. False where the server has not got them all.
+async fn bring(
+    backend: &impl Backend,
+    server: &str,
+    store: &DiskStore,
+    wanted: &[Digest],
+) -> Result<bool, Fault> {
+    let (small, large): (Vec<Digest>, Vec<Digest>) =
+        wanted.iter().partition(|digest| digest.size <= SMALL);
+    if !small.is_empty() {
+        for (digest, bytes) in small.iter().zip(backend.read_small(&small).await?) {
+            let Some(bytes) = bytes else {
+                return Ok(false);
+            };
+            let stored = store.put_bytes(&bytes, Packing::Zstd);
+            proved(digest, stored, server)?;
+        }
+    }
+    for digest in large {
+        let passing = Passing::new(store)?;
+        if !backend.read_large(&digest, &passing.0).await? {
+            return Ok(false);
+        }
+        proved(&digest, store.put_file(&passing.0, Packing::Zstd), server)?;
+    }
+    Ok(true)
+}
+
+/// The store computes the digest of what it takes: the one asked for, whatever the backend has checked.
+fn proved(asked: &Digest, stored: Result<Digest, StoreError>, server: &str) -> Result<(), Fault> {
+    match stored {
+        Ok(digest) if digest == *asked => Ok(()),
+        Ok(_) => Err(Fault::WrongBytes {
+            server: server.to_owned(),
+            digest: *asked,
+        }),
+        Err(error) => Err(of_store(&error)),
+    }
+}
+
+/// What an upload came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pushed {
+    /// The server has it now, after so many bytes.
+    Put(u64),
+    /// It had it before, or the store has it no more.
+    Nothing,
+}
+
+/// Gives the server what `store` remembers under `key`, beside what it has already.
+///
+/// # Errors
+/// As [`fetch`].
+pub async fn push(
+    backend: &impl Backend,
+    server: &str,
+    store: &DiskStore,
+    level: Level,
+    key: &Key,
+) -> Result<Pushed, Fault> {
+    let ours = store.remembered(level, key);
+    if ours.is_empty() {
+        return Ok(Pushed::Nothing);
+    }
+    let mut bytes = 0;
+    // What cannot be read there is replaced.
+    let theirs = match known(backend, server, key, &mut bytes).await {
+        Ok(theirs) => theirs,
+        Err(Fault::Answer { .. } | Fault::WrongBytes { .. }) => Vec::new(),
+        Err(fault) => return Err(fault),
+    };
+    let is_theirs = |ours: &Variant| theirs.iter().any(|v| v.identity() == ours.identity());
+    let blobs: BTreeSet<Digest> = ours.iter().flat_map(digests).collect();
+    let blobs: Vec<Digest> = blobs.into_iter().collect();
+    let missing = backend.missing(&blobs).await?;
+    // The blobs of a result may be evicted on one side or the other.
+    let whole = |v: &Variant| digests(v).all(|d| !missing.contains(&d) || store.has(&d));
+    let mut merged: Vec<Variant> = ours.iter().filter(|v| whole(v)).cloned().collect();
+    if merged.iter().all(is_theirs) && missing.is_empty() {
+        return Ok(Pushed::Nothing);
+    }
+    let needed: BTreeSet<Digest> = merged.iter().flat_map(digests).collect();
+    let sent: Vec<Digest> = missing.into_iter().filter(|d| needed.contains(d)).collect();
+    let mut bytes = upload(backend, store, &sent).await?;
+    let rest = theirs.into_iter();
+    let rest: Vec<Variant> = rest
+        .filter(|v| merged.iter().all(|ours| ours.identity() != v.identity()))
+        .collect();
+    merged.extend(rest);
+    if merged.is_empty() {
+        return Ok(Pushed::Nothing);
+    }
+    merged.truncate(warpcc_cache::MOST_VARIANTS);
+    let packed = entry::pack(key, &merged).map_err(|why| Fault::Local {
+        path: format!("the record of {key}"),
+        why: why.to_string(),
+    })?;
+    if let Some((digest, record)) = packed.record {
+        bytes += digest.size;
+        backend.write(&[(digest, Source::Bytes(record))]).await?;
+    }
+    bytes += packed.result.stdout_raw.len() as u64;
+    backend.put_result(key, &packed.result).await?;
+    Ok(Pushed::Put(bytes))
+}
+
+fn digests(variant: &Variant) -> impl Iterator<Item = Digest> + '_ {
+    variant.outcome.outputs.iter().map(|output| output.digest)
+}
+
+/// Sends blobs of the store; gives how many bytes.
+async fn upload(backend: &impl Backend, store: &DiskStore, blobs: &[Digest]) -> Result<u64, Fault> {
+    let mut sent = 0;
+    let mut batch: Vec<(Digest, Source)> = Vec::new();
+    let mut held = 0;
+    for digest in blobs {
+        sent += digest.size;
+        if digest.size > SMALL {
+            let passing = Passing::new(store)?;
+            let there = store.get_to(digest, &passing.0, false);
+            if !there.map_err(|e| of_store(&e))? {
+                return Err(gone(digest));
+            }
+            let source = Source::File(passing.0.clone());
+            backend.write(&[(*digest, source)]).await?;
+            continue;
+        }
+        let bytes = store.get_bytes(digest).map_err(|e| of_store(&e))?;
+        let bytes = bytes.ok_or_else(|| gone(digest))?;
+        held += digest.size;
+        batch.push((*digest, Source::Bytes(bytes)));
+        if held > HELD {
+            backend.write(&std::mem::take(&mut batch)).await?;
+            held = 0;
+        }
+    }
+    if !batch.is_empty() {
+        backend.write(&batch).await?;
+    }
+    Ok(sent)
+}
+
+fn gone(digest: &Digest) -> Fault {
+    Fault::Local {
+        path: digest.to_string(),
+        why: "left the cache while it was uploaded".to_owned(),
+    }
+}
+
+fn of_store(error: &StoreError) -> Fault {
+    let mut why = error.to_string();
+    if let Some(source) = std::error::Error::source(error) {
+        why = format!("{why}: {source}");
+    }
+    Fault::Local {
+        path: "the cache".to_owned(),
+        why,
+    }
+}
+
+/// A name for a file on its way through, which goes when the transfer is over.
+struct Passing(PathBuf);
+
+impl Passing {
+    fn new(store: &DiskStore) -> Result<Self, Fault> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let folder = store.root().join("tmp");
+        std::fs::create_dir_all(&folder).map_err(|error| Fault::Local {
+            path: folder.display().to_string(),
+            why: error.to_string(),
+        })?;
+        let (process, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        // The store sweeps old files of this name, should we be killed.
+        let path = folder.join(format!(".warpcc-remote-{process}-{number}"));
+        // Of a process that had our number and was killed.
+        drop(std::fs::remove_file(&path));
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        drop(std::fs::remove_file(&self.0));
+    }
+}

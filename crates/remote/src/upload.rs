@@ -1,0 +1,158 @@
+//! The uploader: a process of its own that gives servers what waits in the spool, and ends.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use warpcc_cache::DiskStore;
+
+use crate::any::AnyBackend;
+use crate::fault::Fault;
+use crate::health::{Health, Way};
+use crate::settings::{Access, Layer};
+use crate::spool::{Spool, Waiting};
+use crate::transfer::{self, Pushed};
+
+/// Results on their way to one server at a time.
+const AT_ONCE: usize = 8;
+
+/// What an uploader did at one server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Account {
+    /// The server, without credentials.
+    pub server: String,
+    /// Results that it has now.
+    pub uploaded: u64,
+    /// Bytes sent.
+    pub bytes: u64,
+    /// Results that still wait.
+    pub waiting: usize,
+    /// Why they do, where that is known.
+    pub why: Option<String>,
+}
+
+/// How an uploader works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// Beside a build: leaves a server alone that is left alone, and what another uploader is at.
+    Background,
+    /// Because somebody waits for it: asks every server, and waits for other uploaders.
+    Asked,
+}
+
+/// Uploads what waits for `layers`, for at most `limit`. Server by server, so that a slow one comes last only if it is.
+///
+/// # Errors
+/// No runtime.
+pub fn drain(
+    layers: &[Layer],
+    store: &DiskStore,
+    limit: Duration,
+    manner: Manner,
+) -> std::io::Result<Vec<Account>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let until = Instant::now() + limit;
+    let writable = layers
+        .iter()
+        .filter(|layer| layer.access == Access::ReadWrite);
+    let accounts = runtime.block_on(async {
+        let all = writable.map(|layer| of_one(layer, store, until, manner));
+        futures_util::future::join_all(all).await
+    });
+    runtime.shutdown_background();
+    Ok(accounts)
+}
+
+async fn of_one(layer: &Layer, store: &DiskStore, until: Instant, manner: Manner) -> Account {
+    let (spool, health) = (Spool::of(store.root()), Health::of(store.root()));
+    let mut account = Account {
+        server: layer.shown(),
+        ..Account::default()
+    };
+    while spool.has_any(layer) && Instant::now() < until {
+        let resting = [Way::Writing, Way::Reading]
+            .into_iter()
+            .find_map(|way| health.resting(layer, way));
+        if let Some(resting) = resting.filter(|_| manner == Manner::Background) {
+            account.why = Some(resting.why);
+            break;
+        }
+        let Some(lock) = spool.lock(layer) else {
+            if manner == Manner::Background {
+                // That one looks once more when it is done.
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let left = until.saturating_duration_since(Instant::now());
+        let work = all_that_waits(layer, store, &spool, &mut account);
+        let done = tokio::time::timeout(left, work).await;
+        drop(lock);
+        match done {
+            // More may have come before the lock was free.
+            Ok(Ok(())) => health.well(layer, Way::Writing),
+            Ok(Err(fault)) => {
+                store.count(&[("remote.errors", 1)]);
+                if !matches!(fault, Fault::Local { .. }) {
+                    health.rest(layer, Way::Writing, &fault.to_string(), false);
+                }
+                account.why = Some(fault.to_string());
+                break;
+            }
+            Err(_) => {
+                account.why = Some("the time for uploads is over".to_owned());
+                break;
+            }
+        }
+    }
+    account.waiting = spool.waiting(layer).len();
+    account
+}
+
+async fn all_that_waits(
+    layer: &Layer,
+    store: &DiskStore,
+    spool: &Spool,
+    account: &mut Account,
+) -> Result<(), Fault> {
+    use futures_util::{StreamExt, stream};
+    let backend = AnyBackend::new(layer)?;
+    let server = layer.shown();
+    let push = |entry: Waiting| {
+        let (backend, server) = (&backend, &server);
+        async move {
+            let pushed = transfer::push(backend, server, store, entry.level, &entry.key).await;
+            (entry, pushed)
+        }
+    };
+    let mut all =
+        stream::iter(spool.waiting(layer).into_iter().map(push)).buffer_unordered(AT_ONCE);
+    while let Some((entry, pushed)) = all.next().await {
+        match pushed {
+            Ok(Pushed::Put(bytes)) => {
+                account.uploaded += 1;
+                account.bytes += bytes;
+                let id = layer.id();
+                store.count(&[
+                    ("remote.uploads", 1),
+                    ("remote.bytes_up", bytes),
+                    (&format!("remote_server.{id}.uploads"), 1),
+                    (&format!("remote_server.{id}.bytes_up"), bytes),
+                ]);
+            }
+            Ok(Pushed::Nothing) => {}
+            // What the store has lost nobody can upload.
+            Err(Fault::Local { .. }) => store.count(&[("remote.errors", 1)]),
+            Err(fault) => return Err(fault),
+        }
+        spool.done(layer, &entry);
+    }
+    Ok(())
+}
+
+/// How many results wait for `layer`.
+pub fn waiting(layer: &Layer, root: &Path) -> usize {
+    Spool::of(root).waiting(layer).len()
+}

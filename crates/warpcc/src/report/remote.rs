@@ -1,0 +1,193 @@
+//! What the shared caches answered, gave and took, for people and as JSON.
+
+use std::io::{self, Write};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use warpcc_remote::ping::Answer;
+use warpcc_remote::upload::Account;
+use warpcc_report::monitor::harmless;
+
+use crate::config::format_bytes;
+
+/// What one server said.
+pub struct Pinged {
+    /// Its URL, without credentials.
+    pub server: String,
+    /// Whether nothing is given to it.
+    pub read_only: bool,
+    /// What it said, or why it did not.
+    pub answer: Result<Answer, String>,
+}
+
+/// Why and until when a server is left alone.
+pub struct Rested {
+    /// Seconds since 1970.
+    pub until: u64,
+    /// The fault.
+    pub why: String,
+}
+
+/// What came from one server and went there.
+pub struct Row {
+    /// Its URL, without credentials.
+    pub server: String,
+    /// Whether nothing is given to it.
+    pub read_only: bool,
+    /// Results that came from it.
+    pub hits: u64,
+    /// Results that it did not have.
+    pub misses: u64,
+    /// Results given to it.
+    pub uploads: u64,
+    /// Bytes given to it.
+    pub bytes_up: u64,
+    /// Bytes that came from it.
+    pub bytes_down: u64,
+    /// Results that wait to be given to it.
+    pub waiting: usize,
+    /// Set where nothing is asked of it for a while.
+    pub reading: Option<Rested>,
+    /// Set where nothing is given to it for a while.
+    pub writing: Option<Rested>,
+}
+
+/// Writes what each server said.
+pub fn write_ping(rows: &[Pinged], out: &mut dyn Write) -> io::Result<()> {
+    for row in rows {
+        let way = access(row.read_only);
+        match &row.answer {
+            Ok(answer) => writeln!(
+                out,
+                "{} ({way}): {}; connected in {}, look-up {}",
+                harmless(&row.server),
+                harmless(&answer.says),
+                millis(answer.first),
+                millis(answer.look_up)
+            )?,
+            Err(why) => writeln!(out, "{} ({way}): {}", harmless(&row.server), harmless(why))?,
+        }
+    }
+    Ok(())
+}
+
+/// The same for programs.
+pub fn write_ping_json(rows: &[Pinged], out: &mut dyn Write) -> io::Result<()> {
+    let row = |row: &Pinged| {
+        let (says, error, first, look_up) = match &row.answer {
+            Ok(a) => (Some(&a.says), None, Some(a.first), Some(a.look_up)),
+            Err(why) => (None, Some(why), None, None),
+        };
+        let micros = |time: Option<Duration>| time.map(|t| t.as_micros() as u64);
+        json!({
+            "server": row.server,
+            "read_only": row.read_only,
+            "says": says,
+            "error": error,
+            "connect_us": micros(first),
+            "look_up_us": micros(look_up),
+        })
+    };
+    let rows: Vec<Value> = rows.iter().map(row).collect();
+    writeln!(out, "{}", Value::from(rows))
+}
+
+/// Writes what came and went.
+pub fn write_stat(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
+    for row in rows {
+        let asked = row.hits.saturating_add(row.misses);
+        let rate = match asked {
+            0 => "nothing asked yet".to_owned(),
+            asked => format!(
+                "{} of {asked} found ({} %)",
+                row.hits,
+                row.hits * 100 / asked
+            ),
+        };
+        writeln!(out, "{} ({})", harmless(&row.server), access(row.read_only))?;
+        writeln!(out, "  {rate}, {} down", format_bytes(row.bytes_down))?;
+        writeln!(
+            out,
+            "  {} uploaded, {} up, {} waiting",
+            row.uploads,
+            format_bytes(row.bytes_up),
+            row.waiting
+        )?;
+        for (rested, what) in [(&row.reading, "asked"), (&row.writing, "given anything")] {
+            if let Some(rested) = rested {
+                let now = SystemTime::now()
+                    .duration_since(UNIX_EPOCH)
+                    .unwrap_or_default();
+                writeln!(
+                    out,
+                    "  not {what} for another {} s: {}",
+                    rested.until.saturating_sub(now.as_secs()),
+                    harmless(&rested.why)
+                )?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The same for programs.
+pub fn write_stat_json(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
+    let rested = |rested: &Option<Rested>| match rested {
+        Some(rested) => json!({ "until": rested.until, "why": rested.why }),
+        None => Value::Null,
+    };
+    let row = |row: &Row| {
+        json!({
+            "server": row.server,
+            "read_only": row.read_only,
+            "hits": row.hits,
+            "misses": row.misses,
+            "uploads": row.uploads,
+            "bytes_up": row.bytes_up,
+            "bytes_down": row.bytes_down,
+            "waiting": row.waiting,
+            "not_read": rested(&row.reading),
+            "not_written": rested(&row.writing),
+        })
+    };
+    let rows: Vec<Value> = rows.iter().map(row).collect();
+    writeln!(out, "{}", Value::from(rows))
+}
+
+/// Writes what an upload did.
+pub fn write_uploaded(accounts: &[Account], out: &mut dyn Write) -> io::Result<()> {
+    for account in accounts {
+        write!(
+            out,
+            "{}: {} uploaded, {}",
+            harmless(&account.server),
+            account.uploaded,
+            format_bytes(account.bytes)
+        )?;
+        if account.waiting > 0 {
+            let why = account
+                .why
+                .as_deref()
+                .unwrap_or("another uploader is at it");
+            write!(
+                out,
+                "; {} still waiting: {}",
+                account.waiting,
+                harmless(why)
+            )?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn access(read_only: bool) -> &'static str {
+    match read_only {
+        true => "read only",
+        false => "read and write",
+    }
+}
+
+fn millis(time: Duration) -> String {
+    format!("{:.1} ms", time.as_secs_f64() * 1000.0)
+}

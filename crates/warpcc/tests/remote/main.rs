@@ -1,0 +1,109 @@
+//! Shared caches against real servers: two cache folders are two machines, and the second one's first build runs no
+//! compiler; whatever a server does wrong, the build passes with nvcc's bytes and the next one leaves it alone.
+
+#[path = "../space/mod.rs"]
+mod space;
+
+#[path = "../../../remote/tests/grpc/casd.rs"]
+mod casd;
+mod faults;
+mod faulty;
+mod servers;
+mod two_machines;
+
+use space::{Build, Exactness, Program, Snapshot, Stats, TestSpace, differences};
+
+/// Two architectures.
+const TWO: &str = "-c case.cu -o out.o -gencode arch=compute_80,code=sm_80 \
+                   -gencode arch=compute_90,code=sm_90";
+
+/// One of them.
+const ONE: &str = "-c case.cu -o out.o -gencode arch=compute_80,code=sm_80";
+
+const KERNEL: &str = "__global__ void k(float *x, int n) {\n\
+      for (int i = 0; i < n; i++) x[i] = x[i] * 3.5f;\n\
+    }\n";
+
+/// What a call of warpcc said, made and counted.
+struct Call {
+    stderr: String,
+    stats: Stats,
+}
+
+/// A project whose calls go through a shared cache.
+struct Project {
+    space: TestSpace,
+}
+
+impl Project {
+    fn new(name: &str) -> Self {
+        let space = TestSpace::new(name);
+        space.write("case.cu", KERNEL);
+        Self { space }
+    }
+
+    /// From now on, calls are another machine's, which has built nothing yet.
+    fn on(&mut self, machine: &str) {
+        let cache = self.space.beside(machine);
+        self.space.set_env("WARPCC_DIR", &cache.to_string_lossy());
+    }
+
+    /// Builds as nvcc does, and waits until the shared cache has it.
+    #[track_caller]
+    fn first(&self, line: &str) -> Build {
+        let build = self.space.agree(line);
+        self.upload();
+        build
+    }
+
+    /// Waits until nothing waits to be uploaded.
+    #[track_caller]
+    fn upload(&self) {
+        let said = self.space.warpcc_with(&["remote", "upload"]);
+        let text = String::from_utf8_lossy(&said.stdout).into_owned() + &said.stderr_text();
+        assert_eq!(said.code, 0, "{text}");
+    }
+
+    /// Runs the line, and fails unless it makes what `build` made.
+    #[track_caller]
+    fn like(&self, line: &str, build: &Build) -> Call {
+        let space = &self.space;
+        build.outputs.delete_from(&space.work());
+        let stats = space.stats();
+        let before = Snapshot::take(&space.work());
+        let said = space.run(&Program::Launcher, &space.words(line));
+        let outputs = Snapshot::take(&space.work()).since(&before);
+        let stderr = said.stderr_text();
+        assert_eq!(said.code, 0, "{stderr}");
+        let scratch = space.beside("compare");
+        let found = differences(&build.outputs, &outputs, Exactness::Bytes, &scratch);
+        assert!(found.is_empty(), "differs from nvcc:\n{}", found.join("\n"));
+        space.demand_no_leftovers("warpcc");
+        Call {
+            stderr,
+            stats: space.stats().since(&stats),
+        }
+    }
+}
+
+impl Call {
+    /// Fail when any tool ran.
+    #[track_caller]
+    fn demand_no_compiler(&self) {
+        let stats = &self.stats;
+        let hit = stats.count("direct_hits") == 1 || stats.all_hits() > 0;
+        assert!(hit && stats.all_misses() == 0, "a compiler ran: {stats:?}");
+        assert_eq!(self.stderr, "");
+    }
+
+    /// Fail unless the user was warned in exactly one line, which names what is wrong.
+    #[track_caller]
+    fn demand_one_warning(&self, about: &str) {
+        let text = &self.stderr;
+        let warned = text.starts_with("warpcc: warning: ") && text.lines().count() == 1;
+        assert!(
+            warned && text.contains(about),
+            "not about {about:?}: {text}"
+        );
+    }
+}

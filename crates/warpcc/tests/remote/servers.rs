@@ -1,0 +1,195 @@
+//! Real servers from the registries, each in a folder of its test, on a free port of this machine, gone with the test.
+
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A server that ends with the test.
+pub struct Server {
+    child: Child,
+    /// Where it listens, on 127.0.0.1.
+    pub port: u16,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Its workers would outlive a kill.
+        if let Some(pid) = rustix::process::Pid::from_raw(self.child.id().cast_signed()) {
+            _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+        for _ in 0..100 {
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// A port that nobody listens on.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("its address").port()
+}
+
+fn start(mut command: Command, port: u16, folder: &Path) -> Server {
+    let log = fs::File::create(folder.join("server.log")).expect("the log");
+    let child = command
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().expect("the log"))
+        .stderr(log)
+        .spawn()
+        .unwrap_or_else(|e| panic!("{:?} cannot be started: {e}", command.get_program()));
+    let mut server = Server { child, port };
+    let begin = Instant::now();
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        let ended = server.child.try_wait().ok().flatten();
+        let said = || fs::read_to_string(folder.join("server.log")).unwrap_or_default();
+        assert!(ended.is_none(), "the server ended: {}", said());
+        assert!(
+            begin.elapsed() < Duration::from_secs(60),
+            "no server: {}",
+            said()
+        );
+        thread::sleep(Duration::from_millis(20));
+    }
+    server
+}
+
+fn fresh(folder: &Path) -> PathBuf {
+    fs::create_dir_all(folder).expect("the server's folder");
+    folder.to_path_buf()
+}
+
+/// A certificate for 127.0.0.1 and its key, as files.
+pub struct Certificate {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+impl Certificate {
+    /// Signed by nobody but itself.
+    pub fn new(folder: &Path) -> Self {
+        let folder = fresh(folder);
+        let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]);
+        let made = made.expect("a certificate");
+        let paths = Self {
+            certificate: folder.join("cert.pem"),
+            key: folder.join("key.pem"),
+        };
+        fs::write(&paths.certificate, made.cert.pem()).expect("the certificate");
+        fs::write(&paths.key, made.signing_key.serialize_pem()).expect("the key");
+        paths
+    }
+}
+
+/// nginx with WebDAV, which has all that the HTTP caching protocol asks for.
+pub fn nginx(folder: &Path, tls: Option<&Certificate>) -> Server {
+    let folder = fresh(folder);
+    let port = free_port();
+    let at = folder.display();
+    let (ssl, files) = match tls {
+        Some(Certificate { certificate, key }) => (
+            " ssl",
+            format!(
+                "ssl_certificate {}; ssl_certificate_key {};",
+                certificate.display(),
+                key.display()
+            ),
+        ),
+        None => ("", String::new()),
+    };
+    let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
+    let temporary = temporary
+        .map(|kind| format!("{kind}_temp_path {at}/{kind};"))
+        .join(" ");
+    let user = if rustix::process::getuid().is_root() {
+        "user root;"
+    } else {
+        ""
+    };
+    let text = format!(
+        "{user} daemon off; worker_processes 1; pid {at}/pid; error_log stderr;\n\
+         events {{ worker_connections 256; }}\n\
+         http {{ access_log {at}/access.log; {temporary} client_max_body_size 0;\n\
+           server {{ listen 127.0.0.1:{port}{ssl}; {files} root {at}/data;\n\
+             location / {{ dav_methods PUT; create_full_put_path on; }} }} }}\n"
+    );
+    let config = folder.join("nginx.conf");
+    fs::write(&config, text).expect("the configuration");
+    let mut command = Command::new("nginx");
+    command.arg("-p").arg(&folder).arg("-c").arg(&config);
+    start(command, port, &folder)
+}
+
+/// memcached, with room for blobs of more than its usual 1 MB.
+pub fn memcached(folder: &Path) -> Server {
+    let folder = fresh(folder);
+    let port = free_port();
+    let mut command = Command::new("memcached");
+    command.args(["-l", "127.0.0.1", "-I", "64m", "-m", "256", "-u", "root"]);
+    command.args(["-p", &port.to_string()]);
+    start(command, port, &folder)
+}
+
+/// redis, in memory.
+pub fn redis(folder: &Path) -> Server {
+    let folder = fresh(folder);
+    let port = free_port();
+    let mut command = Command::new("redis-server");
+    command
+        .args([
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--requirepass",
+            "open-sesame",
+        ])
+        .args(["--port", &port.to_string(), "--dir"])
+        .arg(&folder);
+    start(command, port, &folder)
+}
+
+/// moto: no S3 server, but what PyPI has that speaks its protocol. It keeps objects in memory and checks no signature.
+pub fn s3(folder: &Path) -> Server {
+    let folder = fresh(folder);
+    let port = free_port();
+    let packages = std::env::var_os("WARPCC_TEST_MOTO").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools/moto"),
+        PathBuf::from,
+    );
+    let mut command = Command::new("python3");
+    command
+        .env("PYTHONPATH", packages)
+        .args([
+            "-c",
+            "from moto.server import main; main()",
+            "-H",
+            "127.0.0.1",
+        ])
+        .args(["-p", &port.to_string()]);
+    let server = start(command, port, &folder);
+    let bucket = format!("http://127.0.0.1:{port}/bucket");
+    let made = Command::new("python3")
+        .args([
+            "-c",
+            "import sys, urllib.request as r; r.urlopen(r.Request(sys.argv[1], method='PUT'))",
+        ])
+        .arg(bucket)
+        .output()
+        .expect("python3");
+    assert!(
+        made.status.success(),
+        "{}",
+        String::from_utf8_lossy(&made.stderr)
+    );
+    server
+}

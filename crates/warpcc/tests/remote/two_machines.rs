@@ -1,0 +1,212 @@
+//! What one machine built, another gets: as a whole, or step by step; through every kind of server.
+
+use crate::servers::{self, Certificate};
+use crate::{ONE, Project, TWO, casd};
+
+/// The second machine runs no compiler: not for the same call, and not for a part of it.
+#[track_caller]
+fn two_machines(project: &mut Project, url: &str) {
+    project.space.set_env("WARPCC_REMOTE", "none");
+    let one_arch = project.space.agree(ONE);
+    project.space.set_env("WARPCC_REMOTE", url);
+    project.on("first");
+    let build = project.first(TWO);
+    project.on("second");
+    let whole = project.like(TWO, &build);
+    whole.demand_no_compiler();
+    assert_eq!(whole.stats.count("direct_hits"), 1, "{:?}", whole.stats);
+    // Here it is a local hit, and nobody is asked.
+    project.like(TWO, &build).demand_no_compiler();
+    // One of its architectures was never built as such: its steps were.
+    project.on("third");
+    let part = project.like(ONE, &one_arch);
+    assert_eq!(
+        part.stats.missed("cicc") + part.stats.missed("ptxas"),
+        0,
+        "{:?}",
+        part.stats
+    );
+    assert!(part.stats.hit("cicc") > 0, "{:?}", part.stats);
+    let json = remote_counters(project);
+    assert!(
+        json["hits"].as_u64() > Some(0) && json["bytes_down"].as_u64() > Some(0),
+        "{json}"
+    );
+    assert_eq!(json["errors"].as_u64(), Some(0), "{json}");
+}
+
+fn remote_counters(project: &Project) -> serde_json::Value {
+    let said = project.space.warpcc_with(&["stats", "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&said.stdout).expect("JSON");
+    json["remote"].clone()
+}
+
+#[test]
+fn through_nginx() {
+    let mut project = Project::new("remote-nginx");
+    let server = servers::nginx(&project.space.beside("nginx"), None);
+    two_machines(
+        &mut project,
+        &format!("http://127.0.0.1:{}/cache", server.port),
+    );
+    let said = project.space.warpcc_with(&["remote", "ping"]);
+    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(said.code == 0 && text.contains("nginx"), "{text}");
+    let said = project.space.warpcc_with(&["remote", "stat"]);
+    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(
+        text.contains("found") && text.contains("0 waiting"),
+        "{text}"
+    );
+}
+
+#[test]
+fn through_nginx_with_tls_and_its_own_authority() {
+    let mut project = Project::new("remote-tls");
+    let folder = project.space.beside("nginx");
+    let certificate = Certificate::new(&folder.join("tls"));
+    let server = servers::nginx(&folder, Some(&certificate));
+    let url = format!("https://127.0.0.1:{}/cache", server.port);
+    let trusting = format!("{url}|ca={}", certificate.certificate.display());
+    project.space.set_env("WARPCC_REMOTE", &trusting);
+    project.on("first");
+    let build = project.first(ONE);
+    project.on("second");
+    project.like(ONE, &build).demand_no_compiler();
+    // Who does not trust it builds, and says why.
+    project.space.set_env("WARPCC_REMOTE", &url);
+    project.on("third");
+    project.like(ONE, &build).demand_one_warning("certificate");
+}
+
+#[test]
+fn through_redis() {
+    let mut project = Project::new("remote-redis");
+    let server = servers::redis(&project.space.beside("redis"));
+    let url = format!("redis://:open-sesame@127.0.0.1:{}/1", server.port);
+    two_machines(&mut project, &url);
+    let said = project.space.warpcc_with(&["config"]);
+    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(
+        text.contains("redis://127.0.0.1") && !text.contains("open-sesame"),
+        "{text}"
+    );
+    project
+        .space
+        .set_env("WARPCC_REMOTE", &url.replace("open-sesame", "wrong-word"));
+    let said = project.space.warpcc_with(&["remote", "ping"]);
+    let text = String::from_utf8_lossy(&said.stdout).into_owned() + &said.stderr_text();
+    assert!(said.code == 1 && !text.contains("wrong-word"), "{text}");
+}
+
+#[test]
+fn through_an_s3_stand_in() {
+    let mut project = Project::new("remote-s3");
+    let server = servers::s3(&project.space.beside("s3"));
+    project.space.set_env("AWS_ACCESS_KEY_ID", "any");
+    project.space.set_env("AWS_SECRET_ACCESS_KEY", "thing");
+    project.space.set_env("AWS_EC2_METADATA_DISABLED", "true");
+    let port = server.port;
+    let url = format!("s3://bucket/team?endpoint=http://127.0.0.1:{port}&region=us-east-1");
+    two_machines(&mut project, &url);
+}
+
+#[test]
+fn through_casd() {
+    // Says so where this machine has none.
+    if let Some(server) = casd::Casd::start() {
+        let mut project = Project::new("remote-casd");
+        two_machines(&mut project, &server.address());
+    }
+}
+
+#[test]
+fn through_memcached() {
+    let mut project = Project::new("remote-memcached");
+    let server = servers::memcached(&project.space.beside("memcached"));
+    let url = format!("memcached://127.0.0.1:{}/team", server.port);
+    project.space.set_env("WARPCC_REMOTE", &url);
+    project.on("first");
+    let build = project.first(ONE);
+    project.on("second");
+    project.like(ONE, &build).demand_no_compiler();
+}
+
+#[test]
+fn through_a_folder() {
+    let mut project = Project::new("remote-folder");
+    let share = project.space.beside("share");
+    two_machines(&mut project, &format!("file:{}", share.display()));
+}
+
+#[test]
+fn from_far_to_near_and_never_to_what_is_read_only() {
+    let mut project = Project::new("remote-layers");
+    let (near, far) = (project.space.beside("near"), project.space.beside("far"));
+    let (near_url, far_url) = (
+        format!("file:{}", near.display()),
+        format!("file:{}", far.display()),
+    );
+    project.space.set_env("WARPCC_REMOTE", &far_url);
+    project.on("first");
+    let build = project.first(ONE);
+    let count = |folder: &std::path::Path| walk(folder).len();
+    let there = count(&far);
+    assert!(there > 0);
+    // What comes from the far one goes to the near one; what is built here goes to neither read-only one.
+    let both = format!("{near_url} {far_url}|read-only");
+    project.space.set_env("WARPCC_REMOTE", &both);
+    project.on("second");
+    project.like(ONE, &build).demand_no_compiler();
+    project.upload();
+    assert!(count(&near) > 0);
+    project.space.set_env("WARPCC_REMOTE", &near_url);
+    project.on("third");
+    project.like(ONE, &build).demand_no_compiler();
+    project.space.set_env("WARPCC_REMOTE", &both);
+    project.space.set_env("WARPCC_REMOTE_READONLY", "1");
+    let before = count(&near);
+    project.first(&format!("{ONE} -DPULL_REQUEST"));
+    assert_eq!((count(&near), count(&far)), (before, there));
+}
+
+#[test]
+fn two_machines_that_saw_different_files_keep_both_results() {
+    let mut project = Project::new("remote-merge");
+    let share = project.space.beside("share");
+    let url = format!("file:{}", share.display());
+    project.space.set_env("WARPCC_REMOTE", &url);
+    project
+        .space
+        .write("case.cu", &format!("#include \"own.h\"\n{}", crate::KERNEL));
+    let mut builds = Vec::new();
+    for machine in ["first", "second"] {
+        project.space.write(
+            "own.h",
+            &format!("static const char *who = \"{machine}\";\n"),
+        );
+        project.on(machine);
+        builds.push((machine, project.first(ONE)));
+    }
+    for (machine, build) in &builds {
+        project.space.write(
+            "own.h",
+            &format!("static const char *who = \"{machine}\";\n"),
+        );
+        project.on(&format!("like-{machine}"));
+        let call = project.like(ONE, build);
+        call.demand_no_compiler();
+        assert_eq!(call.stats.count("direct_hits"), 1, "{:?}", call.stats);
+    }
+}
+
+fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for item in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        match item.path() {
+            path if path.is_dir() => found.extend(walk(&path)),
+            path => found.push(path),
+        }
+    }
+    found
+}

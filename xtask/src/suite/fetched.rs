@@ -1,0 +1,59 @@
+//! Programs from PyPI that only the tests need, each in a folder of its own, pinned by the hashes of a lock file.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::{process, repo};
+
+const MARKER: &str = ".warpcc-tool";
+
+/// One of them.
+pub struct Fetched {
+    /// Its folder's name, and its lock file's.
+    pub name: &'static str,
+    /// The program in the folder.
+    pub program: &'static str,
+}
+
+impl Fetched {
+    fn home(&self) -> PathBuf {
+        repo::tools_dir().join(self.name)
+    }
+
+    /// Where it is once it is installed.
+    pub fn path(&self) -> PathBuf {
+        self.home().join(self.program)
+    }
+
+    /// Has `install` put it into a folder, given with the lock file, unless it is there.
+    pub fn install(&self, install: impl FnOnce(&Path, &Path) -> Result<()>) -> Result<()> {
+        let lock_file = repo::root().join(format!("xtask/tools/{}.txt", self.name));
+        let wanted = fs::read_to_string(&lock_file)
+            .with_context(|| format!("failed to read {}", lock_file.display()))?;
+        let tools = repo::tools_dir();
+        fs::create_dir_all(&tools)
+            .with_context(|| format!("failed to create {}", tools.display()))?;
+        let home = self.home();
+        // Clones may share the folder: whoever waited here finds the work done.
+        let lock = File::create(tools.join(format!(".{}.lock", self.name)))
+            .with_context(|| format!("failed to lock {}", home.display()))?;
+        lock.lock()
+            .with_context(|| format!("failed to lock {}", home.display()))?;
+        let marker = home.join(MARKER);
+        if fs::read_to_string(&marker).is_ok_and(|found| found == wanted)
+            && process::is_executable(&self.path())
+        {
+            return Ok(());
+        }
+        if home.exists() {
+            // Half of one, or another version.
+            fs::remove_dir_all(&home)
+                .with_context(|| format!("failed to remove {}", home.display()))?;
+        }
+        install(&home, &lock_file)
+            .with_context(|| format!("failed to install {} into {}", self.name, home.display()))?;
+        fs::write(&marker, wanted).with_context(|| format!("failed to write {}", marker.display()))
+    }
+}
