@@ -17,7 +17,7 @@
 use std::io;
 
 use warpcc_cache::KeySink;
-use warpcc_plan::{Arg, Part, Program, Step, TaskGraph, Tool};
+use warpcc_plan::{Arg, FileId, Part, Program, Step, TaskGraph, Tool};
 
 use crate::artifact::Artifacts;
 use crate::relocate::{fixed_argument, fixed_list};
@@ -103,7 +103,9 @@ pub fn describe(
     }
     // cicc writes it into LTO and OptiX code (seen on 13.5).
     let packed = |arg: &str| ["-lto", "--emit-optix-ir"].contains(&arg);
-    let packs = step.tool == Tool::Cicc && step.args.iter().filter_map(Arg::as_text).any(packed);
+    let lto = |id: &FileId| graph.file(*id).path.ends_with(".ltoir");
+    let packs = step.tool == Tool::Cicc
+        && (step.writes.iter().any(lto) || step.args.iter().filter_map(Arg::as_text).any(packed));
     if debug || packs {
         sink.part(
             "working directory",
