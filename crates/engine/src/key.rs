@@ -6,7 +6,7 @@
 //! | tool: its name, the BLAKE3 of its content | every step; its libraries and helpers (cc1plus, as) are in the witness |
 //! | arguments, files in them by content | every step |
 //! | base names of files | where they can show (see [`Step::names_matter`]) |
-//! | working directory, keep folder | host and device code with debug information |
+//! | working directory, keep folder | host and device code with debug information; the former also LTO and OptiX code |
 //! | the host compiler's variables | host steps |
 //! | relocatable: the names of the roots | host and device code with debug information, cudafe++; paths below a root count by its name |
 //! | LANG and the LC_ variables | every step: diagnostics are part of a result |
@@ -17,7 +17,7 @@
 use std::io;
 
 use warpcc_cache::KeySink;
-use warpcc_plan::{Part, Program, Step, TaskGraph, Tool};
+use warpcc_plan::{Arg, FileId, Part, Program, Step, TaskGraph, Tool};
 
 use crate::artifact::Artifacts;
 use crate::relocate::{fixed_argument, fixed_list};
@@ -101,7 +101,12 @@ pub fn describe(
             sink.part("included", artifacts.digest(*id)?.to_string().as_bytes());
         }
     }
-    if debug {
+    // cicc writes it into LTO and OptiX code (seen on 13.5).
+    let packed = |arg: &str| ["-lto", "--emit-optix-ir"].contains(&arg);
+    let lto = |id: &FileId| graph.file(*id).path.ends_with(".ltoir");
+    let packs = step.tool == Tool::Cicc
+        && (step.writes.iter().any(lto) || step.args.iter().filter_map(Arg::as_text).any(packed));
+    if debug || packs {
         sink.part(
             "working directory",
             &setting

@@ -280,6 +280,16 @@ impl Invocation {
         self.keeps || self.items.iter().any(cuda)
     }
 
+    /// Whether there is LTO code in the result, in which cicc writes its working directory (seen on 13.5).
+    pub fn makes_lto_code(&self) -> bool {
+        self.items.iter().any(|item| match item {
+            Item::Option { long, value, .. } => {
+                *long == "dlink-time-opt" || value.as_ref().is_some_and(|v| v.contains("lto_"))
+            }
+            _ => false,
+        })
+    }
+
     /// Whether every path on the command line is absolute, so that the working directory does
     /// not decide what is read.
     pub fn is_absolute(&self) -> bool {

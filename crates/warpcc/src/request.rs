@@ -182,7 +182,8 @@ impl Request {
         for (name, value) in invocation.named_key_parts(&|path| roots.fixed(path).into_owned()) {
             sink.part(name, value.as_bytes());
         }
-        if !(invocation.output_is_free() && invocation.is_absolute()) {
+        let anywhere = invocation.output_is_free() && invocation.is_absolute();
+        if !anywhere || invocation.makes_lto_code() {
             sink.part("working directory", &fixed(self.directory.as_os_str()));
         }
         if invocation.debug {
