@@ -14,14 +14,11 @@ use crate::servers::{self, free_port};
 use crate::space::{Build, Program};
 use crate::{ONE, Project};
 
-/// A project that the server holds already, built by another machine.
-fn built(name: &str, server: &Faulty) -> (Project, Build) {
+/// A project that the server holds already, built by another machine. Requests may take so many seconds.
+fn built(name: &str, server: &Faulty, timeout: u32) -> (Project, Build) {
     let mut project = Project::new(name);
-    let url = format!(
-        "http://127.0.0.1:{}|timeout=2|connect-timeout=1",
-        server.port
-    );
-    project.space.set_env("WARPCC_REMOTE", &url);
+    let url = format!("http://127.0.0.1:{}|timeout={timeout}", server.port);
+    project.through(&url);
     project.on("first");
     let build = project.first(ONE);
     (project, build)
@@ -43,7 +40,7 @@ fn survives(project: &mut Project, build: &Build, server: &Faulty, mode: Mode, a
 #[test]
 fn silent_and_slow_servers() {
     let server = Faulty::start();
-    let (mut project, build) = built("remote-slow", &server);
+    let (mut project, build) = built("remote-slow", &server, 2);
     survives(
         &mut project,
         &build,
@@ -63,7 +60,7 @@ fn silent_and_slow_servers() {
 #[test]
 fn servers_that_refuse_or_break() {
     let server = Faulty::start();
-    let (mut project, build) = built("remote-broken", &server);
+    let (mut project, build) = built("remote-broken", &server, 60);
     for (mode, about) in [
         (Mode::Status("500 Internal Server Error"), "500"),
         (Mode::Status("401 Unauthorized"), "refuses: 401"),
@@ -78,7 +75,7 @@ fn servers_that_refuse_or_break() {
 #[test]
 fn servers_with_wrong_bytes() {
     let server = Faulty::start();
-    let (mut project, build) = built("remote-wrong", &server);
+    let (mut project, build) = built("remote-wrong", &server, 60);
     for (mode, about) in [
         (Mode::WrongBytes, "other bytes than those of"),
         (Mode::Exchanged, "other bytes than those of"),
@@ -99,18 +96,18 @@ fn nginx_killed_in_mid_build() {
     let folder = project.space.beside("nginx");
     let server = servers::nginx(&folder, None);
     let url = format!("http://127.0.0.1:{}|timeout=5", server.port);
-    project.space.set_env("WARPCC_REMOTE", &url);
+    project.through(&url);
     project.on("first");
     let build = project.first(ONE);
     project.on("second");
     // Another call, so that it asks for step after step.
     let line = format!("{ONE} -Xptxas -O2");
     let other = {
-        project.space.set_env("WARPCC_REMOTE", "none");
+        project.through("none");
         project.on("nobody");
         let other = project.space.agree(&line);
         other.outputs.delete_from(&project.space.work());
-        project.space.set_env("WARPCC_REMOTE", &url);
+        project.through(&url);
         project.on("second");
         other
     };
@@ -150,7 +147,7 @@ fn uploads_outlive_the_call_and_a_killed_uploader() {
     let server = Faulty::start();
     let mut project = Project::new("remote-outlive");
     let url = format!("http://127.0.0.1:{}", server.port);
-    project.space.set_env("WARPCC_REMOTE", &url);
+    project.through(&url);
     project.on("first");
     // Nobody runs `remote upload` here: the uploader that the call has left behind does it.
     let build = project.space.agree(ONE);
@@ -171,12 +168,10 @@ fn uploads_outlive_the_call_and_a_killed_uploader() {
     // One that is killed while a server keeps it waiting loses nothing.
     server.set(Mode::BlackHole);
     project.on("third");
-    project.space.set_env("WARPCC_REMOTE", "none");
+    project.through("none");
     let line = format!("{ONE} -DTHIRD");
     let third = project.space.agree(&line);
-    project
-        .space
-        .set_env("WARPCC_REMOTE", &format!("{url}|timeout=60"));
+    project.through(&format!("{url}|timeout=60"));
     // It asks nobody, and leaves an uploader behind, which waits for the server.
     project.space.set_env("WARPCC_RECACHE", "1");
     project.like(&line, &third);
@@ -187,7 +182,7 @@ fn uploads_outlive_the_call_and_a_killed_uploader() {
     let uploader = uploader_of(&project.space.beside("third")).expect("an uploader");
     rustix::process::kill_process(uploader, rustix::process::Signal::KILL).expect("killed");
     server.set(Mode::Good);
-    project.space.set_env("WARPCC_REMOTE", &url);
+    project.through(&url);
     project.upload();
     project.on("fourth");
     project.like(&line, &third).demand_no_compiler();
@@ -204,7 +199,7 @@ fn a_token_comes_from_its_file_and_is_never_shown() {
         server.port,
         token.display()
     );
-    project.space.set_env("WARPCC_REMOTE", &url);
+    project.through(&url);
     server.demand_header("authorization: bearer swordfish-42");
     project.on("first");
     let build = project.first(ONE);
@@ -230,14 +225,14 @@ fn user_and_password_go_into_a_header() {
     let server = Faulty::start();
     let mut project = Project::new("remote-basic");
     let url = format!("http://u:hunter2@127.0.0.1:{}", server.port);
-    project.space.set_env("WARPCC_REMOTE", &url);
+    project.through(&url);
     // `u:hunter2` in base64; the server looks at lower case.
     server.demand_header("authorization: basic dtpodw50zxiy");
     let said = project.space.warpcc_with(&["remote", "ping"]);
     let text = String::from_utf8_lossy(&said.stdout).into_owned();
     assert!(said.code == 0 && !text.contains("hunter2"), "{text}");
     let wrong = url.replace("hunter2", "hunter3");
-    project.space.set_env("WARPCC_REMOTE", &wrong);
+    project.through(&wrong);
     let said = project.space.warpcc_with(&["remote", "ping"]);
     let text = String::from_utf8_lossy(&said.stdout).into_owned();
     assert!(
@@ -249,11 +244,11 @@ fn user_and_password_go_into_a_header() {
 #[test]
 fn no_server_at_all() {
     let mut project = Project::new("remote-nobody");
-    project.space.set_env("WARPCC_REMOTE", "none");
+    project.through("none");
     let build = project.space.agree(ONE);
     project.on("second");
     let url = format!("http://127.0.0.1:{}", free_port());
-    project.space.set_env("WARPCC_REMOTE", &url);
+    project.through(&url);
     project.like(ONE, &build).demand_one_warning("cannot reach");
     // Remembered: the next call says nothing more.
     let other = project.space.agree(&format!("{ONE} -DOTHER"));
@@ -263,7 +258,7 @@ fn no_server_at_all() {
 #[test]
 fn a_server_that_lost_everything_or_half_of_it() {
     let server = Faulty::start();
-    let (mut project, build) = built("remote-empty", &server);
+    let (mut project, build) = built("remote-empty", &server, 60);
     for lost in ["/cas/", "/"] {
         server.forget(lost);
         project.on(if lost == "/" { "all" } else { "blobs" });
@@ -283,7 +278,7 @@ fn a_server_that_lost_everything_or_half_of_it() {
 #[test]
 fn a_full_server_gives_but_takes_nothing() {
     let server = Faulty::start();
-    let (mut project, build) = built("remote-full", &server);
+    let (mut project, build) = built("remote-full", &server, 60);
     server.set(Mode::Full("507 Insufficient Storage"));
     project.on("second");
     project.like(ONE, &build).demand_no_compiler();

@@ -42,6 +42,17 @@ impl Project {
         Self { space }
     }
 
+    /// From now on, calls go through the shared cache at `url`. A busy machine must not make a good server slow, or let
+    /// one that failed be asked again.
+    fn through(&mut self, url: &str) {
+        let (at, own) = url.split_once('|').unwrap_or((url, ""));
+        let patient = match url {
+            "none" => "none".to_owned(),
+            _ => format!("{at}|timeout=100|connect-timeout=100|retry-after=3600|{own}"),
+        };
+        self.space.set_env("WARPCC_REMOTE", &patient);
+    }
+
     /// From now on, calls are another machine's, which has built nothing yet.
     fn on(&mut self, machine: &str) {
         let cache = self.space.beside(machine);

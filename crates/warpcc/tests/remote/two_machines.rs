@@ -6,9 +6,9 @@ use crate::{ONE, Project, TWO, casd};
 /// The second machine runs no compiler: not for the same call, and not for a part of it.
 #[track_caller]
 fn two_machines(project: &mut Project, url: &str) {
-    project.space.set_env("WARPCC_REMOTE", "none");
+    project.through("none");
     let one_arch = project.space.agree(ONE);
-    project.space.set_env("WARPCC_REMOTE", url);
+    project.through(url);
     project.on("first");
     let build = project.first(TWO);
     project.on("second");
@@ -68,13 +68,13 @@ fn through_nginx_with_tls_and_its_own_authority() {
     let server = servers::nginx(&folder, Some(&certificate));
     let url = format!("https://127.0.0.1:{}/cache", server.port);
     let trusting = format!("{url}|ca={}", certificate.certificate.display());
-    project.space.set_env("WARPCC_REMOTE", &trusting);
+    project.through(&trusting);
     project.on("first");
     let build = project.first(ONE);
     project.on("second");
     project.like(ONE, &build).demand_no_compiler();
     // Who does not trust it builds, and says why.
-    project.space.set_env("WARPCC_REMOTE", &url);
+    project.through(&url);
     project.on("third");
     project.like(ONE, &build).demand_one_warning("certificate");
 }
@@ -91,9 +91,7 @@ fn through_redis() {
         text.contains("redis://127.0.0.1") && !text.contains("open-sesame"),
         "{text}"
     );
-    project
-        .space
-        .set_env("WARPCC_REMOTE", &url.replace("open-sesame", "wrong-word"));
+    project.through(&url.replace("open-sesame", "wrong-word"));
     let said = project.space.warpcc_with(&["remote", "ping"]);
     let text = String::from_utf8_lossy(&said.stdout).into_owned() + &said.stderr_text();
     assert!(said.code == 1 && !text.contains("wrong-word"), "{text}");
@@ -125,7 +123,7 @@ fn through_memcached() {
     let mut project = Project::new("remote-memcached");
     let server = servers::memcached(&project.space.beside("memcached"));
     let url = format!("memcached://127.0.0.1:{}/team", server.port);
-    project.space.set_env("WARPCC_REMOTE", &url);
+    project.through(&url);
     project.on("first");
     let build = project.first(ONE);
     project.on("second");
@@ -147,7 +145,7 @@ fn from_far_to_near_and_never_to_what_is_read_only() {
         format!("file:{}", near.display()),
         format!("file:{}", far.display()),
     );
-    project.space.set_env("WARPCC_REMOTE", &far_url);
+    project.through(&far_url);
     project.on("first");
     let build = project.first(ONE);
     let count = |folder: &std::path::Path| walk(folder).len();
@@ -155,15 +153,15 @@ fn from_far_to_near_and_never_to_what_is_read_only() {
     assert!(there > 0);
     // What comes from the far one goes to the near one; what is built here goes to neither read-only one.
     let both = format!("{near_url} {far_url}|read-only");
-    project.space.set_env("WARPCC_REMOTE", &both);
+    project.through(&both);
     project.on("second");
     project.like(ONE, &build).demand_no_compiler();
     project.upload();
     assert!(count(&near) > 0);
-    project.space.set_env("WARPCC_REMOTE", &near_url);
+    project.through(&near_url);
     project.on("third");
     project.like(ONE, &build).demand_no_compiler();
-    project.space.set_env("WARPCC_REMOTE", &both);
+    project.through(&both);
     project.space.set_env("WARPCC_REMOTE_READONLY", "1");
     let before = count(&near);
     project.first(&format!("{ONE} -DPULL_REQUEST"));
@@ -175,7 +173,7 @@ fn two_machines_that_saw_different_files_keep_both_results() {
     let mut project = Project::new("remote-merge");
     let share = project.space.beside("share");
     let url = format!("file:{}", share.display());
-    project.space.set_env("WARPCC_REMOTE", &url);
+    project.through(&url);
     project
         .space
         .write("case.cu", &format!("#include \"own.h\"\n{}", crate::KERNEL));
