@@ -5,10 +5,12 @@
 
 pub mod auth;
 pub mod backend;
+pub mod execute;
 pub mod fault;
 pub mod grpc;
 
 pub use auth::Auth;
 pub use backend::Backend;
+pub use execute::Cluster;
 pub use fault::Fault;
 pub use grpc::Grpc;
