@@ -5,6 +5,7 @@
 //! `open` and nothing is asked of the machine until someone wants the answer.
 
 mod error;
+mod executor;
 mod file;
 mod setting;
 mod size;
@@ -16,6 +17,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 pub use error::ConfigError;
+pub use executor::ExecutorSettings;
 pub use setting::{LogTarget, Setting, SettingRow, Source};
 pub use size::{MaxSize, format_bytes};
 
@@ -92,6 +94,8 @@ pub struct Config {
     pub runtime_dir: Setting<Option<PathBuf>>,
     /// Which build a call belongs to; `None` finds out by what started it.
     pub build_id: Setting<Option<String>>,
+    /// The cluster that commands may run on.
+    pub executor: ExecutorSettings,
     /// The settings file that was looked for; `None` without a home to look in.
     pub file: Option<PathBuf>,
 }
@@ -182,6 +186,7 @@ impl Config {
             base_dir: Setting::default_of(Vec::new()),
             runtime_dir: Setting::default_of(None),
             build_id: Setting::default_of(None),
+            executor: ExecutorSettings::default(),
             file: None,
         }
     }
@@ -194,6 +199,17 @@ impl Config {
         source: Source,
         home: Option<&Path>,
     ) -> Result<(), ConfigError> {
+        if let Some(read) = self.executor.set(key, raw, &source, home) {
+            return read.map_err(|problem| ConfigError::Value {
+                place: place(key, &source),
+                // What should have been an address or a token may hold a secret.
+                value: match key {
+                    Key::Executor | Key::ExecutorToken => "…".to_owned(),
+                    _ => raw.shown(),
+                },
+                problem,
+            });
+        }
         let read = match key {
             Key::Dir => value::folder(raw, home).map(|v| self.dir.assign(v, &source)),
             Key::MaxSize => value::max_size(raw).map(|v| self.max_size.assign(v, &source)),
@@ -209,6 +225,8 @@ impl Config {
                 value::path(raw, home).map(|v| self.runtime_dir.assign(Some(v), &source))
             }
             Key::BuildId => value::text(raw).map(|v| self.build_id.assign(Some(v), &source)),
+            // Read above.
+            _ => Ok(()),
         };
         read.map_err(|problem| ConfigError::Value {
             place: place(key, &source),
@@ -264,6 +282,8 @@ impl Config {
                 self.build_id.value.clone().unwrap_or_default(),
                 &self.build_id.source,
             ),
+            // Every other one is the executor's.
+            _ => (self.executor.row(key)).unwrap_or_else(|| (String::new(), &Source::Default)),
         };
         SettingRow {
             name: key.name(),

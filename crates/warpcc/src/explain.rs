@@ -163,6 +163,7 @@ fn tell(
         key,
         jobs: 1,
         admission: &admission,
+        executor: None,
         sequential: true,
         faithful: true,
         save: None,

@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use warpcc_engine::Outcome;
+use warpcc_engine::{Executor, Outcome};
 use warpcc_plan::Step;
 
 use crate::account::Account;
 use crate::build::{self, Built, Manner};
 use crate::cli::{self, GraphFormat, RunArgs};
+use crate::cluster::Elsewhere;
 use crate::commands::{find_nvcc, write_file};
 use crate::config::Config;
 use crate::direct::Served;
@@ -82,6 +83,7 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
     let (scratch, _) = Scratch::open(&request.temporary(), &key.hex()[..16], &interrupt.scratch)
         .context("no private folder")?;
     let progress = args.progress.then(Progress::on_terminal).flatten();
+    let elsewhere = Elsewhere::of(config, store.as_ref());
     let manner = Manner {
         progress: progress.as_ref(),
         store: store.as_ref(),
@@ -90,6 +92,7 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
         key,
         jobs: args.jobs.unwrap_or_else(|| config.job_limit()).get(),
         admission: &admission,
+        executor: elsewhere.as_ref().map(|cluster| cluster as &dyn Executor),
         sequential: args.sequential,
         faithful: args.faithful,
         save: args.save.as_deref(),

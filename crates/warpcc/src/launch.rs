@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use warpcc_cache::{DiskStore, OpenError, Options};
+use warpcc_engine::Executor;
 use warpcc_plan::Unsupported;
 
 use crate::account::Account;
 use crate::build::{self, Manner};
+use crate::cluster::Elsewhere;
 use crate::config::Config;
 use crate::direct::Served;
 use crate::log::Log;
@@ -212,6 +214,7 @@ fn cached(
         return hit(micros);
     }
     let admission = machine::admission(config, account.lineage, &request, store, log);
+    let elsewhere = Elsewhere::of(config, store);
     let manner = Manner {
         // The build tool owns the terminal.
         progress: None,
@@ -221,6 +224,7 @@ fn cached(
         key,
         jobs: config.job_limit().get(),
         admission: &admission,
+        executor: elsewhere.as_ref().map(|cluster| cluster as &dyn Executor),
         sequential: false,
         faithful: false,
         save: None,

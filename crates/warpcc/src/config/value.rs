@@ -5,6 +5,9 @@ use std::num::NonZeroUsize;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use warpcc_remote::grpc::{Address, NotAnAddress};
+
+use super::executor::Property;
 use super::setting::LogTarget;
 use super::size::MaxSize;
 
@@ -23,10 +26,21 @@ pub(super) enum Key {
     BaseDir,
     RuntimeDir,
     BuildId,
+    Executor,
+    ExecutorJobs,
+    ExecutorAlways,
+    ExecutorProperties,
+    ExecutorToken,
+    ExecutorTokenFile,
+    ExecutorHeaders,
+    ExecutorHelper,
+    ExecutorRoots,
+    ExecutorCertificate,
+    ExecutorPrivateKey,
 }
 
 impl Key {
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 23] = [
         Self::Dir,
         Self::MaxSize,
         Self::Jobs,
@@ -39,6 +53,17 @@ impl Key {
         Self::BaseDir,
         Self::RuntimeDir,
         Self::BuildId,
+        Self::Executor,
+        Self::ExecutorJobs,
+        Self::ExecutorAlways,
+        Self::ExecutorProperties,
+        Self::ExecutorToken,
+        Self::ExecutorTokenFile,
+        Self::ExecutorHeaders,
+        Self::ExecutorHelper,
+        Self::ExecutorRoots,
+        Self::ExecutorCertificate,
+        Self::ExecutorPrivateKey,
     ];
 
     /// The key in the settings file.
@@ -56,6 +81,17 @@ impl Key {
             Self::BaseDir => "base_dir",
             Self::RuntimeDir => "runtime_dir",
             Self::BuildId => "build_id",
+            Self::Executor => "executor",
+            Self::ExecutorJobs => "executor_jobs",
+            Self::ExecutorAlways => "executor_always",
+            Self::ExecutorProperties => "executor_properties",
+            Self::ExecutorToken => "executor_token",
+            Self::ExecutorTokenFile => "executor_token_file",
+            Self::ExecutorHeaders => "executor_headers",
+            Self::ExecutorHelper => "executor_helper",
+            Self::ExecutorRoots => "executor_roots",
+            Self::ExecutorCertificate => "executor_certificate",
+            Self::ExecutorPrivateKey => "executor_key",
         }
     }
 
@@ -74,6 +110,17 @@ impl Key {
             Self::BaseDir => "WARPCC_BASE_DIR",
             Self::RuntimeDir => "WARPCC_RUNTIME_DIR",
             Self::BuildId => "WARPCC_BUILD_ID",
+            Self::Executor => "WARPCC_EXECUTOR",
+            Self::ExecutorJobs => "WARPCC_EXECUTOR_JOBS",
+            Self::ExecutorAlways => "WARPCC_EXECUTOR_ALWAYS",
+            Self::ExecutorProperties => "WARPCC_EXECUTOR_PROPERTIES",
+            Self::ExecutorToken => "WARPCC_EXECUTOR_TOKEN",
+            Self::ExecutorTokenFile => "WARPCC_EXECUTOR_TOKEN_FILE",
+            Self::ExecutorHeaders => "WARPCC_EXECUTOR_HEADERS",
+            Self::ExecutorHelper => "WARPCC_EXECUTOR_HELPER",
+            Self::ExecutorRoots => "WARPCC_EXECUTOR_ROOTS",
+            Self::ExecutorCertificate => "WARPCC_EXECUTOR_CERTIFICATE",
+            Self::ExecutorPrivateKey => "WARPCC_EXECUTOR_KEY",
         }
     }
 
@@ -212,6 +259,52 @@ pub(super) fn folders(raw: &Raw, home: Option<&Path>) -> Result<Vec<PathBuf>, Pr
     items
         .into_iter()
         .map(|item| folder(&Raw::Text(item), home))
+        .collect()
+}
+
+/// Where the cluster is.
+pub(super) fn address(raw: &Raw) -> Result<Address, Problem> {
+    match raw.utf8().map(str::parse::<Address>) {
+        Some(Ok(address)) => Ok(address),
+        Some(Err(NotAnAddress::Credentials)) => {
+            Err("holds a name or password, which belong into executor_headers or executor_token")
+        }
+        _ => Err("is not grpc://HOST:PORT[/INSTANCE] or grpcs://…"),
+    }
+}
+
+/// `NAME=VALUE` for every tool, `TOOL:NAME=VALUE` for one: a TOML list, or text with commas between.
+pub(super) fn properties(raw: &Raw) -> Result<Vec<Property>, Problem> {
+    let items: Vec<String> = match raw {
+        Raw::List(items) => items
+            .iter()
+            .map(|i| i.to_string_lossy().into_owned())
+            .collect(),
+        Raw::Text(text) => {
+            let text = text.to_string_lossy();
+            text.split(',').map(str::to_owned).collect()
+        }
+        _ => return Err("is not a list of properties"),
+    };
+    let items = items
+        .iter()
+        .map(|item| item.trim())
+        .filter(|item| !item.is_empty());
+    items
+        .map(|item| {
+            let (name, value) = item
+                .split_once('=')
+                .ok_or("is not NAME=VALUE or TOOL:NAME=VALUE")?;
+            let (tool, name) = match name.split_once(':') {
+                Some((tool, name)) => (Some(tool.to_owned()), name),
+                None => (None, name),
+            };
+            Ok(Property {
+                tool,
+                name: name.to_owned(),
+                value: value.to_owned(),
+            })
+        })
         .collect()
 }
 

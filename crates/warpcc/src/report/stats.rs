@@ -213,6 +213,7 @@ pub fn write_json(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
         "invocations": invocations,
         "steps": steps,
         "fallback_reasons": reasons,
+        "remote": { "executed": stats.count("remote.executed") },
         "cache": { "bytes": stats.cache_bytes, "entries": stats.cache_entries },
     });
     serde_json::to_writer_pretty(&mut *out, &all)?;
