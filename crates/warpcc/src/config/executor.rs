@@ -95,7 +95,7 @@ impl ExecutorSettings {
             Key::ExecutorHelper => path(&mut self.helper),
             Key::ExecutorRoots => path(&mut self.roots),
             Key::ExecutorCertificate => path(&mut self.certificate),
-            Key::ExecutorPrivateKey => path(&mut self.key),
+            Key::ExecutorIdentity => path(&mut self.key),
             _ => return None,
         })
     }
@@ -131,7 +131,7 @@ impl ExecutorSettings {
             Key::ExecutorHelper => (path(&self.helper), &self.helper.source),
             Key::ExecutorRoots => (path(&self.roots), &self.roots.source),
             Key::ExecutorCertificate => (path(&self.certificate), &self.certificate.source),
-            Key::ExecutorPrivateKey => (path(&self.key), &self.key.source),
+            Key::ExecutorIdentity => (path(&self.key), &self.key.source),
             _ => return None,
         })
     }

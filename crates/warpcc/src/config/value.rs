@@ -36,7 +36,7 @@ pub(super) enum Key {
     ExecutorHelper,
     ExecutorRoots,
     ExecutorCertificate,
-    ExecutorPrivateKey,
+    ExecutorIdentity,
 }
 
 impl Key {
@@ -63,7 +63,7 @@ impl Key {
         Self::ExecutorHelper,
         Self::ExecutorRoots,
         Self::ExecutorCertificate,
-        Self::ExecutorPrivateKey,
+        Self::ExecutorIdentity,
     ];
 
     /// The key in the settings file.
@@ -91,7 +91,7 @@ impl Key {
             Self::ExecutorHelper => "executor_helper",
             Self::ExecutorRoots => "executor_roots",
             Self::ExecutorCertificate => "executor_certificate",
-            Self::ExecutorPrivateKey => "executor_key",
+            Self::ExecutorIdentity => "executor_key",
         }
     }
 
@@ -120,7 +120,7 @@ impl Key {
             Self::ExecutorHelper => "WARPCC_EXECUTOR_HELPER",
             Self::ExecutorRoots => "WARPCC_EXECUTOR_ROOTS",
             Self::ExecutorCertificate => "WARPCC_EXECUTOR_CERTIFICATE",
-            Self::ExecutorPrivateKey => "WARPCC_EXECUTOR_KEY",
+            Self::ExecutorIdentity => "WARPCC_EXECUTOR_KEY",
         }
     }
 
