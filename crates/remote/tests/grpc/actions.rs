@@ -13,12 +13,15 @@ use warpcc_remote::{Cluster, Fault};
 use crate::client;
 use crate::fake::{Fake, Manner, Play};
 
+/// What came of an action, what the server saw, and the bytes of the output.
+type Played = (Result<Option<Done>, Fault>, Vec<String>, Option<Vec<u8>>);
+
 /// One action against the plays; what came of it, and what the server saw.
 fn run(
     manner: Manner,
     plays: impl FnOnce(&Fake) -> Vec<Play>,
     cancelled: &dyn Fn() -> bool,
-) -> (Result<Option<Done>, Fault>, Vec<String>, Option<Vec<u8>>) {
+) -> Played {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -59,7 +62,7 @@ fn never() -> bool {
 }
 
 fn result(digest: re::Digest, exit_code: i32) -> Play {
-    Play::Result(re::ActionResult {
+    Play::Result(Box::new(re::ActionResult {
         output_files: vec![re::OutputFile {
             path: "out/a".to_owned(),
             digest: Some(digest),
@@ -67,7 +70,7 @@ fn result(digest: re::Digest, exit_code: i32) -> Play {
         }],
         exit_code,
         ..re::ActionResult::default()
-    })
+    }))
 }
 
 #[test]

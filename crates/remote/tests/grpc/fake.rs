@@ -59,7 +59,7 @@ pub enum Play {
     /// The answer holds this status.
     Says(tonic::Code),
     /// It ran.
-    Result(re::ActionResult),
+    Result(Box<re::ActionResult>),
     /// The stream ends before it is done; who asks again gets the next play.
     BreaksOff,
     /// It runs and runs.
@@ -214,7 +214,7 @@ impl Fake {
                 ..re::ExecuteResponse::default()
             },
             Play::Result(result) => re::ExecuteResponse {
-                result: Some(result),
+                result: Some(*result),
                 ..re::ExecuteResponse::default()
             },
         };

@@ -170,7 +170,7 @@ fn a_step_leaves_the_record_of_a_run_here_wherever_it_ran() {
     let here = step_records(&space.cache());
     assert!(away.len() >= 6);
     let differ = |name: &&String| away.get(*name) != here.get(*name);
-    for name in away.keys().chain(here.keys()).filter(differ) {
+    if let Some(name) = away.keys().chain(here.keys()).find(differ) {
         panic!(
             "{name}: away {:#?}\nhere {:#?}",
             away.get(name),
