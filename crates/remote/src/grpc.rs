@@ -1,7 +1,7 @@
 //! A Remote Execution API server as a shared cache: its content-addressed store and its action cache.
 //!
 //! Every call has a deadline, and one that refuses our credentials is made once more with new ones, where there may be
-//! any. [`blobs`] many small ones at a time, [`stream`] one of any size in pieces, [`results`] what is under a key.
+//! any. `blobs` many small ones at a time, `stream` one of any size in pieces, `results` what is under a key.
 
 pub mod address;
 mod blobs;
