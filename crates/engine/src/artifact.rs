@@ -261,7 +261,7 @@ fn can_be_placed(directory: &Path, path: &str) -> bool {
         .is_ok()
 }
 
-fn replace(text: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+pub(crate) fn replace(text: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     if from.is_empty() {
         return text.to_vec();
     }

@@ -46,7 +46,9 @@ pub struct Finished {
     pub saved: Duration,
     /// How often it was ended to make room, and began again.
     pub begun_again: u32,
-    /// User CPU time of the process.
+    /// Whether it ran on another machine.
+    pub away: bool,
+    /// User CPU time of the process; of one that ran elsewhere the time that it took there.
     pub user: Duration,
     /// System CPU time of the process.
     pub system: Duration,
@@ -82,6 +84,7 @@ impl Finished {
             waited_for: WaitedFor::Slot,
             saved: Duration::ZERO,
             begun_again: 0,
+            away: false,
             user: Duration::ZERO,
             system: Duration::ZERO,
             peak_kib: 0,

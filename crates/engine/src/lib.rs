@@ -5,9 +5,12 @@
 
 pub mod admission;
 pub mod artifact;
+mod away;
 pub mod event;
+pub mod executor;
 pub mod key;
 mod lifeline;
+mod loader;
 pub mod observe;
 pub mod process;
 pub mod relocate;
@@ -20,6 +23,7 @@ mod turn;
 
 pub use admission::Admission;
 pub use event::{Finished, Outcome, WaitedFor};
+pub use executor::Executor;
 pub use process::Children;
 pub use run::{Order, Run, Setting, Spectator, execute};
 pub use terminal::Terminal;

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -72,8 +72,17 @@ pub enum Why {
 #[derive(Debug, Default)]
 pub struct Children {
     running: Mutex<Vec<Running>>,
-    waiting: Mutex<Vec<(usize, Cancel)>>,
+    waiting: Mutex<Vec<Waiting>>,
+    /// Of the next wait: a task may have several.
+    ticket: AtomicU64,
     closed: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    task: usize,
+    ticket: u64,
+    cancel: Cancel,
 }
 
 #[derive(Debug)]
@@ -96,14 +105,14 @@ impl Children {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn queue(&self) -> MutexGuard<'_, Vec<(usize, Cancel)>> {
+    fn queue(&self) -> MutexGuard<'_, Vec<Waiting>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends every child for which `which` holds, with all that it started, and every wait.
     pub fn kill(&self, which: impl Fn(usize) -> bool) {
-        for (_, cancel) in self.queue().iter().filter(|(task, _)| which(*task)) {
-            cancel.cancel();
+        for waiting in self.queue().iter().filter(|w| which(w.task)) {
+            waiting.cancel.cancel();
         }
         for running in self.list().iter_mut().filter(|r| which(r.task)) {
             running.end(Why::Unwanted);
@@ -121,12 +130,17 @@ impl Children {
     /// Runs `wait` for `task`, which [`Children::kill`] ends as it ends a child.
     pub fn waiting<T>(&self, task: usize, wait: impl FnOnce(&Cancel) -> T) -> T {
         let cancel = Cancel::new();
-        self.queue().push((task, cancel.clone()));
+        let ticket = self.ticket.fetch_add(1, Ordering::Relaxed);
+        self.queue().push(Waiting {
+            task,
+            ticket,
+            cancel: cancel.clone(),
+        });
         if self.is_closed() {
             cancel.cancel();
         }
         let result = wait(&cancel);
-        self.queue().retain(|(other, _)| *other != task);
+        self.queue().retain(|other| other.ticket != ticket);
         result
     }
 

@@ -20,7 +20,9 @@ use warpcc_plan::overlap::{Assumed, Expected};
 
 use crate::admission::{self, Admission};
 use crate::artifact::{Artifacts, LOST};
+use crate::away;
 use crate::event::{Finished, Outcome};
+use crate::executor::Executor;
 use crate::observe::Seen;
 use crate::process::Children;
 use crate::states::{TaskState, TaskStates};
@@ -67,6 +69,8 @@ pub struct Setting<'a> {
     pub rule: Option<Rule>,
     /// The machine's budget, if tasks are to wait for their turn.
     pub admission: Option<&'a Admission<'a>>,
+    /// Other machines that may run tasks, if there are any.
+    pub executor: Option<&'a dyn Executor>,
     /// The terminal that diagnostics go to, if they do.
     pub terminal: Option<&'a Terminal>,
     /// Who looks on, if somebody does.
@@ -144,6 +148,7 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
         artifacts: &artifacts,
         clock,
         tools: task::Tools::default(),
+        elsewhere: away::Elsewhere::default(),
     };
     let expected = |task: usize| expected(graph, setting, task);
     let mut states = TaskStates::new(graph, setting.order == Order::Sequential, expected);
@@ -155,7 +160,9 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
     let mut discarded = None;
     let mut pointless = None;
     let mut shown = 0;
-    let jobs = setting.jobs.max(1);
+    // What goes to other machines is beside what may run here.
+    let abroad = setting.executor.map_or(0, Executor::slots);
+    let jobs = setting.jobs.max(1).saturating_add(abroad);
     thread::scope(|scope| {
         let (send, receive) = mpsc::channel::<(usize, std::io::Result<(Finished, Seen)>)>();
         let mut running = 0;

@@ -12,6 +12,7 @@ use warpcc_cache::{DiskStore, Hashing, Key, Level, Lookup, Output, Packing, Witn
 use warpcc_plan::{Arg, FileId, FileKind, Part, Program, Step, TaskGraph, Tool, depfile, overlap};
 
 use crate::artifact::Artifacts;
+use crate::away::Elsewhere;
 use crate::event::{Finished, Outcome};
 use crate::key;
 use crate::observe::Seen;
@@ -34,6 +35,7 @@ pub struct Worker<'a> {
     pub artifacts: &'a Artifacts<'a>,
     pub clock: Instant,
     pub tools: Tools,
+    pub elsewhere: Elsewhere,
 }
 
 /// What the tools of this run contain, each hashed by one thread although several ask at once: the first
@@ -55,9 +57,11 @@ impl Tools {
 }
 
 /// A program found, with what its key needs.
-struct Located {
-    path: PathBuf,
-    name: String,
+pub struct Located {
+    /// Its file.
+    pub path: PathBuf,
+    /// What it is called as.
+    pub name: String,
 }
 
 impl Worker<'_> {
@@ -98,7 +102,29 @@ impl Worker<'_> {
             return Ok(hit);
         }
         let mut turn = Turn::default();
-        self.take_turn(index, step, priority_ms, &mut turn)?;
+        // Below roots the tools see other names than the plan's: such steps stay here.
+        if self.setting.executor.is_some() && self.setting.roots.is_empty() {
+            let done =
+                self.elsewhere(index, step, &program, key.as_ref(), priority_ms, &mut turn)?;
+            if let Some(done) = done {
+                return Ok(done);
+            }
+        }
+        if turn.pass.is_none() {
+            self.take_turn(index, step, priority_ms, &mut turn)?;
+        }
+        self.here(index, step, &program, key.as_ref(), turn)
+    }
+
+    /// Does the step on this machine, its turn having come.
+    pub fn here(
+        &self,
+        index: usize,
+        step: &Step,
+        program: &Located,
+        key: Option<&Key>,
+        mut turn: Turn,
+    ) -> io::Result<(Finished, Seen)> {
         for &id in &step.reads {
             self.artifacts.materialise(id)?;
         }
@@ -108,12 +134,12 @@ impl Worker<'_> {
             _ => None,
         };
         let (mut began, mut clock) = (SystemTime::now(), Instant::now());
-        let (mut ended, mut seen) = self.run(index, step, &program, spliced.as_ref(), &mut turn)?;
+        let (mut ended, mut seen) = self.run(index, step, program, spliced.as_ref(), &mut turn)?;
         while self.turn_again(index, &ended, &mut turn)? {
             (began, clock) = (SystemTime::now(), Instant::now());
-            (ended, seen) = self.run(index, step, &program, spliced.as_ref(), &mut turn)?;
+            (ended, seen) = self.run(index, step, program, spliced.as_ref(), &mut turn)?;
         }
-        self.settle_names(index, step, &program, &mut ended, &mut turn)?;
+        self.settle_names(index, step, program, &mut ended, &mut turn)?;
         self.learn(step, &ended, clock.elapsed(), &mut turn);
         drop(turn.pass.take());
         if let Some(signal) = ended.signal {
@@ -146,20 +172,29 @@ impl Worker<'_> {
                 finished.stderr.clear();
             }
             seen.times = self.times(step, &seen);
-            if let Some(key) = key.filter(|_| self.setting.writes_cache) {
-                finished.bound = self.holds_a_folder(step)?;
-                let key = if finished.bound {
-                    self.bound(&key)
-                } else {
-                    key
-                };
-                finished.not_stored = self
-                    .keep(step, &key, &finished, &seen, began)
-                    .err()
-                    .map(|e| e.to_string());
-            }
+            self.keep_if_wanted(step, key, &mut finished, &seen, began);
         }
         Ok((finished, seen))
+    }
+
+    /// Stores the result of a success, where results are stored.
+    pub fn keep_if_wanted(
+        &self,
+        step: &Step,
+        key: Option<&Key>,
+        finished: &mut Finished,
+        seen: &Seen,
+        began: SystemTime,
+    ) {
+        let Some(key) = key.filter(|_| self.setting.writes_cache) else {
+            return;
+        };
+        let kept = self.holds_a_folder(step).and_then(|bound| {
+            finished.bound = bound;
+            let key = if bound { self.bound(key) } else { *key };
+            self.keep(step, &key, finished, seen, began)
+        });
+        finished.not_stored = kept.err().map(|e| e.to_string());
     }
 
     fn locate(&self, step: &Step) -> io::Result<Located> {

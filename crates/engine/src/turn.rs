@@ -1,6 +1,8 @@
 //! A task's turn on the machine: waited for, held while its tool runs, given up for another when memory runs short.
 
 use std::io;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use warpcc_budget::costs::Measured;
@@ -43,6 +45,21 @@ impl Worker<'_> {
         priority_ms: u64,
         turn: &mut Turn,
     ) -> io::Result<()> {
+        self.take_turn_within(index, step, priority_ms, turn, None)
+    }
+
+    /// Waits until `step` may run, at most for `patience`.
+    ///
+    /// # Errors
+    /// It may not so soon, or the build ended meanwhile.
+    pub fn take_turn_within(
+        &self,
+        index: usize,
+        step: &Step,
+        priority_ms: u64,
+        turn: &mut Turn,
+        patience: Option<Duration>,
+    ) -> io::Result<()> {
         let Some(admission) = self.setting.admission else {
             return Ok(());
         };
@@ -62,7 +79,24 @@ impl Worker<'_> {
         let pass = self
             .setting
             .children
-            .waiting(index, |cancel| admission.enter(&entry, cancel))
+            .waiting(index, |cancel| match patience {
+                None => admission.enter(&entry, cancel),
+                Some(patience) => thread::scope(|scope| {
+                    let (entered, waits) = mpsc::channel::<()>();
+                    let give_up = move || {
+                        if waits.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+                            cancel.cancel();
+                        }
+                    };
+                    // Without a thread nobody would end the wait.
+                    if thread::Builder::new().spawn_scoped(scope, give_up).is_err() {
+                        return Err(warpcc_budget::Cancelled);
+                    }
+                    let pass = admission.enter(&entry, cancel);
+                    drop(entered);
+                    pass
+                }),
+            })
             .map_err(admission::cancelled)?;
         turn.waited = clock.elapsed();
         turn.for_memory = pass.for_memory();

@@ -1,7 +1,7 @@
 //! A Remote Execution API server as a shared cache: its content-addressed store and its action cache.
 //!
 //! Every call has a deadline, and one that refuses our credentials is made once more with new ones, where there may be
-//! any. [`blobs`] many small ones at a time, [`stream`] one of any size in pieces, [`results`] what is under a key.
+//! any. `blobs` many small ones at a time, `stream` one of any size in pieces, `results` what is under a key.
 
 pub mod address;
 mod blobs;
@@ -96,9 +96,6 @@ impl Grpc {
             .map_err(|e| wrong(e.to_string()))?
             .connect_timeout(deadlines.connect)
             .tcp_nodelay(true)
-            // Notices that the other side is gone while an action runs.
-            .http2_keep_alive_interval(Duration::from_secs(20))
-            .keep_alive_timeout(deadlines.call)
             .initial_stream_window_size(1 << 20)
             .initial_connection_window_size(8 << 20);
         if address.tls {

@@ -362,6 +362,9 @@ fn step_counts(built: &Built) -> Vec<(String, u64)> {
             TaskOutcome::Ran | TaskOutcome::Failed(_) => "misses",
             TaskOutcome::Skipped => continue,
         };
+        if task.away {
+            add("remote.executed".to_owned(), 1);
+        }
         if counted {
             add(format!("steps.{}.{kind}", tool.name()), 1);
         }

@@ -15,7 +15,7 @@ use warpcc_engine::observe::Seen;
 use warpcc_engine::process;
 use warpcc_engine::relocate::NO_PREFIX_MAP;
 use warpcc_engine::states::{TaskState, TaskStates};
-use warpcc_engine::{Children, Finished, Order, Run, Setting, Spectator, execute};
+use warpcc_engine::{Children, Executor, Finished, Order, Run, Setting, Spectator, execute};
 use warpcc_plan::depfile::Rule;
 use warpcc_plan::overlap;
 use warpcc_plan::relocate::relocate;
@@ -52,6 +52,8 @@ pub struct Manner<'a> {
     pub jobs: usize,
     /// The machine's budget.
     pub admission: &'a Admission<'a>,
+    /// Other machines, if there are any.
+    pub executor: Option<&'a dyn Executor>,
     /// One at a time, in nvcc's order.
     pub sequential: bool,
     /// Exactly nvcc's commands: nothing overlapped, nothing started early.
@@ -206,6 +208,7 @@ pub fn build(
         },
         rule: rule(request),
         admission: Some(manner.admission),
+        executor: manner.executor,
         terminal: request.terminal.as_ref(),
         children,
     };

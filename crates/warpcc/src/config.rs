@@ -5,6 +5,7 @@
 //! `open` and nothing is asked of the machine until someone wants the answer.
 
 mod error;
+mod executor;
 mod file;
 mod setting;
 mod size;
@@ -16,6 +17,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 pub use error::ConfigError;
+pub use executor::ExecutorSettings;
 pub use setting::{LogTarget, Setting, SettingRow, Source};
 pub use size::{MaxSize, format_bytes};
 
@@ -100,6 +102,8 @@ pub struct Config {
     pub remote: Setting<Vec<Layer>>,
     /// Give no shared cache anything, whatever is said of each.
     pub remote_readonly: Setting<bool>,
+    /// The cluster that commands may run on.
+    pub executor: ExecutorSettings,
     /// The settings file that was looked for; `None` without a home to look in.
     pub file: Option<PathBuf>,
 }
@@ -203,6 +207,7 @@ impl Config {
             build_id: Setting::default_of(None),
             remote: Setting::default_of(Vec::new()),
             remote_readonly: Setting::default_of(false),
+            executor: ExecutorSettings::default(),
             file: None,
         }
     }
@@ -215,6 +220,17 @@ impl Config {
         source: Source,
         home: Option<&Path>,
     ) -> Result<(), ConfigError> {
+        if let Some(read) = self.executor.set(key, raw, &source, home) {
+            return read.map_err(|problem| ConfigError::Value {
+                place: place(key, &source),
+                // What should have been an address or a token may hold a secret.
+                value: match key {
+                    Key::Executor | Key::ExecutorToken => "…".to_owned(),
+                    _ => raw.shown(),
+                },
+                problem,
+            });
+        }
         let read = match key {
             Key::Dir => value::folder(raw, home).map(|v| self.dir.assign(v, &source)),
             Key::MaxSize => value::max_size(raw).map(|v| self.max_size.assign(v, &source)),
@@ -247,6 +263,8 @@ impl Config {
                     }),
                 };
             }
+            // Read above.
+            _ => Ok(()),
         };
         read.map_err(|problem| ConfigError::Value {
             place: place(key, &source),
@@ -311,6 +329,8 @@ impl Config {
                 self.remote_readonly.value.to_string(),
                 &self.remote_readonly.source,
             ),
+            // Every other one is the executor's.
+            _ => (self.executor.row(key)).unwrap_or_else(|| (String::new(), &Source::Default)),
         };
         SettingRow {
             name: key.name(),

@@ -166,6 +166,7 @@ fn tell(
         key,
         jobs: 1,
         admission: &admission,
+        executor: None,
         sequential: true,
         faithful: true,
         save: None,

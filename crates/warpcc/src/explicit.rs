@@ -4,13 +4,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use warpcc_cache::Upstream;
-use warpcc_engine::Outcome;
+use warpcc_engine::{Executor, Outcome};
 use warpcc_plan::Step;
 use warpcc_remote::Shared;
 
 use crate::account::Account;
 use crate::build::{self, Built, Manner};
 use crate::cli::{self, GraphFormat, RunArgs};
+use crate::cluster::Elsewhere;
 use crate::commands::{find_nvcc, write_file};
 use crate::config::Config;
 use crate::direct::Served;
@@ -91,6 +92,7 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
     let shared = store.as_ref().filter(|_| !layers.is_empty());
     let shared = shared.map(|store| Shared::new(&layers, store.root(), &crate::log::warn));
     let progress = args.progress.then(Progress::on_terminal).flatten();
+    let elsewhere = Elsewhere::of(config, store.as_ref());
     let manner = Manner {
         progress: progress.as_ref(),
         store: store.as_ref(),
@@ -100,6 +102,7 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
         key,
         jobs: args.jobs.unwrap_or_else(|| config.job_limit()).get(),
         admission: &admission,
+        executor: elsewhere.as_ref().map(|cluster| cluster as &dyn Executor),
         sequential: args.sequential,
         faithful: args.faithful,
         save: args.save.as_deref(),

@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use warpcc_cache::{DiskStore, OpenError, Options, Upstream};
+use warpcc_engine::Executor;
 use warpcc_plan::Unsupported;
 use warpcc_remote::Shared;
 
 use crate::account::Account;
 use crate::build::{self, Manner};
+use crate::cluster::Elsewhere;
 use crate::config::Config;
 use crate::direct::Served;
 use crate::log::Log;
@@ -255,6 +257,7 @@ fn cached(
         return hit(micros);
     }
     let admission = machine::admission(config, account.lineage, &request, store, log);
+    let elsewhere = Elsewhere::of(config, store);
     let manner = Manner {
         // The build tool owns the terminal.
         progress: None,
@@ -265,6 +268,7 @@ fn cached(
         key,
         jobs: config.job_limit().get(),
         admission: &admission,
+        executor: elsewhere.as_ref().map(|cluster| cluster as &dyn Executor),
         sequential: false,
         faithful: false,
         save: None,

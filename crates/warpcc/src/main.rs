@@ -3,6 +3,7 @@
 mod account;
 mod build;
 mod cli;
+mod cluster;
 mod commands;
 mod config;
 mod direct;

@@ -12,12 +12,14 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::file::{mark_used, read_whole};
 use super::{DiskStore, NOTES, StoreError};
+use crate::digest::Digest;
 use crate::key::{Hashing, Key, KeySink};
 use crate::wire::Reader;
 use crate::witness::{Contents, Signature};
 
 const MAGIC: &[u8; 8] = b"WCCNOT01";
 const PROGRAMS: &str = "programs";
+const DIGESTS: &str = "digests";
 
 impl Contents for DiskStore {
     fn recall(&self, signature: &Signature) -> Option<[u8; 32]> {
@@ -66,6 +68,26 @@ impl DiskStore {
     /// It cannot be read, or changes meanwhile.
     pub fn tool_content(&self, path: &Path) -> io::Result<[u8; 32]> {
         crate::witness::content_of(path, self)
+    }
+
+    /// The digest of a file that seldom changes, such as a tool: remembered by its signature.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn file_digest(&self, path: &Path) -> io::Result<Digest> {
+        let signature = Signature::of(path)?;
+        let key = key_of(&signature);
+        let noted = self.note(DIGESTS, &key);
+        let noted = noted.and_then(|bytes| String::from_utf8(bytes).ok()?.parse::<Digest>().ok());
+        if let Some(digest) = noted.filter(|digest| digest.size == signature.size) {
+            return Ok(digest);
+        }
+        let digest = Digest::of_file(path)?;
+        if signature.was_settled_at(SystemTime::now()) && Signature::of(path)? == signature {
+            // Without the note the file is hashed again.
+            drop(self.put_note(DIGESTS, &key, digest.to_string().as_bytes()));
+        }
+        Ok(digest)
     }
 
     fn note_path(&self, kind: &str, key: &Key) -> Result<PathBuf, StoreError> {

@@ -55,6 +55,13 @@ impl Casd {
         format!("grpc://127.0.0.1:{}", self.port)
     }
 
+    /// Whether it holds blobs by now.
+    #[allow(dead_code, reason = "each test binary uses its own part of this file")]
+    pub fn has_work(&self) -> bool {
+        let blobs = self.folder.path().join("store/cas/objects");
+        fs::read_dir(blobs).is_ok_and(|folders| folders.count() > 4)
+    }
+
     /// Ends it, as a crash does.
     pub fn kill(&mut self) {
         let group = i32::try_from(self.child.id())

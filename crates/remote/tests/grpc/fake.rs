@@ -2,24 +2,30 @@
 //!
 //! It keeps blobs in memory and holds itself to what it advertises: a message with more blobs than its limit is refused.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::Write;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use bazel_remote_apis::build::bazel::remote::execution::v2 as re;
 use bazel_remote_apis::google::bytestream as bs;
+use bazel_remote_apis::google::longrunning as lr;
+use bazel_remote_apis::google::protobuf::{Any, Empty};
 use bazel_remote_apis::google::rpc;
 use bs::byte_stream_server::{ByteStream, ByteStreamServer};
+use lr::operations_server::{Operations, OperationsServer};
+use lr::{Operation, operation};
+use prost::Message;
 use re::action_cache_server::{ActionCache, ActionCacheServer};
 use re::capabilities_server::{Capabilities, CapabilitiesServer};
 use re::compressor::Value::Zstd;
 use re::content_addressable_storage_server::{
     ContentAddressableStorage, ContentAddressableStorageServer,
 };
+use re::execution_server::{Execution, ExecutionServer};
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
-use tokio_stream::{Stream, iter};
+use tokio_stream::{Stream, StreamExt, iter};
 use tonic::transport::{Server, ServerTlsConfig};
 use tonic::{Request, Response, Status, Streaming};
 use warpcc_cache::Digest;
@@ -41,6 +47,25 @@ pub struct Manner {
     pub token: Arc<Mutex<Option<String>>>,
     /// Each call of a service but the capabilities ends so.
     pub fails: Option<tonic::Code>,
+    /// What becomes of the actions, one after the other.
+    pub plays: Arc<Mutex<VecDeque<Play>>>,
+}
+
+/// What becomes of an action.
+#[derive(Clone)]
+pub enum Play {
+    /// The call is refused so.
+    Refuses(tonic::Code),
+    /// The answer holds this status.
+    Says(tonic::Code),
+    /// It ran.
+    Result(Box<re::ActionResult>),
+    /// The stream ends before it is done; who asks again gets the next play.
+    BreaksOff,
+    /// It runs and runs.
+    Runs,
+    /// All blobs are lost meanwhile, and the call is refused so.
+    Forgets(tonic::Code),
 }
 
 #[derive(Clone, Default)]
@@ -74,7 +99,9 @@ impl Fake {
             )
             .add_service(ByteStreamServer::new(fake.clone()).max_decoding_message_size(LIMIT))
             .add_service(ActionCacheServer::new(fake.clone()))
-            .add_service(CapabilitiesServer::new(fake.clone()));
+            .add_service(CapabilitiesServer::new(fake.clone()))
+            .add_service(OperationsServer::new(fake.clone()))
+            .add_service(ExecutionServer::new(fake.clone()));
         tokio::spawn(router.serve_with_incoming(TcpListenerStream::new(listener)));
         (fake, port)
     }
@@ -140,8 +167,153 @@ impl Capabilities for Fake {
                     .collect(),
                 ..re::CacheCapabilities::default()
             }),
+            execution_capabilities: Some(re::ExecutionCapabilities {
+                digest_function: re::digest_function::Value::Sha256 as i32,
+                exec_enabled: true,
+                ..re::ExecutionCapabilities::default()
+            }),
             ..re::ServerCapabilities::default()
         }))
+    }
+}
+
+impl Fake {
+    /// The bytes become a blob; gives its digest as the protocol has it.
+    pub fn hold(&self, bytes: &[u8]) -> re::Digest {
+        let digest = Digest::of_bytes(bytes);
+        let mut blobs = self.blobs.lock().expect("lock");
+        blobs.insert(digest.to_string(), bytes.to_vec());
+        re::Digest {
+            hash: digest.hex(),
+            size_bytes: i64::try_from(digest.size).expect("small"),
+        }
+    }
+
+    fn play(&self) -> Result<Response<Boxed<Operation>>, Status> {
+        let mut operation = Operation {
+            name: "operations/1".to_owned(),
+            ..Operation::default()
+        };
+        let play = self.manner.plays.lock().expect("lock").pop_front();
+        let response = match play.expect("a play for each action") {
+            Play::Refuses(code) => return Err(Status::new(code, "no")),
+            Play::Forgets(code) => {
+                self.blobs.lock().expect("lock").clear();
+                return Err(Status::new(code, "gone"));
+            }
+            Play::BreaksOff => return Ok(Response::new(Box::pin(iter([Ok(operation)])))),
+            Play::Runs => {
+                let never = tokio_stream::pending();
+                return Ok(Response::new(Box::pin(iter([Ok(operation)]).chain(never))));
+            }
+            Play::Says(code) => re::ExecuteResponse {
+                status: Some(rpc::Status {
+                    code: code as i32,
+                    ..rpc::Status::default()
+                }),
+                ..re::ExecuteResponse::default()
+            },
+            Play::Result(result) => re::ExecuteResponse {
+                result: Some(*result),
+                ..re::ExecuteResponse::default()
+            },
+        };
+        operation.done = true;
+        operation.result = Some(operation::Result::Response(Any {
+            type_url: "type.googleapis.com/build.bazel.remote.execution.v2.ExecuteResponse"
+                .to_owned(),
+            value: response.encode_to_vec(),
+        }));
+        Ok(Response::new(Box::pin(iter([Ok(operation)]))))
+    }
+}
+
+#[tonic::async_trait]
+impl Execution for Fake {
+    type ExecuteStream = Boxed<Operation>;
+
+    async fn execute(
+        &self,
+        request: Request<re::ExecuteRequest>,
+    ) -> Result<Response<Self::ExecuteStream>, Status> {
+        self.admit(&request)?;
+        let request = request.into_inner();
+        let cached = if request.skip_cache_lookup {
+            ""
+        } else {
+            " or known"
+        };
+        self.seen
+            .lock()
+            .expect("lock")
+            .push(format!("execute{cached}"));
+        if !self
+            .blobs
+            .lock()
+            .expect("lock")
+            .contains_key(&name(request.action_digest))
+        {
+            return Err(Status::failed_precondition("no such action"));
+        }
+        self.play()
+    }
+
+    type WaitExecutionStream = Boxed<Operation>;
+
+    async fn wait_execution(
+        &self,
+        request: Request<re::WaitExecutionRequest>,
+    ) -> Result<Response<Self::WaitExecutionStream>, Status> {
+        self.admit(&request)?;
+        let name = request.into_inner().name;
+        self.seen
+            .lock()
+            .expect("lock")
+            .push(format!("wait for {name}"));
+        self.play()
+    }
+}
+
+#[tonic::async_trait]
+impl Operations for Fake {
+    async fn list_operations(
+        &self,
+        _: Request<lr::ListOperationsRequest>,
+    ) -> Result<Response<lr::ListOperationsResponse>, Status> {
+        Err(Status::unimplemented("nobody asks"))
+    }
+
+    async fn get_operation(
+        &self,
+        _: Request<lr::GetOperationRequest>,
+    ) -> Result<Response<Operation>, Status> {
+        Err(Status::unimplemented("nobody asks"))
+    }
+
+    async fn delete_operation(
+        &self,
+        _: Request<lr::DeleteOperationRequest>,
+    ) -> Result<Response<Empty>, Status> {
+        Err(Status::unimplemented("nobody asks"))
+    }
+
+    async fn cancel_operation(
+        &self,
+        request: Request<lr::CancelOperationRequest>,
+    ) -> Result<Response<Empty>, Status> {
+        let name = request.into_inner().name;
+        self.seen
+            .lock()
+            .expect("lock")
+            .push(format!("cancel {name}"));
+        Ok(Response::new(Empty {}))
+    }
+
+    async fn wait_operation(
+        &self,
+        _: Request<lr::WaitOperationRequest>,
+    ) -> Result<Response<Operation>, Status> {
+        Err(Status::unimplemented("nobody asks"))
     }
 }
 

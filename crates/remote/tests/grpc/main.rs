@@ -1,5 +1,7 @@
-//! The gRPC cache against a real server ([`real`]), and against one written to misbehave ([`faults`]).
+//! The gRPC cache against a real server ([`real`]), and against one written to misbehave ([`faults`]);
+//! actions on the latter ([`actions`]). Real ones are in warpcc's own tests.
 
+mod actions;
 mod casd;
 mod fake;
 mod faults;

@@ -6,8 +6,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use warpcc_remote::Layer;
+use warpcc_remote::grpc::{Address, NotAnAddress};
 use warpcc_remote::settings::LayerError;
 
+use super::executor::Property;
 use super::setting::LogTarget;
 use super::size::MaxSize;
 use crate::roots::BaseDirs;
@@ -29,10 +31,21 @@ pub(super) enum Key {
     BuildId,
     Remote,
     RemoteReadonly,
+    Executor,
+    ExecutorJobs,
+    ExecutorAlways,
+    ExecutorProperties,
+    ExecutorToken,
+    ExecutorTokenFile,
+    ExecutorHeaders,
+    ExecutorHelper,
+    ExecutorRoots,
+    ExecutorCertificate,
+    ExecutorIdentity,
 }
 
 impl Key {
-    pub(super) const ALL: [Self; 14] = [
+    pub(super) const ALL: [Self; 25] = [
         Self::Dir,
         Self::MaxSize,
         Self::Jobs,
@@ -47,6 +60,17 @@ impl Key {
         Self::BuildId,
         Self::Remote,
         Self::RemoteReadonly,
+        Self::Executor,
+        Self::ExecutorJobs,
+        Self::ExecutorAlways,
+        Self::ExecutorProperties,
+        Self::ExecutorToken,
+        Self::ExecutorTokenFile,
+        Self::ExecutorHeaders,
+        Self::ExecutorHelper,
+        Self::ExecutorRoots,
+        Self::ExecutorCertificate,
+        Self::ExecutorIdentity,
     ];
 
     /// The key in the settings file.
@@ -66,6 +90,17 @@ impl Key {
             Self::BuildId => "build_id",
             Self::Remote => "remote",
             Self::RemoteReadonly => "remote_readonly",
+            Self::Executor => "executor",
+            Self::ExecutorJobs => "executor_jobs",
+            Self::ExecutorAlways => "executor_always",
+            Self::ExecutorProperties => "executor_properties",
+            Self::ExecutorToken => "executor_token",
+            Self::ExecutorTokenFile => "executor_token_file",
+            Self::ExecutorHeaders => "executor_headers",
+            Self::ExecutorHelper => "executor_helper",
+            Self::ExecutorRoots => "executor_roots",
+            Self::ExecutorCertificate => "executor_certificate",
+            Self::ExecutorIdentity => "executor_key",
         }
     }
 
@@ -86,6 +121,17 @@ impl Key {
             Self::BuildId => "WARPCC_BUILD_ID",
             Self::Remote => "WARPCC_REMOTE",
             Self::RemoteReadonly => "WARPCC_REMOTE_READONLY",
+            Self::Executor => "WARPCC_EXECUTOR",
+            Self::ExecutorJobs => "WARPCC_EXECUTOR_JOBS",
+            Self::ExecutorAlways => "WARPCC_EXECUTOR_ALWAYS",
+            Self::ExecutorProperties => "WARPCC_EXECUTOR_PROPERTIES",
+            Self::ExecutorToken => "WARPCC_EXECUTOR_TOKEN",
+            Self::ExecutorTokenFile => "WARPCC_EXECUTOR_TOKEN_FILE",
+            Self::ExecutorHeaders => "WARPCC_EXECUTOR_HEADERS",
+            Self::ExecutorHelper => "WARPCC_EXECUTOR_HELPER",
+            Self::ExecutorRoots => "WARPCC_EXECUTOR_ROOTS",
+            Self::ExecutorCertificate => "WARPCC_EXECUTOR_CERTIFICATE",
+            Self::ExecutorIdentity => "WARPCC_EXECUTOR_KEY",
         }
     }
 
@@ -278,6 +324,52 @@ fn layer(
         layer.set(name, value, variable)?;
     }
     Ok(layer)
+}
+
+/// Where the cluster is.
+pub(super) fn address(raw: &Raw) -> Result<Address, Problem> {
+    match raw.utf8().map(str::parse::<Address>) {
+        Some(Ok(address)) => Ok(address),
+        Some(Err(NotAnAddress::Credentials)) => {
+            Err("holds a name or password, which belong into executor_headers or executor_token")
+        }
+        _ => Err("is not grpc://HOST:PORT[/INSTANCE] or grpcs://…"),
+    }
+}
+
+/// `NAME=VALUE` for every tool, `TOOL:NAME=VALUE` for one: a TOML list, or text with commas between.
+pub(super) fn properties(raw: &Raw) -> Result<Vec<Property>, Problem> {
+    let items: Vec<String> = match raw {
+        Raw::List(items) => items
+            .iter()
+            .map(|i| i.to_string_lossy().into_owned())
+            .collect(),
+        Raw::Text(text) => {
+            let text = text.to_string_lossy();
+            text.split(',').map(str::to_owned).collect()
+        }
+        _ => return Err("is not a list of properties"),
+    };
+    let items = items
+        .iter()
+        .map(|item| item.trim())
+        .filter(|item| !item.is_empty());
+    items
+        .map(|item| {
+            let (name, value) = item
+                .split_once('=')
+                .ok_or("is not NAME=VALUE or TOOL:NAME=VALUE")?;
+            let (tool, name) = match name.split_once(':') {
+                Some((tool, name)) => (Some(tool.to_owned()), name),
+                None => (None, name),
+            };
+            Ok(Property {
+                tool,
+                name: name.to_owned(),
+                value: value.to_owned(),
+            })
+        })
+        .collect()
 }
 
 /// `~/x` in a settings file; in the environment the shell has already done it.

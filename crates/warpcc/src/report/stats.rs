@@ -22,7 +22,7 @@ const PROJECTS: usize = 5;
 const TOOLS: [&str; 6] = ["cudafe++", "cicc", "ptxas", "fatbinary", "nvlink", "host"];
 
 /// What is counted of the shared caches.
-const REMOTE: [&str; 7] = [
+const REMOTE: [&str; 8] = [
     "hits",
     "misses",
     "uploads",
@@ -30,6 +30,7 @@ const REMOTE: [&str; 7] = [
     "wrong_bytes",
     "bytes_up",
     "bytes_down",
+    "executed",
 ];
 
 /// What was counted, and what the cache holds.
@@ -154,7 +155,16 @@ pub fn write_text(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "  {tool:<20}{hits:>10}{misses:>10}{share:>8}")?;
     }
     let remote = |name: &str| stats.count(&format!("remote.{name}"));
-    if REMOTE.iter().any(|name| remote(name) > 0) {
+    let executed = remote("executed");
+    if executed > 0 {
+        writeln!(
+            out,
+            "\nRun on a cluster: {}",
+            counted(executed, "step", "steps")
+        )?;
+    }
+    let shared = REMOTE.iter().filter(|name| **name != "executed");
+    if shared.into_iter().any(|name| remote(name) > 0) {
         writeln!(
             out,
             "\nShared caches: {} found, {} not, {} uploaded, {}; {} down, {} up",

@@ -1,0 +1,407 @@
+//! Commands on a Remote Execution cluster: an input tree, an action, its result.
+//!
+//! A caller gives a command with the files it needs and gets what it wrote, verified; or a [`Fault`], and runs the
+//! command itself. What a cluster says of a command that failed is not the last word: the exit code is given without
+//! outputs.
+
+mod operation;
+mod tree;
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use bazel_remote_apis::build::bazel::remote::execution::v2 as re;
+use bazel_remote_apis::google::protobuf::Timestamp;
+use operation::Running;
+use prost::Message;
+use tokio::runtime::Runtime;
+use tonic::Code;
+use warpcc_cache::Digest;
+
+use crate::backend::{Backend, Source};
+use crate::fault::Fault;
+use crate::grpc::{Failure, Grpc, from_wire, to_wire};
+use tree::{Leaf, Tree};
+
+/// Outputs up to here are read many at a time.
+const SMALL: u64 = 1 << 20;
+
+/// What the toolchain's files are: uploaded by one caller while the others wait, not by each.
+const LARGE: u64 = 1 << 20;
+
+/// How often we ask whether anybody still wants the result.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// A file that a command needs.
+#[derive(Debug, Clone)]
+pub struct Input {
+    /// Where the command looks for it, relative to its working directory.
+    pub path: String,
+    /// Its digest.
+    pub digest: Digest,
+    /// Where it is here.
+    pub file: PathBuf,
+    /// Whether it is a program.
+    pub executable: bool,
+}
+
+/// A command with everything it needs.
+#[derive(Debug, Clone, Default)]
+pub struct Command {
+    /// The program first. Paths are relative.
+    pub arguments: Vec<String>,
+    /// All of it.
+    pub environment: Vec<(String, String)>,
+    /// Its files.
+    pub inputs: Vec<Input>,
+    /// What it writes.
+    pub outputs: Vec<String>,
+    /// What it asks of its worker: only what the cluster was configured for.
+    pub properties: Vec<(String, String)>,
+}
+
+/// What came of a command.
+#[derive(Debug, Clone, Default)]
+pub struct Done {
+    /// Its exit code. Unless it is 0 there is nothing else.
+    pub code: i32,
+    /// Its standard output.
+    pub stdout: Vec<u8>,
+    /// Its standard error.
+    pub stderr: Vec<u8>,
+    /// For each output of the command the file in the folder that was given; nothing for one that it did not write.
+    pub outputs: Vec<Option<PathBuf>>,
+    /// How long it ran on its worker.
+    pub busy: Duration,
+    /// Bytes sent for it.
+    pub sent: u64,
+    /// Bytes it sent.
+    pub received: u64,
+}
+
+/// A cluster.
+#[derive(Debug)]
+pub struct Cluster {
+    server: Grpc,
+    runtime: OnceLock<Option<Runtime>>,
+    gate: tokio::sync::Mutex<()>,
+}
+
+impl Cluster {
+    /// The one behind `server`; nothing is sent yet.
+    pub fn new(server: Grpc) -> Self {
+        Self {
+            server,
+            runtime: OnceLock::new(),
+            gate: tokio::sync::Mutex::new(()),
+        }
+    }
+
+    /// The server's name in messages.
+    pub fn name(&self) -> &str {
+        self.server.name()
+    }
+
+    /// Executes `command` and puts what it writes into `folder`, which is there and empty. Nothing when `cancelled`
+    /// said meanwhile that nobody wants it. Several threads may call.
+    ///
+    /// # Errors
+    /// Whatever makes it better to run the command here.
+    pub fn run(
+        &self,
+        command: &Command,
+        folder: &Path,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Option<Done>, Fault> {
+        let runtime = self.runtime.get_or_init(|| {
+            let mut builder = tokio::runtime::Builder::new_multi_thread();
+            builder.worker_threads(1).enable_all().build().ok()
+        });
+        let Some(runtime) = runtime else {
+            return Err(Fault::Local {
+                path: "threads".to_owned(),
+                why: "none can be had to speak with the cluster".to_owned(),
+            });
+        };
+        let running = Running::default();
+        runtime.block_on(async {
+            tokio::select! {
+                done = self.execute(command, folder, &running) => done.map(Some),
+                () = until(cancelled) => {
+                    operation::cancel(&self.server, &running).await;
+                    Ok(None)
+                }
+            }
+        })
+    }
+
+    async fn execute(
+        &self,
+        command: &Command,
+        folder: &Path,
+        running: &Running,
+    ) -> Result<Done, Fault> {
+        if !self.server.capabilities().await?.executes {
+            return Err(self.server.answered("it executes nothing (with SHA-256)"));
+        }
+        let prepared = prepare(command)
+            .ok_or_else(|| self.server.answered("our input tree makes no sense"))?;
+        let mut done = Done {
+            sent: self.upload(&prepared.blobs).await?,
+            ..Done::default()
+        };
+        let mut repaired = false;
+        let mut cached = true;
+        loop {
+            let answer = operation::execute(&self.server, &prepared.action, cached, running).await;
+            let failure = match answer {
+                Ok(response) => match refusal(&response) {
+                    Some(failure) => failure,
+                    None => {
+                        let result = response.result.unwrap_or_default();
+                        if self.fetch(command, &result, folder, &mut done).await? {
+                            return Ok(done);
+                        }
+                        // A result whose blobs are gone.
+                        if !cached {
+                            return Err(self.server.answered("a result without its blobs"));
+                        }
+                        cached = false;
+                        continue;
+                    }
+                },
+                Err(failure) => failure,
+            };
+            if repaired || !failure.code().is_some_and(operation::may_mean_missing) {
+                return Err(self.server.fault(failure).await);
+            }
+            repaired = true;
+            done.sent += self.upload(&prepared.blobs).await?;
+        }
+    }
+
+    /// Uploads what the server lacks; gives the bytes.
+    async fn upload(&self, blobs: &[(Digest, Source)]) -> Result<u64, Fault> {
+        let mut missing = self.lacks(blobs).await?;
+        let mut _alone = None;
+        if missing.iter().any(|(digest, _)| digest.size > LARGE) {
+            // Somebody else may be at it.
+            _alone = Some(self.gate.lock().await);
+            missing = self.lacks(blobs).await?;
+        }
+        if !missing.is_empty() {
+            self.server.write(&missing).await?;
+        }
+        Ok(missing.iter().map(|(digest, _)| digest.size).sum())
+    }
+
+    async fn lacks(&self, blobs: &[(Digest, Source)]) -> Result<Vec<(Digest, Source)>, Fault> {
+        let digests: Vec<Digest> = blobs.iter().map(|(digest, _)| *digest).collect();
+        let missing = self.server.missing(&digests).await?;
+        let lacking = blobs.iter().filter(|(digest, _)| missing.contains(digest));
+        Ok(lacking.cloned().collect())
+    }
+
+    /// Fetches what the command wrote. False where the server has lost some of it.
+    async fn fetch(
+        &self,
+        command: &Command,
+        result: &re::ActionResult,
+        folder: &Path,
+        done: &mut Done,
+    ) -> Result<bool, Fault> {
+        done.code = result.exit_code;
+        done.outputs.clear();
+        if result.exit_code != 0 {
+            return Ok(true);
+        }
+        let odd = |what: &str| self.server.answered(format!("a result with {what}"));
+        if !result.output_symlinks.is_empty() || !result.output_directories.is_empty() {
+            return Err(odd("links or folders"));
+        }
+        let read = |digest: &Option<re::Digest>| match digest {
+            Some(digest) => from_wire(digest)
+                .map(Some)
+                .ok_or_else(|| odd("a digest that is none")),
+            None => Ok(None),
+        };
+        // Streams and small files in one call.
+        let mut wanted = Vec::new();
+        let streams = [
+            (&result.stdout_raw, read(&result.stdout_digest)?),
+            (&result.stderr_raw, read(&result.stderr_digest)?),
+        ];
+        for (raw, digest) in &streams {
+            wanted.extend(digest.filter(|_| raw.is_empty()));
+        }
+        let mut files = Vec::with_capacity(command.outputs.len());
+        for path in &command.outputs {
+            let file = result.output_files.iter().find(|file| file.path == *path);
+            let digest = match file {
+                Some(file) => Some(read(&file.digest)?.ok_or_else(|| odd("no digest"))?),
+                None => None,
+            };
+            wanted.extend(digest.filter(|digest| digest.size <= SMALL));
+            files.push(digest);
+        }
+        let blobs = self.server.read_small(&wanted).await?;
+        let found = |digest: &Digest| {
+            let at = wanted.iter().position(|wanted| wanted == digest)?;
+            blobs[at].as_deref()
+        };
+        let mut texts = [Vec::new(), Vec::new()];
+        for (text, (raw, digest)) in texts.iter_mut().zip(&streams) {
+            *text = match digest {
+                Some(digest) if raw.is_empty() => match found(digest) {
+                    Some(bytes) => bytes.to_vec(),
+                    None => return Ok(false),
+                },
+                _ => raw.to_vec(),
+            };
+        }
+        [done.stdout, done.stderr] = texts;
+        for (at, digest) in files.iter().enumerate() {
+            let Some(digest) = digest else {
+                done.outputs.push(None);
+                continue;
+            };
+            let to = folder.join(at.to_string());
+            // From an attempt before this one.
+            let _ = std::fs::remove_file(&to);
+            let is_there = if digest.size > SMALL {
+                self.server.read_large(digest, &to).await?
+            } else if let Some(bytes) = found(digest) {
+                std::fs::write(&to, bytes).map_err(|e| Fault::Local {
+                    path: to.display().to_string(),
+                    why: e.to_string(),
+                })?;
+                true
+            } else {
+                false
+            };
+            if !is_there {
+                return Ok(false);
+            }
+            done.received += digest.size;
+            done.outputs.push(Some(to));
+        }
+        done.busy = busy(result);
+        Ok(true)
+    }
+}
+
+/// Comes back when `cancelled`.
+async fn until(cancelled: &dyn Fn() -> bool) {
+    while !cancelled() {
+        tokio::time::sleep(GLANCE).await;
+    }
+}
+
+/// A status inside the answer to an action: not the command's exit code.
+fn refusal(response: &re::ExecuteResponse) -> Option<Failure> {
+    let status = response.status.as_ref().filter(|status| status.code != 0);
+    let why = |code, text: &str| Failure::from(tonic::Status::new(code, text));
+    match status {
+        Some(status) => Some(why(Code::from_i32(status.code), &status.message)),
+        None if response.result.is_none() => Some(why(Code::DataLoss, "neither result nor error")),
+        None => None,
+    }
+}
+
+/// How long the worker says that it took.
+fn busy(result: &re::ActionResult) -> Duration {
+    let Some(metadata) = &result.execution_metadata else {
+        return Duration::ZERO;
+    };
+    let nanos = |time: &Option<Timestamp>| {
+        let time = time.as_ref()?;
+        Some(i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanos))
+    };
+    let took = nanos(&metadata.execution_completed_timestamp)
+        .zip(nanos(&metadata.execution_start_timestamp))
+        .map_or(0, |(end, start)| end - start);
+    Duration::from_nanos(u64::try_from(took).unwrap_or(0))
+}
+
+struct Prepared {
+    action: Digest,
+    /// Everything that the server must have.
+    blobs: Vec<(Digest, Source)>,
+}
+
+fn prepare(command: &Command) -> Option<Prepared> {
+    let leaves: Vec<Leaf> = command
+        .inputs
+        .iter()
+        .map(|input| Leaf {
+            path: input.path.clone(),
+            digest: input.digest,
+            executable: input.executable,
+        })
+        .collect();
+    let tree = Tree::of(&leaves)?;
+    let message = message_of(command);
+    let action = re::Action {
+        command_digest: Some(to_wire(&Digest::of_bytes(&message.encode_to_vec()))),
+        input_root_digest: Some(to_wire(&tree.root)),
+        platform: platform(command),
+        ..re::Action::default()
+    };
+    let mut blobs: Vec<(Digest, Source)> = tree
+        .folders
+        .into_iter()
+        .map(|(digest, bytes)| (digest, Source::Bytes(bytes)))
+        .collect();
+    for bytes in [message.encode_to_vec(), action.encode_to_vec()] {
+        blobs.push((Digest::of_bytes(&bytes), Source::Bytes(bytes)));
+    }
+    blobs.extend(command.inputs.iter().map(|input| {
+        let source = Source::File(input.file.clone());
+        (input.digest, source)
+    }));
+    blobs.sort_by_key(|(digest, _)| *digest);
+    blobs.dedup_by_key(|(digest, _)| *digest);
+    Some(Prepared {
+        action: Digest::of_bytes(&action.encode_to_vec()),
+        blobs,
+    })
+}
+
+fn platform(command: &Command) -> Option<re::Platform> {
+    let mut properties: Vec<_> = command
+        .properties
+        .iter()
+        .map(|(name, value)| re::platform::Property {
+            name: name.clone(),
+            value: value.clone(),
+        })
+        .collect();
+    properties.sort_by(|a, b| (&a.name, &a.value).cmp(&(&b.name, &b.value)));
+    (!properties.is_empty()).then_some(re::Platform { properties })
+}
+
+fn message_of(command: &Command) -> re::Command {
+    let mut environment: Vec<_> = command
+        .environment
+        .iter()
+        .map(|(name, value)| re::command::EnvironmentVariable {
+            name: name.clone(),
+            value: value.clone(),
+        })
+        .collect();
+    environment.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut output_paths = command.outputs.clone();
+    output_paths.sort();
+    #[expect(
+        deprecated,
+        reason = "servers of API 2.1 and before look for the platform here"
+    )]
+    re::Command {
+        arguments: command.arguments.clone(),
+        environment_variables: environment,
+        output_paths,
+        platform: platform(command),
+        ..re::Command::default()
+    }
+}

@@ -1,0 +1,138 @@
+//! The settings of a Remote Execution cluster, together: `WARPCC_EXECUTOR` and its companions.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use warpcc_remote::auth::Secret;
+use warpcc_remote::grpc::Address;
+
+use super::value::{self, Key, Raw};
+use super::{Setting, Source};
+
+/// What one tool's actions, or all, ask of their workers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Property {
+    /// The tool by its name in reports; all where there is none.
+    pub tool: Option<String>,
+    /// The platform property.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// Everything about the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecutorSettings {
+    /// Where it is; none where commands run here.
+    pub address: Setting<Option<Address>>,
+    /// How many commands of one call it gets at a time.
+    pub jobs: Setting<NonZeroUsize>,
+    /// Whether commands go there although this machine has nothing else to do.
+    pub always: Setting<bool>,
+    /// What its workers must have.
+    pub properties: Setting<Vec<Property>>,
+    /// A bearer token.
+    pub token: Setting<Option<Secret>>,
+    /// A file with a bearer token.
+    pub token_file: Setting<Option<PathBuf>>,
+    /// A file with headers, `NAME: VALUE` in each line.
+    pub headers: Setting<Option<PathBuf>>,
+    /// A credential helper.
+    pub helper: Setting<Option<PathBuf>>,
+    /// The certificate authorities to trust, PEM.
+    pub roots: Setting<Option<PathBuf>>,
+    /// Our certificate, PEM.
+    pub certificate: Setting<Option<PathBuf>>,
+    /// Its key, PEM.
+    pub key: Setting<Option<PathBuf>>,
+}
+
+/// A cluster has room for more than a machine; and each waits in a thread.
+const JOBS: usize = 32;
+
+impl Default for ExecutorSettings {
+    fn default() -> Self {
+        Self {
+            address: Setting::default_of(None),
+            jobs: Setting::default_of(NonZeroUsize::MIN.saturating_add(JOBS - 1)),
+            always: Setting::default_of(false),
+            properties: Setting::default_of(Vec::new()),
+            token: Setting::default_of(None),
+            token_file: Setting::default_of(None),
+            headers: Setting::default_of(None),
+            helper: Setting::default_of(None),
+            roots: Setting::default_of(None),
+            certificate: Setting::default_of(None),
+            key: Setting::default_of(None),
+        }
+    }
+}
+
+impl ExecutorSettings {
+    /// Reads one of them; nothing where `key` is not one.
+    pub(super) fn set(
+        &mut self,
+        key: Key,
+        raw: &Raw,
+        source: &Source,
+        home: Option<&Path>,
+    ) -> Option<Result<(), &'static str>> {
+        let path = |setting: &mut Setting<Option<PathBuf>>| {
+            value::path(raw, home).map(|v| setting.assign(Some(v), source))
+        };
+        Some(match key {
+            Key::Executor => value::address(raw).map(|v| self.address.assign(Some(v), source)),
+            Key::ExecutorJobs => value::jobs(raw).map(|v| self.jobs.assign(v, source)),
+            Key::ExecutorAlways => value::flag(raw).map(|v| self.always.assign(v, source)),
+            Key::ExecutorProperties => {
+                value::properties(raw).map(|v| self.properties.assign(v, source))
+            }
+            Key::ExecutorToken => {
+                value::text(raw).map(|v| self.token.assign(Some(Secret::new(&v)), source))
+            }
+            Key::ExecutorTokenFile => path(&mut self.token_file),
+            Key::ExecutorHeaders => path(&mut self.headers),
+            Key::ExecutorHelper => path(&mut self.helper),
+            Key::ExecutorRoots => path(&mut self.roots),
+            Key::ExecutorCertificate => path(&mut self.certificate),
+            Key::ExecutorIdentity => path(&mut self.key),
+            _ => return None,
+        })
+    }
+
+    /// One of them as text and who decided it; nothing where `key` is not one.
+    pub(super) fn row(&self, key: Key) -> Option<(String, &Source)> {
+        let path = |setting: &Setting<Option<PathBuf>>| {
+            let path = setting.value.as_ref();
+            path.map(|p| p.display().to_string()).unwrap_or_default()
+        };
+        Some(match key {
+            Key::Executor => {
+                let address = self.address.value.as_ref().map(Address::to_string);
+                (address.unwrap_or_default(), &self.address.source)
+            }
+            Key::ExecutorJobs => (self.jobs.value.to_string(), &self.jobs.source),
+            Key::ExecutorAlways => (self.always.value.to_string(), &self.always.source),
+            Key::ExecutorProperties => {
+                let shown = self.properties.value.iter().map(|property| {
+                    let tool = property.tool.as_ref().map(|tool| format!("{tool}:"));
+                    let tool = tool.unwrap_or_default();
+                    format!("{tool}{}={}", property.name, property.value)
+                });
+                (shown.collect::<Vec<_>>().join(","), &self.properties.source)
+            }
+            Key::ExecutorToken => {
+                let set = self.token.value.is_some();
+                let shown = if set { "(not shown)" } else { "" };
+                (shown.to_owned(), &self.token.source)
+            }
+            Key::ExecutorTokenFile => (path(&self.token_file), &self.token_file.source),
+            Key::ExecutorHeaders => (path(&self.headers), &self.headers.source),
+            Key::ExecutorHelper => (path(&self.helper), &self.helper.source),
+            Key::ExecutorRoots => (path(&self.roots), &self.roots.source),
+            Key::ExecutorCertificate => (path(&self.certificate), &self.certificate.source),
+            Key::ExecutorIdentity => (path(&self.key), &self.key.source),
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,274 @@
+//! Steps on a Remote Execution cluster, which here is buildbox-casd: the outputs are nvcc's, a step that ran there hits here
+//! and the other way round, and a cluster that fails costs no build.
+
+#[path = "../../../remote/tests/grpc/casd.rs"]
+mod casd;
+#[path = "../space/mod.rs"]
+mod space;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use casd::Casd;
+use space::{Build, Exactness, Program, Snapshot, TestSpace, differences};
+
+/// Two architectures.
+const TWO: &str = "-c case.cu -o out.o -gencode arch=compute_80,code=sm_80 \
+                   -gencode arch=compute_90,code=sm_90";
+
+const KERNEL: &str = "#include <cstdio>\n\
+    __global__ void k(float *x, int n) {\n\
+      for (int i = 0; i < n; i++) x[i] = sinf(x[i]) + powf(x[i], 3.5f);\n\
+    }\n\
+    int main() { float *d; cudaMalloc(&d, 128); k<<<1, 32>>>(d, 3); printf(\"%d\\n\", (int)cudaDeviceSynchronize()); }\n";
+
+/// A space whose commands go to `address` whenever they may.
+fn space(name: &str, address: &str) -> TestSpace {
+    let mut space = TestSpace::new(name);
+    space.write("case.cu", KERNEL);
+    space.set_env("WARPCC_EXECUTOR", address);
+    space.set_env("WARPCC_EXECUTOR_ALWAYS", "1");
+    space
+}
+
+/// How many steps ran on the cluster so far.
+fn executed(space: &TestSpace) -> u64 {
+    let said = space.warpcc_with(&["stats", "--json"]).stdout;
+    let stats: serde_json::Value = serde_json::from_slice(&said).expect("JSON");
+    stats["remote"]["executed"].as_u64().unwrap_or(0)
+}
+
+/// The text of the file and what the tools make of it stay the same to everybody but the preprocessor.
+fn add_remark(space: &TestSpace) {
+    space.write("case.cu", &format!("{KERNEL}// a remark\n"));
+}
+
+#[test]
+fn what_may_leave_does_and_comes_back_as_nvcc_makes_it() {
+    let Some(casd) = Casd::start() else { return };
+    let mut space = space("cluster-two", &casd.address());
+    let built = space.agree(TWO);
+    built.demand_no_fallback();
+    // cudafe++, twice cicc, twice ptxas, fatbinary.
+    assert_eq!(executed(&space), 6);
+    space.again(TWO, &built).demand_direct_hit();
+    space.demand_no_leftovers("a build on a cluster");
+    // What ran there hits here.
+    space.unset_env("WARPCC_EXECUTOR");
+    add_remark(&space);
+    let tools = ["cudafe++", "cicc", "ptxas", "fatbinary"];
+    space
+        .agree(TWO)
+        .demand_no_direct_hit()
+        .demand_hits_of(&tools);
+    // Another machine with an empty cache: the same actions, known to the cluster.
+    space.set_env("WARPCC_EXECUTOR", &casd.address());
+    space.write("case.cu", KERNEL);
+    space.clear_cache();
+    space.agree(TWO).demand_no_direct_hit();
+    assert_eq!(executed(&space), 6);
+}
+
+#[test]
+fn modes_that_others_leave_out() {
+    let Some(casd) = Casd::start() else { return };
+    let space = space("cluster-modes", &casd.address());
+    // PTX only: ptxas checks and writes nothing; relocatable code, to a program; PTX as a file; what ptxas says.
+    for line in [
+        "-c case.cu -o ptx.o -gencode arch=compute_90,code=compute_90",
+        "-rdc=true case.cu -o program -arch=sm_80",
+        "-ptx case.cu -o case.ptx -arch=compute_80",
+        "-cubin case.cu -o case.cubin -arch=sm_80 -Xptxas -warn-spills -Werror cross-execution-space-call",
+    ] {
+        let before = executed(&space);
+        space.agree(line).demand_no_fallback();
+        assert!(executed(&space) > before, "{line}");
+    }
+    // Folders of this machine stand in these.
+    let before = executed(&space);
+    space.agree("-c case.cu -o line.o -arch=sm_80 -lineinfo");
+    assert_eq!(executed(&space), before);
+    // The compiler's own verdict, in its own words.
+    space.write("wrong.cu", "__global__ void k() { int x = \"no\"; }\n");
+    let failed = space.agree("-c wrong.cu -o wrong.o -arch=sm_80");
+    assert_ne!(failed.outcome.code, 0);
+}
+
+/// What the store knows of steps: the record's name, what it rests on, what came of it. Not when, and not how long it took.
+fn step_records(cache: &Path) -> BTreeMap<String, Vec<String>> {
+    let mut records = BTreeMap::new();
+    let mut folders = vec![cache.join("steps-v1")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("steps").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let bytes = fs::read(&path).expect("a record");
+            let mut known = Vec::new();
+            for variant in warpcc_cache::decode_record(&bytes).expect("a record") {
+                let outcome = variant.outcome;
+                let mut files: Vec<_> = variant
+                    .witness
+                    .files()
+                    .map(|f| (f.path, f.content))
+                    .collect();
+                // libdl comes with the library that watches runs here; cicc has itself under two names here, and
+                // there is given the library that it reads only where a source calls for it.
+                let apart = ["libdl.so.2", "libdevice.10.bc"];
+                files.retain(|(path, _)| !apart.iter().any(|name| path.ends_with(name)));
+                let mut contents: Vec<_> = files.iter().map(|(_, content)| *content).collect();
+                contents.sort();
+                contents.dedup();
+                known.push(format!("contents {contents:?}"));
+                // The options of cicc's memory allocator are no part of the input tree.
+                let absent = variant.witness.directories().map(|d| (d.path, d.absent));
+                let absent: Vec<_> = absent
+                    .filter(|(folder, _)| folder != Path::new("/etc"))
+                    .collect();
+                known.push(format!("absent {absent:?}"));
+                known.push(format!("outputs {:?}", outcome.outputs));
+                known.push(format!(
+                    "streams {:?} {:?} {:?}",
+                    outcome.stdout, outcome.stderr, outcome.extra
+                ));
+            }
+            let name = path
+                .file_name()
+                .expect("a name")
+                .to_string_lossy()
+                .into_owned();
+            records.insert(name, known);
+        }
+    }
+    records
+}
+
+#[test]
+fn a_step_leaves_the_record_of_a_run_here_wherever_it_ran() {
+    let Some(casd) = Casd::start() else { return };
+    let mut space = space("cluster-records", &casd.address());
+    // With a diagnostic of cicc's and one of cudafe++'s.
+    let unused = "__global__ void warned() { int never = 1; }\n";
+    space.write("case.cu", &format!("{KERNEL}{unused}"));
+    let there = space.agree(TWO);
+    assert!(
+        there.outcome.stderr_text().contains("never"),
+        "{}",
+        there.outcome.stderr_text()
+    );
+    assert_eq!(executed(&space), 6);
+    let away = step_records(&space.cache());
+    space.unset_env("WARPCC_EXECUTOR");
+    space.clear_cache();
+    space.agree(TWO);
+    let here = step_records(&space.cache());
+    assert!(away.len() >= 6);
+    let differ = |name: &&String| away.get(*name) != here.get(*name);
+    if let Some(name) = away.keys().chain(here.keys()).find(differ) {
+        panic!(
+            "{name}: away {:#?}\nhere {:#?}",
+            away.get(name),
+            here.get(name)
+        );
+    }
+    // And what ran here is not sent.
+    let before = executed(&space);
+    space.set_env("WARPCC_EXECUTOR", &casd.address());
+    space.write("case.cu", &format!("{KERNEL}{unused}// a remark\n"));
+    let tools = ["cudafe++", "cicc", "ptxas", "fatbinary"];
+    space
+        .agree(TWO)
+        .demand_no_direct_hit()
+        .demand_hits_of(&tools);
+    assert_eq!(executed(&space), before);
+}
+
+/// Runs the line with nvcc and with warpcc, whose one warning is given; everything else is the same.
+fn agrees_but_warns(space: &TestSpace, line: &str, meanwhile: impl FnOnce() + Send) -> String {
+    let args = space.words(line);
+    let before = Snapshot::take(&space.work());
+    let want = space.run(&space.reference(), &args);
+    let wanted = Snapshot::take(&space.work()).since(&before);
+    wanted.delete_from(&space.work());
+    let before = Snapshot::take(&space.work());
+    let got = thread::scope(|scope| {
+        let run = scope.spawn(|| space.run(&Program::Launcher, &args));
+        meanwhile();
+        run.join().expect("warpcc")
+    });
+    let outputs = Snapshot::take(&space.work()).since(&before);
+    let found = differences(
+        &wanted,
+        &outputs,
+        Exactness::Bytes,
+        &space.beside("compare"),
+    );
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    assert_eq!(want.code, got.code);
+    let said = got.stderr_text();
+    let (warnings, rest): (Vec<&str>, Vec<&str>) = said
+        .lines()
+        .partition(|line| line.starts_with("warpcc: warning: "));
+    assert_eq!(rest.join("\n"), want.stderr_text().trim_end());
+    assert!(warnings.len() <= 1, "{said}");
+    warnings.concat()
+}
+
+#[test]
+fn a_cluster_that_dies_in_mid_build_costs_a_warning() {
+    let Some(mut casd) = Casd::start() else {
+        return;
+    };
+    let space = space("cluster-dies", &casd.address());
+    let warning = agrees_but_warns(&space, TWO, || {
+        // The first commands have come.
+        let patience = Instant::now();
+        while !casd.has_work() {
+            assert!(
+                patience.elapsed() < Duration::from_secs(120),
+                "nothing came"
+            );
+            thread::sleep(Duration::from_millis(5));
+        }
+        casd.kill();
+    });
+    assert!(warning.contains("127.0.0.1"), "{warning}");
+    // The next call does not ask again.
+    space.write("case.cu", &format!("{KERNEL}int other() {{ return 1; }}\n"));
+    space.agree(TWO);
+}
+
+#[test]
+fn a_black_hole_costs_a_warning() {
+    let hole = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("grpc://{}", hole.local_addr().expect("an address"));
+    thread::spawn(move || hole.incoming().flatten().collect::<Vec<_>>());
+    let space = space("cluster-hole", &address);
+    let warning = agrees_but_warns(&space, TWO, || {});
+    assert!(warning.contains("did not answer within"), "{warning}");
+    assert_eq!(executed(&space), 0);
+}
+
+#[test]
+fn with_a_free_slot_nothing_leaves() {
+    let Some(casd) = Casd::start() else { return };
+    let mut space = space("cluster-free", &casd.address());
+    space.unset_env("WARPCC_EXECUTOR_ALWAYS");
+    let runtime = space.beside("runtime");
+    space.set_env("WARPCC_RUNTIME_DIR", &runtime.to_string_lossy());
+    space.set_env("WARPCC_JOBS", "64");
+    let _: Build = space.agree(TWO);
+    assert_eq!(executed(&space), 0);
+    // One slot: what finds it taken goes.
+    space.set_env("WARPCC_JOBS", "1");
+    space.clear_cache();
+    space::remove_tree(Path::new(&runtime));
+    space.agree(TWO);
+    assert!(executed(&space) > 0);
+}
