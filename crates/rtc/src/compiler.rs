@@ -70,7 +70,7 @@ impl Limits {
 }
 
 /// What came of a compilation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Compiled {
     /// What it is.
     pub target: Target,
@@ -80,6 +80,18 @@ pub struct Compiled {
     pub lowered: Vec<(String, String)>,
     /// What NVRTC said: warnings.
     pub log: String,
+}
+
+impl std::fmt::Debug for Compiled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Nobody reads an image as a list of numbers.
+        f.debug_struct("Compiled")
+            .field("target", &self.target)
+            .field("image", &format_args!("{} bytes", self.image.len()))
+            .field("lowered", &self.lowered)
+            .field("log", &self.log)
+            .finish()
+    }
 }
 
 impl Compiled {
@@ -216,6 +228,11 @@ impl Compiler {
             lowered: asked.zip(made.lowered).collect(),
             log: made.log,
         })
+    }
+
+    /// The files whose content decides what comes of a program.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        self.nvrtc.files()
     }
 
     /// All options for NVRTC, in order. What is in a key is made of these.

@@ -143,7 +143,7 @@ fn nothing_beside_the_program_is_found_by_chance() {
     }
 }
 
-/// Seconds of work for the compiler.
+/// Minutes of work for the compiler.
 fn long_program() -> String {
     let mut body = String::new();
     for index in 0..4000 {
