@@ -1,5 +1,6 @@
 //! Compiled kernels, kept: in memory, in folders, in a shared layer; made once however many ask.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, RwLock};
@@ -13,6 +14,7 @@ use crate::error::Error;
 use crate::flight::{Flights, Maker};
 use crate::includes::{self, Included};
 use crate::linker::{LinkRequest, Linker};
+use crate::load::Loaded;
 use crate::memory::{Memory, Remembered, read, written};
 use crate::request::{Request, Text, writes_a_file};
 use crate::settings::Settings;
@@ -65,6 +67,7 @@ pub struct KernelCache {
     flights: Flights<Key, (Arc<Compiled>, Found)>,
     builds: [OnceLock<Option<Vec<[u8; 32]>>>; 2],
     counts: [AtomicU64; 4],
+    pub(crate) functions: RwLock<HashMap<u64, Vec<Loaded>>>,
 }
 
 impl KernelCache {
@@ -98,6 +101,7 @@ impl KernelCache {
             flights: Flights::new(),
             builds: Default::default(),
             counts: Default::default(),
+            functions: RwLock::default(),
         }
     }
 
@@ -323,6 +327,11 @@ impl KernelCache {
         self.get_linked(&LinkRequest::of_ptx(name, ptx, target), limits)
     }
 
+    /// Whether kernels of [`KernelCache::get_image`] may include files.
+    pub(crate) fn opens_files(&self) -> bool {
+        self.common.opens_files()
+    }
+
     /// nvJitLink, looked for when it is first needed.
     pub(crate) fn linker(&self) -> Result<&Linker, Error> {
         let found = self.linker.get_or_init(|| {
@@ -534,6 +543,7 @@ impl KernelCache {
             Found::Disk => 1,
             Found::Shared => 2,
             Found::Made => 3,
+            Found::Given => return,
         };
         self.counts[index].fetch_add(1, Ordering::Relaxed);
     }

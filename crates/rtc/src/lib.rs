@@ -3,6 +3,7 @@
 //! - [`Compiler`] turns a [`Request`] into a [`Compiled`] image for a [`Target`]: no GPU, no driver, no cache.
 //! - [`Linker`] turns images, LTO-IR and PTX into one cubin.
 //! - [`KernelCache`] compiles and links what it does not find in memory, in folders or in a shared layer.
+//! - [`Device`] and [`KernelCache::get_function`] load them on a GPU; [`KernelCache::get_fatbin`] takes what a driver would.
 //!
 //! Nothing of NVIDIA's is linked. Libraries are found when they are first needed; one that is missing is an
 //! [`Error`] that lists what was tried.
@@ -12,11 +13,12 @@ mod compiler;
 mod diagnostics;
 mod environment;
 mod error;
+mod fatbins;
 mod flight;
 mod includes;
 mod library;
 mod linker;
-pub mod load;
+mod load;
 mod lock;
 mod memory;
 mod nvjitlink;
@@ -33,8 +35,12 @@ pub use diagnostics::Place;
 pub use environment::Environment;
 pub use error::{CompileFailure, Error, ErrorKind, LibraryError};
 pub use linker::{LinkRequest, Linked, Linker, Piece, PieceKind};
+pub use load::{Device, DriverError, Function, Module};
 pub use nvrtc::Version;
 pub use request::{PrecompiledHeaders, Request, Text};
 pub use settings::{Settings, Tier};
 pub use shelves::{Entry, Found, SharedLayer, read_entry};
+pub use warpcc_cache::Key;
+pub use warpcc_fatbin::{Arch, Driver};
+
 pub use target::{NotATarget, RealArch, Target, VirtualArch};

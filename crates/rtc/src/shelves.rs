@@ -54,6 +54,8 @@ pub enum Found {
     Shared,
     /// Nowhere: it was made.
     Made,
+    /// In what the caller gave: machine code that came ready-made.
+    Given,
 }
 
 pub(crate) struct Shelves {

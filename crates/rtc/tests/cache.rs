@@ -549,3 +549,74 @@ fn ptx_is_compiled_once_too() {
         "compute_90"
     );
 }
+
+#[test]
+fn of_a_fat_binary_comes_what_a_driver_would_take() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let nvcc = Nvrtc::newest().folder.join("../bin/nvcc");
+    std::fs::write(
+        folder.path().join("k.cu"),
+        "extern \"C\" __global__ void k(int* x) { *x = 1; }",
+    )
+    .expect("written");
+    let status = std::process::Command::new(nvcc)
+        .current_dir(folder.path())
+        .args(["-fatbin", "k.cu", "-o", "k.fatbin"])
+        .args(["-gencode", "arch=compute_80,code=[sm_80,compute_80]"])
+        .args(["-gencode", "arch=compute_90a,code=sm_90a"])
+        .status();
+    assert!(status.expect("nvcc").success());
+    let bytes = std::fs::read(folder.path().join("k.fatbin")).expect("readable");
+    let cache = cache_in(&folder.path().join("cache"));
+    let image = |cache: &KernelCache, device| {
+        cache.get_fatbin("k", &bytes, device, None, &Limits::default())
+    };
+    // Ready-made, of the very GPU and of an older one of its kind.
+    for (device, arch) in [(80, "sm_80"), (86, "sm_80"), (90, "sm_90a")] {
+        let image = image(&cache, device).expect("an image");
+        assert_eq!(
+            (image.found, image.compiled.target.to_string()),
+            (Found::Given, arch.to_owned())
+        );
+        assert!(image.compiled.image.starts_with(b"\x7fELF"));
+    }
+    // From PTX, kept.
+    let made = image(&cache, 100).expect("compiled");
+    assert_eq!(
+        (made.found, made.compiled.target.to_string()),
+        (Found::Made, "sm_100".to_owned())
+    );
+    let second = cache_in(&folder.path().join("cache"));
+    assert_eq!(image(&second, 100).expect("an image").found, Found::Disk);
+    // Nothing in it is for an older one: the driver's own error, and what to do.
+    let error = image(&cache, 75).expect_err("too old").to_string();
+    assert!(
+        error.contains("209") && error.contains("compile for this one"),
+        "{error}"
+    );
+    let disabled = Settings {
+        disable_ptx_jit: true,
+        ..Settings::default()
+    };
+    let disabled = KernelCache::with(Nvrtc::newest().compiler(), disabled, None);
+    assert_eq!(
+        image(&disabled, 80).expect("ready-made").found,
+        Found::Given
+    );
+    let error = image(&disabled, 100).expect_err("switched off").to_string();
+    assert!(error.contains("223"), "{error}");
+    let forced = Settings {
+        force_ptx_jit: true,
+        ..Settings::default()
+    };
+    let forced = KernelCache::with(Nvrtc::newest().compiler(), forced, None);
+    assert_eq!(image(&forced, 80).expect("compiled").found, Found::Made);
+    // Cut short, or something else.
+    for bad in [&bytes[..20], b"hello", b""] {
+        assert!(
+            cache
+                .get_fatbin("k", bad, 80, None, &Limits::default())
+                .is_err()
+        );
+    }
+}
