@@ -275,6 +275,11 @@ impl Words {
     }
 }
 
+/// The names that a text includes, or asks for, as far as they are written out. For fuzzing: whatever the text, it answers.
+pub fn names_included(text: &[u8]) -> Vec<Vec<u8>> {
+    words_of(text).names
+}
+
 /// Lines that end with a backslash go on; NVRTC, like gcc, lets blanks stand behind it.
 fn spliced(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());

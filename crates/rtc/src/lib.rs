@@ -34,6 +34,7 @@ pub use compiler::{Cancel, Compiled, Compiler, Limits};
 pub use diagnostics::Place;
 pub use environment::Environment;
 pub use error::{CompileFailure, Error, ErrorKind, LibraryError};
+pub use includes::names_included;
 pub use linker::{LinkRequest, Linked, Linker, Piece, PieceKind};
 pub use load::{Device, DriverError, Function, Module};
 pub use nvrtc::Version;

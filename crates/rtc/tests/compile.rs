@@ -49,7 +49,7 @@ fn every_nvrtc_makes_what_the_target_says() {
 fn the_best_target_for_a_gpu_compiles() {
     for nvrtc in Nvrtc::all() {
         let compiler = nvrtc.compiler();
-        for device in [75, 80, 86, 90, 100, 121, 999] {
+        for device in [75, 90, 121, 999] {
             let target = compiler.target_for(device).expect("a target");
             let one = warpcc_rtc::Request::new("k", "__global__ void k() {}", target);
             compiler
@@ -196,24 +196,39 @@ fn a_compilation_is_cancelled_or_runs_out_of_time() {
 }
 
 #[test]
-fn precompiled_headers_change_nothing_in_the_image() {
+fn precompiled_headers_are_never_old_ones() {
+    let folder = tempfile::tempdir().expect("a folder");
     for nvrtc in Nvrtc::all() {
         let compiler = nvrtc.compiler();
-        let mut one = request(
-            "k",
-            "#include \"h.h\"\n__global__ void k(int* x) { *x = H; }",
-            "sm_80",
-        );
-        one.headers = vec![Text::new("h.h", "#define H 3\n")];
-        let plain = compiler
-            .compile(&one, &Limits::default())
-            .expect("compiles");
-        one.precompiled_headers = PrecompiledHeaders::Automatic;
-        for _ in 0..2 {
+        let source = "#define S 1\n#include \"t.h\"\n#include <f.h>\n\
+                      __global__ void k(int* x) { *x = P + S + T + F; }\n";
+        // Each in turn is another one, and then all are as they were.
+        for (p, s, t, f) in [
+            (1, 1, 1, 1),
+            (2, 1, 1, 1),
+            (1, 2, 1, 1),
+            (1, 1, 2, 1),
+            (1, 1, 1, 2),
+            (1, 1, 1, 1),
+        ] {
+            let source = source.replace("S 1", &format!("S {s}000"));
+            let mut one = request("k", &source, "compute_80");
+            one.preamble = vec![Text::new("p", format!("#define P {p}\n"))];
+            one.headers = vec![Text::new("t.h", format!("#define T {t}0\n"))];
+            std::fs::write(folder.path().join("f.h"), format!("#define F {f}00\n"))
+                .expect("written");
+            one.include_folders = vec![folder.path().to_path_buf()];
+            one.precompiled_headers = PrecompiledHeaders::Automatic;
             let made = compiler
                 .compile(&one, &Limits::default())
                 .expect("compiles");
-            assert_eq!(made.image, plain.image);
+            let sum = (p + 10 * t + 100 * f + 1000 * s).to_string();
+            let text = String::from_utf8_lossy(&made.image).into_owned();
+            assert!(
+                text.contains(&sum),
+                "NVRTC {}: {sum} is not in {text}",
+                nvrtc.version
+            );
         }
     }
 }

@@ -63,7 +63,7 @@ fn found_by(child: Child) -> String {
     );
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     said.lines()
-        .find_map(|line| line.strip_prefix("found="))
+        .find_map(|line| line.split_once("found=").map(|(_, found)| found))
         .expect("an answer")
         .to_owned()
 }
@@ -88,7 +88,7 @@ fn locks(folder: &Path) -> Vec<std::path::PathBuf> {
 #[test]
 fn one_that_is_killed_while_compiling_holds_nobody_up() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut first = another(folder.path(), 800);
+    let mut first = another(folder.path(), 400);
     while locks(folder.path()).is_empty() {
         assert!(
             first.try_wait().expect("a child").is_none(),
@@ -98,14 +98,14 @@ fn one_that_is_killed_while_compiling_holds_nobody_up() {
     }
     // In the middle of it.
     std::thread::sleep(Duration::from_millis(300));
-    let waiting = another(folder.path(), 800);
+    let waiting = another(folder.path(), 400);
     std::thread::sleep(Duration::from_millis(300));
     first.kill().expect("killed");
     assert!(!first.wait().expect("a child").success());
     assert_eq!(found_by(waiting), "Made []");
-    assert_eq!(found_by(another(folder.path(), 800)), "Disk []");
+    assert_eq!(found_by(another(folder.path(), 400)), "Disk []");
     let cache = cache_in(folder.path());
-    let image = cache.get(&kernel(800), &Limits::default()).expect("whole");
+    let image = cache.get(&kernel(400), &Limits::default()).expect("whole");
     assert_eq!(image.found, Found::Disk);
     assert!(locks(folder.path()).is_empty());
 }
@@ -113,7 +113,7 @@ fn one_that_is_killed_while_compiling_holds_nobody_up() {
 #[test]
 fn one_that_is_stopped_while_compiling_holds_nobody_up_for_long() {
     let folder = tempfile::tempdir().expect("a folder");
-    let first = another(folder.path(), 800);
+    let first = another(folder.path(), 400);
     while locks(folder.path()).is_empty() {
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -124,7 +124,7 @@ fn one_that_is_stopped_while_compiling_holds_nobody_up_for_long() {
         assert!(status.expect("kill").success());
     };
     signal("-STOP");
-    let second = found_by(another(folder.path(), 800));
+    let second = found_by(another(folder.path(), 400));
     signal("-CONT");
     // Its own work is not lost, nor in the way. It may have been stopped after the last moment that counts.
     let first = found_by(first);
@@ -132,4 +132,37 @@ fn one_that_is_stopped_while_compiling_holds_nobody_up_for_long() {
         second == "Made []" || first == "Made []",
         "{first} {second}"
     );
+}
+
+#[test]
+fn a_full_disk_costs_no_kernel() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // No file may grow beyond 4 KiB, and a write that would is an error, as on a full disk.
+    let output = Command::new("sh")
+        .args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\""])
+        .arg(std::env::current_exe().expect("a path"))
+        .args(["--ignored", "--exact", "child", "--nocapture"])
+        .env("WARPCC_TEST_FOLDER", folder.path())
+        .env("WARPCC_TEST_LINES", "60")
+        .output()
+        .expect("it starts");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "{said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let found = said
+        .lines()
+        .find(|line| line.contains("found="))
+        .expect("an answer");
+    assert!(
+        found.contains("Made [\"") && found.contains("failed to write"),
+        "{found}"
+    );
+    assert!(
+        locks(folder.path()).is_empty(),
+        "a half-written file is left behind"
+    );
+    assert_eq!(found_by(another(folder.path(), 60)), "Made []");
 }
