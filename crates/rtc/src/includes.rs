@@ -141,7 +141,15 @@ impl Search<'_> {
         Ok(())
     }
 
+    /// A place of a name. NVRTC looks for the same name with `.stdh` behind it too (seen, 12.0 to 13.5).
     fn candidate(&mut self, path: PathBuf, label: String) -> Result<(), Unknown> {
+        let mut other = path.clone().into_os_string();
+        other.push(".stdh");
+        self.file(other.into(), format!("{label}.stdh"))?;
+        self.file(path, label)
+    }
+
+    fn file(&mut self, path: PathBuf, label: String) -> Result<(), Unknown> {
         if self.included.files.contains_key(&label) || self.included.absent.contains(&path) {
             return Ok(());
         }
