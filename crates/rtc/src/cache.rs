@@ -16,7 +16,7 @@ use crate::includes::{self, Included};
 use crate::linker::{LinkRequest, Linker};
 use crate::load::Loaded;
 use crate::memory::{Memory, Remembered, read, written};
-use crate::request::{Request, Text, writes_a_file};
+use crate::request::{Request, Text, keeps_paths, writes_a_file};
 use crate::settings::Settings;
 use crate::shelves::{Found, SharedLayer, Shelves};
 use crate::target::{RealArch, Target};
@@ -211,7 +211,15 @@ impl KernelCache {
     /// As [`Compiler::compile`]; of a text that does not compile the whole is saved, and the error says where. The
     /// cache itself is never a reason: see [`KernelCache::remarks`].
     pub fn get(&self, request: &Request, limits: &Limits) -> Result<Image, Error> {
-        if let Some((compiled, key)) = self.remembered(request) {
+        let directory = match request.knows_the_directory() {
+            true => std::path::absolute(".").map_err(|error| Error::File {
+                action: "find",
+                path: ".".into(),
+                problem: error.to_string(),
+            })?,
+            false => PathBuf::new(),
+        };
+        if let Some((compiled, key)) = self.remembered(request, &directory) {
             self.count(Found::Memory);
             return Ok(Image {
                 compiled,
@@ -229,13 +237,9 @@ impl KernelCache {
         let mut request = request.clone();
         let asked = request.clone();
         for folder in &mut request.include_folders {
-            *folder = std::path::absolute(&*folder).map_err(|error| Error::File {
-                action: "find",
-                path: folder.clone(),
-                problem: error.to_string(),
-            })?;
+            *folder = directory.join(&*folder);
         }
-        let Some(seen) = self.look(&request) else {
+        let Some(seen) = self.look(&request, &directory) else {
             // What it includes cannot be known, so nothing may be kept.
             let compiled = self.compile(&request, None, limits)?;
             return Ok(Image {
@@ -244,10 +248,10 @@ impl KernelCache {
                 found: Found::Made,
             });
         };
-        let key = self.key(&request, &seen)?;
+        let key = self.key(&request, &seen);
         self.once(&key, &request.name, limits, || {
             // Another thread may have got it since we looked.
-            if let Some((compiled, _)) = self.remembered(&asked) {
+            if let Some((compiled, _)) = self.remembered(&asked, &directory) {
                 return Ok((compiled, Found::Memory));
             }
             let (compiled, found) = self.find_or_make(&key, &request.name, limits, || {
@@ -257,7 +261,7 @@ impl KernelCache {
             if let Some(witness) = &seen.witness
                 && !seen.included.computed
             {
-                let image = Remembered::new(&compiled, key, witness.clone());
+                let image = Remembered::new(&compiled, key, witness.clone(), directory.clone());
                 written(&self.memory).put(asked.clone(), image);
             }
             Ok((compiled, found))
@@ -300,7 +304,7 @@ impl KernelCache {
                 return Ok((image.compiled.clone(), Found::Memory));
             }
             let (compiled, found) = self.find_or_make(&key, &request.name, limits, make)?;
-            let image = Remembered::new(&compiled, key, Witness::default());
+            let image = Remembered::new(&compiled, key, Witness::default(), PathBuf::new());
             written(&self.linked).put(key, image);
             Ok((compiled, found))
         })
@@ -327,9 +331,9 @@ impl KernelCache {
         self.get_linked(&LinkRequest::of_ptx(name, ptx, target), limits)
     }
 
-    /// Whether kernels of [`KernelCache::get_image`] may include files.
-    pub(crate) fn opens_files(&self) -> bool {
-        self.common.opens_files()
+    /// Whether anything but texts and options may count for kernels of [`KernelCache::get_image`].
+    pub(crate) fn knows_the_directory(&self) -> bool {
+        self.common.knows_the_directory()
     }
 
     /// nvJitLink, looked for when it is first needed.
@@ -412,23 +416,15 @@ impl KernelCache {
     }
 
     /// What `request` may include; none where that cannot be known.
-    fn look(&self, request: &Request) -> Option<Seen> {
+    fn look(&self, request: &Request, directory: &Path) -> Option<Seen> {
         let mut seen = Seen {
             included: Included::default(),
             witness: Some(Witness::default()),
-            directory: PathBuf::new(),
+            directory: directory.to_path_buf(),
         };
         if !request.opens_files() {
             return Some(seen);
         }
-        seen.directory = match std::path::absolute(".") {
-            Ok(directory) => directory,
-            Err(error) => {
-                self.shelves
-                    .remark(format!("the working directory: {error}"));
-                return None;
-            }
-        };
         // A file that has just been written to is old enough after a few ticks.
         for _ in 0..4 {
             let started = SystemTime::now();
@@ -456,18 +452,15 @@ impl KernelCache {
         Some(seen)
     }
 
-    fn key(&self, request: &Request, seen: &Seen) -> Result<Key, Error> {
+    fn key(&self, request: &Request, seen: &Seen) -> Key {
         let mut hashing = Hashing::new(DOMAIN);
         hashing.part("version", self.compiler.version().to_string().as_bytes());
         for build in self.build(0, self.compiler.files()) {
             hashing.part("library", build);
         }
         hashing.part("target", request.target.to_string().as_bytes());
-        let place = seen.included.shows_paths
-            || request
-                .options
-                .iter()
-                .any(|o| crate::request::keeps_paths(o));
+        let keeps = |option: &Arc<str>| keeps_paths(option);
+        let place = seen.included.shows_paths || request.options.iter().any(keeps);
         for option in self.compiler.options(request) {
             // Where the folders are does not count, but what is in them, unless it shows.
             match option.starts_with(b"--include-path=") && !place {
@@ -476,8 +469,8 @@ impl KernelCache {
             }
         }
         if place {
-            let directory = std::path::absolute(".").unwrap_or_default();
-            hashing.part("directory", directory.as_os_str().as_encoded_bytes());
+            let directory = seen.directory.as_os_str();
+            hashing.part("directory", directory.as_encoded_bytes());
         }
         hashing.part("name", request.plain_name().as_bytes());
         for part in &request.preamble {
@@ -496,7 +489,7 @@ impl KernelCache {
             hashing.part("file name", label.as_bytes());
             hashing.part("file", content);
         }
-        Ok(hashing.finish())
+        hashing.finish()
     }
 
     /// BLAKE3 of a library's files; none of them where one cannot be read: then the version must do.
@@ -516,9 +509,15 @@ impl KernelCache {
         hashed.as_deref().unwrap_or_default()
     }
 
-    fn remembered(&self, request: &Request) -> Option<(Arc<Compiled>, Option<Key>)> {
+    fn remembered(
+        &self,
+        request: &Request,
+        directory: &Path,
+    ) -> Option<(Arc<Compiled>, Option<Key>)> {
         let memory = read(&self.memory);
-        let entry = memory.get(request)?;
+        let entry = memory
+            .get(request)
+            .filter(|entry| entry.directory == directory)?;
         let compiled = entry.compiled.clone();
         let key = entry.key;
         // Most kernels include nothing; else it is a `stat` for each file.
@@ -530,7 +529,7 @@ impl KernelCache {
             Verdict::Differs(_) => return None,
             Verdict::HoldsAfterHashing(witness) => {
                 drop(memory);
-                let image = Remembered::new(&compiled, key, witness);
+                let image = Remembered::new(&compiled, key, witness, directory.to_path_buf());
                 written(&self.memory).put(request.clone(), image);
             }
         }

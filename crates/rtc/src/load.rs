@@ -263,7 +263,7 @@ impl KernelCache {
         // Without files to look at again, what is known is right.
         let known = known();
         if let Some((function, _)) = &known
-            && !self.opens_files()
+            && !self.knows_the_directory()
         {
             return Ok(function.clone());
         }

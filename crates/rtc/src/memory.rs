@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -25,15 +26,23 @@ pub(crate) struct Remembered {
     pub compiled: Arc<Compiled>,
     pub key: Key,
     pub witness: Witness,
+    /// The working directory; empty where it has no part in the image.
+    pub directory: PathBuf,
     used: AtomicU64,
 }
 
 impl Remembered {
-    pub(crate) fn new(compiled: &Arc<Compiled>, key: Key, witness: Witness) -> Self {
+    pub(crate) fn new(
+        compiled: &Arc<Compiled>,
+        key: Key,
+        witness: Witness,
+        directory: PathBuf,
+    ) -> Self {
         Self {
             compiled: compiled.clone(),
             key,
             witness,
+            directory,
             used: AtomicU64::new(0),
         }
     }
@@ -142,7 +151,12 @@ mod tests {
         };
         let mut key = Hashing::new("test");
         key.part("size", &size.to_le_bytes());
-        Remembered::new(&Arc::new(compiled), key.finish(), Witness::default())
+        Remembered::new(
+            &Arc::new(compiled),
+            key.finish(),
+            Witness::default(),
+            PathBuf::new(),
+        )
     }
 
     #[test]

@@ -119,6 +119,11 @@ impl Request {
         !self.include_folders.is_empty() || self.options.iter().any(|o| pre_include(o).is_some())
     }
 
+    /// Whether the working directory may have a part in what comes of it.
+    pub(crate) fn knows_the_directory(&self) -> bool {
+        self.opens_files() || self.options.iter().any(|option| keeps_paths(option))
+    }
+
     /// Refuses what NVRTC would misunderstand, or what would say the same thing twice in different words.
     pub(crate) fn check(&self) -> Result<(), Error> {
         c_text("name", self.name.as_bytes())?;
