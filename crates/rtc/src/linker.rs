@@ -157,6 +157,7 @@ impl Linker {
         if request.pieces.is_empty() {
             return Err(Error::invalid("pieces", "there is nothing to link"));
         }
+        request.pieces.iter().try_for_each(check_kind)?;
         let mut options = Vec::new();
         for option in self.options(request) {
             options.push(c_text("option", option.as_bytes())?);
@@ -207,6 +208,29 @@ impl Linker {
     }
 }
 
+/// Refuses what is not of the kind it is said to be: nvJitLink 12.0 crashes on a text that is no PTX.
+fn check_kind(piece: &Piece) -> Result<(), Error> {
+    let begins = |magic: &[u8]| piece.bytes.starts_with(magic);
+    let has = |word: &[u8]| piece.bytes.windows(word.len()).any(|part| part == word);
+    let (right, expected) = match piece.kind {
+        PieceKind::Cubin | PieceKind::Object => (begins(b"\x7fELF"), "an ELF file"),
+        PieceKind::Ptx => (
+            has(b".version") && has(b".target"),
+            "a text with .version and .target",
+        ),
+        PieceKind::Fatbin => (begins(b"\x50\xed\x55\xba"), "a fat binary"),
+        PieceKind::Library => (begins(b"!<arch>\n"), "an archive"),
+        PieceKind::LtoIr => (!piece.bytes.is_empty(), "LTO-IR"),
+    };
+    match right {
+        true => Ok(()),
+        false => Err(Error::invalid(
+            format!("{} {:?}", piece.kind.word(), piece.name),
+            format!("it is not {expected}"),
+        )),
+    }
+}
+
 /// PTX must end with a zero; other pieces are as long as they are.
 fn with_end(piece: &Piece) -> Result<Option<CString>, Error> {
     if piece.kind != PieceKind::Ptx {
@@ -228,10 +252,15 @@ fn failure(fault: Fault, request: &LinkRequest) -> Error {
         }
         _ => request.name.to_string(),
     };
+    let options: Vec<_> = request.options.iter().map(|option| &**option).collect();
+    let log = match fault.log.trim() {
+        "" => format!("nvJitLink says no more; options: {}", options.join(" ")),
+        said => said.to_owned(),
+    };
     Error::Link {
         what,
         target: request.target.to_string(),
         code: fault.code,
-        log: fault.log,
+        log,
     }
 }

@@ -125,6 +125,10 @@ impl NvJitLink {
                 options.as_ptr(),
             )
         };
+        if code != 0 {
+            // 12.0 has freed it and leaves the pointer: there is no log to ask for, and nothing to destroy.
+            linking.handle = ptr::null_mut();
+        }
         linking.check(code, None)?;
         for (index, (kind, bytes, name)) in job.pieces.iter().enumerate() {
             // SAFETY: the bytes are as many as are said, and live until the linking is done; the name ends with a
