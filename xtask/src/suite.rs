@@ -114,6 +114,7 @@ fn tests(arguments: &[String]) -> Result<()> {
     if casd::program().exists() {
         command.env("WARPCC_TEST_CASD", casd::program());
     }
+    command.env("WARPCC_TEST_NVRTC_120", fetched::OLDEST_NVRTC.path());
     // A person's own settings must not decide what the tests see.
     for name in [
         "WARPCC_DIR",

@@ -112,6 +112,7 @@ impl Spool {
         let level = match level {
             Level::Direct => "direct",
             Level::Steps => "steps",
+            Level::Kernels => "kernels",
         };
         let mut path = self.folder.join(layer.id());
         path.push(format!("{level}-{}", key.hex()));
@@ -124,6 +125,7 @@ fn parse(name: &str) -> Option<(Level, Key)> {
     let level = match level {
         "direct" => Level::Direct,
         "steps" => Level::Steps,
+        "kernels" => Level::Kernels,
         _ => return None,
     };
     // A key's text is a digest's without its length.

@@ -24,6 +24,7 @@ mod remote;
 mod report;
 mod request;
 mod roots;
+mod rtc;
 mod scratch;
 mod signals;
 

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 
@@ -13,9 +14,15 @@ const MARKER: &str = ".warpcc-tool";
 pub struct Fetched {
     /// Its folder's name, and its lock file's.
     pub name: &'static str,
-    /// The program in the folder.
+    /// The program or library in the folder.
     pub program: &'static str,
 }
+
+/// The oldest NVRTC that `warpcc-rtc` takes, with its linker. There are no wheels of it but for x86_64.
+pub const OLDEST_NVRTC: Fetched = Fetched {
+    name: "nvrtc-12.0",
+    program: "nvidia/cuda_nvrtc/lib/libnvrtc.so.12",
+};
 
 impl Fetched {
     fn home(&self) -> PathBuf {
@@ -42,9 +49,7 @@ impl Fetched {
         lock.lock()
             .with_context(|| format!("failed to lock {}", home.display()))?;
         let marker = home.join(MARKER);
-        if fs::read_to_string(&marker).is_ok_and(|found| found == wanted)
-            && process::is_executable(&self.path())
-        {
+        if fs::read_to_string(&marker).is_ok_and(|found| found == wanted) && self.path().is_file() {
             return Ok(());
         }
         if home.exists() {
@@ -56,4 +61,23 @@ impl Fetched {
             .with_context(|| format!("failed to install {} into {}", self.name, home.display()))?;
         fs::write(&marker, wanted).with_context(|| format!("failed to write {}", marker.display()))
     }
+
+    /// Installs the wheels of its lock file, unless they are there.
+    pub fn install_wheels(&self) -> Result<()> {
+        self.install(pip_install)
+    }
+}
+
+/// Has pip install the wheels of `lock_file`, and nothing else, into `home`.
+pub fn pip_install(home: &Path, lock_file: &Path) -> Result<()> {
+    process::run(
+        Command::new("python3")
+            .args(["-m", "pip", "install", "--quiet", "--no-input", "--no-deps"])
+            .args(["--require-hashes", "--only-binary=:all:", "--no-compile"])
+            .args(["--disable-pip-version-check", "--no-warn-script-location"])
+            .args(["--root-user-action=ignore", "--no-user", "--target"])
+            .arg(home)
+            .arg("-r")
+            .arg(lock_file),
+    )
 }

@@ -2,12 +2,10 @@
 //! installs in seconds.
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use anyhow::Result;
 
 use super::fetched::Fetched;
-use crate::process;
 
 const MOTO: Fetched = Fetched {
     name: "moto",
@@ -23,15 +21,5 @@ pub fn packages() -> PathBuf {
 
 /// Installs it unless it is there.
 pub fn install() -> Result<()> {
-    MOTO.install(|home, lock_file| {
-        process::run(
-            Command::new("python3")
-                .args(["-m", "pip", "install", "--quiet", "--no-input", "--no-deps"])
-                .args(["--require-hashes", "--only-binary=:all:", "--no-compile"])
-                .args(["--disable-pip-version-check", "--target"])
-                .arg(home)
-                .arg("-r")
-                .arg(lock_file),
-        )
-    })
+    MOTO.install_wheels()
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::fetched::Fetched;
+use super::fetched::{Fetched, pip_install};
 use crate::process;
 
 const NINJA: Fetched = Fetched {
@@ -22,16 +22,7 @@ pub fn program() -> PathBuf {
 /// Installs it unless it is there.
 pub fn install() -> Result<()> {
     NINJA.install(|home, lock_file| {
-        process::run(
-            Command::new("python3")
-                .args(["-m", "pip", "install", "--quiet", "--no-input", "--no-deps"])
-                .args(["--require-hashes", "--only-binary=:all:", "--no-compile"])
-                .args(["--disable-pip-version-check", "--no-warn-script-location"])
-                .args(["--root-user-action=ignore", "--no-user", "--target"])
-                .arg(home)
-                .arg("-r")
-                .arg(lock_file),
-        )?;
+        pip_install(home, lock_file)?;
         process::output(Command::new(program()).arg("--version"))
             .context("the wheel was installed but its ninja does not run on this machine")?;
         Ok(())
