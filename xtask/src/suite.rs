@@ -2,7 +2,7 @@
 //! name the ones that failed.
 
 mod equipment;
-mod ninja;
+mod wheels;
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -106,7 +106,8 @@ fn tests(arguments: &[String]) -> Result<()> {
         .args(arguments);
     command.env("WARPCC_TEST_NVCC", toolkit::find(toolkit::NEWEST)?);
     command.env("WARPCC_TEST_NVCC_130", toolkit::find(toolkit::OLDEST)?);
-    command.env("WARPCC_TEST_NINJA", ninja::program());
+    command.env("WARPCC_TEST_NINJA", wheels::NINJA.file());
+    command.env("WARPCC_TEST_NVRTC_120", wheels::OLDEST_NVRTC.file());
     // A person's own settings must not decide what the tests see.
     for name in [
         "WARPCC_DIR",

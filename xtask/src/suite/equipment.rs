@@ -2,13 +2,13 @@
 //!
 //! A machine that has it all is not touched. Programs come from the distribution (as root, on
 //! Debian), cargo's subcommands from crates.io into cargo's own folder, where the next clone
-//! finds them, and toolkits and a ninja from PyPI.
+//! finds them, and toolkits, a ninja and an old NVRTC from PyPI.
 
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::ninja;
+use super::wheels;
 use crate::{process, toolkit};
 
 /// Programs the tests run, with the Debian package that holds each.
@@ -41,7 +41,11 @@ pub fn install(thorough: bool) -> Result<()> {
     for version in [toolkit::NEWEST, toolkit::OLDEST] {
         toolkit::install(version)?;
     }
-    ninja::install()
+    wheels::NINJA.install()?;
+    match std::env::consts::ARCH {
+        "x86_64" => wheels::OLDEST_NVRTC.install(),
+        _ => Ok(()),
+    }
 }
 
 fn install_programs() -> Result<()> {

@@ -1,0 +1,352 @@
+//! Compiles a program's text with NVRTC: no GPU, no driver, no cache.
+
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use crate::diagnostics::first_error;
+use crate::environment::Environment;
+use crate::error::{CompileFailure, Error};
+use crate::nvrtc::{Fault, Job, Made, Nvrtc, Take, Version};
+use crate::request::{PrecompiledHeaders, Request, c_text, program_name};
+use crate::target::Target;
+
+/// The first version with a cache of its own, and with the option to switch it off.
+const OWN_CACHE: Version = Version::new(12, 9);
+/// The first version that precompiles headers.
+const PRECOMPILES: Version = Version::new(12, 8);
+/// Templates nest deeply, and so does a compiler's stack; a thread of Rust's has 2 MiB.
+const STACK: usize = 64 << 20;
+
+/// A request to give up, which any thread may make.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// One that nobody has made yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks whatever was given this to give up. It does so within milliseconds, from NVRTC 12.8 on.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was asked.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How long a compilation may go on. NVRTC before 12.8 cannot be stopped; then limits are looked at before it starts.
+#[derive(Debug, Clone, Default)]
+pub struct Limits {
+    /// When to give up.
+    pub deadline: Option<Instant>,
+    /// Who may ask to give up.
+    pub cancel: Option<Cancel>,
+}
+
+impl Limits {
+    /// Fails if it is time to give up on `what`.
+    pub(crate) fn check(&self, what: &str) -> Result<(), Error> {
+        let what = || what.to_owned();
+        if self.cancel.as_ref().is_some_and(Cancel::is_cancelled) {
+            return Err(Error::Cancelled { what: what() });
+        }
+        match self.deadline {
+            Some(deadline) if Instant::now() >= deadline => Err(Error::Deadline { what: what() }),
+            _ => Ok(()),
+        }
+    }
+
+    fn any(&self) -> bool {
+        self.deadline.is_some() || self.cancel.is_some()
+    }
+}
+
+/// What came of a compilation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compiled {
+    /// What it is.
+    pub target: Target,
+    /// Machine code, PTX (without a zero at its end) or LTO-IR.
+    pub image: Arc<[u8]>,
+    /// Each name expression and the name in the image, in the order asked for.
+    pub lowered: Vec<(String, String)>,
+    /// What NVRTC said: warnings.
+    pub log: String,
+}
+
+impl Compiled {
+    /// The name in the image of what the source calls `expression`.
+    pub fn lowered_name(&self, expression: &str) -> Option<&str> {
+        let found = self.lowered.iter().find(|(asked, _)| asked == expression);
+        found.map(|(_, lowered)| lowered.as_str())
+    }
+}
+
+/// NVRTC, ready to compile. Cheap to clone; any number of threads may use it at once.
+///
+/// ```no_run
+/// use warpcc_rtc::{Compiler, Limits, Request, Target};
+///
+/// let compiler = Compiler::find()?;
+/// let target = Target::best_for(90, compiler.architectures()).expect("a GPU that NVRTC knows");
+/// let mut request = Request::new("scale", "template<class T> __global__ void scale(T* x) { *x *= 2; }", target);
+/// request.name_expressions.push("scale<float>".into());
+/// let compiled = compiler.compile(&request, &Limits::default())?;
+/// assert_eq!(compiled.lowered_name("scale<float>"), Some("_Z5scaleIfEvPT_"));
+/// # Ok::<(), warpcc_rtc::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Compiler {
+    nvrtc: Arc<Nvrtc>,
+}
+
+impl Compiler {
+    /// With the NVRTC of this machine; docs/rtc.md says where it is looked for.
+    ///
+    /// # Errors
+    /// There is none of 12.0 or later; with everything that was tried.
+    pub fn find() -> Result<Self, Error> {
+        Self::find_with(None, &Environment::of_process())
+    }
+
+    /// With the NVRTC at `path`, which is the library or the folder it is in.
+    ///
+    /// # Errors
+    /// It does not load, or is older than 12.0.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        Self::find_with(Some(path), &Environment::default())
+    }
+
+    /// With the NVRTC at `path`, or the one that `environment` leads to.
+    ///
+    /// # Errors
+    /// As the others.
+    pub fn find_with(path: Option<&Path>, environment: &Environment) -> Result<Self, Error> {
+        let nvrtc = Nvrtc::find(path, environment)?;
+        Ok(Self {
+            nvrtc: Arc::new(nvrtc),
+        })
+    }
+
+    /// NVRTC's version.
+    pub fn version(&self) -> Version {
+        self.nvrtc.version()
+    }
+
+    /// The architectures it compiles for, ten times major plus minor, oldest first.
+    pub fn architectures(&self) -> &[u32] {
+        self.nvrtc.architectures()
+    }
+
+    /// The library's file; empty where the system does not tell.
+    pub fn library(&self) -> &Path {
+        self.nvrtc.path()
+    }
+
+    /// Whether a compilation can be ended before it is done.
+    pub fn can_be_stopped(&self) -> bool {
+        self.nvrtc.can_be_stopped()
+    }
+
+    /// The target that is best for a GPU of compute capability `device` (ten times major plus minor).
+    ///
+    /// # Errors
+    /// The GPU is older than everything that this NVRTC compiles for.
+    pub fn target_for(&self, device: u32) -> Result<Target, Error> {
+        Target::best_for(device, self.architectures()).ok_or_else(|| Error::Unsupported {
+            what: format!(
+                "a GPU of compute capability {}.{}",
+                device / 10,
+                device % 10
+            ),
+            needs: "an older NVRTC".to_owned(),
+            library: "NVRTC".to_owned(),
+            version: format!(
+                "{} and compiles for {} and newer",
+                self.version(),
+                self.architectures().first().copied().unwrap_or(0)
+            ),
+        })
+    }
+
+    /// Compiles.
+    ///
+    /// # Errors
+    /// The request is wrong ([`Error::Invalid`]), the text does not compile ([`Error::Compile`]), it was time to give
+    /// up, or NVRTC itself failed.
+    pub fn compile(&self, request: &Request, limits: &Limits) -> Result<Compiled, Error> {
+        request.check()?;
+        limits.check(&request.name)?;
+        let options = self.options(request);
+        let texts = Texts::of(request, &options)?;
+        let stop = || limits.check("").is_err();
+        let job = Job {
+            source: &texts.source,
+            name: &texts.name,
+            headers: &texts.headers,
+            expressions: &texts.expressions,
+            options: &texts.options,
+            take: match request.target {
+                Target::Cubin(_) => Take::Cubin,
+                Target::Ptx(_) => Take::Ptx,
+                Target::LtoIr(_) => Take::LtoIr,
+            },
+            stop: limits.any().then_some(&stop),
+        };
+        let made = on_a_deep_stack(|| self.nvrtc.run(&job))
+            .map_err(|fault| self.failure(fault, request, limits, &options))?;
+        if made.image.is_empty() {
+            return Err(Error::Call {
+                call: "nvrtcCompileProgram",
+                code: format!("it made nothing for {} and gave no error", request.target),
+            });
+        }
+        let asked = request.name_expressions.iter().map(ToString::to_string);
+        Ok(Compiled {
+            target: request.target,
+            image: made.image.into(),
+            lowered: asked.zip(made.lowered).collect(),
+            log: made.log,
+        })
+    }
+
+    /// All options for NVRTC, in order. What is in a key is made of these.
+    pub(crate) fn options(&self, request: &Request) -> Vec<Vec<u8>> {
+        let mut options: Vec<Vec<u8>> = request
+            .target
+            .options()
+            .into_iter()
+            .map(String::into_bytes)
+            .collect();
+        let mut add = |text: &str| options.push(text.as_bytes().to_vec());
+        if self.version() >= OWN_CACHE {
+            // One cache, which knows what it holds, and not two.
+            add("--no-cache");
+        }
+        if request.precompiled_headers == PrecompiledHeaders::Automatic
+            && self.version() >= PRECOMPILES
+        {
+            add("--pch");
+        }
+        if !request.opens_files() {
+            // Otherwise it looks in the working directory for what is no header given as text.
+            add("--no-source-include");
+        }
+        for folder in &request.include_folders {
+            let mut option = b"--include-path=".to_vec();
+            option.extend_from_slice(folder.as_os_str().as_bytes());
+            options.push(option);
+        }
+        options.extend(
+            request
+                .options
+                .iter()
+                .map(|option| option.as_bytes().to_vec()),
+        );
+        options
+    }
+
+    fn failure(
+        &self,
+        fault: Fault,
+        request: &Request,
+        limits: &Limits,
+        options: &[Vec<u8>],
+    ) -> Error {
+        match fault {
+            Fault::Stopped => match limits.check(&request.name) {
+                Err(error) => error,
+                // The clock went on between.
+                Ok(()) => Error::Cancelled {
+                    what: request.name.to_string(),
+                },
+            },
+            Fault::Call { call, code } => Error::Call { call, code },
+            Fault::Refused { code, log } => Error::Compile(Box::new(CompileFailure {
+                name: request.name.to_string(),
+                target: request.target.to_string(),
+                nvrtc: self.version().to_string(),
+                code,
+                options: options
+                    .iter()
+                    .map(|option| String::from_utf8_lossy(option).into_owned())
+                    .collect(),
+                place: first_error(&log, |name| request.text_by(name)),
+                log,
+                saved: None,
+            })),
+        }
+    }
+}
+
+/// A request's texts as C wants them.
+struct Texts {
+    source: CString,
+    name: CString,
+    headers: Vec<(CString, CString)>,
+    expressions: Vec<CString>,
+    options: Vec<CString>,
+}
+
+impl Texts {
+    fn of(request: &Request, options: &[Vec<u8>]) -> Result<Self, Error> {
+        let header = |header: &crate::request::Text| {
+            Ok((
+                c_text("name of a header", header.name.as_bytes())?,
+                c_text("header", header.text.as_bytes())?,
+            ))
+        };
+        let name = program_name(&request.plain_name());
+        let expressions = request.name_expressions.iter();
+        Ok(Self {
+            source: c_text("source", request.whole_text().as_bytes())?,
+            name: c_text("name", name.as_os_str().as_bytes())?,
+            headers: request
+                .headers
+                .iter()
+                .map(header)
+                .collect::<Result<_, Error>>()?,
+            expressions: expressions
+                .map(|expression| c_text("name expression", expression.as_bytes()))
+                .collect::<Result<_, _>>()?,
+            options: options
+                .iter()
+                .map(|option| c_text("option", option))
+                .collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+fn on_a_deep_stack(work: impl FnOnce() -> Result<Made, Fault> + Send) -> Result<Made, Fault> {
+    let cell = std::sync::Mutex::new(Some(work));
+    let take = || cell.lock().unwrap_or_else(|held| held.into_inner()).take();
+    let on_thread = std::thread::scope(|scope| {
+        let run = || take().map(|work| work());
+        let thread = std::thread::Builder::new()
+            .name("warpcc-rtc".to_owned())
+            .stack_size(STACK)
+            .spawn_scoped(scope, run)
+            .ok()?;
+        match thread.join() {
+            Ok(made) => made,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    });
+    match (on_thread, take()) {
+        (Some(made), _) => made,
+        // No thread is to be had: on the caller's then.
+        (None, Some(work)) => work(),
+        (None, None) => Err(Fault::Call {
+            call: "a thread for the compiler",
+            code: "it ended without an answer".to_owned(),
+        }),
+    }
+}

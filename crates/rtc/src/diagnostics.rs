@@ -1,0 +1,81 @@
+//! Where an error is, in the user's own text, read from NVRTC's log.
+
+use std::fmt;
+
+/// A place in a text that the caller gave, or in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The text, by the name that the caller gave it; or a file's path.
+    pub text: String,
+    /// The line in that text, from 1.
+    pub line: usize,
+    /// The line itself, where the text is at hand.
+    pub shown: Option<String>,
+    /// What NVRTC says about it.
+    pub message: String,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, line {}: {}", self.text, self.line, self.message)?;
+        match &self.shown {
+            Some(line) => write!(f, "\n    {line}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The first error in a log. `text_of` gives a text by the name that NVRTC knows it by, and the caller's name for it.
+pub(crate) fn first_error(
+    log: &str,
+    text_of: impl Fn(&str) -> Option<(String, String)>,
+) -> Option<Place> {
+    log.lines().find_map(|line| {
+        let (place, message) = [": error", ": catastrophic error"]
+            .iter()
+            .find_map(|word| line.split_once(word))?;
+        let (file, number) = place.strip_suffix(')')?.rsplit_once('(')?;
+        let number: usize = number.parse().ok()?;
+        // "error #20: text" and "error: text" alike.
+        let message = message.split_once(": ").map_or(message, |(_, text)| text);
+        let known = text_of(file);
+        let shown = known.as_ref().and_then(|(_, text)| {
+            let shown = text.lines().nth(number.checked_sub(1)?)?;
+            Some(shown.trim().to_owned())
+        });
+        Some(Place {
+            text: known.map_or_else(|| file.to_owned(), |(name, _)| name),
+            line: number,
+            shown,
+            message: message.trim().to_owned(),
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_error_is_found_behind_warnings() {
+        let log = "k.cu(1): warning #177-D: unused\n  int a;\n\nk.cu(2): error: identifier \"b\" is undefined\n";
+        let place = first_error(log, |file| {
+            (file == "k.cu").then(|| ("kernel k".to_owned(), "int a;\n  b = 1;\n".to_owned()))
+        });
+        let place = place.expect("an error");
+        assert_eq!(
+            place.to_string(),
+            "kernel k, line 2: identifier \"b\" is undefined\n    b = 1;"
+        );
+    }
+
+    #[test]
+    fn an_unknown_file_keeps_its_name() {
+        let log = "/a/b(c).h(12): catastrophic error: could not open source file \"x.h\"";
+        let place = first_error(log, |_| None).expect("an error");
+        assert_eq!((place.text.as_str(), place.line), ("/a/b(c).h", 12));
+        assert_eq!(place.shown, None);
+        assert!(first_error("nvrtc: error: unrecognized option --foo", |_| None).is_none());
+        assert!(first_error("x(0): error: a", |_| Some(Default::default())).is_some());
+    }
+}

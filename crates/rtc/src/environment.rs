@@ -1,0 +1,46 @@
+//! The only reader of the process's environment in this crate. Everything else is given what was read.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+/// Variables, as they were when they were read.
+#[derive(Debug, Clone, Default)]
+pub struct Environment(Vec<(OsString, OsString)>);
+
+impl Environment {
+    /// This process's, now.
+    pub fn of_process() -> Self {
+        Self(std::env::vars_os().collect())
+    }
+
+    /// Of these variables, for tests and for those who set things otherwise.
+    pub fn of<N: Into<OsString>, V: Into<OsString>>(
+        variables: impl IntoIterator<Item = (N, V)>,
+    ) -> Self {
+        let owned = variables.into_iter().map(|(n, v)| (n.into(), v.into()));
+        Self(owned.collect())
+    }
+
+    /// A variable that is set to something.
+    pub fn get(&self, name: &str) -> Option<&OsStr> {
+        let found = self.0.iter().find(|(known, _)| known == name);
+        found
+            .map(|(_, value)| value.as_os_str())
+            .filter(|value| !value.is_empty())
+    }
+
+    /// A variable that names a file or folder.
+    pub fn path(&self, name: &str) -> Option<PathBuf> {
+        self.get(name).map(PathBuf::from)
+    }
+
+    /// A number in decimal, as drivers read theirs.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.get(name)?.to_str()?.trim().parse().ok()
+    }
+
+    /// A switch: any number but 0 is on, as C takes it.
+    pub fn is_on(&self, name: &str) -> bool {
+        self.number(name).is_some_and(|number| number != 0)
+    }
+}

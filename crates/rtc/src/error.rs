@@ -1,0 +1,203 @@
+//! What can go wrong, each with all that is known: the full log, the place in the user's text, what was tried.
+
+use std::path::PathBuf;
+
+use crate::diagnostics::Place;
+
+/// Why something was not compiled, linked or loaded.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A library of NVIDIA's is not to be found, or does not load.
+    #[error(transparent)]
+    Library(#[from] LibraryError),
+    /// What was asked for cannot be: an argument is wrong.
+    #[error("{argument}: {problem}")]
+    Invalid {
+        /// Which argument, in the caller's words.
+        argument: String,
+        /// What is wrong with it and what was expected.
+        problem: String,
+    },
+    /// This version of a library cannot do what was asked for.
+    #[error("{what} needs {needs}; {library} is {version}")]
+    Unsupported {
+        /// What was asked for.
+        what: String,
+        /// What it needs.
+        needs: String,
+        /// The library.
+        library: String,
+        /// Its version.
+        version: String,
+    },
+    /// The text does not compile.
+    #[error("{0}")]
+    Compile(Box<CompileFailure>),
+    /// The images do not link.
+    #[error("linking {what} for {target} failed ({code}):\n{log}")]
+    Link {
+        /// What was linked.
+        what: String,
+        /// For which architecture.
+        target: String,
+        /// The linker's result.
+        code: String,
+        /// The linker's log, whole.
+        log: String,
+    },
+    /// The caller took the request back.
+    #[error("compiling {what} was cancelled")]
+    Cancelled {
+        /// What was to be compiled.
+        what: String,
+    },
+    /// It took longer than the caller allowed.
+    #[error("compiling {what} took longer than allowed")]
+    Deadline {
+        /// What was to be compiled.
+        what: String,
+    },
+    /// A call of NVIDIA's library failed in a way that is not about the text.
+    #[error("{call} failed: {code}")]
+    Call {
+        /// The function.
+        call: &'static str,
+        /// The library's name for the error.
+        code: String,
+    },
+    /// The driver refused.
+    #[error(transparent)]
+    Driver(#[from] crate::load::DriverError),
+    /// A file or folder could not be used.
+    #[error("failed to {action} {}: {problem}", path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// The system's words.
+        problem: String,
+    },
+}
+
+impl Error {
+    /// An argument that is wrong.
+    pub(crate) fn invalid(argument: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::Invalid {
+            argument: argument.into(),
+            problem: problem.into(),
+        }
+    }
+
+    /// What it is about, for those who branch on it.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Library(_) => ErrorKind::Library,
+            Self::Invalid { .. } => ErrorKind::Invalid,
+            Self::Unsupported { .. } => ErrorKind::Unsupported,
+            Self::Compile(_) => ErrorKind::Compile,
+            Self::Link { .. } => ErrorKind::Link,
+            Self::Cancelled { .. } => ErrorKind::Cancelled,
+            Self::Deadline { .. } => ErrorKind::Deadline,
+            Self::Call { .. } => ErrorKind::Call,
+            Self::Driver(_) => ErrorKind::Driver,
+            Self::File { .. } => ErrorKind::File,
+        }
+    }
+}
+
+/// What an [`Error`] is about. The numbers stay: the C interface hands them out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(i32)]
+pub enum ErrorKind {
+    /// [`Error::Library`].
+    Library = 1,
+    /// [`Error::Invalid`].
+    Invalid = 2,
+    /// [`Error::Unsupported`].
+    Unsupported = 3,
+    /// [`Error::Compile`].
+    Compile = 4,
+    /// [`Error::Link`].
+    Link = 5,
+    /// [`Error::Cancelled`].
+    Cancelled = 6,
+    /// [`Error::Deadline`].
+    Deadline = 7,
+    /// [`Error::Call`].
+    Call = 8,
+    /// [`Error::Driver`].
+    Driver = 9,
+    /// [`Error::File`].
+    File = 10,
+}
+
+/// A library that is not to be found, or does not load.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{library} cannot be used{}; {advice}\ntried:{}", because(.problem), listed(.tried))]
+pub struct LibraryError {
+    /// Which library.
+    pub library: &'static str,
+    /// What is wrong, where one was found.
+    pub problem: String,
+    /// How to come by one.
+    pub advice: String,
+    /// What was tried, in order, each with the answer.
+    pub tried: Vec<String>,
+}
+
+fn because(problem: &str) -> String {
+    match problem {
+        "" => String::new(),
+        problem => format!(": {problem}"),
+    }
+}
+
+fn listed(tried: &[String]) -> String {
+    match tried {
+        [] => " nothing".to_owned(),
+        tried => tried.iter().map(|line| format!("\n  {line}")).collect(),
+    }
+}
+
+/// A text that does not compile.
+#[derive(Debug, Clone)]
+pub struct CompileFailure {
+    /// The kernel or program, as the caller named it.
+    pub name: String,
+    /// For what it was compiled.
+    pub target: String,
+    /// NVRTC's version: `13.5`.
+    pub nvrtc: String,
+    /// NVRTC's name for the error.
+    pub code: String,
+    /// All options that NVRTC was given, in order.
+    pub options: Vec<String>,
+    /// NVRTC's log, whole.
+    pub log: String,
+    /// Where the first error is, as far as the log says.
+    pub place: Option<Place>,
+    /// The file with the full source as NVRTC saw it, where it could be saved.
+    pub saved: Option<PathBuf>,
+}
+
+impl std::fmt::Display for CompileFailure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} does not compile for {} (NVRTC {}, {})",
+            self.name, self.target, self.nvrtc, self.code
+        )?;
+        if let Some(place) = &self.place {
+            write!(f, "\n{place}")?;
+        }
+        write!(f, "\n{}", self.log.trim_end())?;
+        write!(f, "\noptions: {}", self.options.join(" "))?;
+        match &self.saved {
+            Some(path) => write!(f, "\nthe source as NVRTC saw it: {}", path.display()),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Finds NVIDIA's libraries on a machine, in a documented order, and remembers what was tried.
+//!
+//! 1. the path that the caller gives: a file, or the folder it is in; then nothing else is tried
+//! 2. `WARPCC_NVRTC`, `WARPCC_NVJITLINK`, likewise
+//! 3. one that the process has loaded already, such as PyTorch's
+//! 4. pip's wheels beside Python: `nvidia/cu13/lib`, `nvidia/cuda_nvrtc/lib`, `nvidia/nvjitlink/lib` in
+//!    `site-packages` of `VIRTUAL_ENV`, `CONDA_PREFIX`, the running Python, the `python3` on `PATH`
+//! 5. `CUDA_HOME`, `CUDA_PATH`, then `/usr/local/cuda`
+//! 6. wherever the dynamic linker looks
+//!
+//! In each place the newest major version comes first. A library is never closed: functions of it may be in use.
+#![expect(
+    unsafe_code,
+    reason = "opening a shared library runs its initialisers, which nobody can vouch for but its maker"
+)]
+
+use std::ffi::{OsStr, c_int};
+use std::path::{Path, PathBuf};
+
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+
+use crate::environment::Environment;
+use crate::error::LibraryError;
+
+/// `dlopen(3)`: only what is loaded already. The same in glibc and musl.
+const RTLD_NOLOAD: c_int = 4;
+/// The major versions that there are libraries of, newest first.
+const MAJORS: [u32; 2] = [13, 12];
+
+/// One of NVIDIA's libraries.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    /// Its name for people.
+    pub name: &'static str,
+    /// `libnvrtc.so`, to which a major version is added.
+    pub file: &'static str,
+    /// The variable that names it.
+    pub variable: &'static str,
+    /// The folders of pip's wheels, below `site-packages`.
+    pub wheels: &'static [&'static str],
+    /// How to come by one.
+    pub advice: &'static str,
+}
+
+/// A library that is loaded for as long as the process lives.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub library: &'static Library,
+    /// What was tried before, to be told if this one turns out not to do.
+    pub tried: Vec<String>,
+}
+
+/// Opens the first that loads.
+pub(crate) fn open(
+    wanted: &Wanted,
+    explicit: Option<&Path>,
+    beside: Option<&Path>,
+    environment: &Environment,
+) -> Result<Opened, LibraryError> {
+    let mut tried = Vec::new();
+    let only = match explicit {
+        Some(path) => Some((path.to_path_buf(), "the given path")),
+        None => environment
+            .path(wanted.variable)
+            .map(|path| (path, wanted.variable)),
+    };
+    if let Some((path, from)) = only {
+        let candidates = match path.is_dir() {
+            true => files_in(&path, wanted),
+            false => vec![path.clone()],
+        };
+        if candidates.is_empty() {
+            tried.push(format!(
+                "{} ({from}): no {} in it",
+                path.display(),
+                wanted.file
+            ));
+        }
+        return first(candidates, &mut tried)
+            .map(|library| Opened {
+                library,
+                tried: tried.clone(),
+            })
+            .ok_or_else(|| failure(wanted, "what is named does not load", tried));
+    }
+    // One folder with NVRTC and its linker is one toolkit.
+    if let Some(folder) = beside
+        && let Some(library) = first(files_in(folder, wanted), &mut tried)
+    {
+        return Ok(Opened { library, tried });
+    }
+    for name in sonames(wanted) {
+        // SAFETY: with RTLD_NOLOAD nothing is loaded, so no initialiser runs.
+        if let Ok(library) = unsafe { Library::open(Some(&name), RTLD_NOLOAD | RTLD_NOW) } {
+            return Ok(Opened {
+                library: keep(library),
+                tried,
+            });
+        }
+    }
+    tried.push(format!("{} in this process: not loaded", wanted.file));
+    for folder in folders(wanted, environment) {
+        let candidates = files_in(&folder, wanted);
+        if candidates.is_empty() {
+            tried.push(format!("{}: none there", folder.display()));
+        }
+        if let Some(library) = first(candidates, &mut tried) {
+            return Ok(Opened { library, tried });
+        }
+    }
+    let by_linker = sonames(wanted).into_iter().map(PathBuf::from).collect();
+    first(by_linker, &mut tried)
+        .map(|library| Opened {
+            library,
+            tried: tried.clone(),
+        })
+        .ok_or_else(|| failure(wanted, "", tried))
+}
+
+/// Loads a library that another one will ask for by its bare name: the linker then finds it loaded.
+pub(crate) fn load_ahead(path: &Path) -> bool {
+    path.is_file() && first(vec![path.to_path_buf()], &mut Vec::new()).is_some()
+}
+
+/// An error about a library that was found.
+pub(crate) fn failure(wanted: &Wanted, problem: &str, tried: Vec<String>) -> LibraryError {
+    LibraryError {
+        library: wanted.name,
+        problem: problem.to_owned(),
+        advice: wanted.advice.to_owned(),
+        tried,
+    }
+}
+
+fn first(candidates: Vec<PathBuf>, tried: &mut Vec<String>) -> Option<&'static Library> {
+    candidates.into_iter().find_map(|path| {
+        // SAFETY: the file has NVIDIA's name and stands where NVIDIA's libraries stand, or the user named it.
+        match unsafe { Library::open(Some(&path), RTLD_NOW | RTLD_LOCAL) } {
+            Ok(library) => {
+                tried.push(format!("{}: loaded", path.display()));
+                Some(keep(library))
+            }
+            Err(error) => {
+                tried.push(format!("{}: {}", path.display(), told(&error)));
+                None
+            }
+        }
+    })
+}
+
+fn told(error: &libloading::Error) -> String {
+    // The loader's words are in the source; the error itself only says that dlopen failed.
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+fn keep(library: Library) -> &'static Library {
+    Box::leak(Box::new(library))
+}
+
+fn sonames(wanted: &Wanted) -> Vec<String> {
+    MAJORS
+        .iter()
+        .map(|major| format!("{}.{major}", wanted.file))
+        .collect()
+}
+
+/// The libraries in a folder, the newest first.
+fn files_in(folder: &Path, wanted: &Wanted) -> Vec<PathBuf> {
+    let named = sonames(wanted).into_iter().chain([wanted.file.to_owned()]);
+    let paths = named.map(|name| folder.join(name));
+    paths.filter(|path| path.is_file()).collect()
+}
+
+fn folders(wanted: &Wanted, environment: &Environment) -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    for packages in site_packages(environment) {
+        folders.extend(
+            wanted
+                .wheels
+                .iter()
+                .map(|wheel| packages.join("nvidia").join(wheel)),
+        );
+    }
+    folders.retain(|folder| folder.is_dir());
+    let named = ["CUDA_HOME", "CUDA_PATH"]
+        .iter()
+        .filter_map(|name| environment.path(name));
+    for home in named.chain([PathBuf::from("/usr/local/cuda")]) {
+        folders.extend(["lib64", "lib"].iter().map(|lib| home.join(lib)));
+    }
+    folders
+}
+
+/// Where Python's packages may be. No Python is started: that costs as much as a compilation.
+fn site_packages(environment: &Environment) -> Vec<PathBuf> {
+    let mut prefixes: Vec<PathBuf> = ["VIRTUAL_ENV", "CONDA_PREFIX"]
+        .iter()
+        .filter_map(|name| environment.path(name))
+        .collect();
+    let running = std::fs::read_link("/proc/self/exe").ok();
+    let running = running.filter(|exe| {
+        let name = exe.file_name().map(OsStr::to_string_lossy);
+        name.is_some_and(|name| name.starts_with("python"))
+    });
+    let on_path = environment.get("PATH").and_then(|path| {
+        let all = std::env::split_paths(path).map(|folder| folder.join("python3"));
+        let mut all = all.filter(|python| python.is_file());
+        all.next()
+    });
+    for python in [running, on_path].into_iter().flatten() {
+        // An environment's python3 is a link to the one it was made from; packages may be beside either.
+        let resolved = std::fs::canonicalize(&python).ok();
+        for file in [Some(python), resolved].into_iter().flatten() {
+            prefixes.extend(file.parent().and_then(Path::parent).map(Path::to_path_buf));
+        }
+    }
+    let mut packages = Vec::new();
+    for prefix in prefixes {
+        let lib = prefix.join("lib");
+        let Ok(listing) = std::fs::read_dir(&lib) else {
+            continue;
+        };
+        let mut pythons: Vec<PathBuf> = listing
+            .flatten()
+            .filter(|found| found.file_name().to_string_lossy().starts_with("python3"))
+            .map(|found| found.path())
+            .collect();
+        pythons.sort_unstable();
+        for python in pythons.into_iter().rev() {
+            for kind in ["site-packages", "dist-packages"] {
+                let folder = python.join(kind);
+                if folder.is_dir() && !packages.contains(&folder) {
+                    packages.push(folder);
+                }
+            }
+        }
+    }
+    packages
+}
+
+/// The file that a function of a library comes from: what the kernel says is mapped at its address.
+pub(crate) fn file_at(address: usize) -> Option<PathBuf> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    maps.lines().find_map(|line| {
+        let (range, rest) = line.split_once(' ')?;
+        let (from, to) = range.split_once('-')?;
+        let from = usize::from_str_radix(from, 16).ok()?;
+        let to = usize::from_str_radix(to, 16).ok()?;
+        // "r-xp 00000000 fe:00 123   /path with spaces"
+        let path = (from..to)
+            .contains(&address)
+            .then(|| rest.find('/'))
+            .flatten()?;
+        Some(PathBuf::from(&rest[path..]))
+    })
+}

@@ -1,0 +1,313 @@
+//! What a caller wants compiled, checked before NVRTC sees it.
+
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::target::Target;
+
+/// A text with a name: a header by the name it is included by, or a part of the source by what messages call it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Text {
+    /// The name.
+    pub name: Arc<str>,
+    /// The text.
+    pub text: Arc<str>,
+}
+
+impl Text {
+    /// A text and its name.
+    pub fn new(name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Self {
+        Self {
+            name: name.into(),
+            text: text.into(),
+        }
+    }
+}
+
+/// Whether NVRTC may keep the headers it has read for the next program of this process (12.8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum PrecompiledHeaders {
+    /// Every program reads its headers.
+    #[default]
+    Off,
+    /// NVRTC keeps and finds them by itself (`--pch`). A version that cannot is not asked to.
+    Automatic,
+}
+
+/// A program to compile. Nothing in it is read later than the call it is given to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Request {
+    /// What messages, `__FILE__` and saved files call it.
+    pub name: Arc<str>,
+    /// Texts that stand before the source, in order; messages name place and text in each.
+    pub preamble: Vec<Text>,
+    /// The source.
+    pub source: Arc<str>,
+    /// Headers given as text, each by the very name that `#include` says.
+    pub headers: Vec<Text>,
+    /// Folders in which headers are looked for, in order. With none, NVRTC opens no file at all.
+    pub include_folders: Vec<PathBuf>,
+    /// Names as C++ has them (`scale<float>`), whose names in the image are wanted.
+    pub name_expressions: Vec<Arc<str>>,
+    /// Further options, as NVRTC takes them, each in one piece: `-DN=4`, `--std=c++20`.
+    pub options: Vec<Arc<str>>,
+    /// What to make.
+    pub target: Target,
+    /// Whether to precompile headers.
+    pub precompiled_headers: PrecompiledHeaders,
+}
+
+impl Request {
+    /// A program of one text.
+    pub fn new(name: impl Into<Arc<str>>, source: impl Into<Arc<str>>, target: Target) -> Self {
+        Self {
+            name: name.into(),
+            preamble: Vec::new(),
+            source: source.into(),
+            headers: Vec::new(),
+            include_folders: Vec::new(),
+            name_expressions: Vec::new(),
+            options: Vec::new(),
+            target,
+            precompiled_headers: PrecompiledHeaders::Off,
+        }
+    }
+
+    /// The name as it stands in the program: letters, digits and what does no harm in a file name or a `#line`.
+    pub(crate) fn plain_name(&self) -> String {
+        plain(&self.name)
+    }
+
+    /// The whole text for NVRTC: each part under its own name, so that lines are counted as the caller counts them.
+    pub(crate) fn whole_text(&self) -> String {
+        let length = self
+            .preamble
+            .iter()
+            .map(|text| text.text.len() + 80)
+            .sum::<usize>();
+        let mut whole = String::with_capacity(length + self.source.len() + 80);
+        let last = Text {
+            name: self.name.clone(),
+            text: self.source.clone(),
+        };
+        for part in self.preamble.iter().chain([&last]) {
+            whole.push_str(&format!("#line 1 \"{}\"\n", plain(&part.name)));
+            whole.push_str(&part.text);
+            if !part.text.ends_with('\n') {
+                whole.push('\n');
+            }
+        }
+        whole
+    }
+
+    /// The text that NVRTC knows by `name`, and the caller's name for it.
+    pub(crate) fn text_by(&self, name: &str) -> Option<(String, String)> {
+        if plain(&self.name) == name {
+            return Some((self.name.to_string(), self.source.to_string()));
+        }
+        let parts = self.preamble.iter().find(|part| plain(&part.name) == name);
+        let header = || self.headers.iter().find(|header| &*header.name == name);
+        let found = parts.or_else(header)?;
+        Some((found.name.to_string(), found.text.to_string()))
+    }
+
+    /// Whether NVRTC may open files for it.
+    pub(crate) fn opens_files(&self) -> bool {
+        !self.include_folders.is_empty() || self.options.iter().any(|o| pre_include(o).is_some())
+    }
+
+    /// Refuses what NVRTC would misunderstand, or what would say the same thing twice in different words.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        c_text("name", self.name.as_bytes())?;
+        c_text("source", self.source.as_bytes())?;
+        for part in &self.preamble {
+            c_text(&format!("text {:?}", part.name), part.text.as_bytes())?;
+        }
+        for (index, header) in self.headers.iter().enumerate() {
+            c_text("name of a header", header.name.as_bytes())?;
+            c_text(&format!("header {:?}", header.name), header.text.as_bytes())?;
+            let again = self.headers[..index]
+                .iter()
+                .any(|before| before.name == header.name);
+            if header.name.is_empty() || again {
+                return Err(Error::invalid(
+                    format!("header {:?}", header.name),
+                    "every header needs a name of its own",
+                ));
+            }
+        }
+        for folder in &self.include_folders {
+            c_text("include folder", folder.as_os_str().as_bytes())?;
+        }
+        for expression in &self.name_expressions {
+            c_text("name expression", expression.as_bytes())?;
+            if expression.trim().is_empty() {
+                return Err(Error::invalid(
+                    "name expression",
+                    "it is empty; write a kernel's name",
+                ));
+            }
+        }
+        self.options
+            .iter()
+            .try_for_each(|option| check_option(option))
+    }
+}
+
+/// A text for C, which ends at its first NUL.
+pub(crate) fn c_text(argument: &str, bytes: &[u8]) -> Result<CString, Error> {
+    CString::new(bytes).map_err(|error| {
+        let at = error.nul_position();
+        let line = bytes[..at].iter().filter(|b| **b == b'\n').count() + 1;
+        Error::invalid(
+            argument,
+            format!(
+                "it has a NUL at byte {at} (line {line}), where the compiler would stop reading"
+            ),
+        )
+    })
+}
+
+/// Options of which the library has its own word, and which it is.
+const OWN: [(&str, &str); 14] = [
+    ("--gpu-architecture", "give a Target"),
+    ("-arch", "give a Target"),
+    ("--dlink-time-opt", "give Target::LtoIr"),
+    ("-dlto", "give Target::LtoIr"),
+    ("--optix-ir", "there is no such target"),
+    ("-optix-ir", "there is no such target"),
+    ("--include-path", "give an include folder"),
+    ("-I", "give an include folder"),
+    ("--pch", "give PrecompiledHeaders::Automatic"),
+    ("-pch", "give PrecompiledHeaders::Automatic"),
+    ("--create-pch", "give PrecompiledHeaders::Automatic"),
+    ("--use-pch", "give PrecompiledHeaders::Automatic"),
+    ("-create-pch", "give PrecompiledHeaders::Automatic"),
+    ("-use-pch", "give PrecompiledHeaders::Automatic"),
+];
+
+fn check_option(option: &str) -> Result<(), Error> {
+    c_text("option", option.as_bytes())?;
+    if option.trim().is_empty() {
+        return Err(Error::invalid("option", "it is empty"));
+    }
+    // -Idir has its value without a sign between.
+    let word = match option.strip_prefix("-I") {
+        Some(_) => "-I",
+        None => option.split(['=', ' ']).next().unwrap_or(option),
+    };
+    match OWN.iter().find(|(own, _)| *own == word) {
+        Some((_, instead)) => Err(Error::invalid(format!("option {option}"), *instead)),
+        None => Ok(()),
+    }
+}
+
+/// The file that an option has included before the source.
+pub(crate) fn pre_include(option: &str) -> Option<&str> {
+    ["--pre-include", "-include"].iter().find_map(|word| {
+        let rest = option.strip_prefix(word)?;
+        let name = rest.strip_prefix(['=', ' '])?;
+        Some(name.trim())
+    })
+}
+
+/// Whether an option makes NVRTC write a file, which a cache could not give back.
+pub(crate) fn writes_a_file(option: &str) -> bool {
+    let word = option.split(['=', ' ']).next().unwrap_or(option);
+    [
+        "--time",
+        "-time",
+        "--fdevice-time-trace",
+        "-fdevice-time-trace",
+    ]
+    .contains(&word)
+}
+
+/// Whether an option puts paths into the image.
+pub(crate) fn keeps_paths(option: &str) -> bool {
+    let word = option.split(['=', ' ']).next().unwrap_or(option);
+    ["-lineinfo", "--generate-line-info", "-G", "--device-debug"].contains(&word)
+}
+
+fn plain(name: &str) -> String {
+    let safe = |c: char| c.is_ascii_alphanumeric() || "._+-/".contains(c);
+    let plain: String = name
+        .chars()
+        .map(|c| if safe(c) { c } else { '_' })
+        .collect();
+    // NVRTC would look for headers beside a file of that name.
+    match plain.trim_matches('/') {
+        "" => "kernel".to_owned(),
+        _ => plain,
+    }
+}
+
+/// The name to give the program: in a folder that cannot be, so that no header is found beside it by chance.
+pub(crate) fn program_name(plain: &str) -> PathBuf {
+    let file = Path::new(plain).file_name().unwrap_or_default();
+    Path::new("/dev/null/warpcc").join(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(source: &str) -> Request {
+        Request::new("k", source, "sm_90".parse().expect("a target"))
+    }
+
+    #[test]
+    fn a_nul_is_refused_with_its_place() {
+        let error = request("a\nb\0c").check().expect_err("refused").to_string();
+        assert!(
+            error.contains("source") && error.contains("byte 3 (line 2)"),
+            "{error}"
+        );
+        let mut other = request("");
+        other.options.push("-DA=\0".into());
+        assert!(other.check().is_err());
+    }
+
+    #[test]
+    fn options_with_words_of_our_own_are_refused() {
+        for option in [
+            "-arch=sm_90",
+            "--gpu-architecture sm_90",
+            "-Ix",
+            "-I",
+            "--use-pch=a",
+            " ",
+        ] {
+            let mut one = request("");
+            one.options.push(option.into());
+            assert!(one.check().is_err(), "{option}");
+        }
+        for option in ["-DI=1", "--std=c++17", "-rdc=true", "-archaic"] {
+            let mut one = request("");
+            one.options.push(option.into());
+            assert!(one.check().is_ok(), "{option}");
+        }
+    }
+
+    #[test]
+    fn names_do_no_harm_in_a_line_directive() {
+        let mut one = request("x");
+        one.name = "scale<float, \"\\\n\">".into();
+        assert!(
+            one.whole_text()
+                .starts_with("#line 1 \"scale_float_______\"\n")
+        );
+        one.name = "".into();
+        assert_eq!(one.plain_name(), "kernel");
+    }
+
+    #[test]
+    fn two_headers_of_one_name_are_refused() {
+        let mut one = request("");
+        one.headers = vec![Text::new("a.h", ""), Text::new("a.h", "")];
+        assert!(one.check().is_err());
+    }
+}
