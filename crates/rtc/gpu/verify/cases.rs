@@ -537,7 +537,7 @@ fn fused(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
     let twenty: Vec<(DType, &[u64], Option<&[i64]>, u64)> = (0..20)
         .map(|i| {
             (
-                DType::ALL[[9, 10, 13, 14, 1, 5][i % 6]],
+                DType::ALL[[9, 10, 13, 14, 3, 5][i % 6]],
                 if i % 3 == 0 { &shape[1..] } else { shape },
                 None,
                 i as u64 % 5,

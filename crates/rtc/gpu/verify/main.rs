@@ -576,6 +576,21 @@ fn main() -> ExitCode {
     let answer = settings().and_then(|settings| match settings.role.as_str() {
         "worker" => worker(&settings).map(|()| true),
         "runner" => runner(&settings).map(|()| true),
+        // What there is to do, where there is no GPU.
+        "count" => {
+            let work = work(&settings);
+            for why in work.cases.iter().filter_map(|case| case.as_ref().err()) {
+                println!("no plan: {why}");
+            }
+            println!(
+                "{} cases, {} timed, {} large, {} kernels",
+                work.cases.len(),
+                work.timed.len(),
+                work.large.len(),
+                work.bundle.len()
+            );
+            Ok(true)
+        }
         _ => supervise(&settings),
     });
     match answer {
