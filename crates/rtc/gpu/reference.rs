@@ -23,6 +23,14 @@ impl Datum {
         }
     }
 
+    /// As a whole number.
+    pub fn real_or_whole(self) -> i128 {
+        match self {
+            Self::F(value) => value as i128,
+            Self::I(value) => value,
+        }
+    }
+
     fn is_zero(self) -> bool {
         match self {
             Self::F(value) => value == 0.0,

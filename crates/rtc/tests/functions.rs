@@ -23,6 +23,12 @@ const HOST: &str = r#"
 #include <cstdio>
 #include <cstring>
 #define WARPCC_HOST
+#define __device__
+#define __forceinline__ inline
+#define __shared__ static
+static inline void __syncthreads() {}
+struct place { unsigned x, y; };
+static place blockIdx, threadIdx, blockDim;
 struct uint2 { unsigned x, y; };
 struct uint4 { unsigned x, y, z, w; };
 static inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }

@@ -32,16 +32,23 @@ use warpcc_rtc::kernels::plan::{Argument, Launch};
 const HOST: &str = r#"
 #include <cmath>
 #include <cstring>
+#include <barrier>
+#include <thread>
 #include <utility>
+#include <vector>
 #define WARPCC_HOST
+#define __device__
+#define __forceinline__ inline
+#define __shared__ static
 #define __global__ static
 #define __launch_bounds__(n)
-#define blockIdx block_now
-#define threadIdx thread_now
 struct uint2 { unsigned x, y; };
 struct uint4 { unsigned x, y, z, w; };
 struct place { unsigned x, y; };
-static place block_now, thread_now;
+static place blockIdx, blockDim;
+static thread_local place threadIdx;
+static std::barrier<>* all_threads;
+static inline void __syncthreads() { all_threads->arrive_and_wait(); }
 static inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
 static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) { return (unsigned long long)((unsigned __int128)a * b >> 64); }
 static inline double rsqrt(double x) { return 1 / std::sqrt(x); }
@@ -50,19 +57,31 @@ static inline double rcbrt(double x) { return 1 / std::cbrt(x); }
 static inline float rcbrtf(float x) { return (float)(1 / std::cbrt((double)x)); }
 static inline double erfinv(double x) { return x; }
 static inline float erfinvf(float x) { return x; }
+// A block's threads run one after another, or at once where they wait for each other.
 template <class... P, size_t... I>
-static void start(void (*kernel)(P...), void** given, unsigned grid, unsigned block, std::index_sequence<I...>) {
-  for (block_now.x = 0; block_now.x < grid; ++block_now.x)
-    for (thread_now.x = 0; thread_now.x < block; ++thread_now.x)
-      kernel(*(typename std::remove_const<P>::type*)given[I]...);
+static void start(void (*kernel)(P...), void** given, unsigned wide, unsigned high, unsigned block, bool at_once, std::index_sequence<I...>) {
+  auto one = [&](unsigned thread) { threadIdx.x = thread; kernel(*(typename std::remove_const<P>::type*)given[I]...); };
+  blockDim.x = block;
+  for (blockIdx.y = 0; blockIdx.y < high; ++blockIdx.y)
+    for (blockIdx.x = 0; blockIdx.x < wide; ++blockIdx.x) {
+      if (!at_once) {
+        for (unsigned thread = 0; thread < block; ++thread) one(thread);
+        continue;
+      }
+      std::barrier<> together(block);
+      all_threads = &together;
+      std::vector<std::thread> threads;
+      for (unsigned thread = 0; thread < block; ++thread) threads.emplace_back(one, thread);
+      for (auto& thread : threads) thread.join();
+    }
 }
 template <class... P>
-static void start(void (*kernel)(P...), void** given, unsigned grid, unsigned block) {
-  start(kernel, given, grid, block, std::index_sequence_for<P...>());
+static void start(void (*kernel)(P...), void** given, unsigned wide, unsigned high, unsigned block, bool at_once) {
+  start(kernel, given, wide, high, block, at_once, std::index_sequence_for<P...>());
 }
 "#;
 
-type Start = unsafe extern "C" fn(u32, *mut *mut c_void, u32, u32);
+type Start = unsafe extern "C" fn(u32, *mut *mut c_void, u32, u32, u32, bool);
 
 /// Memory at the places that plans were made for.
 struct Memory {
@@ -93,13 +112,15 @@ impl Memory {
     }
 }
 
-fn launch(start: Start, kernel: usize, launch: &Launch, base: u64) {
+fn launch(start: Start, kernel: usize, launch: &Launch, base: u64, workspace: u64) {
     let mut pointers = Vec::new();
     let mut longer: Vec<Vec<u128>> = Vec::new();
     for argument in &launch.arguments {
         let bytes = match argument {
             Argument::Address(address) => (address - device::BASE + base).to_ne_bytes().to_vec(),
-            Argument::Workspace(_) => panic!("no kernel by element has a workspace"),
+            Argument::Workspace(offset) => (workspace + offset - device::BASE + base)
+                .to_ne_bytes()
+                .to_vec(),
             Argument::Bytes(bytes) => bytes.clone(),
         };
         let mut held = vec![0u128; bytes.len().div_ceil(16)];
@@ -120,7 +141,9 @@ fn launch(start: Start, kernel: usize, launch: &Launch, base: u64) {
             kernel as u32,
             pointers.as_mut_ptr(),
             launch.grid.0,
+            launch.grid.1,
             launch.block,
+            launch.name == "warpcc_reduce",
         )
     };
 }
@@ -137,7 +160,7 @@ fn run(case: &Case, kernels: &[usize], start: Start, memory: &mut Memory) -> Res
     }
     let base = memory.base();
     for (each, kernel) in case.plan.launches.iter().zip(kernels) {
-        launch(start, *kernel, each, base);
+        launch(start, *kernel, each, base, case.workspace);
     }
     let whole = memory.slice(output - GUARD, (size + 2 * GUARD) as usize);
     let (front, rest) = whole.split_at(GUARD as usize);
@@ -162,6 +185,9 @@ fn planned_kernels_give_what_they_must() {
         *count += 1;
         let every = match case.group {
             "fused" => 1,
+            // 256 threads for each block: what few blocks do.
+            "reduce" if case.plan.launches.iter().any(|l| l.grid.0 * l.grid.1 > 4) => continue,
+            "reduce" => 9,
             "broadcasting" => 5,
             "offsets" => 9,
             _ => continue,
@@ -179,13 +205,13 @@ fn planned_kernels_give_what_they_must() {
     }
     let numbers: Vec<usize> = (0..bundle.len()).collect();
     let mut text = format!(
-        "{HOST}{}\nextern \"C\" void start_kernel(unsigned number, void** given, unsigned grid, unsigned block) {{\n  switch (number) {{\n",
+        "{HOST}{}\nextern \"C\" void start_kernel(unsigned number, void** given, unsigned wide, unsigned high, unsigned block, bool at_once) {{\n  switch (number) {{\n",
         bundle.program(&numbers)
     );
     for number in numbers {
         let _ = writeln!(
             text,
-            "    case {number}: start(n{number}::kernel{number}, given, grid, block); break;"
+            "    case {number}: start(n{number}::kernel{number}, given, wide, high, block, at_once); break;"
         );
     }
     text += "  }\n}\n";
@@ -202,7 +228,7 @@ fn planned_kernels_give_what_they_must() {
     .unwrap();
     let built = Command::new("g++")
         .args([
-            "-std=c++17",
+            "-std=c++20",
             "-O1",
             "-shared",
             "-fPIC",

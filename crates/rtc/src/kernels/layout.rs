@@ -153,7 +153,7 @@ pub(super) fn canonical(shape: &[u64], steps: Vec<Vec<i64>>) -> Layout {
 
 /// Whether two elements of the output may lie on one place: a dimension steps less than the inner
 /// ones reach.
-fn overlaps(layout: &Layout) -> bool {
+pub(super) fn overlaps(layout: &Layout) -> bool {
     let Some(steps) = layout.steps.first() else {
         return false;
     };

@@ -13,6 +13,7 @@ mod infer;
 mod layout;
 pub mod parse;
 pub mod plan;
+pub mod reduce;
 
 /// The device text that every planned kernel and any kernel of a user's own may build on: types,
 /// conversions, vectorised access, functions, gradients, reductions. It needs no header of CUDA's.
@@ -22,4 +23,5 @@ pub const HEADER: &str = concat!(
     include_str!("../../cuda/special.cuh"),
     include_str!("../../cuda/functions.cuh"),
     include_str!("../../cuda/gradients.cuh"),
+    include_str!("../../cuda/reduce.cuh"),
 );
