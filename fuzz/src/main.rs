@@ -23,7 +23,7 @@ struct Target {
 }
 
 const TRANSCRIPTS: &str = "../crates/plan/tests/transcripts";
-const TARGETS: [Target; 7] = [
+const TARGETS: [Target; 8] = [
     Target {
         name: "transcript",
         more_seeds: &["13.5", "13.0", "older"],
@@ -58,6 +58,11 @@ const TARGETS: [Target; 7] = [
         name: "fatbin-host",
         more_seeds: &[],
         dictionary: Some("fatbin.dict"),
+    },
+    Target {
+        name: "kernel",
+        more_seeds: &[],
+        dictionary: None,
     },
 ];
 

@@ -17,8 +17,21 @@ pub fn find(name: &str) -> Option<fn(&[u8])> {
         "watch-log" => watch_log,
         "fatbin" => fatbin,
         "fatbin-host" => fatbin_host,
+        "kernel" => kernel,
         _ => return None,
     })
+}
+
+/// What is kept of a kernel beside its image, and the text of a header.
+fn kernel(data: &[u8]) {
+    let kept = warpcc_rtc::read_entry(b"image", data);
+    assert!(kept.is_none_or(|kept| kept.image[..] == b"image"[..]));
+    // A name that is written out is found, whatever stands before it.
+    let mut text = data.to_vec();
+    text.extend_from_slice(b"\n#include <fuzz/found.h>\n");
+    let names = warpcc_rtc::names_included(&text);
+    // Behind a backslash the line belongs to the one before, which may hide nothing either.
+    assert!(names.iter().any(|name| name == b"fuzz/found.h"));
 }
 
 /// A dry run, as it is read from nvcc's standard error.

@@ -4,6 +4,7 @@
 //! blobs-v1/ab/<sha256>-<length>   bytes            disk/blob.rs
 //! direct-v1/ab/<key>              records          record.rs
 //! steps-v1/ab/<key>               records          record.rs
+//! kernels-v1/ab/<key>             records          record.rs
 //! notes-v1/<kind>/ab/<key>        small values     disk/notes.rs
 //! stats-v1.log, size-v1.log       sums             disk/tally.rs
 //! tmp/                            files on their way in
@@ -51,13 +52,15 @@ pub struct Options {
     pub readonly: bool,
 }
 
-/// Which results: of whole invocations, or of single steps.
+/// Which results: of whole invocations, of single steps, of kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// Whole invocations.
     Direct,
     /// Single steps.
     Steps,
+    /// Kernels that programs compile when they run.
+    Kernels,
 }
 
 impl Level {
@@ -65,6 +68,7 @@ impl Level {
         match self {
             Level::Direct => "direct-v1",
             Level::Steps => "steps-v1",
+            Level::Kernels => "kernels-v1",
         }
     }
 }
@@ -223,7 +227,7 @@ fn on_disk(length: u64) -> i64 {
 /// Whether a folder's name is one that this or another version keeps entries in.
 fn holds_entries(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
-    let kinds = ["blobs-v", "direct-v", "steps-v", "notes-v"];
+    let kinds = ["blobs-v", "direct-v", "steps-v", "kernels-v", "notes-v"];
     kinds.iter().any(|kind| {
         let version = name.strip_prefix(kind);
         version.is_some_and(|v| !v.is_empty() && v.bytes().all(|b| b.is_ascii_digit()))

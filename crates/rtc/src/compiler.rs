@@ -7,9 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use warpcc_cache::{Hashing, KeySink};
+
 use crate::diagnostics::first_error;
 use crate::environment::Environment;
 use crate::error::{CompileFailure, Error};
+use crate::includes;
 use crate::nvrtc::{Fault, Job, Made, Nvrtc, Take, Version};
 use crate::request::{PrecompiledHeaders, Request, c_text, program_name};
 use crate::target::Target;
@@ -70,7 +73,7 @@ impl Limits {
 }
 
 /// What came of a compilation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Compiled {
     /// What it is.
     pub target: Target,
@@ -80,6 +83,18 @@ pub struct Compiled {
     pub lowered: Vec<(String, String)>,
     /// What NVRTC said: warnings.
     pub log: String,
+}
+
+impl std::fmt::Debug for Compiled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Nobody reads an image as a list of numbers.
+        f.debug_struct("Compiled")
+            .field("target", &self.target)
+            .field("image", &format_args!("{} bytes", self.image.len()))
+            .field("lowered", &self.lowered)
+            .field("log", &self.log)
+            .finish()
+    }
 }
 
 impl Compiled {
@@ -218,6 +233,11 @@ impl Compiler {
         })
     }
 
+    /// The files whose content decides what comes of a program.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        self.nvrtc.files()
+    }
+
     /// All options for NVRTC, in order. What is in a key is made of these.
     pub(crate) fn options(&self, request: &Request) -> Vec<Vec<u8>> {
         let mut options: Vec<Vec<u8>> = request
@@ -231,10 +251,9 @@ impl Compiler {
             // One cache, which knows what it holds, and not two.
             add("--no-cache");
         }
-        if request.precompiled_headers == PrecompiledHeaders::Automatic
-            && self.version() >= PRECOMPILES
-        {
+        if let Some(content) = self.precompiled(request) {
             add("--pch");
+            add(&format!("-DWARPCC_PRECOMPILED={content}"));
         }
         if !request.opens_files() {
             // Otherwise it looks in the working directory for what is no header given as text.
@@ -252,6 +271,29 @@ impl Compiler {
                 .map(|option| option.as_bytes().to_vec()),
         );
         options
+    }
+
+    /// What headers to be precompiled hold; none where they are not to be, or that cannot be known.
+    ///
+    /// NVRTC takes a precompiled header for the same where the includes and the options are: that a header given as
+    /// text is another one, or a file was edited within the second, it does not see, and compiles the old one (12.9 and
+    /// 13.5, tried). So the content is made an option.
+    fn precompiled(&self, request: &Request) -> Option<String> {
+        let automatic = request.precompiled_headers == PrecompiledHeaders::Automatic;
+        if !automatic || self.version() < PRECOMPILES {
+            return None;
+        }
+        let mut hashing = Hashing::new("precompiled headers 1");
+        for text in request.preamble.iter().chain(&request.headers) {
+            hashing.part("name", text.name.as_bytes());
+            hashing.part("text", text.text.as_bytes());
+        }
+        let directory = std::path::absolute(".").ok()?;
+        for (name, content) in includes::find(request, &directory).ok()?.files {
+            hashing.part("file name", name.as_bytes());
+            hashing.part("file", &content);
+        }
+        Some(format!("0x{}", &hashing.finish().hex()[..16]))
     }
 
     fn failure(

@@ -25,31 +25,46 @@ impl fmt::Display for Place {
     }
 }
 
+/// The text in which NVRTC looks up name expressions: an error there is most often a consequence of another.
+const NAMES: &str = "__nv_name_map";
+
 /// The first error in a log. `text_of` gives a text by the name that NVRTC knows it by, and the caller's name for it.
 pub(crate) fn first_error(
     log: &str,
     text_of: impl Fn(&str) -> Option<(String, String)>,
 ) -> Option<Place> {
-    log.lines().find_map(|line| {
-        let (place, message) = [": error", ": catastrophic error"]
-            .iter()
-            .find_map(|word| line.split_once(word))?;
-        let (file, number) = place.strip_suffix(')')?.rsplit_once('(')?;
-        let number: usize = number.parse().ok()?;
-        // "error #20: text" and "error: text" alike.
-        let message = message.split_once(": ").map_or(message, |(_, text)| text);
-        let known = text_of(file);
-        let shown = known.as_ref().and_then(|(_, text)| {
-            let shown = text.lines().nth(number.checked_sub(1)?)?;
-            Some(shown.trim().to_owned())
+    let errors = || log.lines().filter_map(error_in);
+    let first = errors().find(|(file, ..)| *file != NAMES);
+    let (file, line, message) = first.or_else(|| errors().next())?;
+    if file == NAMES {
+        return Some(Place {
+            text: "the name expressions".to_owned(),
+            line,
+            shown: None,
+            message: message.to_owned(),
         });
-        Some(Place {
-            text: known.map_or_else(|| file.to_owned(), |(name, _)| name),
-            line: number,
-            shown,
-            message: message.trim().to_owned(),
-        })
+    }
+    let known = text_of(file);
+    let shown = known.as_ref().and_then(|(_, text)| {
+        let shown = text.lines().nth(line.checked_sub(1)?)?;
+        Some(shown.trim().to_owned())
+    });
+    Some(Place {
+        text: known.map_or_else(|| file.to_owned(), |(name, _)| name),
+        line,
+        shown,
+        message: message.to_owned(),
     })
+}
+
+/// File, line and message of a line of a log that tells an error: `k.cu(2): error #20: text`.
+fn error_in(line: &str) -> Option<(&str, usize, &str)> {
+    let (place, message) = [": error", ": catastrophic error"]
+        .iter()
+        .find_map(|word| line.split_once(word))?;
+    let (file, number) = place.strip_suffix(')')?.rsplit_once('(')?;
+    let message = message.split_once(": ").map_or(message, |(_, text)| text);
+    Some((file, number.parse().ok()?, message.trim()))
 }
 
 #[cfg(test)]

@@ -1,26 +1,49 @@
 //! Kernels as text: compiles them with NVRTC, keeps what comes of it for every process and machine, loads and launches them.
 //!
 //! - [`Compiler`] turns a [`Request`] into a [`Compiled`] image for a [`Target`]: no GPU, no driver, no cache.
-//! - [`kernels`] are there already: functions over arrays, and expressions of them, planned and launched.
+//! - [`Linker`] turns images, LTO-IR and PTX into one cubin.
+//! - [`KernelCache`] compiles and links what it does not find in memory, in folders or in a shared layer.
+//! - [`Device`] and [`KernelCache::get_function`] load them on a GPU; [`KernelCache::get_fatbin`] takes what a driver would.
+//! - [`kernels`] are there already: functions over arrays, and expressions of them.
 //!
 //! Nothing of NVIDIA's is linked. Libraries are found when they are first needed; one that is missing is an
 //! [`Error`] that lists what was tried.
 
+mod cache;
 mod compiler;
 mod diagnostics;
 mod environment;
 mod error;
+mod fatbins;
+mod flight;
+mod includes;
 pub mod kernels;
 mod library;
-pub mod load;
+mod linker;
+mod load;
+mod lock;
+mod memory;
+mod nvjitlink;
 mod nvrtc;
 mod request;
+mod saved;
+mod settings;
+mod shelves;
 mod target;
 
+pub use cache::{Counts, Image, KernelCache};
 pub use compiler::{Cancel, Compiled, Compiler, Limits};
 pub use diagnostics::Place;
 pub use environment::Environment;
 pub use error::{CompileFailure, Error, ErrorKind, LibraryError};
+pub use includes::names_included;
+pub use linker::{LinkRequest, Linked, Linker, Piece, PieceKind};
+pub use load::{Device, DriverError, Function, Module};
 pub use nvrtc::Version;
 pub use request::{PrecompiledHeaders, Request, Text};
+pub use settings::{Settings, Tier};
+pub use shelves::{Entry, Found, SharedLayer, read_entry};
+pub use warpcc_cache::Key;
+pub use warpcc_fatbin::{Arch, Driver};
+
 pub use target::{NotATarget, RealArch, Target, VirtualArch};

@@ -21,6 +21,7 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
 use crate::environment::Environment;
 use crate::error::LibraryError;
+use crate::nvrtc::{OLDEST, Version};
 
 /// `dlopen(3)`: only what is loaded already. The same in glibc and musl.
 const RTLD_NOLOAD: c_int = 4;
@@ -120,6 +121,40 @@ pub(crate) fn open(
 /// Loads a library that another one will ask for by its bare name: the linker then finds it loaded.
 pub(crate) fn load_ahead(path: &Path) -> bool {
     path.is_file() && first(vec![path.to_path_buf()], &mut Vec::new()).is_some()
+}
+
+/// The driver's version, which is the newest toolkit it knows: 13.0. Asked before cudarc is: that panics where there is
+/// no driver, or one without a function it wants.
+pub(crate) fn driver_version() -> Result<Version, LibraryError> {
+    type GetVersion = unsafe extern "C" fn(*mut c_int) -> c_int;
+    let wanted = Wanted {
+        name: "the CUDA driver (libcuda.so.1)",
+        file: "libcuda.so",
+        variable: "",
+        wheels: &[],
+        advice: "install NVIDIA's driver; in a container, start it with the GPU (`--gpus all`). Compiling needs none",
+    };
+    let mut tried = Vec::new();
+    let names = ["libcuda.so.1", "libcuda.so"].map(PathBuf::from).to_vec();
+    let Some(library) = first(names, &mut tried) else {
+        return Err(failure(&wanted, "there is none", tried));
+    };
+    // SAFETY: the name and the type belong together (cuda.h), and the library is never closed.
+    let get = unsafe { library.get::<GetVersion>(b"cuDriverGetVersion") };
+    let Ok(get) = get else {
+        return Err(failure(&wanted, "it does not tell its version", tried));
+    };
+    let mut version = 0;
+    // SAFETY: a live number is given.
+    let code = unsafe { get(&raw mut version) };
+    let version = u32::try_from(version).unwrap_or(0);
+    let version = Version::new(version / 1000, version % 1000 / 10);
+    if code != 0 || version < OLDEST {
+        let problem =
+            format!("it is for CUDA {version} (error {code}), and 12.0 or newer is needed");
+        return Err(failure(&wanted, &problem, tried));
+    }
+    Ok(version)
 }
 
 /// An error about a library that was found.

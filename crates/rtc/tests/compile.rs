@@ -1,110 +1,279 @@
-//! Every function and every form of kernel compiles with the NVRTC of each toolkit of the tests: no GPU.
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, with the place"
-)]
+//! Compiling with every NVRTC of PyPI: what comes out is what was asked for, and what goes wrong is told.
 
-#[path = "../gpu/bundle.rs"]
-mod bundle;
+mod space;
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
-use bundle::Bundle;
-use warpcc_rtc::Compiler;
-use warpcc_rtc::kernels::dtype::DType;
-use warpcc_rtc::kernels::elementwise::{Value, fused};
-use warpcc_rtc::kernels::expression::Expr;
-use warpcc_rtc::kernels::functions::ALL;
-use warpcc_rtc::kernels::plan::{Request, Tensor};
+use space::{Nvrtc, request};
+use warpcc_rtc::{
+    Cancel, Compiler, Environment, Error, ErrorKind, Limits, PrecompiledHeaders, Text,
+};
 
-/// The NVRTC of each toolkit that the suite installed.
-fn compilers() -> Vec<Compiler> {
-    let nvccs = option_env!("WARPCC_TEST_NVCC").map(str::to_owned);
-    let nvccs = std::env::var("WARPCC_TEST_NVCC")
-        .ok()
-        .or(nvccs)
-        .unwrap_or_default();
-    std::env::split_paths(&nvccs)
-        .map(|nvcc| {
-            let library: PathBuf = nvcc.parent().unwrap().parent().unwrap().join("lib");
-            Compiler::open(&library).unwrap()
-        })
-        .collect()
-}
-
-const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+const SCALE: &str = "template<class T> __global__ void scale(T* x, T a) { x[threadIdx.x] *= a; }\n";
 
 #[test]
-fn every_function_compiles() {
-    let mut bundle = Bundle::default();
-    let kinds = [
-        DType::F16,
-        DType::F32,
-        DType::F64,
-        DType::I8,
-        DType::I32,
-        DType::U64,
-        DType::Bool,
-    ];
-    for (number, function) in ALL.iter().enumerate() {
-        let expr = Expr::call(
-            function.name,
-            NAMES[..function.arity]
-                .iter()
-                .map(|n| Expr::name(n))
-                .collect(),
-        )
-        .unwrap();
-        for (place, kind) in kinds.into_iter().enumerate() {
-            // Each in two types: all functions, all types, not all of both.
-            if (number + place) % 4 != 0 {
-                continue;
+fn every_nvrtc_makes_what_the_target_says() {
+    for nvrtc in Nvrtc::all() {
+        let compiler = nvrtc.compiler();
+        assert_eq!(compiler.version().to_string(), nvrtc.version);
+        assert_eq!(compiler.library().parent().expect("a folder"), nvrtc.folder);
+        for target in ["sm_80", "sm_90a", "compute_80", "lto_90"] {
+            let mut one = request("scale", SCALE, target);
+            one.name_expressions = vec!["scale<float>".into(), "scale<double>".into()];
+            let made = compiler.compile(&one, &Limits::default()).expect(target);
+            assert_eq!(
+                made.lowered_name("scale<float>"),
+                Some("_Z5scaleIfEvPT_S0_")
+            );
+            assert_eq!(
+                made.lowered_name("scale<double>"),
+                Some("_Z5scaleIdEvPT_S0_")
+            );
+            let text = String::from_utf8_lossy(&made.image);
+            match target {
+                "compute_80" => {
+                    assert!(
+                        text.contains(".target sm_80") && text.ends_with("}\n\n"),
+                        "{text}"
+                    );
+                }
+                "lto_90" => assert!(!made.image.starts_with(b"\x7fELF")),
+                _ => assert!(made.image.starts_with(b"\x7fELF")),
             }
-            let types: Vec<DType> = (0..function.arity)
-                .map(|i| {
-                    if i == 1 {
-                        DType::ALL[(number + place) % 15]
-                    } else {
-                        kind
-                    }
-                })
-                .collect();
-            if function.value_of(&types).is_none() {
-                continue;
-            }
-            let tensors: Vec<Tensor> = types
-                .iter()
-                .map(|t| Tensor::new(*t, &[1000], 4096 + 8 * (number as u64 % 3)))
-                .collect();
-            let values: Vec<(&str, Value)> = NAMES
-                .into_iter()
-                .zip(tensors.iter().map(Value::from))
-                .collect();
-            let output = Tensor::new(DType::ALL[(number * 7 + place) % 15], &[1000], 65536);
-            let request = if place % 2 == 0 {
-                Request::Write
-            } else {
-                Request::Add
-            };
-            bundle.add(&fused(&expr, &values, &output, request).unwrap().launches[0]);
         }
     }
-    let bundle = Arc::new(bundle);
-    for compiler in compilers() {
-        let start = std::time::Instant::now();
-        let mut compiled = 0;
-        for (numbers, made) in bundle.compile(&compiler, "sm_90".parse().unwrap(), 40, 2) {
-            if let Err(error) = made {
-                panic!(
-                    "{}: {}\n{error}",
-                    compiler.version(),
-                    bundle.text(numbers[0])
-                );
-            }
-            compiled += numbers.len();
+}
+
+#[test]
+fn the_best_target_for_a_gpu_compiles() {
+    for nvrtc in Nvrtc::all() {
+        let compiler = nvrtc.compiler();
+        for device in [75, 90, 121, 999] {
+            let target = compiler.target_for(device).expect("a target");
+            let one = warpcc_rtc::Request::new("k", "__global__ void k() {}", target);
+            compiler
+                .compile(&one, &Limits::default())
+                .expect("compiles");
         }
-        assert_eq!(compiled, bundle.len());
-        println!("{} {compiled} {:?}", compiler.version(), start.elapsed());
+        let error = compiler.target_for(35).expect_err("too old");
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
     }
+}
+
+#[test]
+fn headers_as_text_and_in_folders_are_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir(folder.path().join("in side")).expect("a folder");
+    std::fs::write(folder.path().join("in side/a.h"), "#include \"b.h\"\n").expect("written");
+    std::fs::write(folder.path().join("in side/b.h"), "#define B 2\n").expect("written");
+    for nvrtc in Nvrtc::all() {
+        let source = "#include <t.h>\n#include \"in side/a.h\"\n\
+                      __global__ void k(int* x) { *x = T + B; }\n";
+        let mut one = request("k", source, "compute_80");
+        one.headers = vec![Text::new("t.h", "#define T 40\n")];
+        one.include_folders = vec![folder.path().to_path_buf()];
+        let made = nvrtc
+            .compiler()
+            .compile(&one, &Limits::default())
+            .expect("compiles");
+        assert!(String::from_utf8_lossy(&made.image).contains("42"));
+    }
+}
+
+#[test]
+fn a_failure_says_where_in_the_users_text() {
+    for nvrtc in Nvrtc::all() {
+        let mut one = request(
+            "bad kernel<int>",
+            "\n\n__global__ void k() { oops; }\n",
+            "sm_80",
+        );
+        one.preamble = vec![Text::new("parameters", "#define N 4\n#define M 5")];
+        one.options = vec!["-DQ=1".into()];
+        let error = nvrtc
+            .compiler()
+            .compile(&one, &Limits::default())
+            .expect_err("fails");
+        let Error::Compile(failure) = &error else {
+            panic!("{error}")
+        };
+        let place = failure.place.as_ref().expect("a place");
+        assert_eq!((place.text.as_str(), place.line), ("bad kernel<int>", 3));
+        assert_eq!(
+            place.shown.as_deref(),
+            Some("__global__ void k() { oops; }")
+        );
+        let said = error.to_string();
+        for part in ["bad kernel<int>", "oops", "-DQ=1", "sm_80", nvrtc.version] {
+            assert!(said.contains(part), "{part} in {said}");
+        }
+        // And in another of the texts.
+        one.preamble = vec![Text::new("parameters", "#define N 1\nstruct A { oops2 };")];
+        let error = nvrtc
+            .compiler()
+            .compile(&one, &Limits::default())
+            .expect_err("fails");
+        let Error::Compile(failure) = &error else {
+            panic!("{error}")
+        };
+        let place = failure.place.as_ref().expect("a place");
+        assert_eq!(
+            (place.text.as_str(), place.line),
+            ("parameters", 2),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn nothing_beside_the_program_is_found_by_chance() {
+    // The crate's folder is the working directory of its tests, and has this file.
+    for source in [
+        "#include \"Cargo.toml\"\n",
+        "#include \"tests/compile.rs\"\n",
+    ] {
+        for nvrtc in Nvrtc::all() {
+            let error = nvrtc
+                .compiler()
+                .compile(&request("k", source, "sm_80"), &Limits::default())
+                .expect_err("not found");
+            assert!(error.to_string().contains("open source file"), "{error}");
+        }
+    }
+}
+
+/// Minutes of work for the compiler.
+fn long_program() -> String {
+    let mut body = String::new();
+    for index in 0..4000 {
+        body.push_str(&format!(
+            "x[{index}] = sinf(x[{index}]) * tanf(x[{index} + 1]);\n"
+        ));
+    }
+    format!("extern \"C\" __global__ void k(float* x) {{\n{body}}}\n")
+}
+
+#[test]
+fn a_compilation_is_cancelled_or_runs_out_of_time() {
+    let compiler = Nvrtc::newest().compiler();
+    assert!(compiler.can_be_stopped());
+    let one = request("long", &long_program(), "sm_90");
+    let cancel = Cancel::new();
+    let limits = Limits {
+        cancel: Some(cancel.clone()),
+        ..Limits::default()
+    };
+    let error = std::thread::scope(|scope| {
+        let compiling = scope.spawn(|| compiler.compile(&one, &limits));
+        std::thread::sleep(Duration::from_millis(100));
+        cancel.cancel();
+        compiling.join().expect("no panic").expect_err("cancelled")
+    });
+    assert_eq!(error.kind(), ErrorKind::Cancelled, "{error}");
+    let deadline = Some(Instant::now() + Duration::from_millis(100));
+    let limits = Limits {
+        deadline,
+        ..Limits::default()
+    };
+    let error = compiler.compile(&one, &limits).expect_err("out of time");
+    assert_eq!(error.kind(), ErrorKind::Deadline, "{error}");
+    // Cancelled before it began, also where a compilation cannot be stopped.
+    let oldest = Nvrtc::all().pop().expect("one").compiler();
+    assert!(!oldest.can_be_stopped());
+    let limits = Limits {
+        cancel: Some(cancel),
+        ..Limits::default()
+    };
+    let small = request("k", "__global__ void k() {}", "sm_80");
+    assert_eq!(
+        oldest
+            .compile(&small, &limits)
+            .expect_err("cancelled")
+            .kind(),
+        ErrorKind::Cancelled
+    );
+}
+
+#[test]
+fn precompiled_headers_are_never_old_ones() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for nvrtc in Nvrtc::all() {
+        let compiler = nvrtc.compiler();
+        let source = "#define S 1\n#include \"t.h\"\n#include <f.h>\n\
+                      __global__ void k(int* x) { *x = P + S + T + F; }\n";
+        // Each in turn is another one, and then all are as they were.
+        for (p, s, t, f) in [
+            (1, 1, 1, 1),
+            (2, 1, 1, 1),
+            (1, 2, 1, 1),
+            (1, 1, 2, 1),
+            (1, 1, 1, 2),
+            (1, 1, 1, 1),
+        ] {
+            let source = source.replace("S 1", &format!("S {s}000"));
+            let mut one = request("k", &source, "compute_80");
+            one.preamble = vec![Text::new("p", format!("#define P {p}\n"))];
+            one.headers = vec![Text::new("t.h", format!("#define T {t}0\n"))];
+            std::fs::write(folder.path().join("f.h"), format!("#define F {f}00\n"))
+                .expect("written");
+            one.include_folders = vec![folder.path().to_path_buf()];
+            one.precompiled_headers = PrecompiledHeaders::Automatic;
+            let made = compiler
+                .compile(&one, &Limits::default())
+                .expect("compiles");
+            let sum = (p + 10 * t + 100 * f + 1000 * s).to_string();
+            let text = String::from_utf8_lossy(&made.image).into_owned();
+            assert!(
+                text.contains(&sum),
+                "NVRTC {}: {sum} is not in {text}",
+                nvrtc.version
+            );
+        }
+    }
+}
+
+#[test]
+fn a_missing_library_says_what_was_tried() {
+    let error = Compiler::open(Path::new("/nowhere/libnvrtc.so.13")).expect_err("missing");
+    assert_eq!(error.kind(), ErrorKind::Library);
+    assert!(
+        error.to_string().contains("/nowhere/libnvrtc.so.13"),
+        "{error}"
+    );
+    let empty = tempfile::tempdir().expect("a folder");
+    let environment = Environment::of([("WARPCC_NVRTC", empty.path())]);
+    let error = Compiler::find_with(None, &environment)
+        .expect_err("missing")
+        .to_string();
+    assert!(
+        error.contains("WARPCC_NVRTC") && error.contains("pip install"),
+        "{error}"
+    );
+    // What has the name but is no library.
+    let fake = empty.path().join("libnvrtc.so.13");
+    std::fs::write(&fake, "not a library").expect("written");
+    let error = Compiler::open(empty.path())
+        .expect_err("no library")
+        .to_string();
+    assert!(
+        error.contains("invalid ELF header") || error.contains("file too short"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_toolkit_is_found_by_the_environment() {
+    let nvrtc = Nvrtc::newest();
+    let root = nvrtc.folder.parent().expect("a toolkit");
+    let environment = Environment::of([("CUDA_HOME", root)]);
+    let compiler = Compiler::find_with(None, &environment).expect("found");
+    assert!(compiler.version().major >= 12);
+    // As pip lays it out in an environment of Python's.
+    let folder = tempfile::tempdir().expect("a folder");
+    let wheels = folder.path().join("lib/python3.12/site-packages/nvidia");
+    std::fs::create_dir_all(&wheels).expect("folders");
+    std::os::unix::fs::symlink(root, wheels.join("cu13")).expect("a link");
+    let environment = Environment::of([("VIRTUAL_ENV", folder.path())]);
+    assert!(Compiler::find_with(None, &environment).is_ok());
 }

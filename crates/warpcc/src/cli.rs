@@ -16,6 +16,7 @@ use crate::explain::ExplainArgs;
 use crate::fatbin::FatbinCommand;
 use crate::insight::{DoctorArgs, MonitorArgs, ReportArgs};
 use crate::jit::JitCommand;
+use crate::rtc::RtcCommand;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -42,7 +43,7 @@ Examples:
   warpcc why -- nvcc -c kernel.cu -o kernel.o";
 
 /// Subcommands and what else clap answers; everything else is a compiler.
-const OWN_WORDS: [&str; 17] = [
+const OWN_WORDS: [&str; 18] = [
     "run",
     "stats",
     "report",
@@ -54,6 +55,7 @@ const OWN_WORDS: [&str; 17] = [
     "explain",
     "fatbin",
     "jit",
+    "rtc",
     "completions",
     "help",
     "-h",
@@ -99,6 +101,9 @@ pub enum Command {
     /// Know and prepare what a driver compiles when a program starts
     #[command(subcommand)]
     Jit(JitCommand),
+    /// Compile kernels that programs have as text, ahead of their start
+    #[command(subcommand)]
+    Rtc(RtcCommand),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
 }

@@ -182,6 +182,8 @@ fn help_reads_well() {
         ("help_explain", "explain --help"),
         ("help_jit", "jit --help"),
         ("help_jit_advise", "jit advise --help"),
+        ("help_rtc_compile", "rtc compile --help"),
+        ("help_rtc_warm", "rtc warm --help"),
     ] {
         // A fixed width: the terminal's would change the text.
         let words = std::iter::once("warpcc").chain(line.split_whitespace());

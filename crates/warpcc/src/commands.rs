@@ -49,6 +49,9 @@ pub fn run(args: &[OsString], around: Surroundings) -> anyhow::Result<i32> {
     if let Command::Jit(command) = &command {
         return jit::run(command, &jit::settings()?, &around);
     }
+    if let Command::Rtc(command) = &command {
+        return crate::rtc::run(command, &around);
+    }
     let config = Config::load(variable)?;
     match command {
         Command::Run(args) => return explicit::run(&args, &config, around),
@@ -91,7 +94,11 @@ pub fn run(args: &[OsString], around: Surroundings) -> anyhow::Result<i32> {
             let why = why(&args, &config, around)?;
             report::print(|out| report::why::write(&why, out))?;
         }
-        Command::Completions(_) | Command::Fatbin(_) | Command::Jit(_) | Command::Doctor(_) => {}
+        Command::Completions(_)
+        | Command::Fatbin(_)
+        | Command::Jit(_)
+        | Command::Rtc(_)
+        | Command::Doctor(_) => {}
     }
     Ok(0)
 }

@@ -21,6 +21,7 @@ mod module_ids;
 mod place;
 mod report;
 mod request;
+mod rtc;
 mod scratch;
 mod signals;
 

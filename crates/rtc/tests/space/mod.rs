@@ -1,4 +1,5 @@
 //! What the tests of this crate stand on: the NVRTCs of PyPI, and folders of their own.
+#![allow(dead_code, reason = "each test program needs another part")]
 
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,578 @@
+//! Compiled kernels, kept: in memory, in folders, in a shared layer; made once however many ask.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, RwLock};
+use std::time::{Duration, Instant, SystemTime};
+
+use warpcc_cache::{Hashing, Key, KeySink, Verdict, Witness, WitnessBuilder};
+
+use crate::compiler::{Compiled, Compiler, Limits};
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::flight::{Flights, Maker};
+use crate::includes::{self, Included};
+use crate::linker::{LinkRequest, Linker};
+use crate::load::Loaded;
+use crate::memory::{Memory, Remembered, read, written};
+use crate::request::{Request, Text, writes_a_file};
+use crate::settings::Settings;
+use crate::shelves::{Found, SharedLayer, Shelves};
+use crate::target::{RealArch, Target};
+use crate::{lock, saved};
+
+/// Changes with what a key or an entry means.
+const DOMAIN: &str = "warpcc kernel 1";
+const LINK_DOMAIN: &str = "warpcc linked image 1";
+/// What the clock of a file system may be behind: a file that is written twice within shows one time.
+const TICK: Duration = Duration::from_millis(12);
+
+/// A compiled kernel, and where it came from.
+#[derive(Debug, Clone)]
+pub struct Image {
+    /// The image, its names and its log.
+    pub compiled: Arc<Compiled>,
+    /// Its key; the same on every machine. None where the included files cannot be known.
+    pub key: Option<Key>,
+    /// Where it was found.
+    pub found: Found,
+}
+
+/// How often images were found, and where.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// In memory.
+    pub memory: u64,
+    /// In a folder.
+    pub disk: u64,
+    /// In the shared layer.
+    pub shared: u64,
+    /// Nowhere.
+    pub made: u64,
+}
+
+/// Kernels as text in, images out, each compiled once. Any number of threads may use it at once; share it in an `Arc`.
+#[derive(Debug)]
+pub struct KernelCache {
+    compiler: Compiler,
+    linker: OnceLock<Result<Linker, Error>>,
+    environment: Environment,
+    settings: Settings,
+    /// What every kernel is compiled with: a common header, include folders, options.
+    common: Request,
+    shelves: Shelves,
+    memory: RwLock<Memory<Request>>,
+    linked: RwLock<Memory<Key>>,
+    flights: Flights<Key, (Arc<Compiled>, Found)>,
+    builds: [OnceLock<Option<Vec<[u8; 32]>>>; 2],
+    counts: [AtomicU64; 4],
+    pub(crate) functions: RwLock<HashMap<u64, Vec<Loaded>>>,
+}
+
+impl KernelCache {
+    /// With the NVRTC and the settings of this process's environment.
+    ///
+    /// # Errors
+    /// There is no NVRTC.
+    pub fn new() -> Result<Self, Error> {
+        let environment = Environment::of_process();
+        let compiler = Compiler::find_with(None, &environment)?;
+        let settings = Settings::from_environment(&environment);
+        Ok(Self::with(compiler, settings, None))
+    }
+
+    /// With this compiler, settings, and layer behind the folders.
+    pub fn with(
+        compiler: Compiler,
+        settings: Settings,
+        shared: Option<Arc<dyn SharedLayer>>,
+    ) -> Self {
+        let shelves = Shelves::new(&settings.tiers, shared, settings.remarks.clone());
+        Self {
+            compiler,
+            linker: OnceLock::new(),
+            environment: Environment::of_process(),
+            memory: RwLock::new(Memory::new(settings.memory)),
+            linked: RwLock::new(Memory::new(settings.memory)),
+            settings,
+            common: Request::new("", "", Target::Cubin(RealArch::new(0))),
+            shelves,
+            flights: Flights::new(),
+            builds: Default::default(),
+            counts: Default::default(),
+            functions: RwLock::default(),
+        }
+    }
+
+    /// What every kernel of [`KernelCache::get_image`] is compiled with: texts before the parameters, headers, include
+    /// folders, options. Name, source, name expressions and target of `common` are not looked at.
+    #[must_use]
+    pub fn compiled_with(mut self, common: Request) -> Self {
+        self.common = common;
+        self
+    }
+
+    /// With this nvJitLink, in place of the one beside NVRTC or of the machine.
+    #[must_use]
+    pub fn linked_with(self, linker: Linker) -> Self {
+        let linked = OnceLock::from(Ok(linker));
+        Self {
+            linker: linked,
+            ..self
+        }
+    }
+
+    /// The compiler it uses.
+    pub fn compiler(&self) -> &Compiler {
+        &self.compiler
+    }
+
+    /// The settings it works by.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What went wrong so far without being an error, and what is odd about the settings.
+    pub fn remarks(&self) -> Vec<String> {
+        self.shelves.remarks()
+    }
+
+    /// How often images were found, and where.
+    pub fn counts(&self) -> Counts {
+        let [memory, disk, shared, made] =
+            [0, 1, 2, 3].map(|index: usize| self.counts[index].load(Ordering::Relaxed));
+        Counts {
+            memory,
+            disk,
+            shared,
+            made,
+        }
+    }
+
+    /// The best target for a GPU of compute capability `device` (ten times major plus minor), by the settings: with
+    /// `CUDA_FORCE_PTX_JIT` that is PTX, with `CUDA_DISABLE_PTX_JIT` it never is.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn target_for(&self, device: u32) -> Result<Target, Error> {
+        let best = self.compiler.target_for(device)?;
+        let best = match best {
+            Target::Cubin(arch) if self.settings.force_ptx_jit => {
+                Target::Ptx(crate::target::VirtualArch(arch.0))
+            }
+            other => other,
+        };
+        match best {
+            Target::Ptx(_) if self.settings.disable_ptx_jit => Err(Error::invalid(
+                "CUDA_DISABLE_PTX_JIT",
+                format!(
+                    "it is set, and NVRTC {} can make only PTX for a GPU of compute capability {}.{}",
+                    self.compiler.version(),
+                    device / 10,
+                    device % 10
+                ),
+            )),
+            target => Ok(target),
+        }
+    }
+
+    /// The image of the kernel `name` of `source`, with `parameters` as text before it, for `target`: what MXNet's
+    /// call compiles. `name` is what C++ calls it, such as `scale<float>`; the name in the image is
+    /// [`Compiled::lowered_name`] of it.
+    ///
+    /// # Errors
+    /// As [`KernelCache::get`].
+    pub fn get_image(
+        &self,
+        parameters: &str,
+        name: &str,
+        source: &str,
+        target: Target,
+        limits: &Limits,
+    ) -> Result<Image, Error> {
+        self.get(&self.request(parameters, name, source, target), limits)
+    }
+
+    /// The request that [`KernelCache::get_image`] makes.
+    pub fn request(&self, parameters: &str, name: &str, source: &str, target: Target) -> Request {
+        let mut request = self.common.clone();
+        request.name = name.into();
+        request.preamble.push(Text::new("parameters", parameters));
+        request.source = source.into();
+        request.name_expressions = vec![name.into()];
+        request.target = target;
+        request
+    }
+
+    /// What `request` compiles to: from memory, from a folder, from the shared layer, or compiled now.
+    ///
+    /// # Errors
+    /// As [`Compiler::compile`]; of a text that does not compile the whole is saved, and the error says where. The
+    /// cache itself is never a reason: see [`KernelCache::remarks`].
+    pub fn get(&self, request: &Request, limits: &Limits) -> Result<Image, Error> {
+        if let Some((compiled, key)) = self.remembered(request) {
+            self.count(Found::Memory);
+            return Ok(Image {
+                compiled,
+                key,
+                found: Found::Memory,
+            });
+        }
+        request.check()?;
+        if let Some(option) = request.options.iter().find(|option| writes_a_file(option)) {
+            return Err(Error::invalid(
+                format!("option {option}"),
+                "it makes NVRTC write a file, which a cache cannot give back: use Compiler",
+            ));
+        }
+        let mut request = request.clone();
+        let asked = request.clone();
+        for folder in &mut request.include_folders {
+            *folder = std::path::absolute(&*folder).map_err(|error| Error::File {
+                action: "find",
+                path: folder.clone(),
+                problem: error.to_string(),
+            })?;
+        }
+        let Some(seen) = self.look(&request) else {
+            // What it includes cannot be known, so nothing may be kept.
+            let compiled = self.compile(&request, None, limits)?;
+            return Ok(Image {
+                compiled: compiled.into(),
+                key: None,
+                found: Found::Made,
+            });
+        };
+        let key = self.key(&request, &seen)?;
+        self.once(&key, &request.name, limits, || {
+            // Another thread may have got it since we looked.
+            if let Some((compiled, _)) = self.remembered(&asked) {
+                return Ok((compiled, Found::Memory));
+            }
+            let (compiled, found) = self.find_or_make(&key, &request.name, limits, || {
+                let compiled = self.compile(&request, Some(&key), limits)?;
+                Ok((compiled, seen.still_holds(&request)))
+            })?;
+            if let Some(witness) = &seen.witness
+                && !seen.included.computed
+            {
+                let image = Remembered::new(&compiled, key, witness.clone());
+                written(&self.memory).put(asked.clone(), image);
+            }
+            Ok((compiled, found))
+        })
+    }
+
+    /// What `request` links to, from the same places.
+    ///
+    /// # Errors
+    /// There is no nvJitLink, or as [`Linker::link`].
+    pub fn get_linked(&self, request: &LinkRequest, limits: &Limits) -> Result<Image, Error> {
+        let linker = self.linker()?;
+        let mut hashing = Hashing::new(LINK_DOMAIN);
+        hashing.part("version", linker.version().to_string().as_bytes());
+        for build in self.build(1, [linker.library()].into_iter()) {
+            hashing.part("library", build);
+        }
+        for option in linker.options(request) {
+            hashing.part("option", option.as_bytes());
+        }
+        for piece in &request.pieces {
+            hashing.part("name", piece.name.as_bytes());
+            hashing.part("kind", piece.kind.word().as_bytes());
+            hashing.part("bytes", &piece.bytes);
+        }
+        let key = hashing.finish();
+        let make = || {
+            limits.check(&request.name)?;
+            let linked = linker.link(request)?;
+            let compiled = Compiled {
+                target: Target::Cubin(request.target),
+                image: linked.image,
+                lowered: Vec::new(),
+                log: linked.log,
+            };
+            Ok((compiled, true))
+        };
+        self.once(&key, &request.name, limits, || {
+            if let Some(image) = read(&self.linked).get(&key) {
+                return Ok((image.compiled.clone(), Found::Memory));
+            }
+            let (compiled, found) = self.find_or_make(&key, &request.name, limits, make)?;
+            let image = Remembered::new(&compiled, key, Witness::default());
+            written(&self.linked).put(key, image);
+            Ok((compiled, found))
+        })
+    }
+
+    /// The cubin of a PTX text for a GPU: what the driver's JIT does, but kept for every process and machine, of any
+    /// size, and made without a GPU.
+    ///
+    /// # Errors
+    /// `CUDA_DISABLE_PTX_JIT` is set, or as [`KernelCache::get_linked`].
+    pub fn load_ptx(
+        &self,
+        name: &str,
+        ptx: &[u8],
+        target: RealArch,
+        limits: &Limits,
+    ) -> Result<Image, Error> {
+        if self.settings.disable_ptx_jit {
+            return Err(Error::invalid(
+                "CUDA_DISABLE_PTX_JIT",
+                format!("it is set, and {name} is PTX, which would have to be compiled"),
+            ));
+        }
+        self.get_linked(&LinkRequest::of_ptx(name, ptx, target), limits)
+    }
+
+    /// Whether kernels of [`KernelCache::get_image`] may include files.
+    pub(crate) fn opens_files(&self) -> bool {
+        self.common.opens_files()
+    }
+
+    /// nvJitLink, looked for when it is first needed.
+    pub(crate) fn linker(&self) -> Result<&Linker, Error> {
+        let found = self.linker.get_or_init(|| {
+            let beside = self.compiler.library().parent();
+            Linker::find_with(None, beside, &self.environment)
+        });
+        found.as_ref().map_err(Clone::clone)
+    }
+
+    /// Has one thread find or make what many ask for, and counts.
+    fn once(
+        &self,
+        key: &Key,
+        name: &str,
+        limits: &Limits,
+        make: impl Fn() -> Result<(Arc<Compiled>, Found), Error>,
+    ) -> Result<Image, Error> {
+        let ((compiled, found), maker) = self.flights.one_of_many(key, limits, name, make)?;
+        let found = match maker {
+            Maker::Us => found,
+            Maker::Another => Found::Memory,
+        };
+        self.count(found);
+        Ok(Image {
+            compiled,
+            key: Some(*key),
+            found,
+        })
+    }
+
+    fn find_or_make(
+        &self,
+        key: &Key,
+        name: &str,
+        limits: &Limits,
+        make: impl Fn() -> Result<(Compiled, bool), Error>,
+    ) -> Result<(Arc<Compiled>, Found), Error> {
+        if let Some((compiled, found)) = self.shelves.get(key) {
+            return Ok((compiled.into(), found));
+        }
+        let folder = self.shelves.lock_folder();
+        let lock = match folder {
+            Some(folder) => lock::wait(&folder, key, limits, name)?,
+            None => None,
+        };
+        // Whoever held the lock has most likely kept it.
+        if let Some(compiled) = self.shelves.get_from_disk(key) {
+            return Ok((compiled.into(), Found::Disk));
+        }
+        let start = Instant::now();
+        let (compiled, may_be_kept) = make()?;
+        if may_be_kept {
+            self.shelves.put(key, &compiled, start.elapsed());
+        }
+        drop(lock);
+        Ok((compiled.into(), Found::Made))
+    }
+
+    fn compile(
+        &self,
+        request: &Request,
+        key: Option<&Key>,
+        limits: &Limits,
+    ) -> Result<Compiled, Error> {
+        self.compiler
+            .compile(request, limits)
+            .map_err(|error| match error {
+                Error::Compile(mut failure) => {
+                    let key = key
+                        .copied()
+                        .unwrap_or_else(|| Hashing::new(DOMAIN).finish());
+                    let folder = self.shelves.failure_folder();
+                    failure.saved = saved::save(&folder, request, &key, &failure);
+                    Error::Compile(failure)
+                }
+                other => other,
+            })
+    }
+
+    /// What `request` may include; none where that cannot be known.
+    fn look(&self, request: &Request) -> Option<Seen> {
+        let mut seen = Seen {
+            included: Included::default(),
+            witness: Some(Witness::default()),
+            directory: PathBuf::new(),
+        };
+        if !request.opens_files() {
+            return Some(seen);
+        }
+        seen.directory = match std::path::absolute(".") {
+            Ok(directory) => directory,
+            Err(error) => {
+                self.shelves
+                    .remark(format!("the working directory: {error}"));
+                return None;
+            }
+        };
+        // A file that has just been written to is old enough after a few ticks.
+        for _ in 0..4 {
+            let started = SystemTime::now();
+            match includes::find(request, &seen.directory) {
+                Ok(included) => seen.included = included,
+                Err(unknown) => {
+                    self.shelves
+                        .remark(format!("{} is not kept: {}", request.name, unknown.0));
+                    return None;
+                }
+            }
+            let mut builder = WitnessBuilder::new(started);
+            for path in &seen.included.read {
+                builder.read(path);
+            }
+            for path in &seen.included.absent {
+                builder.absent(path);
+            }
+            seen.witness = builder.finish().ok();
+            if seen.witness.is_some() {
+                break;
+            }
+            std::thread::sleep(TICK);
+        }
+        Some(seen)
+    }
+
+    fn key(&self, request: &Request, seen: &Seen) -> Result<Key, Error> {
+        let mut hashing = Hashing::new(DOMAIN);
+        hashing.part("version", self.compiler.version().to_string().as_bytes());
+        for build in self.build(0, self.compiler.files()) {
+            hashing.part("library", build);
+        }
+        hashing.part("target", request.target.to_string().as_bytes());
+        let place = seen.included.shows_paths
+            || request
+                .options
+                .iter()
+                .any(|o| crate::request::keeps_paths(o));
+        for option in self.compiler.options(request) {
+            // Where the folders are does not count, but what is in them, unless it shows.
+            match option.starts_with(b"--include-path=") && !place {
+                true => hashing.part("option", b"--include-path"),
+                false => hashing.part("option", &option),
+            }
+        }
+        if place {
+            let directory = std::path::absolute(".").unwrap_or_default();
+            hashing.part("directory", directory.as_os_str().as_encoded_bytes());
+        }
+        hashing.part("name", request.plain_name().as_bytes());
+        for part in &request.preamble {
+            hashing.part("text name", part.name.as_bytes());
+            hashing.part("text", part.text.as_bytes());
+        }
+        hashing.part("source", request.source.as_bytes());
+        for header in &request.headers {
+            hashing.part("header name", header.name.as_bytes());
+            hashing.part("header", header.text.as_bytes());
+        }
+        for expression in &request.name_expressions {
+            hashing.part("name expression", expression.as_bytes());
+        }
+        for (label, content) in &seen.included.files {
+            hashing.part("file name", label.as_bytes());
+            hashing.part("file", content);
+        }
+        Ok(hashing.finish())
+    }
+
+    /// BLAKE3 of a library's files; none of them where one cannot be read: then the version must do.
+    fn build<'p>(&self, which: usize, files: impl Iterator<Item = &'p Path>) -> &[[u8; 32]] {
+        let hashed = self.builds[which].get_or_init(|| {
+            let of_one = |path: &Path| match self.shelves.nearest() {
+                Some(store) => store.tool_content(path),
+                None => std::fs::read(path).map(|bytes| *blake3::hash(&bytes).as_bytes()),
+            };
+            let all: Result<Vec<_>, _> = files.map(of_one).collect();
+            all.map_err(|error| {
+                self.shelves
+                    .remark(format!("a library cannot be read: {error}"))
+            })
+            .ok()
+        });
+        hashed.as_deref().unwrap_or_default()
+    }
+
+    fn remembered(&self, request: &Request) -> Option<(Arc<Compiled>, Option<Key>)> {
+        let memory = read(&self.memory);
+        let entry = memory.get(request)?;
+        let compiled = entry.compiled.clone();
+        let key = entry.key;
+        // Most kernels include nothing; else it is a `stat` for each file.
+        if entry.witness == Witness::default() {
+            return Some((compiled, Some(key)));
+        }
+        match entry.witness.check(Path::new("/")) {
+            Verdict::Holds => {}
+            Verdict::Differs(_) => return None,
+            Verdict::HoldsAfterHashing(witness) => {
+                drop(memory);
+                let image = Remembered::new(&compiled, key, witness);
+                written(&self.memory).put(request.clone(), image);
+            }
+        }
+        Some((compiled, Some(key)))
+    }
+
+    fn count(&self, found: Found) {
+        let index = match found {
+            Found::Memory => 0,
+            Found::Disk => 1,
+            Found::Shared => 2,
+            Found::Made => 3,
+            Found::Given => return,
+        };
+        self.counts[index].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// What was seen of the files that a program may include.
+struct Seen {
+    included: Included,
+    /// None where a file changed too shortly before to be told from one that changed since.
+    witness: Option<Witness>,
+    directory: PathBuf,
+}
+
+impl Seen {
+    /// Whether NVRTC has read what was hashed: nothing was touched meanwhile.
+    fn still_holds(&self, request: &Request) -> bool {
+        // A file that came to be is in no witness where names are not known.
+        let same = || {
+            let now = includes::find(request, &self.directory);
+            now.is_ok_and(|now| now.files == self.included.files)
+        };
+        let untouched = self.witness.as_ref().is_some_and(|before| {
+            match before.check(Path::new("/")) {
+                Verdict::Holds => true,
+                // Something else came into a folder, and no file of ours was touched.
+                Verdict::HoldsAfterHashing(now) => now.files().eq(before.files()),
+                Verdict::Differs(_) => false,
+            }
+        });
+        untouched && (!self.included.computed || same())
+    }
+}

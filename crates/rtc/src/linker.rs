@@ -1,0 +1,237 @@
+//! Links images and LTO-IR to one cubin, and compiles PTX to a cubin, with nvJitLink: no GPU, no driver, no cache.
+
+use std::ffi::{CString, c_int};
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::nvjitlink::{Fault, Job, NvJitLink};
+use crate::nvrtc::Version;
+use crate::request::c_text;
+use crate::target::RealArch;
+
+/// The first version whose cache can be switched off.
+const OWN_CACHE: Version = Version::new(12, 9);
+
+/// What a piece to be linked is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PieceKind {
+    /// Machine code, relocatable if there are several pieces.
+    Cubin,
+    /// PTX.
+    Ptx,
+    /// LTO-IR.
+    LtoIr,
+    /// A fat binary, of which the fitting image is taken.
+    Fatbin,
+    /// A host object with a fat binary inside.
+    Object,
+    /// A library of such objects.
+    Library,
+}
+
+impl PieceKind {
+    /// `nvJitLinkInputType` of nvJitLink.h.
+    fn number(self) -> c_int {
+        match self {
+            Self::Cubin => 1,
+            Self::Ptx => 2,
+            Self::LtoIr => 3,
+            Self::Fatbin => 4,
+            Self::Object => 5,
+            Self::Library => 6,
+        }
+    }
+
+    /// In one word, for messages and keys.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Cubin => "cubin",
+            Self::Ptx => "ptx",
+            Self::LtoIr => "ltoir",
+            Self::Fatbin => "fatbin",
+            Self::Object => "object",
+            Self::Library => "library",
+        }
+    }
+}
+
+/// Something to be linked.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Piece {
+    /// What messages call it.
+    pub name: Arc<str>,
+    /// What it is.
+    pub kind: PieceKind,
+    /// Its content.
+    pub bytes: Arc<[u8]>,
+}
+
+/// Pieces to be linked.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct LinkRequest {
+    /// What messages call the whole.
+    pub name: Arc<str>,
+    /// What it is made of, in order.
+    pub pieces: Vec<Piece>,
+    /// For which GPU.
+    pub target: RealArch,
+    /// Further options of nvJitLink, each in one piece: `-O3`, `-lineinfo`.
+    pub options: Vec<Arc<str>>,
+}
+
+impl LinkRequest {
+    /// PTX to be compiled to a cubin: what a driver's JIT does.
+    pub fn of_ptx(name: impl Into<Arc<str>>, ptx: impl Into<Arc<[u8]>>, target: RealArch) -> Self {
+        let name = name.into();
+        let piece = Piece {
+            name: name.clone(),
+            kind: PieceKind::Ptx,
+            bytes: ptx.into(),
+        };
+        Self {
+            name,
+            pieces: vec![piece],
+            target,
+            options: Vec::new(),
+        }
+    }
+}
+
+/// What came of linking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Linked {
+    /// The cubin.
+    pub image: Arc<[u8]>,
+    /// What nvJitLink said.
+    pub log: String,
+}
+
+/// nvJitLink, ready to link. Cheap to clone; any number of threads may use it at once.
+#[derive(Debug, Clone)]
+pub struct Linker {
+    library: Arc<NvJitLink>,
+}
+
+impl Linker {
+    /// With the nvJitLink of this machine; docs/rtc.md says where it is looked for.
+    ///
+    /// # Errors
+    /// There is none; with everything that was tried.
+    pub fn find() -> Result<Self, Error> {
+        Self::find_with(None, None, &Environment::of_process())
+    }
+
+    /// With the nvJitLink at `path` (the library or its folder); without a path the one in the folder `beside`, such
+    /// as NVRTC's, or else the one that `environment` leads to.
+    ///
+    /// # Errors
+    /// As [`Linker::find`].
+    pub fn find_with(
+        path: Option<&Path>,
+        beside: Option<&Path>,
+        environment: &Environment,
+    ) -> Result<Self, Error> {
+        let library = NvJitLink::find(path, beside, environment)?;
+        Ok(Self {
+            library: Arc::new(library),
+        })
+    }
+
+    /// nvJitLink's version.
+    pub fn version(&self) -> Version {
+        self.library.version()
+    }
+
+    /// The library's file; empty where the system does not tell.
+    pub fn library(&self) -> &Path {
+        self.library.path()
+    }
+
+    /// Links. A linking cannot be ended before it is done.
+    ///
+    /// # Errors
+    /// The request is wrong ([`Error::Invalid`]) or the pieces do not link ([`Error::Link`], with the log).
+    pub fn link(&self, request: &LinkRequest) -> Result<Linked, Error> {
+        if request.pieces.is_empty() {
+            return Err(Error::invalid("pieces", "there is nothing to link"));
+        }
+        let mut options = Vec::new();
+        for option in self.options(request) {
+            options.push(c_text("option", option.as_bytes())?);
+        }
+        let mut pieces = Vec::with_capacity(request.pieces.len());
+        let texts: Vec<_> = request
+            .pieces
+            .iter()
+            .map(with_end)
+            .collect::<Result<_, _>>()?;
+        for (piece, text) in request.pieces.iter().zip(&texts) {
+            let bytes = match text {
+                Some(text) => text.as_bytes_with_nul(),
+                None => &piece.bytes,
+            };
+            let name = c_text("name of a piece", piece.name.as_bytes())?;
+            pieces.push((piece.kind.number(), bytes, name));
+        }
+        let job = Job {
+            options: &options,
+            pieces: &pieces,
+        };
+        let (image, log) = self
+            .library
+            .run(&job)
+            .map_err(|fault| failure(fault, request))?;
+        Ok(Linked {
+            image: image.into(),
+            log,
+        })
+    }
+
+    /// All options for nvJitLink, in order. What is in a key is made of these.
+    pub(crate) fn options(&self, request: &LinkRequest) -> Vec<String> {
+        let mut options = vec![format!("-arch={}", request.target)];
+        if request
+            .pieces
+            .iter()
+            .any(|piece| piece.kind == PieceKind::LtoIr)
+        {
+            options.push("-lto".to_owned());
+        }
+        if self.version() >= OWN_CACHE {
+            options.push("-no-cache".to_owned());
+        }
+        options.extend(request.options.iter().map(ToString::to_string));
+        options
+    }
+}
+
+/// PTX must end with a zero; other pieces are as long as they are.
+fn with_end(piece: &Piece) -> Result<Option<CString>, Error> {
+    if piece.kind != PieceKind::Ptx {
+        return Ok(None);
+    }
+    // What comes from a file or from NVRTC may have its zero already.
+    let mut text: &[u8] = &piece.bytes;
+    while let [rest @ .., 0] = text {
+        text = rest;
+    }
+    c_text(&format!("PTX {:?}", piece.name), text).map(Some)
+}
+
+fn failure(fault: Fault, request: &LinkRequest) -> Error {
+    let piece = fault.piece.and_then(|index| request.pieces.get(index));
+    let what = match piece {
+        Some(piece) if piece.name != request.name => {
+            format!("{} ({} {})", request.name, piece.kind.word(), piece.name)
+        }
+        _ => request.name.to_string(),
+    };
+    Error::Link {
+        what,
+        target: request.target.to_string(),
+        code: fault.code,
+        log: fault.log,
+    }
+}

@@ -1,0 +1,121 @@
+//! One compilation of a kernel at a time on a machine: a lock that the system takes back when its holder dies.
+//!
+//! A holder shows that it lives by touching the lock's file. Who waits, waits as long as that goes on, which is as
+//! long as compiling takes; a holder that is stopped, or a file system without locks, costs a few seconds once, and
+//! then two processes compile the same.
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use warpcc_cache::Key;
+
+use crate::compiler::Limits;
+use crate::error::Error;
+
+/// How often a holder shows that it lives.
+const BEAT: Duration = Duration::from_millis(500);
+/// How long a holder may show nothing: a machine can be very busy.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The right to compile one kernel, given back when it is dropped.
+pub(crate) struct Lock {
+    path: PathBuf,
+    over: Arc<AtomicBool>,
+    beating: Option<std::thread::JoinHandle<()>>,
+    /// Closing it gives the lock back.
+    _file: File,
+}
+
+/// Waits for the right to compile the kernel `key`. None where there is no lock to be had, or its holder does not
+/// move: then one compiles without.
+///
+/// # Errors
+/// It was time to give up on `what`.
+pub(crate) fn wait(
+    folder: &Path,
+    key: &Key,
+    limits: &Limits,
+    what: &str,
+) -> Result<Option<Lock>, Error> {
+    let path = folder.join(format!(".warpcc-lock-{}", key.hex()));
+    let mut seen = (None, Instant::now());
+    let mut pause = Duration::from_millis(1);
+    loop {
+        let Ok(file) = open(folder, &path) else {
+            return Ok(None);
+        };
+        match file.try_lock() {
+            // The holder before removes the file: then this is the lock of nobody.
+            Ok(()) if is_linked(&file) => return Ok(Some(Lock::held(path, file))),
+            Ok(()) => continue,
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(_)) => return Ok(None),
+        }
+        let beat = file.metadata().and_then(|found| found.modified()).ok();
+        if seen.0 != beat {
+            seen = (beat, Instant::now());
+        } else if seen.1.elapsed() > PATIENCE {
+            return Ok(None);
+        }
+        limits.check(what)?;
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+}
+
+fn open(folder: &Path, path: &Path) -> std::io::Result<File> {
+    let mut options = File::options();
+    options.append(true).create(true);
+    options.open(path).or_else(|_| {
+        std::fs::create_dir_all(folder)?;
+        options.open(path)
+    })
+}
+
+fn is_linked(file: &File) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    file.metadata().is_ok_and(|found| found.nlink() > 0)
+}
+
+impl Lock {
+    fn held(path: PathBuf, file: File) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let beating = file.try_clone().ok().and_then(|file| {
+            let over = over.clone();
+            let beat = move || {
+                while !over.load(Ordering::Acquire) {
+                    // One beat that fails is one sign of life less.
+                    drop(file.set_modified(SystemTime::now()));
+                    std::thread::park_timeout(BEAT);
+                }
+            };
+            // Without the thread others may compile the same.
+            std::thread::Builder::new()
+                .name("warpcc-rtc-lock".to_owned())
+                .spawn(beat)
+                .ok()
+        });
+        Self {
+            path,
+            over,
+            beating,
+            _file: file,
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Release);
+        if let Some(beating) = self.beating.take() {
+            beating.thread().unpark();
+            // It has a handle of the file, which would hold the lock.
+            drop(beating.join());
+        }
+        // Removed while it is held, so that nobody's lock is taken away.
+        drop(std::fs::remove_file(&self.path));
+    }
+}

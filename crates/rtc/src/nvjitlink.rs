@@ -1,0 +1,286 @@
+//! nvJitLink's own functions, loaded at run time: images in, one cubin out. cudarc has none of them.
+//!
+//! Until 12.2 the library has its functions only under names with its version (`__nvJitLinkCreate_12_0`).
+#![expect(
+    unsafe_code,
+    reason = "a C library that is found at run time has no safe interface; each call below gives the types that \
+              NVIDIA's nvJitLink.h declares"
+)]
+
+use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::path::{Path, PathBuf};
+use std::ptr;
+
+use libloading::os::unix::Library;
+
+use crate::environment::Environment;
+use crate::error::LibraryError;
+use crate::library::{self, Opened, Wanted};
+use crate::nvrtc::Version;
+
+const WANTED: Wanted = Wanted {
+    name: "nvJitLink (libnvJitLink.so)",
+    file: "libnvJitLink.so",
+    variable: "WARPCC_NVJITLINK",
+    wheels: &["cu13/lib", "nvjitlink/lib"],
+    advice: "install it (`pip install nvidia-nvjitlink`, or a CUDA toolkit of 12.0 or later), or name it in \
+             WARPCC_NVJITLINK",
+};
+
+/// `nvJitLinkResult` of nvJitLink.h, in order.
+const RESULTS: [&str; 19] = [
+    "SUCCESS",
+    "ERROR_UNRECOGNIZED_OPTION",
+    "ERROR_MISSING_ARCH",
+    "ERROR_INVALID_INPUT",
+    "ERROR_PTX_COMPILE",
+    "ERROR_NVVM_COMPILE",
+    "ERROR_INTERNAL",
+    "ERROR_THREADPOOL",
+    "ERROR_UNRECOGNIZED_INPUT",
+    "ERROR_FINALIZE",
+    "ERROR_NULL_INPUT",
+    "ERROR_INCOMPATIBLE_OPTIONS",
+    "ERROR_INCORRECT_INPUT_TYPE",
+    "ERROR_ARCH_MISMATCH",
+    "ERROR_OUTDATED_LIBRARY",
+    "ERROR_MISSING_FATBIN",
+    "ERROR_UNRECOGNIZED_ARCH",
+    "ERROR_UNSUPPORTED_ARCH",
+    "ERROR_LTO_NOT_ENABLED",
+];
+
+type Handle = *mut c_void;
+type Create = unsafe extern "C" fn(*mut Handle, u32, *const *const c_char) -> c_int;
+type Destroy = unsafe extern "C" fn(*mut Handle) -> c_int;
+type AddData = unsafe extern "C" fn(Handle, c_int, *const c_void, usize, *const c_char) -> c_int;
+type OfHandle = unsafe extern "C" fn(Handle) -> c_int;
+type GetSize = unsafe extern "C" fn(Handle, *mut usize) -> c_int;
+type GetBytes = unsafe extern "C" fn(Handle, *mut c_void) -> c_int;
+type GetVersion = unsafe extern "C" fn(*mut c_uint, *mut c_uint) -> c_int;
+
+/// nvJitLink, loaded for as long as the process lives. Any number of threads may use it.
+#[derive(Debug)]
+pub(crate) struct NvJitLink {
+    version: Version,
+    path: PathBuf,
+    create: Create,
+    destroy: Destroy,
+    add: AddData,
+    complete: OfHandle,
+    error_log: (GetSize, GetBytes),
+    info_log: (GetSize, GetBytes),
+    cubin: (GetSize, GetBytes),
+}
+
+/// What to link, in nvJitLink's terms.
+pub(crate) struct Job<'j> {
+    pub options: &'j [CString],
+    /// `nvJitLinkInputType`, bytes and name.
+    pub pieces: &'j [(c_int, &'j [u8], CString)],
+}
+
+/// Why nothing came of a job: nvJitLink's name for it, its log, and the piece it is about.
+pub(crate) struct Fault {
+    pub code: String,
+    pub log: String,
+    pub piece: Option<usize>,
+}
+
+impl NvJitLink {
+    pub(crate) fn find(
+        explicit: Option<&Path>,
+        beside: Option<&Path>,
+        environment: &Environment,
+    ) -> Result<Self, LibraryError> {
+        let Opened { library, tried } = library::open(&WANTED, explicit, beside, environment)?;
+        let refused = |problem: String| library::failure(&WANTED, &problem, tried.clone());
+        let named = Named::of(library).ok_or_else(|| {
+            refused("what was found has none of nvJitLink's functions".to_owned())
+        })?;
+        named.load().map_err(refused)
+    }
+
+    pub(crate) fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The library's file; empty where the system does not tell.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The cubin and what was said about it.
+    pub(crate) fn run(&self, job: &Job<'_>) -> Result<(Vec<u8>, String), Fault> {
+        let options: Vec<_> = job.options.iter().map(|option| option.as_ptr()).collect();
+        let mut linking = Linking {
+            library: self,
+            handle: ptr::null_mut(),
+        };
+        // SAFETY: as many options as are said, each ending with a zero, and a live pointer for the answer.
+        let code = unsafe {
+            (self.create)(
+                &raw mut linking.handle,
+                u32::try_from(options.len()).unwrap_or(u32::MAX),
+                options.as_ptr(),
+            )
+        };
+        linking.check(code, None)?;
+        for (index, (kind, bytes, name)) in job.pieces.iter().enumerate() {
+            // SAFETY: the bytes are as many as are said, and live until the linking is done; the name ends with a
+            // zero. That their content cannot harm the library is not known.
+            let code = unsafe {
+                (self.add)(
+                    linking.handle,
+                    *kind,
+                    bytes.as_ptr().cast(),
+                    bytes.len(),
+                    name.as_ptr(),
+                )
+            };
+            linking.check(code, Some(index))?;
+        }
+        // SAFETY: a live handle.
+        let code = unsafe { (self.complete)(linking.handle) };
+        linking.check(code, None)?;
+        let cubin = linking.bytes(self.cubin)?;
+        let log = linking.text(self.info_log);
+        Ok((cubin, log))
+    }
+}
+
+/// A linking in progress, destroyed when it is dropped.
+struct Linking<'l> {
+    library: &'l NvJitLink,
+    handle: Handle,
+}
+
+impl Linking<'_> {
+    fn check(&self, code: c_int, piece: Option<usize>) -> Result<(), Fault> {
+        if code == 0 {
+            return Ok(());
+        }
+        let name = usize::try_from(code)
+            .ok()
+            .and_then(|code| RESULTS.get(code));
+        Err(Fault {
+            code: name.map_or_else(
+                || format!("error {code}"),
+                |name| format!("NVJITLINK_{name}"),
+            ),
+            log: self.text(self.library.error_log),
+            piece,
+        })
+    }
+
+    fn bytes(&self, (size_of, get): (GetSize, GetBytes)) -> Result<Vec<u8>, Fault> {
+        let mut size = 0;
+        // SAFETY: a live handle, and a live number for the answer.
+        self.check(unsafe { size_of(self.handle, &raw mut size) }, None)?;
+        let mut bytes = vec![0_u8; size];
+        if size > 0 {
+            // SAFETY: the room is what nvJitLink has just asked for.
+            self.check(unsafe { get(self.handle, bytes.as_mut_ptr().cast()) }, None)?;
+        }
+        Ok(bytes)
+    }
+
+    /// A log. One that cannot be had is none: it is asked for to explain something else.
+    fn text(&self, (size_of, get): (GetSize, GetBytes)) -> String {
+        if self.handle.is_null() {
+            return String::new();
+        }
+        let mut size = 0;
+        // SAFETY: as in `bytes`.
+        let failed = unsafe { size_of(self.handle, &raw mut size) } != 0;
+        if failed || size == 0 {
+            return String::new();
+        }
+        // One more, for a library that does not count the zero at the end.
+        let mut bytes = vec![0_u8; size + 1];
+        // SAFETY: the room is more than nvJitLink has just asked for.
+        if unsafe { get(self.handle, bytes.as_mut_ptr().cast()) } != 0 {
+            return String::new();
+        }
+        let end = bytes.iter().position(|b| *b == 0).unwrap_or(size);
+        String::from_utf8_lossy(&bytes[..end]).into_owned()
+    }
+}
+
+impl Drop for Linking<'_> {
+    fn drop(&mut self) {
+        if !self.handle.is_null() {
+            // SAFETY: the handle is nvJitLink's and is not used again. An error here leaves nothing to do.
+            unsafe { (self.library.destroy)(&raw mut self.handle) };
+        }
+    }
+}
+
+/// How a library names its functions.
+struct Named {
+    library: &'static Library,
+    /// The version in the names, where they have one.
+    suffix: Option<Version>,
+}
+
+impl Named {
+    fn of(library: &'static Library) -> Option<Self> {
+        let plain = std::iter::once(None);
+        let versions = [13, 12].into_iter().flat_map(|major| {
+            (0..16)
+                .rev()
+                .map(move |minor| Some(Version::new(major, minor)))
+        });
+        plain
+            .chain(versions)
+            .map(|suffix| Self { library, suffix })
+            .find(|named| named.function::<Create>("Create").is_ok())
+    }
+
+    fn load(&self) -> Result<NvJitLink, String> {
+        let pair = |name: &str| -> Result<(GetSize, GetBytes), String> {
+            Ok((self.function(&format!("{name}Size"))?, self.function(name)?))
+        };
+        let create: Create = self.function("Create")?;
+        Ok(NvJitLink {
+            version: self.version(),
+            path: library::file_at(create as usize).unwrap_or_default(),
+            create,
+            destroy: self.function("Destroy")?,
+            add: self.function("AddData")?,
+            complete: self.function("Complete")?,
+            error_log: pair("GetErrorLog")?,
+            info_log: pair("GetInfoLog")?,
+            cubin: pair("GetLinkedCubin")?,
+        })
+    }
+
+    fn version(&self) -> Version {
+        if let Some(version) = self.suffix {
+            return version;
+        }
+        // SAFETY: the name and the type belong together (nvJitLink.h), and the library is never closed.
+        let found = unsafe { self.library.get::<GetVersion>(b"nvJitLinkVersion") };
+        let (mut major, mut minor) = (0, 0);
+        match found {
+            // SAFETY: two live numbers are given.
+            Ok(get) if unsafe { get(&raw mut major, &raw mut minor) } == 0 => {
+                Version::new(major, minor)
+            }
+            _ => Version::new(0, 0),
+        }
+    }
+
+    /// A function of nvJitLink's. `F` must be its type in nvJitLink.h; all types are listed above.
+    fn function<F: Copy>(&self, name: &str) -> Result<F, String> {
+        let name = match self.suffix {
+            None => format!("nvJitLink{name}"),
+            Some(Version { major, minor }) => format!("__nvJitLink{name}_{major}_{minor}"),
+        };
+        // SAFETY: the callers give the name and the type that belong together, and the library is never closed.
+        let found = unsafe { self.library.get::<F>(name.as_bytes()) };
+        found
+            .map(|found| *found)
+            .map_err(|_| format!("it has no function {name}"))
+    }
+}

@@ -1,0 +1,272 @@
+//! Where compiled kernels are kept, how many of them, and what the driver's own variables say about that.
+
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access, statfs};
+
+use crate::environment::Environment;
+
+/// What the driver keeps where nothing is said, in bytes (Programming Guide, environment variables).
+const DEFAULT_MAX: u64 = 1 << 30;
+/// The most that the driver takes from `CUDA_CACHE_MAXSIZE`, in bytes.
+const LARGEST_MAX: u64 = 4 << 30;
+/// What is kept in memory, in bytes.
+const IN_MEMORY: u64 = 256 << 20;
+
+/// A folder of compiled kernels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tier {
+    /// The folder. It is made by the first thing that is kept.
+    pub path: PathBuf,
+    /// The most to keep, in bytes; 0 for no limit.
+    pub max_size: u64,
+    /// Never write to it.
+    pub readonly: bool,
+}
+
+/// How a [`crate::KernelCache`] behaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Folders, the nearest first. What is found in one is kept in those before it. None: nothing outlives the process.
+    pub tiers: Vec<Tier>,
+    /// The most to keep in memory, in bytes of images.
+    pub memory: u64,
+    /// As `CUDA_FORCE_PTX_JIT`: machine code that comes ready-made is passed over, and its PTX compiled.
+    pub force_ptx_jit: bool,
+    /// As `CUDA_DISABLE_PTX_JIT`: PTX is never compiled.
+    pub disable_ptx_jit: bool,
+    /// What is odd about the settings, for people.
+    pub remarks: Vec<String>,
+}
+
+impl Default for Settings {
+    /// In memory only.
+    fn default() -> Self {
+        Self {
+            tiers: Vec::new(),
+            memory: IN_MEMORY,
+            force_ptx_jit: false,
+            disable_ptx_jit: false,
+            remarks: Vec::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// In `folder`, and in memory.
+    pub fn in_folder(folder: &Path) -> Self {
+        let tier = Tier {
+            path: folder.to_path_buf(),
+            max_size: DEFAULT_MAX,
+            readonly: false,
+        };
+        Self {
+            tiers: vec![tier],
+            ..Self::default()
+        }
+    }
+
+    /// What `environment` says; docs/rtc.md has the table.
+    pub fn from_environment(environment: &Environment) -> Self {
+        let on = |names: [&str; 2]| names.iter().any(|name| environment.is_on(name));
+        let mut settings = Self {
+            force_ptx_jit: on(["CUDA_FORCE_PTX_JIT", "CUDA_FORCE_JIT"]),
+            disable_ptx_jit: on(["CUDA_DISABLE_PTX_JIT", "CUDA_DISABLE_JIT"]),
+            ..Self::default()
+        };
+        let Some(max_size) = max_size(environment) else {
+            return settings;
+        };
+        if environment.is_on("CUDA_CACHE_DISABLE") {
+            return settings;
+        }
+        let folders = folders(environment);
+        if folders.is_empty() {
+            settings.remarks.push(
+                "compiled kernels are kept for this process only: no folder is known; set \
+                 WARPCC_RTC_CACHE, XDG_CACHE_HOME or HOME"
+                    .to_owned(),
+            );
+        }
+        for path in folders {
+            if !path.is_absolute() {
+                settings.remarks.push(format!(
+                    "{} is not used: a cache needs an absolute path",
+                    path.display()
+                ));
+                continue;
+            }
+            let readonly = !writable(&path);
+            settings.tiers.push(Tier {
+                path,
+                max_size,
+                readonly,
+            });
+        }
+        let far = |tier: &Tier| tier.readonly || is_on_a_network(&tier.path);
+        if settings.tiers.first().is_some_and(far) {
+            match local_folder(environment) {
+                Ok(path) => settings.tiers.insert(
+                    0,
+                    Tier {
+                        path,
+                        max_size,
+                        readonly: false,
+                    },
+                ),
+                Err(remark) => settings.remarks.push(remark),
+            }
+        }
+        settings
+    }
+}
+
+/// The most to keep in a folder; none where nothing is to be kept.
+fn max_size(environment: &Environment) -> Option<u64> {
+    if let Some(ours) = environment.number("WARPCC_RTC_MAXSIZE") {
+        return Some(ours);
+    }
+    match environment.number("CUDA_CACHE_MAXSIZE") {
+        Some(0) => None,
+        Some(bytes) => Some(bytes.min(LARGEST_MAX)),
+        None => Some(DEFAULT_MAX),
+    }
+}
+
+fn folders(environment: &Environment) -> Vec<PathBuf> {
+    if let Some(list) = environment.get("WARPCC_RTC_CACHE") {
+        return std::env::split_paths(list)
+            .filter(|path| !path.as_os_str().is_empty())
+            .collect();
+    }
+    if let Some(drivers) = environment.path("CUDA_CACHE_PATH") {
+        // Beside what the driver keeps there, whose names are one digit and `index`.
+        return vec![drivers.join("warpcc-rtc")];
+    }
+    let ours = environment.path("WARPCC_DIR");
+    let xdg = || {
+        environment
+            .path("XDG_CACHE_HOME")
+            .filter(|path| path.is_absolute())
+    };
+    let home = || environment.path("HOME").map(|home| home.join(".cache"));
+    let base = ours.or_else(|| xdg().or_else(home).map(|base| base.join("warpcc")));
+    base.map(|base| base.join("rtc")).into_iter().collect()
+}
+
+/// The nearest folder above that is there.
+fn existing(path: &Path) -> &Path {
+    path.ancestors()
+        .find(|path| path.exists())
+        .unwrap_or(Path::new("/"))
+}
+
+fn writable(path: &Path) -> bool {
+    let existing = existing(path);
+    existing.is_dir() && access(existing, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+}
+
+fn is_on_a_network(path: &Path) -> bool {
+    /// NFS, two of SMB, Ceph, Lustre, AFS, GPFS, BeeGFS, 9p and FUSE, by `f_type`; `crates/jit` names them.
+    const FAR: [u32; 10] = [
+        0x6969,
+        0xff53_4d42,
+        0xfe53_4d42,
+        0x00c3_6400,
+        0x0bd0_0bd0,
+        0x5346_414f,
+        0x4750_4653,
+        0x1983_0326,
+        0x0102_1997,
+        0x6573_5546,
+    ];
+    // The low 32 bits count; some architectures give them with a sign.
+    statfs(existing(path)).is_ok_and(|found| FAR.contains(&(found.f_type as u32)))
+}
+
+/// A folder of this user's on a local disk, which nobody else can put anything into.
+fn local_folder(environment: &Environment) -> Result<PathBuf, String> {
+    let user = rustix::process::getuid().as_raw();
+    let path = environment
+        .path("WARPCC_RTC_LOCAL")
+        .unwrap_or_else(|| PathBuf::from(format!("/var/tmp/warpcc-rtc-{user}")));
+    let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
+    let found = std::fs::symlink_metadata(&path);
+    match found {
+        Ok(found) if found.is_dir() && found.uid() == user && found.mode() & 0o022 == 0 => Ok(path),
+        Ok(_) => Err(format!(
+            "{} is not used: it is not a folder that only this user can write to; set WARPCC_RTC_LOCAL",
+            path.display()
+        )),
+        Err(error) => Err(format!(
+            "{} cannot be made ({}); set WARPCC_RTC_LOCAL",
+            path.display(),
+            made.err().unwrap_or(error)
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(variables: &[(&str, &str)]) -> Settings {
+        Settings::from_environment(&Environment::of(variables.iter().copied()))
+    }
+
+    #[test]
+    fn the_drivers_variables_mean_what_they_mean_to_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().to_str().expect("text");
+        let settings = read(&[("CUDA_CACHE_PATH", path), ("CUDA_CACHE_MAXSIZE", "1000")]);
+        assert_eq!(settings.tiers[0].path, folder.path().join("warpcc-rtc"));
+        assert_eq!(settings.tiers[0].max_size, 1000);
+        let large = read(&[
+            ("CUDA_CACHE_PATH", path),
+            ("CUDA_CACHE_MAXSIZE", "99999999999"),
+        ]);
+        assert_eq!(large.tiers[0].max_size, 4 << 30);
+        for off in [("CUDA_CACHE_DISABLE", "1"), ("CUDA_CACHE_MAXSIZE", "0")] {
+            assert!(read(&[("CUDA_CACHE_PATH", path), off]).tiers.is_empty());
+        }
+        assert!(read(&[("CUDA_FORCE_JIT", "1")]).force_ptx_jit);
+        assert!(read(&[("CUDA_DISABLE_PTX_JIT", "1")]).disable_ptx_jit);
+        assert!(!read(&[("CUDA_FORCE_PTX_JIT", "0")]).force_ptx_jit);
+    }
+
+    #[test]
+    fn our_own_go_before_the_drivers() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (near, far) = (folder.path().join("near"), folder.path().join("far"));
+        let list = std::env::join_paths([&near, &far]).expect("a list");
+        let settings = read(&[
+            ("WARPCC_RTC_CACHE", list.to_str().expect("text")),
+            ("CUDA_CACHE_PATH", "/elsewhere"),
+            ("WARPCC_RTC_MAXSIZE", "5"),
+            ("CUDA_CACHE_MAXSIZE", "1000"),
+        ]);
+        let paths: Vec<_> = settings.tiers.iter().map(|tier| &tier.path).collect();
+        assert_eq!(paths, [&near, &far]);
+        assert_eq!(settings.tiers[0].max_size, 5);
+    }
+
+    #[test]
+    fn a_home_that_is_no_folder_gets_a_local_tier_before_it() {
+        let local = tempfile::tempdir().expect("a folder");
+        let local = local.path().join("local");
+        let settings = read(&[
+            ("HOME", "/proc/self"),
+            ("WARPCC_RTC_LOCAL", local.to_str().expect("text")),
+        ]);
+        // /proc cannot be written to, by anybody.
+        let tiers: Vec<_> = settings.tiers.iter().map(|tier| tier.readonly).collect();
+        assert!(tiers == [false, true] || tiers == [false], "{settings:?}");
+    }
+
+    #[test]
+    fn without_a_home_nothing_is_kept_and_said_so() {
+        let settings = read(&[]);
+        assert!(settings.tiers.is_empty() && settings.remarks.len() == 1);
+    }
+}

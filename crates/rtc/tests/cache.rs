@@ -1,0 +1,622 @@
+//! The cache of one process: what hits, what must not, and what is told when it does not work.
+
+mod space;
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::{Arc, Barrier, Mutex};
+
+use space::{Nvrtc, request};
+use warpcc_cache::Key;
+use warpcc_rtc::{
+    Cancel, Compiler, Entry, Error, ErrorKind, Found, Image, KernelCache, Limits, Request,
+    Settings, SharedLayer, Target, Text, Tier,
+};
+
+const SOURCE: &str = "template<class T> __global__ void scale(T* x) { *x *= N; }\n";
+
+fn cache_in(folder: &Path) -> KernelCache {
+    KernelCache::with(
+        Nvrtc::newest().compiler(),
+        Settings::in_folder(folder),
+        None,
+    )
+}
+
+fn sm_90() -> Target {
+    "sm_90".parse().expect("a target")
+}
+
+fn get(cache: &KernelCache, one: &Request) -> Image {
+    cache
+        .get(one, &Limits::default())
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Looks without compiling: a miss is cancelled.
+fn look(cache: &KernelCache, one: &Request) -> Option<Image> {
+    let cancel = Cancel::new();
+    cancel.cancel();
+    let limits = Limits {
+        cancel: Some(cancel),
+        ..Limits::default()
+    };
+    match cache.get(one, &limits) {
+        Ok(image) => Some(image),
+        Err(Error::Cancelled { .. }) => None,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn memory_then_disk_then_compiling() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for nvrtc in Nvrtc::all() {
+        let new = || {
+            let settings = Settings::in_folder(folder.path());
+            KernelCache::with(nvrtc.compiler(), settings, None)
+        };
+        let (first, second) = (new(), new());
+        let image = |cache: &KernelCache| {
+            cache
+                .get_image(
+                    "#define N 3",
+                    "scale<float>",
+                    SOURCE,
+                    sm_90(),
+                    &Limits::default(),
+                )
+                .expect("compiles")
+        };
+        let made = image(&first);
+        assert_eq!(made.found, Found::Made, "NVRTC {}", nvrtc.version);
+        assert_eq!(
+            made.compiled.lowered_name("scale<float>"),
+            Some("_Z5scaleIfEvPT_")
+        );
+        assert_eq!(image(&first).found, Found::Memory);
+        let read = image(&second);
+        assert_eq!((read.found, read.key), (Found::Disk, made.key));
+        assert_eq!(read.compiled, made.compiled);
+        assert_eq!(image(&second).found, Found::Memory);
+        assert_eq!(first.remarks(), Vec::<String>::new());
+        // The oracle: what NVRTC itself makes of it.
+        let one = first.request("#define N 3", "scale<float>", SOURCE, sm_90());
+        let plain = nvrtc
+            .compiler()
+            .compile(&one, &Limits::default())
+            .expect("compiles");
+        // 12.0 writes the number of the compiling thread into names of its own.
+        match nvrtc.version {
+            "12.0" => assert_eq!(plain.lowered, read.compiled.lowered),
+            _ => assert_eq!(plain, *read.compiled),
+        }
+    }
+}
+
+/// A request in which everything is said, and each way to change one thing of it.
+fn every_change() -> (Request, Vec<Request>) {
+    let mut base = request("k", "__global__ void k(int* x) { *x = 1; }\n", "sm_90");
+    base.preamble = vec![Text::new("a", "  // bc\n")];
+    base.headers = vec![Text::new("h.h", "// h\n")];
+    base.options = vec!["-DA".into(), "-DBC=1".into()];
+    base.name_expressions = vec!["k".into()];
+    let mut changed = Vec::new();
+    let mut change = |edit: &dyn Fn(&mut Request)| {
+        let mut one = base.clone();
+        edit(&mut one);
+        changed.push(one);
+    };
+    change(&|one| one.source = "__global__ void k(int* x) { *x = 2; }\n".into());
+    change(&|one| one.preamble = vec![Text::new("a", "  // bd\n")]);
+    change(&|one| one.preamble = vec![Text::new("b", "  // bc\n")]);
+    change(&|one| one.preamble = vec![]);
+    // The same bytes with the border elsewhere.
+    change(&|one| one.preamble = vec![Text::new("a ", " // bc\n")]);
+    change(&|one| one.preamble = vec![Text::new("a", "  // b"), Text::new("", "//c\n")]);
+    change(&|one| {
+        one.preamble = vec![];
+        one.source = "  // bc\n__global__ void k(int* x) { *x = 1; }\n".into();
+    });
+    change(&|one| one.headers = vec![Text::new("h.h", "// i\n")]);
+    change(&|one| one.headers = vec![Text::new("i.h", "// h\n")]);
+    change(&|one| one.headers.push(Text::new("i.h", "")));
+    change(&|one| one.options = vec!["-DBC=1".into(), "-DA".into()]);
+    change(&|one| one.options = vec!["-DAB".into(), "-DC=1".into()]);
+    change(&|one| one.options.push("-lineinfo".into()));
+    change(&|one| one.name_expressions = vec![]);
+    change(&|one| one.name = "l".into());
+    change(&|one| one.target = "sm_80".parse().expect("a target"));
+    change(&|one| one.target = "sm_90a".parse().expect("a target"));
+    change(&|one| one.target = "compute_90".parse().expect("a target"));
+    change(&|one| one.target = "lto_90".parse().expect("a target"));
+    (base, changed)
+}
+
+#[test]
+fn whatever_changes_it_is_another_kernel() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (base, changed) = every_change();
+    let first = cache_in(folder.path());
+    let mut keys = HashSet::from([get(&first, &base).key]);
+    for one in &changed {
+        // Neither the memory of one cache nor the folder of another has it.
+        assert!(look(&first, one).is_none(), "{one:?}");
+        assert!(look(&cache_in(folder.path()), one).is_none(), "{one:?}");
+        assert!(keys.insert(get(&first, one).key), "{one:?}");
+    }
+    let second = cache_in(folder.path());
+    assert_eq!(get(&second, &base).found, Found::Disk);
+    for one in &changed {
+        assert_eq!(get(&second, one).found, Found::Disk);
+    }
+    // Another NVRTC is another compiler.
+    let other = &Nvrtc::all()[1];
+    let settings = Settings::in_folder(folder.path());
+    assert!(look(&KernelCache::with(other.compiler(), settings, None), &base).is_none());
+}
+
+#[test]
+fn many_threads_compile_it_once() {
+    // Without a folder too: nothing but the process itself remembers.
+    let folder = tempfile::tempdir().expect("a folder");
+    for settings in [Settings::default(), Settings::in_folder(folder.path())] {
+        let cache = KernelCache::with(Nvrtc::newest().compiler(), settings, None);
+        let barrier = Barrier::new(32);
+        std::thread::scope(|scope| {
+            for _ in 0..32 {
+                scope.spawn(|| {
+                    barrier.wait();
+                    get(&cache, &request("k", "__global__ void k() {}", "sm_90"));
+                });
+            }
+        });
+        let counts = cache.counts();
+        assert_eq!((counts.made, counts.memory + counts.disk), (1, 31));
+    }
+}
+
+#[test]
+fn a_failure_is_told_saved_and_not_kept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = cache_in(folder.path());
+    for _ in 0..2 {
+        let error = cache
+            .get_image(
+                "#define N 1",
+                "bad<int>",
+                "void oops(\n",
+                sm_90(),
+                &Limits::default(),
+            )
+            .expect_err("fails");
+        let Error::Compile(failure) = &error else {
+            panic!("{error}")
+        };
+        let saved = failure.saved.as_ref().expect("a file");
+        let name = saved
+            .file_name()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
+        assert!(
+            name.starts_with("bad_int_-") && name.ends_with(".cu"),
+            "{name}"
+        );
+        let text = std::fs::read_to_string(saved).expect("readable");
+        for part in [
+            "#define N 1\n",
+            "void oops(\n",
+            "--gpu-architecture=sm_90",
+            "error",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        // The very text that NVRTC saw is its end: it fails in the same way.
+        let again = request("again", &text, "sm_90");
+        let again = Nvrtc::newest()
+            .compiler()
+            .compile(&again, &Limits::default());
+        let Err(Error::Compile(again)) = again else {
+            panic!("it compiles")
+        };
+        assert_eq!(
+            again.place.expect("a place").message,
+            failure.place.clone().expect("a place").message
+        );
+    }
+    assert_eq!(cache.counts().made, 0);
+    let fixed = cache.get_image(
+        "#define N 1",
+        "bad<int>",
+        "template<class T> __global__ void bad() {}",
+        sm_90(),
+        &Limits::default(),
+    );
+    assert_eq!(fixed.expect("compiles").found, Found::Made);
+}
+
+#[test]
+fn bad_input_is_refused_before_anything_is_kept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = cache_in(folder.path());
+    let get = |parameters: &str, name: &str, source: &str| {
+        cache.get_image(parameters, name, source, sm_90(), &Limits::default())
+    };
+    for (parameters, name, source) in [
+        ("a\0", "k", ""),
+        ("", "k\0", ""),
+        ("", "k", "\0"),
+        ("", "", ""),
+    ] {
+        let error = get(parameters, name, source).expect_err("refused");
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    }
+    let mut one = request("k", "", "sm_90");
+    one.options = vec!["--time=/tmp/x".into()];
+    assert_eq!(
+        cache
+            .get(&one, &Limits::default())
+            .expect_err("refused")
+            .kind(),
+        ErrorKind::Invalid
+    );
+    assert!(!folder.path().join("kernels-v1").exists());
+}
+
+#[test]
+fn spoiled_bytes_are_a_miss() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let one = request(
+        "k",
+        "extern \"C\" __global__ void k(int* x) { *x = 5; }",
+        "compute_90",
+    );
+    let compiler = Nvrtc::newest().compiler();
+    let cache = || KernelCache::with(compiler.clone(), Settings::in_folder(folder.path()), None);
+    let good = get(&cache(), &one);
+    let mut checked = 0;
+    for kind in ["kernels-v1", "blobs-v1"] {
+        let path = only_file(&folder.path().join(kind));
+        let bytes = std::fs::read(&path).expect("readable");
+        let positions: Vec<usize> = match kind {
+            // Every byte of the record, and of the end of the blob, which says what it is.
+            "kernels-v1" => (0..bytes.len()).collect(),
+            _ => (0..40).chain(bytes.len() - 120..bytes.len()).collect(),
+        };
+        for at in positions {
+            let mut spoiled = bytes.clone();
+            spoiled[at] ^= 0x41;
+            std::fs::write(&path, &spoiled).expect("written");
+            assert!(look(&cache(), &one).is_none(), "byte {at} of {kind}");
+            std::fs::write(&path, &bytes[..at]).expect("written");
+            assert!(look(&cache(), &one).is_none(), "{at} bytes of {kind}");
+            checked += 1;
+            std::fs::write(&path, &bytes).expect("written");
+        }
+    }
+    assert!(checked > 250, "{checked}");
+    let found = look(&cache(), &one).expect("whole again");
+    assert_eq!((found.found, found.compiled), (Found::Disk, good.compiled));
+    // A foreign entry: another kernel's, under this one's name.
+    let record = only_file(&folder.path().join("kernels-v1"));
+    let other = tempfile::tempdir().expect("a folder");
+    let second = request("l", "extern \"C\" __global__ void l() {}", "compute_90");
+    get(
+        &KernelCache::with(compiler.clone(), Settings::in_folder(other.path()), None),
+        &second,
+    );
+    std::fs::copy(only_file(&other.path().join("kernels-v1")), &record).expect("copied");
+    assert!(look(&cache(), &one).is_none());
+    assert_eq!(get(&cache(), &one).found, Found::Made);
+}
+
+fn only_file(folder: &Path) -> std::path::PathBuf {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => found.push(path),
+            }
+        }
+    }
+    assert_eq!(found.len(), 1, "{found:?}");
+    found.remove(0)
+}
+
+#[test]
+fn folders_that_cannot_be_used_cost_no_kernel() {
+    let one = request("k", "__global__ void k() {}", "sm_90");
+    let compiler = Nvrtc::newest().compiler();
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let blocked = tempfile::tempdir().expect("a folder");
+    // A full or broken disk gives an error at some step; here it is the blob's folder.
+    std::fs::write(blocked.path().join("blobs-v1"), "in the way").expect("written");
+    for path in [file.path(), Path::new("/proc/warpcc"), blocked.path()] {
+        let settings = Settings::in_folder(path);
+        let cache = KernelCache::with(compiler.clone(), settings, None);
+        assert_eq!(get(&cache, &one).found, Found::Made);
+        assert_eq!(get(&cache, &one).found, Found::Memory);
+        assert!(!cache.remarks().is_empty(), "{}", path.display());
+    }
+}
+
+#[test]
+fn a_read_only_folder_is_read_and_a_near_one_filled_from_it() {
+    let (far, near) = (
+        tempfile::tempdir().expect("a folder"),
+        tempfile::tempdir().expect("a folder"),
+    );
+    let one = request("k", "__global__ void k() {}", "sm_90");
+    get(&cache_in(far.path()), &one);
+    let tier = |path: &Path, readonly| Tier {
+        path: path.to_path_buf(),
+        max_size: 0,
+        readonly,
+    };
+    let readonly = Settings {
+        tiers: vec![tier(far.path(), true)],
+        ..Settings::default()
+    };
+    let compiler = Nvrtc::newest().compiler();
+    let before = tree(far.path());
+    let cache = KernelCache::with(compiler.clone(), readonly, None);
+    assert_eq!(get(&cache, &one).found, Found::Disk);
+    get(&cache, &request("l", "__global__ void l() {}", "sm_90"));
+    assert_eq!(tree(far.path()), before);
+    let both = Settings {
+        tiers: vec![tier(near.path(), false), tier(far.path(), true)],
+        ..Settings::default()
+    };
+    assert_eq!(
+        get(&KernelCache::with(compiler, both, None), &one).found,
+        Found::Disk
+    );
+    assert_eq!(tree(far.path()), before);
+    assert_eq!(get(&cache_in(near.path()), &one).found, Found::Disk);
+}
+
+fn tree(folder: &Path) -> Vec<(std::path::PathBuf, u64)> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        match path.is_dir() {
+            true => all.extend(tree(&path)),
+            false => all.push((path.clone(), path.metadata().expect("there").len())),
+        }
+    }
+    all.sort();
+    all
+}
+
+#[derive(Default)]
+struct Server(Mutex<HashMap<Key, Entry>>);
+
+impl SharedLayer for Server {
+    fn fetch(&self, key: &Key) -> Result<Option<Entry>, String> {
+        Ok(self.0.lock().expect("a server").get(key).cloned())
+    }
+
+    fn keep(&self, key: &Key, entry: &Entry) -> Result<(), String> {
+        self.0.lock().expect("a server").insert(*key, entry.clone());
+        Ok(())
+    }
+}
+
+#[test]
+fn two_machines_share_what_one_compiled() {
+    let server = Arc::new(Server::default());
+    let (here, there) = (
+        tempfile::tempdir().expect("a folder"),
+        tempfile::tempdir().expect("a folder"),
+    );
+    let machine = |folder: &Path| {
+        let shared: Arc<dyn SharedLayer> = server.clone();
+        let settings = Settings::in_folder(&folder.join("cache"));
+        KernelCache::with(Nvrtc::newest().compiler(), settings, Some(shared))
+    };
+    // Their headers are in different places.
+    let asked = |folder: &Path| {
+        std::fs::create_dir_all(folder.join("include")).expect("a folder");
+        std::fs::write(folder.join("include/n.h"), "#define N 7\n").expect("written");
+        let mut one = request(
+            "k",
+            "#include <n.h>\n__global__ void k(int* x) { *x = N; }",
+            "sm_90",
+        );
+        one.include_folders = vec![folder.join("include")];
+        one
+    };
+    assert_eq!(
+        get(&machine(here.path()), &asked(here.path())).found,
+        Found::Made
+    );
+    let second = machine(there.path());
+    assert_eq!(get(&second, &asked(there.path())).found, Found::Shared);
+    assert_eq!(
+        get(&machine(there.path()), &asked(there.path())).found,
+        Found::Disk
+    );
+    // What a server sends is not believed.
+    for entry in server.0.lock().expect("a server").values_mut() {
+        entry.details.truncate(3);
+    }
+    let third = tempfile::tempdir().expect("a folder");
+    assert_eq!(
+        get(&machine(third.path()), &asked(third.path())).found,
+        Found::Made
+    );
+}
+
+#[test]
+fn the_oldest_leave_and_the_largest_do_not_come() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let limited = |max_size| {
+        let tier = Tier {
+            path: folder.path().to_path_buf(),
+            max_size,
+            readonly: false,
+        };
+        let settings = Settings {
+            tiers: vec![tier],
+            ..Settings::default()
+        };
+        KernelCache::with(Nvrtc::newest().compiler(), settings, None)
+    };
+    let kernel = |index: usize| request("k", &format!("__global__ void k{index}() {{}}"), "sm_90");
+    assert_eq!(get(&limited(1000), &kernel(0)).found, Found::Made);
+    assert!(
+        look(&limited(1000), &kernel(0)).is_none(),
+        "larger than all there may be"
+    );
+    // Each takes some 12 KiB with its record.
+    let cache = limited(64 << 10);
+    for index in 0..12 {
+        get(&cache, &kernel(index));
+        // Times of use are told apart by the clock of the file system.
+        std::thread::sleep(std::time::Duration::from_millis(15));
+    }
+    let kept: Vec<_> = (0..12)
+        .filter(|index| look(&limited(64 << 10), &kernel(*index)).is_some())
+        .collect();
+    assert!(!kept.contains(&0) && kept.contains(&11), "{kept:?}");
+    assert!(kept.windows(2).all(|two| two[1] == two[0] + 1), "{kept:?}");
+}
+
+#[test]
+fn ptx_is_compiled_once_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = cache_in(folder.path());
+    let ptx = get(
+        &cache,
+        &request("k", "extern \"C\" __global__ void k() {}", "compute_80"),
+    );
+    let load = |cache: &KernelCache, ptx: &[u8], arch: &str| {
+        cache
+            .load_ptx("k", ptx, arch.parse().expect("sm"), &Limits::default())
+            .expect("compiles")
+    };
+    let made = load(&cache, &ptx.compiled.image, "sm_90");
+    assert_eq!(made.found, Found::Made);
+    assert!(made.compiled.image.starts_with(b"\x7fELF"));
+    assert_eq!(
+        load(&cache, &ptx.compiled.image, "sm_90").found,
+        Found::Memory
+    );
+    assert_eq!(
+        load(&cache_in(folder.path()), &ptx.compiled.image, "sm_90").found,
+        Found::Disk
+    );
+    assert_eq!(
+        load(&cache, &ptx.compiled.image, "sm_80").found,
+        Found::Made
+    );
+    let mut other = ptx.compiled.image.to_vec();
+    other.extend_from_slice(b"// a comment\n");
+    assert_eq!(load(&cache, &other, "sm_90").found, Found::Made);
+    let disabled = Settings {
+        disable_ptx_jit: true,
+        ..Settings::default()
+    };
+    let cache = KernelCache::with(Nvrtc::newest().compiler(), disabled, None);
+    let refused = cache.load_ptx(
+        "k",
+        &other,
+        "sm_90".parse().expect("sm"),
+        &Limits::default(),
+    );
+    assert!(
+        refused
+            .expect_err("switched off")
+            .to_string()
+            .contains("CUDA_DISABLE_PTX_JIT")
+    );
+    assert!(cache.target_for(999).is_err() && cache.target_for(90).is_ok());
+    let forced = Settings {
+        force_ptx_jit: true,
+        ..Settings::default()
+    };
+    let cache = KernelCache::with(
+        Compiler::open(&Nvrtc::newest().folder).expect("NVRTC"),
+        forced,
+        None,
+    );
+    assert_eq!(
+        cache.target_for(90).expect("a target").to_string(),
+        "compute_90"
+    );
+}
+
+#[test]
+fn of_a_fat_binary_comes_what_a_driver_would_take() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let nvcc = Nvrtc::newest().folder.join("../bin/nvcc");
+    std::fs::write(
+        folder.path().join("k.cu"),
+        "extern \"C\" __global__ void k(int* x) { *x = 1; }",
+    )
+    .expect("written");
+    let status = std::process::Command::new(nvcc)
+        .current_dir(folder.path())
+        .args(["-fatbin", "k.cu", "-o", "k.fatbin"])
+        .args(["-gencode", "arch=compute_80,code=[sm_80,compute_80]"])
+        .args(["-gencode", "arch=compute_90a,code=sm_90a"])
+        .status();
+    assert!(status.expect("nvcc").success());
+    let bytes = std::fs::read(folder.path().join("k.fatbin")).expect("readable");
+    let cache = cache_in(&folder.path().join("cache"));
+    let image = |cache: &KernelCache, device| {
+        cache.get_fatbin("k", &bytes, device, None, &Limits::default())
+    };
+    // Ready-made, of the very GPU and of an older one of its kind.
+    for (device, arch) in [(80, "sm_80"), (86, "sm_80"), (90, "sm_90a")] {
+        let image = image(&cache, device).expect("an image");
+        assert_eq!(
+            (image.found, image.compiled.target.to_string()),
+            (Found::Given, arch.to_owned())
+        );
+        assert!(image.compiled.image.starts_with(b"\x7fELF"));
+    }
+    // From PTX, kept.
+    let made = image(&cache, 100).expect("compiled");
+    assert_eq!(
+        (made.found, made.compiled.target.to_string()),
+        (Found::Made, "sm_100".to_owned())
+    );
+    let second = cache_in(&folder.path().join("cache"));
+    assert_eq!(image(&second, 100).expect("an image").found, Found::Disk);
+    // Nothing in it is for an older one: the driver's own error, and what to do.
+    let error = image(&cache, 75).expect_err("too old").to_string();
+    assert!(
+        error.contains("209") && error.contains("compile for this one"),
+        "{error}"
+    );
+    let disabled = Settings {
+        disable_ptx_jit: true,
+        ..Settings::default()
+    };
+    let disabled = KernelCache::with(Nvrtc::newest().compiler(), disabled, None);
+    assert_eq!(
+        image(&disabled, 80).expect("ready-made").found,
+        Found::Given
+    );
+    let error = image(&disabled, 100).expect_err("switched off").to_string();
+    assert!(error.contains("223"), "{error}");
+    let forced = Settings {
+        force_ptx_jit: true,
+        ..Settings::default()
+    };
+    let forced = KernelCache::with(Nvrtc::newest().compiler(), forced, None);
+    assert_eq!(image(&forced, 80).expect("compiled").found, Found::Made);
+    // Cut short, or something else.
+    for bad in [&bytes[..20], b"hello", b""] {
+        assert!(
+            cache
+                .get_fatbin("k", bad, 80, None, &Limits::default())
+                .is_err()
+        );
+    }
+}

@@ -1,0 +1,223 @@
+//! `warpcc rtc`: kernels as text, compiled ahead into the cache that programs look into at run time.
+
+mod args;
+mod manifest;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use serde::Serialize;
+use warpcc_rtc::{
+    Compiler, Environment, Error, ErrorKind, Found, Image, KernelCache, Limits, Request, Settings,
+};
+
+pub use args::RtcCommand;
+use args::{CompileArgs, WarmArgs, WithArgs};
+use manifest::{Job, Manifest};
+
+use crate::commands::write_file;
+use crate::launch::Surroundings;
+use crate::{log, report};
+
+/// All is well.
+const FINE: i32 = 0;
+/// Something does not compile, or cannot be kept.
+const NOT_FINE: i32 = 1;
+
+/// Runs one of the commands; gives the exit code.
+///
+/// # Errors
+/// What could not be tried at all.
+pub fn run(command: &RtcCommand, around: &Surroundings) -> anyhow::Result<i32> {
+    match command {
+        RtcCommand::Compile(args) => compile(args, around),
+        RtcCommand::Warm(args) => warm(args, around),
+    }
+}
+
+/// The cache that a program with this environment has.
+fn cache(with: &WithArgs, around: &Surroundings, common: Request) -> anyhow::Result<KernelCache> {
+    let environment = Environment::of(around.environment.iter().cloned());
+    let compiler = Compiler::find_with(with.nvrtc.as_deref(), &environment)?;
+    let settings = Settings::from_environment(&environment);
+    Ok(KernelCache::with(compiler, settings, None).compiled_with(common))
+}
+
+/// An image, for people and programs.
+#[derive(Debug, Serialize)]
+struct Row {
+    name: String,
+    target: String,
+    /// `made`, or where it was found; `failed`.
+    result: &'static str,
+    bytes: usize,
+    key: Option<String>,
+    /// Each kernel and its name in the image.
+    lowered: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+impl Row {
+    fn of(name: &str, target: String, result: &Result<Image, Error>) -> Self {
+        let (word, image, error) = match result {
+            Ok(image) => (word_of(image.found), Some(image), None),
+            Err(error) => ("failed", None, Some(error.to_string())),
+        };
+        Self {
+            name: name.to_owned(),
+            target,
+            result: word,
+            bytes: image.map_or(0, |image| image.compiled.image.len()),
+            key: image.and_then(|image| image.key.map(|key| key.hex())),
+            lowered: image.map_or_else(BTreeMap::new, |image| {
+                image.compiled.lowered.iter().cloned().collect()
+            }),
+            error,
+        }
+    }
+}
+
+fn word_of(found: Found) -> &'static str {
+    match found {
+        Found::Memory => "memory",
+        Found::Disk => "disk",
+        Found::Shared => "shared",
+        Found::Made => "made",
+        Found::Given => "given",
+    }
+}
+
+fn compile(args: &CompileArgs, around: &Surroundings) -> anyhow::Result<i32> {
+    let source = std::fs::read_to_string(&args.file)
+        .map_err(|error| anyhow::anyhow!("cannot read {}: {error}", args.file.display()))?;
+    let mut common = Request::new("", "", args.arch);
+    let defines = args.defines.iter().map(|define| format!("-D{define}"));
+    common.options = defines
+        .chain(args.options.iter().cloned())
+        .map(Into::into)
+        .collect();
+    common.include_folders.clone_from(&args.includes);
+    let cache = cache(&args.with, around, common)?;
+    let [first, others @ ..] = args.names.as_slice() else {
+        anyhow::bail!("name a kernel with --name");
+    };
+    // As a program asks for its first one.
+    let mut request = cache.request(&args.parameters, first, &source, args.arch);
+    request
+        .name_expressions
+        .extend(others.iter().map(|name| name.as_str().into()));
+    let result = cache.get(&request, &Limits::default());
+    if let Err(error) = &result
+        && error.kind() != ErrorKind::Compile
+    {
+        return Err(error.clone().into());
+    }
+    let row = Row::of(first, args.arch.to_string(), &result);
+    let image = match result {
+        Ok(image) => image,
+        Err(error) => {
+            log::fail(&error.to_string());
+            return Ok(NOT_FINE);
+        }
+    };
+    let output = args.output.clone().unwrap_or_else(|| {
+        let name = args
+            .file
+            .file_name()
+            .map(Path::new)
+            .unwrap_or(Path::new("kernel"));
+        PathBuf::from(name).with_extension(args.arch.extension())
+    });
+    write_file(&output, |out| out.write_all(&image.compiled.image))?;
+    if !image.compiled.log.trim().is_empty() {
+        log::warn(image.compiled.log.trim_end());
+    }
+    remarks(&cache);
+    report::print(|out| match args.with.json {
+        true => writeln_json(out, &row),
+        false => {
+            for (name, lowered) in &image.compiled.lowered {
+                writeln!(out, "{name}  {lowered}")?;
+            }
+            Ok(())
+        }
+    })?;
+    Ok(FINE)
+}
+
+fn warm(args: &WarmArgs, around: &Surroundings) -> anyhow::Result<i32> {
+    let manifest = Manifest::read(&args.manifest)?;
+    let cache = cache(&args.with, around, manifest.common)?;
+    anyhow::ensure!(
+        cache.settings().tiers.iter().any(|tier| !tier.readonly),
+        "there is no folder to keep kernels in{}",
+        cache
+            .remarks()
+            .iter()
+            .map(|remark| format!("; {remark}"))
+            .collect::<String>()
+    );
+    let rows: Vec<Row> = manifest
+        .jobs
+        .par_iter()
+        .map(|job| match job {
+            Job::Kernel {
+                parameters,
+                name,
+                source,
+                target,
+            } => {
+                let image = cache.get_image(parameters, name, source, *target, &Limits::default());
+                Row::of(name, target.to_string(), &image)
+            }
+            Job::Ptx { name, text, target } => {
+                let image = cache.load_ptx(name, text, *target, &Limits::default());
+                Row::of(name, target.to_string(), &image)
+            }
+        })
+        .collect();
+    let failed = rows.iter().filter(|row| row.error.is_some()).count();
+    let kept = cache.remarks().is_empty();
+    remarks(&cache);
+    report::print(|out| match args.with.json {
+        true => writeln_json(out, &rows),
+        false => write_rows(out, &rows),
+    })?;
+    Ok(match failed == 0 && kept {
+        true => FINE,
+        false => NOT_FINE,
+    })
+}
+
+fn write_rows(out: &mut dyn io::Write, rows: &[Row]) -> io::Result<()> {
+    for row in rows.iter().filter(|row| row.error.is_some()) {
+        writeln!(out, "FAILED  {} for {}", row.name, row.target)?;
+        for line in row.error.iter().flat_map(|error| error.lines()) {
+            writeln!(out, "    {line}")?;
+        }
+    }
+    let count = |word: &str| rows.iter().filter(|row| row.result == word).count();
+    let (made, failed) = (count("made"), count("failed"));
+    let bytes: usize = rows.iter().map(|row| row.bytes).sum();
+    writeln!(
+        out,
+        "{} images, {bytes} bytes: {made} compiled now, {} there already, {failed} failed",
+        rows.len(),
+        rows.len() - made - failed
+    )
+}
+
+fn writeln_json(out: &mut dyn io::Write, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    writeln!(out)
+}
+
+/// What went wrong with the cache is not the kernels' fault, and told.
+fn remarks(cache: &KernelCache) {
+    for remark in cache.remarks() {
+        log::warn(&remark);
+    }
+}

@@ -1,0 +1,88 @@
+//! The command line of `warpcc rtc`, as typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+use warpcc_rtc::Target;
+
+const COMPILE_EXAMPLES: &str = "\
+Examples:
+  warpcc rtc compile scale.cu --name 'scale<float>' --arch sm_90 -o scale.cubin
+  warpcc rtc compile scale.cu --name scale --arch compute_90 -D N=4 -I include
+
+Kernels and their names in the image are printed, one per line. No GPU is needed.
+
+Exit code: 0; 1 if it does not compile; 2 if it could not be tried.";
+
+const WARM_EXAMPLES: &str = "\
+Examples:
+  warpcc rtc warm kernels.toml
+  WARPCC_RTC_CACHE=/opt/kernels warpcc rtc warm kernels.toml    when an image is built
+
+docs/rtc.md describes the manifest.
+
+Exit code: 0 if every kernel is kept; 1 if one does not compile, or cannot be kept; 2 if it could
+not be tried.";
+
+/// What `warpcc rtc` does.
+#[derive(Debug, Subcommand)]
+pub enum RtcCommand {
+    /// Compile a kernel as a program would at run time, through its cache
+    Compile(CompileArgs),
+    /// Compile all kernels of a manifest, so that programs find them and compile nothing
+    Warm(WarmArgs),
+}
+
+/// `warpcc rtc compile`.
+#[derive(Debug, Args)]
+#[command(after_help = COMPILE_EXAMPLES)]
+pub struct CompileArgs {
+    /// The kernel's source
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// A kernel as C++ calls it, such as scale<float>; once for each
+    #[arg(long = "name", value_name = "KERNEL", required = true)]
+    pub names: Vec<String>,
+    /// sm_90 for machine code, compute_90 for PTX, lto_90 for LTO-IR
+    #[arg(long, value_name = "TARGET")]
+    pub arch: Target,
+    /// Define a macro
+    #[arg(short = 'D', long = "define", value_name = "NAME[=VALUE]")]
+    pub defines: Vec<String>,
+    /// Look for headers in this folder
+    #[arg(short = 'I', long = "include", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub includes: Vec<PathBuf>,
+    /// Text that stands before the source
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub parameters: String,
+    /// An option for NVRTC, as it takes it: --option=--std=c++20
+    #[arg(long = "option", value_name = "OPTION", allow_hyphen_values = true)]
+    pub options: Vec<String>,
+    /// Where the image goes; else FILE with the target's ending, in the working directory
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub with: WithArgs,
+}
+
+/// `warpcc rtc warm`.
+#[derive(Debug, Args)]
+#[command(after_help = WARM_EXAMPLES)]
+pub struct WarmArgs {
+    /// What to compile (TOML)
+    #[arg(value_name = "MANIFEST", value_hint = ValueHint::FilePath)]
+    pub manifest: PathBuf,
+    #[command(flatten)]
+    pub with: WithArgs,
+}
+
+/// What to compile with.
+#[derive(Debug, Args)]
+pub struct WithArgs {
+    /// The NVRTC to use, a file or its folder; else the one a program would find here
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub nvrtc: Option<PathBuf>,
+    /// Write JSON
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,194 @@
+//! `warpcc rtc` as people and CI call it: what it writes, what a program then finds.
+
+// The other items are for the tests that compile with every toolkit.
+#[expect(dead_code, reason = "one of its functions is needed here")]
+#[path = "space/toolkit.rs"]
+mod toolkit;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use warpcc_rtc::{Compiler, Found, KernelCache, Limits, Request, Settings, Target, Text};
+
+const SCALE: &str =
+    "#include \"type.h\"\ntemplate<class T> __global__ void scale(T* x) { *x *= N; }\n";
+
+fn nvrtc() -> PathBuf {
+    let nvcc = toolkit::Toolkit::newest().nvcc;
+    let nvcc = nvcc.canonicalize().expect("a toolkit");
+    nvcc.parent()
+        .and_then(Path::parent)
+        .expect("a folder")
+        .join("lib")
+}
+
+fn warpcc(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_warpcc"))
+        .current_dir(folder)
+        .env_clear()
+        .env("WARPCC_NVRTC", nvrtc())
+        .env("WARPCC_RTC_CACHE", folder.join("cache"))
+        .args(args)
+        .output()
+        .expect("it starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_kernel_becomes_a_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("scale.cu"), SCALE).expect("written");
+    std::fs::create_dir(folder.path().join("include")).expect("a folder");
+    std::fs::write(folder.path().join("include/type.h"), "// a type\n").expect("written");
+    let words =
+        "rtc compile scale.cu --name scale<float> --name scale<int> --arch sm_90 -D N=4 -I include";
+    let words: Vec<_> = words.split(' ').collect();
+    let done = warpcc(folder.path(), &words);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    assert_eq!(
+        text(&done.stdout),
+        "scale<float>  _Z5scaleIfEvPT_\nscale<int>  _Z5scaleIiEvPT_\n"
+    );
+    let cubin = std::fs::read(folder.path().join("scale.cubin")).expect("a cubin");
+    assert!(cubin.starts_with(b"\x7fELF") && text(&cubin).contains(".text._Z5scaleIiEvPT_"));
+    // Again, from the cache, and as JSON.
+    let again: Vec<_> = words
+        .iter()
+        .copied()
+        .chain(["--json", "-o", "again.cubin"])
+        .collect();
+    let done = warpcc(folder.path(), &again);
+    assert!(
+        text(&done.stdout).contains("\"result\": \"disk\""),
+        "{}",
+        text(&done.stdout)
+    );
+    assert_eq!(
+        std::fs::read(folder.path().join("again.cubin")).expect("a cubin"),
+        cubin
+    );
+}
+
+#[test]
+fn what_fails_is_told_with_an_exit_code() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(
+        folder.path().join("bad.cu"),
+        "\n__global__ void k() { oops; }\n",
+    )
+    .expect("written");
+    let run = |words: &str| warpcc(folder.path(), &words.split(' ').collect::<Vec<_>>());
+    let done = run("rtc compile bad.cu --name k --arch sm_90");
+    assert_eq!(done.status.code(), Some(1));
+    let told = text(&done.stderr);
+    assert!(
+        told.contains("k, line 2") && told.contains("oops") && told.contains("/failed/k-"),
+        "{told}"
+    );
+    assert!(!folder.path().join("bad.cubin").exists());
+    for words in [
+        "rtc compile bad.cu --name k --arch sm_90 --option=-arch=sm_80",
+        "rtc compile missing.cu --name k --arch sm_90",
+        "rtc compile bad.cu --name k --arch sm_90 --nvrtc /nowhere",
+        "rtc compile bad.cu --name k --arch 90",
+        "rtc warm missing.toml",
+    ] {
+        assert_eq!(run(words).status.code(), Some(2), "{words}");
+    }
+}
+
+const MANIFEST: &str = "\
+targets = [\"sm_80\", \"sm_90\"]
+options = [\"--std=c++17\"]
+preamble = [\"common.h\"]
+
+[headers]
+\"type.h\" = \"common.h\"
+
+[[kernel]]
+source = \"scale.cu\"
+names = [\"scale<float>\", \"scale<double>\"]
+parameters = [\"#define N 2\", \"#define N 3\"]
+";
+
+#[test]
+fn a_program_finds_what_was_warmed_and_compiles_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, content) in [
+        ("scale.cu", SCALE),
+        ("common.h", "#pragma once\n"),
+        ("kernels.toml", MANIFEST),
+    ] {
+        std::fs::write(folder.path().join(name), content).expect("written");
+    }
+    let done = warpcc(folder.path(), &["rtc", "warm", "kernels.toml"]);
+    assert!(
+        done.status.success(),
+        "{}{}",
+        text(&done.stdout),
+        text(&done.stderr)
+    );
+    assert!(
+        text(&done.stdout).starts_with("8 images"),
+        "{}",
+        text(&done.stdout)
+    );
+    assert!(text(&done.stdout).contains("8 compiled now, 0 there already"));
+    // The program's own settings, as in docs/rtc.md.
+    let mut common = Request::new("", "", "sm_90".parse().expect("a target"));
+    common.options = vec!["--std=c++17".into()];
+    common.preamble = vec![Text::new("common.h", "#pragma once\n")];
+    common.headers = vec![Text::new("type.h", "#pragma once\n")];
+    let compiler = Compiler::open(&nvrtc()).expect("NVRTC");
+    let settings = Settings::in_folder(&folder.path().join("cache"));
+    let cache = KernelCache::with(compiler, settings, None).compiled_with(common);
+    for target in ["sm_80", "sm_90"] {
+        let target: Target = target.parse().expect("a target");
+        for name in ["scale<float>", "scale<double>"] {
+            for parameters in ["#define N 2", "#define N 3"] {
+                let image = cache.get_image(parameters, name, SCALE, target, &Limits::default());
+                assert_eq!(image.expect("there").found, Found::Disk);
+            }
+        }
+    }
+    let done = warpcc(folder.path(), &["rtc", "warm", "kernels.toml"]);
+    assert!(
+        text(&done.stdout).contains("0 compiled now, 8 there already"),
+        "{}",
+        text(&done.stdout)
+    );
+    // One that does not compile does not keep the others from being kept.
+    let more = format!("{MANIFEST}\n[[kernel]]\nsource = \"common.h\"\nnames = [\"missing\"]\n");
+    std::fs::write(folder.path().join("kernels.toml"), more).expect("written");
+    let done = warpcc(folder.path(), &["rtc", "warm", "kernels.toml"]);
+    assert_eq!(done.status.code(), Some(1));
+    assert!(
+        text(&done.stdout).contains("FAILED  missing for sm_90"),
+        "{}",
+        text(&done.stdout)
+    );
+}
+
+#[test]
+fn without_a_folder_there_is_nothing_to_warm() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, content) in [
+        ("scale.cu", SCALE),
+        ("common.h", ""),
+        ("kernels.toml", MANIFEST),
+    ] {
+        std::fs::write(folder.path().join(name), content).expect("written");
+    }
+    let done = Command::new(env!("CARGO_BIN_EXE_warpcc"))
+        .current_dir(folder.path())
+        .env_clear()
+        .env("WARPCC_NVRTC", nvrtc())
+        .env("CUDA_CACHE_DISABLE", "1")
+        .args(["rtc", "warm", "kernels.toml"])
+        .output()
+        .expect("it starts");
+    assert_eq!(done.status.code(), Some(2), "{}", text(&done.stderr));
+}
