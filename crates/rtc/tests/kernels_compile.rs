@@ -1,43 +1,30 @@
-//! Every function and every form of kernel compiles with the NVRTC of each toolkit of the tests: no GPU.
+//! Every function, in types of every kind, and every form of kernel compiles with each NVRTC of the tests: no GPU.
 #![expect(
     clippy::unwrap_used,
     reason = "a test fails by panicking, with the place"
 )]
 
 #[path = "../gpu/bundle.rs"]
+#[expect(dead_code, reason = "another program uses the rest")]
 mod bundle;
+#[expect(dead_code, reason = "another program uses the rest")]
+mod space;
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::fmt::Write as _;
 
 use bundle::Bundle;
-use warpcc_rtc::Compiler;
+use space::Nvrtc;
+use warpcc_rtc::kernels::HEADER;
 use warpcc_rtc::kernels::dtype::DType;
 use warpcc_rtc::kernels::elementwise::{Value, fused};
-use warpcc_rtc::kernels::expression::Expr;
 use warpcc_rtc::kernels::functions::ALL;
+use warpcc_rtc::kernels::parse::parse;
 use warpcc_rtc::kernels::plan::{Request, Tensor};
+use warpcc_rtc::kernels::reduce::{self, reduce};
+use warpcc_rtc::{Compiler, Limits};
 
-/// The NVRTC of each toolkit that the suite installed.
-fn compilers() -> Vec<Compiler> {
-    let nvccs = option_env!("WARPCC_TEST_NVCC").map(str::to_owned);
-    let nvccs = std::env::var("WARPCC_TEST_NVCC")
-        .ok()
-        .or(nvccs)
-        .unwrap_or_default();
-    std::env::split_paths(&nvccs)
-        .map(|nvcc| {
-            let library: PathBuf = nvcc.parent().unwrap().parent().unwrap().join("lib");
-            Compiler::open(&library).unwrap()
-        })
-        .collect()
-}
-
-const NAMES: [&str; 4] = ["a", "b", "c", "d"];
-
-#[test]
-fn every_function_compiles() {
-    let mut bundle = Bundle::default();
+/// One thread, one element: each function with a third of the types, so that all meet all kinds.
+fn functions() -> String {
     let kinds = [
         DType::F16,
         DType::F32,
@@ -46,19 +33,13 @@ fn every_function_compiles() {
         DType::I32,
         DType::U64,
         DType::Bool,
+        DType::BF16,
+        DType::F8E4M3,
     ];
+    let mut text = HEADER.to_owned();
     for (number, function) in ALL.iter().enumerate() {
-        let expr = Expr::call(
-            function.name,
-            NAMES[..function.arity]
-                .iter()
-                .map(|n| Expr::name(n))
-                .collect(),
-        )
-        .unwrap();
         for (place, kind) in kinds.into_iter().enumerate() {
-            // Each in two types: all functions, all types, not all of both.
-            if (number + place) % 4 != 0 {
+            if (number + place) % 3 != 0 {
                 continue;
             }
             let types: Vec<DType> = (0..function.arity)
@@ -70,41 +51,106 @@ fn every_function_compiles() {
                     }
                 })
                 .collect();
-            if function.value_of(&types).is_none() {
+            let Some(gives) = function.value_of(&types) else {
                 continue;
-            }
-            let tensors: Vec<Tensor> = types
-                .iter()
-                .map(|t| Tensor::new(*t, &[1000], 4096 + 8 * (number as u64 % 3)))
-                .collect();
-            let values: Vec<(&str, Value)> = NAMES
-                .into_iter()
-                .zip(tensors.iter().map(Value::from))
-                .collect();
-            let output = Tensor::new(DType::ALL[(number * 7 + place) % 15], &[1000], 65536);
-            let request = if place % 2 == 0 {
-                Request::Write
-            } else {
-                Request::Add
             };
-            bundle.add(&fused(&expr, &values, &output, request).unwrap().launches[0]);
+            let output = DType::ALL[(number * 7 + place) % 15].device();
+            let gives = if gives == DType::Bool {
+                "bool"
+            } else {
+                gives.device()
+            };
+            let mut parameters = format!("{output}* out");
+            let mut arguments = Vec::new();
+            for (at, dtype) in types.iter().enumerate() {
+                let _ = write!(parameters, ", const {}* x{at}", dtype.device());
+                arguments.push(format!("x{at}[i]"));
+            }
+            let _ = writeln!(
+                text,
+                "__global__ void f{number}_{place}({parameters}) {{ const int i = threadIdx.x; const auto r = warpcc::op::{}({}); static_assert(warpcc::same<decltype(r), const {gives}>::value, \"{}: its type\"); out[i] = warpcc::stored<warpcc::request_add, {output}>(r, warpcc::widen(out[i])); }}",
+                function.name,
+                arguments.join(", "),
+                function.name,
+            );
         }
     }
-    let bundle = Arc::new(bundle);
-    for compiler in compilers() {
-        let start = std::time::Instant::now();
-        let mut compiled = 0;
-        for (numbers, made) in bundle.compile(&compiler, "sm_90".parse().unwrap(), 40, 2) {
-            if let Err(error) = made {
-                panic!(
-                    "{}: {}\n{error}",
-                    compiler.version(),
-                    bundle.text(numbers[0])
-                );
-            }
-            compiled += numbers.len();
+    // What two types make is the same here and there.
+    for a in DType::ALL {
+        for b in DType::ALL {
+            let _ = writeln!(
+                text,
+                "static_assert(warpcc::same<warpcc::mixed_type<{}, {}>, {}>::value, \"{a} and {b}\");",
+                a.device(),
+                b.device(),
+                a.mixed(b).device(),
+            );
         }
-        assert_eq!(compiled, bundle.len());
-        println!("{} {compiled} {:?}", compiler.version(), start.elapsed());
+    }
+    text
+}
+
+/// A few kernels of each form.
+fn forms() -> Bundle {
+    let mut bundle = Bundle::default();
+    let wide: &[u64] = &[1 << 20, 1 << 12];
+    let shapes: [(&[u64], Option<&[i64]>); 3] = [
+        (&[64, 100], None),
+        (wide, None),
+        (&[64, 100], Some(&[1, 64])),
+    ];
+    for (number, (shape, steps)) in shapes.into_iter().enumerate() {
+        for (a, out, request) in [
+            (DType::F16, DType::F32, Request::Write),
+            (DType::F64, DType::Bool, Request::Add),
+            (DType::F8E5M2, DType::F16, Request::Add),
+        ] {
+            let mut x = Tensor::new(a, shape, 1 << 20 | 8 * number as u64);
+            x.strides = steps.map(<[i64]>::to_vec);
+            let b = Tensor::new(DType::F32, &shape[1..], 1 << 19);
+            let y = Tensor::new(out, shape, 1 << 40);
+            let values: [(&str, Value); 3] =
+                [("x", (&x).into()), ("b", (&b).into()), ("k", 2.5.into())];
+            let plan = fused(&parse("relu(x * k + b)").unwrap(), &values, &y, request).unwrap();
+            plan.launches.iter().for_each(|launch| {
+                bundle.add(launch);
+            });
+        }
+    }
+    for (number, of) in reduce::ALL.iter().enumerate() {
+        let input = DType::ALL[(number * 4 + 13) % 15];
+        for axis in [0, 1] {
+            let x = Tensor::new(input, &[5000, 4096], 4096);
+            let kept = if axis == 0 { 4096 } else { 5000 };
+            let y = Tensor::new(DType::ALL[(number + 9) % 15], &[kept], 1 << 40);
+            let plan = reduce(of.name, &x, Some(&[axis]), &y, Request::Add).unwrap();
+            plan.launches.iter().for_each(|launch| {
+                bundle.add(launch);
+            });
+        }
+    }
+    bundle
+}
+
+fn compile(compiler: &Compiler, what: &str, text: &str) {
+    let request = warpcc_rtc::Request::new(what, text, "sm_90".parse().unwrap());
+    let made = compiler.compile(&request, &Limits::default());
+    let made = made.unwrap_or_else(|error| panic!("NVRTC {}: {error}", compiler.version()));
+    assert!(made.image.starts_with(b"\x7fELF"));
+}
+
+#[test]
+fn functions_and_forms_compile_everywhere() {
+    let functions = functions();
+    let forms = forms();
+    let numbers: Vec<usize> = (0..forms.len()).collect();
+    let (first, second) = numbers.split_at(numbers.len() / 2);
+    for nvrtc in Nvrtc::all() {
+        let compiler = nvrtc.compiler();
+        std::thread::scope(|scope| {
+            scope.spawn(|| compile(&compiler, "functions", &functions));
+            scope.spawn(|| compile(&compiler, "forms", &forms.program(first)));
+            compile(&compiler, "forms", &forms.program(second));
+        });
     }
 }

@@ -186,10 +186,10 @@ fn planned_kernels_give_what_they_must() {
         let every = match case.group {
             "fused" => 1,
             // 256 threads for each block: what few blocks do.
-            "reduce" if case.plan.launches.iter().any(|l| l.grid.0 * l.grid.1 > 4) => continue,
-            "reduce" => 9,
-            "broadcasting" => 5,
-            "offsets" => 9,
+            "reduce" if case.plan.launches.iter().any(|l| l.grid.0 * l.grid.1 > 2) => continue,
+            "reduce" => 13,
+            "broadcasting" => 9,
+            "offsets" => 17,
             _ => continue,
         };
         if (*count + seed as usize) % every != 0 {

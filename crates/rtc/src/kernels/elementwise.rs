@@ -132,6 +132,11 @@ pub fn tuned(
     Ok(Plan {
         launches: vec![launch],
         workspace: 0,
+        arrays: inputs
+            .iter()
+            .map(|(name, tensor)| (Which::Input((*name).to_owned()), tensor.address))
+            .chain([(Which::Output, output.address)])
+            .collect(),
     })
 }
 

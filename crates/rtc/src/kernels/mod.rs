@@ -10,10 +10,13 @@ pub mod expression;
 pub mod functions;
 mod generate;
 mod infer;
+mod launch;
 mod layout;
 pub mod parse;
 pub mod plan;
 pub mod reduce;
+
+pub use launch::{LaunchError, Launcher};
 
 /// The device text that every planned kernel and any kernel of a user's own may build on: types,
 /// conversions, vectorised access, functions, gradients, reductions. It needs no header of CUDA's.

@@ -125,6 +125,8 @@ pub struct Plan {
     pub launches: Vec<Launch>,
     /// Bytes of device memory that the kernels share, aligned to 16; what is in it does not matter.
     pub workspace: u64,
+    /// The arrays' addresses, to be told by name where one is none of the device's.
+    pub arrays: Vec<(Which, u64)>,
 }
 
 /// Which argument: an input by its name, or the output.

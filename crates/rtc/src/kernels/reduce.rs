@@ -465,6 +465,13 @@ impl Shaped<'_> {
         Ok(Plan {
             launches,
             workspace: if parts > 1 { parts * kept * STATE } else { 0 },
+            arrays: [
+                (self.count > 0).then(|| (Which::Input("x".to_owned()), self.input.address)),
+                Some((Which::Output, self.output.address)),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
         })
     }
 }
