@@ -23,8 +23,8 @@ use warpcc_rtc::kernels::plan::{Request, Tensor};
 use warpcc_rtc::kernels::reduce::{self, reduce};
 use warpcc_rtc::{Compiler, Limits};
 
-/// One thread, one element: each function with a third of the types, so that all meet all kinds.
-fn functions() -> String {
+/// One thread, one element: each function with one type, of another kind with each NVRTC.
+fn functions(turn: usize) -> String {
     let kinds = [
         DType::F16,
         DType::F32,
@@ -39,7 +39,7 @@ fn functions() -> String {
     let mut text = HEADER.to_owned();
     for (number, function) in ALL.iter().enumerate() {
         for (place, kind) in kinds.into_iter().enumerate() {
-            if (number + place) % 3 != 0 {
+            if (number + turn) % kinds.len() != place {
                 continue;
             }
             let types: Vec<DType> = (0..function.arity)
@@ -91,7 +91,7 @@ fn functions() -> String {
 }
 
 /// A few kernels of each form.
-fn forms() -> Bundle {
+fn forms(turn: usize) -> Bundle {
     let mut bundle = Bundle::default();
     let wide: &[u64] = &[1 << 20, 1 << 12];
     let shapes: [(&[u64], Option<&[i64]>); 3] = [
@@ -119,7 +119,8 @@ fn forms() -> Bundle {
     }
     for (number, of) in reduce::ALL.iter().enumerate() {
         let input = DType::ALL[(number * 4 + 13) % 15];
-        for axis in [0, 1] {
+        let axis = (number + turn) as i64 % 2;
+        {
             let x = Tensor::new(input, &[5000, 4096], 4096);
             let kept = if axis == 0 { 4096 } else { 5000 };
             let y = Tensor::new(DType::ALL[(number + 9) % 15], &[kept], 1 << 40);
@@ -141,16 +142,14 @@ fn compile(compiler: &Compiler, what: &str, text: &str) {
 
 #[test]
 fn functions_and_forms_compile_everywhere() {
-    let functions = functions();
-    let forms = forms();
-    let numbers: Vec<usize> = (0..forms.len()).collect();
-    let (first, second) = numbers.split_at(numbers.len() / 2);
-    for nvrtc in Nvrtc::all() {
+    for (turn, nvrtc) in Nvrtc::all().into_iter().enumerate() {
+        let functions = functions(4 * turn);
+        let forms = forms(turn);
+        let numbers: Vec<usize> = (0..forms.len()).collect();
         let compiler = nvrtc.compiler();
         std::thread::scope(|scope| {
             scope.spawn(|| compile(&compiler, "functions", &functions));
-            scope.spawn(|| compile(&compiler, "forms", &forms.program(first)));
-            compile(&compiler, "forms", &forms.program(second));
+            compile(&compiler, "forms", &forms.program(&numbers));
         });
     }
 }
