@@ -1,8 +1,7 @@
-//! Many planned kernels as few programs, compiled side by side: a compiler's start costs more than a small kernel.
+//! Many planned kernels as few programs: a compiler's start costs more than a small kernel.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 
 use warpcc_rtc::kernels::HEADER;
 use warpcc_rtc::kernels::plan::Launch;
@@ -44,50 +43,6 @@ impl Bundle {
             program += &format!("namespace n{number} {{\n{text}}}\n");
         }
         program
-    }
-
-    /// A kernel's own text.
-    pub fn text(&self, number: usize) -> &str {
-        &self.texts[number].1
-    }
-
-    /// Compiles all, `together` in a program, on `threads` threads; each program's kernels and its
-    /// image, or why there is none, as soon as it is there.
-    pub fn compile(
-        self: &Arc<Self>,
-        compiler: &Compiler,
-        target: Target,
-        together: usize,
-        threads: usize,
-    ) -> mpsc::Receiver<(Vec<usize>, Result<Arc<[u8]>, String>)> {
-        let (sender, receiver) = mpsc::channel();
-        let next = Arc::new(AtomicUsize::new(0));
-        // Programs take turns through the list, so that each has light and heavy kernels.
-        let programs = self.len().div_ceil(together.max(1));
-        for _ in 0..threads {
-            let (bundle, compiler, sender, next) =
-                (self.clone(), compiler.clone(), sender.clone(), next.clone());
-            std::thread::spawn(move || {
-                loop {
-                    let first = next.fetch_add(1, Ordering::Relaxed);
-                    if first >= programs {
-                        return;
-                    }
-                    let numbers: Vec<usize> = (first..bundle.len()).step_by(programs).collect();
-                    let made = bundle.image(&compiler, target, &numbers);
-                    if made.is_ok() || numbers.len() == 1 {
-                        let _ = sender.send((numbers, made));
-                        continue;
-                    }
-                    // The kernel at fault costs itself only.
-                    for number in numbers {
-                        let made = bundle.image(&compiler, target, &[number]);
-                        let _ = sender.send((vec![number], made));
-                    }
-                }
-            });
-        }
-        receiver
     }
 
     /// The image of some kernels in one program.

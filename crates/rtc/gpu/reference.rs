@@ -1,6 +1,7 @@
 //! What every function must give: in double and in 128-bit integers, written apart from the device text.
 //!
 //! Used by the test that runs the device text on the host, and by `rtc-verify` on a GPU.
+// tidy: long because every function's formula stands here once, beside the tolerances and types that it is judged by
 
 use warpcc_rtc::kernels::dtype::{DType, Family};
 use warpcc_rtc::kernels::functions::{Function, Gives};

@@ -7,7 +7,6 @@
 #[path = "../gpu/bundle.rs"]
 #[expect(dead_code, reason = "another program uses the rest")]
 mod bundle;
-#[expect(dead_code, reason = "another program uses the rest")]
 mod space;
 
 use std::fmt::Write as _;
@@ -105,7 +104,7 @@ fn forms(turn: usize) -> Bundle {
             (DType::F64, DType::Bool, Request::Add),
             (DType::F8E5M2, DType::F16, Request::Add),
         ] {
-            let mut x = Tensor::new(a, shape, 1 << 20 | 8 * number as u64);
+            let mut x = Tensor::new(a, shape, (1 << 20) + 8 * number as u64);
             x.strides = steps.map(<[i64]>::to_vec);
             let b = Tensor::new(DType::F32, &shape[1..], 1 << 19);
             let y = Tensor::new(out, shape, 1 << 40);

@@ -1,9 +1,5 @@
 //! Planned kernels as they are, but compiled as C++ and run on this machine, block by block and thread by thread.
 #![expect(
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, with the place"
-)]
-#![expect(
     unsafe_code,
     reason = "the compiled kernels are called in a library, with addresses as a GPU gets them"
 )]
@@ -192,7 +188,7 @@ fn planned_kernels_give_what_they_must() {
             "offsets" => 17,
             _ => continue,
         };
-        if (*count + seed as usize) % every != 0 {
+        if !(*count + seed as usize).is_multiple_of(every) {
             continue;
         }
         let kernels: Vec<usize> = case

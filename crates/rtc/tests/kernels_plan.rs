@@ -281,7 +281,7 @@ fn text_is_read_as_python_reads_it() {
 
 /// The argument structs' dividers, read back: (factor, shift, by) of each dimension.
 fn divide(factor: u64, shift: u64, n: u64) -> u64 {
-    ((n * factor >> 32) + n) >> shift
+    (((n * factor) >> 32) + n) >> shift
 }
 
 proptest! {

@@ -12,6 +12,7 @@
 mod bundle;
 mod cases;
 mod device;
+mod launcher;
 #[path = "../reference.rs"]
 mod reference;
 mod speed;
@@ -269,6 +270,9 @@ fn run_case(case: &Case, kernels: &[usize], loader: &mut Loader) -> Result<(), F
     (case.judge)(middle)
 }
 
+/// What is done with a loader and the kernels of one piece of work.
+type Job<'a> = dyn FnMut(&mut Loader, &[usize]) -> Result<Json, Failure> + 'a;
+
 /// Runs everything after case `after`, a line for each.
 fn runner(settings: &Settings) -> Result<(), Failure> {
     let work = work(settings);
@@ -317,28 +321,23 @@ fn runner(settings: &Settings) -> Result<(), Failure> {
             std::process::exit(3);
         }
     }
-    let mut rest =
-        |group: &'static str,
-         label: &str,
-         run: &mut dyn FnMut(&mut Loader, &[usize]) -> Result<Json, Failure>| {
-            number += 1;
-            let of = kernels.next().map_or(&[][..], Vec::as_slice);
-            if number <= settings.after {
-                return;
-            }
-            say(json!({"start": number, "group": group, "label": label}));
-            match run(&mut loader, of) {
-                Ok(data) => say(
-                    json!({"end": number, "group": group, "label": label, "error": null, "data": data}),
-                ),
-                Err(why) => {
-                    say(json!({"end": number, "group": group, "label": label, "error": why}))
-                }
-            }
-            if device.wait().is_err() {
-                std::process::exit(3);
-            }
-        };
+    let mut rest = |group: &'static str, label: &str, run: &mut Job| {
+        number += 1;
+        let of = kernels.next().map_or(&[][..], Vec::as_slice);
+        if number <= settings.after {
+            return;
+        }
+        say(json!({"start": number, "group": group, "label": label}));
+        match run(&mut loader, of) {
+            Ok(data) => say(
+                json!({"end": number, "group": group, "label": label, "error": null, "data": data}),
+            ),
+            Err(why) => say(json!({"end": number, "group": group, "label": label, "error": why})),
+        }
+        if device.wait().is_err() {
+            std::process::exit(3);
+        }
+    };
     let copy = if work.timed.is_empty() {
         0.0
     } else {
@@ -355,6 +354,17 @@ fn runner(settings: &Settings) -> Result<(), Failure> {
             let kernel = loader.kernel(*of.first().ok_or("nothing to run")?)?;
             speed::check_large(&device, kernel, large).map(|()| Json::Null)
         });
+    }
+    if settings
+        .only
+        .as_deref()
+        .is_none_or(|only| only.split(',').any(|o| o == "launcher"))
+    {
+        for (label, check) in launcher::CHECKS {
+            rest("launcher", label, &mut |_, _| {
+                check(settings.nvrtc.as_deref()).map(|()| Json::Null)
+            });
+        }
     }
     if !work.timed.is_empty() {
         let again = speed::copy_rate(&device)?;
