@@ -279,6 +279,17 @@ fn text_is_read_as_python_reads_it() {
     let _ = Number::from(1i64);
 }
 
+#[test]
+fn a_very_long_expression_is_refused_and_dropped() {
+    let x = array(DType::F32, &[9], 4096);
+    let mut sum = Expr::name("a");
+    for number in 0..100_000 {
+        sum = sum + f64::from(number);
+    }
+    let told = told(fused(&sum, &[("a", (&x).into())], &x, Request::Write));
+    assert!(told.contains("more than 4096 different calls"), "{told}");
+}
+
 /// The argument structs' dividers, read back: (factor, shift, by) of each dimension.
 fn divide(factor: u64, shift: u64, n: u64) -> u64 {
     (((n * factor) >> 32) + n) >> shift

@@ -30,6 +30,23 @@ pub(super) enum Node {
     Call(&'static Function, Vec<Expr>),
 }
 
+/// One by one: a long sum is a deep tree, and a stack is not.
+impl Drop for Node {
+    fn drop(&mut self) {
+        let Self::Call(_, arguments) = self else {
+            return;
+        };
+        let mut left = std::mem::take(arguments);
+        while let Some(Expr(node)) = left.pop() {
+            if let Some(mut inner) = Arc::into_inner(node)
+                && let Self::Call(_, more) = &mut inner
+            {
+                left.append(more);
+            }
+        }
+    }
+}
+
 impl Expr {
     /// What is later given under this name.
     #[must_use]

@@ -8,6 +8,9 @@ use super::expression::{Expr, Node, Number};
 use super::functions::Function;
 use super::plan::PlanError;
 
+/// Different calls of one expression. A compiler's time grows with them, and registers run out.
+const LONGEST: usize = 4096;
+
 /// What a name stands for, as far as types go.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Bound {
@@ -83,6 +86,9 @@ pub(super) fn body(expr: &Expr, bound: &HashMap<&str, Bound>) -> Result<Body, Pl
                     Some(same) => {
                         values.insert(place, *same);
                         continue;
+                    }
+                    None if lines.len() >= LONGEST => {
+                        return Err(PlanError::TooLong { limit: LONGEST });
                     }
                     None => {
                         let name = format!("t{}", lines.len());

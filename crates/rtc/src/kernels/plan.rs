@@ -188,6 +188,12 @@ pub enum PlanError {
         /// The type.
         dtype: DType,
     },
+    /// More calls than one kernel should hold.
+    #[error("the expression has more than {limit} different calls: make several kernels of it")]
+    TooLong {
+        /// How many there may be.
+        limit: usize,
+    },
     /// A shape that does not fit the output's.
     #[error(
         "{which} has shape {shape:?}, which does not broadcast to the output's {output:?}: {reason}"
