@@ -42,7 +42,7 @@ static inline float erfinvf(float x) { return x; }
 "#;
 
 /// How many tuples of values each function is called with.
-const EACH: usize = 1000;
+const EACH: usize = 600;
 
 struct Case {
     function: &'static Function,
@@ -203,8 +203,9 @@ fn device_functions_give_what_their_references_give() {
         String::from_utf8_lossy(&built.stderr)
     );
 
-    let mut random = Random(std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64);
-    let seed = random.0;
+    // The same values in each run; rtc-verify takes others each time.
+    let seed = 20_261_121;
+    let mut random = Random(seed);
     let mut questions = Vec::new();
     let mut inputs = Vec::new();
     for (number, case) in cases.iter().enumerate() {

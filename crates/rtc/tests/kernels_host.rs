@@ -169,7 +169,8 @@ fn run(case: &Case, kernels: &[usize], start: Start, memory: &mut Memory) -> Res
 
 #[test]
 fn planned_kernels_give_what_they_must() {
-    let seed = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
+    // The same cases in each run; rtc-verify takes others each time.
+    let seed = 20_261_121u64;
     let all = cases::all(seed);
     let mut bundle = Bundle::default();
     let mut chosen: Vec<(Case, Vec<usize>)> = Vec::new();
