@@ -183,10 +183,10 @@ fn planned_kernels_give_what_they_must() {
         let every = match case.group {
             "fused" => 1,
             // 256 threads for each block: what few blocks do.
-            "reduce" if case.plan.launches.iter().any(|l| l.grid.0 * l.grid.1 > 2) => continue,
-            "reduce" => 13,
-            "broadcasting" => 9,
-            "offsets" => 17,
+            "reduce" if case.plan.launches.iter().any(|l| l.grid.0 * l.grid.1 > 1) => continue,
+            "reduce" => 12,
+            "broadcasting" => 15,
+            "offsets" => 31,
             _ => continue,
         };
         if !(*count + seed as usize).is_multiple_of(every) {
