@@ -184,7 +184,7 @@ fn planned_kernels_give_what_they_must() {
             "fused" => 1,
             // 256 threads for each block: what few blocks do.
             "reduce" if case.plan.launches.iter().any(|l| l.grid.0 * l.grid.1 > 1) => continue,
-            "reduce" => 12,
+            "reduce" => 50,
             "broadcasting" => 15,
             "offsets" => 31,
             _ => continue,
