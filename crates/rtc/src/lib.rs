@@ -4,6 +4,7 @@
 //! - [`Linker`] turns images, LTO-IR and PTX into one cubin.
 //! - [`KernelCache`] compiles and links what it does not find in memory, in folders or in a shared layer.
 //! - [`Device`] and [`KernelCache::get_function`] load them on a GPU; [`KernelCache::get_fatbin`] takes what a driver would.
+//! - [`kernels`] are there already: functions over arrays, and expressions of them.
 //!
 //! Nothing of NVIDIA's is linked. Libraries are found when they are first needed; one that is missing is an
 //! [`Error`] that lists what was tried.
@@ -16,6 +17,7 @@ mod error;
 mod fatbins;
 mod flight;
 mod includes;
+pub mod kernels;
 mod library;
 mod linker;
 mod load;

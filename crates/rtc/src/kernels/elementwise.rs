@@ -1,0 +1,580 @@
+//! An expression over arrays and numbers as one kernel: by element, broadcast, written or added.
+//!
+//! Arrays that the output runs through without a gap are one row of elements, read and written in
+//! accesses of up to 16 bytes whatever their addresses: what stands before the output's first aligned
+//! place and after its last one is done by element, and an input that is off against the output is
+//! read in smaller accesses. All else finds each place by division, which is a multiplication here.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use super::dtype::DType;
+use super::expression::{Expr, Number};
+use super::generate::{index, places};
+use super::infer::{Body, Bound, body, dtype_text};
+use super::layout::{Layout, broadcast};
+use super::plan::{Argument, Launch, Plan, PlanError, Request, Tensor, Tuning, Which};
+
+/// What a name in an expression stands for.
+#[derive(Clone, Copy, Debug)]
+pub enum Value<'a> {
+    /// An array.
+    Tensor(&'a Tensor),
+    /// A number: an argument of the kernel, so that another value needs no other kernel.
+    Number(Number),
+}
+
+impl<'a> From<&'a Tensor> for Value<'a> {
+    fn from(tensor: &'a Tensor) -> Self {
+        Self::Tensor(tensor)
+    }
+}
+
+impl From<f64> for Value<'_> {
+    fn from(number: f64) -> Self {
+        Self::Number(Number::Float(number))
+    }
+}
+
+impl From<i64> for Value<'_> {
+    fn from(number: i64) -> Self {
+        Self::Number(Number::Int(number))
+    }
+}
+
+/// A function of one array.
+///
+/// # Errors
+///
+/// As [`fused`].
+pub fn unary(
+    function: &str,
+    x: &Tensor,
+    output: &Tensor,
+    request: Request,
+) -> Result<Plan, PlanError> {
+    let expr = Expr::call(function, vec![Expr::name("x")])?;
+    fused(&expr, &[("x", x.into())], output, request)
+}
+
+/// A function of two arrays or of an array and a number.
+///
+/// # Errors
+///
+/// As [`fused`].
+pub fn binary(
+    function: &str,
+    x: Value<'_>,
+    y: Value<'_>,
+    output: &Tensor,
+    request: Request,
+) -> Result<Plan, PlanError> {
+    let expr = Expr::call(function, vec![Expr::name("x"), Expr::name("y")])?;
+    fused(&expr, &[("x", x), ("y", y)], output, request)
+}
+
+/// An expression as one kernel.
+///
+/// # Errors
+///
+/// A name that is not given or not used, types that a function does not take, shapes that do not
+/// broadcast to the output's, addresses that are none, an output whose elements overlap or that lies
+/// askew on an input.
+pub fn fused(
+    expr: &Expr,
+    values: &[(&str, Value<'_>)],
+    output: &Tensor,
+    request: Request,
+) -> Result<Plan, PlanError> {
+    tuned(expr, values, output, request, Tuning::default())
+}
+
+/// As [`fused`], cut into blocks as told.
+///
+/// # Errors
+///
+/// As [`fused`]; and threads or accesses that no device has.
+pub fn tuned(
+    expr: &Expr,
+    values: &[(&str, Value<'_>)],
+    output: &Tensor,
+    request: Request,
+    tuning: Tuning,
+) -> Result<Plan, PlanError> {
+    if tuning.threads == 0 || !tuning.threads.is_multiple_of(32) || tuning.threads > 1024 {
+        return Err(PlanError::Threads {
+            given: tuning.threads,
+        });
+    }
+    if !(1..=16).contains(&tuning.unroll) {
+        return Err(PlanError::Unroll {
+            given: tuning.unroll,
+        });
+    }
+    let (bound, inputs, numbers) = bind(expr, values)?;
+    let body = body(expr, &bound)?;
+    let Some(layout) = broadcast(output, &inputs)? else {
+        return Ok(Plan::default());
+    };
+    let kernel = Kernel {
+        body: &body,
+        output,
+        inputs: inputs.iter().map(|(_, tensor)| *tensor).collect(),
+        numbers,
+        request,
+        tuning,
+    };
+    let launch = if is_row(&layout) {
+        kernel.row(&layout)?
+    } else {
+        kernel.strided(&layout)?
+    };
+    Ok(Plan {
+        launches: vec![launch],
+        workspace: 0,
+        arrays: inputs
+            .iter()
+            .map(|(name, tensor)| (Which::Input((*name).to_owned()), tensor.address))
+            .chain([(Which::Output, output.address)])
+            .collect(),
+    })
+}
+
+type Bindings<'a> = (
+    HashMap<&'a str, Bound>,
+    Vec<(&'a str, &'a Tensor)>,
+    Vec<Number>,
+);
+
+/// The names and what they stand for, arrays and numbers counted apart.
+fn bind<'a>(expr: &Expr, values: &[(&'a str, Value<'a>)]) -> Result<Bindings<'a>, PlanError> {
+    let used = expr.names();
+    let mut bound = HashMap::new();
+    let mut inputs = Vec::new();
+    let mut numbers = Vec::new();
+    for &(name, value) in values {
+        let each = match value {
+            Value::Tensor(tensor) => {
+                inputs.push((name, tensor));
+                Bound::Array(inputs.len() - 1, tensor.dtype)
+            }
+            Value::Number(number) => {
+                numbers.push(number);
+                Bound::Number(numbers.len() - 1, number)
+            }
+        };
+        let twice = bound.insert(name, each).is_some();
+        if twice || !used.contains(&name) {
+            return Err(PlanError::Needless {
+                name: name.to_owned(),
+                twice,
+            });
+        }
+    }
+    Ok((bound, inputs, numbers))
+}
+
+/// One dimension that the output runs through without a gap, and each input too, or it is one value.
+fn is_row(layout: &Layout) -> bool {
+    layout.sizes.len() == 1
+        && layout.inner_step(0) == 1
+        && (1..layout.steps.len()).all(|array| matches!(layout.inner_step(array), 0 | 1))
+}
+
+/// How an array's neighbours are reached.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Access {
+    /// Side by side: accesses of this many elements.
+    Together(u64),
+    /// All one element.
+    One,
+    /// A step apart.
+    Apart,
+}
+
+/// The largest power of two, at most `limit`, that divides a number.
+fn share(number: i64, limit: u64) -> u64 {
+    match number.unsigned_abs() {
+        0 => limit,
+        some => (1u64 << some.trailing_zeros()).min(limit),
+    }
+}
+
+struct Kernel<'a> {
+    body: &'a Body,
+    output: &'a Tensor,
+    inputs: Vec<&'a Tensor>,
+    numbers: Vec<Number>,
+    request: Request,
+    tuning: Tuning,
+}
+
+impl Kernel<'_> {
+    /// How many elements a thread takes at once: 16 bytes of the largest type.
+    fn group(&self, together: impl Iterator<Item = DType>) -> u64 {
+        let largest = together
+            .chain([self.output.dtype])
+            .map(DType::size)
+            .max()
+            .unwrap_or(1);
+        (16 / largest).max(1)
+    }
+
+    fn place(tensor: &Tensor) -> u64 {
+        tensor.address / tensor.dtype.size()
+    }
+
+    fn row(&self, layout: &Layout) -> Result<Launch, PlanError> {
+        let count = layout.count();
+        let is_one = |array: usize| layout.inner_step(array) == 0;
+        let together = self
+            .inputs
+            .iter()
+            .enumerate()
+            .filter(|(input, _)| !is_one(input + 1))
+            .map(|(_, tensor)| tensor.dtype);
+        let group = self.group(together);
+        // Elements between the last aligned place before the output and the output itself.
+        let lead = Self::place(self.output) % group;
+        let access: Vec<Access> = self
+            .inputs
+            .iter()
+            .enumerate()
+            .map(|(input, tensor)| {
+                if is_one(input + 1) {
+                    return Access::One;
+                }
+                let off = Self::place(tensor) % group + group - lead;
+                Access::Together(share((off % group).cast_signed(), group))
+            })
+            .collect();
+        let tile = u64::from(self.tuning.threads) * u64::from(self.tuning.unroll) * group;
+        let wide = !layout.is_small(2 * tile);
+        let blocks = self.blocks(count.saturating_add(lead).div_ceil(tile))?;
+
+        let mut text = self.opening(
+            "warpcc_row",
+            &format!(
+                "const {index} count, const {index} lead",
+                index = index(wide)
+            ),
+        );
+        let i = index(wide);
+        let _ = write!(
+            text,
+            "  constexpr int V = {group}, U = {unroll}, T = {threads};
+  const {i} tile = ({i})blockIdx.x * (T * U * V) - lead;
+  const {i} first = tile + ({i})threadIdx.x * V;
+  const bool whole = tile >= 0 && tile + T * U * V <= count;
+",
+            unroll = self.tuning.unroll,
+            threads = self.tuning.threads,
+        );
+        self.holds(&mut text, &access);
+        let mut inside = String::new();
+        let mut edge = String::new();
+        for (array, each) in access.iter().enumerate() {
+            if let Access::Together(width) = each {
+                let _ = writeln!(
+                    inside,
+                    "      warpcc::read<{width}, V>(in{array} + first + u * (T * V), h{array}[u]);"
+                );
+                let _ = writeln!(
+                    edge,
+                    "      warpcc::read_within<V, type{array}, {i}>(in{array}, first + u * (T * V), count, h{array}[u]);"
+                );
+            }
+        }
+        if self.request == Request::Add {
+            inside +=
+                "      warpcc::read<V, V>((const output*)out + first + u * (T * V), was[u]);\n";
+            let _ = writeln!(
+                edge,
+                "      warpcc::read_within<V, output, {i}>(out, first + u * (T * V), count, was[u]);"
+            );
+        }
+        let _ = write!(
+            text,
+            "  if (whole) {{
+#pragma unroll
+    for (int u = 0; u < U; ++u) {{
+{inside}    }}
+  }} else {{
+#pragma unroll
+    for (int u = 0; u < U; ++u) {{
+{edge}    }}
+  }}
+#pragma unroll
+  for (int u = 0; u < U; ++u) {{
+    alignas(16) output result[V];
+{compute}    if (whole) {{
+      warpcc::write<V, V>(out + first + u * (T * V), result);
+    }} else {{
+      warpcc::write_within<V, output, {i}>(out, first + u * (T * V), count, result);
+    }}
+  }}
+}}
+",
+            compute = self.compute(&access),
+        );
+        let mut arguments = self.addresses();
+        arguments.push(Argument::index(count.cast_signed(), wide));
+        arguments.push(Argument::index(lead.cast_signed(), wide));
+        Ok(self.launch("warpcc_row", text, blocks, arguments))
+    }
+
+    fn strided(&self, layout: &Layout) -> Result<Launch, PlanError> {
+        let (inner, side_by_side) = (layout.inner(), layout.inner_step(0) == 1);
+        let limit = if side_by_side {
+            let together = self
+                .inputs
+                .iter()
+                .enumerate()
+                .filter(|(input, _)| layout.inner_step(input + 1) == 1)
+                .map(|(_, tensor)| tensor.dtype);
+            self.group(together)
+        } else {
+            1
+        };
+        let group = share(inner.cast_signed(), limit);
+        let width = |array: usize, tensor: &Tensor| {
+            let steps = layout.steps.get(array).map_or(&[][..], Vec::as_slice);
+            let outer = steps.split_last().map_or(&[][..], |(_, outer)| outer);
+            outer.iter().fold(
+                share(Self::place(tensor).cast_signed(), group),
+                |width, step| share(*step, width),
+            )
+        };
+        let reach = |array: usize, tensor: &Tensor| match layout.inner_step(array) {
+            1 => Access::Together(width(array, tensor)),
+            0 => Access::One,
+            _ => Access::Apart,
+        };
+        let access: Vec<Access> = self
+            .inputs
+            .iter()
+            .enumerate()
+            .map(|(input, tensor)| reach(input + 1, tensor))
+            .collect();
+        let target = reach(0, self.output);
+        let tile = u64::from(self.tuning.threads) * u64::from(self.tuning.unroll);
+        let wide = !layout.is_small(2 * tile * group);
+        let groups = layout.count() / group;
+        let blocks = self.blocks(groups.div_ceil(tile))?;
+        let (arrays, dimensions) = (layout.steps.len(), layout.sizes.len());
+        let i = index(wide);
+        let mut steps = String::new();
+        for array in 0..arrays {
+            let _ = write!(steps, ", const {i} step{array}");
+        }
+        let mut text = self.opening(
+            "warpcc_strided",
+            &format!(
+                "const {i} groups, const warpcc::places<{i}, {arrays}, {dimensions}> places{steps}"
+            ),
+        );
+        let _ = write!(
+            text,
+            "  constexpr int V = {group}, U = {unroll}, T = {threads};
+  const {i} first = ({i})blockIdx.x * (T * U) + ({i})threadIdx.x;
+  {i} at[U][{arrays}];
+",
+            unroll = self.tuning.unroll,
+            threads = self.tuning.threads,
+        );
+        // A value that all neighbours share is still another one for each group.
+        let mut held = String::new();
+        let mut reads = String::new();
+        for (array, each) in access.iter().enumerate() {
+            let from = format!("in{array} + at[u][{}]", array + 1);
+            let (many, read) = match each {
+                Access::Together(width) => (
+                    "V",
+                    format!("warpcc::read<{width}, V>({from}, h{array}[u])"),
+                ),
+                Access::One => ("1", format!("h{array}[u][0] = *({from})")),
+                Access::Apart => (
+                    "V",
+                    format!(
+                        "warpcc::gather<V, type{array}, {i}>({from}, step{}, h{array}[u])",
+                        array + 1
+                    ),
+                ),
+            };
+            let _ = writeln!(held, "  alignas(16) type{array} h{array}[U][{many}];");
+            let _ = writeln!(reads, "      {read};");
+        }
+        if self.request == Request::Add {
+            held += "  alignas(16) output was[U][V];\n";
+            reads += &match target {
+                Access::Together(width) => format!(
+                    "      warpcc::read<{width}, V>((const output*)out + at[u][0], was[u]);\n"
+                ),
+                _ => format!(
+                    "      warpcc::gather<V, output, {i}>(out + at[u][0], step0, was[u]);\n"
+                ),
+            };
+        }
+        let store = match target {
+            Access::Together(width) => {
+                format!("warpcc::write<{width}, V>(out + at[u][0], result)")
+            }
+            _ => format!("warpcc::scatter<V, output, {i}>(out + at[u][0], step0, result)"),
+        };
+        let _ = write!(
+            text,
+            "{held}#pragma unroll
+  for (int u = 0; u < U; ++u) {{
+    if (first + u * T < groups) {{
+      places.find(first + u * T, at[u]);
+{reads}    }}
+  }}
+#pragma unroll
+  for (int u = 0; u < U; ++u) {{
+    if (first + u * T < groups) {{
+      alignas(16) output result[V];
+{compute}      {store};
+    }}
+  }}
+}}
+",
+            compute = self.compute_grouped(&access),
+        );
+        let mut arguments = self.addresses();
+        arguments.push(Argument::index(groups.cast_signed(), wide));
+        arguments.push(Argument::Bytes(places(layout, group, wide)));
+        for array in 0..arrays {
+            arguments.push(Argument::index(layout.inner_step(array), wide));
+        }
+        Ok(self.launch("warpcc_strided", text, blocks, arguments))
+    }
+
+    /// Blocks, if a grid holds so many.
+    fn blocks(&self, blocks: u64) -> Result<u32, PlanError> {
+        u32::try_from(blocks)
+            .ok()
+            .filter(|blocks| i32::try_from(*blocks).is_ok())
+            .ok_or(PlanError::TooLarge {
+                which: Which::Output,
+                reason: "more than 2^31 - 1 blocks",
+            })
+    }
+
+    /// The types, the expression as a function, and the kernel's head.
+    fn opening(&self, name: &str, rest: &str) -> String {
+        let mut types = String::new();
+        let mut parameters = String::new();
+        let mut kernel = String::from("output* out");
+        let _ = writeln!(types, "using output = {};", self.output.dtype.device());
+        for (array, tensor) in self.inputs.iter().enumerate() {
+            let _ = writeln!(types, "using type{array} = {};", tensor.dtype.device());
+            let _ = write!(kernel, ", const type{array}* in{array}");
+            let _ = write!(
+                parameters,
+                "{}const {} x{array}",
+                if parameters.is_empty() { "" } else { ", " },
+                dtype_text(tensor.dtype.compute())
+            );
+        }
+        for (place, number) in self.numbers.iter().enumerate() {
+            let dtype = match number {
+                Number::Int(_) => DType::I64,
+                Number::Float(_) => DType::F64,
+            };
+            let _ = write!(kernel, ", const {} s{place}", dtype_text(dtype));
+            let _ = write!(
+                parameters,
+                "{}const {} s{place}",
+                if parameters.is_empty() { "" } else { ", " },
+                dtype_text(dtype)
+            );
+        }
+        let mut lines = String::new();
+        for line in &self.body.lines {
+            let _ = writeln!(lines, "  {line}");
+        }
+        format!(
+            "{types}WARPCC_FN {result} value({parameters}) {{
+{lines}  return {value};
+}}
+extern \"C\" __global__ void __launch_bounds__({threads}) {name}({kernel}, {rest}) {{
+",
+            result = dtype_text(self.body.dtype),
+            value = self.body.result,
+            threads = self.tuning.threads,
+        )
+    }
+
+    /// The registers that elements are read to, and values that all elements share.
+    fn holds(&self, text: &mut String, access: &[Access]) {
+        for (array, each) in access.iter().enumerate() {
+            let _ = match each {
+                Access::One => writeln!(text, "  const type{array} h{array} = *in{array};"),
+                _ => writeln!(text, "  alignas(16) type{array} h{array}[U][V];"),
+            };
+        }
+        if self.request == Request::Add {
+            *text += "  alignas(16) output was[U][V];\n";
+        }
+    }
+
+    fn call(&self, element: impl Fn(usize) -> String) -> String {
+        let arrays = (0..self.inputs.len()).map(element);
+        let numbers = (0..self.numbers.len()).map(|number| format!("s{number}"));
+        let arguments: Vec<String> = arrays.chain(numbers).collect();
+        let before = match self.request {
+            Request::Write => "warpcc::compute_t<output>()",
+            Request::Add => "warpcc::widen(was[u][v])",
+        };
+        format!(
+            "#pragma unroll
+    for (int v = 0; v < V; ++v) {{
+      result[v] = warpcc::stored<{request}, output>(value({arguments}), {before});
+    }}
+",
+            request = self.request.device(),
+            arguments = arguments.join(", "),
+        )
+    }
+
+    fn compute(&self, access: &[Access]) -> String {
+        self.call(|array| match access.get(array) {
+            Some(Access::One) => format!("warpcc::widen(h{array})"),
+            _ => format!("warpcc::widen(h{array}[u][v])"),
+        })
+    }
+
+    fn compute_grouped(&self, access: &[Access]) -> String {
+        self.call(|array| match access.get(array) {
+            Some(Access::One) => format!("warpcc::widen(h{array}[u][0])"),
+            _ => format!("warpcc::widen(h{array}[u][v])"),
+        })
+    }
+
+    fn addresses(&self) -> Vec<Argument> {
+        let mut arguments = vec![Argument::Address(self.output.address)];
+        arguments.extend(
+            self.inputs
+                .iter()
+                .map(|tensor| Argument::Address(tensor.address)),
+        );
+        arguments.extend(self.numbers.iter().map(|number| {
+            Argument::Bytes(match number {
+                Number::Int(value) => value.to_ne_bytes().to_vec(),
+                Number::Float(value) => value.to_ne_bytes().to_vec(),
+            })
+        }));
+        arguments
+    }
+
+    fn launch(&self, name: &str, source: String, blocks: u32, arguments: Vec<Argument>) -> Launch {
+        Launch {
+            parameters: String::new(),
+            name: name.to_owned(),
+            source,
+            grid: (blocks, 1),
+            block: self.tuning.threads,
+            arguments,
+        }
+    }
+}
