@@ -100,9 +100,11 @@ impl Device {
         if bytes.is_empty() {
             return Ok(());
         }
+        // In the stream of the kernels, which waits for no other: a small copy outside it comes back before its bytes are there.
         told("upload", unsafe {
-            result::memcpy_htod_sync(self.real(address), bytes)
-        })
+            result::memcpy_htod_async(self.real(address), bytes, self.stream)
+        })?;
+        self.wait()
     }
 
     pub fn download(&self, address: u64, bytes: &mut [u8]) -> Result<(), Failure> {
