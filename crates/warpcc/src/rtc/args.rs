@@ -40,8 +40,13 @@ pub struct CompileArgs {
     /// The kernel's source
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
-    /// A kernel as C++ calls it, such as scale<float>; once for each
-    #[arg(long = "name", value_name = "KERNEL", required = true)]
+    /// A kernel as C++ calls it; once for each.
+    #[arg(
+        help = "A kernel as C++ calls it, such as scale<float>; once for each",
+        long = "name",
+        value_name = "KERNEL",
+        required = true
+    )]
     pub names: Vec<String>,
     /// sm_90 for machine code, compute_90 for PTX, lto_90 for LTO-IR
     #[arg(long, value_name = "TARGET")]
