@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail};
 use crate::{process, repo, tidy, toolkit, workloads_cmake};
 
 /// How long each fuzz target runs: enough to replay its corpus and notice a gross regression.
-const FUZZ_SECONDS: &str = "30";
+const FUZZ_SECONDS: &str = "15";
 
 /// What of the suite to run.
 #[derive(clap::Args)]

@@ -62,7 +62,7 @@ enum Reach {
 }
 
 fn interrupted(signal: Signal, code: i32, reach: &Reach, name: &str) {
-    for delay in [30, 150, 400, 800] {
+    for delay in [30, 200, 600] {
         let space = space(&format!("{name}-{delay}"));
         let before = Snapshot::take(&space.work());
         let mut child = start(&space);
