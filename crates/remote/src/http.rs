@@ -5,26 +5,24 @@
 //! is understood.
 
 use std::io::Write;
-use std::path::Path;
 use std::time::Duration;
 
 use bazel_remote_apis::build::bazel::remote::execution::v2::ActionResult;
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::TryStreamExt;
 use prost::Message;
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, HeaderMap};
 use reqwest::{Body, Method, Response, StatusCode, Url};
 use tonic::metadata::MetadataMap;
 use warpcc_cache::{Digest, Key};
 
-use crate::arriving::{Arriving, NewFile};
+use crate::arriving::Arriving;
 use crate::auth::Credentials;
-use crate::backend::{Backend, Source};
+use crate::backend::Source;
 use crate::fault::Fault;
+use crate::one_by_one::OneByOne;
 use crate::settings::Layer;
 use crate::{deadline, tls};
 
-/// Requests at a time, of one call.
-const AT_ONCE: usize = 16;
 /// No result is larger.
 const LARGEST_RESULT: usize = 16 << 20;
 
@@ -196,37 +194,10 @@ impl Http {
             status => Err(self.refusal(status)),
         }
     }
-
-    /// One blob into `out`. False where it is not there.
-    async fn get_blob(&self, digest: &Digest, out: impl Write + Send) -> Result<bool, Fault> {
-        let url = self.address("cas", &digest.hex())?;
-        let fetching = async {
-            let response = self.send(Method::GET, url, None).await?;
-            match response.status() {
-                StatusCode::NOT_FOUND => return Ok(false),
-                status if status.is_success() => {}
-                status => return Err(self.refusal(status)),
-            }
-            let packed = response.headers().get(CONTENT_ENCODING);
-            let packed = packed.is_some_and(|encoding| encoding == "zstd");
-            let mut arriving = Arriving::new(&self.server, digest, packed, out)?;
-            let mut bytes = response.bytes_stream();
-            loop {
-                match bytes.try_next().await {
-                    Ok(Some(piece)) => arriving.take(&piece)?,
-                    Ok(None) => break,
-                    Err(error) => return Err(self.broken(error).await),
-                }
-            }
-            arriving.finish()?;
-            Ok(true)
-        };
-        self.within(digest.size, fetching).await
-    }
 }
 
-impl Backend for Http {
-    async fn result(&self, key: &Key) -> Result<Option<ActionResult>, Fault> {
+impl OneByOne for Http {
+    async fn get_result(&self, key: &Key) -> Result<Option<ActionResult>, Fault> {
         let url = self.address("ac", &key.hex())?;
         let fetching = async {
             let response = self.send(Method::GET, url, None).await?;
@@ -260,54 +231,51 @@ impl Backend for Http {
         self.within(0, fetching).await
     }
 
-    async fn put_result(&self, key: &Key, result: &ActionResult) -> Result<(), Fault> {
+    async fn replace_result(&self, key: &Key, result: &ActionResult) -> Result<(), Fault> {
         let bytes = result.encode_to_vec();
         let size = bytes.len() as u64;
         self.put("ac", &key.hex(), &Source::Bytes(bytes), size)
             .await
     }
 
-    async fn missing(&self, digests: &[Digest]) -> Result<Vec<Digest>, Fault> {
-        let is_missing = |digest: Digest| async move {
-            let url = self.address("cas", &digest.hex())?;
-            let response = self.within(0, self.send(Method::HEAD, url, None)).await?;
-            match response.status() {
-                StatusCode::NOT_FOUND => Ok(Some(digest)),
-                status if status.is_success() => Ok(None),
-                status => Err(self.refusal(status)),
-            }
-        };
-        let asked = stream::iter(digests.iter().copied()).map(is_missing);
-        let answers: Vec<_> = asked.buffered(AT_ONCE).try_collect().await?;
-        Ok(answers.into_iter().flatten().collect())
-    }
-
-    async fn read_small(&self, digests: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, Fault> {
-        let read = |digest: Digest| async move {
-            let mut bytes = Vec::new();
-            let there = self.get_blob(&digest, &mut bytes).await?;
-            Ok(there.then_some(bytes))
-        };
-        let asked = stream::iter(digests.iter().copied()).map(read);
-        asked.buffered(AT_ONCE).try_collect().await
-    }
-
-    async fn read_large(&self, digest: &Digest, to: &Path) -> Result<bool, Fault> {
-        let mut file = NewFile::create(to)?;
-        let there = self.get_blob(digest, file.out()).await?;
-        if there {
-            file.keep()?;
+    async fn has_blob(&self, digest: &Digest) -> Result<bool, Fault> {
+        let url = self.address("cas", &digest.hex())?;
+        let response = self.within(0, self.send(Method::HEAD, url, None)).await?;
+        match response.status() {
+            StatusCode::NOT_FOUND => Ok(false),
+            status if status.is_success() => Ok(true),
+            status => Err(self.refusal(status)),
         }
-        Ok(there)
     }
 
-    async fn write(&self, blobs: &[(Digest, Source)]) -> Result<(), Fault> {
-        let put = |(digest, source): &(Digest, Source)| {
-            let (digest, source) = (*digest, source.clone());
-            async move { self.put("cas", &digest.hex(), &source, digest.size).await }
+    async fn get_blob(&self, digest: &Digest, out: impl Write + Send) -> Result<bool, Fault> {
+        let url = self.address("cas", &digest.hex())?;
+        let fetching = async {
+            let response = self.send(Method::GET, url, None).await?;
+            match response.status() {
+                StatusCode::NOT_FOUND => return Ok(false),
+                status if status.is_success() => {}
+                status => return Err(self.refusal(status)),
+            }
+            let packed = response.headers().get(CONTENT_ENCODING);
+            let packed = packed.is_some_and(|encoding| encoding == "zstd");
+            let mut arriving = Arriving::new(&self.server, digest, packed, out)?;
+            let mut bytes = response.bytes_stream();
+            loop {
+                match bytes.try_next().await {
+                    Ok(Some(piece)) => arriving.take(&piece)?,
+                    Ok(None) => break,
+                    Err(error) => return Err(self.broken(error).await),
+                }
+            }
+            arriving.finish()?;
+            Ok(true)
         };
-        let sent = stream::iter(blobs.iter().map(put));
-        sent.buffer_unordered(AT_ONCE).try_collect().await
+        self.within(digest.size, fetching).await
+    }
+
+    async fn put_blob(&self, digest: &Digest, source: &Source) -> Result<(), Fault> {
+        self.put("cas", &digest.hex(), source, digest.size).await
     }
 }
 
@@ -332,23 +300,9 @@ pub fn client(layer: &Layer) -> Result<reqwest::Client, Fault> {
 
 /// A part of a URL out of the form it has in a URL.
 pub fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let hex = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
-        let byte = hex.and_then(|two| u8::from_str_radix(two, 16).ok());
-        match byte.filter(|_| *first == b'%') {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_encoding::percent_decode_str(text)
+        .decode_utf8_lossy()
+        .into_owned()
 }
 
 #[cfg(test)]

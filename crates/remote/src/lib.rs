@@ -15,6 +15,7 @@ pub mod grpc;
 pub mod health;
 pub mod http;
 pub mod object;
+mod one_by_one;
 pub mod ping;
 pub mod settings;
 pub mod shared;

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use bazel_remote_apis::build::bazel::remote::execution::v2::ActionResult;
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::TryStreamExt;
 use opendal::layers::HttpClientLayer;
 use opendal::raw::HttpClient;
 use opendal::{ErrorKind, Operator, services};
@@ -18,14 +18,13 @@ use prost::Message;
 use tokio::io::AsyncReadExt;
 use warpcc_cache::{Digest, Key};
 
-use crate::arriving::{Arriving, NewFile};
-use crate::backend::{Backend, Source};
+use crate::arriving::Arriving;
+use crate::backend::Source;
 use crate::fault::Fault;
+use crate::one_by_one::OneByOne;
 use crate::settings::{Layer, Scheme};
 use crate::{deadline, http, tls};
 
-/// Requests at a time, of one call.
-const AT_ONCE: usize = 16;
 /// Larger blobs go up in pieces of this many bytes.
 const PIECE: usize = 8 << 20;
 /// No result is larger.
@@ -75,13 +74,12 @@ impl Object {
     /// # Errors
     /// As all requests.
     pub async fn describe(&self) -> Result<String, Fault> {
-        self.is_there(&format!("cas/{}", "0".repeat(64))).await?;
+        let nothing = Digest {
+            hash: [0; 32],
+            size: 0,
+        };
+        self.has_blob(&nothing).await?;
         Ok(self.operator.info().scheme().to_owned())
-    }
-
-    async fn is_there(&self, path: &str) -> Result<bool, Fault> {
-        let asking = async { self.operator.exists(path).await.map_err(|e| self.fault(&e)) };
-        self.within(0, asking).await
     }
 
     async fn within<T>(
@@ -100,50 +98,6 @@ impl Object {
             ErrorKind::Unexpected if error.is_temporary() => Fault::Unreachable { server, why },
             _ => Fault::Answer { server, why },
         }
-    }
-
-    async fn get_blob(&self, digest: &Digest, out: impl Write + Send) -> Result<bool, Fault> {
-        let path = blob(digest);
-        let fetching = async {
-            let mut arriving = Arriving::new(&self.server, digest, true, out)?;
-            let reader = self.operator.reader(&path).await;
-            let reader = reader.map_err(|e| self.fault(&e))?;
-            let pieces = match reader.into_stream(..).await {
-                Ok(pieces) => pieces,
-                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-                Err(error) => return Err(self.fault(&error)),
-            };
-            let mut pieces = std::pin::pin!(pieces);
-            loop {
-                match pieces.try_next().await {
-                    Ok(Some(buffer)) => {
-                        for piece in buffer {
-                            arriving.take(&piece)?;
-                        }
-                    }
-                    Ok(None) => break,
-                    Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-                    Err(error) => return Err(self.fault(&error)),
-                }
-            }
-            arriving.finish()?;
-            Ok(true)
-        };
-        self.within(digest.size, fetching).await
-    }
-
-    async fn put_blob(&self, digest: &Digest, source: &Source) -> Result<(), Fault> {
-        let path = blob(digest);
-        let sending = async {
-            match source {
-                Source::Bytes(bytes) => {
-                    let packed = zstd::bulk::compress(bytes, LEVEL).map_err(|e| local(&e))?;
-                    self.put(&path, packed).await
-                }
-                Source::File(from) => self.put_file(&path, from).await,
-            }
-        };
-        self.within(digest.size, sending).await
     }
 
     async fn put_file(&self, path: &str, from: &Path) -> Result<(), Fault> {
@@ -190,8 +144,8 @@ impl Object {
     }
 }
 
-impl Backend for Object {
-    async fn result(&self, key: &Key) -> Result<Option<ActionResult>, Fault> {
+impl OneByOne for Object {
+    async fn get_result(&self, key: &Key) -> Result<Option<ActionResult>, Fault> {
         let odd = |why: &str| Fault::Answer {
             server: self.server.clone(),
             why: why.to_owned(),
@@ -212,49 +166,66 @@ impl Backend for Object {
         self.within(0, fetching).await
     }
 
-    async fn put_result(&self, key: &Key, result: &ActionResult) -> Result<(), Fault> {
+    async fn replace_result(&self, key: &Key, result: &ActionResult) -> Result<(), Fault> {
         let bytes = result.encode_to_vec();
         let size = bytes.len() as u64;
         let path = format!("ac/{}", key.hex());
         self.within(size, self.put(&path, bytes)).await
     }
 
-    async fn missing(&self, digests: &[Digest]) -> Result<Vec<Digest>, Fault> {
-        let is_missing = |digest: Digest| async move {
-            let there = self.is_there(&blob(&digest)).await?;
-            Ok((!there).then_some(digest))
+    async fn has_blob(&self, digest: &Digest) -> Result<bool, Fault> {
+        let path = blob(digest);
+        let asking = async {
+            self.operator
+                .exists(&path)
+                .await
+                .map_err(|e| self.fault(&e))
         };
-        let asked = stream::iter(digests.iter().copied()).map(is_missing);
-        let answers: Vec<_> = asked.buffered(AT_ONCE).try_collect().await?;
-        Ok(answers.into_iter().flatten().collect())
+        self.within(0, asking).await
     }
 
-    async fn read_small(&self, digests: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, Fault> {
-        let read = |digest: Digest| async move {
-            let mut bytes = Vec::new();
-            let there = self.get_blob(&digest, &mut bytes).await?;
-            Ok(there.then_some(bytes))
+    async fn get_blob(&self, digest: &Digest, out: impl Write + Send) -> Result<bool, Fault> {
+        let path = blob(digest);
+        let fetching = async {
+            let mut arriving = Arriving::new(&self.server, digest, true, out)?;
+            let reader = self.operator.reader(&path).await;
+            let reader = reader.map_err(|e| self.fault(&e))?;
+            let pieces = match reader.into_stream(..).await {
+                Ok(pieces) => pieces,
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+                Err(error) => return Err(self.fault(&error)),
+            };
+            let mut pieces = std::pin::pin!(pieces);
+            loop {
+                match pieces.try_next().await {
+                    Ok(Some(buffer)) => {
+                        for piece in buffer {
+                            arriving.take(&piece)?;
+                        }
+                    }
+                    Ok(None) => break,
+                    Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+                    Err(error) => return Err(self.fault(&error)),
+                }
+            }
+            arriving.finish()?;
+            Ok(true)
         };
-        let asked = stream::iter(digests.iter().copied()).map(read);
-        asked.buffered(AT_ONCE).try_collect().await
+        self.within(digest.size, fetching).await
     }
 
-    async fn read_large(&self, digest: &Digest, to: &Path) -> Result<bool, Fault> {
-        let mut file = NewFile::create(to)?;
-        let there = self.get_blob(digest, file.out()).await?;
-        if there {
-            file.keep()?;
-        }
-        Ok(there)
-    }
-
-    async fn write(&self, blobs: &[(Digest, Source)]) -> Result<(), Fault> {
-        let put = |(digest, source): &(Digest, Source)| {
-            let (digest, source) = (*digest, source.clone());
-            async move { self.put_blob(&digest, &source).await }
+    async fn put_blob(&self, digest: &Digest, source: &Source) -> Result<(), Fault> {
+        let path = blob(digest);
+        let sending = async {
+            match source {
+                Source::Bytes(bytes) => {
+                    let packed = zstd::bulk::compress(bytes, LEVEL).map_err(|e| local(&e))?;
+                    self.put(&path, packed).await
+                }
+                Source::File(from) => self.put_file(&path, from).await,
+            }
         };
-        let sent = stream::iter(blobs.iter().map(put));
-        sent.buffer_unordered(AT_ONCE).try_collect().await
+        self.within(digest.size, sending).await
     }
 }
 

@@ -4,7 +4,7 @@
     reason = "a test fails by panicking, with the place"
 )]
 
-#[path = "../gpu/reference.rs"]
+#[path = "../gpu/reference/mod.rs"]
 #[allow(dead_code, reason = "another program uses the rest")]
 mod reference;
 

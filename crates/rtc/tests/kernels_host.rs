@@ -13,7 +13,7 @@ mod cases;
 mod device {
     pub const BASE: u64 = 1 << 40;
 }
-#[path = "../gpu/reference.rs"]
+#[path = "../gpu/reference/mod.rs"]
 #[allow(dead_code, reason = "another program uses the rest")]
 mod reference;
 
@@ -184,9 +184,9 @@ fn planned_kernels_give_what_they_must() {
             "fused" => 1,
             // 256 threads for each block: what few blocks do.
             "reduce" if case.plan.launches.iter().any(|l| l.grid.0 * l.grid.1 > 1) => continue,
-            "reduce" => 50,
-            "broadcasting" => 15,
-            "offsets" => 31,
+            "reduce" => 100,
+            "broadcasting" => 30,
+            "offsets" => 61,
             _ => continue,
         };
         if !(*count + seed as usize).is_multiple_of(every) {

@@ -153,25 +153,9 @@ fn push_name(line: &mut String, name: &str) {
 }
 
 fn name_of(written: &str) -> String {
-    let mut bytes = Vec::with_capacity(written.len());
-    let mut rest = written.as_bytes();
-    while let [first, after @ ..] = rest {
-        let hex = after
-            .get(..2)
-            .and_then(|two| std::str::from_utf8(two).ok())
-            .and_then(|two| u8::from_str_radix(two, 16).ok());
-        match hex.filter(|_| *first == b'%') {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_encoding::percent_decode_str(written)
+        .decode_utf8_lossy()
+        .into_owned()
 }
 
 fn sums_of(bytes: &[u8]) -> BTreeMap<String, i64> {

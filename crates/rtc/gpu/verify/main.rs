@@ -13,7 +13,7 @@ mod bundle;
 mod cases;
 mod device;
 mod launcher;
-#[path = "../reference.rs"]
+#[path = "../reference/mod.rs"]
 mod reference;
 mod speed;
 
