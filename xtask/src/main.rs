@@ -8,6 +8,7 @@
 mod bench;
 mod demo;
 mod measure;
+mod pip;
 mod process;
 mod programs;
 mod repo;

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{Options, facts};
 use crate::measure::{self, Cost};
-use crate::{process, programs, repo};
+use crate::{pip, process, programs, repo};
 
 /// What `--only` calls it.
 pub const NAME: &str = "fatbin-list";
@@ -108,23 +108,7 @@ fn wheel() -> Result<PathBuf> {
     let requirements = new.path().join("requirements.txt");
     fs::write(&requirements, format!("{WHEEL} --hash=sha256:{SHA256}\n"))
         .context("failed to write pip's requirements")?;
-    process::run(
-        Command::new("python3")
-            .args([
-                "-m",
-                "pip",
-                "download",
-                "--quiet",
-                "--no-input",
-                "--no-deps",
-            ])
-            .args(["--require-hashes", "--only-binary=:all:"])
-            .args(["--platform", "manylinux_2_27_x86_64"])
-            .args(["--disable-pip-version-check", "-r"])
-            .arg(&requirements)
-            .arg("-d")
-            .arg(new.path()),
-    )?;
+    pip::download(&requirements, "manylinux_2_27_x86_64", new.path())?;
     let loaded = find(new.path())?.context("pip loaded no wheel")?;
     let place = folder.join(loaded.file_name().context("a wheel without a name")?);
     fs::rename(&loaded, &place).with_context(|| format!("failed to keep {}", place.display()))?;

