@@ -15,7 +15,7 @@ fn run(space: &TestSpace, first: &[&str]) -> crate::space::Build {
 #[test]
 fn disabled() {
     let mut space = space("disable");
-    space.agree(TWO);
+    space.build(TWO);
     space.set_env("WARPCC_DISABLE", "1");
     // Plain nvcc, whose temporary names are random: nothing to compare byte for byte.
     let before = space.stats();
@@ -35,7 +35,7 @@ fn disabled() {
 #[test]
 fn recached() {
     let mut space = space("recache");
-    space.agree(TWO);
+    space.build(TWO);
     space.set_env("WARPCC_RECACHE", "1");
     let build = space.agree(TWO);
     build.demand_no_direct_hit();
@@ -48,12 +48,12 @@ fn recached() {
 fn read_only() {
     let mut space = space("readonly");
     space.set_env("WARPCC_READONLY", "1");
-    space.agree(TWO);
-    space.agree(TWO).demand_no_direct_hit();
+    let build = space.agree(TWO);
+    space.again(TWO, &build).demand_no_direct_hit();
     space.unset_env("WARPCC_READONLY");
-    space.agree(TWO);
+    space.again(TWO, &build);
     space.set_env("WARPCC_READONLY", "1");
-    space.agree(TWO).demand_direct_hit();
+    space.again(TWO, &build).demand_direct_hit();
 }
 
 #[test]
@@ -83,11 +83,11 @@ fn faithful_and_sequential_give_the_same() {
 #[test]
 fn cleared() {
     let space = space("clear");
-    space.agree(TWO);
+    let first = space.agree(TWO);
     let outcome = space.warpcc_with(&["cache", "clear"]);
     assert_eq!(outcome.code, 0, "{}", outcome.stderr_text());
-    let build = space.agree(TWO);
+    let build = space.again(TWO, &first);
     build.demand_no_direct_hit();
     assert_eq!(build.stats.all_hits(), 0, "{:?}", build.stats);
-    space.agree(TWO).demand_direct_hit();
+    space.again(TWO, &first).demand_direct_hit();
 }

@@ -67,7 +67,7 @@ fn folder_is_not_ours_to_write() {
 #[test]
 fn everything_inside_is_a_folder_or_a_file_too_many() {
     let space = space("cache-twisted");
-    space.agree(TWO);
+    space.build(TWO);
     // Each file becomes a folder and each empty folder a file.
     for path in files(&space.cache()) {
         remove_tree(&path);
@@ -107,7 +107,7 @@ fn disk_is_full() {
 /// build afterwards must heal it.
 fn damaged(name: &str, damage: impl Fn(&Path, Vec<u8>)) {
     let space = space(name);
-    let build = space.agree(TWO);
+    let build = space.build(TWO);
     space.again(TWO, &build).demand_direct_hit();
     let files = files(&space.cache());
     assert!(!files.is_empty(), "nothing in the cache to damage");

@@ -93,7 +93,7 @@ fn variable_inside_an_argument() {
     // PTX: an object would hold a temporary name of nvcc's, which runs alone here.
     let line = r#"-ptx case.cu -o out.ptx -arch=sm_90 '-DTEXT="$SOME_VARIABLE"'"#;
     space.set_env("SOME_VARIABLE", "one");
-    space.agree(line);
+    space.build(line);
     space.set_env("SOME_VARIABLE", "two");
     space.agree(line).demand_no_direct_hit();
 }
@@ -153,7 +153,7 @@ fn another_gcc_first_in_path() {
             &format!("#!/bin/sh\nexec /usr/bin/{name} -DEXTRA \"$@\"\n"),
         );
     }
-    space.agree(line);
+    space.build(line);
     space.set_env("PATH", &format!("{{work}}/bin:{path}"));
     space.agree(line).demand_no_direct_hit();
 }

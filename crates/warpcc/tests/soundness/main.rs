@@ -28,7 +28,7 @@ const KERNEL: &str = "__global__ void k(int *x) { *x = VALUE; }\n\
 /// Build until the second run is a direct hit, so that what follows tests something.
 #[track_caller]
 fn warm(space: &TestSpace, line: &str) {
-    let built = space.agree(line);
+    let built = space.build(line);
     built.demand_no_direct_hit().demand_no_fallback();
     space.again(line, &built).demand_direct_hit();
 }

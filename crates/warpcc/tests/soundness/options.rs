@@ -47,7 +47,7 @@ fn response_file_of_the_host_compiler_changes() {
     );
     space.write("flags", "-DVALUE=1\n");
     let line = &format!("{ONE} -Xcompiler @flags");
-    space.agree(line);
+    space.build(line);
     space.write("flags", "-DVALUE=2\n");
     space.agree(line).demand_no_direct_hit();
 }

@@ -23,7 +23,7 @@ fn another_host_compiler_at_the_same_path() {
     let space = space("host-compiler");
     space.script("bin/g++", &wrapper(1));
     let line = &format!("{ONE} -ccbin {{work}}/bin/g++");
-    space.agree(line);
+    space.build(line);
     space.script("bin/g++", &wrapper(2));
     space.agree(line).demand_no_direct_hit();
     // As a folder, where nvcc picks the name.
@@ -42,7 +42,7 @@ fn link_to_the_host_compiler_is_retargeted() {
     space.script("two", &wrapper(2));
     space.link("g++", "{work}/one");
     let line = &format!("{ONE} -ccbin {{work}}/g++");
-    space.agree(line);
+    space.build(line);
     space.link("g++", "{work}/two");
     space.agree(line).demand_no_direct_hit();
 }
@@ -63,7 +63,7 @@ fn another_toolkit_at_the_same_path() {
     let (newest, older) = (Toolkit::newest(), Toolkit::older());
     space.link("cuda", &newest.top().to_string_lossy());
     space.toolkit.nvcc = space.work().join("cuda/bin/nvcc");
-    space.agree(TWO);
+    space.build(TWO);
     space.link("cuda", &older.top().to_string_lossy());
     space.agree(TWO).demand_no_direct_hit();
 }
@@ -129,7 +129,7 @@ fn a_script_that_picks_the_toolkit() {
     let script = |toolkit: &Toolkit| format!("#!/bin/sh\nexec {} \"$@\"\n", toolkit.nvcc.display());
     space.script("bin/nvcc", &script(&Toolkit::newest()));
     space.toolkit.nvcc = space.work().join("bin/nvcc");
-    space.agree(ONE);
+    space.build(ONE);
     space.script("bin/nvcc", &script(&Toolkit::older()));
     space.agree(ONE).demand_no_direct_hit();
 }

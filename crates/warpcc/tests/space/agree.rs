@@ -99,8 +99,19 @@ impl TestSpace {
         self.same_as(program, line, exactness, &want, &wanted)
     }
 
-    /// The same command once more, with nothing changed since `build`: nvcc, which made the
-    /// same then, need not run again.
+    /// Run the line with warpcc alone: a state to start from. That it is nvcc's is what [`Self::agree`] asks.
+    #[track_caller]
+    pub fn build(&self, line: &str) -> Build {
+        let (outcome, outputs, stats) = self.observe(&Program::Launcher, &self.words(line));
+        assert_eq!(outcome.code, 0, "`{line}`: {}", outcome.stderr_text());
+        Build {
+            outcome,
+            stats,
+            outputs,
+        }
+    }
+
+    /// The same command once more, with nothing changed since `build`: nvcc need not run again.
     #[track_caller]
     pub fn again(&self, line: &str, build: &Build) -> Build {
         build.outputs.delete_from(&self.work());
