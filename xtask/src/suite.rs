@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail};
 use crate::{process, repo, tidy, toolkit, workloads_cmake};
 
 /// How long each fuzz target runs: enough to replay its corpus and notice a gross regression.
-const FUZZ_SECONDS: &str = "15";
+const FUZZ_SECONDS: &str = "10";
 
 /// What of the suite to run.
 #[derive(clap::Args)]
@@ -106,6 +106,8 @@ fn tests(arguments: &[String]) -> Result<()> {
     let mut command = cargo("nextest");
     command
         .args(["run", "--locked", "--workspace", "--no-fail-fast"])
+        // One more than there are processors: some tests wait for a deadline, a signal or a disk.
+        .args(["--test-threads", &test_threads().to_string()])
         .args(arguments);
     command.env("WARPCC_TEST_NVCC", toolkit::find(toolkit::NEWEST)?);
     command.env("WARPCC_TEST_NVCC_130", toolkit::find(toolkit::OLDEST)?);
@@ -125,6 +127,10 @@ fn tests(arguments: &[String]) -> Result<()> {
         command.env_remove(name);
     }
     process::run(&mut command)
+}
+
+fn test_threads() -> usize {
+    std::thread::available_parallelism().map_or(2, |n| n.get() + 1)
 }
 
 /// `cargo xtask tutorial`: the test that compares the tutorial with nvcc writes it instead.
