@@ -156,6 +156,16 @@ impl Worker<'_> {
         let Some(admission) = self.setting.admission else {
             return Ok(None);
         };
+        if !admission.board().is_shared() {
+            // Nobody sees what waits: a slot that is not there at once is not free.
+            let at_once = self.take_turn_within(index, step, priority_ms, turn, Some(AT_ONCE));
+            return match at_once {
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    Ok(executor.slots().take())
+                }
+                other => other.map(|()| None),
+            };
+        }
         let bytes: u64 = step.reads.iter().map(|&id| self.artifacts.size(id)).sum();
         let name = admission::name_of(step, self.graph);
         let expected = admission.expect(&name, admission::kind_of(step.tool), bytes);
