@@ -1,4 +1,4 @@
-//! Builds the preloaded library with the compiler that builds the crate, so that it can be embedded.
+//! Builds the preloaded libraries with the compiler that builds the crate, so that they can be embedded.
 //!
 //! Cargo cannot build one crate as a dependency of another and hand over its bytes on stable, and the
 //! library must be free of std (it runs inside gcc and ptxas), hence a plain `rustc` call.
@@ -13,12 +13,15 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let library = out.join("libwarpcc_watch.so");
+    let folder = out.join("libwarpcc_folder.so");
     let cfg = |name: &str| env::var(format!("CARGO_CFG_TARGET_{name}")).unwrap_or_default();
     let supported = cfg("OS") == "linux"
         && cfg("ENV") == "gnu"
         && matches!(cfg("ARCH").as_str(), "x86_64" | "aarch64");
     if !supported {
-        std::fs::write(&library, b"").expect("OUT_DIR is writable");
+        for library in [library, folder] {
+            std::fs::write(library, b"").expect("OUT_DIR is writable");
+        }
         return;
     }
     // Before glibc 2.34 dlsym lived in libdl, which a compiler need not have loaded. Linking against an
@@ -38,6 +41,11 @@ fn main() {
             stub.into_os_string(),
             "-Wl,-z,now".into(),
         ],
+    );
+    compile(
+        Path::new("preload/folder.rs"),
+        &folder,
+        &["-Wl,-z,now".into()],
     );
 }
 

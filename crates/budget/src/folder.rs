@@ -70,6 +70,11 @@ impl Folder {
         self.sockets().join(seat.to_string())
     }
 
+    /// The slots of a pool, a locked file each.
+    pub fn pool(&self, name: &str) -> PathBuf {
+        self.0.join("pools").join(name)
+    }
+
     /// The folder of the sockets.
     pub fn sockets(&self) -> PathBuf {
         self.0.join("wake")

@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
+use std::path::Path;
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 
@@ -23,18 +24,12 @@ impl Seat {
     /// # Errors
     /// The file cannot be opened or locked.
     pub fn take(folder: &Folder, number: usize) -> io::Result<Option<Self>> {
-        let file = open(folder, number)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Self { number, file })),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        Ok(lock(&folder.seat(number))?.map(|file| Self { number, file }))
     }
 
     /// Lets go, also where a child that is just being started has a copy of the descriptor.
     pub fn release(&self) {
-        // What cannot be unlocked is unlocked when the descriptor is closed.
-        let _ = flock(&self.file, FlockOperation::Unlock);
+        unlock(&self.file);
     }
 
     /// Leaves the lock to the program that this process becomes, and to its children.
@@ -50,15 +45,30 @@ impl Seat {
     }
 }
 
-fn open(folder: &Folder, number: usize) -> io::Result<File> {
-    OpenOptions::new()
+/// The file at `path`, locked; nothing if somebody holds it. It is made where it is not there.
+///
+/// # Errors
+/// It cannot be opened or locked.
+pub fn lock(path: &Path) -> io::Result<Option<File>> {
+    let file = OpenOptions::new()
         .read(true)
         .write(true)
         .create(true)
         .truncate(false)
         .mode(0o600)
         .custom_flags(OFlags::NOFOLLOW.bits() as i32)
-        .open(folder.seat(number))
+        .open(path)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Lets go of it, also where a child that is just being started has a copy of the descriptor.
+pub fn unlock(file: &File) {
+    // What cannot be unlocked is unlocked when the descriptor is closed.
+    let _ = flock(file, FlockOperation::Unlock);
 }
 
 /// Whether somebody holds seat `number`.
@@ -124,7 +134,7 @@ pub fn ring(sender: &UnixDatagram, folder: &Folder, number: usize) {
 fn within_limit<T>(
     folder: &Folder,
     number: usize,
-    with: impl Fn(&std::path::Path) -> io::Result<T>,
+    with: impl Fn(&Path) -> io::Result<T>,
 ) -> io::Result<T> {
     use std::os::fd::AsRawFd;
     let path = folder.socket(number);
@@ -133,5 +143,5 @@ fn within_limit<T>(
     }
     let sockets = File::open(folder.sockets())?;
     let short = format!("/proc/self/fd/{}/{number}", sockets.as_raw_fd());
-    with(std::path::Path::new(&short))
+    with(Path::new(&short))
 }

@@ -1,5 +1,6 @@
 //! What is this task, and do we have its result? Digests, keys, witnesses and the local store. Knows no nvcc and no network.
 
+pub mod command;
 pub mod digest;
 pub mod disk;
 pub mod key;

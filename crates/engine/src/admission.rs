@@ -15,6 +15,7 @@ use warpcc_budget::{
 use warpcc_cache::{DiskStore, Hashing, Key, KeySink};
 use warpcc_plan::{FileKind, Step, TaskGraph, Tool};
 
+use crate::away::choice::Here;
 use crate::process::Children;
 
 const NOTES: &str = "costs-v1";
@@ -105,9 +106,25 @@ impl<'a> Admission<'a> {
 
     /// Slots that nobody uses or waits for.
     pub fn idle_slots(&self) -> u64 {
+        self.here(0).idle
+    }
+
+    /// The machine, as a task with this priority finds it.
+    pub fn here(&self, priority_ms: u64) -> Here {
         let snapshot = self.board.snapshot();
+        let slots = u64::from(self.board.limits().slots);
         let waiting: u64 = snapshot.waiting().map(|r| u64::from(r.slots)).sum();
-        u64::from(self.board.limits().slots).saturating_sub(snapshot.slots() + waiting)
+        let left = snapshot.running().map(|running| {
+            let ran = snapshot.taken.saturating_sub(running.started) / 1_000_000;
+            running.expected_ms.saturating_sub(ran)
+        });
+        let before = snapshot.waiting().filter(|r| r.priority_ms >= priority_ms);
+        let before = before.map(|r| r.expected_ms);
+        Here {
+            slots,
+            idle: slots.saturating_sub(snapshot.slots() + waiting),
+            ahead_ms: left.chain(before).fold(0, u64::saturating_add),
+        }
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

@@ -3,27 +3,39 @@
 //!
 //! Everything of ours has one unmistakable name there ([`MARK`]). A result that holds it holds a path of that machine:
 //! unless we know what stands there in a local run, the result is thrown away and the step runs here.
+//!
+//! [`choice`] says where a step ends sooner; [`parcel`] packs, with [`host`] and [`link`] for the tools that find files for themselves.
+
+pub mod choice;
+mod host;
+mod link;
+mod parcel;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use choice::{Choice, choose};
+use parcel::Packed;
+use warpcc_budget::PoolSlot;
+use warpcc_cache::command::Done;
 use warpcc_cache::{Digest, Key};
-use warpcc_plan::{FileId, FileKind, Part, Step, Tool};
+use warpcc_plan::{Arg, FileKind, Step, Tool};
 
 use crate::admission;
 use crate::artifact::replace;
 use crate::event::{Finished, Outcome};
-use crate::executor::{Done, Executor, Input, Job};
-use crate::key::LANGUAGE_VARIABLES;
+use crate::executor::{Executor, Job};
+use crate::key::packs_directory;
 use crate::loader::{Loaded, loaded_by};
 use crate::observe::Seen;
+use crate::relocate::MAKES_MODULE_ID;
 use crate::task::{Located, Worker};
 use crate::turn::Turn;
 
@@ -38,7 +50,10 @@ const KEEP: &str = "__warpcc_away__/keep/";
 const NAMELESS: &[u8] = b"ba747b4a_";
 
 /// A slot that is not there by now is not free.
-const AT_ONCE: Duration = Duration::from_millis(10);
+const AT_ONCE: Duration = Duration::from_millis(100);
+
+/// A step that waits for a slot here thinks again so often.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// How often a step that is away is thought of.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -49,40 +64,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// What a run knows of the steps that are away.
 #[derive(Default)]
 pub struct Elsewhere {
-    steps: AtomicUsize,
     loaded: Mutex<BTreeMap<PathBuf, Arc<OnceLock<Option<Loaded>>>>>,
 }
 
-/// A slot there.
-struct Slot<'a>(&'a AtomicUsize);
-
-impl Drop for Slot<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-impl Elsewhere {
-    fn slot(&self, slots: usize) -> Option<Slot<'_>> {
-        let taken = |steps| (steps < slots).then_some(steps + 1);
-        let got = self
-            .steps
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, taken);
-        got.is_ok().then_some(Slot(&self.steps))
-    }
-}
-
-/// What is sent, and what a local run of it would have seen.
-struct Packed {
-    arguments: Vec<String>,
-    environment: Vec<(String, String)>,
-    inputs: Vec<Input>,
-    outputs: Vec<String>,
-    seen: Seen,
-}
-
 impl Worker<'_> {
-    /// Has `step` run on another machine, if one takes it and none of this machine's slots is free. Nothing when it is
+    /// Has `step` run on another machine, if one takes it and it ends sooner there. Nothing when it is
     /// to run here; `turn` then holds the slot, if there was one.
     ///
     /// # Errors
@@ -102,16 +88,9 @@ impl Worker<'_> {
         if !self.may_leave(step) {
             return Ok(None);
         }
-        let Some(_slot) = self.elsewhere.slot(executor.slots()) else {
+        let Some(_slot) = self.leave(index, step, program, priority_ms, executor, turn)? else {
             return Ok(None);
         };
-        if !executor.is_preferred() {
-            let at_once = self.take_turn_within(index, step, priority_ms, turn, Some(AT_ONCE));
-            if at_once.is_ok() {
-                return Ok(None);
-            }
-        }
-        *turn = Turn::default();
         if self.setting.children.is_closed() {
             return Err(io::Error::other("interrupted"));
         }
@@ -123,23 +102,29 @@ impl Worker<'_> {
         // Whatever hinders packing hinders nothing here.
         let packed = fs::create_dir_all(&folder)
             .ok()
-            .and_then(|()| self.pack(step, program));
+            .and_then(|()| self.pack(index, step, program, &folder));
         let Some(packed) = packed else {
+            drop(fs::remove_dir_all(&folder));
             return Ok(None);
         };
+        let Packed {
+            command,
+            seen,
+            names,
+        } = packed;
         let job = Job {
             tool: step.tool,
-            arguments: packed.arguments,
-            environment: packed.environment,
-            inputs: packed.inputs,
-            outputs: packed.outputs,
+            command,
             folder: &folder,
         };
         let race = self.race(index, step, program, key, priority_ms, executor, &job)?;
         let done = match race {
             Race::Here(done) => return Ok(Some(*done)),
             Race::Nobody => None,
-            Race::There(done) => self.take_in(step, &done).map(|streams| (done, streams)),
+            Race::There(done) => {
+                let streams = self.take_in(step, &done, &names);
+                streams.map(|streams| (done, streams))
+            }
         };
         drop(fs::remove_dir_all(&folder));
         let Some((done, (stdout, stderr))) = done else {
@@ -147,119 +132,98 @@ impl Worker<'_> {
         };
         let mut finished = Finished::new(index, Outcome::Ran);
         finished.away = true;
+        finished.waited = turn.waited;
         finished.user = done.busy;
         finished.stdout = stdout;
         finished.stderr = stderr;
-        self.keep_if_wanted(step, key, &mut finished, &packed.seen, began);
-        Ok(Some((finished, packed.seen)))
+        self.keep_if_wanted(step, key, &mut finished, &seen, began);
+        Ok(Some((finished, seen)))
+    }
+
+    /// Waits until the step may run on this machine, or would end sooner on another one: then it gives the slot there.
+    fn leave(
+        &self,
+        index: usize,
+        step: &Step,
+        program: &Located,
+        priority_ms: u64,
+        executor: &dyn Executor,
+        turn: &mut Turn,
+    ) -> io::Result<Option<PoolSlot>> {
+        if executor.is_preferred() {
+            return Ok(executor.slots().take());
+        }
+        let Some(admission) = self.setting.admission else {
+            return Ok(None);
+        };
+        if !admission.board().is_shared() {
+            // Nobody sees what waits: a slot that is not there at once is not free.
+            let at_once = self.take_turn_within(index, step, priority_ms, turn, Some(AT_ONCE));
+            return match at_once {
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    Ok(executor.slots().take())
+                }
+                other => other.map(|()| None),
+            };
+        }
+        let bytes: u64 = step.reads.iter().map(|&id| self.artifacts.size(id)).sum();
+        let name = admission::name_of(step, self.graph);
+        let expected = admission.expect(&name, admission::kind_of(step.tool), bytes);
+        let ends_sooner_there = || {
+            let here = admission.here(priority_ms);
+            if here.idle > 0 || !executor.takes(step.tool) {
+                return false;
+            }
+            let digest = self.lasting_digest(&program.path);
+            digest.is_some_and(|digest| {
+                let there = executor.outlook(&digest);
+                choose(expected.millis, bytes, &here, &there) == Choice::There
+            })
+        };
+        loop {
+            if ends_sooner_there()
+                && let Some(slot) = executor.slots().take()
+            {
+                return Ok(Some(slot));
+            }
+            match self.take_turn_within(index, step, priority_ms, turn, Some(LOOK_AGAIN)) {
+                Ok(()) => return Ok(None),
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
+                Err(error) => return Err(error),
+            }
+            if self.setting.children.is_closed() {
+                return Err(io::Error::other("interrupted"));
+            }
+        }
     }
 
     /// Whether the step's result is the same from everywhere. Debug information holds folders of the machine.
     fn may_leave(&self, step: &Step) -> bool {
         let takes_part = match step.tool {
-            Tool::Ptxas | Tool::Cicc | Tool::Fatbinary | Tool::CudaFe => true,
-            Tool::Preprocess
-            | Tool::EarlyStub
+            Tool::Ptxas
+            | Tool::Cicc
+            | Tool::Fatbinary
+            | Tool::CudaFe
             | Tool::Nvlink
             | Tool::HostCompile
-            | Tool::HostAssembly
+            | Tool::HostAssembly => true,
+            // The assembler's own part is shorter than the way of its text.
+            Tool::Preprocess
+            | Tool::EarlyStub
             | Tool::Assemble
             | Tool::HostLink
             | Tool::Archive
             | Tool::FilterDependencies => false,
         };
+        let makes_id = |arg: &Arg| arg.as_text() == Some(MAKES_MODULE_ID);
+        // In LTO and OptiX code nobody sees an id that was made with a process id.
+        let hides_id = packs_directory(step, self.graph) && step.args.iter().any(makes_id);
         takes_part
             && !self.graph.private.is_empty()
             && !step.has_debug_information()
+            && !hides_id
             // A library that somebody puts into every process belongs to this machine.
             && self.setting.variable("LD_PRELOAD").is_none_or(|v| v.is_empty())
-    }
-
-    /// Where a file of the plan is there.
-    fn place(&self, id: FileId) -> Option<String> {
-        let here = self.artifacts.path(id).to_str()?;
-        Some(match here.strip_prefix(&self.graph.private) {
-            Some(rest) => format!("{KEEP}{rest}"),
-            None => format!("{MARK}/{}/{}", id.0, self.graph.file(id).name()),
-        })
-    }
-
-    fn pack(&self, step: &Step, program: &Located) -> Option<Packed> {
-        let loaded = self.loaded(&program.path)?;
-        let mut seen = Seen::default();
-        let mut inputs = Vec::new();
-        let mut add = |path: String, file: &Path, executable: bool| -> Option<()> {
-            inputs.push(Input {
-                path,
-                digest: self.lasting_digest(file)?,
-                file: file.to_owned(),
-                executable,
-            });
-            Some(())
-        };
-        let name = program.path.file_name()?.to_str()?;
-        let tool = format!("tc/bin/{name}");
-        // The loader goes along, so that the libraries do: then what a result depends on is the same as here.
-        add("tc/ld.so".to_owned(), &loaded.loader, true)?;
-        seen.read.insert(loaded.loader.clone());
-        add(tool.clone(), &program.path, true)?;
-        seen.read.insert(program.path.clone());
-        for (name, path) in &loaded.libraries {
-            add(format!("tc/lib/{name}"), path, true)?;
-            seen.read.insert(path.clone());
-        }
-        let mut environment = vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
-        for name in LANGUAGE_VARIABLES {
-            if let Some(value) = self.setting.variable(name) {
-                environment.push(((*name).to_owned(), value.to_str()?.to_owned()));
-            }
-        }
-        if step.tool == Tool::Cicc {
-            let folder = Path::new(self.setting.variable("NVVMIR_LIBRARY_DIR")?);
-            let library = folder.join("libdevice.10.bc");
-            add("tc/libdevice/libdevice.10.bc".to_owned(), &library, false)?;
-            seen.read.insert(library);
-            environment.push(("NVVMIR_LIBRARY_DIR".to_owned(), "tc/libdevice".to_owned()));
-        }
-        for &id in &step.reads {
-            let file = self.artifacts.path(id);
-            inputs.push(Input {
-                path: self.place(id)?,
-                digest: self.artifacts.digest(id).ok()?,
-                file: self.setting.directory.join(file),
-                executable: false,
-            });
-            if self.graph.file(id).kind == FileKind::External {
-                seen.read.insert(file.to_owned());
-            }
-        }
-        let mut arguments: Vec<String> = [
-            "tc/ld.so",
-            "--inhibit-cache",
-            "--library-path",
-            "tc/lib",
-            &tool,
-        ]
-        .map(str::to_owned)
-        .into();
-        for arg in &step.args {
-            let mut text = String::new();
-            for part in &arg.0 {
-                match part {
-                    Part::Text(part) => text.push_str(part),
-                    Part::File(id) => text.push_str(&self.place(*id)?),
-                }
-            }
-            arguments.push(text);
-        }
-        let outputs = step.writes.iter().map(|&id| self.place(id));
-        Some(Packed {
-            arguments,
-            environment,
-            outputs: outputs.collect::<Option<_>>()?,
-            inputs,
-            seen,
-        })
     }
 
     fn loaded(&self, program: &Path) -> Option<Loaded> {
@@ -369,7 +333,12 @@ impl Worker<'_> {
 
     /// Puts what was written there where the tool here would have written it, and gives what it said. Nothing where a
     /// run here might differ.
-    fn take_in(&self, step: &Step, done: &Done) -> Option<(Vec<u8>, Vec<u8>)> {
+    fn take_in(
+        &self,
+        step: &Step,
+        done: &Done,
+        names: &[(String, String)],
+    ) -> Option<(Vec<u8>, Vec<u8>)> {
         // What failed there is tried here before anybody is told.
         if done.code != 0 || done.outputs.len() != step.writes.len() {
             return None;
@@ -380,7 +349,11 @@ impl Worker<'_> {
         }
         let private = self.graph.private.as_bytes();
         let as_here = |bytes: &[u8]| {
-            let text = replace(bytes, KEEP.as_bytes(), private);
+            let mut text = bytes.to_vec();
+            for (there, here) in names {
+                text = replace(&text, there.as_bytes(), here.as_bytes());
+            }
+            let text = replace(&text, KEEP.as_bytes(), private);
             memchr::memmem::find(&text, MARK.as_bytes())
                 .is_none()
                 .then_some(text)
@@ -396,7 +369,13 @@ impl Worker<'_> {
                 }
                 return None;
             };
-            let bytes = fs::read(from).ok()?;
+            let mut bytes = fs::read(from).ok()?;
+            if !names.is_empty() && memchr::memmem::find(&bytes, MARK.as_bytes()).is_some() {
+                for (there, here) in names {
+                    bytes = replace(&bytes, there.as_bytes(), here.as_bytes());
+                }
+                fs::write(from, &bytes).ok()?;
+            }
             if memchr::memmem::find(&bytes, MARK.as_bytes()).is_some() {
                 // The stub names itself; nothing else does.
                 let is_stub = file.kind == FileKind::Temp && file.path.ends_with(".stub.c");

@@ -45,6 +45,15 @@ pub const HOST_VARIABLES: &[&str] = &[
 /// Variables that change the language of diagnostics.
 pub const LANGUAGE_VARIABLES: &[&str] = &["LANG", "LANGUAGE", "LC_ALL", "LC_MESSAGES", "LC_CTYPE"];
 
+/// Whether the result holds the working directory where nobody sees it: cicc writes it into LTO and OptiX code (seen on
+/// 13.5), which is compressed.
+pub fn packs_directory(step: &Step, graph: &TaskGraph) -> bool {
+    let packed = |arg: &str| ["-lto", "--emit-optix-ir"].contains(&arg);
+    let lto = |id: &FileId| graph.file(*id).path.ends_with(".ltoir");
+    step.tool == Tool::Cicc
+        && (step.writes.iter().any(lto) || step.args.iter().filter_map(Arg::as_text).any(packed))
+}
+
 /// Writes the parts of `step` into `sink`.
 ///
 /// # Errors
@@ -101,11 +110,7 @@ pub fn describe(
             sink.part("included", artifacts.digest(*id)?.to_string().as_bytes());
         }
     }
-    // cicc writes it into LTO and OptiX code (seen on 13.5).
-    let packed = |arg: &str| ["-lto", "--emit-optix-ir"].contains(&arg);
-    let lto = |id: &FileId| graph.file(*id).path.ends_with(".ltoir");
-    let packs = step.tool == Tool::Cicc
-        && (step.writes.iter().any(lto) || step.args.iter().filter_map(Arg::as_text).any(packed));
+    let packs = packs_directory(step, graph);
     if debug || packs {
         sink.part(
             "working directory",

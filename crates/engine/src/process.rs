@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
@@ -142,6 +143,15 @@ impl Children {
         let result = wait(&cancel);
         self.queue().retain(|other| other.ticket != ticket);
         result
+    }
+
+    /// Waits until no task waits any more, at most for `patience`: after [`Children::close`] those that are on other machines
+    /// say there that nobody wants them.
+    pub fn settle(&self, patience: Duration) {
+        let clock = Instant::now();
+        while !self.queue().is_empty() && clock.elapsed() < patience {
+            thread::sleep(Duration::from_millis(2));
+        }
     }
 
     /// Ends every child and lets no other start.

@@ -161,7 +161,7 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
     let mut pointless = None;
     let mut shown = 0;
     // What goes to other machines is beside what may run here.
-    let abroad = setting.executor.map_or(0, Executor::slots);
+    let abroad = setting.executor.map_or(0, |e| e.slots().size());
     let jobs = setting.jobs.max(1).saturating_add(abroad);
     thread::scope(|scope| {
         let (send, receive) = mpsc::channel::<(usize, std::io::Result<(Finished, Seen)>)>();

@@ -361,7 +361,11 @@ impl Worker<'_> {
         Some((finished, seen))
     }
 
-    fn run(
+    /// Runs the step's command with what is watched of it.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn run(
         &self,
         index: usize,
         step: &Step,

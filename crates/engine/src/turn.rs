@@ -1,6 +1,7 @@
 //! A task's turn on the machine: waited for, held while its tool runs, given up for another when memory runs short.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -51,7 +52,7 @@ impl Worker<'_> {
     /// Waits until `step` may run, at most for `patience`.
     ///
     /// # Errors
-    /// It may not so soon, or the build ended meanwhile.
+    /// It may not so soon (`TimedOut`), or the build ended meanwhile.
     pub fn take_turn_within(
         &self,
         index: usize,
@@ -76,6 +77,7 @@ impl Worker<'_> {
             tag: index as u64,
         };
         let clock = Instant::now();
+        let impatient = AtomicBool::new(false);
         let pass = self
             .setting
             .children
@@ -83,8 +85,10 @@ impl Worker<'_> {
                 None => admission.enter(&entry, cancel),
                 Some(patience) => thread::scope(|scope| {
                     let (entered, waits) = mpsc::channel::<()>();
+                    let impatient = &impatient;
                     let give_up = move || {
                         if waits.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+                            impatient.store(true, Ordering::SeqCst);
                             cancel.cancel();
                         }
                     };
@@ -97,9 +101,12 @@ impl Worker<'_> {
                     pass
                 }),
             })
-            .map_err(admission::cancelled)?;
-        turn.waited = clock.elapsed();
-        turn.for_memory = pass.for_memory();
+            .map_err(|cancelled| match impatient.load(Ordering::SeqCst) {
+                true => io::ErrorKind::TimedOut.into(),
+                false => admission::cancelled(cancelled),
+            })?;
+        turn.waited += clock.elapsed();
+        turn.for_memory += pass.for_memory();
         turn.waited_for = if pass.for_token > turn.waited / 2 {
             WaitedFor::Token
         } else if turn.for_memory > turn.waited / 2 {

@@ -7,9 +7,9 @@
 mod operation;
 mod tree;
 
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-use std::time::Duration;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use bazel_remote_apis::build::bazel::remote::execution::v2 as re;
 use bazel_remote_apis::google::protobuf::Timestamp;
@@ -18,6 +18,7 @@ use prost::Message;
 use tokio::runtime::Runtime;
 use tonic::Code;
 use warpcc_cache::Digest;
+use warpcc_cache::command::{Command, Done};
 
 use crate::backend::{Backend, Source};
 use crate::fault::Fault;
@@ -33,51 +34,43 @@ const LARGE: u64 = 1 << 20;
 /// How often we ask whether anybody still wants the result.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// A file that a command needs.
-#[derive(Debug, Clone)]
-pub struct Input {
-    /// Where the command looks for it, relative to its working directory.
-    pub path: String,
-    /// Its digest.
-    pub digest: Digest,
-    /// Where it is here.
-    pub file: PathBuf,
-    /// Whether it is a program.
-    pub executable: bool,
-}
-
-/// A command with everything it needs.
-#[derive(Debug, Clone, Default)]
-pub struct Command {
-    /// The program first. Paths are relative.
-    pub arguments: Vec<String>,
-    /// All of it.
-    pub environment: Vec<(String, String)>,
-    /// Its files.
-    pub inputs: Vec<Input>,
-    /// What it writes.
-    pub outputs: Vec<String>,
-    /// What it asks of its worker: only what the cluster was configured for.
-    pub properties: Vec<(String, String)>,
-}
-
-/// What came of a command.
-#[derive(Debug, Clone, Default)]
-pub struct Done {
-    /// Its exit code. Unless it is 0 there is nothing else.
-    pub code: i32,
-    /// Its standard output.
-    pub stdout: Vec<u8>,
-    /// Its standard error.
-    pub stderr: Vec<u8>,
-    /// For each output of the command the file in the folder that was given; nothing for one that it did not write.
-    pub outputs: Vec<Option<PathBuf>>,
-    /// How long it ran on its worker.
-    pub busy: Duration,
-    /// Bytes sent for it.
+/// What moved between us and a cluster, bytes of blobs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// To it: inputs, and what says what to do with them.
     pub sent: u64,
-    /// Bytes it sent.
+    /// From it: outputs, and what tools said.
     pub received: u64,
+    /// How long that took, the calls that moved much: of the others the way is most.
+    pub took: Duration,
+    /// The bytes of those.
+    pub timed: u64,
+}
+
+/// A transfer is timed from here.
+const MUCH: u64 = 256 << 10;
+
+impl Moved {
+    fn time(&mut self, bytes: u64, since: Instant) {
+        if bytes >= MUCH {
+            self.timed += bytes;
+            self.took += since.elapsed();
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.received += other.received;
+        self.took += other.took;
+        self.timed += other.timed;
+    }
+}
+
+/// What one command has moved so far, also when nothing comes of it.
+type Traffic = Mutex<Moved>;
+
+fn locked(traffic: &Traffic) -> MutexGuard<'_, Moved> {
+    traffic.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A cluster.
@@ -86,6 +79,7 @@ pub struct Cluster {
     server: Grpc,
     runtime: OnceLock<Option<Runtime>>,
     gate: tokio::sync::Mutex<()>,
+    moved: Traffic,
 }
 
 impl Cluster {
@@ -95,6 +89,7 @@ impl Cluster {
             server,
             runtime: OnceLock::new(),
             gate: tokio::sync::Mutex::new(()),
+            moved: Traffic::default(),
         }
     }
 
@@ -103,16 +98,23 @@ impl Cluster {
         self.server.name()
     }
 
-    /// Executes `command` and puts what it writes into `folder`, which is there and empty. Nothing when `cancelled`
-    /// said meanwhile that nobody wants it. Several threads may call.
+    /// What has moved so far, also for commands of which nothing came.
+    pub fn moved(&self) -> Moved {
+        *locked(&self.moved)
+    }
+
+    /// Executes `command` on a worker with `properties`, which are those that the cluster was configured for, and puts
+    /// what it writes into `folder`, which is there and empty. Nothing when `cancelled` said meanwhile that nobody wants it. Several threads may call.
     ///
     /// # Errors
     /// Whatever makes it better to run the command here.
     pub fn run(
         &self,
         command: &Command,
+        properties: &[(String, String)],
         folder: &Path,
         cancelled: &dyn Fn() -> bool,
+        moved: &mut Moved,
     ) -> Result<Option<Done>, Fault> {
         let runtime = self.runtime.get_or_init(|| {
             let mut builder = tokio::runtime::Builder::new_multi_thread();
@@ -125,32 +127,36 @@ impl Cluster {
             });
         };
         let running = Running::default();
-        runtime.block_on(async {
+        let traffic = Traffic::default();
+        let ran = runtime.block_on(async {
             tokio::select! {
-                done = self.execute(command, folder, &running) => done.map(Some),
+                done = self.execute(command, properties, folder, &running, &traffic) => done.map(Some),
                 () = until(cancelled) => {
                     operation::cancel(&self.server, &running).await;
                     Ok(None)
                 }
             }
-        })
+        });
+        *moved = *locked(&traffic);
+        locked(&self.moved).add(moved);
+        ran
     }
 
     async fn execute(
         &self,
         command: &Command,
+        properties: &[(String, String)],
         folder: &Path,
         running: &Running,
+        traffic: &Traffic,
     ) -> Result<Done, Fault> {
         if !self.server.capabilities().await?.executes {
             return Err(self.server.answered("it executes nothing (with SHA-256)"));
         }
-        let prepared = prepare(command)
+        let prepared = prepare(command, properties)
             .ok_or_else(|| self.server.answered("our input tree makes no sense"))?;
-        let mut done = Done {
-            sent: self.upload(&prepared.blobs).await?,
-            ..Done::default()
-        };
+        let mut done = Done::default();
+        self.upload(&prepared.blobs, traffic).await?;
         let mut repaired = false;
         let mut cached = true;
         loop {
@@ -160,7 +166,10 @@ impl Cluster {
                     Some(failure) => failure,
                     None => {
                         let result = response.result.unwrap_or_default();
-                        if self.fetch(command, &result, folder, &mut done).await? {
+                        if self
+                            .fetch(command, &result, folder, &mut done, traffic)
+                            .await?
+                        {
                             return Ok(done);
                         }
                         // A result whose blobs are gone.
@@ -177,12 +186,12 @@ impl Cluster {
                 return Err(self.server.fault(failure).await);
             }
             repaired = true;
-            done.sent += self.upload(&prepared.blobs).await?;
+            self.upload(&prepared.blobs, traffic).await?;
         }
     }
 
-    /// Uploads what the server lacks; gives the bytes.
-    async fn upload(&self, blobs: &[(Digest, Source)]) -> Result<u64, Fault> {
+    /// Uploads what the server lacks.
+    async fn upload(&self, blobs: &[(Digest, Source)], traffic: &Traffic) -> Result<(), Fault> {
         let mut missing = self.lacks(blobs).await?;
         let mut _alone = None;
         if missing.iter().any(|(digest, _)| digest.size > LARGE) {
@@ -191,9 +200,14 @@ impl Cluster {
             missing = self.lacks(blobs).await?;
         }
         if !missing.is_empty() {
+            let since = Instant::now();
             self.server.write(&missing).await?;
+            let bytes = missing.iter().map(|(digest, _)| digest.size).sum();
+            let mut moved = locked(traffic);
+            moved.sent += bytes;
+            moved.time(bytes, since);
         }
-        Ok(missing.iter().map(|(digest, _)| digest.size).sum())
+        Ok(())
     }
 
     async fn lacks(&self, blobs: &[(Digest, Source)]) -> Result<Vec<(Digest, Source)>, Fault> {
@@ -210,6 +224,7 @@ impl Cluster {
         result: &re::ActionResult,
         folder: &Path,
         done: &mut Done,
+        traffic: &Traffic,
     ) -> Result<bool, Fault> {
         done.code = result.exit_code;
         done.outputs.clear();
@@ -259,6 +274,7 @@ impl Cluster {
                 },
                 _ => raw.to_vec(),
             };
+            locked(traffic).received += text.len() as u64;
         }
         [done.stdout, done.stderr] = texts;
         for (at, digest) in files.iter().enumerate() {
@@ -283,7 +299,7 @@ impl Cluster {
             if !is_there {
                 return Ok(false);
             }
-            done.received += digest.size;
+            locked(traffic).received += digest.size;
             done.outputs.push(Some(to));
         }
         done.busy = busy(result);
@@ -330,7 +346,7 @@ struct Prepared {
     blobs: Vec<(Digest, Source)>,
 }
 
-fn prepare(command: &Command) -> Option<Prepared> {
+fn prepare(command: &Command, properties: &[(String, String)]) -> Option<Prepared> {
     let leaves: Vec<Leaf> = command
         .inputs
         .iter()
@@ -341,11 +357,12 @@ fn prepare(command: &Command) -> Option<Prepared> {
         })
         .collect();
     let tree = Tree::of(&leaves)?;
-    let message = message_of(command);
+    let platform = platform(properties);
+    let message = message_of(command, platform.clone());
     let action = re::Action {
         command_digest: Some(to_wire(&Digest::of_bytes(&message.encode_to_vec()))),
         input_root_digest: Some(to_wire(&tree.root)),
-        platform: platform(command),
+        platform,
         ..re::Action::default()
     };
     let mut blobs: Vec<(Digest, Source)> = tree
@@ -368,9 +385,8 @@ fn prepare(command: &Command) -> Option<Prepared> {
     })
 }
 
-fn platform(command: &Command) -> Option<re::Platform> {
-    let mut properties: Vec<_> = command
-        .properties
+fn platform(properties: &[(String, String)]) -> Option<re::Platform> {
+    let mut properties: Vec<_> = properties
         .iter()
         .map(|(name, value)| re::platform::Property {
             name: name.clone(),
@@ -381,7 +397,7 @@ fn platform(command: &Command) -> Option<re::Platform> {
     (!properties.is_empty()).then_some(re::Platform { properties })
 }
 
-fn message_of(command: &Command) -> re::Command {
+fn message_of(command: &Command, platform: Option<re::Platform>) -> re::Command {
     let mut environment: Vec<_> = command
         .environment
         .iter()
@@ -401,7 +417,7 @@ fn message_of(command: &Command) -> re::Command {
         arguments: command.arguments.clone(),
         environment_variables: environment,
         output_paths,
-        platform: platform(command),
+        platform,
         ..re::Command::default()
     }
 }

@@ -3,20 +3,28 @@
 //! A cluster that cannot be reached is left alone for a while by all calls, so that a build of a thousand files waits
 //! for it once.
 
+mod outlook;
+
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use warpcc_cache::{DiskStore, Hashing, Key, KeySink};
+use outlook::Outlook;
+use warpcc_budget::Pool;
+use warpcc_cache::command::Done;
+use warpcc_cache::{Digest, DiskStore, Hashing, Key, KeySink};
 use warpcc_engine::Executor;
-use warpcc_engine::executor::{Done, Job};
+use warpcc_engine::executor::{Job, There};
 use warpcc_plan::Tool;
 use warpcc_remote::auth::{Origin, Secret};
+use warpcc_remote::execute::Moved;
 use warpcc_remote::grpc::Deadlines;
-use warpcc_remote::{Auth, Cluster, Fault, Grpc, execute};
+use warpcc_remote::{Auth, Cluster, Fault, Grpc};
 
 use crate::config::{Config, ExecutorSettings};
+use crate::machine;
 
 /// So long nobody asks a cluster that did not answer.
 const LEFT_ALONE: Duration = Duration::from_secs(60);
@@ -27,6 +35,9 @@ const ODD_ANSWERS: u32 = 3;
 /// The folder of the cache with what is known of clusters.
 const NOTES: &str = "clusters-v1";
 
+/// The same with how it does.
+const OUTLOOKS: &str = "cluster-outlooks-v1";
+
 /// A cluster, as one call uses it.
 pub struct Elsewhere<'a> {
     cluster: Cluster,
@@ -34,6 +45,9 @@ pub struct Elsewhere<'a> {
     store: Option<&'a DiskStore>,
     given_up: AtomicBool,
     odd: AtomicU32,
+    faults: AtomicU64,
+    slots: Pool,
+    outlook: Mutex<Outlook>,
 }
 
 impl<'a> Elsewhere<'a> {
@@ -57,20 +71,33 @@ impl<'a> Elsewhere<'a> {
                 return None;
             }
         };
+        let cluster = Cluster::new(server);
+        let slots = Pool::open(
+            &machine::place(config),
+            &format!("cluster-{}", key_of(&cluster).hex()),
+            settings.jobs.value.get(),
+        );
+        let outlook = store.and_then(|store| store.note(OUTLOOKS, &key_of(&cluster)));
+        let outlook = outlook.map(|bytes| Outlook::from_bytes(&bytes, SystemTime::now()));
         let elsewhere = Self {
-            cluster: Cluster::new(server),
+            slots,
+            outlook: Mutex::new(outlook.unwrap_or_default()),
+            cluster,
             settings,
             store,
             given_up: AtomicBool::new(false),
             odd: AtomicU32::new(0),
+            faults: AtomicU64::new(0),
         };
         (!elsewhere.is_left_alone()).then_some(elsewhere)
     }
 
+    fn known(&self) -> MutexGuard<'_, Outlook> {
+        self.outlook.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn note_key(&self) -> Key {
-        let mut sink = Hashing::new("cluster");
-        sink.part("name", self.cluster.name().as_bytes());
-        sink.finish()
+        key_of(&self.cluster)
     }
 
     fn is_left_alone(&self) -> bool {
@@ -86,6 +113,7 @@ impl<'a> Elsewhere<'a> {
 
     /// What a fault means for the commands to come.
     fn learn(&self, fault: &Fault) {
+        self.faults.fetch_add(1, Ordering::Relaxed);
         let is_dead = match fault {
             Fault::Unreachable { .. } | Fault::TooSlow { .. } | Fault::Refused { .. } => true,
             Fault::Answer { .. } | Fault::WrongBytes { .. } | Fault::Local { .. } => {
@@ -105,6 +133,31 @@ impl<'a> Elsewhere<'a> {
             }
         }
     }
+}
+
+impl Drop for Elsewhere<'_> {
+    /// Adds what the call moved, and what failed, to the counters of `warpcc stats`.
+    fn drop(&mut self) {
+        let moved = self.cluster.moved();
+        let counts = [
+            ("remote.bytes_up", moved.sent),
+            ("remote.bytes_down", moved.received),
+            ("remote.errors", self.faults.load(Ordering::Relaxed)),
+        ];
+        if let Some(store) = self.store.filter(|_| counts.iter().any(|(_, n)| *n > 0)) {
+            store.count(&counts);
+            // Two calls that end at once may lose one's: the next one learns it again.
+            let known = self.known().to_bytes(SystemTime::now());
+            drop(store.put_note(OUTLOOKS, &self.note_key(), &known));
+        }
+    }
+}
+
+/// What a cluster is remembered by.
+fn key_of(cluster: &Cluster) -> Key {
+    let mut sink = Hashing::new("cluster");
+    sink.part("name", cluster.name().as_bytes());
+    sink.finish()
 }
 
 fn auth(settings: &ExecutorSettings) -> Result<Auth, String> {
@@ -146,8 +199,12 @@ fn headers(path: &Path) -> Result<Vec<(String, Origin)>, String> {
 }
 
 impl Executor for Elsewhere<'_> {
-    fn slots(&self) -> usize {
-        self.settings.jobs.value.get()
+    fn slots(&self) -> &Pool {
+        &self.slots
+    }
+
+    fn outlook(&self, program: &Digest) -> There {
+        self.known().of(program)
     }
 
     fn takes(&self, _: Tool) -> bool {
@@ -163,32 +220,23 @@ impl Executor for Elsewhere<'_> {
             let tool = property.tool.as_deref();
             tool.is_none_or(|tool| tool == job.tool.name())
         });
-        let command = execute::Command {
-            arguments: job.arguments.clone(),
-            environment: job.environment.clone(),
-            inputs: job
-                .inputs
-                .iter()
-                .map(|input| execute::Input {
-                    path: input.path.clone(),
-                    digest: input.digest,
-                    file: input.file.clone(),
-                    executable: input.executable,
-                })
-                .collect(),
-            outputs: job.outputs.clone(),
-            properties: properties
-                .map(|property| (property.name.clone(), property.value.clone()))
-                .collect(),
-        };
-        match self.cluster.run(&command, job.folder, unwanted) {
-            Ok(done) => done.map(|done| Done {
-                code: done.code,
-                stdout: done.stdout,
-                stderr: done.stderr,
-                outputs: done.outputs,
-                busy: done.busy,
-            }),
+        let properties: Vec<(String, String)> = properties
+            .map(|property| (property.name.clone(), property.value.clone()))
+            .collect();
+        let mut moved = Moved::default();
+        let clock = Instant::now();
+        let ran = self
+            .cluster
+            .run(&job.command, &properties, job.folder, unwanted, &mut moved);
+        match ran {
+            Ok(done) => {
+                if let Some(done) = done.as_ref().filter(|done| done.code == 0) {
+                    let mut known = self.known();
+                    known.learn(clock.elapsed(), done.busy, moved.timed, moved.took);
+                    known.has(job.command.inputs.iter().map(|input| input.digest));
+                }
+                done
+            }
             Err(fault) => {
                 self.learn(&fault);
                 None

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -11,6 +12,9 @@ use warpcc_budget::Tokens;
 use warpcc_engine::Children;
 
 use crate::scratch::Held;
+
+/// So long other machines may take to hear that a step is not wanted any more.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// What a signal ends and removes.
 #[derive(Debug, Default)]
@@ -61,6 +65,7 @@ impl Interrupt {
 
     fn end(&self, signal: i32) {
         self.children.close();
+        self.children.settle(FAREWELL);
         let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tokens) = tokens.as_ref() {
             tokens.give_all_back();

@@ -10,6 +10,13 @@ use std::path::{Path, PathBuf};
 /// The library, or nothing where it cannot be built (see `build.rs`).
 static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libwarpcc_watch.so"));
 
+/// The library that tells a process of another working directory than its own, by [`FOLDER_VARIABLE`]; empty where it
+/// cannot be built.
+pub static FOLDER_LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libwarpcc_folder.so"));
+
+/// The variable with that directory.
+pub const FOLDER_VARIABLE: &str = "WARPCC_FOLDER";
+
 /// The longest log path the library takes, without its NUL.
 const LONGEST_LOG: usize = 4095;
 

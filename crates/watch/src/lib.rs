@@ -30,6 +30,9 @@ mod install;
 mod log;
 mod observed;
 
-pub use install::{Unpreloadable, available, can_preload_from, environment, install};
+pub use install::{
+    FOLDER_LIBRARY, FOLDER_VARIABLE, Unpreloadable, available, can_preload_from, environment,
+    install,
+};
 pub use log::LogError;
 pub use observed::{Observed, read_log};

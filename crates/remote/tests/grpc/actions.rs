@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use bazel_remote_apis::build::bazel::remote::execution::v2 as re;
 use tonic::Code;
 use warpcc_cache::Digest;
-use warpcc_remote::execute::{Command, Done, Input};
+use warpcc_cache::command::{Command, Done, Input};
+use warpcc_remote::execute::Moved;
 use warpcc_remote::{Cluster, Fault};
 
 use crate::client;
@@ -45,7 +46,13 @@ fn run(
         ..Command::default()
     };
     let cluster = Cluster::new(client(&format!("grpc://127.0.0.1:{port}")));
-    let done = cluster.run(&command, folder.path(), cancelled);
+    let done = cluster.run(
+        &command,
+        &[],
+        folder.path(),
+        cancelled,
+        &mut Moved::default(),
+    );
     let output = match &done {
         Ok(Some(done)) => done.outputs.first().cloned().flatten(),
         _ => None,

@@ -3,6 +3,8 @@
 
 #[path = "../../../remote/tests/grpc/casd.rs"]
 mod casd;
+mod proxy;
+mod sharing;
 #[path = "../space/mod.rs"]
 mod space;
 
@@ -26,6 +28,12 @@ const KERNEL: &str = "#include <cstdio>\n\
     }\n\
     int main() { float *d; cudaMalloc(&d, 128); k<<<1, 32>>>(d, 3); printf(\"%d\\n\", (int)cudaDeviceSynchronize()); }\n";
 
+/// The steps of [`TWO`] that run elsewhere: cudafe++, twice cicc, twice ptxas, fatbinary, the host compile.
+const OF_TWO: u64 = 7;
+
+/// The tools of these, as `stats` names them.
+const TOOLS: [&str; 5] = ["cudafe++", "cicc", "ptxas", "fatbinary", "host"];
+
 /// A space whose commands go to `address` whenever they may.
 fn space(name: &str, address: &str) -> TestSpace {
     let mut space = TestSpace::new(name);
@@ -35,11 +43,16 @@ fn space(name: &str, address: &str) -> TestSpace {
     space
 }
 
-/// How many steps ran on the cluster so far.
-fn executed(space: &TestSpace) -> u64 {
+/// One of the counters of what is elsewhere.
+fn remote(space: &TestSpace, counter: &str) -> u64 {
     let said = space.warpcc_with(&["stats", "--json"]).stdout;
     let stats: serde_json::Value = serde_json::from_slice(&said).expect("JSON");
-    stats["remote"]["executed"].as_u64().unwrap_or(0)
+    stats["remote"][counter].as_u64().expect("a counter")
+}
+
+/// How many steps ran on the cluster so far.
+fn executed(space: &TestSpace) -> u64 {
+    remote(space, "executed")
 }
 
 /// The text of the file and what the tools make of it stay the same to everybody but the preprocessor.
@@ -53,44 +66,69 @@ fn what_may_leave_does_and_comes_back_as_nvcc_makes_it() {
     let mut space = space("cluster-two", &casd.address());
     let built = space.agree(TWO);
     built.demand_no_fallback();
-    // cudafe++, twice cicc, twice ptxas, fatbinary.
-    assert_eq!(executed(&space), 6);
+    assert_eq!(executed(&space), OF_TWO);
+    // The tools went up, and what they made came down.
+    let up = remote(&space, "bytes_up");
+    assert!(up > 150 << 20, "{up}");
+    let down = remote(&space, "bytes_down");
+    assert!((30 << 10..30 << 20).contains(&down), "{down}");
     space.again(TWO, &built).demand_direct_hit();
     space.demand_no_leftovers("a build on a cluster");
     // What ran there hits here.
     space.unset_env("WARPCC_EXECUTOR");
     add_remark(&space);
-    let tools = ["cudafe++", "cicc", "ptxas", "fatbinary"];
     space
         .agree(TWO)
         .demand_no_direct_hit()
-        .demand_hits_of(&tools);
+        .demand_hits_of(&TOOLS);
     // Another machine with an empty cache: the same actions, known to the cluster.
     space.set_env("WARPCC_EXECUTOR", &casd.address());
     space.write("case.cu", KERNEL);
     space.clear_cache();
     space.agree(TWO).demand_no_direct_hit();
-    assert_eq!(executed(&space), 6);
+    assert_eq!(executed(&space), OF_TWO);
+    let up = remote(&space, "bytes_up");
+    assert!(up < 1 << 20, "{up}");
+    assert_eq!(remote(&space, "bytes_down"), down);
+    assert_eq!(remote(&space, "errors"), 0);
 }
 
 #[test]
 fn modes_that_others_leave_out() {
     let Some(casd) = Casd::start() else { return };
     let space = space("cluster-modes", &casd.address());
-    // PTX only: ptxas checks and writes nothing; relocatable code, to a program; PTX as a file; what ptxas says.
+    space.write(
+        "other.cu",
+        "__device__ float twice(float x) { return x * 2; }\n",
+    );
+    // PTX only, where ptxas checks and writes nothing; relocatable code, to a program, with nvlink and two host
+    // compiles; with link-time optimization, where the folder stands in cicc's packed code; PTX as a
+    // file; what ptxas says; objects and archives of the user's.
     for line in [
         "-c case.cu -o ptx.o -gencode arch=compute_90,code=compute_90",
         "-rdc=true case.cu -o program -arch=sm_80",
+        "-dlto case.cu -o lto -arch=sm_80",
         "-ptx case.cu -o case.ptx -arch=compute_80",
         "-cubin case.cu -o case.cubin -arch=sm_80 -Xptxas -warn-spills -Werror cross-execution-space-call",
+        "-rdc=true -c case.cu -o case.o -arch=sm_80 -O3 -Xcompiler -fPIC,-march=native",
+        "-rdc=true -lib other.cu -o libother.a -arch=sm_80",
+        "-rdc=true case.o -L. -lother -o linked -arch=sm_80",
+        "-dlink {work}/case.o libother.a -o device.o -arch=sm_80",
     ] {
-        let before = executed(&space);
+        let (before, steps) = (executed(&space), space.stats());
         space.agree(line).demand_no_fallback();
-        assert!(executed(&space) > before, "{line}");
+        let steps = space.stats().since(&steps);
+        let away = i64::try_from(executed(&space) - before).expect("a few");
+        assert!(away > 0, "{line}");
+        assert_eq!(away, steps.all_misses(), "{line}: {steps:?}");
+        let links = !["-c ", "-ptx", "-cubin", "-lib"]
+            .iter()
+            .any(|word| line.contains(word));
+        assert_eq!(steps.missed("nvlink"), i64::from(links), "{line}");
     }
     // Folders of this machine stand in these.
     let before = executed(&space);
-    space.agree("-c case.cu -o line.o -arch=sm_80 -lineinfo");
+    space.agree("-cubin case.cu -o line.cubin -arch=sm_80 -lineinfo");
     assert_eq!(executed(&space), before);
     // The compiler's own verdict, in its own words.
     space.write("wrong.cu", "__global__ void k() { int x = \"no\"; }\n");
@@ -126,10 +164,15 @@ fn step_records(cache: &Path) -> BTreeMap<String, Vec<String>> {
                 contents.sort();
                 contents.dedup();
                 known.push(format!("contents {contents:?}"));
-                // The options of cicc's memory allocator are no part of the input tree.
-                let absent = variant.witness.directories().map(|d| (d.path, d.absent));
+                // The options of cicc's memory allocator are no part of the input tree; and where includes are
+                // resolved for another machine, gcc looks for one precompiled header more.
+                let absent = variant.witness.directories().map(|d| {
+                    let names = d.absent.into_iter();
+                    let names: Vec<_> = names.filter(|n| n != "host_runtime.h.gch").collect();
+                    (d.path, names)
+                });
                 let absent: Vec<_> = absent
-                    .filter(|(folder, _)| folder != Path::new("/etc"))
+                    .filter(|(folder, names)| folder != Path::new("/etc") && !names.is_empty())
                     .collect();
                 known.push(format!("absent {absent:?}"));
                 known.push(format!("outputs {:?}", outcome.outputs));
@@ -162,13 +205,13 @@ fn a_step_leaves_the_record_of_a_run_here_wherever_it_ran() {
         "{}",
         there.outcome.stderr_text()
     );
-    assert_eq!(executed(&space), 6);
+    assert_eq!(executed(&space), OF_TWO);
     let away = step_records(&space.cache());
     space.unset_env("WARPCC_EXECUTOR");
     space.clear_cache();
     space.agree(TWO);
     let here = step_records(&space.cache());
-    assert!(away.len() >= 6);
+    assert!(away.len() >= 7);
     let differ = |name: &&String| away.get(*name) != here.get(*name);
     if let Some(name) = away.keys().chain(here.keys()).find(differ) {
         panic!(
@@ -181,11 +224,10 @@ fn a_step_leaves_the_record_of_a_run_here_wherever_it_ran() {
     let before = executed(&space);
     space.set_env("WARPCC_EXECUTOR", &casd.address());
     space.write("case.cu", &format!("{KERNEL}{unused}// a remark\n"));
-    let tools = ["cudafe++", "cicc", "ptxas", "fatbinary"];
     space
         .agree(TWO)
         .demand_no_direct_hit()
-        .demand_hits_of(&tools);
+        .demand_hits_of(&TOOLS);
     assert_eq!(executed(&space), before);
 }
 
@@ -239,6 +281,7 @@ fn a_cluster_that_dies_in_mid_build_costs_a_warning() {
         casd.kill();
     });
     assert!(warning.contains("127.0.0.1"), "{warning}");
+    assert!(remote(&space, "errors") > 0);
     // The next call does not ask again.
     space.write("case.cu", &format!("{KERNEL}int other() {{ return 1; }}\n"));
     space.agree(TWO);

@@ -1,0 +1,47 @@
+//! A command that may run anywhere: its words, the files that it needs by content, what it writes; and what came of it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::digest::Digest;
+
+/// A file that a command needs.
+#[derive(Debug, Clone)]
+pub struct Input {
+    /// Where the command looks for it, relative to its working directory.
+    pub path: String,
+    /// Its content.
+    pub digest: Digest,
+    /// Where it is here.
+    pub file: PathBuf,
+    /// Whether it is a program.
+    pub executable: bool,
+}
+
+/// A command with everything it needs.
+#[derive(Debug, Clone, Default)]
+pub struct Command {
+    /// The program first. Paths are relative.
+    pub arguments: Vec<String>,
+    /// All of its variables.
+    pub environment: Vec<(String, String)>,
+    /// Its files, the program included.
+    pub inputs: Vec<Input>,
+    /// What it writes, relative to its working directory.
+    pub outputs: Vec<String>,
+}
+
+/// What came of a command.
+#[derive(Debug, Clone, Default)]
+pub struct Done {
+    /// Its exit code. Unless it is 0 there is nothing else.
+    pub code: i32,
+    /// Its standard output.
+    pub stdout: Vec<u8>,
+    /// Its standard error.
+    pub stderr: Vec<u8>,
+    /// For each output where it is now; nothing for one that was not written.
+    pub outputs: Vec<Option<PathBuf>>,
+    /// How long it ran where it ran.
+    pub busy: Duration,
+}

@@ -1,0 +1,137 @@
+//! Where a step ends sooner: a function of what is remembered of it, of this machine and of the other ones. Asks nobody.
+
+/// This machine, as a step that wants to run finds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Here {
+    /// Slots that it has.
+    pub slots: u64,
+    /// Slots that nobody uses or waits for.
+    pub idle: u64,
+    /// Milliseconds of work for one slot that come before the step: what is left of what runs, and what waits and is no
+    /// less urgent.
+    pub ahead_ms: u64,
+}
+
+/// Other machines, as they were found so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct There {
+    /// Milliseconds between sending a command and its result, less the command itself and the bytes: what waits there
+    /// before it, and the way.
+    pub waits_ms: u64,
+    /// What moves in a second.
+    pub bytes_per_second: u64,
+    /// What would be sent with the step but for its own files: its tool, where that was never seen there.
+    pub tool_bytes: u64,
+}
+
+/// Where a step is to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    /// Here, when its turn comes.
+    Here,
+    /// There, now.
+    There,
+}
+
+/// Chooses for a step that takes `step_ms` on either machine and has `bytes` of its own to move.
+pub fn choose(step_ms: u64, bytes: u64, here: &Here, there: &There) -> Choice {
+    if ends_there(step_ms, bytes, there) < ends_here(step_ms, here) {
+        Choice::There
+    } else {
+        Choice::Here
+    }
+}
+
+/// Milliseconds until the step has ended here.
+fn ends_here(step_ms: u64, here: &Here) -> u64 {
+    let waits = match here.idle {
+        0 => here.ahead_ms / here.slots.max(1),
+        _ => 0,
+    };
+    waits.saturating_add(step_ms)
+}
+
+/// Milliseconds until its result from there is here.
+fn ends_there(step_ms: u64, bytes: u64, there: &There) -> u64 {
+    let bytes = bytes.saturating_add(there.tool_bytes);
+    let moving = bytes.saturating_mul(1000) / there.bytes_per_second.max(1);
+    there
+        .waits_ms
+        .saturating_add(moving)
+        .saturating_add(step_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUSY: Here = Here {
+        slots: 4,
+        idle: 0,
+        ahead_ms: 8000,
+    };
+
+    const FAST: There = There {
+        waits_ms: 50,
+        bytes_per_second: 100_000_000,
+        tool_bytes: 0,
+    };
+
+    #[test]
+    fn a_free_slot_is_always_sooner() {
+        let idle = Here { idle: 1, ..BUSY };
+        for step_ms in [0, 100, 100_000] {
+            assert_eq!(choose(step_ms, 0, &idle, &FAST), Choice::Here);
+        }
+    }
+
+    #[test]
+    fn what_waits_here_is_weighed_against_the_way_and_what_waits_there() {
+        // Two seconds of queue for each of four slots.
+        assert_eq!(choose(1000, 1 << 20, &BUSY, &FAST), Choice::There);
+        let slow = There {
+            bytes_per_second: 500_000,
+            ..FAST
+        };
+        assert_eq!(choose(1000, 1 << 20, &BUSY, &slow), Choice::Here);
+        let full = There {
+            waits_ms: 2001,
+            ..FAST
+        };
+        assert_eq!(choose(1000, 0, &BUSY, &full), Choice::Here);
+        let short = Here {
+            ahead_ms: 160,
+            ..BUSY
+        };
+        assert_eq!(choose(1000, 1 << 20, &short, &FAST), Choice::Here);
+    }
+
+    #[test]
+    fn a_tool_that_was_never_sent_counts() {
+        let first = There {
+            tool_bytes: 300_000_000,
+            ..FAST
+        };
+        assert_eq!(choose(1000, 0, &BUSY, &first), Choice::Here);
+        let long = Here {
+            ahead_ms: 80_000,
+            ..BUSY
+        };
+        assert_eq!(choose(1000, 0, &long, &first), Choice::There);
+    }
+
+    #[test]
+    fn no_numbers_make_it_fail() {
+        let nothing = Here {
+            slots: 0,
+            idle: 0,
+            ahead_ms: u64::MAX,
+        };
+        let never = There {
+            waits_ms: u64::MAX,
+            bytes_per_second: 0,
+            tool_bytes: u64::MAX,
+        };
+        assert_eq!(choose(u64::MAX, u64::MAX, &nothing, &never), Choice::Here);
+    }
+}

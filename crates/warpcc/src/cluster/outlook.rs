@@ -1,0 +1,160 @@
+//! What calls learn of a cluster and tell each other: how fast bytes move, what waits there, which tools it has seen.
+//!
+//! Advice for where a step runs: what is lost or wrong costs time, not results.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use warpcc_cache::Digest;
+use warpcc_engine::executor::There;
+
+/// Tools are larger, sources mostly not.
+const TOOL: u64 = 1 << 20;
+
+/// No more tools are remembered.
+const TOOLS: usize = 64;
+
+/// Speeds older than this say nothing of now, and a cluster that was slow gets another chance.
+const AGE: Duration = Duration::from_secs(600);
+
+/// What is assumed before anything was measured: a good one, so that it is tried.
+const UNKNOWN: There = There {
+    waits_ms: 50,
+    bytes_per_second: 200_000_000,
+    tool_bytes: 0,
+};
+
+/// What is known of one cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outlook {
+    there: There,
+    tools: BTreeSet<Digest>,
+}
+
+impl Default for Outlook {
+    fn default() -> Self {
+        Self {
+            there: UNKNOWN,
+            tools: BTreeSet::new(),
+        }
+    }
+}
+
+impl Outlook {
+    /// From what [`Outlook::to_bytes`] gave; nothing is known where it is not that.
+    pub fn from_bytes(bytes: &[u8], now: SystemTime) -> Self {
+        let mut outlook = Self::default();
+        let text = std::str::from_utf8(bytes).unwrap_or_default();
+        let mut lines = text.lines();
+        let numbers: Vec<u64> = lines
+            .next()
+            .unwrap_or_default()
+            .split(' ')
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        if let [at, waits_ms, bytes_per_second] = numbers[..] {
+            let age = now.duration_since(UNIX_EPOCH + Duration::from_secs(at.min(1 << 40)));
+            if age.is_ok_and(|age| age < AGE) {
+                outlook.there.waits_ms = waits_ms;
+                outlook.there.bytes_per_second = bytes_per_second.max(1);
+            }
+        }
+        outlook.tools = lines.filter_map(|line| line.parse().ok()).collect();
+        outlook
+    }
+
+    /// To be remembered.
+    pub fn to_bytes(&self, now: SystemTime) -> Vec<u8> {
+        let at = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let There {
+            waits_ms,
+            bytes_per_second,
+            ..
+        } = self.there;
+        let mut text = format!("{at} {waits_ms} {bytes_per_second}\n");
+        for tool in self.tools.iter().take(TOOLS) {
+            text.push_str(&format!("{tool}\n"));
+        }
+        text.into_bytes()
+    }
+
+    /// For a command with this program.
+    pub fn of(&self, program: &Digest) -> There {
+        let seen = self.tools.contains(program);
+        There {
+            tool_bytes: if seen { 0 } else { program.size },
+            ..self.there
+        }
+    }
+
+    /// A command has come back after `whole`, of which it ran for `busy` and moved `timed` bytes in `moving`.
+    pub fn learn(&mut self, whole: Duration, busy: Duration, timed: u64, moving: Duration) {
+        let waited = whole.saturating_sub(busy).saturating_sub(moving);
+        let waited = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+        self.there.waits_ms = towards(self.there.waits_ms, waited);
+        let micros = u64::try_from(moving.as_micros()).unwrap_or(u64::MAX);
+        if let Some(rate) = timed.saturating_mul(1_000_000).checked_div(micros) {
+            self.there.bytes_per_second = towards(self.there.bytes_per_second, rate).max(1);
+        }
+    }
+
+    /// The cluster has these by now.
+    pub fn has(&mut self, inputs: impl IntoIterator<Item = Digest>) {
+        let tools = inputs.into_iter().filter(|digest| digest.size >= TOOL);
+        self.tools.extend(tools);
+        while self.tools.len() > TOOLS {
+            self.tools.pop_first();
+        }
+    }
+}
+
+/// A quarter of the way: one odd command changes little.
+fn towards(old: u64, new: u64) -> u64 {
+    (old - old / 4).saturating_add(new / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_learned_is_remembered_for_a_while() {
+        let now = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+        let tool = Digest {
+            size: 2 << 20,
+            ..Digest::of_bytes(b"a tool")
+        };
+        let mut outlook = Outlook::default();
+        assert_eq!(outlook.of(&tool).tool_bytes, 2 << 20);
+        let second = Duration::from_secs(1);
+        for _ in 0..40 {
+            // A megabyte in a second, and a second of waiting.
+            outlook.learn(3 * second, second, 1 << 20, second);
+        }
+        outlook.has([tool, Digest::of_bytes(b"small")]);
+        let again = Outlook::from_bytes(&outlook.to_bytes(now), now + second);
+        assert_eq!(again, outlook);
+        let there = again.of(&tool);
+        assert_eq!(there.tool_bytes, 0);
+        assert!((990..=1000).contains(&there.waits_ms), "{there:?}");
+        assert!(
+            (1_000_000..1_100_000).contains(&there.bytes_per_second),
+            "{there:?}"
+        );
+        let later = Outlook::from_bytes(&outlook.to_bytes(now), now + 2 * AGE);
+        assert_eq!(later.of(&tool), UNKNOWN);
+        assert_eq!(Outlook::from_bytes(b"\xff 1 2", now), Outlook::default());
+    }
+
+    #[test]
+    fn what_moved_too_little_says_nothing_of_the_speed() {
+        let mut outlook = Outlook::default();
+        outlook.learn(
+            Duration::from_millis(450),
+            Duration::from_millis(400),
+            0,
+            Duration::ZERO,
+        );
+        assert_eq!(outlook, Outlook::default());
+    }
+}
