@@ -56,7 +56,9 @@ pub fn number(who: &str, object: &Bound<'_, PyAny>) -> PyResult<Option<Number>> 
         return whole(&object.call_method0("__index__")?).map(Some);
     }
     match object.hasattr("__float__")? {
-        true => Ok(Some(Number::Float(object.call_method0("__float__")?.extract()?))),
+        true => Ok(Some(Number::Float(
+            object.call_method0("__float__")?.extract()?,
+        ))),
         false => Ok(None),
     }
 }
@@ -188,23 +190,33 @@ fn interface_type(text: &str) -> Option<DType> {
 
 fn sizes(py: Python<'_>, who: &str, shape: &[i64]) -> PyResult<Vec<u64>> {
     let all: Result<Vec<u64>, _> = shape.iter().map(|size| u64::try_from(*size)).collect();
-    all.map_err(|_| errors::argument(py, format!("{who}: its shape {shape:?} has a negative size")))
+    all.map_err(|_| {
+        errors::argument(
+            py,
+            format!("{who}: its shape {shape:?} has a negative size"),
+        )
+    })
 }
 
 fn by_interface(who: &str, object: &Bound<'_, PyAny>) -> PyResult<Array> {
     let py = object.py();
     let described = object.getattr("__cuda_array_interface__")?;
-    let wrong = |what: &str| {
-        errors::argument(py, format!("{who}: its __cuda_array_interface__ {what}"))
-    };
-    let dict = described.cast::<PyDict>().map_err(|_| wrong("is no dict"))?;
+    let wrong =
+        |what: &str| errors::argument(py, format!("{who}: its __cuda_array_interface__ {what}"));
+    let dict = described
+        .cast::<PyDict>()
+        .map_err(|_| wrong("is no dict"))?;
     let get = |key: &str| {
         let found = dict.get_item(key).ok().flatten();
         found.filter(|value| !value.is_none())
     };
     let need = |key: &str| get(key).ok_or_else(|| wrong(&format!("has no {key:?}")));
-    let shape: Vec<i64> = need("shape")?.extract().map_err(|_| wrong("has an odd shape"))?;
-    let typestr: String = need("typestr")?.extract().map_err(|_| wrong("has an odd typestr"))?;
+    let shape: Vec<i64> = need("shape")?
+        .extract()
+        .map_err(|_| wrong("has an odd shape"))?;
+    let typestr: String = need("typestr")?
+        .extract()
+        .map_err(|_| wrong("has an odd typestr"))?;
     let dtype = interface_type(&typestr)
         .ok_or_else(|| unknown_type(py, who, &format!("type {typestr:?}")))?;
     let data = need("data")?;

@@ -38,7 +38,10 @@ impl KernelCache {
     #[new]
     #[pyo3(signature = (folders = None, *, max_size = None, memory = None, remote = None, nvrtc = None, nvjitlink = None,
                         options = Vec::new(), include = Vec::new(), headers = None, preamble = None))]
-    #[expect(clippy::too_many_arguments, reason = "keywords, of which a caller names the few that matter")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "keywords, of which a caller names the few that matter"
+    )]
     fn new(
         py: Python<'_>,
         folders: Option<Vec<PathBuf>>,
@@ -57,7 +60,10 @@ impl KernelCache {
         common.include_folders = include;
         common.headers = texts("headers", headers)?;
         common.preamble = texts("preamble", preamble)?;
-        let relative = folders.iter().flatten().find(|folder| !folder.is_absolute());
+        let relative = folders
+            .iter()
+            .flatten()
+            .find(|folder| !folder.is_absolute());
         if let Some(relative) = relative {
             let text = format!("folders: {} is no absolute path", relative.display());
             return Err(errors::argument(py, text));
@@ -80,7 +86,10 @@ impl KernelCache {
                 settings.remarks.clear();
             }
             if let Some(max_size) = max_size {
-                settings.tiers.iter_mut().for_each(|tier| tier.max_size = max_size);
+                settings
+                    .tiers
+                    .iter_mut()
+                    .for_each(|tier| tier.max_size = max_size);
             }
             if let Some(memory) = memory {
                 settings.memory = memory;
@@ -111,7 +120,10 @@ impl KernelCache {
     /// Compiles `source`, or finds what it compiles to.
     #[pyo3(signature = (source, name, arch = None, *, names = Vec::new(), parameters = "", options = Vec::new(),
                         include = Vec::new(), headers = None, timeout = None))]
-    #[expect(clippy::too_many_arguments, reason = "keywords, of which a caller names the few that matter")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "keywords, of which a caller names the few that matter"
+    )]
     fn compile(
         &self,
         py: Python<'_>,
@@ -130,7 +142,9 @@ impl KernelCache {
             None => self.target_for(py, None)?,
         };
         let mut request = self.cache.request(parameters, name, source, target);
-        request.name_expressions.extend(names.into_iter().map(Into::into));
+        request
+            .name_expressions
+            .extend(names.into_iter().map(Into::into));
         request.options.extend(options.into_iter().map(Into::into));
         request.include_folders.extend(include);
         request.headers.extend(texts("headers", headers)?);
@@ -154,7 +168,9 @@ impl KernelCache {
         let limits = limits(py, timeout)?;
         let loaded = py.detach(|| {
             let device = driver::device(ordinal)?;
-            let kernel = self.cache.get_function(parameters, name, source, &device, &limits)?;
+            let kernel = self
+                .cache
+                .get_function(parameters, name, source, &device, &limits)?;
             let mut known = held(&self.functions);
             let place = Arc::as_ptr(&kernel) as usize;
             let make = || Arc::new(Loaded::new(kernel, device, ordinal));
@@ -174,8 +190,11 @@ impl KernelCache {
         name: &str,
         options: Vec<String>,
     ) -> PyResult<Image> {
-        let pieces: PyResult<Vec<Piece>> =
-            pieces.iter().enumerate().map(|(index, given)| piece(index, given)).collect();
+        let pieces: PyResult<Vec<Piece>> = pieces
+            .iter()
+            .enumerate()
+            .map(|(index, given)| piece(index, given))
+            .collect();
         let request = LinkRequest {
             name: name.into(),
             pieces: pieces?,
@@ -200,14 +219,18 @@ impl KernelCache {
             Some(arch) => real(py, arch)?,
             None => RealArch::new(capability(py)?),
         };
-        let image = py.detach(|| self.cache.load_ptx(name, &bytes, target, &Limits::default()));
+        let image = py.detach(|| {
+            self.cache
+                .load_ptx(name, &bytes, target, &Limits::default())
+        });
         made(py, name, image)
     }
 
     /// The best target for a GPU: `sm_90`, say.
     #[pyo3(signature = (capability = None))]
     fn best_arch(&self, py: Python<'_>, capability: Option<u32>) -> PyResult<String> {
-        self.target_for(py, capability).map(|target| target.to_string())
+        self.target_for(py, capability)
+            .map(|target| target.to_string())
     }
 
     /// How often images were found, and where.
@@ -232,7 +255,12 @@ impl KernelCache {
     /// What went wrong so far without being an error, and what is odd about the settings.
     #[getter]
     fn remarks(&self) -> Vec<String> {
-        let mut all: Vec<String> = self.odd.iter().cloned().chain(self.cache.remarks()).collect();
+        let mut all: Vec<String> = self
+            .odd
+            .iter()
+            .cloned()
+            .chain(self.cache.remarks())
+            .collect();
         for launcher in held(&self.launchers).values() {
             all.extend(launcher.cache().remarks());
         }
@@ -244,7 +272,11 @@ impl KernelCache {
     /// The folders, nearest first.
     #[getter]
     fn folders(&self) -> Vec<PathBuf> {
-        self.settings.tiers.iter().map(|tier| tier.path.clone()).collect()
+        self.settings
+            .tiers
+            .iter()
+            .map(|tier| tier.path.clone())
+            .collect()
     }
 
     /// NVRTC's version.
@@ -291,8 +323,15 @@ impl KernelCache {
 
     fn __repr__(&self) -> String {
         let version = self.compiler.version();
-        let folders: Vec<_> = self.folders().iter().map(|f| f.display().to_string()).collect();
-        format!("<warpcc_rtc.KernelCache in [{}], NVRTC {version}>", folders.join(", "))
+        let folders: Vec<_> = self
+            .folders()
+            .iter()
+            .map(|f| f.display().to_string())
+            .collect();
+        format!(
+            "<warpcc_rtc.KernelCache in [{}], NVRTC {version}>",
+            folders.join(", ")
+        )
     }
 }
 
@@ -311,7 +350,9 @@ impl KernelCache {
 
     fn target_for(&self, py: Python<'_>, known: Option<u32>) -> PyResult<Target> {
         let capability = known.map_or_else(|| capability(py), Ok)?;
-        self.cache.target_for(capability).map_err(|error| errors::of(py, &error))
+        self.cache
+            .target_for(capability)
+            .map_err(|error| errors::of(py, &error))
     }
 }
 
@@ -345,7 +386,9 @@ pub fn ordinal(device: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
     let Some(device) = device.filter(|device| !device.is_none()) else {
         return Ok(driver::current());
     };
-    let named = ["index", "id"].iter().find_map(|name| device.getattr(*name).ok());
+    let named = ["index", "id"]
+        .iter()
+        .find_map(|name| device.getattr(*name).ok());
     let number = match device.extract::<i64>() {
         Ok(number) => Some(number),
         // A `torch.device("cuda")` has no number: the current one.
@@ -355,10 +398,12 @@ pub fn ordinal(device: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
             None => None,
         },
     };
-    number.and_then(|number| usize::try_from(number).ok()).ok_or_else(|| {
-        let text = format!("device: the number of a GPU was expected, not {device}");
-        errors::argument(device.py(), text)
-    })
+    number
+        .and_then(|number| usize::try_from(number).ok())
+        .ok_or_else(|| {
+            let text = format!("device: the number of a GPU was expected, not {device}");
+            errors::argument(device.py(), text)
+        })
 }
 
 fn target(py: Python<'_>, arch: &str) -> PyResult<Target> {
@@ -369,7 +414,10 @@ fn target(py: Python<'_>, arch: &str) -> PyResult<Target> {
 fn real(py: Python<'_>, arch: &str) -> PyResult<RealArch> {
     match target(py, arch)? {
         Target::Cubin(arch) => Ok(arch),
-        _ => Err(errors::argument(py, format!("arch: {arch} is no GPU's own; sm_90, say, was expected"))),
+        _ => Err(errors::argument(
+            py,
+            format!("arch: {arch} is no GPU's own; sm_90, say, was expected"),
+        )),
     }
 }
 
@@ -394,7 +442,9 @@ fn texts(who: &str, given: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<Text>> {
         return Ok(Vec::new());
     };
     let one = |(name, text): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
-        let pair = name.extract::<String>().and_then(|name| Ok((name, text.extract::<String>()?)));
+        let pair = name
+            .extract::<String>()
+            .and_then(|name| Ok((name, text.extract::<String>()?)));
         let (name, text) = pair.map_err(|_| {
             errors::wrong_type(format!("{who}: a dict of names and texts was expected"))
         })?;
@@ -444,10 +494,16 @@ fn piece(index: usize, given: &Bound<'_, PyAny>) -> PyResult<Piece> {
         PieceKind::Object,
         PieceKind::Library,
     ];
-    let kind = kinds.into_iter().find(|kind| kind.word() == word).ok_or_else(|| {
-        let known = kinds.map(PieceKind::word).join(", ");
-        errors::argument(given.py(), format!("{who}: there is no kind {word:?}; known are {known}"))
-    })?;
+    let kind = kinds
+        .into_iter()
+        .find(|kind| kind.word() == word)
+        .ok_or_else(|| {
+            let known = kinds.map(PieceKind::word).join(", ");
+            errors::argument(
+                given.py(),
+                format!("{who}: there is no kind {word:?}; known are {known}"),
+            )
+        })?;
     Ok(Piece {
         name: who.as_str().into(),
         kind,

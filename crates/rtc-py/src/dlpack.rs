@@ -64,9 +64,9 @@ pub struct Content {
 /// Reads a capsule of `__dlpack__`. `who` is its argument.
 pub fn read(who: &str, capsule: &Bound<'_, PyAny>) -> PyResult<Content> {
     let py = capsule.py();
-    let capsule = capsule.cast::<PyCapsule>().map_err(|_| {
-        errors::wrong_type(format!("{who}: its __dlpack__ gave no capsule"))
-    })?;
+    let capsule = capsule
+        .cast::<PyCapsule>()
+        .map_err(|_| errors::wrong_type(format!("{who}: its __dlpack__ gave no capsule")))?;
     if capsule.is_valid_checked(Some(c"dltensor_versioned")) {
         let pointer = capsule.pointer_checked(Some(c"dltensor_versioned"))?;
         // The name says that it points to this, and the capsule is alive.
@@ -88,7 +88,10 @@ pub fn read(who: &str, capsule: &Bound<'_, PyAny>) -> PyResult<Content> {
 fn content(py: Python<'_>, who: &str, tensor: &DlTensor, readonly: bool) -> PyResult<Content> {
     if !(0..=MOST_DIMENSIONS).contains(&tensor.dimensions) {
         let count = tensor.dimensions;
-        return Err(errors::argument(py, format!("{who}: it has {count} dimensions")));
+        return Err(errors::argument(
+            py,
+            format!("{who}: it has {count} dimensions"),
+        ));
     }
     let count = usize::try_from(tensor.dimensions).unwrap_or(0);
     let list = |first: *const i64| match first.is_null() || count == 0 {

@@ -103,7 +103,10 @@ impl Drop for Restored {
 
 fn told(call: &str, error: DriverError) -> String {
     let name = error.error_name();
-    let name = name.map_or_else(|_| "an error".to_owned(), |n| n.to_string_lossy().into_owned());
+    let name = name.map_or_else(
+        |_| "an error".to_owned(),
+        |n| n.to_string_lossy().into_owned(),
+    );
     format!("{call}: {name} ({})", error.0 as u32)
 }
 
@@ -122,7 +125,11 @@ pub fn with<T>(device: &Device, work: impl FnOnce() -> Result<T, String>) -> Res
 /// A stream of somebody else's, on this GPU.
 pub fn stream(device: &Device, stream: u64) -> Arc<CudaStream> {
     // Whose stream it is keeps it alive during the call, which is all the time that this is held.
-    unsafe { device.context().wrap_borrowed_stream(stream as sys::CUstream) }
+    unsafe {
+        device
+            .context()
+            .wrap_borrowed_stream(stream as sys::CUstream)
+    }
 }
 
 /// The sizes of a kernel's parameters in bytes; none where the driver does not tell.
@@ -149,7 +156,8 @@ pub fn parameters(function: &Function, device: &Device) -> Option<Vec<usize>> {
 /// How many threads a block of this kernel may have.
 pub fn most_threads(function: &Function) -> u32 {
     let told = function.cuda().max_threads_per_block().ok();
-    told.and_then(|most| u32::try_from(most).ok()).unwrap_or(1024)
+    told.and_then(|most| u32::try_from(most).ok())
+        .unwrap_or(1024)
 }
 
 /// A kernel's launch.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyTuple};
+use pyo3::types::PyTuple;
 use warpcc_rtc::{Device, Function as Kernel};
 
 use crate::{arrays, driver, errors};
@@ -164,13 +164,18 @@ impl Configured {
         let mut held = Vec::new();
         for (index, value) in args.iter().enumerate() {
             let who = format!("argument {index}");
-            let size = facts.sizes.as_ref().and_then(|sizes| sizes.get(index)).copied();
+            let size = facts
+                .sizes
+                .as_ref()
+                .and_then(|sizes| sizes.get(index))
+                .copied();
             if !value.is_none() && arrays::is_array(&value)? {
                 let array = arrays::read(&who, &value, stream)?;
                 if let Some(size) = size
                     && size != 8
                 {
-                    let text = format!("{who}: an array, and the kernel's parameter has {size} byte(s)");
+                    let text =
+                        format!("{who}: an array, and the kernel's parameter has {size} byte(s)");
                     return Err(errors::argument(py, text));
                 }
                 let device = array.device.and_then(|device| usize::try_from(device).ok());
@@ -178,7 +183,8 @@ impl Configured {
                     && device != loaded.ordinal
                 {
                     let ours = loaded.ordinal;
-                    let text = format!("{who}: it is on GPU {device}, and the kernel on GPU {ours}");
+                    let text =
+                        format!("{who}: it is on GPU {device}, and the kernel on GPU {ours}");
                     return Err(errors::argument(py, text));
                 }
                 waits.extend(array.wait);
@@ -213,11 +219,7 @@ fn block(given: &Bound<'_, PyAny>) -> PyResult<(u32, u32, u32)> {
 }
 
 /// One to three sizes.
-fn dimensions(
-    who: &str,
-    given: &Bound<'_, PyAny>,
-    most: [u64; 3],
-) -> PyResult<(u32, u32, u32)> {
+fn dimensions(who: &str, given: &Bound<'_, PyAny>, most: [u64; 3]) -> PyResult<(u32, u32, u32)> {
     let py = given.py();
     let wrong = || {
         let kind = arrays::type_of(given);
@@ -233,7 +235,9 @@ fn dimensions(
     }
     let mut all = [1u32; 3];
     for (index, (size, most)) in sizes.iter().zip(most).enumerate() {
-        let fits = u64::try_from(*size).ok().filter(|size| (1..=most).contains(size));
+        let fits = u64::try_from(*size)
+            .ok()
+            .filter(|size| (1..=most).contains(size));
         let fits = fits.and_then(|size| u32::try_from(size).ok());
         match (fits, all.get_mut(index)) {
             (Some(size), Some(place)) => *place = size,

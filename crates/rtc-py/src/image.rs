@@ -73,11 +73,19 @@ impl Image {
     /// The name in the image of what C++ calls `expression`.
     fn lowered_name(&self, py: Python<'_>, expression: &str) -> PyResult<&str> {
         let known = || {
-            let names = self.image.compiled.lowered.iter().map(|(asked, _)| asked.as_str());
+            let names = self
+                .image
+                .compiled
+                .lowered
+                .iter()
+                .map(|(asked, _)| asked.as_str());
             names.collect::<Vec<_>>().join(", ")
         };
         self.image.compiled.lowered_name(expression).ok_or_else(|| {
-            let text = format!("{expression}: its name was not asked for; known are: {}", known());
+            let text = format!(
+                "{expression}: its name was not asked for; known are: {}",
+                known()
+            );
             errors::argument(py, text)
         })
     }
@@ -91,7 +99,12 @@ impl Image {
         device: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Function> {
         let asked = name.unwrap_or(&self.name);
-        let lowered = self.image.compiled.lowered_name(asked).unwrap_or(asked).to_owned();
+        let lowered = self
+            .image
+            .compiled
+            .lowered_name(asked)
+            .unwrap_or(asked)
+            .to_owned();
         let ordinal = cache::ordinal(device)?;
         let loaded = py.detach(|| {
             let device = crate::driver::device(ordinal)?;
@@ -111,6 +124,9 @@ impl Image {
 
     fn __repr__(&self) -> String {
         let (name, target, bytes) = (&self.name, self.target(), self.__len__());
-        format!("<warpcc_rtc.Image {name} for {target}, {bytes} bytes, {}>", self.found())
+        format!(
+            "<warpcc_rtc.Image {name} for {target}, {bytes} bytes, {}>",
+            self.found()
+        )
     }
 }

@@ -89,10 +89,13 @@ impl Work {
         let array = arrays::read("x", x, stream)?;
         let (shape, dtype) = (&array.tensor.shape, array.tensor.dtype);
         let reduced = reduced(py, shape.len(), axes.as_deref())?;
-        let left = shape.iter().zip(&reduced).filter_map(|(size, reduced)| match reduced {
-            false => Some(*size),
-            true => keepdims.then_some(1),
-        });
+        let left = shape
+            .iter()
+            .zip(&reduced)
+            .filter_map(|(size, reduced)| match reduced {
+                false => Some(*size),
+                true => keepdims.then_some(1),
+            });
         let (shape, dtype) = (left.collect(), reduced_type(name, dtype));
         let inputs = vec![("x".to_owned(), Input::Array(array))];
         let device = one_device(py, &inputs)?;
@@ -159,7 +162,10 @@ impl Work {
             Input::Array(array) => Some(array),
             Input::Number(_) => None,
         });
-        let waits: Vec<u64> = arrays.chain([&output]).filter_map(|array| array.wait).collect();
+        let waits: Vec<u64> = arrays
+            .chain([&output])
+            .filter_map(|array| array.wait)
+            .collect();
         let theirs = ordinal(&output);
         if let (Some(ours), Some(theirs)) = (self.device, theirs)
             && ours != theirs
@@ -173,7 +179,10 @@ impl Work {
         let cache = cache.get();
         let address = output.tensor.address;
         py.detach(|| {
-            let known = self.device.or(theirs).or_else(|| driver::device_of(address));
+            let known = self
+                .device
+                .or(theirs)
+                .or_else(|| driver::device_of(address));
             let device = known.unwrap_or_else(driver::current);
             let launcher = cache.launcher(device).map_err(Failed::Library)?;
             let device = launcher.device();
@@ -228,7 +237,9 @@ fn one_device(py: Python<'_>, inputs: &[(String, Input)]) -> PyResult<Option<usi
     let mut first: Option<(&str, usize)> = None;
     for (name, input) in inputs {
         let Input::Array(array) = input else { continue };
-        let Some(device) = ordinal(array) else { continue };
+        let Some(device) = ordinal(array) else {
+            continue;
+        };
         match first {
             None => first = Some((name, device)),
             Some((other, other_device)) if other_device != device => {
@@ -245,7 +256,9 @@ fn one_device(py: Python<'_>, inputs: &[(String, Input)]) -> PyResult<Option<usi
 fn broadcast(py: Python<'_>, inputs: &[(String, Input)]) -> PyResult<Vec<u64>> {
     let mut all: Vec<u64> = Vec::new();
     for (name, input) in inputs {
-        let Some(tensor) = input.tensor() else { continue };
+        let Some(tensor) = input.tensor() else {
+            continue;
+        };
         let shape = &tensor.shape;
         if shape.len() > all.len() {
             let missing = shape.len() - all.len();
@@ -278,7 +291,9 @@ fn reduced(py: Python<'_>, dimensions: usize, axes: Option<&[i64]>) -> PyResult<
     for axis in axes {
         let count = i64::try_from(dimensions).unwrap_or(i64::MAX);
         let place = if *axis < 0 { axis + count } else { *axis };
-        let found = usize::try_from(place).ok().and_then(|place| reduced.get_mut(place));
+        let found = usize::try_from(place)
+            .ok()
+            .and_then(|place| reduced.get_mut(place));
         match found {
             Some(reduced) if !*reduced => *reduced = true,
             _ => {
@@ -312,5 +327,7 @@ pub fn stream_of(
     values: &Bound<'_, PyAny>,
 ) -> PyResult<u64> {
     let module = py.import("warpcc_rtc._frameworks")?;
-    module.call_method1("stream_of", (stream, values))?.extract()
+    module
+        .call_method1("stream_of", (stream, values))?
+        .extract()
 }

@@ -149,8 +149,13 @@ pub fn tuned(
 pub fn result_type(expr: &Expr, values: &[(&str, Value<'_>)]) -> Result<DType, PlanError> {
     let (bound, inputs, _) = bind(expr, values)?;
     let made = body(expr, &bound)?.dtype;
-    let mixed = inputs.iter().map(|(_, tensor)| tensor.dtype).reduce(DType::mixed);
-    Ok(mixed.filter(|mixed| mixed.compute() == made).unwrap_or(made))
+    let mixed = inputs
+        .iter()
+        .map(|(_, tensor)| tensor.dtype)
+        .reduce(DType::mixed);
+    Ok(mixed
+        .filter(|mixed| mixed.compute() == made)
+        .unwrap_or(made))
 }
 
 type Bindings<'a> = (
