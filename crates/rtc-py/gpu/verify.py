@@ -250,23 +250,26 @@ def speed(cache, folder, quick):
             note(what="cuda.core's file cache, loading included", us=1e6 * seconds(make, 50))
     except Exception as error:  # Its interface is young: what it says is all there is to know.
         note(what="cuda.core", not_measured=f"{type(error).__name__}: {error}"[:200])
-    size = (1 << 24) if quick else (1 << 28)
     for dtype in (torch.float16, torch.float32):
-        a, b, c, out = (torch.rand(size, device="cuda", dtype=dtype) for _ in range(4))
-        moved = 4 * size * dtype.itemsize / 1e6
-        for what, run in {
-            "fused relu(a * b + c)": lambda: rtc.fused("relu(a * b + c)", a=a, b=b, c=c, out=out, cache=cache),
-            "torch unfused relu(a * b + c)": lambda: torch.relu(a * b + c),
-        }.items():
-            note(what=what, dtype=str(dtype), elements=size, gb_per_s=moved / gpu_ms(run))
-        try:
-            compiled = torch.compile(lambda x, y, z: torch.relu(x * y + z))
-            note(what="torch.compile", dtype=str(dtype), elements=size, gb_per_s=moved / gpu_ms(lambda: compiled(a, b, c)))
-        except Exception as error:
-            note(what="torch.compile", not_measured=str(error)[:200])
-        note(what="copy", dtype=str(dtype), elements=size, gb_per_s=moved / 2 / gpu_ms(lambda: out.copy_(a)))
-        del a, b, c, out
+        bandwidth(cache, dtype, (1 << 24) if quick else (1 << 28))
         torch.cuda.empty_cache()
+
+
+def bandwidth(cache, dtype, size):
+    """A fused expression over large arrays: bytes that one kernel has to move, in a second."""
+    a, b, c, out = (torch.rand(size, device="cuda", dtype=dtype) for _ in range(4))
+    moved = 4 * size * dtype.itemsize / 1e6
+    for what, run in {
+        "fused relu(a * b + c)": lambda: rtc.fused("relu(a * b + c)", a=a, b=b, c=c, out=out, cache=cache),
+        "torch unfused relu(a * b + c)": lambda: torch.relu(a * b + c),
+    }.items():
+        note(what=what, dtype=str(dtype), elements=size, gb_per_s=moved / gpu_ms(run))
+    try:
+        compiled = torch.compile(lambda x, y, z: torch.relu(x * y + z))
+        note(what="torch.compile", dtype=str(dtype), elements=size, gb_per_s=moved / gpu_ms(lambda: compiled(a, b, c)))
+    except Exception as error:
+        note(what="torch.compile", not_measured=str(error)[:200])
+    note(what="copy", dtype=str(dtype), elements=size, gb_per_s=moved / 2 / gpu_ms(lambda: out.copy_(a)))
 
 
 APPLICATION = """

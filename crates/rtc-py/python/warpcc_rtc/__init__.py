@@ -43,6 +43,7 @@ __all__ = [
     "LibraryError",
     "LinkError",
     "LoadError",
+    "__version__",
     "binary",
     "compile",
     "default_cache",

@@ -5,25 +5,28 @@ None of them is imported here but by its own arrays.
 
 from __future__ import annotations
 
-import functools
-from typing import Any, Iterable, Optional, Tuple
+from typing import Any, Dict, Iterable, Optional, Tuple
 
 from ._errors import ArgumentError
 
 
-@functools.lru_cache(maxsize=None)
+_kinds: Dict[type, str] = {}
+
+
 def _kind_of(kind: type) -> str:
-    for base in kind.__mro__:
-        package = base.__module__.partition(".")[0]
-        if package in ("torch", "cupy"):
-            return package
-    return ""
+    """The framework of an array's type: ``torch``, ``cupy``, or nothing."""
+    known = _kinds.get(kind)
+    if known is None:
+        packages = (base.__module__.partition(".")[0] for base in kind.__mro__)
+        known = next((package for package in packages if package in ("torch", "cupy")), "")
+        _kinds[kind] = known
+    return known
 
 
 def is_array(value: Any) -> bool:
     """Whether a value is an array of some kind, wherever it is."""
     kind = type(value)
-    return hasattr(kind, "__dlpack__") or hasattr(kind, "__cuda_array_interface__") or hasattr(value, "__cuda_array_interface__")
+    return hasattr(kind, "__dlpack__") or hasattr(value, "__cuda_array_interface__")
 
 
 def stream_of(stream: Any, values: Iterable[Any]) -> int:

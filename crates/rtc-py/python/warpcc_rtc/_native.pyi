@@ -1,7 +1,9 @@
 """Types of the part that is written in Rust."""
 
 from os import PathLike
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+
+from typing_extensions import Self
 
 __version__: str
 
@@ -79,7 +81,7 @@ class KernelCache:
         include: Sequence[_Path] = ...,
         headers: Optional[Dict[str, str]] = None,
         preamble: Optional[Dict[str, str]] = None,
-    ) -> KernelCache: ...
+    ) -> Self: ...
     def compile(
         self,
         source: str,
