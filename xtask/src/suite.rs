@@ -4,6 +4,7 @@
 mod casd;
 mod equipment;
 mod fetched;
+mod maturin;
 mod moto;
 mod ninja;
 
@@ -113,6 +114,7 @@ fn tests(arguments: &[String]) -> Result<()> {
     command.env("WARPCC_TEST_NVCC_130", toolkit::find(toolkit::OLDEST)?);
     command.env("WARPCC_TEST_NINJA", ninja::program());
     command.env("WARPCC_TEST_MOTO", moto::packages());
+    command.env("WARPCC_TEST_MATURIN", maturin::packages());
     if casd::program().exists() {
         command.env("WARPCC_TEST_CASD", casd::program());
     }

@@ -7,6 +7,7 @@ pub mod any;
 mod arriving;
 pub mod auth;
 pub mod backend;
+pub mod configured;
 mod deadline;
 mod entry;
 pub mod execute;

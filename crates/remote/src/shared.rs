@@ -22,7 +22,7 @@ pub struct Shared<'a> {
     health: Health,
     spool: Spool,
     /// Who tells the user, in one line.
-    warn: &'a (dyn Fn(&str) + Sync),
+    warn: Box<dyn Fn(&str) + Send + Sync + 'a>,
     runtime: OnceLock<Option<Runtime>>,
     offered: AtomicBool,
 }
@@ -38,7 +38,7 @@ struct Server {
 
 impl<'a> Shared<'a> {
     /// `layers` behind the disk store in `root`. `warn` tells the user.
-    pub fn new(layers: &[Layer], root: &Path, warn: &'a (dyn Fn(&str) + Sync)) -> Self {
+    pub fn new(layers: &[Layer], root: &Path, warn: impl Fn(&str) + Send + Sync + 'a) -> Self {
         let server = |layer: &Layer| Server {
             layer: layer.clone(),
             backend: OnceLock::new(),
@@ -49,7 +49,7 @@ impl<'a> Shared<'a> {
             servers: layers.iter().map(server).collect(),
             health: Health::of(root),
             spool: Spool::of(root),
-            warn,
+            warn: Box::new(warn),
             runtime: OnceLock::new(),
             offered: AtomicBool::new(false),
         }

@@ -30,6 +30,16 @@ pub struct Account {
     pub why: Option<String>,
 }
 
+impl Account {
+    /// Together with what was done for another folder at the same server.
+    pub fn add(&mut self, other: Self) {
+        self.uploaded += other.uploaded;
+        self.bytes += other.bytes;
+        self.waiting += other.waiting;
+        self.why = self.why.take().or(other.why);
+    }
+}
+
 /// How an uploader works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {

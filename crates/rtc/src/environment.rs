@@ -21,6 +21,14 @@ impl Environment {
         Self(owned.collect())
     }
 
+    /// With this variable, in place of what it says.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.0.retain(|(known, _)| known != name);
+        self.0.push((name.into(), value.into()));
+        self
+    }
+
     /// A variable that is set to something.
     pub fn get(&self, name: &str) -> Option<&OsStr> {
         let found = self.0.iter().find(|(known, _)| known == name);

@@ -42,7 +42,7 @@ pub use load::{Device, DriverError, Function, Module};
 pub use nvrtc::Version;
 pub use request::{PrecompiledHeaders, Request, Text};
 pub use settings::{Settings, Tier};
-pub use shelves::{Entry, Found, SharedLayer, read_entry};
+pub use shelves::{Entry, Found, SharedLayer, read_entry, stored_entry};
 pub use warpcc_cache::Key;
 pub use warpcc_fatbin::{Arch, Driver};
 

@@ -109,7 +109,7 @@ impl Shelves {
         let entry = match self.shared.as_ref()?.fetch(key) {
             Ok(entry) => entry?,
             Err(why) => {
-                self.remark(format!("the shared cache: {why}"));
+                self.remark(of_shared(&why));
                 return None;
             }
         };
@@ -133,7 +133,7 @@ impl Shelves {
         if let Some(shared) = &self.shared
             && let Err(why) = shared.keep(key, &entry)
         {
-            self.remark(format!("the shared cache: {why}"));
+            self.remark(of_shared(&why));
         }
     }
 
@@ -176,27 +176,10 @@ impl Shelves {
     }
 
     fn get_from(&self, store: &DiskStore, key: &Key) -> Option<(Entry, Compiled)> {
-        let outcome = match store.look_up(Level::Kernels, key, Path::new("/")) {
-            Lookup::Hit(outcome, _) => outcome,
-            Lookup::Miss(why) => {
-                if let warpcc_cache::Why::Unreadable(error) = why {
-                    self.remark(with_source(&error));
-                }
-                return None;
-            }
-        };
-        let output = outcome.outputs.iter().find(|output| output.role == IMAGE)?;
-        let image = match store.get_bytes(&output.digest) {
-            Ok(image) => image?,
-            Err(error) => {
-                self.remark(with_source(&error));
-                return None;
-            }
-        };
-        let entry = Entry {
-            image: image.into(),
-            details: outcome.extra,
-        };
+        let entry = stored_entry(store, key).unwrap_or_else(|why| {
+            self.remark(why);
+            None
+        })?;
         let compiled = opened(&entry)?;
         Some((entry, compiled))
     }
@@ -233,6 +216,35 @@ impl Shelves {
             }
         }
     }
+}
+
+fn of_shared(why: &str) -> String {
+    match why.starts_with("the shared cache") {
+        true => why.to_owned(),
+        false => format!("the shared cache: {why}"),
+    }
+}
+
+/// The entry under `key` in a folder of compiled kernels: for a shared layer that works through one.
+///
+/// # Errors
+/// What is there cannot be read, for people.
+pub fn stored_entry(store: &DiskStore, key: &Key) -> Result<Option<Entry>, String> {
+    let outcome = match store.look_up(Level::Kernels, key, Path::new("/")) {
+        Lookup::Hit(outcome, _) => outcome,
+        Lookup::Miss(warpcc_cache::Why::Unreadable(error)) => return Err(with_source(&error)),
+        Lookup::Miss(_) => return Ok(None),
+    };
+    let Some(output) = outcome.outputs.iter().find(|output| output.role == IMAGE) else {
+        return Ok(None);
+    };
+    let image = store
+        .get_bytes(&output.digest)
+        .map_err(|error| with_source(&error))?;
+    Ok(image.map(|image| Entry {
+        image: image.into(),
+        details: outcome.extra,
+    }))
 }
 
 fn with_source(error: &dyn std::error::Error) -> String {

@@ -90,7 +90,7 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
         .context("no private folder")?;
     let layers = config.layers();
     let shared = store.as_ref().filter(|_| !layers.is_empty());
-    let shared = shared.map(|store| Shared::new(&layers, store.root(), &crate::log::warn));
+    let shared = shared.map(|store| Shared::new(&layers, store.root(), crate::log::warn));
     let progress = args.progress.then(Progress::on_terminal).flatten();
     let elsewhere = Elsewhere::of(config, store.as_ref());
     let manner = Manner {

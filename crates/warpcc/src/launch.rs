@@ -244,7 +244,7 @@ fn cached(
     let shared = store
         .filter(|_| reads_cache || !config.readonly.value)
         .and_then(|store| {
-            (!layers.is_empty()).then(|| Shared::new(&layers, store.root(), &crate::log::warn))
+            (!layers.is_empty()).then(|| Shared::new(&layers, store.root(), crate::log::warn))
         });
     if let (Some(shared), Some(store)) = (shared.as_ref().filter(|_| reads_cache), store)
         && direct::fetch(shared, store, &request, &key)

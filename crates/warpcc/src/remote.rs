@@ -1,17 +1,18 @@
 //! `warpcc remote`: asks the shared caches, tells what came and went, and uploads what waits.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use warpcc_cache::DiskStore;
+use warpcc_cache::{DiskStore, Options};
 use warpcc_remote::health::{Health, Way};
 use warpcc_remote::settings::Access;
-use warpcc_remote::upload::{self, Manner};
+use warpcc_remote::upload::{self, Account, Manner};
 use warpcc_remote::{Layer, ping};
+use warpcc_rtc::{Environment, Settings};
 
 use crate::cli::{RemoteCommand, UploadArgs};
 use crate::commands::need_store;
-use crate::config::Config;
+use crate::config::{Config, environment};
 use crate::report;
 use crate::report::remote::{Pinged, Rested, Row};
 
@@ -31,8 +32,8 @@ pub fn run(command: &RemoteCommand, config: &Config) -> anyhow::Result<i32> {
     }
     match command {
         RemoteCommand::Ping(args) => {
-            let store = need_store(config).ok();
-            let rows: Vec<Pinged> = layers.iter().map(|l| ping_one(l, store.as_ref())).collect();
+            let stores: Vec<_> = need_store(config).into_iter().chain(kernels()).collect();
+            let rows: Vec<Pinged> = layers.iter().map(|l| ping_one(l, &stores)).collect();
             report::print(|out| match args.json {
                 true => report::remote::write_ping_json(&rows, out),
                 false => report::remote::write_ping(&rows, out),
@@ -40,8 +41,10 @@ pub fn run(command: &RemoteCommand, config: &Config) -> anyhow::Result<i32> {
             Ok(i32::from(rows.iter().any(|row| row.answer.is_err())))
         }
         RemoteCommand::Stat(args) => {
-            let store = need_store(config)?;
-            let rows: Vec<Row> = layers.iter().map(|layer| row(layer, &store)).collect();
+            let stores: Vec<_> = std::iter::once(need_store(config)?)
+                .chain(kernels())
+                .collect();
+            let rows: Vec<Row> = layers.iter().map(|layer| row(layer, &stores)).collect();
             report::print(|out| match args.json {
                 true => report::remote::write_stat_json(&rows, out),
                 false => report::remote::write_stat(&rows, out),
@@ -52,11 +55,13 @@ pub fn run(command: &RemoteCommand, config: &Config) -> anyhow::Result<i32> {
     }
 }
 
-fn ping_one(layer: &Layer, store: Option<&DiskStore>) -> Pinged {
+fn ping_one(layer: &Layer, stores: &[DiskStore]) -> Pinged {
     let answer = ping::ping(layer).map_err(|fault| fault.to_string());
     // Who answers need not be left alone any longer.
-    if let (Ok(_), Some(store)) = (&answer, store) {
-        Health::of(store.root()).well(layer, Way::Reading);
+    if answer.is_ok() {
+        for store in stores {
+            Health::of(store.root()).well(layer, Way::Reading);
+        }
     }
     Pinged {
         server: layer.shown(),
@@ -65,20 +70,34 @@ fn ping_one(layer: &Layer, store: Option<&DiskStore>) -> Pinged {
     }
 }
 
-fn row(layer: &Layer, store: &DiskStore) -> Row {
-    let counters = store.counters();
+/// The folder of kernels compiled at run time, which has its own uploads, where there is one.
+fn kernels() -> Option<DiskStore> {
+    let settings = Settings::from_environment(&Environment::of(environment()));
+    let tier = settings.tiers.iter().find(|tier| !tier.readonly)?;
+    let options = Options {
+        max_size: tier.max_size,
+        readonly: false,
+    };
+    let there = tier.path.is_dir();
+    there.then(|| DiskStore::open(&tier.path, options).ok())?
+}
+
+fn row(layer: &Layer, stores: &[DiskStore]) -> Row {
+    let counters: Vec<_> = stores.iter().map(DiskStore::counters).collect();
     let id = layer.id();
     let count = |name: &str| {
         let counter = format!("remote_server.{id}.{name}");
-        counters.get(&counter).copied().unwrap_or(0)
+        let of_one = counters.iter().filter_map(|all| all.get(&counter));
+        of_one.sum()
     };
-    let health = Health::of(store.root());
     let rested = |way| {
-        health.resting(layer, way).map(|resting| Rested {
+        let of_one = |store: &DiskStore| Health::of(store.root()).resting(layer, way);
+        stores.iter().find_map(of_one).map(|resting| Rested {
             until: resting.until,
             why: resting.why,
         })
     };
+    let waiting = |store: &DiskStore| upload::waiting(layer, store.root());
     Row {
         server: layer.shown(),
         read_only: layer.access == Access::ReadOnly,
@@ -87,20 +106,33 @@ fn row(layer: &Layer, store: &DiskStore) -> Row {
         uploads: count("uploads"),
         bytes_up: count("bytes_up"),
         bytes_down: count("bytes_down"),
-        waiting: upload::waiting(layer, store.root()),
+        waiting: stores.iter().map(waiting).sum(),
         reading: rested(Way::Reading),
         writing: rested(Way::Writing),
     }
 }
 
 fn upload(args: &UploadArgs, layers: &[Layer], config: &Config) -> anyhow::Result<i32> {
-    let store = need_store(config)?;
-    let limit = Duration::from_secs(args.limit);
+    let until = Instant::now() + Duration::from_secs(args.limit);
     let manner = match args.background {
         true => Manner::Background,
         false => Manner::Asked,
     };
-    let accounts = upload::drain(layers, &store, limit, manner)?;
+    let mut accounts: Vec<Account> = Vec::new();
+    let kernels = kernels();
+    let ours = match need_store(config) {
+        Err(error) if kernels.is_none() => return Err(error),
+        ours => ours,
+    };
+    for store in ours.into_iter().chain(kernels) {
+        let left = until.saturating_duration_since(Instant::now());
+        for account in upload::drain(layers, &store, left, manner)? {
+            match accounts.iter_mut().find(|sum| sum.server == account.server) {
+                Some(sum) => sum.add(account),
+                None => accounts.push(account),
+            }
+        }
+    }
     if args.background {
         return Ok(0);
     }

@@ -6,25 +6,32 @@ mod manifest;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use rayon::prelude::*;
 use serde::Serialize;
 use warpcc_rtc::{
     Compiler, Environment, Error, ErrorKind, Found, Image, KernelCache, Limits, Request, Settings,
+    SharedLayer,
 };
+use warpcc_rtc_remote::SharedCache;
 
 pub use args::RtcCommand;
 use args::{CompileArgs, WarmArgs, WithArgs};
 use manifest::{Job, Manifest};
 
 use crate::commands::write_file;
+use crate::config::{Config, variable};
 use crate::launch::Surroundings;
-use crate::{log, report};
+use crate::{history, log, report};
 
 /// All is well.
 const FINE: i32 = 0;
 /// Something does not compile, or cannot be kept.
 const NOT_FINE: i32 = 1;
+/// How long `warm` waits for its uploads.
+const UPLOADS: Duration = Duration::from_secs(300);
 
 /// Runs one of the commands; gives the exit code.
 ///
@@ -37,12 +44,32 @@ pub fn run(command: &RtcCommand, around: &Surroundings) -> anyhow::Result<i32> {
     }
 }
 
-/// The cache that a program with this environment has.
-fn cache(with: &WithArgs, around: &Surroundings, common: Request) -> anyhow::Result<KernelCache> {
-    let environment = Environment::of(around.environment.iter().cloned());
-    let compiler = Compiler::find_with(with.nvrtc.as_deref(), &environment)?;
-    let settings = Settings::from_environment(&environment);
-    Ok(KernelCache::with(compiler, settings, None).compiled_with(common))
+/// The cache that a program with this environment has, and the shared one behind it.
+struct Caches {
+    kernels: KernelCache,
+    shared: Option<SharedCache>,
+}
+
+impl Caches {
+    fn open(with: &WithArgs, around: &Surroundings, common: Request) -> anyhow::Result<Self> {
+        let environment = Environment::of(around.environment.iter().cloned());
+        let compiler = Compiler::find_with(with.nvrtc.as_deref(), &environment)?;
+        let settings = Settings::from_environment(&environment);
+        let layers = Config::load(variable)
+            .map(|config| config.layers())
+            .map_err(|error| error.to_string());
+        let shared = layers
+            .and_then(|layers| SharedCache::open(layers, &settings))
+            .unwrap_or_else(|why| {
+                log::warn(&format!("no shared cache: {why}"));
+                None
+            });
+        let layer = shared
+            .clone()
+            .map(|shared| Arc::new(shared) as Arc<dyn SharedLayer>);
+        let kernels = KernelCache::with(compiler, settings, layer).compiled_with(common);
+        Ok(Self { kernels, shared })
+    }
 }
 
 /// An image, for people and programs.
@@ -100,7 +127,8 @@ fn compile(args: &CompileArgs, around: &Surroundings) -> anyhow::Result<i32> {
         .map(Into::into)
         .collect();
     common.include_folders.clone_from(&args.includes);
-    let cache = cache(&args.with, around, common)?;
+    let caches = Caches::open(&args.with, around, common)?;
+    let cache = &caches.kernels;
     let [first, others @ ..] = args.names.as_slice() else {
         anyhow::bail!("name a kernel with --name");
     };
@@ -135,7 +163,10 @@ fn compile(args: &CompileArgs, around: &Surroundings) -> anyhow::Result<i32> {
     if !image.compiled.log.trim().is_empty() {
         log::warn(image.compiled.log.trim_end());
     }
-    remarks(&cache);
+    remarks(cache);
+    if caches.shared.as_ref().is_some_and(SharedCache::waits) {
+        history::upload_in_background(&around.ourselves[0]);
+    }
     report::print(|out| match args.with.json {
         true => writeln_json(out, &row),
         false => {
@@ -150,7 +181,8 @@ fn compile(args: &CompileArgs, around: &Surroundings) -> anyhow::Result<i32> {
 
 fn warm(args: &WarmArgs, around: &Surroundings) -> anyhow::Result<i32> {
     let manifest = Manifest::read(&args.manifest)?;
-    let cache = cache(&args.with, around, manifest.common)?;
+    let caches = Caches::open(&args.with, around, manifest.common)?;
+    let cache = &caches.kernels;
     anyhow::ensure!(
         cache.settings().tiers.iter().any(|tier| !tier.readonly),
         "there is no folder to keep kernels in{}",
@@ -160,7 +192,7 @@ fn warm(args: &WarmArgs, around: &Surroundings) -> anyhow::Result<i32> {
             .map(|remark| format!("; {remark}"))
             .collect::<String>()
     );
-    let rows: Vec<Row> = manifest
+    let images: Vec<(&str, String, Result<Image, Error>)> = manifest
         .jobs
         .par_iter()
         .map(|job| match job {
@@ -171,17 +203,32 @@ fn warm(args: &WarmArgs, around: &Surroundings) -> anyhow::Result<i32> {
                 target,
             } => {
                 let image = cache.get_image(parameters, name, source, *target, &Limits::default());
-                Row::of(name, target.to_string(), &image)
+                (name.as_str(), target.to_string(), image)
             }
             Job::Ptx { name, text, target } => {
                 let image = cache.load_ptx(name, text, *target, &Limits::default());
-                Row::of(name, target.to_string(), &image)
+                (name.as_str(), target.to_string(), image)
             }
         })
         .collect();
+    // What was here already may be missing there.
+    let there = images
+        .iter()
+        .filter_map(|(_, _, image)| image.as_ref().ok());
+    let there = there.filter(|image| matches!(image.found, Found::Disk | Found::Memory));
+    let uploaded = caches.shared.as_ref().is_none_or(|shared| {
+        there
+            .filter_map(|image| image.key)
+            .for_each(|key| shared.offer(&key));
+        all_uploaded(shared)
+    });
+    let rows: Vec<Row> = images
+        .into_iter()
+        .map(|(name, target, image)| Row::of(name, target, &image))
+        .collect();
     let failed = rows.iter().filter(|row| row.error.is_some()).count();
-    let kept = cache.remarks().is_empty();
-    remarks(&cache);
+    let kept = cache.remarks().is_empty() && uploaded;
+    remarks(cache);
     report::print(|out| match args.with.json {
         true => writeln_json(out, &rows),
         false => write_rows(out, &rows),
@@ -190,6 +237,23 @@ fn warm(args: &WarmArgs, around: &Surroundings) -> anyhow::Result<i32> {
         true => FINE,
         false => NOT_FINE,
     })
+}
+
+/// Waits until the shared caches have all; tells why one has not.
+fn all_uploaded(shared: &SharedCache) -> bool {
+    let accounts = shared.flush(UPLOADS).unwrap_or_else(|why| {
+        log::warn(&format!("nothing is uploaded: {why}"));
+        Vec::new()
+    });
+    for account in accounts.iter().filter(|account| account.waiting > 0) {
+        log::warn(&format!(
+            "{} of the kernels wait to be uploaded to {}: {}",
+            account.waiting,
+            account.server,
+            account.why.as_deref().unwrap_or("unknown")
+        ));
+    }
+    !shared.waits()
 }
 
 fn write_rows(out: &mut dyn io::Write, rows: &[Row]) -> io::Result<()> {

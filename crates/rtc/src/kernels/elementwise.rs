@@ -140,6 +140,24 @@ pub fn tuned(
     })
 }
 
+/// The type to keep an expression's values in where nothing else is asked for: that of its arrays, mixed, where it is
+/// computed in theirs, else what it is computed in. `relu` of half is half; a comparison gives bool.
+///
+/// # Errors
+///
+/// A name that is not given or not used, types that a function does not take.
+pub fn result_type(expr: &Expr, values: &[(&str, Value<'_>)]) -> Result<DType, PlanError> {
+    let (bound, inputs, _) = bind(expr, values)?;
+    let made = body(expr, &bound)?.dtype;
+    let mixed = inputs
+        .iter()
+        .map(|(_, tensor)| tensor.dtype)
+        .reduce(DType::mixed);
+    Ok(mixed
+        .filter(|mixed| mixed.compute() == made)
+        .unwrap_or(made))
+}
+
 type Bindings<'a> = (
     HashMap<&'a str, Bound>,
     Vec<(&'a str, &'a Tensor)>,

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use warpcc_remote::configured::tables;
 
 use super::error::ConfigError;
 use super::setting::Source;
@@ -65,45 +66,9 @@ fn raw_of(text: &str, value: &Spanned<DeValue<'_>>) -> Raw {
                 .collect();
             strings.map_or_else(as_written, Raw::List)
         }
-        DeValue::Table(table) => layers(table).map_or_else(as_written, Raw::Layers),
+        DeValue::Table(table) => tables(table).map_or_else(as_written, Raw::Layers),
         _ => as_written(),
     }
-}
-
-/// `[remote]`: what stands beside `layers` counts for each of them, and each may say otherwise.
-fn layers(table: &DeTable<'_>) -> Option<Vec<Vec<(String, String)>>> {
-    let mut shared = Vec::new();
-    let mut layers: Option<Vec<_>> = None;
-    for (name, value) in table {
-        match (name.get_ref().as_ref(), value.get_ref()) {
-            ("layers", DeValue::Array(items)) => layers = Some(items.iter().collect()),
-            (name, value) => shared.push((name.to_owned(), text_of(value)?)),
-        }
-    }
-    let of_one = |item: &Spanned<DeValue<'_>>| {
-        let mut settings = shared.clone();
-        match item.get_ref() {
-            DeValue::String(url) => settings.push(("url".to_owned(), url.to_string())),
-            DeValue::Table(own) => {
-                for (name, value) in own {
-                    settings.push((name.get_ref().to_string(), text_of(value.get_ref())?));
-                }
-            }
-            _ => return None,
-        }
-        Some(settings)
-    };
-    layers?.into_iter().map(of_one).collect()
-}
-
-fn text_of(value: &DeValue<'_>) -> Option<String> {
-    Some(match value {
-        DeValue::String(text) => text.to_string(),
-        DeValue::Boolean(flag) => flag.to_string(),
-        DeValue::Integer(number) => number.to_string(),
-        DeValue::Float(number) => number.to_string(),
-        _ => return None,
-    })
 }
 
 fn line_of(text: &str, span: &Range<usize>) -> usize {

@@ -5,9 +5,9 @@ use std::num::NonZeroUsize;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use warpcc_remote::Layer;
 use warpcc_remote::grpc::{Address, NotAnAddress};
 use warpcc_remote::settings::LayerError;
+use warpcc_remote::{Layer, configured};
 
 use super::executor::Property;
 use super::setting::LogTarget;
@@ -161,7 +161,7 @@ pub(super) enum Raw {
     Flag(bool),
     List(Vec<OsString>),
     /// Shared caches, each as the names and values of its table, `url` among them.
-    Layers(Vec<Vec<(String, String)>>),
+    Layers(Vec<configured::Table>),
     /// A kind no setting takes (a date, a table); kept as written for the message.
     Other(String),
 }
@@ -294,36 +294,13 @@ pub(super) fn layers(raw: &Raw) -> Result<Vec<Layer>, LayerError> {
         Raw::Text(text) => vec![text.to_str()],
         Raw::List(items) => items.iter().map(|item| item.to_str()).collect(),
         Raw::Layers(tables) => {
-            return tables.iter().map(|table| layer(table, &variable)).collect();
+            let layer = |table: &configured::Table| configured::layer(table, &variable);
+            return tables.iter().map(layer).collect();
         }
         _ => return Err(wrong("is no list of shared caches")),
     };
-    let mut layers = Vec::new();
-    for text in texts {
-        let text = text.ok_or_else(|| wrong("is not UTF-8"))?;
-        if text.trim() != "none" {
-            layers.extend(warpcc_remote::settings::layers(text, &variable)?);
-        }
-    }
-    Ok(layers)
-}
-
-fn layer(
-    table: &[(String, String)],
-    variable: &dyn Fn(&str) -> Option<String>,
-) -> Result<Layer, LayerError> {
-    let url = table.iter().rev().find(|(name, _)| name == "url");
-    let Some((_, url)) = url else {
-        return Err(LayerError {
-            at: "a table of layers".to_owned(),
-            problem: "has no url",
-        });
-    };
-    let mut layer = Layer::parse(url, variable)?;
-    for (name, value) in table.iter().filter(|(name, _)| name != "url") {
-        layer.set(name, value, variable)?;
-    }
-    Ok(layer)
+    let texts: Option<Vec<&str>> = texts.into_iter().collect();
+    configured::of_texts(texts.ok_or_else(|| wrong("is not UTF-8"))?, &variable)
 }
 
 /// Where the cluster is.

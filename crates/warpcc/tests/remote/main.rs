@@ -8,6 +8,7 @@ mod space;
 mod casd;
 mod faults;
 mod faulty;
+mod kernels;
 mod servers;
 mod two_machines;
 

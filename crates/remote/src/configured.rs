@@ -1,0 +1,237 @@
+//! The shared caches that a user has named: `WARPCC_REMOTE`, else `remote` in the settings file. For programs that are not
+//! warpcc itself, which reads all its settings at once; the two read each value with the same functions.
+//!
+//! Reads the settings file, and of the environment what it is given.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use toml::de::{DeTable, DeValue};
+
+use crate::settings::{Access, Layer, LayerError, layers as of_text};
+
+/// A layer's names and values, as its table has them.
+pub type Table = Vec<(String, String)>;
+
+/// `[remote]`: what stands beside `layers` counts for each of them, and each may say otherwise. None for a table that
+/// says something else.
+pub fn tables(table: &DeTable<'_>) -> Option<Vec<Table>> {
+    let mut shared = Vec::new();
+    let mut layers: Option<Vec<_>> = None;
+    for (name, value) in table {
+        match (name.get_ref().as_ref(), value.get_ref()) {
+            ("layers", DeValue::Array(items)) => layers = Some(items.iter().collect()),
+            (name, value) => shared.push((name.to_owned(), text_of(value)?)),
+        }
+    }
+    let of_one = |item: &toml::Spanned<DeValue<'_>>| {
+        let mut settings = shared.clone();
+        match item.get_ref() {
+            DeValue::String(url) => settings.push(("url".to_owned(), url.to_string())),
+            DeValue::Table(own) => {
+                for (name, value) in own {
+                    settings.push((name.get_ref().to_string(), text_of(value.get_ref())?));
+                }
+            }
+            _ => return None,
+        }
+        Some(settings)
+    };
+    layers?.into_iter().map(of_one).collect()
+}
+
+fn text_of(value: &DeValue<'_>) -> Option<String> {
+    Some(match value {
+        DeValue::String(text) => text.to_string(),
+        DeValue::Boolean(flag) => flag.to_string(),
+        DeValue::Integer(number) => number.to_string(),
+        DeValue::Float(number) => number.to_string(),
+        _ => return None,
+    })
+}
+
+/// The layer of one table.
+///
+/// # Errors
+/// It has no `url`, or as [`Layer::parse`].
+pub fn layer(
+    table: &[(String, String)],
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Layer, LayerError> {
+    let url = table.iter().rev().find(|(name, _)| name == "url");
+    let Some((_, url)) = url else {
+        return Err(LayerError {
+            at: "a table of layers".to_owned(),
+            problem: "has no url",
+        });
+    };
+    let mut layer = Layer::parse(url, variable)?;
+    for (name, value) in table.iter().filter(|(name, _)| name != "url") {
+        layer.set(name, value, variable)?;
+    }
+    Ok(layer)
+}
+
+/// The layers of texts, each with layers near to far. `none` is no cache, so that a variable can turn off what a file says.
+///
+/// # Errors
+/// As [`Layer::parse`], of the first that is wrong.
+pub fn of_texts<'t>(
+    texts: impl IntoIterator<Item = &'t str>,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Vec<Layer>, LayerError> {
+    let mut layers = Vec::new();
+    for text in texts.into_iter().filter(|text| text.trim() != "none") {
+        layers.extend(of_text(text, variable)?);
+    }
+    Ok(layers)
+}
+
+/// The layers of a process with this environment, as warpcc would read them.
+///
+/// # Errors
+/// What is wrong with the settings, and where, without credentials.
+pub fn layers(environment: &dyn Fn(&str) -> Option<OsString>) -> Result<Vec<Layer>, String> {
+    let set = |name: &str| environment(name).filter(|value| !value.is_empty());
+    let text = |name: &str| set(name).and_then(|value| value.into_string().ok());
+    let file = match set("WARPCC_CONFIG") {
+        Some(path) => Some(PathBuf::from(path)),
+        None => {
+            let below_home = || set("HOME").map(|home| Path::new(&home).join(".config"));
+            let folder = set("XDG_CONFIG_HOME")
+                .map(PathBuf::from)
+                .or_else(below_home);
+            folder
+                .filter(|folder| folder.is_absolute())
+                .map(|folder| folder.join("warpcc").join("config.toml"))
+        }
+    };
+    let (mut layers, mut readonly) = match file.map(|file| in_file(&file, &text)) {
+        Some(said) => said?,
+        None => (Vec::new(), false),
+    };
+    if let Some(given) = set("WARPCC_REMOTE") {
+        let given = given
+            .into_string()
+            .map_err(|_| "WARPCC_REMOTE is not UTF-8".to_owned())?;
+        layers =
+            of_texts([given.as_str()], &text).map_err(|error| format!("WARPCC_REMOTE: {error}"))?;
+    }
+    if let Some(flag) = text("WARPCC_REMOTE_READONLY") {
+        readonly = switch(&flag).ok_or("WARPCC_REMOTE_READONLY is neither true nor false")?;
+    }
+    if readonly {
+        for layer in &mut layers {
+            layer.access = Access::ReadOnly;
+        }
+    }
+    Ok(layers)
+}
+
+fn in_file(
+    path: &Path,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<(Vec<Layer>, bool), String> {
+    // One that is not there says nothing; one that should be is warpcc's own to complain about.
+    let Ok(file) = std::fs::read_to_string(path) else {
+        return Ok((Vec::new(), false));
+    };
+    let at = |problem: &str| format!("{}: {problem}", path.display());
+    // The parser's words may quote what stands there.
+    let table = DeTable::parse(&file).map_err(|_| at("it is no TOML"))?;
+    let find = |name: &str| table.get_ref().get(name).map(|value| value.get_ref());
+    let layers = match find("remote") {
+        None => Ok(Vec::new()),
+        Some(DeValue::String(text)) => of_texts([text.as_ref()], variable),
+        Some(DeValue::Array(items)) => {
+            let texts = items.iter().map(|item| item.get_ref().as_str());
+            let texts: Option<Vec<_>> = texts.collect();
+            of_texts(
+                texts.ok_or_else(|| at("remote is no list of texts"))?,
+                variable,
+            )
+        }
+        Some(DeValue::Table(table)) => {
+            let tables = tables(table).ok_or_else(|| at("[remote] is no list of shared caches"))?;
+            tables.iter().map(|table| layer(table, variable)).collect()
+        }
+        Some(_) => return Err(at("remote is no list of shared caches")),
+    };
+    let readonly = match find("remote_readonly") {
+        None => Some(false),
+        Some(DeValue::Boolean(flag)) => Some(*flag),
+        Some(DeValue::String(text)) => switch(text),
+        Some(_) => None,
+    };
+    let readonly = readonly.ok_or_else(|| at("remote_readonly is neither true nor false"))?;
+    Ok((layers.map_err(|error| at(&error.to_string()))?, readonly))
+}
+
+fn switch(text: &str) -> Option<bool> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "on" => Some(true),
+        "0" | "false" | "no" | "off" => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(variables: &[(&str, &str)]) -> Result<Vec<Layer>, String> {
+        layers(&|name| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| OsString::from(value))
+        })
+    }
+
+    #[test]
+    fn the_variable_wins_over_the_file_and_readonly_over_both() {
+        let home = tempfile::tempdir().expect("a folder");
+        let folder = home.path().join(".config/warpcc");
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let file = folder.join("config.toml");
+        let text = "jobs = 3\n[remote]\ntimeout = 2\nlayers = [\"redis://near:1\", { url = \"https://far/x\", \
+                    read_only = true }]\n";
+        std::fs::write(&file, text).expect("written");
+        let home = ("HOME", home.path().to_str().expect("text"));
+        let of_file = read(&[home]).expect("layers");
+        let shown: Vec<_> = of_file.iter().map(Layer::shown).collect();
+        assert_eq!(shown, ["redis://near:1", "https://far/x"]);
+        assert_eq!(of_file[0].answer.as_secs(), 2);
+        assert_eq!(of_file[0].access, Access::ReadWrite);
+        assert_eq!(of_file[1].access, Access::ReadOnly);
+        let given = read(&[home, ("WARPCC_REMOTE", "file:/there")]).expect("layers");
+        assert_eq!(given.len(), 1);
+        assert_eq!(read(&[home, ("WARPCC_REMOTE", "none")]), Ok(Vec::new()));
+        let readonly = read(&[home, ("WARPCC_REMOTE_READONLY", "1")]).expect("layers");
+        assert!(
+            readonly
+                .iter()
+                .all(|layer| layer.access == Access::ReadOnly)
+        );
+        assert_eq!(read(&[]), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_without_secrets() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("config.toml");
+        let config = ("WARPCC_CONFIG", file.to_str().expect("text"));
+        for text in [
+            "remote = \"u:hunter2@h\"",
+            "[remote]\nlayers = [{ token = \"hunter2\" }]",
+            "remote = 2",
+            "remote = \"https://h|token=hunter2",
+            "remote_readonly = \"hunter2\"",
+        ] {
+            std::fs::write(&file, text).expect("written");
+            let told = read(&[config]).expect_err(text);
+            assert!(
+                told.contains("config.toml") && !told.contains("hunter2"),
+                "{told}"
+            );
+        }
+    }
+}

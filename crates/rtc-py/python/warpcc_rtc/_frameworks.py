@@ -1,0 +1,101 @@
+"""What is known of the frameworks whose arrays come in: their current stream, and how to make an array of theirs.
+
+None of them is imported here but by its own arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterable, Optional, Tuple
+
+from ._errors import ArgumentError
+
+
+_kinds: Dict[type, str] = {}
+
+
+def _kind_of(kind: type) -> str:
+    """The framework of an array's type: ``torch``, ``cupy``, or nothing."""
+    known = _kinds.get(kind)
+    if known is None:
+        packages = (base.__module__.partition(".")[0] for base in kind.__mro__)
+        known = next((package for package in packages if package in ("torch", "cupy")), "")
+        _kinds[kind] = known
+    return known
+
+
+def is_array(value: Any) -> bool:
+    """Whether a value is an array of some kind, wherever it is."""
+    kind = type(value)
+    return hasattr(kind, "__dlpack__") or hasattr(value, "__cuda_array_interface__")
+
+
+def stream_of(stream: Any, values: Iterable[Any]) -> int:
+    """The address of ``stream``; without one, the current stream of the first PyTorch or CuPy array's framework, on that
+    array's GPU; else the default stream."""
+    if stream is not None:
+        return _address_of(stream)
+    for value in values:
+        kind = _kind_of(type(value))
+        if kind == "torch":
+            if not value.is_cuda:
+                continue
+            import torch
+
+            return int(torch.cuda.current_stream(value.device).cuda_stream)
+        if kind == "cupy" and hasattr(value, "__cuda_array_interface__"):
+            import cupy
+
+            return int(cupy.cuda.get_current_stream(value.device.id).ptr)
+    return 0
+
+
+def _address_of(stream: Any) -> int:
+    if isinstance(stream, int):
+        address = stream
+    else:
+        protocol = getattr(stream, "__cuda_stream__", None)
+        if protocol is not None:
+            pair = protocol() if callable(protocol) else protocol
+            address = int(pair[1])
+        else:
+            for name in ("cuda_stream", "ptr", "handle"):
+                found = getattr(stream, name, None)
+                if found is not None:
+                    address = int(found)
+                    break
+            else:
+                raise ArgumentError(
+                    f"stream: a {type(stream).__name__} is no stream: one of PyTorch's or CuPy's, an object with "
+                    "__cuda_stream__, or the stream's address was expected"
+                )
+    if not 0 <= address < 1 << 64:
+        raise ArgumentError(f"stream: {address} is no address")
+    return address
+
+
+_CUPY_NAMES = {"bool": "bool_"}
+_TORCH_NAMES = {"float8_e4m3": "float8_e4m3fn"}
+
+
+def empty(like: Any, shape: Tuple[int, ...], dtype: str, device: Optional[int]) -> Any:
+    """An array of the framework of ``like``, its elements not set."""
+    kind = _kind_of(type(like))
+    if kind == "torch":
+        import torch
+
+        found = getattr(torch, _TORCH_NAMES.get(dtype, dtype), None)
+        if found is None:
+            raise ArgumentError(f"out: this PyTorch has no type {dtype} for the result; give out=")
+        return torch.empty(shape, dtype=found, device=like.device)
+    if kind == "cupy":
+        import cupy
+
+        found = getattr(cupy, _CUPY_NAMES.get(dtype, dtype), None)
+        if found is None:
+            raise ArgumentError(f"out: CuPy has no type {dtype} for the result; give out=")
+        with like.device:
+            return cupy.empty(shape, dtype=found)
+    raise ArgumentError(
+        f"out: the result of type {dtype} and shape {shape} needs an array: give out=, since a {type(like).__name__} is "
+        "neither PyTorch's nor CuPy's"
+    )

@@ -1,0 +1,152 @@
+"""Types of the part that is written in Rust."""
+
+from os import PathLike
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+
+from typing_extensions import Self
+
+__version__: str
+
+_Size = Union[int, Tuple[int, ...], List[int]]
+_Path = Union[str, "PathLike[str]"]
+
+class Image:
+    """A compiled image: a cubin, PTX or LTO-IR."""
+
+    @property
+    def name(self) -> str:
+        """What it was compiled as."""
+    @property
+    def image(self) -> bytes:
+        """The bytes."""
+    @property
+    def target(self) -> str:
+        """``sm_90``, ``compute_90`` or ``lto_90``."""
+    @property
+    def log(self) -> str:
+        """What the compiler said: warnings."""
+    @property
+    def lowered(self) -> Dict[str, str]:
+        """Each kernel as C++ calls it, and its name in the image."""
+    @property
+    def key(self) -> Optional[str]:
+        """The cache's key; None where nothing could be kept."""
+    @property
+    def found(self) -> str:
+        """``made``, or where it was found: ``memory``, ``disk``, ``shared``, ``given``."""
+    def lowered_name(self, expression: str) -> str:
+        """The name in the image of what C++ calls ``expression``."""
+    def function(self, name: Optional[str] = None, *, device: Any = None) -> Function:
+        """Loads it onto a GPU (the current one, if none is named) and gives a kernel of it."""
+    def __len__(self) -> int: ...
+
+class Configured:
+    """A kernel with its grid and block: ``f[grid, block]``."""
+
+    def __call__(self, *args: Any, shared: int = 0, stream: Any = None) -> None:
+        """Starts the kernel and does not wait for it."""
+
+class Function:
+    """A kernel on a GPU, ready to launch."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the image."""
+    @property
+    def device(self) -> int:
+        """The number of its GPU."""
+    def __getitem__(self, key: Tuple[_Size, _Size]) -> Configured: ...
+    def launch(
+        self,
+        grid: _Size,
+        block: _Size,
+        args: Optional[Sequence[Any]] = None,
+        *,
+        shared: int = 0,
+        stream: Any = None,
+    ) -> None:
+        """Starts the kernel and does not wait for it."""
+
+class KernelCache:
+    def __new__(
+        cls,
+        folders: Optional[Sequence[_Path]] = None,
+        *,
+        max_size: Optional[int] = None,
+        memory: Optional[int] = None,
+        remote: Optional[str] = None,
+        nvrtc: Optional[_Path] = None,
+        nvjitlink: Optional[_Path] = None,
+        options: Sequence[str] = ...,
+        include: Sequence[_Path] = ...,
+        headers: Optional[Dict[str, str]] = None,
+        preamble: Optional[Dict[str, str]] = None,
+    ) -> Self: ...
+    def compile(
+        self,
+        source: str,
+        name: str,
+        arch: Optional[str] = None,
+        *,
+        names: Sequence[str] = ...,
+        parameters: str = "",
+        options: Sequence[str] = ...,
+        include: Sequence[_Path] = ...,
+        headers: Optional[Dict[str, str]] = None,
+        timeout: Optional[float] = None,
+    ) -> Image:
+        """Compiles the kernel ``name`` of ``source``, or finds what it compiles to. No GPU is needed if ``arch`` is given:
+        ``sm_90`` for machine code, ``compute_90`` for PTX, ``lto_90`` for LTO-IR. ``names`` are further kernels of the
+        text; ``parameters`` is text that stands before it. ``timeout`` is in seconds."""
+    def get_function(
+        self, parameters: str, name: str, source: str, device: Any = None, *, timeout: Optional[float] = None
+    ) -> Function:
+        """The kernel ``name`` of ``source``, with ``parameters`` as text before it, ready to launch on ``device``: compiled
+        and loaded when it is first asked for, a look into memory afterwards."""
+    def link(
+        self,
+        pieces: Sequence[Union[Image, Tuple[str, bytes]]],
+        arch: str,
+        *,
+        name: str = "linked",
+        options: Sequence[str] = ...,
+    ) -> Image:
+        """Links images to one cubin for ``arch``. A piece is an Image, or a kind (``cubin``, ``ptx``, ``ltoir``, ``fatbin``,
+        ``object``, ``library``) and bytes."""
+    def load_ptx(self, ptx: Union[str, bytes], arch: Optional[str] = None, *, name: str = "ptx") -> Image:
+        """PTX to machine code, as the driver's JIT would, but kept for every process and machine."""
+    def best_arch(self, capability: Optional[int] = None) -> str:
+        """The best target for a GPU of compute capability ``capability`` (90 for 9.0), or for the current one."""
+    @property
+    def counts(self) -> Dict[str, int]:
+        """How often images were found in ``memory``, on ``disk``, in a ``shared`` cache, and ``made``."""
+    @property
+    def remarks(self) -> List[str]:
+        """What went wrong so far without being an error."""
+    @property
+    def folders(self) -> List[str]:
+        """The folders, nearest first."""
+    @property
+    def nvrtc_version(self) -> str: ...
+    @property
+    def nvrtc_path(self) -> str: ...
+    def flush(self, timeout: float = 300.0) -> bool:
+        """Waits until nothing waits to be uploaded to a shared cache; True if that is so."""
+    def unload(self) -> None:
+        """Forgets every loaded kernel that nobody holds."""
+    def _settle(self, timeout: float) -> bool: ...
+
+class Work:
+    """Something to be computed, its arguments read and checked."""
+
+    @staticmethod
+    def expression(text: str, is_function: bool, values: Dict[str, Any], stream: int) -> Work: ...
+    @staticmethod
+    def reduction(name: str, x: Any, axes: Optional[List[int]], keepdims: bool, stream: int) -> Work: ...
+    @property
+    def shape(self) -> List[int]: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def device(self) -> Optional[int]: ...
+    def run(self, cache: KernelCache, out: Any, add: bool) -> None: ...

@@ -1,0 +1,333 @@
+//! Arrays of others: what DLPack and `__cuda_array_interface__` say of them, checked.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt};
+use warpcc_rtc::kernels::dtype::DType;
+use warpcc_rtc::kernels::expression::Number;
+use warpcc_rtc::kernels::plan::Tensor;
+
+use crate::dlpack;
+use crate::errors;
+
+/// `DLDeviceType`: host, GPU, pinned host memory, managed memory.
+const CPU: i32 = 1;
+const CUDA: i32 = 2;
+const CUDA_HOST: i32 = 3;
+const CUDA_MANAGED: i32 = 13;
+
+/// An array on a GPU.
+pub struct Array {
+    /// Type, shape, steps, address.
+    pub tensor: Tensor,
+    /// Which GPU, where it is said.
+    pub device: Option<i32>,
+    /// It must not be written to.
+    pub readonly: bool,
+    /// A stream that must be waited for before it is read.
+    pub wait: Option<u64>,
+    /// What keeps its description alive.
+    _keep: Py<PyAny>,
+}
+
+/// Whether an object is an array of some kind.
+pub fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(object.hasattr("__dlpack__")? || object.hasattr("__cuda_array_interface__")?)
+}
+
+/// A Python number, or what turns into one without losing anything (NumPy's scalars).
+pub fn number(who: &str, object: &Bound<'_, PyAny>) -> PyResult<Option<Number>> {
+    let whole = |object: &Bound<'_, PyAny>| {
+        object.extract::<i64>().map(Number::Int).map_err(|_| {
+            let text = format!("{who}: {object} does not fit into 64 bits");
+            errors::argument(object.py(), text)
+        })
+    };
+    if object.is_instance_of::<PyFloat>() {
+        return Ok(Some(Number::Float(object.extract()?)));
+    }
+    if object.is_instance_of::<PyInt>() {
+        return whole(object).map(Some);
+    }
+    if is_array(object)? {
+        return Ok(None);
+    }
+    if object.hasattr("__index__")? {
+        return whole(&object.call_method0("__index__")?).map(Some);
+    }
+    match object.hasattr("__float__")? {
+        true => Ok(Some(Number::Float(
+            object.call_method0("__float__")?.extract()?,
+        ))),
+        false => Ok(None),
+    }
+}
+
+/// Reads an array. `who` is its argument; `stream` is where it will be used, which its owner is told.
+pub fn read(who: &str, object: &Bound<'_, PyAny>, stream: u64) -> PyResult<Array> {
+    if object.hasattr("__dlpack__")? && object.hasattr("__dlpack_device__")? {
+        return by_dlpack(who, object, stream);
+    }
+    if object.hasattr("__cuda_array_interface__")? {
+        return by_interface(who, object);
+    }
+    Err(errors::wrong_type(format!(
+        "{who}: {} is no array: one on a GPU was expected, with __dlpack__ or __cuda_array_interface__ (PyTorch, CuPy, \
+         Numba, JAX)",
+        type_of(object)
+    )))
+}
+
+/// Its type's name, with the module.
+pub fn type_of(object: &Bound<'_, PyAny>) -> String {
+    let name = object.get_type().fully_qualified_name();
+    name.map_or_else(|_| "an object".to_owned(), |name| name.to_string())
+}
+
+fn by_dlpack(who: &str, object: &Bound<'_, PyAny>, stream: u64) -> PyResult<Array> {
+    let py = object.py();
+    let place: (i32, i32) = object.call_method0("__dlpack_device__")?.extract()?;
+    on_a_gpu(py, who, object, place)?;
+    let with = PyDict::new(py);
+    // 0 is no stream of DLPack's: the default one is 1 there.
+    with.set_item("stream", stream.max(1))?;
+    with.set_item("max_version", (1, 1))?;
+    let capsule = match object.call_method("__dlpack__", (), Some(&with)) {
+        // Makers of before DLPack 1.0 do not know the word.
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+            with.del_item("max_version")?;
+            object.call_method("__dlpack__", (), Some(&with))?
+        }
+        other => other?,
+    };
+    let content = dlpack::read(who, &capsule)?;
+    on_a_gpu(py, who, object, content.device)?;
+    let dtype = dlpack_type(content.dtype).ok_or_else(|| {
+        let (code, bits, lanes) = content.dtype;
+        let text = format!("a type that DLPack numbers {code}, of {bits} bits and {lanes} lane(s)");
+        unknown_type(py, who, &text)
+    })?;
+    let tensor = Tensor {
+        dtype,
+        shape: sizes(py, who, &content.shape)?,
+        strides: content.strides,
+        address: content.address,
+    };
+    Ok(Array {
+        tensor,
+        device: Some(content.device.1),
+        readonly: content.readonly,
+        wait: None,
+        _keep: capsule.unbind(),
+    })
+}
+
+fn on_a_gpu(
+    py: Python<'_>,
+    who: &str,
+    object: &Bound<'_, PyAny>,
+    (kind, _): (i32, i32),
+) -> PyResult<()> {
+    let place = match kind {
+        CUDA | CUDA_MANAGED => return Ok(()),
+        CPU => "on the CPU".to_owned(),
+        CUDA_HOST => "in pinned memory of the CPU".to_owned(),
+        other => format!("on a device that DLPack numbers {other}"),
+    };
+    let text = format!(
+        "{who}: it is {place} ({}): an array on a CUDA GPU was expected",
+        type_of(object)
+    );
+    Err(errors::argument(py, text))
+}
+
+fn unknown_type(py: Python<'_>, who: &str, what: &str) -> PyErr {
+    let known = DType::ALL.map(DType::name).join(", ");
+    errors::argument(py, format!("{who}: it is of {what}; known are {known}"))
+}
+
+/// `DLDataTypeCode` of dlpack.h 1.1.
+fn dlpack_type(dtype: (u8, u8, u16)) -> Option<DType> {
+    Some(match dtype {
+        (0, 8, 1) => DType::I8,
+        (0, 16, 1) => DType::I16,
+        (0, 32, 1) => DType::I32,
+        (0, 64, 1) => DType::I64,
+        (1, 8, 1) => DType::U8,
+        (1, 16, 1) => DType::U16,
+        (1, 32, 1) => DType::U32,
+        (1, 64, 1) => DType::U64,
+        (2, 16, 1) => DType::F16,
+        (2, 32, 1) => DType::F32,
+        (2, 64, 1) => DType::F64,
+        (4, 16, 1) => DType::BF16,
+        (6, 8, 1) => DType::Bool,
+        (10, 8, 1) => DType::F8E4M3,
+        (12, 8, 1) => DType::F8E5M2,
+        _ => return None,
+    })
+}
+
+/// `typestr` of the array interface: byte order, kind, bytes.
+fn interface_type(text: &str) -> Option<DType> {
+    let known = text.strip_prefix(['<', '|', '=']).unwrap_or(text);
+    Some(match known {
+        "b1" => DType::Bool,
+        "i1" => DType::I8,
+        "i2" => DType::I16,
+        "i4" => DType::I32,
+        "i8" => DType::I64,
+        "u1" => DType::U8,
+        "u2" => DType::U16,
+        "u4" => DType::U32,
+        "u8" => DType::U64,
+        "f2" => DType::F16,
+        "f4" => DType::F32,
+        "f8" => DType::F64,
+        _ => return None,
+    })
+}
+
+fn sizes(py: Python<'_>, who: &str, shape: &[i64]) -> PyResult<Vec<u64>> {
+    let all: Result<Vec<u64>, _> = shape.iter().map(|size| u64::try_from(*size)).collect();
+    all.map_err(|_| {
+        errors::argument(
+            py,
+            format!("{who}: its shape {shape:?} has a negative size"),
+        )
+    })
+}
+
+fn by_interface(who: &str, object: &Bound<'_, PyAny>) -> PyResult<Array> {
+    let py = object.py();
+    let described = object.getattr("__cuda_array_interface__")?;
+    let wrong =
+        |what: &str| errors::argument(py, format!("{who}: its __cuda_array_interface__ {what}"));
+    let dict = described
+        .cast::<PyDict>()
+        .map_err(|_| wrong("is no dict"))?;
+    let get = |key: &str| {
+        let found = dict.get_item(key).ok().flatten();
+        found.filter(|value| !value.is_none())
+    };
+    let need = |key: &str| get(key).ok_or_else(|| wrong(&format!("has no {key:?}")));
+    let shape: Vec<i64> = need("shape")?
+        .extract()
+        .map_err(|_| wrong("has an odd shape"))?;
+    let typestr: String = need("typestr")?
+        .extract()
+        .map_err(|_| wrong("has an odd typestr"))?;
+    let dtype = interface_type(&typestr)
+        .ok_or_else(|| unknown_type(py, who, &format!("type {typestr:?}")))?;
+    let data = need("data")?;
+    let (address, readonly): (u64, bool) = data.extract().map_err(|_| wrong("has odd data"))?;
+    if get("mask").is_some() {
+        return Err(wrong("has a mask, which nothing here looks at"));
+    }
+    let size = dtype.size().cast_signed();
+    let strides: Option<Vec<i64>> = match get("strides") {
+        None => None,
+        Some(strides) => Some(strides.extract().map_err(|_| wrong("has odd strides"))?),
+    };
+    if let Some(odd) = strides.iter().flatten().find(|step| **step % size != 0) {
+        let text = format!("has a stride of {odd} bytes, which is between elements of {dtype}");
+        return Err(wrong(&text));
+    }
+    let wait: Option<u64> = match get("stream") {
+        None => None,
+        Some(stream) => Some(stream.extract().map_err(|_| wrong("has an odd stream"))?),
+    };
+    Ok(Array {
+        tensor: Tensor {
+            dtype,
+            shape: sizes(py, who, &shape)?,
+            strides: strides.map(|all| all.iter().map(|step| step / size).collect()),
+            address,
+        },
+        device: None,
+        readonly,
+        wait,
+        _keep: described.unbind(),
+    })
+}
+
+/// Bytes of a value as a kernel's parameter of `size` bytes, where that is known.
+pub fn parameter(who: &str, object: &Bound<'_, PyAny>, size: Option<usize>) -> PyResult<Vec<u8>> {
+    let py = object.py();
+    let refuse = |text: String| errors::argument(py, format!("{who}: {text}"));
+    let sized = |bytes: Vec<u8>| match size {
+        Some(size) if size != bytes.len() => Err(refuse(format!(
+            "{} has {} byte(s), and the kernel's parameter {size}",
+            type_of(object),
+            bytes.len()
+        ))),
+        _ => Ok(bytes),
+    };
+    if object.is_none() {
+        // A null pointer.
+        return sized(vec![0; 8]);
+    }
+    if object.is_instance_of::<PyBool>() {
+        let size = size.unwrap_or(1);
+        let mut bytes = vec![0; size];
+        if let Some(first) = bytes.first_mut() {
+            *first = u8::from(object.extract::<bool>()?);
+        }
+        return match size {
+            1 | 2 | 4 | 8 => Ok(bytes),
+            _ => Err(refuse(format!("a bool for a parameter of {size} bytes"))),
+        };
+    }
+    if object.is_instance_of::<PyInt>() {
+        let size = size.unwrap_or(8);
+        let value: i128 = object
+            .extract::<i64>()
+            .map(i128::from)
+            .or_else(|_| object.extract::<u64>().map(i128::from))
+            .map_err(|_| refuse(format!("{object} does not fit into 64 bits")))?;
+        let bits = 8 * u32::try_from(size).unwrap_or(0);
+        return match size {
+            1 | 2 | 4 | 8 if (-(1i128 << (bits - 1))..1i128 << bits).contains(&value) => {
+                Ok(value.to_le_bytes()[..size].to_vec())
+            }
+            1 | 2 | 4 | 8 => Err(refuse(format!(
+                "{value} does not fit into the kernel's parameter of {size} byte(s)"
+            ))),
+            _ => Err(refuse(format!(
+                "an int for a parameter of {size} bytes: give its bytes (bytes, or a NumPy or ctypes value)"
+            ))),
+        };
+    }
+    if object.is_instance_of::<PyFloat>() {
+        let value: f64 = object.extract()?;
+        return match size {
+            Some(8) => Ok(value.to_ne_bytes().to_vec()),
+            Some(4) => Ok((value as f32).to_ne_bytes().to_vec()),
+            Some(size) => Err(refuse(format!(
+                "a float for a parameter of {size} byte(s): give a NumPy or ctypes value"
+            ))),
+            None => Err(refuse(
+                "whether it is float or double is not known with drivers before 12.4: give numpy.float32(…) or \
+                 numpy.float64(…)"
+                    .to_owned(),
+            )),
+        };
+    }
+    // NumPy's scalars and records, which know their bytes; an array of NumPy's is one on the CPU.
+    if object.hasattr("tobytes")? && !object.hasattr("__dlpack__")? {
+        return sized(object.call_method0("tobytes")?.extract()?);
+    }
+    if object.is_instance_of::<PyBytes>() || object.is_instance_of::<PyByteArray>() {
+        return sized(object.extract()?);
+    }
+    // ctypes.
+    if object.hasattr("_b_needsfree_")? {
+        let bytes = py.import("builtins")?.getattr("bytes")?.call1((object,))?;
+        return sized(bytes.extract()?);
+    }
+    Err(errors::wrong_type(format!(
+        "{who}: a {} cannot be given to a kernel: an array on a GPU, an int, float or bool, a NumPy or ctypes scalar, \
+         bytes or None was expected",
+        type_of(object)
+    )))
+}

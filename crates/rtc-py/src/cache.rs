@@ -1,0 +1,512 @@
+//! The cache of compiled kernels, for Python.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString};
+use warpcc_rtc::kernels::Launcher;
+use warpcc_rtc::{
+    Compiler, Environment, Error, Image as Compiled, KernelCache as Cache, Limits, LinkRequest,
+    Linker, Piece, PieceKind, RealArch, Request, Settings, SharedLayer, Target, Text, Tier,
+};
+use warpcc_rtc_remote::SharedCache;
+
+use crate::function::{Function, Loaded};
+use crate::image::Image;
+use crate::{driver, errors};
+
+/// Compiled kernels in memory, in folders and in shared caches. Any thread may use it.
+#[pyclass(frozen, module = "warpcc_rtc", subclass)]
+pub struct KernelCache {
+    cache: Cache,
+    /// What another cache like it is made of.
+    compiler: Compiler,
+    settings: Settings,
+    shared: Option<SharedCache>,
+    /// What is odd about the shared cache's settings.
+    odd: Option<String>,
+    launchers: Mutex<HashMap<usize, Arc<Launcher>>>,
+    /// By the address of the loaded kernel, which each holds.
+    functions: Mutex<HashMap<usize, Arc<Loaded>>>,
+}
+
+#[pymethods]
+impl KernelCache {
+    #[new]
+    #[pyo3(signature = (folders = None, *, max_size = None, memory = None, remote = None, nvrtc = None, nvjitlink = None,
+                        options = Vec::new(), include = Vec::new(), headers = None, preamble = None))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "keywords, of which a caller names the few that matter"
+    )]
+    fn new(
+        py: Python<'_>,
+        folders: Option<Vec<PathBuf>>,
+        max_size: Option<u64>,
+        memory: Option<u64>,
+        remote: Option<String>,
+        nvrtc: Option<PathBuf>,
+        nvjitlink: Option<PathBuf>,
+        options: Vec<String>,
+        include: Vec<PathBuf>,
+        headers: Option<&Bound<'_, PyDict>>,
+        preamble: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let mut common = Request::new("", "", Target::Cubin(RealArch::new(0)));
+        common.options = options.into_iter().map(Into::into).collect();
+        common.include_folders = include;
+        common.headers = texts("headers", headers)?;
+        common.preamble = texts("preamble", preamble)?;
+        let relative = folders
+            .iter()
+            .flatten()
+            .find(|folder| !folder.is_absolute());
+        if let Some(relative) = relative {
+            let text = format!("folders: {} is no absolute path", relative.display());
+            return Err(errors::argument(py, text));
+        }
+        py.detach(|| {
+            let mut environment = Environment::of_process();
+            if let Some(remote) = remote {
+                environment = environment.with("WARPCC_REMOTE", remote);
+            }
+            let compiler = Compiler::find_with(nvrtc.as_deref(), &environment)?;
+            let mut settings = Settings::from_environment(&environment);
+            if let Some(folders) = folders {
+                let usual = Settings::in_folder(&PathBuf::from("/")).tiers[0].max_size;
+                let tier = |path| Tier {
+                    path,
+                    max_size: usual,
+                    readonly: false,
+                };
+                settings.tiers = folders.into_iter().map(tier).collect();
+                settings.remarks.clear();
+            }
+            if let Some(max_size) = max_size {
+                settings
+                    .tiers
+                    .iter_mut()
+                    .for_each(|tier| tier.max_size = max_size);
+            }
+            if let Some(memory) = memory {
+                settings.memory = memory;
+            }
+            let (shared, odd) = match SharedCache::of_environment(&environment, &settings) {
+                Ok(shared) => (shared, None),
+                Err(why) => (None, Some(format!("the shared cache: {why}"))),
+            };
+            let mut cache = Cache::with(compiler.clone(), settings.clone(), layer(shared.as_ref()));
+            cache = cache.compiled_with(common);
+            if nvjitlink.is_some() {
+                let linker = Linker::find_with(nvjitlink.as_deref(), None, &environment)?;
+                cache = cache.linked_with(linker);
+            }
+            Ok(Self {
+                cache,
+                compiler,
+                settings,
+                shared,
+                odd,
+                launchers: Mutex::default(),
+                functions: Mutex::default(),
+            })
+        })
+        .map_err(|error: Error| errors::of(py, &error))
+    }
+
+    /// Compiles `source`, or finds what it compiles to.
+    #[pyo3(signature = (source, name, arch = None, *, names = Vec::new(), parameters = "", options = Vec::new(),
+                        include = Vec::new(), headers = None, timeout = None))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "keywords, of which a caller names the few that matter"
+    )]
+    fn compile(
+        &self,
+        py: Python<'_>,
+        source: &str,
+        name: &str,
+        arch: Option<&str>,
+        names: Vec<String>,
+        parameters: &str,
+        options: Vec<String>,
+        include: Vec<PathBuf>,
+        headers: Option<&Bound<'_, PyDict>>,
+        timeout: Option<f64>,
+    ) -> PyResult<Image> {
+        let target = match arch {
+            Some(arch) => target(py, arch)?,
+            None => self.target_for(py, None)?,
+        };
+        let mut request = self.cache.request(parameters, name, source, target);
+        request
+            .name_expressions
+            .extend(names.into_iter().map(Into::into));
+        request.options.extend(options.into_iter().map(Into::into));
+        request.include_folders.extend(include);
+        request.headers.extend(texts("headers", headers)?);
+        let limits = limits(py, timeout)?;
+        let image = py.detach(|| self.cache.get(&request, &limits));
+        made(py, name, image)
+    }
+
+    /// The kernel `name` of `source` on a GPU: from memory where it was asked for before.
+    #[pyo3(signature = (parameters, name, source, device = None, *, timeout = None))]
+    fn get_function(
+        &self,
+        py: Python<'_>,
+        parameters: &str,
+        name: &str,
+        source: &str,
+        device: Option<&Bound<'_, PyAny>>,
+        timeout: Option<f64>,
+    ) -> PyResult<Function> {
+        let ordinal = ordinal(device)?;
+        let limits = limits(py, timeout)?;
+        let loaded = py.detach(|| {
+            let device = driver::device(ordinal)?;
+            let kernel = self
+                .cache
+                .get_function(parameters, name, source, &device, &limits)?;
+            let mut known = held(&self.functions);
+            let place = Arc::as_ptr(&kernel) as usize;
+            let make = || Arc::new(Loaded::new(kernel, device, ordinal));
+            Ok(known.entry(place).or_insert_with(make).clone())
+        });
+        let loaded = loaded.map_err(|error| errors::of(py, &error))?;
+        Ok(Function { loaded })
+    }
+
+    /// Links images, LTO-IR and PTX to one cubin.
+    #[pyo3(signature = (pieces, arch, *, name = "linked", options = Vec::new()))]
+    fn link(
+        &self,
+        py: Python<'_>,
+        pieces: Vec<Bound<'_, PyAny>>,
+        arch: &str,
+        name: &str,
+        options: Vec<String>,
+    ) -> PyResult<Image> {
+        let pieces: PyResult<Vec<Piece>> = pieces
+            .iter()
+            .enumerate()
+            .map(|(index, given)| piece(index, given))
+            .collect();
+        let request = LinkRequest {
+            name: name.into(),
+            pieces: pieces?,
+            target: real(py, arch)?,
+            options: options.into_iter().map(Into::into).collect(),
+        };
+        let image = py.detach(|| self.cache.get_linked(&request, &Limits::default()));
+        made(py, name, image)
+    }
+
+    /// PTX to machine code, as the driver's JIT would, but kept.
+    #[pyo3(signature = (ptx, arch = None, *, name = "ptx"))]
+    fn load_ptx(
+        &self,
+        py: Python<'_>,
+        ptx: &Bound<'_, PyAny>,
+        arch: Option<&str>,
+        name: &str,
+    ) -> PyResult<Image> {
+        let bytes = bytes_of("ptx", ptx)?;
+        let target = match arch {
+            Some(arch) => real(py, arch)?,
+            None => RealArch::new(capability(py)?),
+        };
+        let image = py.detach(|| {
+            self.cache
+                .load_ptx(name, &bytes, target, &Limits::default())
+        });
+        made(py, name, image)
+    }
+
+    /// The best target for a GPU: `sm_90`, say.
+    #[pyo3(signature = (capability = None))]
+    fn best_arch(&self, py: Python<'_>, capability: Option<u32>) -> PyResult<String> {
+        self.target_for(py, capability)
+            .map(|target| target.to_string())
+    }
+
+    /// How often images were found, and where.
+    #[getter]
+    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let mut sum = self.cache.counts();
+        for launcher in held(&self.launchers).values() {
+            let more = launcher.cache().counts();
+            sum.memory += more.memory;
+            sum.disk += more.disk;
+            sum.shared += more.shared;
+            sum.made += more.made;
+        }
+        let counts = PyDict::new(py);
+        counts.set_item("memory", sum.memory)?;
+        counts.set_item("disk", sum.disk)?;
+        counts.set_item("shared", sum.shared)?;
+        counts.set_item("made", sum.made)?;
+        Ok(counts)
+    }
+
+    /// What went wrong so far without being an error, and what is odd about the settings.
+    #[getter]
+    fn remarks(&self) -> Vec<String> {
+        let mut all: Vec<String> = self
+            .odd
+            .iter()
+            .cloned()
+            .chain(self.cache.remarks())
+            .collect();
+        for launcher in held(&self.launchers).values() {
+            all.extend(launcher.cache().remarks());
+        }
+        let mut seen = std::collections::HashSet::new();
+        all.retain(|remark| seen.insert(remark.clone()));
+        all
+    }
+
+    /// The folders, nearest first.
+    #[getter]
+    fn folders(&self) -> Vec<PathBuf> {
+        self.settings
+            .tiers
+            .iter()
+            .map(|tier| tier.path.clone())
+            .collect()
+    }
+
+    /// NVRTC's version.
+    #[getter]
+    fn nvrtc_version(&self) -> String {
+        self.compiler.version().to_string()
+    }
+
+    /// Where NVRTC is.
+    #[getter]
+    fn nvrtc_path(&self) -> PathBuf {
+        self.compiler.library().to_path_buf()
+    }
+
+    /// Waits until nothing waits to be uploaded; True if that is so.
+    #[pyo3(signature = (timeout = 300.0))]
+    fn flush(&self, py: Python<'_>, timeout: f64) -> PyResult<bool> {
+        let limit = seconds(py, timeout)?;
+        let Some(shared) = &self.shared else {
+            return Ok(true);
+        };
+        py.detach(|| {
+            // What went wrong shows in what is left.
+            drop(shared.flush(limit));
+            Ok(!shared.waits())
+        })
+    }
+
+    /// Waits for an upload that is under way.
+    fn _settle(&self, py: Python<'_>, timeout: f64) -> PyResult<bool> {
+        let limit = seconds(py, timeout)?;
+        let settled = |shared: &SharedCache| shared.settle(limit);
+        Ok(py.detach(|| self.shared.as_ref().is_none_or(settled)))
+    }
+
+    /// Forgets every loaded kernel that nobody holds.
+    fn unload(&self) {
+        held(&self.functions).clear();
+        self.cache.unload_functions();
+        for launcher in held(&self.launchers).values() {
+            launcher.cache().unload_functions();
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        let version = self.compiler.version();
+        let folders: Vec<_> = self
+            .folders()
+            .iter()
+            .map(|f| f.display().to_string())
+            .collect();
+        format!(
+            "<warpcc_rtc.KernelCache in [{}], NVRTC {version}>",
+            folders.join(", ")
+        )
+    }
+}
+
+impl KernelCache {
+    /// What starts ready-made kernels on a GPU.
+    pub fn launcher(&self, ordinal: usize) -> Result<Arc<Launcher>, Error> {
+        if let Some(launcher) = held(&self.launchers).get(&ordinal) {
+            return Ok(launcher.clone());
+        }
+        let device = driver::device(ordinal)?;
+        let shared = layer(self.shared.as_ref());
+        let cache = Cache::with(self.compiler.clone(), self.settings.clone(), shared);
+        let made = Arc::new(Launcher::new(cache, device));
+        Ok(held(&self.launchers).entry(ordinal).or_insert(made).clone())
+    }
+
+    fn target_for(&self, py: Python<'_>, known: Option<u32>) -> PyResult<Target> {
+        let capability = known.map_or_else(|| capability(py), Ok)?;
+        self.cache
+            .target_for(capability)
+            .map_err(|error| errors::of(py, &error))
+    }
+}
+
+fn layer(shared: Option<&SharedCache>) -> Option<Arc<dyn SharedLayer>> {
+    shared.map(|shared| Arc::new(shared.clone()) as Arc<dyn SharedLayer>)
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn made(py: Python<'_>, name: &str, image: Result<Compiled, Error>) -> PyResult<Image> {
+    Ok(Image {
+        image: image.map_err(|error| errors::of(py, &error))?,
+        name: name.to_owned(),
+    })
+}
+
+/// The current GPU's compute capability.
+fn capability(py: Python<'_>) -> PyResult<u32> {
+    let device = py.detach(|| driver::device(driver::current()));
+    let device = device.map_err(|error| {
+        let text = format!("arch: no GPU to ask, so name one, such as arch=\"sm_90\" ({error})");
+        errors::argument(py, text)
+    })?;
+    Ok(device.capability())
+}
+
+/// A GPU's number: an int, or what has one (`torch.device`, `cupy.cuda.Device`).
+pub fn ordinal(device: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
+    let Some(device) = device.filter(|device| !device.is_none()) else {
+        return Ok(driver::current());
+    };
+    let named = ["index", "id"]
+        .iter()
+        .find_map(|name| device.getattr(*name).ok());
+    let number = match device.extract::<i64>() {
+        Ok(number) => Some(number),
+        // A `torch.device("cuda")` has no number: the current one.
+        Err(_) => match named.filter(|found| !found.is_callable()) {
+            Some(found) if found.is_none() => return Ok(driver::current()),
+            Some(found) => found.extract().ok(),
+            None => None,
+        },
+    };
+    number
+        .and_then(|number| usize::try_from(number).ok())
+        .ok_or_else(|| {
+            let text = format!("device: the number of a GPU was expected, not {device}");
+            errors::argument(device.py(), text)
+        })
+}
+
+fn target(py: Python<'_>, arch: &str) -> PyResult<Target> {
+    arch.parse()
+        .map_err(|error: warpcc_rtc::NotATarget| errors::argument(py, format!("arch: {error}")))
+}
+
+fn real(py: Python<'_>, arch: &str) -> PyResult<RealArch> {
+    match target(py, arch)? {
+        Target::Cubin(arch) => Ok(arch),
+        _ => Err(errors::argument(
+            py,
+            format!("arch: {arch} is no GPU's own; sm_90, say, was expected"),
+        )),
+    }
+}
+
+fn seconds(py: Python<'_>, timeout: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(timeout)
+        .map_err(|_| errors::argument(py, format!("timeout: {timeout} is no number of seconds")))
+}
+
+fn limits(py: Python<'_>, timeout: Option<f64>) -> PyResult<Limits> {
+    let Some(timeout) = timeout else {
+        return Ok(Limits::default());
+    };
+    Ok(Limits {
+        deadline: Instant::now().checked_add(seconds(py, timeout)?),
+        cancel: None,
+    })
+}
+
+/// Texts by name, in the dict's order.
+fn texts(who: &str, given: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<Text>> {
+    let Some(given) = given else {
+        return Ok(Vec::new());
+    };
+    let one = |(name, text): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        let pair = name
+            .extract::<String>()
+            .and_then(|name| Ok((name, text.extract::<String>()?)));
+        let (name, text) = pair.map_err(|_| {
+            errors::wrong_type(format!("{who}: a dict of names and texts was expected"))
+        })?;
+        Ok(Text::new(name, text))
+    };
+    given.iter().map(one).collect()
+}
+
+fn bytes_of(who: &str, given: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    if let Ok(text) = given.cast::<PyString>() {
+        return Ok(text.to_string().into_bytes());
+    }
+    match given.cast::<PyBytes>() {
+        Ok(bytes) => Ok(bytes.as_bytes().to_vec()),
+        Err(_) => Err(errors::wrong_type(format!(
+            "{who}: text or bytes were expected, not {}",
+            crate::arrays::type_of(given)
+        ))),
+    }
+}
+
+/// An image, or a pair of a kind and bytes.
+fn piece(index: usize, given: &Bound<'_, PyAny>) -> PyResult<Piece> {
+    let who = format!("piece {index}");
+    if let Ok(image) = given.cast::<Image>() {
+        let image = image.get();
+        let kind = match image.image.compiled.target {
+            Target::Cubin(_) => PieceKind::Cubin,
+            Target::Ptx(_) => PieceKind::Ptx,
+            Target::LtoIr(_) => PieceKind::LtoIr,
+        };
+        return Ok(Piece {
+            name: image.name.as_str().into(),
+            kind,
+            bytes: image.image.compiled.image.clone(),
+        });
+    }
+    let pair = given.extract::<(String, Bound<'_, PyAny>)>();
+    let (word, bytes) = pair.map_err(|_| {
+        errors::wrong_type(format!("{who}: an Image or (kind, bytes) was expected"))
+    })?;
+    let kinds = [
+        PieceKind::Cubin,
+        PieceKind::Ptx,
+        PieceKind::LtoIr,
+        PieceKind::Fatbin,
+        PieceKind::Object,
+        PieceKind::Library,
+    ];
+    let kind = kinds
+        .into_iter()
+        .find(|kind| kind.word() == word)
+        .ok_or_else(|| {
+            let known = kinds.map(PieceKind::word).join(", ");
+            errors::argument(
+                given.py(),
+                format!("{who}: there is no kind {word:?}; known are {known}"),
+            )
+        })?;
+    Ok(Piece {
+        name: who.as_str().into(),
+        kind,
+        bytes: bytes_of(&who, &bytes)?.into(),
+    })
+}

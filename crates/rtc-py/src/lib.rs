@@ -1,0 +1,26 @@
+//! `warpcc_rtc._native`: warpcc-rtc for Python. What a Python user sees is in `python/warpcc_rtc`.
+//!
+//! Rust compiles, keeps, checks and launches, with the interpreter's lock released wherever that takes time; Python
+//! knows the frameworks whose arrays come in: their current stream, and how to make an array of theirs.
+
+mod arrays;
+mod cache;
+mod dlpack;
+mod driver;
+mod errors;
+mod function;
+mod image;
+mod work;
+
+use pyo3::prelude::*;
+
+/// The module.
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<cache::KernelCache>()?;
+    module.add_class::<image::Image>()?;
+    module.add_class::<function::Function>()?;
+    module.add_class::<function::Configured>()?;
+    module.add_class::<work::Work>()?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))
+}

@@ -1,0 +1,171 @@
+"""What reaches the driver: grids, arguments' bytes, streams, GPUs. With a stand-in for the driver (fake_driver.c), so that
+nothing runs; gpu/verify.py is for machines with a GPU. Run by tests/wheel.rs."""
+
+import ctypes
+import os
+import struct
+import sys
+import types
+
+import numpy
+
+import warpcc_rtc
+
+FOLDER = sys.argv[1]
+LAUNCHES = os.environ["FAKE_LAUNCHES"]
+KERNEL = "extern \"C\" __global__ void k(float* x, int n, float by, bool b, double d, void* p, char c) {}"
+cache = warpcc_rtc.KernelCache([f"{FOLDER}/launches-cache"], remote="none")
+libcuda = ctypes.CDLL("libcuda.so.1")
+
+
+class Array:
+    """An array on a GPU by its description alone."""
+
+    def __init__(self, address=0x7F0000000000, shape=(4,), typestr="<f4", stream=None):
+        self.__cuda_array_interface__ = {
+            "shape": shape, "typestr": typestr, "data": (address, False), "version": 3, "stream": stream,
+        }
+
+
+def parameters(*sizes):
+    os.environ["FAKE_PARAMETERS"] = ",".join(map(str, sizes))
+    # The process's own copy, which the driver reads.
+    libcuda_environment = ctypes.CDLL(None)
+    libcuda_environment.setenv(b"FAKE_PARAMETERS", os.environ["FAKE_PARAMETERS"].encode(), 1)
+
+
+def noted(run):
+    """What the driver was told by `run`."""
+    open(LAUNCHES, "w").close()
+    run()
+    with open(LAUNCHES, encoding="utf-8") as file:
+        return file.read().splitlines()
+
+
+def raises(kind, run, *words):
+    try:
+        lines = noted(run)
+    except kind as error:
+        for word in words:
+            assert word in str(error), f"{word!r} is not in: {error}"
+        with open(LAUNCHES, encoding="utf-8") as file:
+            assert "launch" not in file.read(), "it was launched all the same"
+        return
+    raise AssertionError(f"no {kind.__name__}: {lines}")
+
+
+def hexed(code, value):
+    return struct.pack("<" + code, value).hex()
+
+
+def a_kernel_gets_its_arguments():
+    parameters(8, 4, 4, 1, 8, 8, 1)
+    kernel = cache.get_function("", "k", KERNEL)
+    assert (kernel.name, kernel.device) == ("k", 0)
+    x = Array()
+    call = lambda: kernel[(2, 3), 64](x, -7, 1.5, True, 2.5, None, 255, shared=100, stream=0x30)
+    bytes_of = [
+        hexed("Q", 0x7F0000000000), hexed("i", -7), hexed("f", 1.5), "01", hexed("d", 2.5), hexed("Q", 0), "ff",
+    ]
+    wanted = "launch gpu 0 grid 2,3,1 block 64,1,1 shared 100 stream 0x30 " + " ".join(bytes_of)
+    assert noted(call)[-1] == wanted, noted(call)
+    by_name = lambda: kernel.launch((2, 3), (64, 1, 1), [x, -7, 1.5, True, 2.5, None, 255], shared=100, stream=0x30)
+    assert noted(by_name)[-1] == wanted
+    # NumPy's and ctypes' scalars and bytes are taken as they are.
+    exact = lambda: kernel[(2, 3), 64](
+        0x7F0000000000, numpy.int32(-7), ctypes.c_float(1.5), numpy.bool_(True), numpy.float64(2.5), bytes(8),
+        numpy.uint8(255), shared=100, stream=0x30,
+    )
+    assert noted(exact)[-1] == wanted
+    much = noted(lambda: kernel[1, 1](x, 1, 1.0, False, 1.0, None, 0, shared=60_000))
+    assert "attribute 8 60000" in much
+    # The same function again, from memory: nothing is loaded.
+    assert noted(lambda: cache.get_function("", "k", KERNEL)) == []
+
+
+def what_does_not_fit_is_not_launched():
+    parameters(8, 4, 4, 1, 8, 8, 1)
+    kernel = cache.get_function("", "k", KERNEL)
+    x, good = Array(), [Array(), 1, 1.0, True, 1.0, None, 0]
+    refused = lambda run, *words: raises(warpcc_rtc.ArgumentError, run, *words)
+    other = lambda index, value: lambda: kernel[1, 1](*good[:index], value, *good[index + 1 :])
+    refused(lambda: kernel[1, 1](x), "7 argument(s)", "given 1")
+    refused(other(1, 1 << 40), "argument 1", "4 byte(s)")
+    refused(other(6, 256), "argument 6", "1 byte(s)")
+    refused(other(1, numpy.int64(1)), "argument 1", "8 byte(s)", "4")
+    refused(other(1, x), "argument 1", "array", "4 byte(s)")
+    refused(other(3, 1.0), "argument 3", "1 byte(s)")
+    refused(other(0, numpy.zeros(4)), "argument 0", "on the CPU")
+    raises(TypeError, other(0, [1]), "argument 0", "list")
+    raises(TypeError, other(0, "text"), "argument 0", "str")
+    refused(lambda: kernel[1, 1025](*good), "block", "1025")
+    refused(lambda: kernel[1, (32, 32, 2)](*good), "2048 threads")
+    refused(lambda: kernel[1, 513](*good), "513 threads", "at most 512")
+    refused(lambda: kernel[0, 1](*good), "grid", "0")
+    refused(lambda: kernel[(1, 70_000), 1](*good), "grid", "65535")
+    refused(lambda: kernel[1], "f[grid, block]")
+    refused(lambda: kernel[1, "x"], "block", "str")
+    refused(lambda: cache.get_function("", "k", KERNEL, device="no"), "device")
+    raises(warpcc_rtc.LoadError, lambda: cache.get_function("", "k", KERNEL, device=2), "GPU 2")
+
+
+def streams_are_those_of_the_arrays_makers():
+    parameters(8)
+    kernel = cache.get_function("", "one", 'extern "C" __global__ void one(float* x) {}')
+    stream = lambda lines: lines[-1].split(" stream ")[1].split()[0]
+    assert stream(noted(lambda: kernel[1, 1](Array()))) == "(nil)"
+
+    class Own:
+        def __cuda_stream__(self):
+            return (0, 0x50)
+
+    assert stream(noted(lambda: kernel[1, 1](Array(), stream=Own()))) == "0x50"
+    assert stream(noted(lambda: kernel[1, 1](Array(), stream=types.SimpleNamespace(ptr=0x60)))) == "0x60"
+    # An array that another stream still writes: ours waits.
+    waits = noted(lambda: kernel[1, 1](Array(stream=0x70), stream=0x80))
+    assert waits[:2] == ["record 0x70", "wait 0x80"] and stream(waits) == "0x80", waits
+    # A framework's own, on its current stream, which its array is told.
+    torch = types.ModuleType("torch")
+    torch.cuda = types.SimpleNamespace(current_stream=lambda device: types.SimpleNamespace(cuda_stream=0x90))
+    asked = []
+
+    class Tensor(Array):
+        is_cuda, device = True, "cuda:0"
+
+    Tensor.__module__ = "torch"
+    torch.empty = lambda shape, dtype, device: asked.append((shape, dtype, device)) or Tensor(0x7F0000001000)
+    torch.float32 = "a float32"
+    sys.modules["torch"] = torch
+    assert stream(noted(lambda: kernel[1, 1](Tensor()))) == "0x90"
+    parameters(8, 8, 4, 4)
+    lines = noted(lambda: warpcc_rtc.unary("relu", Tensor(), cache=cache))
+    assert stream(lines) == "0x90" and asked == [((4,), "a float32", "cuda:0")], (lines, asked)
+
+
+def gpus_are_those_of_the_arrays():
+    parameters(8, 8, 4, 4)
+    near, far = Array(), Array(0x7F1000000000)
+    out = Array(0x7F1000002000)
+    current = ctypes.c_void_p()
+    lines = noted(lambda: warpcc_rtc.unary("relu", far, out, cache=cache))
+    assert lines[-1].startswith("launch gpu 1 "), lines
+    # The thread's current GPU is what it was.
+    assert libcuda.cuCtxGetCurrent(ctypes.byref(current)) == 0
+    after = current.value
+    noted(lambda: warpcc_rtc.unary("relu", far, out, cache=cache))
+    libcuda.cuCtxGetCurrent(ctypes.byref(current))
+    assert current.value == after
+    lines = noted(lambda: warpcc_rtc.reduce("sum", near, out=Array(0x7F0000003000, ()), cache=cache))
+    assert lines[-1].startswith("launch gpu 0 "), lines
+    # A host's pointer that pretends.
+    raises(warpcc_rtc.ArgumentError, lambda: warpcc_rtc.unary("relu", Array(4096), near, cache=cache), "input x", "0x1000")
+
+
+for test in (
+    a_kernel_gets_its_arguments,
+    what_does_not_fit_is_not_launched,
+    streams_are_those_of_the_arrays_makers,
+    gpus_are_those_of_the_arrays,
+):
+    print(test.__name__, flush=True)
+    test()

@@ -1,0 +1,124 @@
+//! The package as people get it: a wheel made by maturin, installed by pip into an environment of its own, used by Python
+//! programs with the real NVRTC of PyPI. No GPU: what reaches a driver is looked at through a stand-in for it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn named(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from)
+}
+
+fn top() -> PathBuf {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    top.canonicalize().expect("the repository")
+}
+
+/// NVRTC 13.5's folder.
+fn nvrtc() -> PathBuf {
+    let toolkits = named("WARPCC_TOOLKITS").unwrap_or_else(|| top().join(".toolkits"));
+    let nvcc =
+        named("WARPCC_TEST_NVCC").unwrap_or_else(|| toolkits.join("13.5/nvidia/cu13/bin/nvcc"));
+    let nvcc = nvcc
+        .canonicalize()
+        .expect("`cargo xtask test` installs a toolkit");
+    let home = nvcc.parent().and_then(Path::parent).expect("a folder");
+    home.join("lib")
+}
+
+/// The folder with maturin and NumPy.
+fn packages() -> PathBuf {
+    named("WARPCC_TEST_MATURIN").unwrap_or_else(|| top().join(".tools/maturin"))
+}
+
+#[track_caller]
+fn done(mut command: Command) -> Output {
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{command:?}:\n{told}\n{said}");
+    output
+}
+
+/// The environment's Python, with the package in it.
+fn installed(folder: &Path) -> PathBuf {
+    let mut maturin = Command::new(packages().join("bin/maturin"));
+    // What cargo tells about the crate of this test: ring's build script looks at these names, and it and all that
+    // depends on it would be built anew.
+    let of_this_test =
+        |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(of_this_test))
+    {
+        maturin.env_remove(name);
+    }
+    maturin
+        .env("PYTHONPATH", packages())
+        .current_dir(top())
+        .args(["build", "--profile", "dev", "--locked", "--quiet"])
+        .args(["-m", "crates/rtc-py/Cargo.toml", "--out"])
+        .arg(folder.join("wheels"));
+    done(maturin);
+    let wheels = std::fs::read_dir(folder.join("wheels"))
+        .expect("the wheels")
+        .flatten();
+    let wheel = wheels.map(|found| found.path()).next().expect("a wheel");
+    let name = wheel
+        .file_name()
+        .and_then(|name| name.to_str())
+        .expect("a name");
+    // One wheel for every Python from 3.9 on.
+    assert!(
+        name.starts_with("warpcc_rtc-") && name.contains("-cp39-abi3-"),
+        "{name}"
+    );
+    let environment = folder.join("environment");
+    let mut venv = Command::new("python3");
+    venv.args(["-m", "venv", "--without-pip"]).arg(&environment);
+    done(venv);
+    let python = environment.join("bin/python");
+    let mut pip = Command::new("python3");
+    pip.args(["-m", "pip", "--python"]).arg(&python);
+    pip.args([
+        "install",
+        "--quiet",
+        "--no-index",
+        "--disable-pip-version-check",
+    ])
+    .arg(&wheel);
+    done(pip);
+    python
+}
+
+#[test]
+fn the_wheel_does_what_its_programs_say() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let python = installed(folder.path());
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let run = |program: &str, driver: Option<&Path>| {
+        let mut command = Command::new(&python);
+        command
+            .env_clear()
+            .current_dir(folder.path())
+            .env("PATH", "/usr/bin:/bin")
+            .env("HOME", folder.path())
+            .env("PYTHONPATH", packages())
+            .env("WARPCC_NVRTC", nvrtc())
+            .arg(tests.join(program))
+            .arg(folder.path());
+        if let Some(driver) = driver {
+            command.env("LD_LIBRARY_PATH", driver);
+            command.env("FAKE_LAUNCHES", folder.path().join("launches"));
+        }
+        done(command);
+    };
+    run("without_a_gpu.py", None);
+    let driver = folder.path().join("driver");
+    std::fs::create_dir(&driver).expect("a folder");
+    let mut cc = Command::new("g++");
+    cc.args(["-x", "c", "-shared", "-fPIC", "-o"]);
+    cc.arg(driver.join("libcuda.so.1"))
+        .arg(tests.join("fake_driver.c"));
+    done(cc);
+    run("launches.py", Some(&driver));
+}
