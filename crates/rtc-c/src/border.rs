@@ -196,3 +196,52 @@ pub(crate) unsafe fn copy_text(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_ends_here_and_is_told() {
+        let status = enter(|| panic!("on purpose {}", 1));
+        assert_eq!(status, Status::Internal);
+        let told = failure::last();
+        assert!(told.contains("on purpose 1"), "{told}");
+        let mut out = MaybeUninit::new(ptr::dangling_mut::<u64>());
+        let status = make(Some(&mut out), "out", || -> Result<u64, Failure> {
+            panic!("again")
+        });
+        assert_eq!(status, Status::Internal);
+        // SAFETY: it was written to before, and is a pointer either way.
+        assert!(unsafe { out.assume_init() }.is_null());
+        struct Bad;
+        impl Drop for Bad {
+            fn drop(&mut self) {
+                panic!("while freed");
+            }
+        }
+        free(Some(Box::new(Bad)));
+        assert!(failure::last().contains("while freed"));
+    }
+
+    #[test]
+    fn texts_are_cut_at_whole_characters_and_end_with_a_zero() {
+        let copy = |text: &str, size: usize| {
+            let mut buffer = [0x7f_u8; 8];
+            let mut length = MaybeUninit::new(0);
+            // SAFETY: no more than the buffer has.
+            unsafe { copy_text(text, buffer.as_mut_ptr().cast(), size, Some(&mut length)) }
+                .expect("copied");
+            // SAFETY: a number either way.
+            (buffer, unsafe { length.assume_init() })
+        };
+        let (buffer, length) = copy("abc", 4);
+        assert_eq!((&buffer[..5], length), (&b"abc\0\x7f"[..], 3));
+        let (buffer, length) = copy("a\u{e9}c", 3);
+        assert_eq!((&buffer[..4], length), (&b"a\0\x7f\x7f"[..], 4));
+        let (buffer, length) = copy("abc", 0);
+        assert_eq!((buffer[0], length), (0x7f, 3));
+        let (buffer, _) = copy("abc", 1);
+        assert_eq!(&buffer[..2], b"\0\x7f");
+    }
+}

@@ -170,6 +170,12 @@ pub(crate) fn keep(failure: Failure) -> Status {
     failure.status
 }
 
+/// What is kept, for tests.
+#[cfg(test)]
+pub(crate) fn last() -> String {
+    LAST.with(|last| last.borrow().text.to_string_lossy().into_owned())
+}
+
 /// The text of the last error on this thread, UTF-8 with a NUL at its end; empty where there was none. It stays until
 /// the next error on this thread. Functions that succeed leave it as it is.
 #[unsafe(no_mangle)]

@@ -139,7 +139,7 @@ static void links(const char *folder) {
   warpcc_rtc_linker *linker;
   warpcc_rtc_pieces *pieces;
   warpcc_rtc_image *image;
-  const char *options[] = {"-O3"};
+  const char *options[] = {"-lineinfo"};
 
   OK(warpcc_rtc_pieces_new(&pieces));
   image = compiled(cache, CALLER, "lto_90");
