@@ -105,12 +105,20 @@ pub extern "C" fn warpcc_rtc_device_of_current_context(
         unsafe { sys::cuCtxGetDevice(&raw mut gpu) }
             .result()
             .map_err(failed("cuCtxGetDevice"))?;
+        // The driver's handles of GPUs are their numbers.
         let ordinal = usize::try_from(gpu).unwrap_or(0);
-        let primary = CudaContext::new(ordinal).ok();
+        let (mut flags, mut active) = (0, 0);
+        // SAFETY: two live numbers for the answer.
+        unsafe { sys::cuDevicePrimaryCtxGetState(gpu, &raw mut flags, &raw mut active) }
+            .result()
+            .map_err(failed("cuDevicePrimaryCtxGetState"))?;
+        // Asking for one that is not there would make it, which takes memory of the GPU.
+        let primary = (active != 0).then(|| CudaContext::new(ordinal).ok());
+        let primary = primary.flatten();
         if let Some(primary) = primary.filter(|primary| primary.cu_ctx() == current) {
             return Ok(Device(warpcc_rtc::Device::of_context(primary)?));
         }
-        // The caller's was current before a primary one was looked at.
+        // Looking at the primary one has made it the thread's.
         // SAFETY: it is the context that was current.
         unsafe { result::ctx::set_current(current) }.map_err(failed("cuCtxSetCurrent"))?;
         // SAFETY: the context is live and of this GPU. It is not ours to destroy: see below.

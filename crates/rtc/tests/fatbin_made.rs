@@ -239,7 +239,7 @@ fn what_does_not_go_in_is_told() {
         );
         let image = FatbinImage::of("k", &cubin);
         let error = maker
-            .make(&[image.clone()], &["-no-such-option"])
+            .make(std::slice::from_ref(&image), &["-no-such-option"])
             .expect_err("refused");
         assert_eq!(error.kind(), ErrorKind::Fatbin, "{error}");
         assert!(maker.make(&[image], &[]).is_ok());

@@ -68,6 +68,12 @@ CUresult cuDevicePrimaryCtxRelease_v2(int device) {
   __atomic_fetch_sub(&retained, 1, __ATOMIC_SEQ_CST);
   return OK;
 }
+CUresult cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
+  (void)device;
+  *flags = 0;
+  *active = stand_in_retained() > 0 || current == &primary;
+  return OK;
+}
 CUresult cuCtxGetCurrent(void **context) { *context = current; return OK; }
 CUresult cuCtxSetCurrent(void *context) { current = context; return OK; }
 CUresult cuCtxGetDevice(int *device) { *device = 0; return current ? OK : INVALID_CONTEXT; }
