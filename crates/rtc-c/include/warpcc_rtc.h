@@ -587,7 +587,7 @@ warpcc_rtc_status warpcc_rtc_request_add_include_folder(const warpcc_rtc_request
                                                         const char *folder);
 
 /**
- * A name as C++ has it ("scale<float>"), whose name in the image is wanted.
+ * A name as C++ has it (`scale<float>`), whose name in the image is wanted.
  */
 warpcc_rtc_status warpcc_rtc_request_add_name(const warpcc_rtc_request *request, const char *expression);
 
@@ -840,7 +840,7 @@ warpcc_rtc_status warpcc_rtc_cache_get(const warpcc_rtc_cache *cache,
                                        warpcc_rtc_image **image);
 
 /**
- * The image of the kernel `name` (what C++ calls it: "scale<float>") of a source, with `parameters` as text before it,
+ * The image of the kernel `name` (what C++ calls it: `scale<float>`) of a source, with `parameters` as text before it,
  * for `target`. `length` of the source is in bytes, or `WARPCC_RTC_TO_NUL`.
  */
 warpcc_rtc_status warpcc_rtc_cache_get_image(const warpcc_rtc_cache *cache,

@@ -103,7 +103,7 @@ pub extern "C" fn warpcc_rtc_cache_get(
     })
 }
 
-/// The image of the kernel `name` (what C++ calls it: "scale<float>") of a source, with `parameters` as text before it,
+/// The image of the kernel `name` (what C++ calls it: `scale<float>`) of a source, with `parameters` as text before it,
 /// for `target`. `length` of the source is in bytes, or `WARPCC_RTC_TO_NUL`.
 ///
 /// # Safety

@@ -160,7 +160,7 @@ pub unsafe extern "C" fn warpcc_rtc_request_add_include_folder(
     })
 }
 
-/// A name as C++ has it ("scale<float>"), whose name in the image is wanted.
+/// A name as C++ has it (`scale<float>`), whose name in the image is wanted.
 ///
 /// # Safety
 /// The text is as it is said to be.
