@@ -204,6 +204,7 @@ static void makes_a_fat_binary(const char *folder) {
   warpcc_rtc_image_free(again);
   warpcc_rtc_image_free(image);
   OK(warpcc_rtc_pieces_add_bytes(pieces, WARPCC_RTC_KIND_FATBIN, "more", bytes, length));
+  warpcc_rtc_fatbin_free(fatbin);
   INVALID("\"more\" is a fatbin", warpcc_rtc_fatbin_make(maker, pieces, NULL, 0, &fatbin));
   CHECK(fatbin == NULL);
   warpcc_rtc_pieces_free(pieces);
