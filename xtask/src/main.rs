@@ -51,6 +51,8 @@ enum Task {
     Test(suite::Options),
     /// Write docs/tutorial.md anew, from what nvcc does
     Tutorial,
+    /// Write crates/rtc-c/include/warpcc_rtc.h anew, from the sources of that crate
+    Header,
     /// Check the rules of this repository that the compiler does not know
     Tidy,
 }
@@ -74,6 +76,7 @@ fn run(task: Task) -> Result<()> {
         Task::CmakeProject(options) => workloads_cmake::main(&options),
         Task::Test(options) => suite::main(&options),
         Task::Tutorial => suite::tutorial(),
+        Task::Header => suite::header(),
         Task::Tidy => tidy::main(),
     }
 }

@@ -119,6 +119,7 @@ fn tests(arguments: &[String]) -> Result<()> {
         command.env("WARPCC_TEST_CASD", casd::program());
     }
     command.env("WARPCC_TEST_NVRTC_120", fetched::OLDEST_NVRTC.path());
+    command.env("WARPCC_TEST_NVFATBIN", fetched::NVFATBIN.path());
     // A person's own settings must not decide what the tests see.
     for name in [
         "WARPCC_DIR",
@@ -151,6 +152,15 @@ pub fn tutorial() -> Result<()> {
         .env("WARPCC_TEST_NVCC", toolkit::find(toolkit::NEWEST)?)
         .env_remove("NVCC_PREPEND_FLAGS")
         .env_remove("NVCC_APPEND_FLAGS");
+    process::run(&mut command)
+}
+
+/// `cargo xtask header`: the test that compares the C header with its sources writes it instead.
+pub fn header() -> Result<()> {
+    let mut command = cargo("test");
+    command
+        .args(["--locked", "--package", "warpcc-rtc-c", "--test", "header"])
+        .env("WARPCC_HEADER", "write");
     process::run(&mut command)
 }
 

@@ -16,7 +16,7 @@ use crate::includes::{self, Included};
 use crate::linker::{LinkRequest, Linker};
 use crate::load::Loaded;
 use crate::memory::{Memory, Remembered, read, written};
-use crate::request::{Request, Text, keeps_paths, writes_a_file};
+use crate::request::{Request, keeps_paths, writes_a_file};
 use crate::settings::Settings;
 use crate::shelves::{Found, SharedLayer, Shelves};
 use crate::target::{RealArch, Target};
@@ -196,13 +196,7 @@ impl KernelCache {
 
     /// The request that [`KernelCache::get_image`] makes.
     pub fn request(&self, parameters: &str, name: &str, source: &str, target: Target) -> Request {
-        let mut request = self.common.clone();
-        request.name = name.into();
-        request.preamble.push(Text::new("parameters", parameters));
-        request.source = source.into();
-        request.name_expressions = vec![name.into()];
-        request.target = target;
-        request
+        self.common.for_kernel(parameters, name, source, target)
     }
 
     /// What `request` compiles to: from memory, from a folder, from the shared layer, or compiled now.

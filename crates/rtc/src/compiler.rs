@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -13,7 +13,7 @@ use crate::diagnostics::first_error;
 use crate::environment::Environment;
 use crate::error::{CompileFailure, Error};
 use crate::includes;
-use crate::nvrtc::{Fault, Job, Made, Nvrtc, Take, Version};
+use crate::nvrtc::{BundledHeaders, Fault, Job, Made, Nvrtc, Take, Version};
 use crate::request::{PrecompiledHeaders, Request, c_text, program_name};
 use crate::target::Target;
 
@@ -190,6 +190,42 @@ impl Compiler {
                 self.architectures().first().copied().unwrap_or(0)
             ),
         })
+    }
+
+    /// The headers that this NVRTC carries with it: none before 13.3, or where its builtins have none.
+    pub fn bundled_headers(&self) -> Option<BundledHeaders> {
+        self.nvrtc.bundled_headers()
+    }
+
+    /// Writes those headers into `folder`, unless they are there, and gives the include folders that a request needs for
+    /// them. Then they are included files like others: read, hashed and looked at again. Processes may do so at once.
+    ///
+    /// # Errors
+    /// This NVRTC has none ([`Error::Unsupported`]), or the folder cannot be written to.
+    pub fn install_bundled_headers(&self, folder: &Path) -> Result<Vec<PathBuf>, Error> {
+        if self.bundled_headers().is_none() {
+            return Err(Error::Unsupported {
+                what: "headers that NVRTC carries with it".to_owned(),
+                needs: "13.3 or newer, with its libnvrtc-builtins beside it".to_owned(),
+                library: "NVRTC".to_owned(),
+                version: self.version().to_string(),
+            });
+        }
+        let path = c_text("folder", folder.as_os_str().as_bytes())?;
+        let named = |fault| match fault {
+            Fault::Call { code, .. } => Error::File {
+                action: "write NVRTC's headers into",
+                path: folder.to_path_buf(),
+                problem: code,
+            },
+            // Of compilations only.
+            Fault::Stopped | Fault::Refused { .. } => Error::Call {
+                call: "nvrtcInstallBundledHeaders",
+                code: "an answer to something else".to_owned(),
+            },
+        };
+        self.nvrtc.install_headers(&path).map_err(named)?;
+        Ok(vec![folder.to_path_buf(), folder.join("cccl")])
     }
 
     /// Compiles.

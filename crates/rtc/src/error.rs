@@ -46,6 +46,14 @@ pub enum Error {
         /// The linker's log, whole.
         log: String,
     },
+    /// An image does not go into a fat binary.
+    #[error("making a fat binary failed at {what}: {code}")]
+    Fatbin {
+        /// Which image.
+        what: String,
+        /// nvFatbin's words.
+        code: String,
+    },
     /// The caller took the request back.
     #[error("compiling {what} was cancelled")]
     Cancelled {
@@ -103,6 +111,7 @@ impl Error {
             Self::Call { .. } => ErrorKind::Call,
             Self::Driver(_) => ErrorKind::Driver,
             Self::File { .. } => ErrorKind::File,
+            Self::Fatbin { .. } => ErrorKind::Fatbin,
         }
     }
 }
@@ -132,6 +141,8 @@ pub enum ErrorKind {
     Driver = 9,
     /// [`Error::File`].
     File = 10,
+    /// [`Error::Fatbin`].
+    Fatbin = 11,
 }
 
 /// A library that is not to be found, or does not load.

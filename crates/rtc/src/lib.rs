@@ -1,7 +1,7 @@
 //! Kernels as text: compiles them with NVRTC, keeps what comes of it for every process and machine, loads and launches them.
 //!
 //! - [`Compiler`] turns a [`Request`] into a [`Compiled`] image for a [`Target`]: no GPU, no driver, no cache.
-//! - [`Linker`] turns images, LTO-IR and PTX into one cubin.
+//! - [`Linker`] turns images, LTO-IR and PTX into one cubin, [`FatbinMaker`] images into one fat binary.
 //! - [`KernelCache`] compiles and links what it does not find in memory, in folders or in a shared layer.
 //! - [`Device`] and [`KernelCache::get_function`] load them on a GPU; [`KernelCache::get_fatbin`] takes what a driver would.
 //! - [`kernels`] are there already: functions over arrays, and expressions of them.
@@ -9,6 +9,7 @@
 //! Nothing of NVIDIA's is linked. Libraries are found when they are first needed; one that is missing is an
 //! [`Error`] that lists what was tried.
 
+mod bundle;
 mod cache;
 mod compiler;
 mod diagnostics;
@@ -16,6 +17,7 @@ mod environment;
 mod error;
 mod fatbins;
 mod flight;
+mod foreign;
 mod includes;
 pub mod kernels;
 mod library;
@@ -23,6 +25,7 @@ mod linker;
 mod load;
 mod lock;
 mod memory;
+mod nvfatbin;
 mod nvjitlink;
 mod nvrtc;
 mod request;
@@ -31,15 +34,17 @@ mod settings;
 mod shelves;
 mod target;
 
+pub use bundle::{FatbinImage, FatbinMaker};
 pub use cache::{Counts, Image, KernelCache};
 pub use compiler::{Cancel, Compiled, Compiler, Limits};
 pub use diagnostics::Place;
 pub use environment::Environment;
 pub use error::{CompileFailure, Error, ErrorKind, LibraryError};
 pub use includes::names_included;
+pub use library::driver_version;
 pub use linker::{LinkRequest, Linked, Linker, Piece, PieceKind};
-pub use load::{Device, DriverError, Function, Module};
-pub use nvrtc::Version;
+pub use load::{Device, DriverError, Function, Kernel, Module};
+pub use nvrtc::{BundledHeaders, Version};
 pub use request::{PrecompiledHeaders, Request, Text};
 pub use settings::{Settings, Tier};
 pub use shelves::{Entry, Found, SharedLayer, read_entry, stored_entry};

@@ -125,7 +125,10 @@ pub(crate) fn load_ahead(path: &Path) -> bool {
 
 /// The driver's version, which is the newest toolkit it knows: 13.0. Asked before cudarc is: that panics where there is
 /// no driver, or one without a function it wants.
-pub(crate) fn driver_version() -> Result<Version, LibraryError> {
+///
+/// # Errors
+/// There is no driver, or one older than 12.0; with what was tried.
+pub fn driver_version() -> Result<Version, LibraryError> {
     type GetVersion = unsafe extern "C" fn(*mut c_int) -> c_int;
     let wanted = Wanted {
         name: "the CUDA driver (libcuda.so.1)",

@@ -236,12 +236,15 @@ fn with_end(piece: &Piece) -> Result<Option<CString>, Error> {
     if piece.kind != PieceKind::Ptx {
         return Ok(None);
     }
-    // What comes from a file or from NVRTC may have its zero already.
-    let mut text: &[u8] = &piece.bytes;
+    with_zero(&format!("PTX {:?}", piece.name), &piece.bytes).map(Some)
+}
+
+/// A text with a zero at its end. What comes from a file or from NVRTC may have it already.
+pub(crate) fn with_zero(argument: &str, mut text: &[u8]) -> Result<CString, Error> {
     while let [rest @ .., 0] = text {
         text = rest;
     }
-    c_text(&format!("PTX {:?}", piece.name), text).map(Some)
+    c_text(argument, text)
 }
 
 fn failure(fault: Fault, request: &LinkRequest) -> Error {

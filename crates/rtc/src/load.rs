@@ -1,6 +1,5 @@
 //! Images on a GPU: contexts, modules and functions, by cudarc. The only part that needs a driver.
 
-use std::hash::Hasher;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule};
@@ -12,8 +11,8 @@ use crate::cache::{Image, KernelCache};
 use crate::compiler::{Compiled, Limits};
 use crate::error::Error;
 use crate::library;
-use crate::memory::{read, written};
-use crate::request::c_text;
+use crate::memory::{read, whole, written};
+use crate::request::{c_text, is_same};
 use crate::target::Target;
 
 /// What the driver answered, and what to do about it.
@@ -221,12 +220,51 @@ impl Function {
     }
 }
 
+/// What a kernel is made of, read and hashed once: for those who ask for it again and again.
+///
+/// It belongs to no cache and no device. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Kernel {
+    parameters: Arc<str>,
+    name: Arc<str>,
+    source: Arc<str>,
+    hash: u64,
+}
+
+impl Kernel {
+    /// The kernel `name` of `source`, with `parameters` as text before it, as [`KernelCache::get_image`] has them.
+    pub fn new(
+        parameters: impl Into<Arc<str>>,
+        name: impl Into<Arc<str>>,
+        source: impl Into<Arc<str>>,
+    ) -> Self {
+        let (parameters, name, source) = (parameters.into(), name.into(), source.into());
+        let hash = hash_of(&parameters, &name, &source);
+        Self {
+            parameters,
+            name,
+            source,
+            hash,
+        }
+    }
+
+    /// What C++ calls it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        self.hash == other.hash
+            && is_same(&self.source, &other.source)
+            && is_same(&self.name, &other.name)
+            && is_same(&self.parameters, &other.parameters)
+    }
+}
+
 /// A function by what was asked for, compared whole.
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    parameters: Box<str>,
-    name: Box<str>,
-    source: Box<str>,
+    kernel: Kernel,
     device: usize,
     /// The image it is of: another one has come where a header was edited.
     image: Arc<Compiled>,
@@ -248,26 +286,65 @@ impl KernelCache {
         limits: &Limits,
     ) -> Result<Arc<Function>, Error> {
         let place = device.identity();
-        let hash = hash_of(parameters, name, source, place);
-        let same = |loaded: &&Loaded| {
-            loaded.device == place
-                && *loaded.name == *name
-                && *loaded.parameters == *parameters
-                && *loaded.source == *source
-        };
-        let known = || {
-            let functions = read(&self.functions);
-            let loaded = functions.get(&hash).and_then(|all| all.iter().find(same));
-            loaded.map(|loaded| (loaded.function.clone(), loaded.image.clone()))
-        };
-        // Without files to look at again, what is known is right.
-        let known = known();
-        if let Some((function, _)) = &known
-            && !self.knows_the_directory()
-        {
-            return Ok(function.clone());
+        let hash = hash_of(parameters, name, source);
+        let known = self.known(hash, place, |kernel| {
+            *kernel.name == *name && *kernel.parameters == *parameters && *kernel.source == *source
+        });
+        match known {
+            Some((function, _)) if !self.knows_the_directory() => Ok(function),
+            known => self.looked_up(Kernel::new(parameters, name, source), known, device, limits),
         }
+    }
+
+    /// The same for a kernel whose texts were read and hashed before: however long they are, a repeat costs well under
+    /// a microsecond. Where there are include folders, every file that was included is looked at as for
+    /// [`KernelCache::get`], which costs more.
+    ///
+    /// # Errors
+    /// As [`KernelCache::get_function`].
+    pub fn get_function_of(
+        &self,
+        kernel: &Kernel,
+        device: &Device,
+        limits: &Limits,
+    ) -> Result<Arc<Function>, Error> {
+        let known = self.known(kernel.hash, device.identity(), |known| known.is(kernel));
+        match known {
+            Some((function, _)) if !self.knows_the_directory() => Ok(function),
+            known => self.looked_up(kernel.clone(), known, device, limits),
+        }
+    }
+
+    /// What is loaded, and the image it is of.
+    fn known(
+        &self,
+        hash: u64,
+        device: usize,
+        is: impl Fn(&Kernel) -> bool,
+    ) -> Option<(Arc<Function>, Arc<Compiled>)> {
+        let functions = read(&self.functions);
+        let all = functions.get(&hash)?;
+        let found = all
+            .iter()
+            .find(|one| one.device == device && is(&one.kernel))?;
+        Some((found.function.clone(), found.image.clone()))
+    }
+
+    /// What is known, if it still is of the image that there is now; else that image, loaded.
+    fn looked_up(
+        &self,
+        kernel: Kernel,
+        known: Option<(Arc<Function>, Arc<Compiled>)>,
+        device: &Device,
+        limits: &Limits,
+    ) -> Result<Arc<Function>, Error> {
         let target = self.target_for(device.capability())?;
+        let Kernel {
+            parameters,
+            name,
+            source,
+            ..
+        } = &kernel;
         let image = self.get_image(parameters, name, source, target, limits)?;
         if let Some((function, of)) = known
             && Arc::ptr_eq(&of, &image.compiled)
@@ -276,13 +353,12 @@ impl KernelCache {
         }
         let lowered = image.compiled.lowered_name(name).unwrap_or(name);
         let function = Arc::new(device.load(name, &image.compiled)?.function(lowered)?);
+        let place = device.identity();
         let mut functions = written(&self.functions);
-        let all = functions.entry(hash).or_default();
-        all.retain(|loaded| !same(&loaded));
+        let all = functions.entry(kernel.hash).or_default();
+        all.retain(|one| !(one.device == place && one.kernel.is(&kernel)));
         all.push(Loaded {
-            parameters: parameters.into(),
-            name: name.into(),
-            source: source.into(),
+            kernel,
             device: place,
             image: image.compiled,
             function: function.clone(),
@@ -319,14 +395,12 @@ impl KernelCache {
     }
 }
 
-fn hash_of(parameters: &str, name: &str, source: &str, device: usize) -> u64 {
+fn hash_of(parameters: &str, name: &str, source: &str) -> u64 {
     let mut hasher = Xxh3::new();
     for text in [parameters, name, source] {
-        hasher.update(&(text.len() as u64).to_le_bytes());
-        hasher.update(text.as_bytes());
+        whole(&mut hasher, text.as_bytes());
     }
-    hasher.update(&device.to_le_bytes());
-    hasher.finish()
+    hasher.digest()
 }
 
 #[cfg(test)]
@@ -349,8 +423,19 @@ mod tests {
 
     #[test]
     fn borders_between_texts_count() {
-        assert_ne!(hash_of("a", "bc", "", 0), hash_of("ab", "c", "", 0));
-        assert_ne!(hash_of("a", "b", "c", 0), hash_of("a", "b", "c", 1));
+        let kernels = [
+            ("a", "bc", ""),
+            ("ab", "c", ""),
+            ("", "abc", ""),
+            ("a", "b", "c"),
+        ];
+        let kernels = kernels.map(|(before, name, source)| Kernel::new(before, name, source));
+        for (index, one) in kernels.iter().enumerate() {
+            for (other, two) in kernels.iter().enumerate() {
+                assert_eq!(one.is(two), index == other, "{one:?} {two:?}");
+            }
+            assert!(one.is(&Kernel::new(&*one.parameters, &*one.name, &*one.source)));
+        }
     }
 
     #[test]

@@ -1,17 +1,75 @@
 //! Images in memory, by what was asked for; those used longest ago leave first.
+//!
+//! What was asked for is compared whole before an image is given, but cheaply where that can be: texts that are one
+//! `Arc` are equal, and a long text is found by samples of it. Only where several entries have the same samples is it
+//! hashed whole.
 
 use std::collections::HashMap;
-use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use warpcc_cache::{Key, Witness};
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::compiler::Compiled;
 
-/// Images by `K`, compared whole: the hash only finds them quickly.
+/// What images are asked for by.
+pub(crate) trait Asked {
+    /// The same for equal values, found quickly; unlike values may share it.
+    fn quick(&self) -> u64;
+    /// The same for equal values, and for hardly any others.
+    fn thorough(&self) -> u64;
+    /// Whether they are equal, as far as that is seen without reading long texts. Never true for unlike values.
+    fn is_one(&self, other: &Self) -> bool;
+    /// Whether they are equal.
+    fn equals(&self, other: &Self) -> bool;
+}
+
+impl Asked for Key {
+    fn quick(&self) -> u64 {
+        xxh3_64(&self.0)
+    }
+
+    fn thorough(&self) -> u64 {
+        self.quick()
+    }
+
+    fn is_one(&self, other: &Self) -> bool {
+        self == other
+    }
+
+    fn equals(&self, other: &Self) -> bool {
+        self == other
+    }
+}
+
+/// Texts up to this many bytes are hashed whole, longer ones by samples.
+const SHORT: usize = 1024;
+/// Samples of a long text, and the bytes of each.
+const SAMPLES: usize = 8;
+const SAMPLE: usize = 64;
+
+/// Hashes the length of a text and all of it, or samples spread over it, its beginning and its end among them.
+pub(crate) fn sample(hasher: &mut Xxh3, text: &[u8]) {
+    hasher.update(&(text.len() as u64).to_le_bytes());
+    if text.len() <= SHORT {
+        hasher.update(text);
+        return;
+    }
+    for index in 0..SAMPLES {
+        let at = (text.len() - SAMPLE) * index / (SAMPLES - 1);
+        hasher.update(&text[at..at + SAMPLE]);
+    }
+}
+
+/// Hashes the length of a text and all of it.
+pub(crate) fn whole(hasher: &mut Xxh3, text: &[u8]) {
+    hasher.update(&(text.len() as u64).to_le_bytes());
+    hasher.update(text);
+}
+
+/// Images by `K`, compared whole: hashes only find them quickly.
 #[derive(Debug)]
 pub(crate) struct Memory<K> {
     images: HashMap<u64, Vec<(K, Remembered)>>,
@@ -28,6 +86,8 @@ pub(crate) struct Remembered {
     pub witness: Witness,
     /// The working directory; empty where it has no part in the image.
     pub directory: PathBuf,
+    /// [`Asked::thorough`] of what it is kept by.
+    thorough: u64,
     used: AtomicU64,
 }
 
@@ -43,6 +103,7 @@ impl Remembered {
             key,
             witness,
             directory,
+            thorough: 0,
             used: AtomicU64::new(0),
         }
     }
@@ -52,7 +113,7 @@ impl Remembered {
     }
 }
 
-impl<K: Eq + Hash> Memory<K> {
+impl<K: Asked> Memory<K> {
     /// One that holds `most` bytes of images.
     pub(crate) fn new(most: u64) -> Self {
         Self {
@@ -64,25 +125,27 @@ impl<K: Eq + Hash> Memory<K> {
     }
 
     pub(crate) fn get(&self, asked: &K) -> Option<&Remembered> {
-        let same = self.images.get(&hash_of(asked))?;
-        let (_, found) = same.iter().find(|(known, _)| known == asked)?;
+        let alike = self.images.get(&asked.quick())?;
+        let at = position(alike, asked)?;
+        let (_, found) = alike.get(at)?;
         self.touch(found);
         Some(found)
     }
 
     /// Keeps an image, in place of what was there. One that is larger than everything may be is not kept.
-    pub(crate) fn put(&mut self, asked: K, image: Remembered) {
+    pub(crate) fn put(&mut self, asked: K, mut image: Remembered) {
         if image.size() > self.most {
             return;
         }
         self.touch(&image);
+        image.thorough = asked.thorough();
         self.bytes += image.size();
-        let same = self.images.entry(hash_of(&asked)).or_default();
-        if let Some(at) = same.iter().position(|(known, _)| *known == asked) {
-            let (_, old) = same.swap_remove(at);
+        let alike = self.images.entry(asked.quick()).or_default();
+        if let Some(at) = position(alike, &asked) {
+            let (_, old) = alike.swap_remove(at);
             self.bytes -= old.size();
         }
-        same.push((asked, image));
+        alike.push((asked, image));
         if self.bytes > self.most {
             self.shrink();
         }
@@ -118,10 +181,19 @@ impl<K: Eq + Hash> Memory<K> {
     }
 }
 
-fn hash_of(asked: &impl Hash) -> u64 {
-    let mut hasher = Xxh3::new();
-    asked.hash(&mut hasher);
-    hasher.finish()
+/// Where the entry is that was asked for, of those with the same samples.
+fn position<K: Asked>(alike: &[(K, Remembered)], asked: &K) -> Option<usize> {
+    if let Some(at) = alike.iter().position(|(known, _)| known.is_one(asked)) {
+        return Some(at);
+    }
+    if let [(only, _)] = alike {
+        return only.equals(asked).then_some(0);
+    }
+    // Many programs that differ in a number deep inside: each would be read up to there.
+    let thorough = asked.thorough();
+    alike
+        .iter()
+        .position(|(known, image)| image.thorough == thorough && known.equals(asked))
 }
 
 /// For reading. A panic elsewhere leaves at worst a wrong sum of bytes behind.
@@ -141,6 +213,25 @@ mod tests {
 
     use super::*;
     use crate::target::{RealArch, Target};
+
+    /// Numbers of which ten share their samples.
+    impl Asked for i32 {
+        fn quick(&self) -> u64 {
+            u64::from(self.unsigned_abs() / 10)
+        }
+
+        fn thorough(&self) -> u64 {
+            u64::from(self.unsigned_abs())
+        }
+
+        fn is_one(&self, _other: &Self) -> bool {
+            false
+        }
+
+        fn equals(&self, other: &Self) -> bool {
+            self == other
+        }
+    }
 
     fn image(size: usize) -> Remembered {
         let compiled = Compiled {
@@ -176,5 +267,29 @@ mod tests {
         assert!(memory.get(&11).is_none());
         memory.put(10, image(20));
         assert_eq!(memory.bytes, 100);
+    }
+
+    #[test]
+    fn samples_see_every_length_and_both_ends() {
+        let of = |text: &[u8]| {
+            let mut hasher = Xxh3::new();
+            sample(&mut hasher, text);
+            hasher.digest()
+        };
+        for length in [0, 1, SHORT - 1, SHORT, SHORT + 1, 30_000] {
+            let mut text = vec![b'a'; length + 1];
+            let longer = of(&text);
+            text.pop();
+            let same = of(&text);
+            assert_ne!(same, longer, "{length}");
+            for at in [0, length.saturating_sub(1)] {
+                let Some(byte) = text.get_mut(at) else {
+                    continue;
+                };
+                *byte = b'b';
+                assert_ne!(of(&text), same, "{length} {at}");
+                text[at] = b'a';
+            }
+        }
     }
 }

@@ -7,7 +7,7 @@
               NVIDIA's nvJitLink.h declares"
 )]
 
-use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::ffi::{CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::ptr;
 
@@ -15,6 +15,7 @@ use libloading::os::unix::Library;
 
 use crate::environment::Environment;
 use crate::error::LibraryError;
+use crate::foreign::{self, Handle, Output};
 use crate::library::{self, Opened, Wanted};
 use crate::nvrtc::Version;
 
@@ -50,14 +51,10 @@ const RESULTS: [&str; 19] = [
     "ERROR_LTO_NOT_ENABLED",
 ];
 
-type Handle = *mut c_void;
 type Create = unsafe extern "C" fn(*mut Handle, u32, *const *const c_char) -> c_int;
 type Destroy = unsafe extern "C" fn(*mut Handle) -> c_int;
 type AddData = unsafe extern "C" fn(Handle, c_int, *const c_void, usize, *const c_char) -> c_int;
 type OfHandle = unsafe extern "C" fn(Handle) -> c_int;
-type GetSize = unsafe extern "C" fn(Handle, *mut usize) -> c_int;
-type GetBytes = unsafe extern "C" fn(Handle, *mut c_void) -> c_int;
-type GetVersion = unsafe extern "C" fn(*mut c_uint, *mut c_uint) -> c_int;
 
 /// nvJitLink, loaded for as long as the process lives. Any number of threads may use it.
 #[derive(Debug)]
@@ -68,9 +65,9 @@ pub(crate) struct NvJitLink {
     destroy: Destroy,
     add: AddData,
     complete: OfHandle,
-    error_log: (GetSize, GetBytes),
-    info_log: (GetSize, GetBytes),
-    cubin: (GetSize, GetBytes),
+    error_log: Output,
+    info_log: Output,
+    cubin: Output,
 }
 
 /// What to link, in nvJitLink's terms.
@@ -177,37 +174,21 @@ impl Linking<'_> {
         })
     }
 
-    fn bytes(&self, (size_of, get): (GetSize, GetBytes)) -> Result<Vec<u8>, Fault> {
-        let mut size = 0;
-        // SAFETY: a live handle, and a live number for the answer.
-        self.check(unsafe { size_of(self.handle, &raw mut size) }, None)?;
-        let mut bytes = vec![0_u8; size];
-        if size > 0 {
-            // SAFETY: the room is what nvJitLink has just asked for.
-            self.check(unsafe { get(self.handle, bytes.as_mut_ptr().cast()) }, None)?;
-        }
-        Ok(bytes)
+    fn bytes(&self, output: Output) -> Result<Vec<u8>, Fault> {
+        // SAFETY: a live handle.
+        unsafe { output.bytes(self.handle) }.or_else(|code| {
+            self.check(code, None)?;
+            Ok(Vec::new())
+        })
     }
 
     /// A log. One that cannot be had is none: it is asked for to explain something else.
-    fn text(&self, (size_of, get): (GetSize, GetBytes)) -> String {
+    fn text(&self, output: Output) -> String {
         if self.handle.is_null() {
             return String::new();
         }
-        let mut size = 0;
-        // SAFETY: as in `bytes`.
-        let failed = unsafe { size_of(self.handle, &raw mut size) } != 0;
-        if failed || size == 0 {
-            return String::new();
-        }
-        // One more, for a library that does not count the zero at the end.
-        let mut bytes = vec![0_u8; size + 1];
-        // SAFETY: the room is more than nvJitLink has just asked for.
-        if unsafe { get(self.handle, bytes.as_mut_ptr().cast()) } != 0 {
-            return String::new();
-        }
-        let end = bytes.iter().position(|b| *b == 0).unwrap_or(size);
-        String::from_utf8_lossy(&bytes[..end]).into_owned()
+        // SAFETY: a live handle.
+        unsafe { output.text(self.handle) }.unwrap_or_default()
     }
 }
 
@@ -242,8 +223,10 @@ impl Named {
     }
 
     fn load(&self) -> Result<NvJitLink, String> {
-        let pair = |name: &str| -> Result<(GetSize, GetBytes), String> {
-            Ok((self.function(&format!("{name}Size"))?, self.function(name)?))
+        let output = |name: &str| {
+            let (size, get) = (self.name(&format!("{name}Size")), self.name(name));
+            // SAFETY: each has the type that nvJitLink.h declares.
+            unsafe { Output::of(self.library, &size, &get) }
         };
         let create: Create = self.function("Create")?;
         Ok(NvJitLink {
@@ -253,9 +236,9 @@ impl Named {
             destroy: self.function("Destroy")?,
             add: self.function("AddData")?,
             complete: self.function("Complete")?,
-            error_log: pair("GetErrorLog")?,
-            info_log: pair("GetInfoLog")?,
-            cubin: pair("GetLinkedCubin")?,
+            error_log: output("GetErrorLog")?,
+            info_log: output("GetInfoLog")?,
+            cubin: output("GetLinkedCubin")?,
         })
     }
 
@@ -263,28 +246,21 @@ impl Named {
         if let Some(version) = self.suffix {
             return version;
         }
-        // SAFETY: the name and the type belong together (nvJitLink.h), and the library is never closed.
-        let found = unsafe { self.library.get::<GetVersion>(b"nvJitLinkVersion") };
-        let (mut major, mut minor) = (0, 0);
-        match found {
-            // SAFETY: two live numbers are given.
-            Ok(get) if unsafe { get(&raw mut major, &raw mut minor) } == 0 => {
-                Version::new(major, minor)
-            }
-            _ => Version::new(0, 0),
-        }
+        // SAFETY: it takes two numbers.
+        let version = unsafe { foreign::version(self.library, "nvJitLinkVersion") };
+        version.unwrap_or(Version::new(0, 0))
     }
 
     /// A function of nvJitLink's. `F` must be its type in nvJitLink.h; all types are listed above.
     fn function<F: Copy>(&self, name: &str) -> Result<F, String> {
-        let name = match self.suffix {
+        // SAFETY: the callers give the name and the type that belong together.
+        unsafe { foreign::function(self.library, &self.name(name)) }
+    }
+
+    fn name(&self, name: &str) -> String {
+        match self.suffix {
             None => format!("nvJitLink{name}"),
             Some(Version { major, minor }) => format!("__nvJitLink{name}_{major}_{minor}"),
-        };
-        // SAFETY: the callers give the name and the type that belong together, and the library is never closed.
-        let found = unsafe { self.library.get::<F>(name.as_bytes()) };
-        found
-            .map(|found| *found)
-            .map_err(|_| format!("it has no function {name}"))
+        }
     }
 }

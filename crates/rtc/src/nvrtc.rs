@@ -8,7 +8,7 @@
               NVIDIA's nvrtc.h declares"
 )]
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::ptr;
@@ -18,6 +18,7 @@ use libloading::os::unix::Library;
 
 use crate::environment::Environment;
 use crate::error::LibraryError;
+use crate::foreign::{self, Handle, Output, function};
 use crate::library::{self, Opened, Wanted};
 
 const WANTED: Wanted = Wanted {
@@ -32,9 +33,7 @@ const WANTED: Wanted = Wanted {
 /// `NVRTC_ERROR_CANCELLED` of nvrtc.h.
 const CANCELLED: c_int = 16;
 
-type Handle = *mut c_void;
 type Strings = *const *const c_char;
-type GetVersion = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int;
 type ErrorString = unsafe extern "C" fn(c_int) -> *const c_char;
 type Create = unsafe extern "C" fn(
     *mut Handle,
@@ -48,11 +47,34 @@ type Destroy = unsafe extern "C" fn(*mut Handle) -> c_int;
 type AddName = unsafe extern "C" fn(Handle, *const c_char) -> c_int;
 type Compile = unsafe extern "C" fn(Handle, c_int, Strings) -> c_int;
 type LoweredName = unsafe extern "C" fn(Handle, *const c_char, *mut *const c_char) -> c_int;
-type GetSize = unsafe extern "C" fn(Handle, *mut usize) -> c_int;
-type GetBytes = unsafe extern "C" fn(Handle, *mut c_char) -> c_int;
 type GetInts = unsafe extern "C" fn(*mut c_int) -> c_int;
 type Flow = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
 type SetFlow = unsafe extern "C" fn(Handle, Flow, *mut c_void) -> c_int;
+type HeadersInfo = unsafe extern "C" fn(*mut RawHeaders, *mut *const c_char) -> c_int;
+type InstallHeaders = unsafe extern "C" fn(*const c_char, c_uint, *mut *const c_char) -> c_int;
+
+/// `nvrtcBundledHeadersInfo` of nvrtc.h.
+#[repr(C)]
+#[derive(Default)]
+struct RawHeaders {
+    available: c_int,
+    compressed_size: usize,
+    uncompressed_size: usize,
+    major: c_int,
+    minor: c_int,
+    files: c_uint,
+}
+
+/// The headers of a toolkit and of CCCL that NVRTC carries with it, from 13.3 on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BundledHeaders {
+    /// The toolkit they are of.
+    pub version: Version,
+    /// How many files.
+    pub files: u32,
+    /// Their bytes, about, once they are written out.
+    pub bytes: u64,
+}
 
 /// A version of one of NVIDIA's libraries: 12.9.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -98,12 +120,14 @@ struct Functions {
     add_name: AddName,
     compile: Compile,
     lowered_name: LoweredName,
-    log: (GetSize, GetBytes),
-    ptx: (GetSize, GetBytes),
-    cubin: (GetSize, GetBytes),
-    lto_ir: (GetSize, GetBytes),
+    log: Output,
+    ptx: Output,
+    cubin: Output,
+    lto_ir: Output,
     /// From 12.8 on.
     set_flow: Option<SetFlow>,
+    /// From 13.3 on.
+    headers: Option<(HeadersInfo, InstallHeaders)>,
 }
 
 /// Which image to take out of a compiled program.
@@ -153,19 +177,13 @@ impl Nvrtc {
     pub fn find(explicit: Option<&Path>, environment: &Environment) -> Result<Self, LibraryError> {
         let Opened { library, tried } = library::open(&WANTED, explicit, None, environment)?;
         let refused = |problem: String| library::failure(&WANTED, &problem, tried.clone());
-        let version: GetVersion =
-            function(library, "nvrtcVersion").map_err(|error| refused(error.clone()))?;
-        let path = library::file_at(version as usize).unwrap_or_default();
-        let (mut major, mut minor) = (0, 0);
-        // SAFETY: two live numbers are given.
-        let code = unsafe { version(&raw mut major, &raw mut minor) };
-        let version = Version::new(small(major), small(minor));
-        if code != 0 {
-            return Err(refused(format!(
-                "{} does not tell its version (error {code})",
-                path.display()
-            )));
-        }
+        // SAFETY: it is the type that nvrtc.h declares.
+        let create: Create = unsafe { function(library, "nvrtcCreateProgram") }
+            .map_err(|error| refused(error.clone()))?;
+        let path = library::file_at(create as usize).unwrap_or_default();
+        // SAFETY: it takes two numbers.
+        let version = unsafe { foreign::version(library, "nvrtcVersion") }
+            .map_err(|error| refused(format!("{}: {error}", path.display())))?;
         if version < OLDEST {
             return Err(refused(format!(
                 "{} is {version}, and {OLDEST} or newer is needed",
@@ -205,6 +223,42 @@ impl Nvrtc {
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
         let library = Some(self.path.as_path()).filter(|path| !path.as_os_str().is_empty());
         library.into_iter().chain(self.builtins.as_deref())
+    }
+
+    /// The headers it carries; none before 13.3, or where its builtins have none.
+    pub(crate) fn bundled_headers(&self) -> Option<BundledHeaders> {
+        let (info, _) = self.functions.headers?;
+        let mut raw = RawHeaders::default();
+        let mut why: *const c_char = ptr::null();
+        // SAFETY: a live record of the layout in nvrtc.h, and a live pointer.
+        let code = unsafe { info(&raw mut raw, &raw mut why) };
+        (code == 0 && raw.available != 0).then(|| BundledHeaders {
+            version: Version::new(small(raw.major), small(raw.minor)),
+            files: raw.files,
+            bytes: raw.uncompressed_size as u64,
+        })
+    }
+
+    /// Writes them into a folder, unless they are there; NVRTC sees to it that processes do not get in each other's way.
+    pub(crate) fn install_headers(&self, folder: &CStr) -> Result<(), Fault> {
+        /// `NVRTC_INSTALL_HEADERS_SKIP_IF_EXISTS` of nvrtc.h.
+        const SKIP_IF_THERE: c_uint = 0;
+        let call = "nvrtcInstallBundledHeaders";
+        let Some((_, install)) = self.functions.headers else {
+            let code = "this version has none".to_owned();
+            return Err(Fault::Call { call, code });
+        };
+        let mut why: *const c_char = ptr::null();
+        // SAFETY: a text that ends with a zero, and a live pointer.
+        let code = unsafe { install(folder.as_ptr(), SKIP_IF_THERE, &raw mut why) };
+        if code == 0 {
+            return Ok(());
+        }
+        // SAFETY: null, or NVRTC's text, which stays until this thread calls again.
+        let why = (!why.is_null()).then(|| unsafe { CStr::from_ptr(why) }.to_string_lossy());
+        let name = self.functions.name_of(code);
+        let code = why.map_or_else(|| name.clone(), |why| format!("{name}: {why}"));
+        Err(Fault::Call { call, code })
     }
 
     /// Whether a compilation can be ended before it is done (12.8).
@@ -309,27 +363,16 @@ impl<'f> Program<'f> {
         Ok(Self { functions, handle })
     }
 
-    fn bytes(
-        &self,
-        call: &'static str,
-        (size_of, get): (GetSize, GetBytes),
-    ) -> Result<Vec<u8>, Fault> {
-        let mut size = 0;
-        // SAFETY: a live program, and a live number for the answer.
-        let code = unsafe { size_of(self.handle, &raw mut size) };
-        self.functions.check(call, code)?;
-        let mut bytes = vec![0_u8; size];
-        if size > 0 {
-            // SAFETY: the room is what NVRTC has just asked for.
-            let code = unsafe { get(self.handle, bytes.as_mut_ptr().cast()) };
-            self.functions.check(call, code)?;
-        }
-        Ok(bytes)
+    fn bytes(&self, call: &'static str, output: Output) -> Result<Vec<u8>, Fault> {
+        // SAFETY: a live program.
+        let bytes = unsafe { output.bytes(self.handle) };
+        bytes.map_err(|code| self.functions.fault(call, code))
     }
 
-    fn text(&self, call: &'static str, get: (GetSize, GetBytes)) -> Result<String, Fault> {
-        let bytes = without_zeros(self.bytes(call, get)?);
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    fn text(&self, call: &'static str, output: Output) -> Result<String, Fault> {
+        // SAFETY: a live program.
+        let text = unsafe { output.text(self.handle) };
+        text.map_err(|code| self.functions.fault(call, code))
     }
 
     fn lowered(&self, expression: &CStr) -> Result<String, Fault> {
@@ -358,32 +401,39 @@ impl Drop for Program<'_> {
 }
 
 impl Functions {
-    fn load(library: &Library) -> Result<Self, String> {
-        let pair = |size: &str, get: &str| -> Result<(GetSize, GetBytes), String> {
-            Ok((function(library, size)?, function(library, get)?))
-        };
-        Ok(Self {
-            error_string: function(library, "nvrtcGetErrorString")?,
-            create: function(library, "nvrtcCreateProgram")?,
-            destroy: function(library, "nvrtcDestroyProgram")?,
-            add_name: function(library, "nvrtcAddNameExpression")?,
-            compile: function(library, "nvrtcCompileProgram")?,
-            lowered_name: function(library, "nvrtcGetLoweredName")?,
-            log: pair("nvrtcGetProgramLogSize", "nvrtcGetProgramLog")?,
-            ptx: pair("nvrtcGetPTXSize", "nvrtcGetPTX")?,
-            cubin: pair("nvrtcGetCUBINSize", "nvrtcGetCUBIN")?,
-            lto_ir: pair("nvrtcGetLTOIRSize", "nvrtcGetLTOIR")?,
-            set_flow: function(library, "nvrtcSetFlowCallback").ok(),
-        })
+    fn load(library: &'static Library) -> Result<Self, String> {
+        // SAFETY: each has the type that nvrtc.h declares; all types are listed above.
+        unsafe {
+            let info = function(library, "nvrtcGetBundledHeadersInfo").ok();
+            let install = function(library, "nvrtcInstallBundledHeaders").ok();
+            Ok(Self {
+                error_string: function(library, "nvrtcGetErrorString")?,
+                create: function(library, "nvrtcCreateProgram")?,
+                destroy: function(library, "nvrtcDestroyProgram")?,
+                add_name: function(library, "nvrtcAddNameExpression")?,
+                compile: function(library, "nvrtcCompileProgram")?,
+                lowered_name: function(library, "nvrtcGetLoweredName")?,
+                log: Output::of(library, "nvrtcGetProgramLogSize", "nvrtcGetProgramLog")?,
+                ptx: Output::of(library, "nvrtcGetPTXSize", "nvrtcGetPTX")?,
+                cubin: Output::of(library, "nvrtcGetCUBINSize", "nvrtcGetCUBIN")?,
+                lto_ir: Output::of(library, "nvrtcGetLTOIRSize", "nvrtcGetLTOIR")?,
+                set_flow: function(library, "nvrtcSetFlowCallback").ok(),
+                headers: info.zip(install),
+            })
+        }
+    }
+
+    fn fault(&self, call: &'static str, code: c_int) -> Fault {
+        Fault::Call {
+            call,
+            code: self.name_of(code),
+        }
     }
 
     fn check(&self, call: &'static str, code: c_int) -> Result<(), Fault> {
         match code {
             0 => Ok(()),
-            code => Err(Fault::Call {
-                call,
-                code: self.name_of(code),
-            }),
+            code => Err(self.fault(call, code)),
         }
     }
 
@@ -400,9 +450,11 @@ impl Functions {
     }
 }
 
-fn architectures(library: &Library) -> Result<Vec<u32>, String> {
-    let number: GetInts = function(library, "nvrtcGetNumSupportedArchs")?;
-    let list: GetInts = function(library, "nvrtcGetSupportedArchs")?;
+fn architectures(library: &'static Library) -> Result<Vec<u32>, String> {
+    // SAFETY: each has the type that nvrtc.h declares.
+    let number: GetInts = unsafe { function(library, "nvrtcGetNumSupportedArchs") }?;
+    // SAFETY: likewise.
+    let list: GetInts = unsafe { function(library, "nvrtcGetSupportedArchs") }?;
     let mut length = 0;
     // SAFETY: a live number is given.
     let failed = unsafe { number(&raw mut length) } != 0;
@@ -414,15 +466,6 @@ fn architectures(library: &Library) -> Result<Vec<u32>, String> {
     let mut all: Vec<u32> = all.into_iter().map(small).collect();
     all.sort_unstable();
     Ok(all)
-}
-
-/// A function of NVRTC's. `F` must be its type in nvrtc.h; all types are listed above.
-fn function<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
-    // SAFETY: the callers give the name and the type that belong together, and the library is never closed.
-    let found = unsafe { library.get::<F>(name.as_bytes()) };
-    found
-        .map(|found| *found)
-        .map_err(|_| format!("it has no function {name}"))
 }
 
 fn pointers(texts: &[CString]) -> Vec<*const c_char> {

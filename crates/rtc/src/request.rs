@@ -1,11 +1,15 @@
 //! What a caller wants compiled, checked before NVRTC sees it.
 
 use std::ffi::CString;
+use std::hash::Hash as _;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use xxhash_rust::xxh3::Xxh3;
+
 use crate::error::Error;
+use crate::memory::{self, Asked};
 use crate::target::Target;
 
 /// A text with a name: a header by the name it is included by, or a part of the source by what messages call it.
@@ -76,6 +80,23 @@ impl Request {
         }
     }
 
+    /// The kernel `name` of `source`, with `parameters` as text before it, and with what this one has in common with it.
+    pub(crate) fn for_kernel(
+        &self,
+        parameters: &str,
+        name: &str,
+        source: &str,
+        target: Target,
+    ) -> Self {
+        let mut request = self.clone();
+        request.name = name.into();
+        request.preamble.push(Text::new("parameters", parameters));
+        request.source = source.into();
+        request.name_expressions = vec![request.name.clone()];
+        request.target = target;
+        request
+    }
+
     /// The name as it stands in the program: letters, digits and what does no harm in a file name or a `#line`.
     pub(crate) fn plain_name(&self) -> String {
         plain(&self.name)
@@ -112,6 +133,56 @@ impl Request {
         let header = || self.headers.iter().find(|header| &*header.name == name);
         let found = parts.or_else(header)?;
         Some((found.name.to_string(), found.text.to_string()))
+    }
+
+    /// Every text of it, in an order in which equal requests have equal texts, with a mark where a list ends.
+    fn each_text(&self, mut visit: impl FnMut(&[u8])) {
+        visit(self.name.as_bytes());
+        visit(self.source.as_bytes());
+        for list in [&self.preamble, &self.headers] {
+            visit(&(list.len() as u64).to_le_bytes());
+            for text in list {
+                visit(text.name.as_bytes());
+                visit(text.text.as_bytes());
+            }
+        }
+        for list in [&self.name_expressions, &self.options] {
+            visit(&(list.len() as u64).to_le_bytes());
+            list.iter().for_each(|text| visit(text.as_bytes()));
+        }
+        for folder in &self.include_folders {
+            visit(folder.as_os_str().as_bytes());
+        }
+    }
+
+    fn hashed(&self, how: fn(&mut Xxh3, &[u8])) -> u64 {
+        let mut hasher = Xxh3::new();
+        self.each_text(|text| how(&mut hasher, text));
+        self.target.hash(&mut hasher);
+        hasher.digest()
+    }
+
+    /// Whether they are equal, if `same` says whether two texts are.
+    fn is_equal(&self, other: &Self, same: fn(&Arc<str>, &Arc<str>) -> bool) -> bool {
+        let all = |ours: &[Arc<str>], theirs: &[Arc<str>]| {
+            ours.len() == theirs.len()
+                && ours.iter().zip(theirs).all(|(our, their)| same(our, their))
+        };
+        let texts = |ours: &[Text], theirs: &[Text]| {
+            ours.len() == theirs.len()
+                && ours.iter().zip(theirs).all(|(our, their)| {
+                    same(&our.name, &their.name) && same(&our.text, &their.text)
+                })
+        };
+        self.target == other.target
+            && self.precompiled_headers == other.precompiled_headers
+            && same(&self.name, &other.name)
+            && same(&self.source, &other.source)
+            && all(&self.name_expressions, &other.name_expressions)
+            && all(&self.options, &other.options)
+            && self.include_folders == other.include_folders
+            && texts(&self.preamble, &other.preamble)
+            && texts(&self.headers, &other.headers)
     }
 
     /// Whether NVRTC may open files for it.
@@ -162,6 +233,36 @@ impl Request {
     }
 }
 
+/// Whether two texts are equal. One `Arc` is: nobody can change a text that two hold.
+pub(crate) fn is_same(one: &Arc<str>, other: &Arc<str>) -> bool {
+    Arc::ptr_eq(one, other) || one == other
+}
+
+/// Whether two texts are one, or short and equal.
+fn is_one(one: &Arc<str>, other: &Arc<str>) -> bool {
+    /// Reading less than this costs less than the rest of a look-up.
+    const SHORT: usize = 256;
+    Arc::ptr_eq(one, other) || one.len() == other.len() && one.len() <= SHORT && one == other
+}
+
+impl Asked for Request {
+    fn quick(&self) -> u64 {
+        self.hashed(memory::sample)
+    }
+
+    fn thorough(&self) -> u64 {
+        self.hashed(memory::whole)
+    }
+
+    fn is_one(&self, other: &Self) -> bool {
+        self.is_equal(other, is_one)
+    }
+
+    fn equals(&self, other: &Self) -> bool {
+        self.is_equal(other, is_same)
+    }
+}
+
 /// A text for C, which ends at its first NUL.
 pub(crate) fn c_text(argument: &str, bytes: &[u8]) -> Result<CString, Error> {
     CString::new(bytes).map_err(|error| {
@@ -177,7 +278,7 @@ pub(crate) fn c_text(argument: &str, bytes: &[u8]) -> Result<CString, Error> {
 }
 
 /// Options of which the library has its own word, and which it is.
-const OWN: [(&str, &str); 14] = [
+const OWN: [(&str, &str); 16] = [
     ("--gpu-architecture", "give a Target"),
     ("-arch", "give a Target"),
     ("--dlink-time-opt", "give Target::LtoIr"),
@@ -186,6 +287,15 @@ const OWN: [(&str, &str); 14] = [
     ("-optix-ir", "there is no such target"),
     ("--include-path", "give an include folder"),
     ("-I", "give an include folder"),
+    // It would read files that nobody looks at again.
+    (
+        "--use-bundled-headers",
+        "give the folders of Compiler::install_bundled_headers",
+    ),
+    (
+        "-use-bundled-headers",
+        "give the folders of Compiler::install_bundled_headers",
+    ),
     ("--pch", "give PrecompiledHeaders::Automatic"),
     ("-pch", "give PrecompiledHeaders::Automatic"),
     ("--create-pch", "give PrecompiledHeaders::Automatic"),
@@ -284,6 +394,7 @@ mod tests {
             "-Ix",
             "-I",
             "--use-pch=a",
+            "--use-bundled-headers=/tmp/x",
             " ",
         ] {
             let mut one = request("");
@@ -307,6 +418,52 @@ mod tests {
         );
         one.name = "".into();
         assert_eq!(one.plain_name(), "kernel");
+    }
+
+    #[test]
+    fn requests_are_equal_only_where_everything_is() {
+        let full = || {
+            let mut one = request(&"x".repeat(5000));
+            one.preamble.push(Text::new("p", "a".repeat(5000)));
+            one.headers.push(Text::new("h", "b"));
+            one.include_folders.push("/i".into());
+            one.name_expressions.push("k".into());
+            one.options.push("-DA".into());
+            one
+        };
+        let changes: [fn(&mut Request); 12] = [
+            |one| one.name = "other".into(),
+            |one| one.source = format!("{}y", "x".repeat(4999)).into(),
+            // Between two samples.
+            |one| one.source = format!("{}y{}", "x".repeat(400), "x".repeat(4599)).into(),
+            |one| one.preamble[0].text = format!("{}b{}", "a".repeat(400), "a".repeat(4599)).into(),
+            |one| one.preamble[0].name = "q".into(),
+            |one| one.headers.clear(),
+            |one| one.headers = std::mem::take(&mut one.preamble),
+            |one| one.include_folders[0] = "/j".into(),
+            |one| one.name_expressions.push("l".into()),
+            |one| one.options = vec!["-DB".into()],
+            |one| one.options = std::mem::take(&mut one.name_expressions),
+            |one| one.target = "sm_80".parse().expect("a target"),
+        ];
+        let one = full();
+        for (again, cheap) in [(one.clone(), true), (full(), false)] {
+            assert!(one.equals(&again) && one == again);
+            assert_eq!(one.is_one(&again), cheap);
+            assert_eq!(
+                (one.quick(), one.thorough()),
+                (again.quick(), again.thorough())
+            );
+        }
+        for (index, change) in changes.iter().enumerate() {
+            let mut other = one.clone();
+            change(&mut other);
+            assert!(
+                !one.equals(&other) && !one.is_one(&other) && one != other,
+                "{index}"
+            );
+            assert_ne!(one.thorough(), other.thorough(), "{index}");
+        }
     }
 
     #[test]

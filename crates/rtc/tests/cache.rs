@@ -49,6 +49,43 @@ fn look(cache: &KernelCache, one: &Request) -> Option<Image> {
 }
 
 #[test]
+fn a_change_deep_inside_a_long_text_is_no_hit() {
+    let cache = KernelCache::with(Nvrtc::newest().compiler(), Settings::default(), None);
+    // Of one length, and alike at both ends and at every place where a long text is sampled.
+    let long = |digit: u32| {
+        let padding = "// some words that nobody compiles\n".repeat(400);
+        let (before, after) = padding.split_at(padding.len() / 35 / 16 * 35);
+        format!("{before}\n#define N {digit}\n{after}")
+    };
+    let programs: Vec<_> = (0..4)
+        .map(|index| {
+            let source = "extern \"C\" __global__ void k(int* x) { *x = N + M; }\n";
+            let mut one = request("k", &format!("{}{source}", long(index)), "compute_90");
+            one.preamble
+                .push(Text::new("p", long(7).replace(" N ", " M ")));
+            one
+        })
+        .collect();
+    let images: Vec<_> = programs.iter().map(|one| get(&cache, one)).collect();
+    let distinct: HashSet<_> = images.iter().map(|image| &image.compiled.image).collect();
+    assert_eq!(distinct.len(), programs.len());
+    for (one, image) in programs.iter().zip(&images) {
+        // At hand, and with texts of its own.
+        let mut again = one.clone();
+        again.source = (*one.source).into();
+        again.preamble[0].text = (*one.preamble[0].text).into();
+        for asked in [one, &again] {
+            let found = get(&cache, asked);
+            assert_eq!(found.found, Found::Memory);
+            assert!(found.compiled.image == image.compiled.image, "a wrong hit");
+        }
+        let mut other = one.clone();
+        other.preamble[0].text = one.preamble[0].text.replace(" M 7", " M 8").into();
+        assert!(look(&cache, &other).is_none());
+    }
+}
+
+#[test]
 fn memory_then_disk_then_compiling() {
     let folder = tempfile::tempdir().expect("a folder");
     for nvrtc in Nvrtc::all() {

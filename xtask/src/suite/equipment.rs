@@ -2,7 +2,7 @@
 //!
 //! A machine that has it all is not touched. Programs come from the distribution (as root, on
 //! Debian), cargo's subcommands from crates.io into cargo's own folder, where the next clone
-//! finds them, and toolkits, a ninja, an old NVRTC, a Remote Execution server maturin and a stand-in for S3 from PyPI.
+//! finds them, and toolkits, a ninja, an old NVRTC, nvFatbin, a Remote Execution server, maturin and a stand-in for S3 from PyPI.
 
 use std::process::Command;
 
@@ -51,6 +51,7 @@ pub fn install(thorough: bool) -> Result<()> {
     casd::install()?;
     moto::install()?;
     maturin::install()?;
+    fetched::NVFATBIN.install_wheels()?;
     match std::env::consts::ARCH {
         "x86_64" => fetched::OLDEST_NVRTC.install_wheels(),
         _ => Ok(()),

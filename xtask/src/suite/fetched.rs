@@ -24,6 +24,12 @@ pub const OLDEST_NVRTC: Fetched = Fetched {
     program: "nvidia/cuda_nvrtc/lib/libnvrtc.so.12",
 };
 
+/// nvFatbin, newest and oldest.
+pub const NVFATBIN: Fetched = Fetched {
+    name: "nvfatbin",
+    program: "nvidia/cu13/lib/libnvfatbin.so.13",
+};
+
 impl Fetched {
     fn home(&self) -> PathBuf {
         repo::tools_dir().join(self.name)

@@ -51,15 +51,30 @@ fn refused(call: &'static str) -> impl Fn(CudaError) -> LaunchError {
     move |error| LaunchError::Driver { call, error }
 }
 
+/// What all planned kernels are compiled with: the library's device text before them.
+fn common() -> Request {
+    let mut common = Request::new("", "", Target::Cubin(RealArch::new(0)));
+    common
+        .preamble
+        .push(Text::new("warpcc_kernels.cuh", HEADER));
+    common
+}
+
+/// What a launcher asks its cache for, kernel by kernel, on a GPU whose best target is `target`: for
+/// [`KernelCache::get`] ahead of time, without a GPU.
+pub fn requests(plan: &Plan, target: Target) -> Vec<Request> {
+    let common = common();
+    let kernels = plan.launches.iter();
+    kernels
+        .map(|launch| common.for_kernel(&launch.parameters, &launch.name, &launch.source, target))
+        .collect()
+}
+
 impl Launcher {
     /// With this cache, whose kernels are all compiled after the library's device text.
     pub fn new(cache: KernelCache, device: Device) -> Self {
-        let mut common = Request::new("", "", Target::Cubin(RealArch::new(0)));
-        common
-            .preamble
-            .push(Text::new("warpcc_kernels.cuh", HEADER));
         Self {
-            cache: cache.compiled_with(common),
+            cache: cache.compiled_with(common()),
             device,
         }
     }

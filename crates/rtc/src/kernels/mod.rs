@@ -16,7 +16,7 @@ pub mod parse;
 pub mod plan;
 pub mod reduce;
 
-pub use launch::{LaunchError, Launcher};
+pub use launch::{LaunchError, Launcher, requests};
 
 /// The device text that every planned kernel and any kernel of a user's own may build on: types,
 /// conversions, vectorised access, functions, gradients, reductions. It needs no header of CUDA's.

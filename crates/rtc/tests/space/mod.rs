@@ -64,6 +64,28 @@ impl Nvrtc {
     }
 }
 
+/// nvFatbin, newest and oldest.
+pub fn nvfatbin() -> [PathBuf; 2] {
+    let home = named("WARPCC_TEST_NVFATBIN").and_then(|file| {
+        // …/nvidia/cu13/lib/libnvfatbin.so.13
+        file.ancestors().nth(4).map(Path::to_path_buf)
+    });
+    let home = home.unwrap_or_else(|| tools().join("nvfatbin"));
+    [
+        "cu13/lib/libnvfatbin.so.13",
+        "nvfatbin/lib/libnvfatbin.so.12",
+    ]
+    .map(|library| {
+        let file = home.join("nvidia").join(library);
+        assert!(
+            file.is_file(),
+            "no nvFatbin at {}: `cargo xtask test` installs it",
+            file.display()
+        );
+        file
+    })
+}
+
 fn named(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from)
 }

@@ -1,0 +1,389 @@
+//! The kernel cache as C sees it: images and functions by text, each compiled once.
+#![expect(
+    unsafe_code,
+    reason = "C's calling convention; every pointer goes through border.rs, which says what is asked of it"
+)]
+
+use std::ffi::{c_char, c_void};
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+use warpcc_rtc::{Driver, Environment, KernelCache};
+
+use crate::border::{
+    bytes, copy_text, enter, free, given, given_mut, long_text, make, text, texts,
+};
+use crate::compiler::Compiler;
+use crate::device::{Device, Function};
+use crate::failure::{Failure, Status};
+use crate::images::{Image, Pieces};
+use crate::request::{Limits, Request, limits};
+use crate::settings::Settings;
+
+/// Kernels as text in, images and functions out, each compiled once.
+#[derive(Debug)]
+pub struct Cache(pub(crate) Arc<KernelCache>);
+
+/// A kernel's texts, read and hashed once, in a cache.
+#[derive(Debug)]
+pub struct Kernel {
+    cache: Arc<KernelCache>,
+    kernel: warpcc_rtc::Kernel,
+}
+
+/// How often images were found, and where.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Counts {
+    /// In memory.
+    pub memory: u64,
+    /// In a folder.
+    pub disk: u64,
+    /// In the shared layer.
+    pub shared: u64,
+    /// Nowhere.
+    pub made: u64,
+}
+
+impl From<warpcc_rtc::Counts> for Counts {
+    fn from(counts: warpcc_rtc::Counts) -> Self {
+        Self {
+            memory: counts.memory,
+            disk: counts.disk,
+            shared: counts.shared,
+            made: counts.made,
+        }
+    }
+}
+
+/// Opens a cache. Each of the arguments may be null: the compiler is then the machine's, the settings are the
+/// environment's, and kernels are compiled with nothing in common. Of `common` the texts before the source, headers, include
+/// folders and options go into every kernel that is asked for by its texts (not by a request). All of them may be freed
+/// afterwards.
+#[unsafe(no_mangle)]
+pub extern "C" fn warpcc_rtc_cache_open(
+    compiler: Option<&Compiler>,
+    settings: Option<&Settings>,
+    common: Option<&Request>,
+    cache: Option<&mut MaybeUninit<*mut Cache>>,
+) -> Status {
+    make(cache, "cache", || {
+        let environment = Environment::of_process();
+        let compiler = match compiler {
+            Some(compiler) => compiler.0.clone(),
+            None => warpcc_rtc::Compiler::find_with(None, &environment)?,
+        };
+        let settings = settings.map_or_else(
+            || warpcc_rtc::Settings::from_environment(&environment),
+            Settings::copy,
+        );
+        let cache = KernelCache::with(compiler, settings, None);
+        let cache = match common {
+            Some(common) => cache.compiled_with(common.copy()),
+            None => cache,
+        };
+        Ok(Cache(Arc::new(cache)))
+    })
+}
+
+/// What a request compiles to: from memory, from a folder, or compiled now. Included files are looked at again on every
+/// hit.
+#[unsafe(no_mangle)]
+pub extern "C" fn warpcc_rtc_cache_get(
+    cache: Option<&Cache>,
+    request: Option<&Request>,
+    limits: Option<&Limits<'_>>,
+    image: Option<&mut MaybeUninit<*mut Image>>,
+) -> Status {
+    make(image, "image", || {
+        let cache = given(cache, "cache")?;
+        // A change waits meanwhile, also for a compilation.
+        let request = given(request, "request")?.read();
+        Ok(cache.0.get(&request, &self::limits(limits))?.into())
+    })
+}
+
+/// The image of the kernel `name` (what C++ calls it: `scale<float>`) of a source, with `parameters` as text before it,
+/// for `target`. `length` of the source is in bytes, or `WARPCC_RTC_TO_NUL`.
+///
+/// # Safety
+/// The texts are as they are said to be.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpcc_rtc_cache_get_image(
+    cache: Option<&Cache>,
+    parameters: *const c_char,
+    name: *const c_char,
+    source: *const c_char,
+    length: usize,
+    target: *const c_char,
+    limits: Option<&Limits<'_>>,
+    image: Option<&mut MaybeUninit<*mut Image>>,
+) -> Status {
+    make(image, "image", || {
+        let cache = given(cache, "cache")?;
+        // SAFETY: as the caller says.
+        let (parameters, name, source) = unsafe { kernel_of(parameters, name, source, length) }?;
+        // SAFETY: likewise.
+        let target = unsafe { text(target, "target") }?.parse()?;
+        let limits = self::limits(limits);
+        let found = cache
+            .0
+            .get_image(parameters, name, source, target, &limits)?;
+        Ok(found.into())
+    })
+}
+
+/// What pieces link to, for `target` ("sm_90"), with `count` options of nvJitLink's: as `warpcc_rtc_link`, but kept.
+///
+/// # Safety
+/// The texts are as they are said to be.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpcc_rtc_cache_get_linked(
+    cache: Option<&Cache>,
+    name: *const c_char,
+    pieces: Option<&Pieces>,
+    target: *const c_char,
+    options: *const *const c_char,
+    count: usize,
+    limits: Option<&Limits<'_>>,
+    image: Option<&mut MaybeUninit<*mut Image>>,
+) -> Status {
+    make(image, "image", || {
+        let cache = given(cache, "cache")?;
+        let pieces = given(pieces, "pieces")?;
+        // SAFETY: as the caller says.
+        let (name, target, options) = unsafe {
+            let options = texts(options, count, "options")?;
+            (text(name, "name")?, text(target, "target")?, options)
+        };
+        let request = pieces.link_request(name, target, &options)?;
+        Ok(cache.0.get_linked(&request, &self::limits(limits))?.into())
+    })
+}
+
+/// The cubin of a PTX text for `target` ("sm_90"): what a driver's JIT does, but kept, and without a GPU. `length` is in
+/// bytes, with or without a NUL at the end.
+///
+/// # Safety
+/// The texts and bytes are as they are said to be.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpcc_rtc_cache_load_ptx(
+    cache: Option<&Cache>,
+    name: *const c_char,
+    ptx: *const c_void,
+    length: usize,
+    target: *const c_char,
+    limits: Option<&Limits<'_>>,
+    image: Option<&mut MaybeUninit<*mut Image>>,
+) -> Status {
+    make(image, "image", || {
+        let cache = given(cache, "cache")?;
+        // SAFETY: as the caller says.
+        let (name, ptx, target) = unsafe {
+            let ptx = bytes(ptx, length, "ptx")?;
+            (text(name, "name")?, ptx, text(target, "target")?.parse()?)
+        };
+        let limits = self::limits(limits);
+        Ok(cache.0.load_ptx(name, ptx, target, &limits)?.into())
+    })
+}
+
+/// What a driver would run of a fat binary, a cubin or a PTX text on a GPU of compute capability `capability` (90), by its
+/// own rules; PTX is compiled through the cache. `driver` is the driver's version as `cuDriverGetVersion` has it (13000), or
+/// 0 for one that knows every PTX.
+///
+/// # Safety
+/// The text and the bytes are as they are said to be.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpcc_rtc_cache_get_fatbin(
+    cache: Option<&Cache>,
+    name: *const c_char,
+    fatbin: *const c_void,
+    length: usize,
+    capability: u32,
+    driver: u32,
+    limits: Option<&Limits<'_>>,
+    image: Option<&mut MaybeUninit<*mut Image>>,
+) -> Status {
+    make(image, "image", || {
+        let cache = given(cache, "cache")?;
+        // SAFETY: as the caller says.
+        let (name, fatbin) = unsafe { (text(name, "name")?, bytes(fatbin, length, "fatbin")?) };
+        let small = |number: u32| u16::try_from(number).unwrap_or(u16::MAX);
+        let driver = (driver != 0).then(|| Driver {
+            major: small(driver / 1000),
+            minor: small(driver % 1000 / 10),
+        });
+        let limits = self::limits(limits);
+        let found = cache
+            .0
+            .get_fatbin(name, fatbin, capability, driver, &limits)?;
+        Ok(found.into())
+    })
+}
+
+/// MXNet's call: the kernel `name` of a source, with `parameters` as text before it, ready to launch on `device`. Compiled
+/// and loaded when it is first asked for; afterwards it costs a look into memory. `length` of the source is in bytes, or
+/// `WARPCC_RTC_TO_NUL`.
+///
+/// # Safety
+/// The texts are as they are said to be.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpcc_rtc_cache_get_function(
+    cache: Option<&Cache>,
+    parameters: *const c_char,
+    name: *const c_char,
+    source: *const c_char,
+    length: usize,
+    device: Option<&Device>,
+    limits: Option<&Limits<'_>>,
+    function: Option<&mut MaybeUninit<*mut Function>>,
+) -> Status {
+    make(function, "function", || {
+        let cache = given(cache, "cache")?;
+        // SAFETY: as the caller says.
+        let (parameters, name, source) = unsafe { kernel_of(parameters, name, source, length) }?;
+        let device = given(device, "device")?;
+        let limits = self::limits(limits);
+        let found = cache
+            .0
+            .get_function(parameters, name, source, &device.0, &limits)?;
+        Ok(Function::of(found, device))
+    })
+}
+
+/// Reads and hashes a kernel's texts once, for `warpcc_rtc_kernel_function`. Nothing is compiled yet; the cache stays as
+/// long as the kernel does.
+///
+/// # Safety
+/// The texts are as they are said to be.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpcc_rtc_kernel_new(
+    cache: Option<&Cache>,
+    parameters: *const c_char,
+    name: *const c_char,
+    source: *const c_char,
+    length: usize,
+    kernel: Option<&mut MaybeUninit<*mut Kernel>>,
+) -> Status {
+    make(kernel, "kernel", || {
+        let cache = given(cache, "cache")?;
+        // SAFETY: as the caller says.
+        let (parameters, name, source) = unsafe { kernel_of(parameters, name, source, length) }?;
+        Ok(Kernel {
+            cache: cache.0.clone(),
+            kernel: warpcc_rtc::Kernel::new(parameters, name, source),
+        })
+    })
+}
+
+/// As `warpcc_rtc_cache_get_function`; a repeat costs well under a microsecond, however long the texts are.
+#[unsafe(no_mangle)]
+pub extern "C" fn warpcc_rtc_kernel_function(
+    kernel: Option<&Kernel>,
+    device: Option<&Device>,
+    limits: Option<&Limits<'_>>,
+    function: Option<&mut MaybeUninit<*mut Function>>,
+) -> Status {
+    make(function, "function", || {
+        let Kernel { cache, kernel } = given(kernel, "kernel")?;
+        let device = given(device, "device")?;
+        let found = cache.get_function_of(kernel, &device.0, &self::limits(limits))?;
+        Ok(Function::of(found, device))
+    })
+}
+
+/// Frees it; its functions stay.
+#[unsafe(no_mangle)]
+pub extern "C" fn warpcc_rtc_kernel_free(kernel: Option<Box<Kernel>>) {
+    free(kernel);
+}
+
+/// Forgets every loaded function; those that the program holds stay loaded. To be called before a context is destroyed.
+#[unsafe(no_mangle)]
+pub extern "C" fn warpcc_rtc_cache_unload_functions(cache: Option<&Cache>) -> Status {
+    enter(|| {
+        given(cache, "cache")?.0.unload_functions();
+        Ok(())
+    })
+}
+
+/// Copies the best target for a GPU of compute capability `capability` (90) into `buffer`, by the settings. 32 bytes are
+/// enough.
+///
+/// # Safety
+/// `buffer` is null or has `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpcc_rtc_cache_target_for(
+    cache: Option<&Cache>,
+    capability: u32,
+    buffer: *mut c_char,
+    size: usize,
+    length: Option<&mut MaybeUninit<usize>>,
+) -> Status {
+    enter(|| {
+        let target = given(cache, "cache")?.0.target_for(capability)?;
+        // SAFETY: as the caller says.
+        unsafe { copy_text(&target.to_string(), buffer, size, length) }
+    })
+}
+
+/// How often images were found, and where. A function from memory is not counted.
+#[unsafe(no_mangle)]
+pub extern "C" fn warpcc_rtc_cache_counts(
+    cache: Option<&Cache>,
+    counts: Option<&mut MaybeUninit<Counts>>,
+) -> Status {
+    enter(|| {
+        let counted = given(cache, "cache")?.0.counts();
+        given_mut(counts, "counts")?.write(counted.into());
+        Ok(())
+    })
+}
+
+/// Copies what went wrong so far without being an error into `buffer` of `size` bytes, one remark a line, cut to what
+/// there is room for, with a NUL; `length` is how long the whole is, without the NUL. `buffer` may be null if `size` is 0,
+/// and `length` may be null.
+///
+/// # Safety
+/// `buffer` is null or has `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpcc_rtc_cache_remarks(
+    cache: Option<&Cache>,
+    buffer: *mut c_char,
+    size: usize,
+    length: Option<&mut MaybeUninit<usize>>,
+) -> Status {
+    enter(|| {
+        let remarks = given(cache, "cache")?.0.remarks().join("\n");
+        // SAFETY: as the caller says.
+        unsafe { copy_text(&remarks, buffer, size, length) }
+    })
+}
+
+/// Frees it. Images, functions and kernels that came of it stay.
+#[unsafe(no_mangle)]
+pub extern "C" fn warpcc_rtc_cache_free(cache: Option<Box<Cache>>) {
+    free(cache);
+}
+
+/// The texts of a kernel.
+///
+/// # Safety
+/// As [`text`] and [`long_text`].
+unsafe fn kernel_of<'a>(
+    parameters: *const c_char,
+    name: *const c_char,
+    source: *const c_char,
+    length: usize,
+) -> Result<(&'a str, &'a str, &'a str), Failure> {
+    // SAFETY: as the caller says.
+    unsafe {
+        let parameters = text(parameters, "parameters")?;
+        Ok((
+            parameters,
+            text(name, "name")?,
+            long_text(source, length, "source")?,
+        ))
+    }
+}

@@ -1,0 +1,147 @@
+//! NVRTC as C sees it: one text in, one image out, no cache.
+#![expect(
+    unsafe_code,
+    reason = "C's calling convention; every pointer goes through border.rs, which says what is asked of it"
+)]
+
+use std::ffi::c_char;
+use std::mem::MaybeUninit;
+use std::path::Path;
+
+use warpcc_rtc::Environment;
+
+use crate::border::{copy_text, enter, free, given, given_mut, make, text};
+use crate::failure::{Failure, Status};
+use crate::images::Image;
+use crate::request::{Limits, Request, limits};
+
+/// NVRTC, ready to compile.
+#[derive(Debug)]
+pub struct Compiler(pub(crate) warpcc_rtc::Compiler);
+
+/// A path that may be null.
+///
+/// # Safety
+/// As [`text`].
+pub(crate) unsafe fn path<'a>(path: *const c_char) -> Result<Option<&'a Path>, Failure> {
+    match path.is_null() {
+        true => Ok(None),
+        // SAFETY: as the caller says.
+        false => unsafe { text(path, "path") }.map(|path| Some(Path::new(path))),
+    }
+}
+
+/// Finds NVRTC: at `path` (the library or its folder), or with null where docs/rtc.md says.
+///
+/// # Safety
+/// The text is as it is said to be.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpcc_rtc_compiler_open(
+    path: *const c_char,
+    compiler: Option<&mut MaybeUninit<*mut Compiler>>,
+) -> Status {
+    make(compiler, "compiler", || {
+        // SAFETY: as the caller says.
+        let path = unsafe { self::path(path) }?;
+        let environment = Environment::of_process();
+        let found = warpcc_rtc::Compiler::find_with(path, &environment)?;
+        Ok(Compiler(found))
+    })
+}
+
+/// NVRTC's version.
+#[unsafe(no_mangle)]
+pub extern "C" fn warpcc_rtc_compiler_version(
+    compiler: Option<&Compiler>,
+    major: Option<&mut MaybeUninit<u32>>,
+    minor: Option<&mut MaybeUninit<u32>>,
+) -> Status {
+    enter(|| {
+        let version = given(compiler, "compiler")?.0.version();
+        given_mut(major, "major")?.write(version.major);
+        given_mut(minor, "minor")?.write(version.minor);
+        Ok(())
+    })
+}
+
+/// Copies the path of NVRTC's file into `buffer`, as `warpcc_rtc_cache_remarks` does.
+///
+/// # Safety
+/// `buffer` is null or has `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpcc_rtc_compiler_library(
+    compiler: Option<&Compiler>,
+    buffer: *mut c_char,
+    size: usize,
+    length: Option<&mut MaybeUninit<usize>>,
+) -> Status {
+    enter(|| {
+        let library = given(compiler, "compiler")?.0.library().to_string_lossy();
+        // SAFETY: as the caller says.
+        unsafe { copy_text(&library, buffer, size, length) }
+    })
+}
+
+/// Copies the best target for a GPU of compute capability `capability` (ten times major plus minor: 90) into `buffer`, as
+/// `warpcc_rtc_cache_remarks` does: "sm_90"; PTX for a GPU newer than NVRTC. 32 bytes are enough.
+///
+/// # Safety
+/// `buffer` is null or has `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpcc_rtc_compiler_target_for(
+    compiler: Option<&Compiler>,
+    capability: u32,
+    buffer: *mut c_char,
+    size: usize,
+    length: Option<&mut MaybeUninit<usize>>,
+) -> Status {
+    enter(|| {
+        let target = given(compiler, "compiler")?.0.target_for(capability)?;
+        // SAFETY: as the caller says.
+        unsafe { copy_text(&target.to_string(), buffer, size, length) }
+    })
+}
+
+/// Writes the headers that NVRTC carries with it (13.3 and newer) into `folder`, unless they are there, and adds the
+/// include folders for them to `request`.
+///
+/// # Safety
+/// The text is as it is said to be.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpcc_rtc_compiler_install_headers(
+    compiler: Option<&Compiler>,
+    folder: *const c_char,
+    request: Option<&Request>,
+) -> Status {
+    enter(|| {
+        let compiler = given(compiler, "compiler")?;
+        let request = given(request, "request")?;
+        // SAFETY: as the caller says.
+        let folder = unsafe { text(folder, "folder") }?;
+        let folders = compiler.0.install_bundled_headers(Path::new(folder))?;
+        request.change(|request| request.include_folders.extend(folders));
+        Ok(())
+    })
+}
+
+/// Compiles; no cache.
+#[unsafe(no_mangle)]
+pub extern "C" fn warpcc_rtc_compile(
+    compiler: Option<&Compiler>,
+    request: Option<&Request>,
+    limits: Option<&Limits<'_>>,
+    image: Option<&mut MaybeUninit<*mut Image>>,
+) -> Status {
+    make(image, "image", || {
+        let compiler = given(compiler, "compiler")?;
+        let request = given(request, "request")?.copy();
+        let compiled = compiler.0.compile(&request, &self::limits(limits))?;
+        Ok(Image::of(compiled))
+    })
+}
+
+/// Frees it; what it made stays.
+#[unsafe(no_mangle)]
+pub extern "C" fn warpcc_rtc_compiler_free(compiler: Option<Box<Compiler>>) {
+    free(compiler);
+}

@@ -1,0 +1,221 @@
+//! What a function answers, and the text of a thread's last error.
+#![expect(
+    unsafe_code,
+    reason = "names that C finds must not be taken twice in one program, which only the linker sees"
+)]
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::ffi::{CString, c_char};
+
+use warpcc_rtc::kernels::LaunchError;
+use warpcc_rtc::kernels::plan::PlanError;
+use warpcc_rtc::{Error, ErrorKind, NotATarget};
+
+/// What a function answers. The numbers stay; there may be more of them later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Status {
+    /// It is done.
+    Ok = 0,
+    /// A library of NVIDIA's is not to be found, or does not load; the text lists what was tried.
+    Library = 1,
+    /// An argument is wrong; the text names it.
+    Invalid = 2,
+    /// This version of a library, or this GPU, cannot do it.
+    Unsupported = 3,
+    /// The source does not compile; the text has the place, the log, the options and the file where the whole is kept.
+    Compile = 4,
+    /// The images do not link.
+    Link = 5,
+    /// It was cancelled.
+    Cancelled = 6,
+    /// It took longer than allowed.
+    Deadline = 7,
+    /// A library of NVIDIA's failed in a way that is not about the text.
+    Call = 8,
+    /// The driver refused: `warpcc_rtc_error_driver` has its number.
+    Driver = 9,
+    /// A file or folder could not be used.
+    File = 10,
+    /// An image does not go into a fat binary.
+    Fatbin = 11,
+    /// A mistake in this library, which it has survived.
+    Internal = 100,
+}
+
+/// Why something was not done.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    status: Status,
+    text: String,
+    /// The driver's number.
+    driver: u32,
+}
+
+impl Failure {
+    /// An argument that is wrong.
+    pub(crate) fn invalid(argument: &str, problem: impl AsRef<str>) -> Self {
+        Self::new(Status::Invalid, format!("{argument}: {}", problem.as_ref()))
+    }
+
+    /// An argument that is null.
+    pub(crate) fn null(argument: &str) -> Self {
+        Self::invalid(argument, "it is a null pointer")
+    }
+
+    /// The driver's refusal.
+    pub(crate) fn driver(call: &str, error: cudarc::driver::DriverError) -> Self {
+        Self {
+            status: Status::Driver,
+            text: format!("{call}: {error:?}"),
+            driver: error.0 as u32,
+        }
+    }
+
+    /// A panic.
+    pub(crate) fn of_panic(panic: &(dyn Any + Send)) -> Self {
+        let said = panic
+            .downcast_ref::<&str>()
+            .copied()
+            .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+            .unwrap_or("it says no more");
+        Self::new(
+            Status::Internal,
+            format!("a mistake in warpcc-rtc; please report it: {said}"),
+        )
+    }
+
+    fn new(status: Status, text: String) -> Self {
+        Self {
+            status,
+            text,
+            driver: 0,
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let status = match error.kind() {
+            ErrorKind::Library => Status::Library,
+            ErrorKind::Invalid => Status::Invalid,
+            ErrorKind::Unsupported => Status::Unsupported,
+            ErrorKind::Compile => Status::Compile,
+            ErrorKind::Link => Status::Link,
+            ErrorKind::Cancelled => Status::Cancelled,
+            ErrorKind::Deadline => Status::Deadline,
+            ErrorKind::Call => Status::Call,
+            ErrorKind::Driver => Status::Driver,
+            ErrorKind::File => Status::File,
+            ErrorKind::Fatbin => Status::Fatbin,
+            _ => Status::Internal,
+        };
+        let driver = match &error {
+            Error::Driver(error) => error.number,
+            _ => 0,
+        };
+        Self {
+            status,
+            text: error.to_string(),
+            driver,
+        }
+    }
+}
+
+impl From<NotATarget> for Failure {
+    fn from(error: NotATarget) -> Self {
+        Self::new(Status::Invalid, format!("target: {error}"))
+    }
+}
+
+impl From<PlanError> for Failure {
+    fn from(error: PlanError) -> Self {
+        Self::new(Status::Invalid, error.to_string())
+    }
+}
+
+impl From<LaunchError> for Failure {
+    fn from(error: LaunchError) -> Self {
+        match error {
+            LaunchError::Kernel(error) => error.into(),
+            LaunchError::Address { .. } => Self::new(Status::Invalid, error.to_string()),
+            LaunchError::Driver { call, error } => Self::driver(call, error),
+        }
+    }
+}
+
+struct Last {
+    text: CString,
+    driver: u32,
+}
+
+thread_local! {
+    static LAST: RefCell<Last> = RefCell::new(Last { text: CString::default(), driver: 0 });
+}
+
+/// Keeps an error for whoever asks on this thread.
+pub(crate) fn keep(failure: Failure) -> Status {
+    // A source quoted in a log may hold anything.
+    let text = CString::new(failure.text.replace('\0', "\u{fffd}")).unwrap_or_default();
+    // A thread that is ending has no place for it any more; it still has the status.
+    let _ = LAST.try_with(|last| {
+        if let Ok(mut last) = last.try_borrow_mut() {
+            *last = Last {
+                text,
+                driver: failure.driver,
+            };
+        }
+    });
+    failure.status
+}
+
+/// What is kept, for tests.
+#[cfg(test)]
+pub(crate) fn last() -> String {
+    LAST.with(|last| last.borrow().text.to_string_lossy().into_owned())
+}
+
+/// The text of the last error on this thread, UTF-8 with a NUL at its end; empty where there was none. It stays until
+/// the next error on this thread. Functions that succeed leave it as it is.
+#[unsafe(no_mangle)]
+pub extern "C" fn warpcc_rtc_error_text() -> *const c_char {
+    let text = LAST.try_with(|last| last.try_borrow().map(|last| last.text.as_ptr()));
+    text.ok().and_then(Result::ok).unwrap_or(c"".as_ptr())
+}
+
+/// The length of that text in bytes, without the NUL.
+#[unsafe(no_mangle)]
+pub extern "C" fn warpcc_rtc_error_length() -> usize {
+    let length = LAST.try_with(|last| last.try_borrow().map(|last| last.text.as_bytes().len()));
+    length.ok().and_then(Result::ok).unwrap_or(0)
+}
+
+/// The driver's number (`CUresult`) of the last error on this thread; 0 where it was none of the driver's.
+#[unsafe(no_mangle)]
+pub extern "C" fn warpcc_rtc_error_driver() -> u32 {
+    let driver = LAST.try_with(|last| last.try_borrow().map(|last| last.driver));
+    driver.ok().and_then(Result::ok).unwrap_or(0)
+}
+
+/// A status in a word: "invalid".
+#[unsafe(no_mangle)]
+pub extern "C" fn warpcc_rtc_status_name(status: i32) -> *const c_char {
+    let named = [
+        (Status::Ok, c"ok"),
+        (Status::Library, c"library"),
+        (Status::Invalid, c"invalid"),
+        (Status::Unsupported, c"unsupported"),
+        (Status::Compile, c"compile"),
+        (Status::Link, c"link"),
+        (Status::Cancelled, c"cancelled"),
+        (Status::Deadline, c"deadline"),
+        (Status::Call, c"call"),
+        (Status::Driver, c"driver"),
+        (Status::File, c"file"),
+        (Status::Fatbin, c"fatbin"),
+        (Status::Internal, c"internal"),
+    ];
+    let found = named.iter().find(|(known, _)| *known as i32 == status);
+    found.map_or(c"unknown", |(_, name)| name).as_ptr()
+}

@@ -1,0 +1,157 @@
+//! Makes one fat binary of several images with nvFatbin: no GPU, no driver, no toolkit.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::compiler::Compiled;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::linker::with_zero;
+use crate::nvfatbin::{Fault, Kind, NvFatbin, Part};
+use crate::nvrtc::Version;
+use crate::request::c_text;
+use crate::target::Target;
+
+/// An image to be put into a fat binary.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct FatbinImage {
+    /// What `cuobjdump` calls it.
+    pub name: Arc<str>,
+    /// What it is, and for which architecture.
+    pub target: Target,
+    /// Its content.
+    pub bytes: Arc<[u8]>,
+    /// Of PTX and LTO-IR: options for whoever compiles it, as ptxas or nvJitLink take them.
+    pub options: Arc<str>,
+}
+
+impl FatbinImage {
+    /// What was compiled, under a name.
+    pub fn of(name: impl Into<Arc<str>>, compiled: &Compiled) -> Self {
+        Self {
+            name: name.into(),
+            target: compiled.target,
+            bytes: compiled.image.clone(),
+            options: "".into(),
+        }
+    }
+}
+
+/// nvFatbin, ready to make fat binaries. Cheap to clone; any number of threads may use it at once.
+///
+/// ```no_run
+/// use warpcc_rtc::{Compiler, FatbinImage, FatbinMaker, Limits, Request};
+///
+/// let (compiler, maker) = (Compiler::find()?, FatbinMaker::find()?);
+/// let mut images = Vec::new();
+/// for target in ["sm_80", "sm_90", "compute_90"] {
+///     let target = target.parse().expect("a target");
+///     let request = Request::new("k", "extern \"C\" __global__ void k() {}", target);
+///     images.push(FatbinImage::of("k", &compiler.compile(&request, &Limits::default())?));
+/// }
+/// std::fs::write("k.fatbin", maker.make(&images, &[])?).expect("written");
+/// # Ok::<(), warpcc_rtc::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct FatbinMaker {
+    library: Arc<NvFatbin>,
+}
+
+impl FatbinMaker {
+    /// With the nvFatbin of this machine; docs/rtc.md says where it is looked for.
+    ///
+    /// # Errors
+    /// There is none; with everything that was tried.
+    pub fn find() -> Result<Self, Error> {
+        Self::find_with(None, None, &Environment::of_process())
+    }
+
+    /// With the nvFatbin at `path` (the library or its folder); without a path the one in the folder `beside`, such as
+    /// NVRTC's, or else the one that `environment` leads to.
+    ///
+    /// # Errors
+    /// As [`FatbinMaker::find`].
+    pub fn find_with(
+        path: Option<&Path>,
+        beside: Option<&Path>,
+        environment: &Environment,
+    ) -> Result<Self, Error> {
+        let library = NvFatbin::find(path, beside, environment)?;
+        Ok(Self {
+            library: Arc::new(library),
+        })
+    }
+
+    /// nvFatbin's version.
+    pub fn version(&self) -> Version {
+        self.library.version()
+    }
+
+    /// The library's file; empty where the system does not tell.
+    pub fn library(&self) -> &Path {
+        self.library.path()
+    }
+
+    /// A fat binary of `images`, in order. `options` are nvFatbin's own, each in one piece: `-compress=false`.
+    ///
+    /// # Errors
+    /// An image is not what it is said to be ([`Error::Invalid`]), or nvFatbin refuses one ([`Error::Fatbin`]).
+    pub fn make(&self, images: &[FatbinImage], options: &[&str]) -> Result<Vec<u8>, Error> {
+        if images.is_empty() {
+            return Err(Error::invalid("images", "there is nothing to put together"));
+        }
+        let options: Vec<_> = options
+            .iter()
+            .map(|option| c_text("option", option.as_bytes()))
+            .collect::<Result<_, _>>()?;
+        // PTX with a zero at its end, which nvFatbin would copy it for.
+        let texts: Vec<_> = images.iter().map(text_of).collect::<Result<_, _>>()?;
+        let mut parts = Vec::with_capacity(images.len());
+        for (image, text) in images.iter().zip(&texts) {
+            parts.push(Part {
+                kind: kind_of(image.target),
+                bytes: text
+                    .as_ref()
+                    .map_or(&*image.bytes, |text| text.as_bytes_with_nul()),
+                arch: c_text("architecture", image.target.arch().to_string().as_bytes())?,
+                name: c_text("name of an image", image.name.as_bytes())?,
+                options: c_text("options of an image", image.options.as_bytes())?,
+            });
+        }
+        self.library
+            .run(&options, &parts)
+            .map_err(|fault| failure(fault, images))
+    }
+}
+
+fn kind_of(target: Target) -> Kind {
+    match target {
+        Target::Cubin(_) => Kind::Cubin,
+        Target::Ptx(_) => Kind::Ptx,
+        Target::LtoIr(_) => Kind::LtoIr,
+    }
+}
+
+/// A text's own; refuses what is not of the kind it is said to be, which nvFatbin does not always see.
+fn text_of(image: &FatbinImage) -> Result<Option<std::ffi::CString>, Error> {
+    let what = || format!("image {:?} for {}", image.name, image.target);
+    match image.target {
+        Target::Cubin(_) if !image.bytes.starts_with(b"\x7fELF") => {
+            Err(Error::invalid(what(), "it is not an ELF file"))
+        }
+        Target::LtoIr(_) if image.bytes.is_empty() => Err(Error::invalid(what(), "it is empty")),
+        Target::Cubin(_) | Target::LtoIr(_) => Ok(None),
+        Target::Ptx(_) => with_zero(&what(), &image.bytes).map(Some),
+    }
+}
+
+fn failure(fault: Fault, images: &[FatbinImage]) -> Error {
+    let image = fault.part.and_then(|index| images.get(index));
+    Error::Fatbin {
+        what: image.map_or_else(
+            || "the fat binary".to_owned(),
+            |image| format!("{:?} for {}", image.name, image.target),
+        ),
+        code: fault.code,
+    }
+}
