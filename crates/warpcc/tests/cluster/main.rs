@@ -3,6 +3,9 @@
 
 #[path = "../../../remote/tests/grpc/casd.rs"]
 mod casd;
+#[path = "../../../remote/tests/grpc/dispatcher.rs"]
+mod dispatcher;
+mod several_workers;
 #[path = "../space/mod.rs"]
 mod space;
 
