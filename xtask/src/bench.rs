@@ -8,9 +8,11 @@
 //! so it can be carried to another machine.
 
 mod chart;
+mod cluster;
 mod contenders;
 mod facts;
 mod fatbin_list;
+mod servers;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,8 +41,8 @@ pub struct Options {
     /// Rounds
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// Measure only these (nvcc, the measure of all, is always there); `fatbin-list` alone measures
-    /// how fast a library is listed, against cuobjdump
+    /// Measure only these (nvcc, the measure of all, is always there); alone, `fatbin-list` measures
+    /// how fast a library is listed, against cuobjdump, `cluster` a project on workers of a cluster
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     only: Vec<String>,
     /// The nvcc to use (else WARPCC_NVCC, PATH, CUDA_HOME, a toolkit from PyPI)
@@ -60,8 +62,10 @@ pub struct Options {
 /// `cargo xtask bench`.
 pub fn main(options: &Options) -> Result<()> {
     let nvcc = programs::nvcc(options.nvcc.as_deref())?;
-    if options.only == [fatbin_list::NAME] {
-        return fatbin_list::main(options, &nvcc);
+    match options.only.as_slice() {
+        [one] if one == fatbin_list::NAME => return fatbin_list::main(options, &nvcc),
+        [one] if one == cluster::NAME => return cluster::main(options, &nvcc),
+        _ => {}
     }
     let wanted = contenders::chosen(&options.only)?;
     let warpcc = if wanted.iter().any(|contender| contender.is_ours()) {
