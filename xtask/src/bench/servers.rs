@@ -165,7 +165,8 @@ pub struct Dispatcher {
 impl Dispatcher {
     /// Built by cargo, and started. Every call waits for `round_trip` first.
     pub fn start(front: &Casd, workers: &[Casd], round_trip: Duration) -> Result<Self> {
-        let words = ["build", "--quiet", "--package", "warpcc-remote"];
+        // With the whole workspace, so that cargo takes what the tests were built with.
+        let words = ["build", "--quiet", "--workspace"];
         let mut cargo = Command::new("cargo");
         cargo.current_dir(repo::root()).args(words);
         process::run(cargo.args(["--example", "dispatcher"]))?;
