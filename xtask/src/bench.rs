@@ -12,6 +12,7 @@ mod cluster;
 mod contenders;
 mod facts;
 mod fatbin_list;
+mod remote;
 mod servers;
 mod simulate;
 
@@ -44,7 +45,8 @@ pub struct Options {
     runs: u32,
     /// Measure only these (nvcc, the measure of all, is always there); alone, `fatbin-list` measures
     /// how fast a library is listed, against cuobjdump, `cluster` a project on workers of a cluster;
-    /// `simulate` plays a project with up to 2,000 of them
+    /// `simulate` plays a project with up to 2,000 of them; `remote` measures hits from servers, `remote-large`
+    /// the memory for a large object
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     only: Vec<String>,
     /// The nvcc to use (else WARPCC_NVCC, PATH, CUDA_HOME, a toolkit from PyPI)
@@ -72,6 +74,8 @@ pub fn main(options: &Options) -> Result<()> {
     let nvcc = programs::nvcc(options.nvcc.as_deref())?;
     match options.only.as_slice() {
         [one] if one == fatbin_list::NAME => return fatbin_list::main(options, &nvcc),
+        [one] if one == remote::NAME => return remote::main(options, &nvcc),
+        [one] if one == remote::LARGE => return remote::large(options, &nvcc),
         [one] if one == cluster::NAME => return cluster::main(options, &nvcc),
         _ => {}
     }

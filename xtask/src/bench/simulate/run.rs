@@ -1,8 +1,9 @@
 //! Plays a build on machines that are given by numbers, event by event.
 //!
 //! What is modelled: slots here with the longest way to the end first; steps that go when no slot is free, or always; one line
-//! up and one down, each serving one transfer after the other; round trips; workers that take what came first. What is not:
-//! memory, stragglers that are raced, workers that differ, the toolchain's first journey.
+//! up and one down, each serving one transfer after the other; round trips; workers that take what came first; a step that waits
+//! for a worker for too long and is started here. What is not: memory, a race with a step that a worker is at, workers that
+//! differ, the toolchain's first journey.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
@@ -66,7 +67,12 @@ enum Event {
     Worked(usize),
     /// Its results are here.
     Back(usize),
+    /// It should have been here by now.
+    Late,
 }
+
+/// Before this, in seconds, nobody is late; nor before twice the time that it takes here (docs/remote-execution.md).
+const PATIENCE: f64 = 2.0;
 
 /// A moment, in an order that a heap can have.
 #[derive(PartialEq)]
@@ -105,6 +111,8 @@ struct Build<'a> {
     project: &'a Project,
     setting: Setting,
     now: f64,
+    /// When the last step was done.
+    ended: f64,
     events: BinaryHeap<Reverse<(Moment, Event)>>,
     /// How many of its needs a step still waits for.
     open: Vec<usize>,
@@ -118,6 +126,8 @@ struct Build<'a> {
     up: Line,
     down: Line,
     went: Vec<bool>,
+    /// When a step that went is late.
+    late: Vec<f64>,
 }
 
 /// Microseconds: a number that a set can order.
@@ -141,6 +151,7 @@ pub fn run(project: &Project, setting: Setting) -> Outcome {
         project,
         setting,
         now: 0.0,
+        ended: 0.0,
         events: BinaryHeap::new(),
         open: project.steps.iter().map(|step| step.needs.len()).collect(),
         dependents,
@@ -152,6 +163,7 @@ pub fn run(project: &Project, setting: Setting) -> Outcome {
         up: Line::default(),
         down: Line::default(),
         went: vec![false; count],
+        late: vec![0.0; count],
     };
     for index in 0..count {
         if build.open[index] == 0 {
@@ -207,6 +219,19 @@ impl Build<'_> {
                 self.send(entry.1);
             }
         }
+        while self.slots_free > 0
+            && self.waiting_here.is_empty()
+            && let Some(at) = self
+                .waiting_there
+                .iter()
+                .position(|&index| self.late[index] <= self.now)
+            && let Some(index) = self.waiting_there.remove(at)
+        {
+            self.slots_free -= 1;
+            self.went[index] = false;
+            let took = self.project.steps[index].seconds / self.setting.speed_here;
+            self.at(self.now + took, Event::Here(index));
+        }
         while self.workers_free > 0
             && let Some(index) = self.waiting_there.pop_front()
         {
@@ -220,6 +245,8 @@ impl Build<'_> {
     fn send(&mut self, index: usize) {
         self.went[index] = true;
         let step = &self.project.steps[index];
+        self.late[index] = self.now + PATIENCE.max(2.0 * step.seconds / self.setting.speed_here);
+        self.at(self.late[index], Event::Late);
         // What another step wrote there is there.
         let is_new = step.needs.iter().any(|&need| !self.went[need]);
         let bytes = if is_new { step.reads } else { 0.0 };
@@ -248,10 +275,13 @@ impl Build<'_> {
                 self.at(came + trips * self.setting.round_trip, Event::Back(index));
             }
             Event::Back(index) => self.done(index),
+            // What became of it is seen next.
+            Event::Late => {}
         }
     }
 
     fn done(&mut self, index: usize) {
+        self.ended = self.now;
         for next in std::mem::take(&mut self.dependents[index]) {
             self.open[next] -= 1;
             if self.open[next] == 0 {
@@ -294,7 +324,7 @@ impl Build<'_> {
         let fastest = setting.speed_here.max(setting.speed_there);
         let chain = longest.map_or(0.0, |index| self.tail[index]) / fastest;
         Outcome {
-            wall: self.now,
+            wall: self.ended,
             away: self.went.iter().filter(|&&went| went).count(),
             bounds: [
                 ("processors".to_owned(), processors),
@@ -409,6 +439,22 @@ mod tests {
         let outcome = run(&files(2), full);
         assert_eq!(outcome.away, 1);
         assert!(outcome.wall < run(&files(2), SETTING).wall);
+    }
+
+    #[test]
+    fn what_waits_too_long_for_a_worker_is_done_here() {
+        let slow = Setting {
+            workers: 1,
+            speed_there: 0.1,
+            goes: Goes::Always,
+            up: 1e9,
+            down: 1e9,
+            ..SETTING
+        };
+        let outcome = run(&files(2), slow);
+        // The worker has the first from 1 to 41; the second is late at 10.
+        assert!((outcome.wall - 43.0).abs() < 1e-3, "{}", outcome.wall);
+        assert_eq!(outcome.away, 1);
     }
 
     #[test]
