@@ -85,9 +85,18 @@ pub struct Casd {
 impl Casd {
     /// With an empty store in `folder`; a worker of `front`, where that is given, within `share`.
     pub fn start(folder: &Path, front: Option<&Self>, share: Option<&Share>) -> Result<Self> {
+        Self::start_on(free_port()?, folder, front, share)
+    }
+
+    /// On a port that somebody may have asked already.
+    pub fn start_on(
+        port: u16,
+        folder: &Path,
+        front: Option<&Self>,
+        share: Option<&Share>,
+    ) -> Result<Self> {
         let program = casd::program();
         let beside = program.parent().context("casd is in a folder")?;
-        let port = free_port()?;
         fs::create_dir_all(folder)?;
         let mut command = Command::new(&program);
         command
@@ -95,24 +104,26 @@ impl Casd {
             .args(["--quota-high=12G", "--reserved=64M", "--jobs=1"])
             .args(["--cache-failures=false", "--log-level=error"])
             .env("PATH", format!("{}:/usr/bin:/bin", beside.display()));
+        // The one in front executes nothing here, but says for all that they do.
+        command
+            .arg(format!(
+                "--buildbox-run={}",
+                beside.join("buildbox-run").display()
+            ))
+            .arg("--runner-arg=--staging-mode=copy-or-link");
+        for (from, to) in [
+            ("/usr", "/usr"),
+            ("/usr/lib", "/lib"),
+            ("/usr/lib64", "/lib64"),
+            ("/usr/bin", "/bin"),
+        ] {
+            command.arg(format!("--runner-arg=--ro-bind-mount={from}:{to}"));
+        }
         if let Some(front) = front {
             let front = format!("http://127.0.0.1:{}", front.port);
             command
                 .arg(format!("--cas-remote={front}"))
-                .arg(format!("--ac-remote={front}"))
-                .arg(format!(
-                    "--buildbox-run={}",
-                    beside.join("buildbox-run").display()
-                ))
-                .arg("--runner-arg=--staging-mode=copy-or-link");
-            for (from, to) in [
-                ("/usr", "/usr"),
-                ("/usr/lib", "/lib"),
-                ("/usr/lib64", "/lib64"),
-                ("/usr/bin", "/bin"),
-            ] {
-                command.arg(format!("--runner-arg=--ro-bind-mount={from}:{to}"));
-            }
+                .arg(format!("--ac-remote={front}"));
         }
         command.arg(folder.join("store"));
         let mut command = match share {
