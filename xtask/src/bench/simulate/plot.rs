@@ -19,7 +19,7 @@ const COLOURS: [&str; 3] = ["#2da44e", "#0969da", "#bf8700"];
 type Curve<'a> = (&'a str, f64, Vec<(f64, f64, String)>);
 
 /// The chart.
-pub fn draw(curves: &[Curve<'_>]) -> String {
+pub fn draw(files: usize, curves: &[Curve<'_>]) -> String {
     let points = || curves.iter().flat_map(|(_, _, points)| points);
     let ends = |values: &dyn Fn() -> Vec<f64>| {
         let all = values();
@@ -37,7 +37,7 @@ pub fn draw(curves: &[Curve<'_>]) -> String {
         svg,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\">\n\
          <title>Simulated wall time of a cold build, by workers</title>\n<style>{STYLE}</style>\n\
-         <text class=\"title\" x=\"16\" y=\"26\">Simulated: 192 files for seven architectures, cold</text>\n\
+         <text class=\"title\" x=\"16\" y=\"26\">Simulated: {files} files for seven architectures, cold</text>\n\
          <text class=\"quiet\" x=\"16\" y=\"46\">seconds on the clock, by workers; both scales logarithmic</text>\n"
     );
     let mut tick = 1.0_f64;
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn more_workers_are_to_the_right_and_less_time_is_below() {
         let points = vec![(2.0, 100.0, "a".to_owned()), (2000.0, 10.0, "b".to_owned())];
-        let svg = draw(&[("here", 200.0, points)]);
+        let svg = draw(3, &[("here", 200.0, points)]);
         let line = svg
             .split("points=\"")
             .nth(1)
