@@ -8,9 +8,13 @@
 //! so it can be carried to another machine.
 
 mod chart;
+mod cluster;
 mod contenders;
 mod facts;
 mod fatbin_list;
+mod remote;
+mod servers;
+mod simulate;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,8 +43,10 @@ pub struct Options {
     /// Rounds
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// Measure only these (nvcc, the measure of all, is always there); `fatbin-list` alone measures
-    /// how fast a library is listed, against cuobjdump
+    /// Measure only these (nvcc, the measure of all, is always there); alone, `fatbin-list` measures
+    /// how fast a library is listed, against cuobjdump, `cluster` a project on workers of a cluster;
+    /// `simulate` plays a project with up to 2,000 of them; `remote` measures hits from servers, `remote-large`
+    /// the memory for a large object
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     only: Vec<String>,
     /// The nvcc to use (else WARPCC_NVCC, PATH, CUDA_HOME, a toolkit from PyPI)
@@ -55,13 +61,23 @@ pub struct Options {
     /// With `--only fatbin-list`: the library to list (else NCCL's, from PyPI, 305 MB)
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
+    /// With `--only simulate`: what `warpcc report --json` says of a cold build, instead of the steps that are kept
+    #[arg(long, value_name = "FILE")]
+    steps: Option<PathBuf>,
 }
 
 /// `cargo xtask bench`.
 pub fn main(options: &Options) -> Result<()> {
+    if options.only == [simulate::NAME] {
+        return simulate::main(options);
+    }
     let nvcc = programs::nvcc(options.nvcc.as_deref())?;
-    if options.only == [fatbin_list::NAME] {
-        return fatbin_list::main(options, &nvcc);
+    match options.only.as_slice() {
+        [one] if one == fatbin_list::NAME => return fatbin_list::main(options, &nvcc),
+        [one] if one == remote::NAME => return remote::main(options, &nvcc),
+        [one] if one == remote::LARGE => return remote::large(options, &nvcc),
+        [one] if one == cluster::NAME => return cluster::main(options, &nvcc),
+        _ => {}
     }
     let wanted = contenders::chosen(&options.only)?;
     let warpcc = if wanted.iter().any(|contender| contender.is_ours()) {

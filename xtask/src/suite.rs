@@ -1,7 +1,7 @@
 //! The whole test suite, as CI runs it: install what it needs, run every check to its end, and
 //! name the ones that failed.
 
-mod casd;
+pub mod casd;
 mod equipment;
 mod fetched;
 mod maturin;

@@ -29,6 +29,21 @@ fn program() -> Option<PathBuf> {
 impl Casd {
     /// One with an empty store; none where the machine has no casd, which is said.
     pub fn start() -> Option<Self> {
+        Self::start_as(&["--jobs=2".to_owned()])
+    }
+
+    /// A worker of a cluster: one action at a time, with the blobs and the action cache of `front`.
+    #[allow(dead_code, reason = "each test binary uses its own part of this file")]
+    pub fn start_worker(front: &Self) -> Option<Self> {
+        let front = format!("http://127.0.0.1:{}", front.port);
+        Self::start_as(&[
+            "--jobs=1".to_owned(),
+            format!("--cas-remote={front}"),
+            format!("--ac-remote={front}"),
+        ])
+    }
+
+    fn start_as(manner: &[String]) -> Option<Self> {
         let Some(program) = program() else {
             say("skipped: WARPCC_TEST_CASD is not set; `cargo xtask test` sets it");
             return None;
@@ -37,7 +52,7 @@ impl Casd {
         // Somebody else may take the port between our look and casd's.
         for _ in 0..5 {
             let port = free_port();
-            let mut child = spawn(&program, folder.path(), port);
+            let mut child = spawn(&program, folder.path(), port, manner);
             if listens(&mut child, port) {
                 return Some(Self {
                     child,
@@ -107,7 +122,7 @@ pub fn free_port() -> u16 {
     listener.local_addr().expect("an address").port()
 }
 
-fn spawn(program: &Path, folder: &Path, port: u16) -> Child {
+fn spawn(program: &Path, folder: &Path, port: u16, manner: &[String]) -> Child {
     let beside = program.parent().expect("a folder");
     let log = File::create(folder.join("log")).expect("a log");
     let mut command = Command::new(program);
@@ -116,9 +131,9 @@ fn spawn(program: &Path, folder: &Path, port: u16) -> Child {
         .args([
             "--quota-high=4G",
             "--reserved=64M",
-            "--jobs=2",
             "--cache-failures=false",
         ])
+        .args(manner)
         .arg(format!(
             "--buildbox-run={}",
             beside.join("buildbox-run").display()

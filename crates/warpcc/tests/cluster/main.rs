@@ -3,7 +3,10 @@
 
 #[path = "../../../remote/tests/grpc/casd.rs"]
 mod casd;
+#[path = "../../../remote/tests/grpc/dispatcher.rs"]
+mod dispatcher;
 mod proxy;
+mod several_workers;
 mod sharing;
 #[path = "../space/mod.rs"]
 mod space;
