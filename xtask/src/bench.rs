@@ -46,7 +46,7 @@ pub struct Options {
     /// Measure only these (nvcc, the measure of all, is always there); alone, `fatbin-list` measures
     /// how fast a library is listed, against cuobjdump, `cluster` a project on workers of a cluster;
     /// `simulate` plays a project with up to 2,000 of them; `remote` measures hits from servers, `remote-large`
-    /// the memory for a large object
+    /// the memory for a large object, `remote-small` the way of many small ones
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     only: Vec<String>,
     /// The nvcc to use (else WARPCC_NVCC, PATH, CUDA_HOME, a toolkit from PyPI)
@@ -76,6 +76,7 @@ pub fn main(options: &Options) -> Result<()> {
         [one] if one == fatbin_list::NAME => return fatbin_list::main(options, &nvcc),
         [one] if one == remote::NAME => return remote::main(options, &nvcc),
         [one] if one == remote::LARGE => return remote::large(options, &nvcc),
+        [one] if one == remote::SMALL => return remote::small(options, &nvcc),
         [one] if one == cluster::NAME => return cluster::main(options, &nvcc),
         _ => {}
     }

@@ -5,6 +5,7 @@
 //! ```
 
 #[path = "../tests/grpc/dispatcher.rs"]
+#[allow(dead_code, reason = "tests use the rest")]
 mod dispatcher;
 
 use std::io::{Error, Read};

@@ -21,6 +21,12 @@ pub const NAME: &str = "remote";
 /// What `--only` calls the one with large objects.
 pub const LARGE: &str = "remote-large";
 
+/// What `--only` calls the one with many small blobs.
+pub const SMALL: &str = "remote-small";
+
+/// Many small blobs: how many, and bytes of each.
+const BLOBS: [&str; 2] = ["10000", "400"];
+
 /// MiB of the objects whose way is measured.
 const SIZES: [u64; 2] = [64, 2048];
 
@@ -312,6 +318,33 @@ pub fn large(options: &Options, nvcc: &Path) -> Result<()> {
         }
     }
     report(options, nvcc, LARGE, &results)
+}
+
+/// How long many small blobs take to casd and redis and back.
+pub fn small(options: &Options, nvcc: &Path) -> Result<()> {
+    casd::install()?;
+    let dir = tempfile::tempdir().context("failed to create a folder to work in")?;
+    let build = ["build", "--release", "--package", "warpcc-remote"];
+    let build = build.into_iter().chain(["--example", "small_blobs"]);
+    process::run(Command::new("cargo").args(build).current_dir(repo::root()))?;
+    let program = repo::target_dir().join("release/examples/small_blobs");
+    let server = Casd::start(&dir.path().join("casd"), None, None)?;
+    let redis = Redis::start(dir.path())?;
+    let mut remotes = vec![("casd", server.address())];
+    if let Some(redis) = &redis {
+        remotes.push(("redis", format!("redis://127.0.0.1:{}", redis.port)));
+    }
+    let mut results = Vec::new();
+    for _ in 0..options.runs {
+        for (name, remote) in &remotes {
+            let mut command = Command::new(&program);
+            let said = process::output(command.arg(remote).args(BLOBS))?;
+            println!("{name}: {}", said.trim());
+            let said: Value = serde_json::from_str(&said)?;
+            results.push(json!({"server": name, "run": said}));
+        }
+    }
+    report(options, nvcc, SMALL, &results)
 }
 
 /// Bytes that no compressor makes smaller.

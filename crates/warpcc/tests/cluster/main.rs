@@ -3,9 +3,9 @@
 
 #[path = "../../../remote/tests/grpc/casd.rs"]
 mod casd;
+mod dispatched;
 #[path = "../../../remote/tests/grpc/dispatcher.rs"]
 mod dispatcher;
-mod proxy;
 mod several_workers;
 mod sharing;
 #[path = "../space/mod.rs"]

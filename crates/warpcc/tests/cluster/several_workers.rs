@@ -2,46 +2,10 @@
 //! dispatcher hands out the actions.
 
 use std::thread;
-use std::time::Duration;
 
-use crate::casd::Casd;
-use crate::dispatcher::Dispatcher;
+use crate::dispatched::Cluster;
 use crate::space::{Exactness, Program, Snapshot, TestSpace, differences, finish};
 use crate::{executed, space};
-
-/// Both end with this value, the workers before the one they ask.
-struct Cluster {
-    runtime: tokio::runtime::Runtime,
-    dispatcher: Dispatcher,
-    port: u16,
-    _workers: Vec<Casd>,
-    front: Casd,
-}
-
-impl Cluster {
-    fn of(workers: usize) -> Option<Self> {
-        let front = Casd::start()?;
-        let workers: Option<Vec<Casd>> = (0..workers).map(|_| Casd::start_worker(&front)).collect();
-        let workers = workers?;
-        let addresses: Vec<String> = workers.iter().map(Casd::address).collect();
-        let runtime = tokio::runtime::Runtime::new().expect("threads");
-        let guard = runtime.enter();
-        let started = Dispatcher::start(0, &front.address(), &addresses, Duration::ZERO);
-        let (dispatcher, port) = started.expect("a port");
-        drop(guard);
-        Some(Self {
-            runtime,
-            dispatcher,
-            port,
-            _workers: workers,
-            front,
-        })
-    }
-
-    fn address(&self) -> String {
-        format!("grpc://127.0.0.1:{}", self.port)
-    }
-}
 
 const FILES: [&str; 4] = ["sine", "power", "root", "main"];
 
@@ -118,7 +82,7 @@ fn every_step_of_a_project_runs_on_one_of_two_workers() {
     assert!(found.is_empty(), "{}", found.join("\n"));
     // On a slow machine a late one is started here as well, and may end first.
     assert!(executed(&space) > 0);
-    let taken = cluster.dispatcher.taken();
+    let taken = cluster.taken();
     assert!(taken.iter().all(|&some| some > 0), "{taken:?}");
     // cudafe++, cicc, ptxas, fatbinary, host compile of each.
     assert!(
@@ -127,12 +91,11 @@ fn every_step_of_a_project_runs_on_one_of_two_workers() {
     );
 
     // A second machine: the workers' results are in front, for all.
-    assert!(cluster.front.has_work());
+    assert!(cluster.front().has_work());
     outputs.delete_from(&space.work());
     space.clear_cache();
     build(&space, &Program::Launcher);
     let again = Snapshot::take(&space.work()).since(&sources);
     let found = differences(&wanted, &again, Exactness::Bytes, &scratch);
     assert!(found.is_empty(), "{}", found.join("\n"));
-    drop(cluster.runtime);
 }

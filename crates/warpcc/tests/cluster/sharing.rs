@@ -7,16 +7,15 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::casd::Casd;
-use super::proxy::Proxy;
+use super::dispatched::Cluster;
 use super::space::{Program, TestSpace, finish};
 use super::{executed, space};
 
 const ONE: &str = "-c case.cu -o out.o -arch=sm_80";
 
 /// A space with a budget of its own; of the cluster's slots it has `slots`.
-fn alone(name: &str, proxy: &Proxy, slots: usize) -> TestSpace {
-    let mut space = space(name, &proxy.address());
+fn alone(name: &str, cluster: &Cluster, slots: usize) -> TestSpace {
+    let mut space = space(name, &cluster.address());
     let runtime = space.beside("runtime");
     space.set_env("WARPCC_RUNTIME_DIR", &runtime.to_string_lossy());
     space.set_env("WARPCC_EXECUTOR_JOBS", &slots.to_string());
@@ -49,9 +48,10 @@ fn build(space: &TestSpace, number: usize) {
 
 #[test]
 fn the_slots_of_the_cluster_are_the_machines_and_come_back_from_the_dead() {
-    let Some(casd) = Casd::start() else { return };
-    let proxy = Proxy::before(&casd.address());
-    let space = alone("cluster-slots", &proxy, 2);
+    let Some(cluster) = Cluster::of_one() else {
+        return;
+    };
+    let space = alone("cluster-slots", &cluster, 2);
     // Each of three calls has two things to send at once.
     thread::scope(|scope| {
         for number in 0..3 {
@@ -63,32 +63,33 @@ fn the_slots_of_the_cluster_are_the_machines_and_come_back_from_the_dead() {
         }
     });
     assert!(executed(&space) > 0);
-    assert_eq!(proxy.most(), 2);
+    assert_eq!(cluster.most(), 2);
     // One call has them all, and is answered nothing.
     let before = executed(&space);
-    proxy.hold(Some(""));
+    cluster.hold(Some(""));
     let mut doomed = start(&space, &line(3));
-    proxy.wait_for(2);
+    cluster.wait_for(2);
     signal(&doomed, Signal::KILL);
     doomed.wait().expect("warpcc");
-    proxy.wait_for(0);
-    proxy.hold(None);
+    cluster.wait_for(0);
+    cluster.hold(None);
     build(&space, 4);
     assert!(executed(&space) > before, "the dead one kept its slots");
-    assert_eq!(proxy.most(), 2);
+    assert_eq!(cluster.most(), 2);
 }
 
 #[test]
 fn what_is_not_answered_is_done_here_and_cancelled_there() {
-    let Some(casd) = Casd::start() else { return };
-    let proxy = Proxy::before(&casd.address());
-    let space = alone("cluster-straggler", &proxy, 8);
-    proxy.hold(Some("tc/bin/ptxas"));
+    let Some(cluster) = Cluster::of_one() else {
+        return;
+    };
+    let space = alone("cluster-straggler", &cluster, 8);
+    cluster.hold(Some("tc/bin/ptxas"));
     space.agree(ONE).demand_no_fallback();
     // cudafe++, cicc, fatbinary, the host compile.
     assert_eq!(executed(&space), 4);
-    proxy.wait_for(0);
-    let cancelled = proxy.cancelled();
+    cluster.wait_for(0);
+    let cancelled = cluster.cancelled();
     assert!(
         matches!(&cancelled[..], [one] if one.starts_with("held/")),
         "{cancelled:?}"
@@ -97,21 +98,22 @@ fn what_is_not_answered_is_done_here_and_cancelled_there() {
 
 #[test]
 fn an_interrupted_build_cancels_what_is_away() {
-    let Some(casd) = Casd::start() else { return };
-    let proxy = Proxy::before(&casd.address());
-    let space = alone("cluster-interrupted", &proxy, 8);
-    proxy.hold(Some(""));
+    let Some(cluster) = Cluster::of_one() else {
+        return;
+    };
+    let space = alone("cluster-interrupted", &cluster, 8);
+    cluster.hold(Some(""));
     let mut child = start(&space, ONE);
-    proxy.wait_for(2);
+    cluster.wait_for(2);
     // It hears the operations' names meanwhile.
     thread::sleep(Duration::from_secs(1));
-    let held = proxy.held();
+    let held = cluster.held();
     assert!(!held.is_empty());
     signal(&child, Signal::INT);
     let status = child.wait().expect("warpcc");
     assert!(!status.success());
-    proxy.wait_for(0);
-    let cancelled = proxy.cancelled();
+    cluster.wait_for(0);
+    let cancelled = cluster.cancelled();
     assert!(
         held.iter().all(|name| cancelled.contains(name)),
         "{cancelled:?} of {held:?}"

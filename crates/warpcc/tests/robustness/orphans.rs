@@ -13,7 +13,7 @@ use crate::space::TestSpace;
 struct Daemon(Pid);
 
 impl Daemon {
-    /// The one whose number stands in this file, once it does.
+    /// The one whose number stands in this file, once it does and sleeps: before that it has no session of its own.
     fn of(space: &TestSpace, file: &str) -> Self {
         let path = space.beside(file);
         let end = Instant::now() + Duration::from_secs(30);
@@ -21,7 +21,10 @@ impl Daemon {
             let text = fs::read_to_string(&path).unwrap_or_default();
             if let Some(number) = text.strip_suffix('\n') {
                 let number = number.parse().expect("a process number");
-                return Self(Pid::from_raw(number).expect("a process number"));
+                let pid = Pid::from_raw(number).expect("a process number");
+                if sleeps(pid) {
+                    return Self(pid);
+                }
             }
             assert!(Instant::now() < end, "the script has started nothing");
             std::thread::sleep(Duration::from_millis(5));
@@ -29,9 +32,14 @@ impl Daemon {
     }
 
     fn lives(&self) -> bool {
-        let path = format!("/proc/{}/cmdline", self.0.as_raw_nonzero());
-        fs::read(path).is_ok_and(|words| words.starts_with(b"sleep"))
+        sleeps(self.0)
     }
+}
+
+/// Whether the process is there and has become `sleep`.
+fn sleeps(pid: Pid) -> bool {
+    let path = format!("/proc/{}/cmdline", pid.as_raw_nonzero());
+    fs::read(path).is_ok_and(|words| words.starts_with(b"sleep"))
 }
 
 impl Drop for Daemon {
