@@ -638,14 +638,20 @@ fn fused(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
     }
 }
 
+/// Cases of whole plans: expressions, reductions, broadcasting, places and sizes.
+pub fn of_plans(random: &mut Random) -> Vec<Result<Case, String>> {
+    let mut cases = Vec::new();
+    fused(random, &mut cases);
+    reductions::all(random, &mut cases);
+    broadcasting(random, &mut cases);
+    offsets_and_sizes(random, &mut cases);
+    cases
+}
+
 /// All of them, the same for one seed.
 pub fn all(seed: u64) -> Vec<Result<Case, String>> {
     let mut random = Random(seed);
-    let mut cases = Vec::new();
-    fused(&mut random, &mut cases);
-    reductions::all(&mut random, &mut cases);
-    broadcasting(&mut random, &mut cases);
-    offsets_and_sizes(&mut random, &mut cases);
+    let mut cases = of_plans(&mut random);
     conversions(&mut random, &mut cases);
     functions(&mut random, &mut cases);
     // Names are looked up as a user's text would.

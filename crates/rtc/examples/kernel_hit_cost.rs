@@ -1,4 +1,4 @@
-//! What a hit costs, from memory and from disk: `cargo run --release -p warpcc-rtc --example hit_cost`.
+//! What a hit costs, from memory and from disk: `cargo run --release -p warpcc-rtc --example kernel_hit_cost`.
 //!
 //! A look-up that hashes and compares every text, as the first version did, is measured in the same run. Functions need a
 //! driver: where there is none, they are left out.
