@@ -324,7 +324,8 @@ pub fn large(options: &Options, nvcc: &Path) -> Result<()> {
 pub fn small(options: &Options, nvcc: &Path) -> Result<()> {
     casd::install()?;
     let dir = tempfile::tempdir().context("failed to create a folder to work in")?;
-    let build = ["build", "--release", "--package", "warpcc-remote"];
+    // All of it, so that its dependencies are those that are built already.
+    let build = ["build", "--release", "--workspace"];
     let build = build.into_iter().chain(["--example", "small_blobs"]);
     process::run(Command::new("cargo").args(build).current_dir(repo::root()))?;
     let program = repo::target_dir().join("release/examples/small_blobs");
