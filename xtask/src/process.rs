@@ -8,6 +8,24 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+use crate::repo;
+
+/// Cargo in the repository's root, with one of its subcommands, as a person starts it there.
+///
+/// Cargo tells us by variables which package of it runs. Handed on, they have some build scripts (ring's) run again, and
+/// all that stands on those is built anew.
+pub fn cargo(subcommand: &str) -> Command {
+    let mut command = Command::new("cargo");
+    command.current_dir(repo::root()).arg(subcommand);
+    for (name, _) in env::vars_os() {
+        let ours = name.to_string_lossy();
+        if ours.starts_with("CARGO_PKG_") || ours.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
+    command
+}
+
 /// Runs a command whose output goes where ours goes; anything but success is an error.
 pub fn run(command: &mut Command) -> Result<()> {
     let shown = show(command);

@@ -2,7 +2,6 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
@@ -35,8 +34,8 @@ pub fn warpcc(asked: Option<&Path>) -> Result<PathBuf> {
     if let Some(warpcc) = asked {
         return named(warpcc, "--warpcc");
     }
-    let build = ["build", "--release", "--package", "warpcc"];
-    process::run(Command::new("cargo").current_dir(repo::root()).args(build))?;
+    let build = ["--release", "--package", "warpcc"];
+    process::run(process::cargo("build").args(build))?;
     Ok(repo::target_dir().join("release/warpcc"))
 }
 

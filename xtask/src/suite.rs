@@ -8,7 +8,6 @@ mod maturin;
 mod moto;
 mod ninja;
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -38,12 +37,12 @@ pub fn main(options: &Options) -> Result<()> {
     suite.step("equipment", || equipment::install(thorough));
     suite.step("fmt", || {
         // The names of the files: what to do is `cargo fmt`, and nobody reads the rest.
-        process::run(cargo("fmt").args(["--all", "--", "--check", "-l"]))
+        process::run(process::cargo("fmt").args(["--all", "--", "--check", "-l"]))
             .context("run `cargo fmt --all`")
     });
     suite.step("clippy", || {
         process::run(
-            cargo("clippy")
+            process::cargo("clippy")
                 .args(CHECKED)
                 .args(["--", "--deny", "warnings"]),
         )
@@ -52,11 +51,16 @@ pub fn main(options: &Options) -> Result<()> {
     if thorough {
         suite.step("deny", || {
             // Not `advisories`: their database is fetched from a host that CI does not reach.
-            process::run(cargo("deny").args(["check", "licenses", "bans", "sources"]))
+            process::run(process::cargo("deny").args(["check", "licenses", "bans", "sources"]))
         });
         suite.step("doc", documentation);
         suite.step("doctest", || {
-            process::run(cargo("test").args(["--locked", "--workspace", "--doc", "--quiet"]))
+            process::run(process::cargo("test").args([
+                "--locked",
+                "--workspace",
+                "--doc",
+                "--quiet",
+            ]))
         });
         if repo::root().join("fuzz/Cargo.toml").exists() {
             suite.step("fuzz", fuzz);
@@ -71,7 +75,7 @@ pub fn main(options: &Options) -> Result<()> {
 const CHECKED: [&str; 3] = ["--locked", "--workspace", "--all-targets"];
 
 fn documentation() -> Result<()> {
-    let mut command = cargo("doc");
+    let mut command = process::cargo("doc");
     command.args([
         "--locked",
         "--workspace",
@@ -82,7 +86,7 @@ fn documentation() -> Result<()> {
 }
 
 fn fuzz() -> Result<()> {
-    let mut command = cargo("run");
+    let mut command = process::cargo("run");
     command.args([
         "--release",
         "--manifest-path",
@@ -98,13 +102,13 @@ fn fuzz() -> Result<()> {
 fn cmake_project() -> Result<()> {
     // As nextest builds it, so that neither builds it twice.
     let build = ["--locked", "--workspace", "--bins", "--quiet"];
-    process::run(cargo("build").args(build))?;
+    process::run(process::cargo("build").args(build))?;
     let warpcc = repo::target_dir().join("debug/warpcc");
     workloads_cmake::quick(&toolkit::find(toolkit::NEWEST)?, &warpcc)
 }
 
 fn tests(arguments: &[String]) -> Result<()> {
-    let mut command = cargo("nextest");
+    let mut command = process::cargo("nextest");
     command
         .args(["run", "--locked", "--workspace", "--no-fail-fast"])
         // One more than there are processors: some tests wait for a deadline, a signal or a disk.
@@ -138,7 +142,7 @@ fn test_threads() -> usize {
 
 /// `cargo xtask tutorial`: the test that compares the tutorial with nvcc writes it instead.
 pub fn tutorial() -> Result<()> {
-    let mut command = cargo("test");
+    let mut command = process::cargo("test");
     command
         .args([
             "--locked",
@@ -157,18 +161,11 @@ pub fn tutorial() -> Result<()> {
 
 /// `cargo xtask header`: the test that compares the C header with its sources writes it instead.
 pub fn header() -> Result<()> {
-    let mut command = cargo("test");
+    let mut command = process::cargo("test");
     command
         .args(["--locked", "--package", "warpcc-rtc-c", "--test", "header"])
         .env("WARPCC_HEADER", "write");
     process::run(&mut command)
-}
-
-/// Cargo in the repository's root, with one of its subcommands.
-fn cargo(subcommand: &str) -> Command {
-    let mut command = Command::new("cargo");
-    command.current_dir(repo::root()).arg(subcommand);
-    command
 }
 
 /// The steps run so far: how long each took, and whether it passed.

@@ -325,9 +325,8 @@ pub fn small(options: &Options, nvcc: &Path) -> Result<()> {
     casd::install()?;
     let dir = tempfile::tempdir().context("failed to create a folder to work in")?;
     // All of it, so that its dependencies are those that are built already.
-    let build = ["build", "--release", "--workspace"];
-    let build = build.into_iter().chain(["--example", "small_blobs"]);
-    process::run(Command::new("cargo").args(build).current_dir(repo::root()))?;
+    let build = ["--release", "--workspace", "--example", "small_blobs"];
+    process::run(process::cargo("build").args(build))?;
     let program = repo::target_dir().join("release/examples/small_blobs");
     let server = Casd::start(&dir.path().join("casd"), None, None)?;
     let redis = Redis::start(dir.path())?;

@@ -178,11 +178,9 @@ pub struct Dispatcher {
 impl Dispatcher {
     /// Built by cargo, and started. Every call waits for `round_trip` first.
     pub fn start(front: &Casd, workers: &[Casd], round_trip: Duration) -> Result<Self> {
-        // With warpcc, whose tests have its libraries in the same shape: nothing is then built twice.
-        let words = ["build", "--quiet", "-p", "warpcc", "-p", "warpcc-remote"];
-        let mut cargo = Command::new("cargo");
-        cargo.current_dir(repo::root()).args(words);
-        process::run(cargo.args(["--example", "dispatcher"]))?;
+        // Of the whole workspace, as the tests are built: nothing is then built twice.
+        let words = ["--quiet", "--workspace", "--example", "dispatcher"];
+        process::run(process::cargo("build").args(words))?;
         let port = free_port()?;
         let mut command = Command::new(repo::target_dir().join("debug/examples/dispatcher"));
         command
