@@ -1,6 +1,7 @@
 //! The live view in a real terminal, tmux's: it answers to keys, follows the window's size, and
 //! leaves the terminal as it was, whether it is ended by a key, by a signal or by a panic.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -65,6 +66,8 @@ fn program() {
 struct Terminal {
     socket: PathBuf,
     folder: tempfile::TempDir,
+    /// How often it has been looked at: what an earlier look typed may still be on the screen.
+    looks: Cell<u32>,
 }
 
 impl Terminal {
@@ -73,6 +76,7 @@ impl Terminal {
         let terminal = Self {
             socket: folder.path().join("socket"),
             folder,
+            looks: Cell::new(0),
         };
         terminal.tmux(&[
             "new-session",
@@ -154,15 +158,18 @@ impl Terminal {
     /// The program is gone, and the terminal is what it was.
     fn is_as_before(&self, last_words: &str) {
         self.until(last_words);
+        let look = self.looks.get() + 1;
+        self.looks.set(look);
+        let after = self.file(&format!("after-{look}"));
         self.line(&format!(
-            "stty -g > {}; echo 'ty'ped",
-            self.file("after").display()
+            "stty -g > {}; echo 'look' {look} done",
+            after.display()
         ));
-        let screen = self.until("\ntyped");
+        let screen = self.until(&format!("\nlook {look} done"));
         assert!(screen.contains("was here before"), "{screen}");
         assert!(!screen.contains("warpcc monitor"), "{screen}");
         let read = |path: &Path| std::fs::read_to_string(path).expect("stty wrote");
-        assert_eq!(read(&self.file("before")), read(&self.file("after")));
+        assert_eq!(read(&self.file("before")), read(&after));
         assert_eq!(
             self.tmux(&["display-message", "-p", "#{alternate_on}#{cursor_flag}"])
                 .trim(),
