@@ -815,6 +815,16 @@ warpcc_rtc_status warpcc_rtc_settings_ptx_jit(const warpcc_rtc_settings *setting
                                               int32_t disable);
 
 /**
+ * Has caches look into the shared caches that `remote` names as `WARPCC_REMOTE` does ("redis://cache:6379"), behind the
+ * folders, and upload what they make; "none" for none; null for those that `WARPCC_REMOTE` or the settings file names, as
+ * docs/remote.md has them. Without this call, no cache reaches out. The first folder that may be written to takes what
+ * comes; servers that fail are no errors but remarks of the cache. A library that was built without shared caches says
+ * `WARPCC_RTC_STATUS_UNSUPPORTED`.
+ */
+warpcc_rtc_status warpcc_rtc_settings_remote(const warpcc_rtc_settings *settings,
+                                             const char *remote);
+
+/**
  * Frees them; caches opened with them stay as they are.
  */
 void warpcc_rtc_settings_free(warpcc_rtc_settings *settings);
@@ -959,6 +969,16 @@ warpcc_rtc_status warpcc_rtc_cache_remarks(const warpcc_rtc_cache *cache,
                                            size_t *length);
 
 /**
+ * Waits until the shared caches have what was made, at most for `timeout_ms` milliseconds, and asks servers that are left
+ * alone for a while too. `waiting`, which may be null, is then 0, or 1 where something waits still: in the folder, for
+ * the next process that uses it or `warpcc remote upload`, and why is among the remarks. Uploads begin by themselves, beside
+ * the program; this is for a program's end, and for a CI job whose folder goes with it.
+ */
+warpcc_rtc_status warpcc_rtc_cache_flush(const warpcc_rtc_cache *cache,
+                                         uint64_t timeout_ms,
+                                         int32_t *waiting);
+
+/**
  * Frees it. Images, functions and kernels that came of it stay.
  */
 void warpcc_rtc_cache_free(warpcc_rtc_cache *cache);
@@ -1005,7 +1025,8 @@ const char *warpcc_rtc_function_name(const warpcc_rtc_function *function);
 
 /**
  * Starts a kernel on `stream` (null: the default stream) and does not wait for it. `arguments` has a pointer to each of the
- * kernel's arguments, `count` of them, as `cuLaunchKernel` wants them. The function's context becomes the thread's.
+ * kernel's arguments, `count` of them, as `cuLaunchKernel` wants them; drivers from 12.4 on tell how many there must be, and
+ * another number is refused. The function's context becomes the thread's.
  */
 warpcc_rtc_status warpcc_rtc_function_launch(const warpcc_rtc_function *function,
                                              const warpcc_rtc_shape *shape,
@@ -1083,7 +1104,8 @@ warpcc_rtc_status warpcc_rtc_plan_warm(const warpcc_rtc_plan *plan,
 void warpcc_rtc_plan_free(warpcc_rtc_plan *plan);
 
 /**
- * Makes a launcher for a GPU. It compiles with the cache's compiler and keeps by its settings, with counts of its own.
+ * Makes a launcher for a GPU. It compiles with the cache's compiler, keeps by its settings and shares with its shared caches, with
+ * counts of its own.
  */
 warpcc_rtc_status warpcc_rtc_launcher_new(const warpcc_rtc_cache *cache,
                                           const warpcc_rtc_device *device,

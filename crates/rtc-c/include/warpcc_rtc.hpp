@@ -51,7 +51,42 @@ Owner make(Function function, Arguments... arguments) {
 
 using cancellation = detail::owner<warpcc_rtc_cancellation, warpcc_rtc_cancel_free>;
 using plan = detail::owner<warpcc_rtc_plan, warpcc_rtc_plan_free>;
-using settings = detail::owner<warpcc_rtc_settings, warpcc_rtc_settings_free>;
+
+/// Where a cache keeps images, and with whom it shares. One that nobody made is null: the environment's.
+class settings {
+ public:
+  settings() = default;
+  explicit settings(warpcc_rtc_settings* handle) : handle_(handle) {}
+  /// Everything in memory, and nothing else.
+  static settings in_memory() { return settings(detail::make<owner>(warpcc_rtc_settings_new).release()); }
+  /// As the process's environment has them.
+  static settings of_environment() {
+    return settings(detail::make<owner>(warpcc_rtc_settings_from_environment).release());
+  }
+  settings& folder(const std::string& path, std::uint64_t max_size = 0, bool readonly = false) {
+    check(warpcc_rtc_settings_add_folder(get(), path.c_str(), max_size, readonly));
+    return *this;
+  }
+  settings& memory(std::uint64_t bytes) {
+    check(warpcc_rtc_settings_memory(get(), bytes));
+    return *this;
+  }
+  /// Shared caches behind the folders, named as WARPCC_REMOTE names them.
+  settings& remote(const std::string& caches) {
+    check(warpcc_rtc_settings_remote(get(), caches.c_str()));
+    return *this;
+  }
+  /// Those that WARPCC_REMOTE or the settings file names.
+  settings& remote() {
+    check(warpcc_rtc_settings_remote(get(), nullptr));
+    return *this;
+  }
+  warpcc_rtc_settings* get() const noexcept { return handle_.get(); }
+
+ private:
+  using owner = detail::owner<warpcc_rtc_settings, warpcc_rtc_settings_free>;
+  owner handle_;
+};
 
 /// A compiled image.
 class image {
@@ -187,6 +222,12 @@ class cache {
     check(warpcc_rtc_cache_remarks(get(), remarks.data(), remarks.size(), &length));
     remarks.resize(length < remarks.size() ? length : remarks.size() - 1);
     return remarks;
+  }
+  /// Waits for uploads to shared caches, at most so long. True if nothing waits any more.
+  bool flush(std::uint64_t timeout_ms) const {
+    std::int32_t waiting = 0;
+    check(warpcc_rtc_cache_flush(get(), timeout_ms, &waiting));
+    return waiting == 0;
   }
   warpcc_rtc_cache* get() const noexcept { return handle_.get(); }
 

@@ -7,6 +7,7 @@
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
+use std::time::Duration;
 
 use warpcc_rtc::{Driver, Environment, KernelCache};
 
@@ -17,12 +18,13 @@ use crate::compiler::Compiler;
 use crate::device::{Device, Function};
 use crate::failure::{Failure, Status};
 use crate::images::{Image, Pieces};
+use crate::remote::Attached;
 use crate::request::{Limits, Request, limits};
-use crate::settings::Settings;
+use crate::settings::{Chosen, Settings};
 
 /// Kernels as text in, images and functions out, each compiled once.
 #[derive(Debug)]
-pub struct Cache(pub(crate) Arc<KernelCache>);
+pub struct Cache(pub(crate) Arc<KernelCache>, pub(crate) Attached);
 
 /// A kernel's texts, read and hashed once, in a cache.
 #[derive(Debug)]
@@ -73,16 +75,17 @@ pub extern "C" fn warpcc_rtc_cache_open(
             Some(compiler) => compiler.0.clone(),
             None => warpcc_rtc::Compiler::find_with(None, &environment)?,
         };
-        let settings = settings.map_or_else(
-            || warpcc_rtc::Settings::from_environment(&environment),
-            Settings::copy,
-        );
-        let cache = KernelCache::with(compiler, settings, None);
+        let Chosen { kept, remote } = match settings {
+            Some(settings) => settings.copy(),
+            None => warpcc_rtc::Settings::from_environment(&environment).into(),
+        };
+        let attached = Attached::open(&remote, &environment, &kept);
+        let cache = KernelCache::with(compiler, kept, attached.layer());
         let cache = match common {
             Some(common) => cache.compiled_with(common.copy()),
             None => cache,
         };
-        Ok(Cache(Arc::new(cache)))
+        Ok(Cache(Arc::new(cache), attached))
     })
 }
 
@@ -355,9 +358,32 @@ pub unsafe extern "C" fn warpcc_rtc_cache_remarks(
     length: Option<&mut MaybeUninit<usize>>,
 ) -> Status {
     enter(|| {
-        let remarks = given(cache, "cache")?.0.remarks().join("\n");
+        let cache = given(cache, "cache")?;
+        let mut remarks = cache.1.remarks();
+        remarks.extend(cache.0.remarks());
         // SAFETY: as the caller says.
-        unsafe { copy_text(&remarks, buffer, size, length) }
+        unsafe { copy_text(&remarks.join("\n"), buffer, size, length) }
+    })
+}
+
+/// Waits until the shared caches have what was made, at most for `timeout_ms` milliseconds, and asks servers that are left
+/// alone for a while too. `waiting`, which may be null, is then 0, or 1 where something waits still: in the folder, for
+/// the next process that uses it or `warpcc remote upload`, and why is among the remarks. Uploads begin by themselves, beside
+/// the program; this is for a program's end, and for a CI job whose folder goes with it.
+#[unsafe(no_mangle)]
+pub extern "C" fn warpcc_rtc_cache_flush(
+    cache: Option<&Cache>,
+    timeout_ms: u64,
+    waiting: Option<&mut MaybeUninit<i32>>,
+) -> Status {
+    enter(|| {
+        let waits = given(cache, "cache")?
+            .1
+            .flush(Duration::from_millis(timeout_ms));
+        if let Some(waiting) = waiting {
+            waiting.write(i32::from(waits));
+        }
+        Ok(())
     })
 }
 

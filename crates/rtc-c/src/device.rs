@@ -188,7 +188,8 @@ pub extern "C" fn warpcc_rtc_function_name(function: Option<&Function>) -> *cons
 }
 
 /// Starts a kernel on `stream` (null: the default stream) and does not wait for it. `arguments` has a pointer to each of the
-/// kernel's arguments, `count` of them, as `cuLaunchKernel` wants them. The function's context becomes the thread's.
+/// kernel's arguments, `count` of them, as `cuLaunchKernel` wants them; drivers from 12.4 on tell how many there must be, and
+/// another number is refused. The function's context becomes the thread's.
 ///
 /// # Safety
 /// The arguments are the kernel's, in number and type; the stream is of the function's context.
@@ -227,6 +228,17 @@ pub unsafe extern "C" fn warpcc_rtc_function_launch(
         }
         let bound = function.context.bind_to_thread();
         bound.map_err(|error| Failure::driver("the function's context", error))?;
+        // The driver would read pointers beyond those that there are.
+        if let Some(sizes) = function.function.parameter_sizes()
+            && sizes.len() != count
+        {
+            let problem = format!(
+                "{} takes {} argument(s), of {sizes:?} bytes, and {count} are given",
+                function.function.name(),
+                sizes.len()
+            );
+            return Err(Failure::invalid("count", problem));
+        }
         let mut arguments = arguments.to_vec();
         // SAFETY: as the caller says.
         let launched = unsafe {

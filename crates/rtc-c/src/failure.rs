@@ -64,6 +64,12 @@ impl Failure {
         Self::invalid(argument, "it is a null pointer")
     }
 
+    /// What this build of the library cannot do.
+    #[cfg(not(feature = "remote"))]
+    pub(crate) fn unsupported(argument: &str, problem: &str) -> Self {
+        Self::new(Status::Unsupported, format!("{argument}: {problem}"))
+    }
+
     /// The driver's refusal.
     pub(crate) fn driver(call: &str, error: cudarc::driver::DriverError) -> Self {
         Self {

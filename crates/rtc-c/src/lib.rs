@@ -14,6 +14,7 @@ pub mod device;
 pub mod failure;
 pub mod images;
 pub mod plans;
+mod remote;
 pub mod request;
 pub mod settings;
 pub mod version;

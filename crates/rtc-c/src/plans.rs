@@ -387,7 +387,8 @@ pub extern "C" fn warpcc_rtc_plan_free(plan: Option<Box<Plan>>) {
     free(plan);
 }
 
-/// Makes a launcher for a GPU. It compiles with the cache's compiler and keeps by its settings, with counts of its own.
+/// Makes a launcher for a GPU. It compiles with the cache's compiler, keeps by its settings and shares with its shared caches, with
+/// counts of its own.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_launcher_new(
     cache: Option<&Cache>,
@@ -395,10 +396,10 @@ pub extern "C" fn warpcc_rtc_launcher_new(
     launcher: Option<&mut MaybeUninit<*mut Launcher>>,
 ) -> Status {
     make(launcher, "launcher", || {
-        let cache = &given(cache, "cache")?.0;
+        let Cache(cache, attached) = given(cache, "cache")?;
         let device = given(device, "device")?;
         let (compiler, settings) = (cache.compiler().clone(), cache.settings().clone());
-        let own = KernelCache::with(compiler, settings, None);
+        let own = KernelCache::with(compiler, settings, attached.layer());
         Ok(Launcher(RustLauncher::new(own, device.0.clone())))
     })
 }

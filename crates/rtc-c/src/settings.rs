@@ -13,13 +13,30 @@ use warpcc_rtc::{Environment, Tier};
 
 use crate::border::{enter, free, given, make, text};
 use crate::failure::{Failure, Status};
+use crate::remote::{self, Named};
 
 /// How a cache behaves.
 #[derive(Debug)]
-pub struct Settings(Mutex<warpcc_rtc::Settings>);
+pub struct Settings(Mutex<Chosen>);
+
+/// What was said so far.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Chosen {
+    pub(crate) kept: warpcc_rtc::Settings,
+    pub(crate) remote: Named,
+}
+
+impl From<warpcc_rtc::Settings> for Chosen {
+    fn from(kept: warpcc_rtc::Settings) -> Self {
+        Self {
+            kept,
+            remote: Named::Nothing,
+        }
+    }
+}
 
 impl Settings {
-    pub(crate) fn copy(&self) -> warpcc_rtc::Settings {
+    pub(crate) fn copy(&self) -> Chosen {
         let settings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         settings.clone()
     }
@@ -27,7 +44,7 @@ impl Settings {
 
 fn change(
     settings: Option<&Settings>,
-    change: impl FnOnce(&mut warpcc_rtc::Settings) -> Result<(), Failure>,
+    change: impl FnOnce(&mut Chosen) -> Result<(), Failure>,
 ) -> Status {
     enter(|| {
         let settings = given(settings, "settings")?;
@@ -51,7 +68,7 @@ pub extern "C" fn warpcc_rtc_settings_from_environment(
     make(settings, "settings", || {
         let environment = Environment::of_process();
         let read = warpcc_rtc::Settings::from_environment(&environment);
-        Ok(Settings(Mutex::new(read)))
+        Ok(Settings(Mutex::new(read.into())))
     })
 }
 
@@ -77,7 +94,7 @@ pub unsafe extern "C" fn warpcc_rtc_settings_add_folder(
                 format!("{} is no absolute path", path.display()),
             ));
         }
-        settings.tiers.push(Tier {
+        settings.kept.tiers.push(Tier {
             path,
             max_size,
             readonly: readonly != 0,
@@ -90,7 +107,7 @@ pub unsafe extern "C" fn warpcc_rtc_settings_add_folder(
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_settings_memory(settings: Option<&Settings>, bytes: u64) -> Status {
     change(settings, |settings| {
-        settings.memory = bytes;
+        settings.kept.memory = bytes;
         Ok(())
     })
 }
@@ -103,8 +120,34 @@ pub extern "C" fn warpcc_rtc_settings_ptx_jit(
     disable: i32,
 ) -> Status {
     change(settings, |settings| {
-        settings.force_ptx_jit = force != 0;
-        settings.disable_ptx_jit = disable != 0;
+        settings.kept.force_ptx_jit = force != 0;
+        settings.kept.disable_ptx_jit = disable != 0;
+        Ok(())
+    })
+}
+
+/// Has caches look into the shared caches that `remote` names as `WARPCC_REMOTE` does ("redis://cache:6379"), behind the
+/// folders, and upload what they make; "none" for none; null for those that `WARPCC_REMOTE` or the settings file names, as
+/// docs/remote.md has them. Without this call, no cache reaches out. The first folder that may be written to takes what
+/// comes; servers that fail are no errors but remarks of the cache. A library that was built without shared caches says
+/// `WARPCC_RTC_STATUS_UNSUPPORTED`.
+///
+/// # Safety
+/// The text is as it is said to be.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpcc_rtc_settings_remote(
+    settings: Option<&Settings>,
+    remote: *const c_char,
+) -> Status {
+    let named = match remote.is_null() {
+        true => Ok(Named::Configured),
+        // SAFETY: as the caller says.
+        false => unsafe { text(remote, "remote") }.map(|text| Named::As(text.to_owned())),
+    };
+    change(settings, |settings| {
+        let named = named?;
+        remote::check(&named)?;
+        settings.remote = named;
         Ok(())
     })
 }

@@ -110,6 +110,84 @@ fn headers_stand_alone_in_c_and_in_cpp() {
     }
 }
 
+/// A redis that ends with the test.
+struct Redis {
+    server: std::process::Child,
+    port: u16,
+}
+
+impl Redis {
+    fn start(folder: &Path) -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("its address").port();
+        drop(listener);
+        let mut command = Command::new("redis-server");
+        command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
+        command.args(["--requirepass", "open-sesame", "--port", &port.to_string()]);
+        command.arg("--dir").arg(folder);
+        let quiet = command.stdout(std::process::Stdio::null());
+        let server = quiet.spawn().expect("redis-server");
+        let mut server = Self { server, port };
+        let begin = std::time::Instant::now();
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            let ended = server.server.try_wait().expect("a child");
+            assert!(ended.is_none(), "redis-server ended: {ended:?}");
+            assert!(begin.elapsed().as_secs() < 60, "redis-server is silent");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        server
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        drop(self.server.kill());
+        drop(self.server.wait());
+    }
+}
+
+#[test]
+fn machines_share_through_a_server() {
+    let built = Built::new();
+    let exe = built.compile("tests/c/machine.c", &[]);
+    let redis = Redis::start(built.folder());
+    let url = format!("redis://:open-sesame@127.0.0.1:{}/1", redis.port);
+    // A busy machine must not make a good server slow.
+    let patient = format!("{url}|timeout=100|connect-timeout=100|retry-after=3600");
+    let on = |machine: &str, remote: &str| {
+        let mut command = Command::new(&exe);
+        Nvidia::newest().set(&mut command);
+        command.env("LD_LIBRARY_PATH", built.folder());
+        command
+            .env("HOME", built.folder())
+            .env("WARPCC_REMOTE", &patient);
+        let folder = built.folder().join(machine);
+        built::succeed(command.arg(folder).arg(remote))
+    };
+    let first = "disk 0, shared 0, made 3, waiting 0\n";
+    assert_eq!(on("first", &patient), first);
+    let nothing_made = "disk 0, shared 3, made 0, waiting 0\n";
+    assert_eq!(on("second", &patient), nothing_made);
+    // By the environment, which is not looked at where a text is given.
+    assert_eq!(on("third", "-"), nothing_made);
+    assert_eq!(
+        on("second", "none"),
+        "disk 3, shared 0, made 0, waiting 0\n"
+    );
+    drop(redis);
+    // Nobody is there: it is made here and waits, and all that is said has no password in it.
+    let said = on("fourth", &patient);
+    let (counts, remarks) = said.split_once('\n').expect("lines");
+    assert_eq!(counts, "disk 0, shared 0, made 3, waiting 1");
+    assert!(
+        remarks.contains("3 of the kernels wait to be uploaded to redis://")
+            && !remarks.contains("open-sesame"),
+        "{remarks}"
+    );
+    let nothing = on("second", &patient);
+    assert!(nothing.starts_with("disk 3, shared 0, made 0"), "{nothing}");
+}
+
 #[test]
 fn the_static_library_does_as_well() {
     let built = Built::new();

@@ -2,13 +2,17 @@
 __cuda_array_interface__; speeds against CuPy's RawKernel, cuda.core's caches and PyTorch; the first start of an application
 with 100 kernels: cold, warmed by `warpcc rtc warm`, and with PTX for the driver's JIT.
 
-    python3 verify.py OUT.json [--warpcc PATH] [--only results,streams,speed,start] [--quick]
+    python3 verify.py OUT.json [--warpcc PATH] [--only results,streams,speed,start] [--quick] [--cases FOLDER --answers FILE]
 
-Needs the wheel, PyTorch, CuPy and NVRTC; cuda.core (`pip install cuda-core`) where its cache is to be compared. run.sh
-installs the wheel beside it and starts this. Exit code: 0 if every result is right.
+With --cases, every function and type that `rtc-verify --role export` wrote down is run too, and the outputs are written for
+`rtc-verify --role judge` to compare with its references.
+
+Needs the wheel, PyTorch, CuPy and NVRTC; cuda.core (`pip install cuda-core`) where its cache is to be compared.
+crates/rtc/gpu/run.sh installs the wheel and starts this. Exit code: 0 if every result is right.
 """
 
 import argparse
+import concurrent.futures
 import json
 import os
 import shutil
@@ -128,6 +132,58 @@ def results(cache, quick):
     except BufferError:
         pass
     torch.cuda.synchronize()
+
+
+TYPES = {
+    "bool": torch.bool, "int8": torch.int8, "uint8": torch.uint8, "int16": torch.int16, "uint16": torch.uint16, "int32": torch.int32,
+    "uint32": torch.uint32, "int64": torch.int64, "uint64": torch.uint64, "float16": torch.float16, "bfloat16": torch.bfloat16,
+    "float8_e4m3": torch.float8_e4m3fn, "float8_e5m2": torch.float8_e5m2, "float32": torch.float32, "float64": torch.float64,
+}
+
+
+def functions(cases, answers, kernels):
+    """Every function and type, with the kernels that another program (from C++) left in the folder `kernels`, if it did."""
+    cache = rtc.KernelCache([kernels], remote="none")
+    guard, poison = 512, 0xA5
+    done = 0
+    with open(f"{cases}/cases", encoding="utf-8") as lines, open(f"{cases}/data", "rb") as data, open(answers, "wb") as out:
+        for line in lines:
+            name, request, count, *arrays = line.split()
+            count = int(count)
+
+            def array(place):
+                dtype, off = TYPES[arrays[2 * place]], int(arrays[2 * place + 1])
+                size = count * dtype.itemsize
+                return dtype, guard + off * dtype.itemsize, size
+
+            given = []
+            for place in range(1, len(arrays) // 2):
+                dtype, begin, size = array(place)
+                memory = torch.empty(begin + size, device="cuda", dtype=torch.uint8)
+                memory[begin:] = torch.frombuffer(bytearray(data.read(size)), dtype=torch.uint8).cuda()
+                given.append(memory[begin:].view(dtype))
+            dtype, begin, size = array(0)
+            memory = torch.full((begin + size + guard,), poison, device="cuda", dtype=torch.uint8)
+            memory[begin : begin + size] = torch.frombuffer(bytearray(data.read(size)), dtype=torch.uint8).cuda()
+            target = memory[begin : begin + size].view(dtype)
+            how = {"out": target, "add": request == "add", "cache": cache}
+            try:
+                if len(given) == 1:
+                    rtc.unary(name, *given, **how)
+                elif len(given) == 2:
+                    rtc.binary(name, *given, **how)
+                else:
+                    names = "abcd"[: len(given)]
+                    rtc.fused(f"{name}({', '.join(names)})", **dict(zip(names, given)), **how)
+            except Exception as error:
+                check(line.strip(), False, f"{type(error).__name__}: {error}")
+            whole = memory.cpu().numpy().tobytes()
+            around = whole[:begin] + whole[begin + size :]
+            check(f"beside the output: {line.strip()}", around == bytes([poison]) * len(around))
+            out.write(whole[begin : begin + size])
+            done += 1
+    note(what="functions from Python", cases=done, counts=cache.counts)
+    check("remarks", cache.remarks == [], cache.remarks)
 
 
 def launches_and_streams(cache):
@@ -317,10 +373,14 @@ def first_start(folder, warpcc, quick):
     with open(f"{folder}/application.cu", "w", encoding="utf-8") as file:
         file.write(APPLICATION_KERNEL)
     virtual = arch.replace("sm_", "compute_")
-    for number in range(100):
+
+    def make_ptx(number):
         image = cache.compile(APPLICATION_KERNEL, "kernel", virtual, parameters=f"#define NUMBER {number}")
         with open(f"{folder}/{number}.ptx", "wb") as file:
             file.write(image.image)
+
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        list(threads.map(make_ptx, range(100)))
 
     def start(what, how, **environment):
         command = [sys.executable, "-c", APPLICATION, folder, how, arch]
@@ -356,10 +416,15 @@ def main():
     parser.add_argument("--warpcc", default=shutil.which("warpcc"))
     parser.add_argument("--only", default="results,streams,speed,start")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--cases")
+    parser.add_argument("--answers")
+    parser.add_argument("--kernels")
     options = parser.parse_args()
     chosen = options.only.split(",")
     with tempfile.TemporaryDirectory() as folder:
         cache = rtc.KernelCache([f"{folder}/speed"], remote="none")
+        if options.cases:
+            functions(options.cases, options.answers, options.kernels or f"{folder}/functions")
         if "results" in chosen:
             results(cache, options.quick)
         if "streams" in chosen:

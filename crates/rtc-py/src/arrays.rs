@@ -24,6 +24,8 @@ pub struct Array {
     pub device: Option<i32>,
     /// It must not be written to.
     pub readonly: bool,
+    /// It is a copy of what was asked, so that what is written to it nobody sees.
+    pub copied: bool,
     /// A stream that must be waited for before it is read.
     pub wait: Option<u64>,
     /// What keeps its description alive.
@@ -117,6 +119,7 @@ fn by_dlpack(who: &str, object: &Bound<'_, PyAny>, stream: u64) -> PyResult<Arra
         tensor,
         device: Some(content.device.1),
         readonly: content.readonly,
+        copied: content.copied,
         wait: None,
         _keep: capsule.unbind(),
     })
@@ -246,6 +249,7 @@ fn by_interface(who: &str, object: &Bound<'_, PyAny>) -> PyResult<Array> {
         },
         device: None,
         readonly,
+        copied: false,
         wait,
         _keep: described.unbind(),
     })

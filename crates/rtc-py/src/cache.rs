@@ -16,7 +16,7 @@ use warpcc_rtc_remote::SharedCache;
 
 use crate::function::{Function, Loaded};
 use crate::image::Image;
-use crate::{driver, errors};
+use crate::{driver, errors, interrupt};
 
 /// Compiled kernels in memory, in folders and in shared caches. Any thread may use it.
 #[pyclass(frozen, module = "warpcc_rtc", subclass)]
@@ -26,8 +26,8 @@ pub struct KernelCache {
     compiler: Compiler,
     settings: Settings,
     shared: Option<SharedCache>,
-    /// What is odd about the shared cache's settings.
-    odd: Option<String>,
+    /// What is odd about the shared cache's settings, and why something is not uploaded.
+    odd: Mutex<Vec<String>>,
     launchers: Mutex<HashMap<usize, Arc<Launcher>>>,
     /// By the address of the loaded kernel, which each holds.
     functions: Mutex<HashMap<usize, Arc<Loaded>>>,
@@ -95,8 +95,8 @@ impl KernelCache {
                 settings.memory = memory;
             }
             let (shared, odd) = match SharedCache::of_environment(&environment, &settings) {
-                Ok(shared) => (shared, None),
-                Err(why) => (None, Some(format!("the shared cache: {why}"))),
+                Ok(shared) => (shared, Vec::new()),
+                Err(why) => (None, vec![format!("the shared cache: {why}")]),
             };
             let mut cache = Cache::with(compiler.clone(), settings.clone(), layer(shared.as_ref()));
             cache = cache.compiled_with(common);
@@ -109,7 +109,7 @@ impl KernelCache {
                 compiler,
                 settings,
                 shared,
-                odd,
+                odd: Mutex::new(odd),
                 launchers: Mutex::default(),
                 functions: Mutex::default(),
             })
@@ -148,8 +148,8 @@ impl KernelCache {
         request.options.extend(options.into_iter().map(Into::into));
         request.include_folders.extend(include);
         request.headers.extend(texts("headers", headers)?);
-        let limits = limits(py, timeout)?;
-        let image = py.detach(|| self.cache.get(&request, &limits));
+        let deadline = deadline(py, timeout)?;
+        let image = interrupt::run(py, deadline, |limits| self.cache.get(&request, limits))?;
         made(py, name, image)
     }
 
@@ -165,17 +165,17 @@ impl KernelCache {
         timeout: Option<f64>,
     ) -> PyResult<Function> {
         let ordinal = ordinal(device)?;
-        let limits = limits(py, timeout)?;
-        let loaded = py.detach(|| {
+        let deadline = deadline(py, timeout)?;
+        let loaded = interrupt::run(py, deadline, |limits| {
             let device = driver::device(ordinal)?;
             let kernel = self
                 .cache
-                .get_function(parameters, name, source, &device, &limits)?;
+                .get_function(parameters, name, source, &device, limits)?;
             let mut known = held(&self.functions);
             let place = Arc::as_ptr(&kernel) as usize;
             let make = || Arc::new(Loaded::new(kernel, device, ordinal));
             Ok(known.entry(place).or_insert_with(make).clone())
-        });
+        })?;
         let loaded = loaded.map_err(|error| errors::of(py, &error))?;
         Ok(Function { loaded })
     }
@@ -201,7 +201,8 @@ impl KernelCache {
             target: real(py, arch)?,
             options: options.into_iter().map(Into::into).collect(),
         };
-        let image = py.detach(|| self.cache.get_linked(&request, &Limits::default()));
+        let link = |limits: &Limits| self.cache.get_linked(&request, limits);
+        let image = interrupt::run(py, None, link)?;
         made(py, name, image)
     }
 
@@ -219,10 +220,8 @@ impl KernelCache {
             Some(arch) => real(py, arch)?,
             None => RealArch::new(capability(py)?),
         };
-        let image = py.detach(|| {
-            self.cache
-                .load_ptx(name, &bytes, target, &Limits::default())
-        });
+        let load = |limits: &Limits| self.cache.load_ptx(name, &bytes, target, limits);
+        let image = interrupt::run(py, None, load)?;
         made(py, name, image)
     }
 
@@ -255,12 +254,8 @@ impl KernelCache {
     /// What went wrong so far without being an error, and what is odd about the settings.
     #[getter]
     fn remarks(&self) -> Vec<String> {
-        let mut all: Vec<String> = self
-            .odd
-            .iter()
-            .cloned()
-            .chain(self.cache.remarks())
-            .collect();
+        let mut all = held(&self.odd).clone();
+        all.extend(self.cache.remarks());
         for launcher in held(&self.launchers).values() {
             all.extend(launcher.cache().remarks());
         }
@@ -295,14 +290,13 @@ impl KernelCache {
     #[pyo3(signature = (timeout = 300.0))]
     fn flush(&self, py: Python<'_>, timeout: f64) -> PyResult<bool> {
         let limit = seconds(py, timeout)?;
-        let Some(shared) = &self.shared else {
+        let Some(shared) = self.shared.clone() else {
             return Ok(true);
         };
-        py.detach(|| {
-            // What went wrong shows in what is left.
-            drop(shared.flush(limit));
-            Ok(!shared.waits())
-        })
+        let (unfinished, waits) =
+            interrupt::run_beside(py, move || (shared.flush(limit), shared.waits()))?;
+        held(&self.odd).extend(unfinished);
+        Ok(!waits)
     }
 
     /// Waits for an upload that is under way.
@@ -426,14 +420,9 @@ fn seconds(py: Python<'_>, timeout: f64) -> PyResult<Duration> {
         .map_err(|_| errors::argument(py, format!("timeout: {timeout} is no number of seconds")))
 }
 
-fn limits(py: Python<'_>, timeout: Option<f64>) -> PyResult<Limits> {
-    let Some(timeout) = timeout else {
-        return Ok(Limits::default());
-    };
-    Ok(Limits {
-        deadline: Instant::now().checked_add(seconds(py, timeout)?),
-        cancel: None,
-    })
+fn deadline(py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Instant>> {
+    let limit = timeout.map(|timeout| seconds(py, timeout)).transpose()?;
+    Ok(limit.and_then(|limit| Instant::now().checked_add(limit)))
 }
 
 /// Texts by name, in the dict's order.

@@ -45,6 +45,8 @@ struct Versioned {
 
 /// `DLPACK_FLAG_BITMASK_READ_ONLY`.
 const READ_ONLY: u64 = 1;
+/// `DLPACK_FLAG_BITMASK_IS_COPIED`.
+const COPIED: u64 = 2;
 /// No array of a framework has more.
 const MOST_DIMENSIONS: i32 = 64;
 
@@ -59,6 +61,8 @@ pub struct Content {
     /// In elements; none: rows one after another.
     pub strides: Option<Vec<i64>>,
     pub readonly: bool,
+    /// It is a copy, made for whoever asked: what is written to it nobody sees.
+    pub copied: bool,
 }
 
 /// Reads a capsule of `__dlpack__`. `who` is its argument.
@@ -78,14 +82,21 @@ pub fn read(who: &str, capsule: &Bound<'_, PyAny>) -> PyResult<Content> {
                 format!("{who}: it is of DLPack {major}.{minor}; 1.x was asked for"),
             ));
         }
-        return content(py, who, &managed.tensor, managed.flags & READ_ONLY != 0);
+        return content(py, who, &managed.tensor, managed.flags);
+    }
+    if !capsule.is_valid_checked(Some(c"dltensor")) {
+        let text = format!(
+            "{who}: its __dlpack__ gave a capsule that is no tensor's, or that another has taken over: a new one was \
+             expected"
+        );
+        return Err(errors::argument(py, text));
     }
     let pointer = capsule.pointer_checked(Some(c"dltensor"))?;
     let managed = unsafe { pointer.cast::<Managed>().as_ref() };
-    content(py, who, &managed.tensor, false)
+    content(py, who, &managed.tensor, 0)
 }
 
-fn content(py: Python<'_>, who: &str, tensor: &DlTensor, readonly: bool) -> PyResult<Content> {
+fn content(py: Python<'_>, who: &str, tensor: &DlTensor, flags: u64) -> PyResult<Content> {
     if !(0..=MOST_DIMENSIONS).contains(&tensor.dimensions) {
         let count = tensor.dimensions;
         return Err(errors::argument(
@@ -94,6 +105,10 @@ fn content(py: Python<'_>, who: &str, tensor: &DlTensor, readonly: bool) -> PyRe
         ));
     }
     let count = usize::try_from(tensor.dimensions).unwrap_or(0);
+    if count > 0 && tensor.shape.is_null() {
+        let text = format!("{who}: its __dlpack__ gave {count} dimension(s) and no shape");
+        return Err(errors::argument(py, text));
+    }
     let list = |first: *const i64| match first.is_null() || count == 0 {
         true => None,
         // As many as there are dimensions, by the format.
@@ -105,6 +120,7 @@ fn content(py: Python<'_>, who: &str, tensor: &DlTensor, readonly: bool) -> PyRe
         dtype: (tensor.code, tensor.bits, tensor.lanes),
         shape: list(tensor.shape).unwrap_or_default(),
         strides: list(tensor.strides),
-        readonly,
+        readonly: flags & READ_ONLY != 0,
+        copied: flags & COPIED != 0,
     })
 }

@@ -10,13 +10,8 @@ use std::ptr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cudarc::driver::{CudaStream, DriverError, result, sys};
-use warpcc_rtc::{Device, Driver, Error, Function};
+use warpcc_rtc::{Device, Error, Function};
 
-/// The first driver that tells a kernel's parameters (`cuFuncGetParamInfo`).
-const TELLS_PARAMETERS: Driver = Driver {
-    major: 12,
-    minor: 4,
-};
 /// What a block may have of shared memory without being allowed more.
 const USUAL_SHARED: u32 = 48 << 10;
 
@@ -129,27 +124,6 @@ pub fn stream(device: &Device, stream: u64) -> Arc<CudaStream> {
         device
             .context()
             .wrap_borrowed_stream(stream as sys::CUstream)
-    }
-}
-
-/// The sizes of a kernel's parameters in bytes; none where the driver does not tell.
-pub fn parameters(function: &Function, device: &Device) -> Option<Vec<usize>> {
-    if device.driver() < TELLS_PARAMETERS {
-        return None;
-    }
-    let mut sizes = Vec::new();
-    loop {
-        let (mut offset, mut size) = (0usize, 0usize);
-        let answer = unsafe {
-            let function = function.cuda().cu_function();
-            sys::cuFuncGetParamInfo(function, sizes.len(), &raw mut offset, &raw mut size)
-        };
-        match answer {
-            sys::CUresult::CUDA_SUCCESS => sizes.push(size),
-            // Behind the last one.
-            sys::CUresult::CUDA_ERROR_INVALID_VALUE => return Some(sizes),
-            _ => return None,
-        }
     }
 }
 

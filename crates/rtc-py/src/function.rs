@@ -40,7 +40,7 @@ impl Loaded {
         self.facts.get_or_init(|| {
             let asked = driver::with(&self.device, || {
                 Ok(Facts {
-                    sizes: driver::parameters(&self.kernel, &self.device),
+                    sizes: self.kernel.parameter_sizes().map(<[usize]>::to_vec),
                     most_threads: driver::most_threads(&self.kernel),
                 })
             });

@@ -10,6 +10,7 @@ mod driver;
 mod errors;
 mod function;
 mod image;
+mod interrupt;
 mod work;
 
 use pyo3::prelude::*;

@@ -2,7 +2,6 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use warpcc_rtc::Limits;
 use warpcc_rtc::kernels::dtype::{DType, Family};
 use warpcc_rtc::kernels::elementwise::{self, Value};
 use warpcc_rtc::kernels::expression::{Expr, Number};
@@ -12,7 +11,7 @@ use warpcc_rtc::kernels::reduce;
 
 use crate::arrays::{self, Array};
 use crate::cache::KernelCache;
-use crate::{driver, errors};
+use crate::{driver, errors, interrupt};
 
 /// Something to be computed.
 #[pyclass(frozen, module = "warpcc_rtc")]
@@ -139,6 +138,11 @@ impl Work {
         if output.readonly {
             return Err(errors::argument(py, "out: it is read-only"));
         }
+        if output.copied {
+            let text =
+                "out: its __dlpack__ gave a copy of it: one that shares its memory was expected";
+            return Err(errors::argument(py, text));
+        }
         let request = match add {
             true => Request::Add,
             false => Request::Write,
@@ -178,7 +182,7 @@ impl Work {
         }
         let cache = cache.get();
         let address = output.tensor.address;
-        py.detach(|| {
+        interrupt::run(py, None, |limits| {
             let known = self
                 .device
                 .or(theirs)
@@ -189,11 +193,11 @@ impl Work {
             driver::with(device, || {
                 driver::wait_for(device, self.stream, &waits)?;
                 let stream = driver::stream(device, self.stream);
-                Ok(launcher.run(&plan, &stream, &Limits::default()))
+                Ok(launcher.run(&plan, &stream, limits))
             })
             .map_err(Failed::Driver)?
             .map_err(Failed::Launch)
-        })
+        })?
         .map_err(|failed| match failed {
             Failed::Library(error) => errors::of(py, &error),
             Failed::Driver(text) => errors::launch(py, text),

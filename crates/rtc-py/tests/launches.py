@@ -28,10 +28,24 @@ class Array:
 
 
 def parameters(*sizes):
+    # The process's own environment, which the driver reads.
     os.environ["FAKE_PARAMETERS"] = ",".join(map(str, sizes))
-    # The process's own copy, which the driver reads.
-    libcuda_environment = ctypes.CDLL(None)
-    libcuda_environment.setenv(b"FAKE_PARAMETERS", os.environ["FAKE_PARAMETERS"].encode(), 1)
+
+
+def what_a_driver_refuses_is_told_and_the_context_goes_on():
+    parameters(8)
+    ask = lambda: cache.get_function("", "refused", 'extern "C" __global__ void refused(float* x) {}')
+    # Of a driver that is older than the PTX, and others.
+    for number, advice in ((209, "another GPU"), (218, "load_ptx"), (222, "renew the driver"), (223, "CUDA_DISABLE_PTX_JIT")):
+        os.environ["FAKE_REFUSAL"] = str(number)
+        try:
+            ask()
+            raise AssertionError("it was loaded")
+        except warpcc_rtc.LoadError as error:
+            assert error.number == number and advice in error.advice and advice in str(error), error
+    del os.environ["FAKE_REFUSAL"]
+    kernel = ask()
+    assert noted(lambda: kernel[1, 1](Array()))[-1].startswith("launch")
 
 
 def noted(run):
@@ -161,7 +175,122 @@ def gpus_are_those_of_the_arrays():
     raises(warpcc_rtc.ArgumentError, lambda: warpcc_rtc.unary("relu", Array(4096), near, cache=cache), "input x", "0x1000")
 
 
+class DlTensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+DESTRUCTOR = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+api = ctypes.pythonapi
+
+
+def declared(name, result, *arguments):
+    function = getattr(api, name)
+    function.restype, function.argtypes = result, arguments
+    return function
+
+
+# The capsule that is being freed must not be held again: its address alone is passed on.
+new_capsule = declared("PyCapsule_New", ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, DESTRUCTOR)
+capsule_is = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", api))
+
+
+class Old(ctypes.Structure):
+    _fields_ = [("tensor", DlTensor), ("context", ctypes.c_void_p), ("deleter", DELETER)]
+
+
+class New(ctypes.Structure):
+    _fields_ = [
+        ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p), ("deleter", DELETER),
+        ("flags", ctypes.c_uint64), ("tensor", DlTensor),
+    ]
+
+
+class Producer:
+    """What gives an array by DLPack, as dlpack.h has it, and counts how often it gets it back."""
+
+    def __init__(self, versioned=True, major=1, flags=0, kind=2, said=None, ndim=1, shape=(4,), name=None, address=0x7F0000000000):
+        self.deleted, self.asked, self.kept = 0, [], []
+        self.versioned, self.said = versioned, kind if said is None else said
+        self.name = name or (b"dltensor_versioned" if versioned else b"dltensor")
+        sizes = (ctypes.c_int64 * len(shape))(*shape) if shape is not None else None
+        tensor = DlTensor(address, kind, 0, ndim, 2, 32, 1, sizes, None, 16)
+        self.deleter = DELETER(self.delete)
+        self.managed = New(major, 1, None, self.deleter, flags, tensor) if versioned else Old(tensor, None, self.deleter)
+        self.destructor = DESTRUCTOR(self.destroy)
+
+    def delete(self, _):
+        self.deleted += 1
+
+    def destroy(self, capsule):
+        # As the format asks: a capsule that was taken over has another name.
+        if capsule_is(capsule, self.name):
+            self.managed.deleter(ctypes.addressof(self.managed))
+
+    def __dlpack_device__(self):
+        return (self.said, 0)
+
+    def __dlpack__(self, *, stream=None, **more):
+        if more and not self.versioned:
+            raise TypeError("unexpected keyword")
+        self.asked.append((stream, more))
+        return new_capsule(ctypes.addressof(self.managed), self.name, self.destructor)
+
+
+def arrays_by_dlpack_are_given_back():
+    parameters(8)
+    kernel = cache.get_function("", "one", 'extern "C" __global__ void one(float* x) {}')
+    for versioned in (True, False):
+        for stream, told in ((None, 1), (0x30, 0x30)):
+            good = Producer(versioned)
+            lines = noted(lambda: kernel[1, 1](good, stream=stream))
+            assert lines[-1].endswith(" " + hexed("Q", 0x7F0000000010)), lines
+            assert good.deleted == 1 and good.asked == [(told, {"max_version": (1, 1)} if versioned else {})], good.asked
+    run = lambda given: lambda: warpcc_rtc.unary("relu", *given, cache=cache)
+    # Read-only is no reason not to be read.
+    parameters(8, 8, 4, 4)
+    source, out = Producer(flags=1), Producer(address=0x7F0000100000)
+    assert noted(run((source, out)))[-1].startswith("launch") and (source.deleted, out.deleted) == (1, 1)
+    for wrong, *words in (
+        (Producer(kind=1), "on the CPU"),
+        (Producer(kind=3), "pinned memory"),
+        (Producer(kind=1, said=2), "on the CPU"),
+        (Producer(False, kind=1, said=2), "on the CPU"),
+        (Producer(major=2), "DLPack 2.1", "1.x"),
+        (Producer(ndim=65), "65 dimensions"),
+        (Producer(ndim=-1), "-1 dimensions"),
+        (Producer(shape=None), "no shape"),
+        (Producer(shape=(-4,)), "negative"),
+        (Producer(name=b"used_dltensor"), "taken over"),
+    ):
+        good = Producer()
+        raises(warpcc_rtc.ArgumentError, run((wrong, good)), "x: ", *words)
+        assert wrong.deleted == len(wrong.asked) and good.deleted == len(good.asked), (words, wrong.deleted)
+        wrong.deleted, wrong.asked = 0, []
+        raises(warpcc_rtc.ArgumentError, run((good, wrong)), "out: ", *words)
+        assert wrong.deleted == len(wrong.asked) and good.deleted == len(good.asked), (words, wrong.deleted)
+    for flags, word in ((1, "read-only"), (2, "a copy of it")):
+        wrong = Producer(flags=flags)
+        raises(warpcc_rtc.ArgumentError, run((Producer(), wrong)), "out: ", word)
+        assert wrong.deleted == 1
+
+
+def no_array_of_numpys_leaks():
+    host = numpy.zeros(1 << 16, dtype=numpy.float32)
+    before = sys.getrefcount(host)
+    for _ in range(100):
+        raises(warpcc_rtc.ArgumentError, lambda: warpcc_rtc.unary("relu", host, Array(), cache=cache), "x: it is on the CPU")
+    assert sys.getrefcount(host) == before
+
+
 for test in (
+    arrays_by_dlpack_are_given_back,
+    no_array_of_numpys_leaks,
+    what_a_driver_refuses_is_told_and_the_context_goes_on,
     a_kernel_gets_its_arguments,
     what_does_not_fit_is_not_launched,
     streams_are_those_of_the_arrays_makers,

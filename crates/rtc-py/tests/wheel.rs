@@ -121,4 +121,55 @@ fn the_wheel_does_what_its_programs_say() {
         .arg(tests.join("fake_driver.c"));
     done(cc);
     run("launches.py", Some(&driver));
+    warmed_from_what_it_asked_for(&python, folder.path(), &driver);
+}
+
+/// An application records what it asks for; warpcc compiles that ahead, and the application's next start compiles
+/// nothing, on a machine that has only the warmed folder.
+fn warmed_from_what_it_asked_for(python: &Path, folder: &Path, driver: &Path) {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/application.py");
+    let (record, asked) = (folder.join("recorded.toml"), folder.join("asked"));
+    let on = |program: &Path, cache: &str| {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .current_dir(folder)
+            .env("PATH", "/usr/bin:/bin")
+            .env("HOME", folder)
+            .env("PYTHONPATH", packages())
+            .env("WARPCC_NVRTC", nvrtc())
+            .env("WARPCC_RTC_CACHE", folder.join(cache))
+            .env("LD_LIBRARY_PATH", driver);
+        command
+    };
+    let start = |cache: &str, record: Option<&Path>| {
+        let mut command = on(python, cache);
+        if let Some(record) = record {
+            command.env("WARPCC_RTC_RECORD", record);
+        }
+        command.arg(&program);
+        String::from_utf8(done(command).stdout).expect("text")
+    };
+    let made = |count: u32, disk: u32| {
+        format!(
+            "{{\"counts\": {{\"memory\": 0, \"disk\": {disk}, \"shared\": 0, \"made\": {count}}}, \"remarks\": []}}\n"
+        )
+    };
+    assert_eq!(start("first", Some(&record)), made(7, 0));
+    std::fs::copy(&record, &asked).expect("a copy");
+    // Found or made, it is the same, and written down once.
+    assert_eq!(start("first", Some(&record)), made(0, 7));
+    let twice = std::fs::read(&record).expect("the record");
+    assert!(std::fs::read(&asked).expect("the copy") == twice);
+    // Beside this test's folder, as cargo built it with the tests of crates/warpcc.
+    let test = std::env::current_exe().expect("this program");
+    let warpcc = test.with_file_name("../warpcc");
+    let mut warm = on(&warpcc, "warmed");
+    warm.args(["rtc", "warm"]).arg(&record);
+    let said = String::from_utf8(done(warm).stdout).expect("text");
+    assert!(
+        said.starts_with("7 images") && said.contains("7 compiled now"),
+        "{said}"
+    );
+    assert_eq!(start("warmed", None), made(0, 7));
 }

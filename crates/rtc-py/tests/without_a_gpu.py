@@ -1,5 +1,7 @@
 """The installed package on a machine without a GPU: compiling, the cache, errors, threads. Run by tests/wheel.rs."""
 
+import pathlib
+import signal
 import subprocess
 import sys
 import threading
@@ -125,6 +127,15 @@ def errors_say_what_is_wrong():
         kept.compile(SCALE, "scale<float>", "sm_9x")
     with raises(warpcc_rtc.ArgumentError, "source", "NUL"):
         kept.compile("a\0b", "k", "sm_90")
+    for how in ({"parameters": "a\0"}, {"names": ["k\0"]}, {"options": ["-D\0"]}, {"headers": {"h.h": "\0"}}):
+        with raises(warpcc_rtc.ArgumentError, "NUL"):
+            kept.compile("__global__ void k() {}", "k", "sm_90", **how)
+    with raises(TypeError, "int", "str"):
+        kept.compile(3, "k", "sm_90")
+    # A GPU newer than NVRTC takes PTX; one that is too old has nothing.
+    assert kept.best_arch(90) == "sm_90" and kept.best_arch(999).startswith("compute_")
+    with raises(warpcc_rtc.LibraryError, "compute capability 2.0"):
+        kept.best_arch(20)
     with raises(warpcc_rtc.ArgumentError, "-arch"):
         kept.compile("", "k", "sm_90", options=["-arch=sm_80"])
     with raises(warpcc_rtc.ArgumentError, "timeout"):
@@ -176,6 +187,11 @@ def arrays_are_checked_before_a_launch():
         warpcc_rtc.fused("relu(a * x + b)", a=2.0, x=good, out=good, cache=kept)
     with raises(warpcc_rtc.ArgumentError):
         warpcc_rtc.fused("relu(", x=good, out=good, cache=kept)
+    for text, word in (("nope(x)", "nope"), ("x @ x", "@"), ("x\0", "column 2")):
+        with raises(warpcc_rtc.ArgumentError, word):
+            warpcc_rtc.fused(text, x=good, out=good, cache=kept)
+    with raises(warpcc_rtc.ArgumentError, "address 0"):
+        unary(Fake(address=0))
     with raises(warpcc_rtc.ArgumentError, "shares memory with input b"):
         warpcc_rtc.fused("x + b", x=good, b=Fake((1,)), out=good, cache=kept)
     with raises(warpcc_rtc.ArgumentError, "axis 2", "2 dimension"):
@@ -223,6 +239,59 @@ def threads_share_and_do_not_hold_each_other_up():
     assert len(ticks) > 10, len(ticks)
 
 
+CHILD = '''
+import sys, threading, warpcc_rtc
+kept = warpcc_rtc.KernelCache([sys.argv[1]], remote="none")
+body = "".join(f"x[{i}] = sinf(x[{i}]) * tanf(x[{i} + 1]);\\n" for i in range(4000))
+long = "extern \\"C\\" __global__ void k(float* x) {" + body + "}"
+helper = threading.Thread(target=lambda: kept.compile("__global__ void k() {}", "k", "compute_80", parameters="// another"))
+try:
+    kept.compile(long, "k", "sm_90")
+    sys.exit("it was compiled")
+except KeyboardInterrupt:
+    pass
+helper.start()
+helper.join()
+small = kept.compile("__global__ void k() {}", "k", "compute_80")
+assert small.found == "made" and kept.counts["made"] == 2, kept.counts
+try:
+    kept.compile(long, "k", "sm_90", timeout=0.05)
+    sys.exit("it was compiled in no time")
+except warpcc_rtc.DeadlineError:
+    pass
+print("goes on", kept.remarks)
+sys.exit(7)
+'''
+
+
+def threads_of(process):
+    found = []
+    for task in pathlib.Path(f"/proc/{process.pid}/task").iterdir():
+        try:
+            found.append((task / "comm").read_text().strip())
+        except OSError:
+            pass
+    return found
+
+
+def control_c_ends_a_compilation():
+    # Minutes of work for NVRTC; a signal from outside as soon as NVRTC has its thread.
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, f"{FOLDER}/interrupted"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        until = time.monotonic() + 60
+        while "warpcc-rtc" not in threads_of(child):
+            assert child.poll() is None and time.monotonic() < until, child.communicate()
+            time.sleep(0.01)
+        time.sleep(0.1)
+        child.send_signal(signal.SIGINT)
+        said, complained = child.communicate(timeout=60)
+    finally:
+        child.kill()
+    assert (child.returncode, said) == (7, "goes on []\n"), (child.returncode, said, complained)
+
+
 def a_shared_cache_serves_another_machine():
     share = f"file:{FOLDER}/share"
     ask = lambda kept: kept.compile(SCALE, "scale<float>", "sm_90", parameters="#define N 9")
@@ -236,6 +305,9 @@ def a_shared_cache_serves_another_machine():
     alone = ask(nobody)
     assert (alone.found, alone.image) == ("made", made.image)
     assert len(nobody.remarks) == 1 and "cannot reach" in nobody.remarks[0], nobody.remarks
+    # What waits is told of, and no time is too long.
+    assert not nobody.flush(10.0) and any("to be uploaded to http://127.0.0.1:1" in text for text in nobody.remarks)
+    assert second.flush(1e15) and second._settle(1e15)
 
 
 for test in (
@@ -245,6 +317,7 @@ for test in (
     errors_say_what_is_wrong,
     arrays_are_checked_before_a_launch,
     threads_share_and_do_not_hold_each_other_up,
+    control_c_ends_a_compilation,
     a_shared_cache_serves_another_machine,
 ):
     print(test.__name__, flush=True)

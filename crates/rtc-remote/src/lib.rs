@@ -16,6 +16,18 @@ use warpcc_rtc::{Entry, Environment, Key, Settings, SharedLayer, stored_entry};
 
 /// How long one uploader is at it; what it does not get done waits for the next.
 const AT_MOST: Duration = Duration::from_secs(300);
+/// As good as for ever, and a time that clocks can count to.
+const EVER: Duration = Duration::from_secs(10 * 365 * 86_400);
+
+/// Whether `text` names shared caches as `WARPCC_REMOTE` does; `none` is none.
+///
+/// # Errors
+/// What is wrong with it, without credentials.
+pub fn check(text: &str, environment: &Environment) -> Result<(), String> {
+    let get = |name: &str| environment.get(name)?.to_str().map(str::to_owned);
+    let read = warpcc_remote::configured::of_texts([text], &get);
+    read.map(drop).map_err(|error| error.to_string())
+}
 
 /// Shared caches, near to far, behind a folder of compiled kernels. Cheap to clone; any thread may use it.
 #[derive(Clone)]
@@ -106,19 +118,22 @@ impl SharedCache {
     }
 
     /// Uploads what waits and waits for that, at most so long, and asks servers that are left alone too: a CI job's last
-    /// step. What is not done then waits in the folder, for any process that uses it.
-    ///
-    /// # Errors
-    /// There is no way to reach out at all, for people.
-    pub fn flush(&self, limit: Duration) -> Result<Vec<Account>, String> {
+    /// step. What is not done then waits in the folder, for any process that uses it; says of each server why.
+    pub fn flush(&self, limit: Duration) -> Vec<String> {
         let inner = &self.0;
-        upload::drain(&inner.layers, &inner.store, limit, Manner::Asked)
-            .map_err(|error| error.to_string())
+        let limit = limit.min(EVER);
+        let accounts = upload::drain(&inner.layers, &inner.store, limit, Manner::Asked);
+        let accounts = match accounts {
+            Ok(accounts) => accounts,
+            Err(error) => return vec![format!("nothing is uploaded: {error}")],
+        };
+        let behind = accounts.iter().filter(|account| account.waiting > 0);
+        behind.map(unfinished).collect()
     }
 
     /// Waits at most so long for an upload that is under way. True if none is now.
     pub fn settle(&self, limit: Duration) -> bool {
-        let until = Instant::now() + limit;
+        let until = Instant::now() + limit.min(EVER);
         let mut uploader = held(&self.0.uploader);
         while uploader.running && std::process::id() == self.0.process {
             let left = until.saturating_duration_since(Instant::now());
@@ -212,6 +227,14 @@ impl SharedLayer for SharedCache {
         self.offer(key);
         self.0.take_told().map_or(Ok(()), Err)
     }
+}
+
+fn unfinished(account: &Account) -> String {
+    let Account {
+        waiting, server, ..
+    } = account;
+    let why = account.why.as_deref().unwrap_or("the time was up");
+    format!("{waiting} of the kernels wait to be uploaded to {server}: {why}")
 }
 
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

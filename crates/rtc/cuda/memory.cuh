@@ -66,16 +66,22 @@ WARPCC_FN void scatter(T* to, I step, const T (&from)[N]) {
 /// What becomes of a result: it replaces what was there, or is added to it.
 enum request { request_write = 0, request_add = 1 };
 
-/// A result as it is stored. Adding happens in the wider of the two compute types and is rounded
-/// once.
+/// A result before it is stored. Adding happens in the wider of the two compute types, so that
+/// the sum is rounded once.
+template <request R, class V, class B>
+WARPCC_FN auto settled(V value, B before) {
+  if constexpr (R == request_add) {
+    using sum = number_t<mixed_type<B, V>>;
+    return (sum)((sum)value + (sum)before);
+  } else {
+    return value;
+  }
+}
+
+/// A result as it is stored.
 template <request R, class T, class V>
 WARPCC_FN T stored(V value, compute_t<T> before) {
-  if constexpr (R == request_add) {
-    using sum = number_t<mixed_type<compute_t<T>, V>>;
-    return convert<T>((sum)((sum)value + (sum)before));
-  } else {
-    return convert<T>(value);
-  }
+  return convert<T>(settled<R>(value, before));
 }
 
 /// Division by a number that stays the same, as a multiplication: exact for dividends below 2^31

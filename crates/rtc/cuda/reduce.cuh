@@ -98,26 +98,34 @@ WARPCC_SINGLE(any, bool, false, s = s || op::nonzero(x), s = s || o)
 WARPCC_SINGLE(all, bool, true, s = s && op::nonzero(x), s = s && o)
 #undef WARPCC_SINGLE
 
-/// The root of the sum of squares. Squares of float are summed in double, where they neither
-/// overflow nor vanish; those of double in three sums by size, two of them scaled (Blue).
-template <class T> struct norm2 {
+/// The root of the sum of squares. Squares of float are exact in double, neither overflow nor vanish
+/// there, and are summed there as they are: the 2^31 of a thread lose less than float shows.
+template <class T, bool FLOAT = same<compute_t<T>, float>::value> struct norm2 {
+  using state = double;
+  WARPCC_MEMBER static state start() { return 0; }
+  WARPCC_MEMBER static void take(state& s, compute_t<T> x) {
+    const double a = (double)x;
+    s = ::fma(a, a, s);
+  }
+  WARPCC_MEMBER static void merge(state& s, const state& o) { s += o; }
+  WARPCC_MEMBER static auto finish(const state& s, double) {
+    return (float)::sqrt(s);
+  }
+};
+/// Those of double and of integers, compensated, in three sums by size, two of them scaled (Blue).
+template <class T> struct norm2<T, false> {
   using C = compute_t<T>;
-  static constexpr bool wide = same<C, double>::value;
   struct state { total<double> middle; double large, small; };
   WARPCC_MEMBER static state start() { return state{}; }
   WARPCC_MEMBER static void take(state& s, C x) {
     const double a = ::fabs((double)x);
-    if constexpr (wide) {
-      if (a > 0x1p500) {
-        s.large += (a * 0x1p-600) * (a * 0x1p-600);
-        return;
-      }
-      if (a < 0x1p-500) {
-        s.small += (a * 0x1p600) * (a * 0x1p600);
-        return;
-      }
+    if (a > 0x1p500) {
+      s.large += (a * 0x1p-600) * (a * 0x1p-600);
+    } else if (a < 0x1p-500) {
+      s.small += (a * 0x1p600) * (a * 0x1p600);
+    } else {
+      s.middle.take(a * a);
     }
-    s.middle.take(a * a);
   }
   WARPCC_MEMBER static void merge(state& s, const state& o) {
     s.middle.merge(o.middle);
@@ -134,7 +142,7 @@ template <class T> struct norm2 {
     } else {
       result = ::sqrt(m);
     }
-    return (choose_t<is_float<T>, C, double>)result;
+    return result;
   }
 };
 
@@ -146,6 +154,22 @@ WARPCC_FN void hand_over(const typename O::state& s, OUT* out, I at, typename O:
     partial[number] = s;
   } else {
     out[at] = stored<Q, OUT>(O::finish(s, count), widen(out[at]));
+  }
+}
+
+/// Merges the states of L neighbouring threads, a power of two, into that of the first.
+template <class O, int L>
+WARPCC_FN void merge_lanes(typename O::state* all, const typename O::state& s) {
+  const int lane = threadIdx.x % L;
+  all[threadIdx.x] = s;
+  if constexpr (L > 32) __syncthreads();
+  else __syncwarp();
+#pragma unroll
+  for (int w = L / 2; w > 0; w /= 2) {
+    if (lane < w) O::merge(all[threadIdx.x], all[threadIdx.x + w]);
+    // Those that wrote are in one warp once they are 32.
+    if (w > 32) __syncthreads();
+    else __syncwarp();
   }
 }
 
@@ -178,34 +202,30 @@ __device__ __forceinline__ void rows(OUT* out, const IN* in, typename O::state* 
 #pragma unroll
       for (int u = 0; u < U; ++u) {
         if (r + u * L < end) {
+          compute_t<IN> values[V];
+          widen_all(held[u], values);
 #pragma unroll
-          for (int v = 0; v < V; ++v) O::take(s, widen(held[u][v]));
+          for (int v = 0; v < V; ++v) O::take(s, values[v]);
         }
       }
     }
   }
-  all[threadIdx.x] = s;
-  __syncthreads();
-#pragma unroll
-  for (int w = L / 2; w > 0; w /= 2) {
-    if (lane < w) O::merge(all[threadIdx.x], all[threadIdx.x + w]);
-    __syncthreads();
-  }
+  merge_lanes<O, L>(all, s);
   if (lane == 0 && k < kept) {
     hand_over<O, OUT, Q>(all[threadIdx.x], out, at[0], partial, (I)blockIdx.y * kept + k, count);
   }
 }
 
-/// 32 neighbouring threads take V kept places each, side by side; T / 32 of them share the values.
-template <class O, class IN, class OUT, request Q, class I, int DK, int DR, int V, int W, int T>
+/// C neighbouring threads take V kept places each, side by side; T / C of them share the values.
+template <class O, class IN, class OUT, request Q, class I, int DK, int DR, int V, int W, int C, int T>
 __device__ __forceinline__ void columns(OUT* out, const IN* in, typename O::state* partial,
                                         const places<I, 2, DK>& kept_at,
                                         const places<I, 1, DR>& reduced_at, I groups, I reduced,
                                         I share, I out_step, double count) {
-  constexpr int U = 4, S = T / 32;
+  constexpr int U = 4, S = T / C;
   __shared__ typename O::state all[T];
-  const int sharer = threadIdx.x / 32;
-  const I g = (I)blockIdx.x * 32 + threadIdx.x % 32;
+  const int sharer = threadIdx.x / C;
+  const I g = (I)blockIdx.x * C + threadIdx.x % C;
   I at[2] = {0, 0};
   typename O::state s[V];
 #pragma unroll
@@ -227,8 +247,10 @@ __device__ __forceinline__ void columns(OUT* out, const IN* in, typename O::stat
 #pragma unroll
       for (int u = 0; u < U; ++u) {
         if (r + u * S < end) {
+          compute_t<IN> values[V];
+          widen_all(held[u], values);
 #pragma unroll
-          for (int v = 0; v < V; ++v) O::take(s[v], widen(held[u][v]));
+          for (int v = 0; v < V; ++v) O::take(s[v], values[v]);
         }
       }
     }
@@ -239,7 +261,7 @@ __device__ __forceinline__ void columns(OUT* out, const IN* in, typename O::stat
     __syncthreads();
 #pragma unroll
     for (int w = S / 2; w > 0; w /= 2) {
-      if (sharer < w) O::merge(all[threadIdx.x], all[threadIdx.x + 32 * w]);
+      if (sharer < w) O::merge(all[threadIdx.x], all[threadIdx.x + C * w]);
       __syncthreads();
     }
     if (sharer == 0 && g < groups) {
@@ -250,17 +272,24 @@ __device__ __forceinline__ void columns(OUT* out, const IN* in, typename O::stat
   }
 }
 
-/// Merges the parts of each kept place.
-template <class O, class OUT, request Q, class I, int DK>
-WARPCC_FN void parts(OUT* out, const typename O::state* partial, const places<I, 2, DK>& kept_at,
-                     I kept, I shares, double count) {
-  const I k = (I)blockIdx.x * blockDim.x + threadIdx.x;
-  if (k >= kept) return;
-  auto s = partial[k];
-  for (I share = 1; share < shares; ++share) O::merge(s, partial[share * kept + k]);
-  I at[2];
-  kept_at.find(k, at);
-  hand_over<O, OUT, Q, I>(s, out, at[0], nullptr, 0, count);
+/// Merges the parts of each kept place: L neighbouring threads share them.
+template <class O, class OUT, request Q, class I, int DK, int L, int T>
+__device__ __forceinline__ void parts(OUT* out, const typename O::state* partial,
+                                      const places<I, 2, DK>& kept_at, I kept, I shares,
+                                      double count) {
+  __shared__ typename O::state all[T];
+  const int lane = threadIdx.x % L;
+  const I k = (I)blockIdx.x * (T / L) + threadIdx.x / L;
+  auto s = O::start();
+  if (k < kept) {
+    for (I share = lane; share < shares; share += L) O::merge(s, partial[share * kept + k]);
+  }
+  merge_lanes<O, L>(all, s);
+  if (lane == 0 && k < kept) {
+    I at[2];
+    kept_at.find(k, at);
+    hand_over<O, OUT, Q, I>(all[threadIdx.x], out, at[0], nullptr, 0, count);
+  }
 }
 
 }  // namespace red

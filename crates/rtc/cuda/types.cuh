@@ -324,5 +324,72 @@ WARPCC_FN To convert(From x) {
   return conversion<To, compute_t<From>>::of(widen(x));
 }
 
+// ---- many values at once -------------------------------------------------------------------------
+
+// Whether the device converts two values of a type in one instruction.
+template <class T> struct pairs {
+  static constexpr bool read = false, written = false;
+};
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define WARPCC_PAIR_16(T, NAME)                                                            \
+  template <> struct pairs<T> {                                                            \
+    static constexpr bool read = false, written = true;                                    \
+    WARPCC_MEMBER static void write(float a, float b, T* to) {                             \
+      uint32 both;                                                                         \
+      asm("cvt.rn." NAME ".f32 %0, %1, %2;" : "=r"(both) : "f"(b), "f"(a));                \
+      memcpy(to, &both, sizeof both);                                                      \
+    }                                                                                      \
+  };
+WARPCC_PAIR_16(half, "f16x2")
+WARPCC_PAIR_16(bfloat16, "bf16x2")
+#undef WARPCC_PAIR_16
+#endif
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+#define WARPCC_PAIR_8(T, NAME)                                                             \
+  template <> struct pairs<T> {                                                            \
+    static constexpr bool read = true, written = true;                                     \
+    WARPCC_MEMBER static void read_two(const T* from, float* to) {                         \
+      uint16 both;                                                                         \
+      uint32 halves;                                                                       \
+      memcpy(&both, from, sizeof both);                                                    \
+      asm("cvt.rn.f16x2." NAME " %0, %1;" : "=r"(halves) : "h"(both));                     \
+      to[0] = half_bits_to_float((uint16)halves);                                          \
+      to[1] = half_bits_to_float((uint16)(halves >> 16));                                  \
+    }                                                                                      \
+    WARPCC_MEMBER static void write(float a, float b, T* to) {                             \
+      uint16 both;                                                                         \
+      asm("cvt.rn.satfinite." NAME ".f32 %0, %1, %2;" : "=h"(both) : "f"(b), "f"(a));      \
+      memcpy(to, &both, sizeof both);                                                      \
+    }                                                                                      \
+  };
+WARPCC_PAIR_8(float8_e4m3, "e4m3x2")
+WARPCC_PAIR_8(float8_e5m2, "e5m2x2")
+#undef WARPCC_PAIR_8
+#endif
+
+/// Stored values as they are computed with.
+template <int N, class T>
+WARPCC_FN void widen_all(const T (&from)[N], compute_t<T> (&to)[N]) {
+  if constexpr (pairs<T>::read && N % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < N; i += 2) pairs<T>::read_two(from + i, to + i);
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; ++i) to[i] = widen(from[i]);
+  }
+}
+
+/// Computed values as they are stored, each as `convert` has it.
+template <int N, class T, class V>
+WARPCC_FN void narrow_all(const V (&from)[N], T (&to)[N]) {
+  if constexpr (pairs<T>::written && N % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < N; i += 2) pairs<T>::write(to_odd(from[i]), to_odd(from[i + 1]), to + i);
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; ++i) to[i] = convert<T>(from[i]);
+  }
+}
+
 }  // namespace warpcc
 #endif

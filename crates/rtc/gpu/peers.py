@@ -71,7 +71,27 @@ def main():
                 note("cupy", "exp(a)", dtype, 2, size, lambda: cupy.exp(x, out=o))
         except Exception as error:
             print(f"cupy: {error}"[:300])
-        del a, b, c, out
+        side = 16384 if dtype.itemsize == 4 else 16384 + 8192
+        x, y = (torch.empty(side, side, device="cuda", dtype=dtype) for _ in range(2))
+        out = torch.empty_like(x)
+        x.fill_(0.25), y.fill_(0.5)
+        note("torch", "identity(a) of turned matrix", dtype, 2, x.numel(), lambda: out.copy_(x.T))
+        note("torch", "a + b of matrix and turned matrix", dtype, 3, x.numel(), lambda: torch.add(x, y.T, out=out))
+        note("torch", "a + b of matrix and row", dtype, 2, x.numel(), lambda: torch.add(x, y[0], out=out))
+        note("torch", "a + b of matrix and column", dtype, 2, x.numel(), lambda: torch.add(x, y[0][:, None], out=out))
+        del x, y, out
+        for columns in (128, 4096, 65536):
+            m = a.view(-1, columns)
+            shape = list(m.shape)
+            for axis in (1, 0):
+                note("torch", f"sum {shape} over {axis}", dtype, 1, size, lambda: m.sum(axis))
+        m = a.view(-1, 4096)
+        shape = list(m.shape)
+        for what, run in {"sum": torch.sum, "mean": torch.mean, "max": torch.amax, "norm2": torch.linalg.vector_norm}.items():
+            note("torch", f"{what} {shape} over all", dtype, 1, size, lambda: run(m))
+            if what != "sum":
+                note("torch", f"{what} {shape} over 1", dtype, 1, size, lambda: run(m, dim=1))
+        del a, b, c, m
         torch.cuda.empty_cache()
     with open(sys.argv[1], "w", encoding="utf-8") as file:
         json.dump({"torch": torch.__version__, "gpu": torch.cuda.get_device_name(), "rows": rows}, file, indent=1)

@@ -16,6 +16,7 @@ use crate::includes::{self, Included};
 use crate::linker::{LinkRequest, Linker};
 use crate::load::Loaded;
 use crate::memory::{Memory, Remembered, read, written};
+use crate::record::Recorder;
 use crate::request::{Request, keeps_paths, writes_a_file};
 use crate::settings::Settings;
 use crate::shelves::{Found, SharedLayer, Shelves};
@@ -62,6 +63,8 @@ pub struct KernelCache {
     /// What every kernel is compiled with: a common header, include folders, options.
     common: Request,
     shelves: Shelves,
+    /// Where what is asked for is written down.
+    recorder: Option<Recorder>,
     memory: RwLock<Memory<Request>>,
     linked: RwLock<Memory<Key>>,
     flights: Flights<Key, (Arc<Compiled>, Found)>,
@@ -89,10 +92,12 @@ impl KernelCache {
         shared: Option<Arc<dyn SharedLayer>>,
     ) -> Self {
         let shelves = Shelves::new(&settings.tiers, shared, settings.remarks.clone());
+        let environment = Environment::of_process();
         Self {
             compiler,
             linker: OnceLock::new(),
-            environment: Environment::of_process(),
+            recorder: Recorder::of(&environment),
+            environment,
             memory: RwLock::new(Memory::new(settings.memory)),
             linked: RwLock::new(Memory::new(settings.memory)),
             settings,
@@ -121,6 +126,14 @@ impl KernelCache {
             linker: linked,
             ..self
         }
+    }
+
+    /// With everything that is asked for written down in `file`, a manifest for `warpcc rtc warm`, in place of what
+    /// `WARPCC_RTC_RECORD` says.
+    #[must_use]
+    pub fn recorded_in(self, file: &Path) -> Self {
+        let recorder = Some(Recorder::at(file.to_path_buf()));
+        Self { recorder, ..self }
     }
 
     /// The compiler it uses.
@@ -236,6 +249,7 @@ impl KernelCache {
         let Some(seen) = self.look(&request, &directory) else {
             // What it includes cannot be known, so nothing may be kept.
             let compiled = self.compile(&request, None, limits)?;
+            self.record(|recorder| recorder.program(&request));
             return Ok(Image {
                 compiled: compiled.into(),
                 key: None,
@@ -243,7 +257,7 @@ impl KernelCache {
             });
         };
         let key = self.key(&request, &seen);
-        self.once(&key, &request.name, limits, || {
+        let image = self.once(&key, &request.name, limits, || {
             // Another thread may have got it since we looked.
             if let Some((compiled, _)) = self.remembered(&asked, &directory) {
                 return Ok((compiled, Found::Memory));
@@ -259,7 +273,9 @@ impl KernelCache {
                 written(&self.memory).put(asked.clone(), image);
             }
             Ok((compiled, found))
-        })
+        })?;
+        self.record(|recorder| recorder.program(&request));
+        Ok(image)
     }
 
     /// What `request` links to, from the same places.
@@ -322,7 +338,15 @@ impl KernelCache {
                 format!("it is set, and {name} is PTX, which would have to be compiled"),
             ));
         }
-        self.get_linked(&LinkRequest::of_ptx(name, ptx, target), limits)
+        let image = self.get_linked(&LinkRequest::of_ptx(name, ptx, target), limits)?;
+        self.record(|recorder| recorder.ptx(name, ptx, target));
+        Ok(image)
+    }
+
+    fn record(&self, what: impl FnOnce(&Recorder) -> Result<(), String>) {
+        if let Some(Err(why)) = self.recorder.as_ref().map(what) {
+            self.shelves.remark(why);
+        }
     }
 
     /// Whether anything but texts and options may count for kernels of [`KernelCache::get_image`].

@@ -2,10 +2,12 @@
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use warpcc_cache::{Hashing, KeySink};
 
@@ -24,9 +26,18 @@ const PRECOMPILES: Version = Version::new(12, 8);
 /// Templates nest deeply, and so does a compiler's stack; a thread of Rust's has 2 MiB.
 const STACK: usize = 64 << 20;
 
+/// How often a thread that waits for the compiler asks whether to give up.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// How long the compiler has to notice that it is to give up. It asks at times of its own: 13.5 was seen to go on for 40 s.
+const GRACE: Duration = Duration::from_millis(200);
+
 /// A request to give up, which any thread may make.
 #[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicBool>);
+pub struct Cancel {
+    made: Arc<AtomicBool>,
+    ask: Option<fn() -> bool>,
+}
 
 impl Cancel {
     /// One that nobody has made yet.
@@ -34,18 +45,35 @@ impl Cancel {
         Self::default()
     }
 
-    /// Asks whatever was given this to give up. It does so within milliseconds, from NVRTC 12.8 on.
+    /// One that is made when `ask` says so. It is asked on the thread that called, every few milliseconds while that waits
+    /// for the compiler or for another thread or process: where only that thread can know, as with Python's signals.
+    pub fn asking(ask: fn() -> bool) -> Self {
+        Self {
+            ask: Some(ask),
+            ..Self::default()
+        }
+    }
+
+    /// Asks whatever was given this to give up.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.made.store(true, Ordering::Relaxed);
     }
 
     /// Whether it was asked.
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.made.load(Ordering::Relaxed)
+    }
+
+    /// Asks, on the thread that called.
+    fn ask(&self) {
+        if !self.is_cancelled() && self.ask.is_some_and(|ask| ask()) {
+            self.cancel();
+        }
     }
 }
 
-/// How long a compilation may go on. NVRTC before 12.8 cannot be stopped; then limits are looked at before it starts.
+/// How long a compilation may go on. NVRTC notices late, and before 12.8 not at all: the caller has its answer after 200 ms, and
+/// NVRTC's thread goes on until then, and takes its time and memory.
 #[derive(Debug, Clone, Default)]
 pub struct Limits {
     /// When to give up.
@@ -55,8 +83,16 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Fails if it is time to give up on `what`.
+    /// Fails if it is time to give up on `what`. For the thread that called.
     pub(crate) fn check(&self, what: &str) -> Result<(), Error> {
+        if let Some(cancel) = &self.cancel {
+            cancel.ask();
+        }
+        self.passed(what)
+    }
+
+    /// As [`Limits::check`], for any thread: nobody is asked.
+    fn passed(&self, what: &str) -> Result<(), Error> {
         let what = || what.to_owned();
         if self.cancel.as_ref().is_some_and(Cancel::is_cancelled) {
             return Err(Error::Cancelled { what: what() });
@@ -238,21 +274,25 @@ impl Compiler {
         limits.check(&request.name)?;
         let options = self.options(request);
         let texts = Texts::of(request, &options)?;
-        let stop = || limits.check("").is_err();
-        let job = Job {
-            source: &texts.source,
-            name: &texts.name,
-            headers: &texts.headers,
-            expressions: &texts.expressions,
-            options: &texts.options,
-            take: match request.target {
-                Target::Cubin(_) => Take::Cubin,
-                Target::Ptx(_) => Take::Ptx,
-                Target::LtoIr(_) => Take::LtoIr,
-            },
-            stop: limits.any().then_some(&stop),
+        let take = match request.target {
+            Target::Cubin(_) => Take::Cubin,
+            Target::Ptx(_) => Take::Ptx,
+            Target::LtoIr(_) => Take::LtoIr,
         };
-        let made = on_a_deep_stack(|| self.nvrtc.run(&job))
+        let (nvrtc, its_limits) = (self.nvrtc.clone(), limits.clone());
+        let work = move || {
+            let stop = || its_limits.passed("").is_err();
+            nvrtc.run(&Job {
+                source: &texts.source,
+                name: &texts.name,
+                headers: &texts.headers,
+                expressions: &texts.expressions,
+                options: &texts.options,
+                take,
+                stop: its_limits.any().then_some(&stop),
+            })
+        };
+        let made = on_a_deep_stack(work, limits)
             .map_err(|fault| self.failure(fault, request, limits, &options))?;
         if made.image.is_empty() {
             return Err(Error::Call {
@@ -340,7 +380,7 @@ impl Compiler {
         options: &[Vec<u8>],
     ) -> Error {
         match fault {
-            Fault::Stopped => match limits.check(&request.name) {
+            Fault::Stopped => match limits.passed(&request.name) {
                 Err(error) => error,
                 // The clock went on between.
                 Ok(()) => Error::Cancelled {
@@ -403,28 +443,53 @@ impl Texts {
     }
 }
 
-fn on_a_deep_stack(work: impl FnOnce() -> Result<Made, Fault> + Send) -> Result<Made, Fault> {
-    let cell = std::sync::Mutex::new(Some(work));
-    let take = || cell.lock().unwrap_or_else(|held| held.into_inner()).take();
-    let on_thread = std::thread::scope(|scope| {
-        let run = || take().map(|work| work());
-        let thread = std::thread::Builder::new()
-            .name("warpcc-rtc".to_owned())
-            .stack_size(STACK)
-            .spawn_scoped(scope, run)
-            .ok()?;
-        match thread.join() {
-            Ok(made) => made,
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    });
-    match (on_thread, take()) {
-        (Some(made), _) => made,
+/// Runs the compiler on a thread of its own. When it is time to give up and it does not, the thread is left behind: it ends
+/// when the compiler notices, and nobody is told what came of it.
+fn on_a_deep_stack<W>(work: W, limits: &Limits) -> Result<Made, Fault>
+where
+    W: FnOnce() -> Result<Made, Fault> + Send + 'static,
+{
+    let cell = Arc::new(Mutex::new(Some(work)));
+    let take = |cell: &Mutex<Option<W>>| cell.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let (tell, answer) = mpsc::channel();
+    let theirs = cell.clone();
+    let thread = std::thread::Builder::new()
+        .name("warpcc-rtc".to_owned())
+        .stack_size(STACK)
+        .spawn(move || {
+            if let Some(work) = take(&theirs) {
+                // Nobody may be waiting any more.
+                drop(tell.send(catch_unwind(AssertUnwindSafe(work))));
+            }
+        });
+    if thread.is_err() {
         // No thread is to be had: on the caller's then.
-        (None, Some(work)) => work(),
-        (None, None) => Err(Fault::Call {
-            call: "a thread for the compiler",
-            code: "it ended without an answer".to_owned(),
-        }),
+        if let Some(work) = take(&cell) {
+            return work();
+        }
+    }
+    let mut over = None;
+    loop {
+        let heard = match limits.any() {
+            true => answer.recv_timeout(PAUSE),
+            false => answer.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match heard {
+            Ok(Ok(made)) => return made,
+            Ok(Err(panic)) => resume_unwind(panic),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Fault::Call {
+                    call: "a thread for the compiler",
+                    code: "it ended without an answer".to_owned(),
+                });
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                if limits.check("").is_err()
+                    && over.get_or_insert_with(Instant::now).elapsed() > GRACE
+                {
+                    return Err(Fault::Stopped);
+                }
+            }
+        }
     }
 }

@@ -28,6 +28,8 @@ mod memory;
 mod nvfatbin;
 mod nvjitlink;
 mod nvrtc;
+mod parameters;
+mod record;
 mod request;
 mod saved;
 mod settings;

@@ -1,6 +1,6 @@
 //! Images on a GPU: contexts, modules and functions, by cudarc. The only part that needs a driver.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule};
 use cudarc::nvrtc::Ptx;
@@ -197,6 +197,7 @@ impl Module {
         Ok(Function {
             function,
             name: lowered.into(),
+            parameters: Arc::default(),
         })
     }
 }
@@ -206,6 +207,7 @@ impl Module {
 pub struct Function {
     function: CudaFunction,
     name: Arc<str>,
+    parameters: Arc<OnceLock<Option<Vec<usize>>>>,
 }
 
 impl Function {
@@ -217,6 +219,15 @@ impl Function {
     /// Its name in the image.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The sizes of its parameters in bytes, asked for once; `None` where the driver does not tell (before 12.4). The
+    /// function's context must be the thread's.
+    pub fn parameter_sizes(&self) -> Option<&[usize]> {
+        let known = self
+            .parameters
+            .get_or_init(|| crate::parameters::sizes(self));
+        known.as_deref()
     }
 }
 

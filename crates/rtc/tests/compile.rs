@@ -127,6 +127,32 @@ fn a_failure_says_where_in_the_users_text() {
 }
 
 #[test]
+fn texts_with_a_nul_are_refused_by_name() {
+    let compiler = Nvrtc::newest().compiler();
+    let refused = |change: &dyn Fn(&mut warpcc_rtc::Request), words: &str| {
+        let mut one = request("k", "__global__ void k() {}", "compute_80");
+        change(&mut one);
+        let error = compiler.compile(&one, &Limits::default());
+        let error = error.expect_err(words);
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+        let told = error.to_string();
+        assert!(
+            told.contains(words) && told.contains("NUL at byte 1"),
+            "{told}"
+        );
+    };
+    refused(&|one| one.name = "k\0".into(), "name");
+    refused(&|one| one.source = "a\0b".into(), "source");
+    refused(
+        &|one| one.preamble = vec![Text::new("common.h", "a\0")],
+        "common.h",
+    );
+    refused(&|one| one.headers = vec![Text::new("h.h", "a\0")], "h.h");
+    refused(&|one| one.options = vec!["-\0".into()], "option");
+    refused(&|one| one.name_expressions = vec!["k\0".into()], "name");
+}
+
+#[test]
 fn nothing_beside_the_program_is_found_by_chance() {
     // The crate's folder is the working directory of its tests, and has this file.
     for source in [

@@ -27,6 +27,7 @@ const HOST: &str = r#"
 #define __forceinline__ inline
 #define __shared__ static
 static inline void __syncthreads() {}
+static inline void __syncwarp() {}
 struct place { unsigned x, y; };
 static place blockIdx, threadIdx, blockDim;
 struct uint2 { unsigned x, y; };

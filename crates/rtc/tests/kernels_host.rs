@@ -46,6 +46,7 @@ static place blockIdx, blockDim;
 static thread_local place threadIdx;
 static std::barrier<>* all_threads;
 static inline void __syncthreads() { all_threads->arrive_and_wait(); }
+static inline void __syncwarp() { all_threads->arrive_and_wait(); }
 static inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
 static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) { return (unsigned long long)((unsigned __int128)a * b >> 64); }
 static inline double rsqrt(double x) { return 1 / std::sqrt(x); }
@@ -140,7 +141,7 @@ fn launch(start: Start, kernel: usize, launch: &Launch, base: u64, workspace: u6
             launch.grid.0,
             launch.grid.1,
             launch.block,
-            launch.name == "warpcc_reduce",
+            launch.name == "warpcc_reduce" || launch.name == "warpcc_parts",
         )
     };
 }

@@ -180,7 +180,7 @@ fn compile(args: &CompileArgs, around: &Surroundings) -> anyhow::Result<i32> {
 }
 
 fn warm(args: &WarmArgs, around: &Surroundings) -> anyhow::Result<i32> {
-    let manifest = Manifest::read(&args.manifest)?;
+    let manifest = Manifest::read(&args.manifest, &args.arch)?;
     let caches = Caches::open(&args.with, around, manifest.common)?;
     let cache = &caches.kernels;
     anyhow::ensure!(
@@ -204,6 +204,10 @@ fn warm(args: &WarmArgs, around: &Surroundings) -> anyhow::Result<i32> {
             } => {
                 let image = cache.get_image(parameters, name, source, *target, &Limits::default());
                 (name.as_str(), target.to_string(), image)
+            }
+            Job::Recorded(request) => {
+                let image = cache.get(request, &Limits::default());
+                (&*request.name, request.target.to_string(), image)
             }
             Job::Ptx { name, text, target } => {
                 let image = cache.load_ptx(name, text, *target, &Limits::default());
@@ -241,17 +245,8 @@ fn warm(args: &WarmArgs, around: &Surroundings) -> anyhow::Result<i32> {
 
 /// Waits until the shared caches have all; tells why one has not.
 fn all_uploaded(shared: &SharedCache) -> bool {
-    let accounts = shared.flush(UPLOADS).unwrap_or_else(|why| {
-        log::warn(&format!("nothing is uploaded: {why}"));
-        Vec::new()
-    });
-    for account in accounts.iter().filter(|account| account.waiting > 0) {
-        log::warn(&format!(
-            "{} of the kernels wait to be uploaded to {}: {}",
-            account.waiting,
-            account.server,
-            account.why.as_deref().unwrap_or("unknown")
-        ));
+    for unfinished in shared.flush(UPLOADS) {
+        log::warn(&unfinished);
     }
     !shared.waits()
 }

@@ -173,6 +173,79 @@ fn a_program_finds_what_was_warmed_and_compiles_nothing() {
 }
 
 #[test]
+fn what_a_program_asked_for_is_compiled_ahead_for_other_gpus() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    std::fs::create_dir(at("include")).expect("a folder");
+    std::fs::write(at("include/type.h"), "// a type\n").expect("written");
+    let record = at("recorded.toml");
+    // What TOML could take for an end, or for other ends of lines.
+    let odd = "// ''' \"\"\" \\ \u{7f} \u{e9}\r\n__global__ void odd() {}'";
+    let odd = odd.replace("{}'", "{} // '");
+    let program = |target: &str, cache: &str, record: Option<&Path>| -> Vec<Found> {
+        let target: Target = target.parse().expect("a target");
+        let mut common = Request::new("", "", target);
+        common.include_folders = vec![at("include")];
+        common.options = vec!["-DN=4".into(), "--std=c++20".into()];
+        common.headers = vec![Text::new("b.h", "\n// b\n"), Text::new("a.h", "")];
+        let compiler = Compiler::open(&nvrtc()).expect("NVRTC");
+        let settings = Settings::in_folder(&at(cache));
+        let mut cache = KernelCache::with(compiler, settings, None).compiled_with(common);
+        if let Some(record) = record {
+            cache = cache.recorded_in(record);
+        }
+        let limits = Limits::default();
+        let kernels = [("", "scale<float>", SCALE), ("#define P 1", "odd", &*odd)];
+        let mut found: Vec<_> = kernels
+            .iter()
+            .map(|(parameters, name, source)| {
+                let image = cache.get_image(parameters, name, source, target, &limits);
+                image.expect("it compiles").found
+            })
+            .collect();
+        let intermediate = "lto_80".parse().expect("a target");
+        let image = cache.get_image("", "odd", &odd, intermediate, &limits);
+        found.push(image.expect("it compiles").found);
+        let Target::Cubin(arch) = target else {
+            panic!("machine code")
+        };
+        let ptx = b".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\0";
+        let image = cache.load_ptx("old", ptx, arch, &limits);
+        found.push(image.expect("it compiles").found);
+        assert!(cache.remarks().is_empty(), "{:?}", cache.remarks());
+        found
+    };
+    assert_eq!(program("sm_90", "asked", Some(&record)), [Found::Made; 4]);
+    let words = [
+        "rtc",
+        "warm",
+        "recorded.toml",
+        "--arch",
+        "sm_80",
+        "--arch",
+        "sm_86",
+    ];
+    let done = warpcc(folder.path(), &words);
+    let said = text(&done.stdout);
+    assert!(done.status.success(), "{said}{}", text(&done.stderr));
+    // Machine code for both; what is an intermediate form is one for all.
+    assert!(said.starts_with("7 images"), "{said}");
+    for target in ["sm_80", "sm_86"] {
+        assert_eq!(program(target, "cache", None), [Found::Disk; 4], "{target}");
+    }
+    // A program whose record cannot be written goes on.
+    let compiler = Compiler::open(&nvrtc()).expect("NVRTC");
+    let settings = Settings::in_folder(&at("asked"));
+    let cache = KernelCache::with(compiler, settings, None).recorded_in(&at("missing/file"));
+    let target = "sm_80".parse().expect("a target");
+    let limits = Limits::default();
+    let image = cache.get_image("", "k", "__global__ void k() {}", target, &limits);
+    assert_eq!(image.expect("it compiles").found, Found::Made);
+    let remarks = cache.remarks().join(" ");
+    assert!(remarks.contains("missing/file"), "{remarks}");
+}
+
+#[test]
 fn without_a_folder_there_is_nothing_to_warm() {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, content) in [

@@ -37,7 +37,10 @@ const DIRECTION: &[(&str, May)] = &[
     ),
     ("warpcc-remote", May::Only(&["warpcc-cache"])),
     ("warpcc-rtc", May::Only(&["warpcc-cache", "warpcc-fatbin"])),
-    ("warpcc-rtc-c", May::Only(&["warpcc-rtc"])),
+    (
+        "warpcc-rtc-c",
+        May::Only(&["warpcc-rtc", "warpcc-rtc-remote"]),
+    ),
     (
         "warpcc-rtc-remote",
         May::Only(&["warpcc-cache", "warpcc-remote", "warpcc-rtc"]),

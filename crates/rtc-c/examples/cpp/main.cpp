@@ -81,7 +81,8 @@ static bool run(const rtc::cache& cache) {
 
 int main() try {
   rtc::check(warpcc_rtc_check_abi(WARPCC_RTC_ABI));
-  rtc::cache cache;  // this machine's NVRTC, this environment's settings
+  // This machine's NVRTC, this environment's settings, and the shared caches that it names, if it does.
+  rtc::cache cache(rtc::settings::of_environment().remote());
   rtc::request request("scale.cu", SOURCE, cache.target_for(90));
   request.name("scale<float>").option("-DN=3");
   for (int time = 0; time < 2; ++time) {

@@ -49,6 +49,8 @@ static void null_pointers(warpcc_rtc_cache *cache) {
   OK(warpcc_rtc_cache_remarks(cache, NULL, 0, NULL));
   INVALID("cancel", warpcc_rtc_cancel(NULL));
   INVALID("settings", warpcc_rtc_settings_memory(NULL, 1));
+  INVALID("settings", warpcc_rtc_settings_remote(NULL, "none"));
+  INVALID("cache", warpcc_rtc_cache_flush(NULL, 1, NULL));
   compiler = NULL;
   warpcc_rtc_compiler_free(compiler);
   warpcc_rtc_image_free(NULL);
@@ -85,6 +87,9 @@ static void texts(warpcc_rtc_cache *cache) {
   INVALID("no fat binary", warpcc_rtc_cache_get_fatbin(cache, "junk", "junk", 4, 90, 0, NULL, &image));
   OK(warpcc_rtc_settings_new(&settings));
   INVALID("no absolute path", warpcc_rtc_settings_add_folder(settings, "here", 0, 0));
+  INVALID("remote: ", warpcc_rtc_settings_remote(settings, "u:hunter2@nowhere"));
+  CHECK(strstr(warpcc_rtc_error_text(), "hunter2") == NULL);
+  INVALID("remote: it is not UTF-8", warpcc_rtc_settings_remote(settings, NOT_UTF8));
   warpcc_rtc_settings_free(settings);
   OK(warpcc_rtc_pieces_new(&pieces));
   INVALID("kind", warpcc_rtc_pieces_add_bytes(pieces, 1, "x", "x", 1));
@@ -136,6 +141,14 @@ static void libraries(void) {
   warpcc_rtc_linker *linker;
   warpcc_rtc_fatbin_maker *maker;
   warpcc_rtc_device *device;
+  char target[32];
+  OK(warpcc_rtc_compiler_open(NULL, &compiler));
+  /* A GPU newer than NVRTC takes PTX; one that is too old has nothing. */
+  OK(warpcc_rtc_compiler_target_for(compiler, 999, target, sizeof target, NULL));
+  CHECK(strncmp(target, "compute_", 8) == 0);
+  FAILS(WARPCC_RTC_STATUS_UNSUPPORTED, "compute capability 2.0",
+        warpcc_rtc_compiler_target_for(compiler, 20, target, sizeof target, NULL));
+  warpcc_rtc_compiler_free(compiler);
   FAILS(WARPCC_RTC_STATUS_LIBRARY, "/nowhere", warpcc_rtc_compiler_open("/nowhere", &compiler));
   FAILS(WARPCC_RTC_STATUS_LIBRARY, "/nowhere", warpcc_rtc_linker_open("/nowhere", &linker));
   FAILS(WARPCC_RTC_STATUS_LIBRARY, "/nowhere", warpcc_rtc_fatbin_maker_open("/nowhere", &maker));
@@ -186,6 +199,8 @@ static void plans(void) {
   values[1].tensor = NULL;
   INVALID("y: it is a null pointer", warpcc_rtc_plan_binary("add", &values[0], &values[1], &y, 0, &plan));
   INVALID("expression", warpcc_rtc_plan_fused("relu(x", values, 1, &y, 0, &plan));
+  INVALID("nope", warpcc_rtc_plan_fused("nope(x)", values, 1, &y, 0, &plan));
+  INVALID("@", warpcc_rtc_plan_fused("x @ x", values, 1, &y, 0, &plan));
   INVALID("name of a value", warpcc_rtc_plan_fused("x", values, 2, &y, 0, &plan));
   INVALID("\"b\"", warpcc_rtc_plan_fused("x + b", values, 1, &y, 0, &plan));
   INVALID("values: it is a null pointer", warpcc_rtc_plan_fused("x", NULL, 1, &y, 0, &plan));

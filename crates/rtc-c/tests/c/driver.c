@@ -28,6 +28,8 @@ static void launches(const char *folder) {
   arguments[0] = &address;
   arguments[1] = &count;
   CHECK(last->count == 0);
+  INVALID("takes 2 argument(s)", warpcc_rtc_function_launch(function, &shape, NULL, arguments, 1));
+  CHECK(last->count == 0);
   OK(warpcc_rtc_function_launch(function, &shape, (CUstream_st *)0x770, arguments, 2));
   CHECK(last->count == 1 && last->function == (void *)warpcc_rtc_function_cuda(function));
   CHECK(strcmp(last->name, "_Z5scaleIfEvPT_i") == 0);
@@ -119,14 +121,22 @@ static void errors_of_the_driver(const char *folder) {
   warpcc_rtc_function *function;
   warpcc_rtc_image *image;
   const char *names[] = {"_Z5scaleIfEvPT_i", "missing"};
+  /* Of a driver that is older than the PTX, too. */
+  static const struct {
+    int number;
+    const char *advice;
+  } refusals[] = {{218, "load_ptx"}, {222, "renew the driver"}, {223, "CUDA_DISABLE_PTX_JIT"}, {209, "compile for this one"}};
+  size_t index;
 
   FAILS(WARPCC_RTC_STATUS_DRIVER, "GPU 5", warpcc_rtc_device_open(5, &gpu));
   CHECK(warpcc_rtc_error_driver() == 101 && gpu == NULL);
   OK(warpcc_rtc_device_open(0, &gpu));
-  stand_in_fail("cuModuleLoadData", 209);
-  FAILS(WARPCC_RTC_STATUS_DRIVER, "compile for this one",
-        warpcc_rtc_cache_get_function(cache, "#define N 3", "scale<float>", SCALE, TO_NUL, gpu, NULL, &function));
-  CHECK(warpcc_rtc_error_driver() == 209 && function == NULL);
+  for (index = 0; index < sizeof refusals / sizeof *refusals; ++index) {
+    stand_in_fail("cuModuleLoadData", refusals[index].number);
+    FAILS(WARPCC_RTC_STATUS_DRIVER, refusals[index].advice,
+          warpcc_rtc_cache_get_function(cache, "#define N 3", "scale<float>", SCALE, TO_NUL, gpu, NULL, &function));
+    CHECK((int)warpcc_rtc_error_driver() == refusals[index].number && function == NULL);
+  }
   OK(warpcc_rtc_cache_get_function(cache, "#define N 3", "scale<float>", SCALE, TO_NUL, gpu, NULL, &function));
   warpcc_rtc_function_free(function);
   OK(warpcc_rtc_cache_get_image(cache, "#define N 3", "scale<float>", SCALE, TO_NUL, "sm_90", NULL, &image));

@@ -41,6 +41,13 @@ void stand_in_fail(const char *function, int code) {
   }
 
 CUresult cuInit(unsigned flags) { MAY_FAIL return flags ? INVALID_VALUE : OK; }
+CUresult cuFuncGetParamInfo(void *function, size_t index, size_t *offset, size_t *size) {
+  (void)function;
+  if (index >= size_count) return INVALID_VALUE;
+  *offset = 0;
+  *size = sizes[index];
+  return OK;
+}
 CUresult cuDriverGetVersion(int *version) { *version = 13000; return OK; }
 CUresult cuDeviceGet(int *device, int ordinal) {
   MAY_FAIL

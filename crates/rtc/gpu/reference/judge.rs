@@ -43,6 +43,27 @@ pub fn is_right(result: Datum, expected: &Expected, output: DType, before: Optio
         ),
         other => (other, other),
     };
+    // Beyond what the compute type holds, a multiplication may be fused with the addition to what was there: then it
+    // does not overflow on the way.
+    if let (Datum::F(value), Some(before)) = (expected.value, before)
+        && value.is_finite()
+        && [&low, &high]
+            .into_iter()
+            .any(|end| end.real().is_infinite())
+    {
+        let sum = output.compute().mixed(expected.dtype).number();
+        let before = convert(sum, before).real();
+        let end = |direction: f64| {
+            let exact = value + direction * expected.error + before;
+            convert(output, convert(sum, Datum::F(exact))).real()
+        };
+        if let Datum::F(result) = result
+            && end(-1.0) <= result
+            && result <= end(1.0)
+        {
+            return true;
+        }
+    }
     let (low, high) = (added(low, -1.0), added(high, 1.0));
     let (least, most) = (convert(output, low), convert(output, high));
     if output == DType::Bool && low.real() <= 0.0 && high.real() >= 0.0 && low != high {

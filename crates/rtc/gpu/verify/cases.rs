@@ -31,6 +31,16 @@ pub struct Case {
     pub before: Option<Vec<u8>>,
     pub workspace: u64,
     pub judge: Judge,
+    /// A function of dense arrays, for programs in other languages.
+    pub asks: Option<Asks>,
+}
+
+/// One function of dense arrays: its name, their types, the output's, and whether it is added to.
+pub struct Asks {
+    pub function: &'static str,
+    pub types: Vec<DType>,
+    pub output: DType,
+    pub request: Request,
 }
 
 /// Hands out addresses from the block of memory.
@@ -148,10 +158,17 @@ fn function_case(
         function.name,
         names.join(", ")
     );
+    let asks = Asks {
+        function: function.name,
+        types: types.clone(),
+        output,
+        request,
+    };
     Ok(Case {
         group,
         label,
         plan,
+        asks: Some(asks),
         inputs: tensors
             .iter()
             .zip(data)
@@ -367,6 +384,7 @@ fn shaped(spec: &Shaped, random: &mut Random) -> Result<Case, String> {
     );
     Ok(Case {
         group: spec.group,
+        asks: None,
         label,
         plan,
         inputs,
@@ -454,7 +472,7 @@ fn offsets_and_sizes(random: &mut Random, cases: &mut Vec<Result<Case, String>>)
 
 fn broadcasting(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
     type Form<'a> = (&'a [u64], Option<&'a [i64]>);
-    let forms: [(Form, Form, Form); 16] = [
+    let forms: [(Form, Form, Form); 20] = [
         ((&[33, 64], None), (&[64], None), (&[33, 64], None)),
         ((&[33, 65], None), (&[65], None), (&[33, 65], None)),
         ((&[33, 64], None), (&[33, 1], None), (&[33, 64], None)),
@@ -502,6 +520,27 @@ fn broadcasting(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
             (&[12, 1, 16], None),
             (&[12, 34, 16], None),
             (&[12, 34, 16], Some(&[-544, 16, 1])),
+        ),
+        // Turned: neighbours in another dimension than the output's.
+        (
+            (&[64, 96], Some(&[1, 64])),
+            (&[96], None),
+            (&[64, 96], None),
+        ),
+        (
+            (&[3, 32, 48], Some(&[1536, 1, 32])),
+            (&[32, 1], None),
+            (&[3, 32, 48], Some(&[1536, 48, 1])),
+        ),
+        (
+            (&[8, 16, 32], Some(&[1, 8, 128])),
+            (&[8, 16, 32], Some(&[512, 1, 16])),
+            (&[8, 16, 32], None),
+        ),
+        (
+            (&[16, 48], Some(&[-1, 32])),
+            (&[16, 48], Some(&[1, 32])),
+            (&[16, 48], Some(&[64, 1])),
         ),
     ];
     let types = [

@@ -28,6 +28,7 @@ pub struct Device {
     pub driver: i32,
 }
 
+#[derive(Clone, Copy)]
 pub struct Kernel(sys::CUfunction);
 
 impl Device {

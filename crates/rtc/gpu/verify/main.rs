@@ -12,6 +12,7 @@
 mod bundle;
 mod cases;
 mod device;
+mod exchange;
 mod launcher;
 #[path = "../reference/mod.rs"]
 mod reference;
@@ -46,6 +47,8 @@ struct Settings {
     only: Option<String>,
     role: String,
     after: usize,
+    /// Of the cases for other languages, one in so many.
+    every: usize,
 }
 
 fn settings() -> Result<Settings, Failure> {
@@ -62,6 +65,7 @@ fn settings() -> Result<Settings, Failure> {
         only: None,
         role: String::new(),
         after: 0,
+        every: 1,
     };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -82,10 +86,11 @@ fn settings() -> Result<Settings, Failure> {
             "--workers" => settings.workers = number()?.max(1) as usize,
             "--only" => settings.only = Some(value),
             "--role" => settings.role = value,
+            "--every" => settings.every = number()?.max(1) as usize,
             "--after" => settings.after = number()? as usize,
             _ => {
                 return Err(format!(
-                    "{word}: known are --seed, --work, --out, --nvrtc, --arch, --workers, --only"
+                    "{word}: known are --seed, --work, --out, --nvrtc, --arch, --workers, --only, --every"
                 ));
             }
         }
@@ -345,8 +350,11 @@ fn runner(settings: &Settings) -> Result<(), Failure> {
     };
     for timed in &work.timed {
         rest("speed", &timed.label, &mut |loader, of| {
-            let kernel = loader.kernel(*of.first().ok_or("nothing to time")?)?;
-            speed::time(&device, kernel, timed, copy)
+            let kernels: Result<Vec<Kernel>, Failure> = of
+                .iter()
+                .map(|number| loader.kernel(*number).copied())
+                .collect();
+            speed::time(&device, &kernels?, timed, copy)
         });
     }
     for large in &work.large {
@@ -586,6 +594,8 @@ fn main() -> ExitCode {
     let answer = settings().and_then(|settings| match settings.role.as_str() {
         "worker" => worker(&settings).map(|()| true),
         "runner" => runner(&settings).map(|()| true),
+        "export" => exchange::export(&work(&settings).cases, settings.every, &settings.out),
+        "judge" => exchange::judge(&work(&settings).cases, settings.every, &settings.out),
         // What there is to do, where there is no GPU.
         "count" => {
             let work = work(&settings);

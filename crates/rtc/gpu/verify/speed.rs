@@ -2,14 +2,18 @@
 
 use serde_json::{Value as Json, json};
 use warpcc_rtc::kernels::dtype::DType;
-use warpcc_rtc::kernels::elementwise::{Value, tuned};
+use warpcc_rtc::kernels::elementwise::{Value, fused, tuned};
 use warpcc_rtc::kernels::parse::parse;
 use warpcc_rtc::kernels::plan::{Plan, Request, Tensor, Tuning};
+use warpcc_rtc::kernels::reduce::reduce;
 
 use crate::device::{BASE, Device, Failure, Kernel};
 
 /// Bytes of each array.
 const ARRAY: u64 = 1 << 30;
+
+/// Where kernels that need memory of their own get it.
+const WORKSPACE: u64 = BASE + 6 * ARRAY;
 
 /// A kernel to be timed.
 pub struct Timed {
@@ -17,9 +21,30 @@ pub struct Timed {
     pub plan: Plan,
     /// Bytes read and written.
     pub bytes: u64,
-    pub tuning: Tuning,
+    /// `None`: the library's own choice.
+    pub tuning: Option<Tuning>,
     pub text: &'static str,
     pub dtype: DType,
+}
+
+fn planned(
+    text: &str,
+    values: &[(&str, Value<'_>)],
+    output: &Tensor,
+    request: Request,
+    tuning: Option<Tuning>,
+) -> Option<Plan> {
+    let expr = parse(text).ok()?;
+    match tuning {
+        Some(tuning) => tuned(&expr, values, output, request, tuning).ok(),
+        None => fused(&expr, values, output, request).ok(),
+    }
+}
+
+fn cut(tuning: Option<Tuning>) -> String {
+    tuning.map_or(String::new(), |tuning| {
+        format!(" threads {} unroll {}", tuning.threads, tuning.unroll)
+    })
 }
 
 fn one(
@@ -27,7 +52,7 @@ fn one(
     dtypes: &[DType],
     off: u64,
     request: Request,
-    tuning: Tuning,
+    tuning: Option<Tuning>,
 ) -> Option<Timed> {
     // The smallest type's array has the bytes of `ARRAY` at most; all have as many elements.
     let largest = dtypes.iter().map(|d| d.size()).max()?;
@@ -50,7 +75,7 @@ fn one(
         .into_iter()
         .zip(tensors.iter().map(Value::from))
         .collect();
-    let plan = tuned(&parse(text).ok()?, &values, &target, request, tuning).ok()?;
+    let plan = planned(text, &values, &target, request, tuning)?;
     let again = if request == Request::Add {
         output.size()
     } else {
@@ -60,10 +85,9 @@ fn one(
     let names: Vec<&str> = dtypes.iter().map(|d| d.name()).collect();
     Some(Timed {
         label: format!(
-            "{text} {} +{off} {request:?} threads {} unroll {}",
+            "{text} {} +{off} {request:?}{}",
             names.join(","),
-            tuning.threads,
-            tuning.unroll
+            cut(tuning)
         ),
         plan,
         bytes,
@@ -73,19 +97,99 @@ fn one(
     })
 }
 
+/// An expression over matrices of which some are turned, or rows or columns that are broadcast.
+fn matrices(
+    text: &'static str,
+    dtype: DType,
+    shapes: &[(&'static str, Option<[i64; 2]>)],
+    tuning: Option<Tuning>,
+) -> Option<Timed> {
+    let side = if dtype.size() == 4 {
+        16384
+    } else {
+        16384 + 8192
+    };
+    let at = |place: u64| BASE + place * (ARRAY + (1 << 28) + 4096);
+    let shape = |kind: &str| match kind {
+        "row" => vec![side],
+        "column" => vec![side, 1],
+        _ => vec![side, side],
+    };
+    let tensors: Vec<Tensor> = (0..)
+        .zip(shapes)
+        .map(|(place, (kind, turned))| {
+            let tensor = Tensor::new(dtype, &shape(kind), at(place));
+            if turned.is_some() {
+                tensor.with_strides(&[1, side.cast_signed()])
+            } else {
+                tensor
+            }
+        })
+        .collect();
+    let target = Tensor::new(dtype, &[side, side], at(3));
+    let values: Vec<(&str, Value)> = ["a", "b"]
+        .into_iter()
+        .zip(tensors.iter().map(Value::from))
+        .collect();
+    let plan = planned(text, &values, &target, Request::Write, tuning)?;
+    let elements: u64 = tensors
+        .iter()
+        .chain([&target])
+        .map(|tensor| tensor.shape.iter().product::<u64>())
+        .sum();
+    let kinds: Vec<String> = shapes
+        .iter()
+        .map(|(kind, turned)| format!("{}{kind}", if turned.is_some() { "turned " } else { "" }))
+        .collect();
+    Some(Timed {
+        label: format!("{text} of {} {}", kinds.join(" and "), dtype.name(),),
+        plan,
+        bytes: elements * dtype.size(),
+        tuning,
+        text,
+        dtype,
+    })
+}
+
+/// A reduction of a matrix, over an axis or all.
+fn reduction(of: &'static str, dtype: DType, columns: u64, axis: Option<i64>) -> Option<Timed> {
+    let rows = ARRAY / dtype.size() / columns;
+    let input = Tensor::new(dtype, &[rows, columns], BASE);
+    let shape = match axis {
+        None => vec![],
+        Some(0) => vec![columns],
+        Some(_) => vec![rows],
+    };
+    let output = Tensor::new(dtype, &shape, BASE + 2 * ARRAY);
+    let axes = axis.map(|axis| vec![axis]);
+    let plan = reduce(of, &input, axes.as_deref(), &output, Request::Write).ok()?;
+    Some(Timed {
+        label: format!(
+            "{of} {} [{rows}, {columns}] over {}",
+            dtype.name(),
+            axis.map_or("all".to_owned(), |axis| axis.to_string())
+        ),
+        plan,
+        bytes: ARRAY + shape.iter().product::<u64>() * dtype.size(),
+        tuning: None,
+        text: of,
+        dtype,
+    })
+}
+
 /// What is timed: the cuts into blocks, then functions with the default cut.
 pub fn timed() -> Vec<Timed> {
     let mut all = Vec::new();
     for dtype in [DType::F32, DType::F16] {
         for threads in [128, 256, 512] {
             for unroll in [1, 2, 4, 8] {
-                let tuning = Tuning { threads, unroll };
+                let tuning = Some(Tuning { threads, unroll });
                 all.push(one("identity(a)", &[dtype; 2], 0, Request::Write, tuning));
                 all.push(one("a + b", &[dtype; 3], 0, Request::Write, tuning));
             }
         }
     }
-    let usual = Tuning::default();
+    let usual = None;
     for dtype in [DType::F32, DType::F16, DType::BF16] {
         for text in [
             "relu(a)",
@@ -127,6 +231,46 @@ pub fn timed() -> Vec<Timed> {
         Request::Write,
         usual,
     ));
+    for unroll in [1, 2] {
+        let tuning = Some(Tuning {
+            unroll,
+            ..Tuning::default()
+        });
+        for text in [
+            "gelu(a)",
+            "gelu_tanh(a)",
+            "silu(a)",
+            "sigmoid(a)",
+            "tanh(a)",
+        ] {
+            all.push(one(text, &[DType::F16; 2], 0, Request::Write, tuning));
+        }
+    }
+    all.push(one("silu(a)", &[DType::F16; 2], 0, Request::Write, usual));
+    for dtype in [DType::F32, DType::F16, DType::U8] {
+        let turned = Some([1, 0]);
+        all.push(matrices("identity(a)", dtype, &[("matrix", turned)], usual));
+        for shapes in [
+            [("matrix", None), ("matrix", turned)],
+            [("matrix", None), ("row", None)],
+            [("matrix", None), ("column", None)],
+        ] {
+            all.push(matrices("a + b", dtype, &shapes, usual));
+        }
+    }
+    for dtype in [DType::F32, DType::F16] {
+        for columns in [128, 4096, 65536] {
+            for axis in [Some(1), Some(0)] {
+                all.push(reduction("sum", dtype, columns, axis));
+            }
+        }
+        for of in ["sum", "mean", "max", "norm2"] {
+            all.push(reduction(of, dtype, 4096, None));
+        }
+        for of in ["mean", "max", "norm2"] {
+            all.push(reduction(of, dtype, 4096, Some(1)));
+        }
+    }
     all.into_iter().flatten().collect()
 }
 
@@ -138,17 +282,29 @@ pub fn copy_rate(device: &Device) -> Result<f64, Failure> {
 }
 
 /// Times one; its rate beside the copy's.
-pub fn time(device: &Device, kernel: &Kernel, timed: &Timed, copy: f64) -> Result<Json, Failure> {
-    let launch = timed.plan.launches.first().ok_or("nothing to time")?;
-    let times = device.times(3, 15, &mut || device.start(kernel, launch, BASE))?;
+pub fn time(
+    device: &Device,
+    kernels: &[Kernel],
+    timed: &Timed,
+    copy: f64,
+) -> Result<Json, Failure> {
+    if kernels.is_empty() || kernels.len() != timed.plan.launches.len() {
+        return Err("nothing to time".to_owned());
+    }
+    let times = device.times(3, 15, &mut || {
+        for (kernel, launch) in kernels.iter().zip(&timed.plan.launches) {
+            device.start(kernel, launch, WORKSPACE)?;
+        }
+        Ok(())
+    })?;
     let median = times[times.len() / 2];
     let rate = timed.bytes as f64 / median / 1e6;
     Ok(json!({
         "label": timed.label,
         "text": timed.text,
         "output": timed.dtype.name(),
-        "threads": timed.tuning.threads,
-        "unroll": timed.tuning.unroll,
+        "threads": timed.tuning.map(|tuning| tuning.threads),
+        "unroll": timed.tuning.map(|tuning| tuning.unroll),
         "bytes": timed.bytes,
         "ms": median,
         "gb_per_s": rate,

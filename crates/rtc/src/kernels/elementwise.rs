@@ -3,7 +3,8 @@
 //! Arrays that the output runs through without a gap are one row of elements, read and written in
 //! accesses of up to 16 bytes whatever their addresses: what stands before the output's first aligned
 //! place and after its last one is done by element, and an input that is off against the output is
-//! read in smaller accesses. All else finds each place by division, which is a multiplication here.
+//! read in smaller accesses. An input whose neighbours stand in another dimension than the output's (a turned matrix)
+//! is read along its own, and turned in registers. All else finds each place by division, which is a multiplication here.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -86,7 +87,7 @@ pub fn fused(
     output: &Tensor,
     request: Request,
 ) -> Result<Plan, PlanError> {
-    tuned(expr, values, output, request, Tuning::default())
+    planned(expr, values, output, request, None)
 }
 
 /// As [`fused`], cut into blocks as told.
@@ -111,6 +112,16 @@ pub fn tuned(
             given: tuning.unroll,
         });
     }
+    planned(expr, values, output, request, Some(tuning))
+}
+
+fn planned(
+    expr: &Expr,
+    values: &[(&str, Value<'_>)],
+    output: &Tensor,
+    request: Request,
+    tuning: Option<Tuning>,
+) -> Result<Plan, PlanError> {
     let (bound, inputs, numbers) = bind(expr, values)?;
     let body = body(expr, &bound)?;
     let Some(layout) = broadcast(output, &inputs)? else {
@@ -122,10 +133,13 @@ pub fn tuned(
         inputs: inputs.iter().map(|(_, tensor)| *tensor).collect(),
         numbers,
         request,
-        tuning,
+        tuning: tuning.unwrap_or_default(),
+        told: tuning.is_some(),
     };
     let launch = if is_row(&layout) {
         kernel.row(&layout)?
+    } else if let Some(turned) = kernel.turned(&layout) {
+        turned?
     } else {
         kernel.strided(&layout)?
     };
@@ -201,35 +215,49 @@ fn is_row(layout: &Layout) -> bool {
 
 /// How an array's neighbours are reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Access {
+pub(super) enum Access {
     /// Side by side: accesses of this many elements.
     Together(u64),
     /// All one element.
     One,
     /// A step apart.
     Apart,
+    /// Side by side in the other dimension of a square: held turned.
+    Turned,
 }
 
 /// The largest power of two, at most `limit`, that divides a number.
-fn share(number: i64, limit: u64) -> u64 {
+pub(super) fn share(number: i64, limit: u64) -> u64 {
     match number.unsigned_abs() {
         0 => limit,
         some => (1u64 << some.trailing_zeros()).min(limit),
     }
 }
 
-struct Kernel<'a> {
-    body: &'a Body,
-    output: &'a Tensor,
-    inputs: Vec<&'a Tensor>,
-    numbers: Vec<Number>,
-    request: Request,
-    tuning: Tuning,
+pub(super) struct Kernel<'a> {
+    pub(super) body: &'a Body,
+    pub(super) output: &'a Tensor,
+    pub(super) inputs: Vec<&'a Tensor>,
+    pub(super) numbers: Vec<Number>,
+    pub(super) request: Request,
+    pub(super) tuning: Tuning,
+    /// The tuning is the caller's.
+    pub(super) told: bool,
 }
 
 impl Kernel<'_> {
+    /// Accesses at once of a row: two where a thread's elements are many and each takes long to compute, or is read in
+    /// several small accesses. Else one was faster on an H200, by 3 %.
+    fn unroll(&self, access: &[Access], group: u64) -> u32 {
+        let small = |each: &Access| matches!(each, Access::Together(width) if *width < group);
+        if !self.told && group >= 8 && (self.body.heavy || access.iter().any(small)) {
+            return 2;
+        }
+        self.tuning.unroll
+    }
+
     /// How many elements a thread takes at once: 16 bytes of the largest type.
-    fn group(&self, together: impl Iterator<Item = DType>) -> u64 {
+    pub(super) fn group(&self, together: impl Iterator<Item = DType>) -> u64 {
         let largest = together
             .chain([self.output.dtype])
             .map(DType::size)
@@ -238,7 +266,7 @@ impl Kernel<'_> {
         (16 / largest).max(1)
     }
 
-    fn place(tensor: &Tensor) -> u64 {
+    pub(super) fn place(tensor: &Tensor) -> u64 {
         tensor.address / tensor.dtype.size()
     }
 
@@ -266,7 +294,8 @@ impl Kernel<'_> {
                 Access::Together(share((off % group).cast_signed(), group))
             })
             .collect();
-        let tile = u64::from(self.tuning.threads) * u64::from(self.tuning.unroll) * group;
+        let unroll = self.unroll(&access, group);
+        let tile = u64::from(self.tuning.threads) * u64::from(unroll) * group;
         let wide = !layout.is_small(2 * tile);
         let blocks = self.blocks(count.saturating_add(lead).div_ceil(tile))?;
 
@@ -285,7 +314,6 @@ impl Kernel<'_> {
   const {i} first = tile + ({i})threadIdx.x * V;
   const bool whole = tile >= 0 && tile + T * U * V <= count;
 ",
-            unroll = self.tuning.unroll,
             threads = self.tuning.threads,
         );
         self.holds(&mut text, &access);
@@ -333,7 +361,7 @@ impl Kernel<'_> {
   }}
 }}
 ",
-            compute = self.compute(&access),
+            compute = self.compute(&access, |array| format!("h{array}")),
         );
         let mut arguments = self.addresses();
         arguments.push(Argument::index(count.cast_signed(), wide));
@@ -406,6 +434,8 @@ impl Kernel<'_> {
         for (array, each) in access.iter().enumerate() {
             let from = format!("in{array} + at[u][{}]", array + 1);
             let (many, read) = match each {
+                // `turned` takes those.
+                Access::Turned => continue,
                 Access::Together(width) => (
                     "V",
                     format!("warpcc::read<{width}, V>({from}, h{array}[u])"),
@@ -456,7 +486,7 @@ impl Kernel<'_> {
   }}
 }}
 ",
-            compute = self.compute_grouped(&access),
+            compute = self.compute(&access, |array| format!("h{array}[u][0]")),
         );
         let mut arguments = self.addresses();
         arguments.push(Argument::index(groups.cast_signed(), wide));
@@ -468,7 +498,7 @@ impl Kernel<'_> {
     }
 
     /// Blocks, if a grid holds so many.
-    fn blocks(&self, blocks: u64) -> Result<u32, PlanError> {
+    pub(super) fn blocks(&self, blocks: u64) -> Result<u32, PlanError> {
         u32::try_from(blocks)
             .ok()
             .filter(|blocks| i32::try_from(*blocks).is_ok())
@@ -479,7 +509,7 @@ impl Kernel<'_> {
     }
 
     /// The types, the expression as a function, and the kernel's head.
-    fn opening(&self, name: &str, rest: &str) -> String {
+    pub(super) fn opening(&self, name: &str, rest: &str) -> String {
         let mut types = String::new();
         let mut parameters = String::new();
         let mut kernel = String::from("output* out");
@@ -536,40 +566,78 @@ extern \"C\" __global__ void __launch_bounds__({threads}) {name}({kernel}, {rest
         }
     }
 
-    fn call(&self, element: impl Fn(usize) -> String) -> String {
-        let arrays = (0..self.inputs.len()).map(element);
+    /// The values of V neighbours: read as they are computed with, computed, and made what is stored. `single` is
+    /// the value of an array that all of them share.
+    pub(super) fn compute(&self, access: &[Access], single: impl Fn(usize) -> String) -> String {
+        let mut text = String::new();
+        let mut turned = Vec::new();
+        let mut wide = |array: usize, from: &str| {
+            let _ = writeln!(
+                text,
+                "    warpcc::compute_t<{of}> w{array}[V];
+    warpcc::widen_all({from}, w{array});",
+                of = if array == self.inputs.len() {
+                    "output".to_owned()
+                } else {
+                    format!("type{array}")
+                },
+            );
+        };
+        for (array, each) in access.iter().enumerate() {
+            match each {
+                Access::One => {}
+                Access::Turned => turned.push(array),
+                _ => wide(array, &format!("h{array}[u]")),
+            }
+        }
+        let adds = self.request == Request::Add;
+        if adds {
+            wide(self.inputs.len(), "was[u]");
+        }
+        for array in turned {
+            let _ = writeln!(
+                text,
+                "    warpcc::compute_t<type{array}> w{array}[V];
+#pragma unroll
+    for (int v = 0; v < V; ++v) w{array}[v] = warpcc::widen(h{array}[v][u]);"
+            );
+        }
+        let arrays = access.iter().enumerate().map(|(array, each)| match each {
+            Access::One => format!("warpcc::widen({})", single(array)),
+            _ => format!("w{array}[v]"),
+        });
         let numbers = (0..self.numbers.len()).map(|number| format!("s{number}"));
         let arguments: Vec<String> = arrays.chain(numbers).collect();
-        let before = match self.request {
-            Request::Write => "warpcc::compute_t<output>()",
-            Request::Add => "warpcc::widen(was[u][v])",
+        let before = if adds {
+            format!("w{}[v]", self.inputs.len())
+        } else {
+            "0".to_owned()
         };
-        format!(
-            "#pragma unroll
-    for (int v = 0; v < V; ++v) {{
-      result[v] = warpcc::stored<{request}, output>(value({arguments}), {before});
-    }}
-",
+        let value = format!(
+            "warpcc::settled<{request}>(value({arguments}), {before})",
             request = self.request.device(),
             arguments = arguments.join(", "),
-        )
+        );
+        let _ = write!(
+            text,
+            "    {settled} values[V];
+#pragma unroll
+    for (int v = 0; v < V; ++v) values[v] = {value};
+    warpcc::narrow_all(values, result);
+",
+            settled = if adds {
+                format!(
+                    "warpcc::number_t<warpcc::mixed_type<warpcc::compute_t<output>, {}>>",
+                    dtype_text(self.body.dtype)
+                )
+            } else {
+                dtype_text(self.body.dtype).to_owned()
+            },
+        );
+        text
     }
 
-    fn compute(&self, access: &[Access]) -> String {
-        self.call(|array| match access.get(array) {
-            Some(Access::One) => format!("warpcc::widen(h{array})"),
-            _ => format!("warpcc::widen(h{array}[u][v])"),
-        })
-    }
-
-    fn compute_grouped(&self, access: &[Access]) -> String {
-        self.call(|array| match access.get(array) {
-            Some(Access::One) => format!("warpcc::widen(h{array}[u][0])"),
-            _ => format!("warpcc::widen(h{array}[u][v])"),
-        })
-    }
-
-    fn addresses(&self) -> Vec<Argument> {
+    pub(super) fn addresses(&self) -> Vec<Argument> {
         let mut arguments = vec![Argument::Address(self.output.address)];
         arguments.extend(
             self.inputs
@@ -585,7 +653,13 @@ extern \"C\" __global__ void __launch_bounds__({threads}) {name}({kernel}, {rest
         arguments
     }
 
-    fn launch(&self, name: &str, source: String, blocks: u32, arguments: Vec<Argument>) -> Launch {
+    pub(super) fn launch(
+        &self,
+        name: &str,
+        source: String,
+        blocks: u32,
+        arguments: Vec<Argument>,
+    ) -> Launch {
         Launch {
             parameters: String::new(),
             name: name.to_owned(),

@@ -44,6 +44,34 @@ pub struct Function {
 }
 
 impl Function {
+    /// Whether it takes so many instructions that an array of 16-bit elements waits for them on an H200: then two accesses
+    /// a thread hide more. `docs/bench/rtc-h200.json` has the times.
+    #[must_use]
+    pub(super) fn is_heavy(&self) -> bool {
+        const LIGHT: [&str; 19] = [
+            "degrees",
+            "div",
+            "elu",
+            "exp",
+            "exp2",
+            "gelu_tanh",
+            "hard_sigmoid",
+            "lerp",
+            "log",
+            "log2",
+            "prelu",
+            "radians",
+            "rdiv",
+            "reciprocal",
+            "rsqrt",
+            "sigmoid",
+            "silu",
+            "sqrt",
+            "xelu",
+        ];
+        self.gives == Gives::Real && !LIGHT.contains(&self.name)
+    }
+
     /// The compute type of its value for arguments of these types. `None`: it does not take them.
     #[must_use]
     pub fn value_of(&self, arguments: &[DType]) -> Option<DType> {

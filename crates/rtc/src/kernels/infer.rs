@@ -38,6 +38,8 @@ pub(super) struct Body {
     pub result: String,
     /// Its compute type.
     pub dtype: DType,
+    /// A function of it takes as long as memory does.
+    pub heavy: bool,
 }
 
 /// Finds every value's type and writes each once.
@@ -46,6 +48,7 @@ pub(super) fn body(expr: &Expr, bound: &HashMap<&str, Bound>) -> Result<Body, Pl
     let mut known: Vec<Value> = Vec::new();
     let mut by_text: HashMap<String, usize> = HashMap::new();
     let mut lines = Vec::new();
+    let mut heavy = false;
     let mut left = vec![(expr, false)];
     while let Some((each, ready)) = left.pop() {
         let place = Arc::as_ptr(&each.0);
@@ -81,6 +84,7 @@ pub(super) fn body(expr: &Expr, bound: &HashMap<&str, Bound>) -> Result<Body, Pl
                     .iter()
                     .filter_map(|argument| known.get(*values.get(&Arc::as_ptr(&argument.0))?))
                     .collect();
+                heavy |= function.is_heavy();
                 let (text, dtype, loose) = call(function, &given)?;
                 match by_text.get(&text) {
                     Some(same) => {
@@ -116,12 +120,14 @@ pub(super) fn body(expr: &Expr, bound: &HashMap<&str, Bound>) -> Result<Body, Pl
             lines,
             result: value.text.clone(),
             dtype: value.dtype,
+            heavy,
         },
         // The loop ends only when the expression itself has its value.
         None => Body {
             lines,
             result: "0".to_owned(),
             dtype: DType::I64,
+            heavy,
         },
     })
 }

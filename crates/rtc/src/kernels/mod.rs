@@ -15,6 +15,7 @@ mod layout;
 pub mod parse;
 pub mod plan;
 pub mod reduce;
+mod turned;
 
 pub use launch::{LaunchError, Launcher, requests};
 

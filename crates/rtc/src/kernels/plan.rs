@@ -71,7 +71,7 @@ impl Default for Tuning {
     fn default() -> Self {
         Self {
             threads: 256,
-            unroll: 2,
+            unroll: 1,
         }
     }
 }

@@ -95,8 +95,8 @@ pub static ALL: &[Reduction] = &[
 
 /// Threads of a block.
 const THREADS: u64 = 256;
-/// More blocks than any GPU of today runs at once; parts are made up to here.
-const ENOUGH: u64 = 1024;
+/// Several times as many blocks as any GPU of today runs at once; parts are made up to here.
+const ENOUGH: u64 = 4096;
 /// No state is larger.
 const STATE: u64 = 32;
 
@@ -335,8 +335,8 @@ impl Shaped<'_> {
     fn rows(&self) -> Result<Plan, PlanError> {
         let group = self.group(&self.reduced, 0, &self.kept, 1);
         let groups = self.count / group;
-        // As many lanes as there are groups of four, from a quarter of a warp up to a block.
-        let lanes = groups.div_ceil(4).next_power_of_two().clamp(8, THREADS);
+        // As many lanes as there are groups of four, from an eighth of a warp up to a block.
+        let lanes = groups.div_ceil(4).next_power_of_two().clamp(4, THREADS);
         let kept = self.kept.count();
         let blocks = kept.div_ceil(THREADS / lanes);
         let (parts, share) = Self::parts(blocks, groups, 16 * THREADS);
@@ -361,13 +361,14 @@ impl Shaped<'_> {
     fn columns(&self) -> Result<Plan, PlanError> {
         let group = self.group(&self.kept, 1, &self.reduced, 0);
         let groups = self.kept.count() / group;
-        let blocks = groups.div_ceil(32);
-        let (parts, share) = Self::parts(blocks, self.count, 64);
+        let columns = groups.next_power_of_two().min(32);
+        let blocks = groups.div_ceil(columns);
+        let (parts, share) = Self::parts(blocks, self.count, 8 * THREADS / columns);
         let wide = self.is_wide(8 * THREADS * group);
         let i = index(wide);
         let (dk, dr) = (self.kept.sizes.len(), self.reduced.sizes.len());
         let body = format!(
-            "warpcc::red::columns<of, input, output, {request}, {i}, {dk}, {dr}, {group}, {group}, {THREADS}>(
+            "warpcc::red::columns<of, input, output, {request}, {i}, {dk}, {dr}, {group}, {group}, {columns}, {THREADS}>(
       out, in, (of::state*)partial, kept_at, reduced_at, kept, reduced, share, out_step, count);",
             request = self.request.device(),
         );
@@ -439,18 +440,20 @@ impl Shaped<'_> {
             arguments: given,
         }];
         if parts > 1 {
+            let lanes = parts.div_ceil(4).next_power_of_two().min(THREADS);
             launches.push(Launch {
                 parameters: String::new(),
                 name: "warpcc_parts".to_owned(),
                 source: format!(
                     "{head}extern \"C\" __global__ void __launch_bounds__({THREADS}) warpcc_parts(
     output* out, const void* partial, const warpcc::places<{i}, 2, {dk}> kept_at, const {i} kept, const {i} shares, const double count) {{
-  warpcc::red::parts<of, output, {request}, {i}, {dk}>(out, (const of::state*)partial, kept_at, kept, shares, count);
+  warpcc::red::parts<of, output, {request}, {i}, {dk}, {lanes}, {THREADS}>(
+      out, (const of::state*)partial, kept_at, kept, shares, count);
 }}
 ",
                     request = self.request.device(),
                 ),
-                grid: (grid(kept.div_ceil(THREADS))?, 1),
+                grid: (grid(kept.div_ceil(THREADS / lanes))?, 1),
                 block: THREADS as u32,
                 arguments: vec![
                     Argument::Address(self.output.address),

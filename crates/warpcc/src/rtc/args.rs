@@ -18,6 +18,8 @@ const WARM_EXAMPLES: &str = "\
 Examples:
   warpcc rtc warm kernels.toml
   WARPCC_RTC_CACHE=/opt/kernels warpcc rtc warm kernels.toml    when an image is built
+  WARPCC_RTC_RECORD=$PWD/recorded.toml python app.py          what it asks for
+  warpcc rtc warm recorded.toml --arch sm_80 --arch sm_90
 
 docs/rtc.md describes the manifest.
 
@@ -77,6 +79,9 @@ pub struct WarmArgs {
     /// What to compile (TOML)
     #[arg(value_name = "MANIFEST", value_hint = ValueHint::FilePath)]
     pub manifest: PathBuf,
+    /// Compile for this, in place of the manifest's targets and of the GPUs that it was recorded on
+    #[arg(long, value_name = "TARGET")]
+    pub arch: Vec<Target>,
     #[command(flatten)]
     pub with: WithArgs,
 }

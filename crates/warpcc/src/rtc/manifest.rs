@@ -1,16 +1,18 @@
 //! What `warpcc rtc warm` is to compile: a TOML file (docs/rtc.md), read and checked whole before anything is compiled.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use serde::Deserialize;
-use warpcc_rtc::{RealArch, Request, Target, Text};
+use warpcc_rtc::{PrecompiledHeaders, RealArch, Request, Target, Text};
 
 /// The file, as written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    #[serde(default)]
     targets: Vec<String>,
     #[serde(default)]
     options: Vec<String>,
@@ -24,6 +26,60 @@ struct File {
     kernel: Vec<Kernel>,
     #[serde(default)]
     ptx: Vec<Ptx>,
+    #[serde(default)]
+    text: Vec<Content>,
+    #[serde(default)]
+    recorded: Vec<Recorded>,
+    #[serde(default)]
+    recorded_ptx: Vec<RecordedPtx>,
+}
+
+/// A text that others name, as a program recorded it (`warpcc_rtc`'s record.rs).
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    id: String,
+    text: String,
+}
+
+/// A program with all that it is compiled with, as it was recorded. Texts are named by their ids.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Recorded {
+    #[serde(rename = "id")]
+    _id: String,
+    name: String,
+    target: String,
+    source: String,
+    #[serde(default)]
+    preamble: Vec<Part>,
+    #[serde(default)]
+    headers: Vec<Part>,
+    #[serde(default)]
+    names: Vec<String>,
+    #[serde(default)]
+    options: Vec<String>,
+    #[serde(default)]
+    include: Vec<PathBuf>,
+    #[serde(default)]
+    precompiled_headers: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Part {
+    name: String,
+    text: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RecordedPtx {
+    #[serde(rename = "id")]
+    _id: String,
+    name: String,
+    target: String,
+    text: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -67,6 +123,8 @@ pub enum Job {
         /// For what.
         target: Target,
     },
+    /// As a program asked for it.
+    Recorded(Request),
     /// From PTX.
     Ptx {
         /// As `KernelCache::load_ptx` takes it.
@@ -79,25 +137,37 @@ pub enum Job {
 }
 
 impl Manifest {
-    /// Reads it, and every file that it names. Paths are relative to the manifest's folder.
+    /// Reads it, and every file that it names. Paths are relative to the manifest's folder. `targets`, if there are any, are in
+    /// place of those that it names for all of its kernels.
     ///
     /// # Errors
     /// It says something that is not understood, or a file cannot be read.
-    pub fn read(path: &Path) -> anyhow::Result<Self> {
+    pub fn read(path: &Path, targets: &[Target]) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read {}", path.display()))?;
         let file: File = toml::from_str(&text).with_context(|| format!("{}", path.display()))?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        Self::of(&file, folder).with_context(|| format!("{}", path.display()))
+        Self::of(&file, folder, targets).with_context(|| format!("{}", path.display()))
     }
 
-    fn of(file: &File, folder: &Path) -> anyhow::Result<Self> {
+    fn of(file: &File, folder: &Path, targets: &[Target]) -> anyhow::Result<Self> {
         let text_of = |path: &Path| {
             let path = folder.join(path);
             std::fs::read_to_string(&path)
                 .with_context(|| format!("cannot read {}", path.display()))
         };
-        let targets = targets_of(&file.targets)?;
+        let targets = match targets {
+            [] if file.targets.is_empty() => Vec::new(),
+            [] => targets_of(&file.targets)?,
+            given => given.to_vec(),
+        };
+        let of_all = || -> anyhow::Result<Vec<Target>> {
+            ensure!(
+                !targets.is_empty(),
+                "targets is empty: write targets = [\"sm_90\"]"
+            );
+            Ok(targets.clone())
+        };
         let mut common = Request::new("", "", Target::Cubin(RealArch::new(0)));
         common.options = file
             .options
@@ -129,7 +199,7 @@ impl Manifest {
                 [] => none.as_slice(),
                 some => some,
             };
-            for target in own.as_ref().unwrap_or(&targets) {
+            for target in &own.map_or_else(of_all, Ok)? {
                 for name in &kernel.names {
                     jobs.extend(parameters.iter().map(|parameters| Job::Kernel {
                         parameters: parameters.clone(),
@@ -149,7 +219,7 @@ impl Manifest {
                 .name
                 .clone()
                 .unwrap_or_else(|| ptx.file.to_string_lossy().into_owned());
-            for target in own.as_ref().unwrap_or(&targets) {
+            for target in &own.map_or_else(of_all, Ok)? {
                 let Target::Cubin(arch) = target else {
                     anyhow::bail!(
                         "{name} is PTX, and can be compiled to machine code (sm_90) only, not {target}"
@@ -162,12 +232,63 @@ impl Manifest {
                 });
             }
         }
+        jobs.extend(recorded(file, folder, &targets)?);
         ensure!(
             !jobs.is_empty(),
             "there is nothing to compile: add [[kernel]] or [[ptx]]"
         );
         Ok(Self { common, jobs })
     }
+}
+
+/// What programs recorded. `targets` are in place of the machine code that they asked for on their GPUs; what is an
+/// intermediate form is one everywhere.
+fn recorded(file: &File, folder: &Path, targets: &[Target]) -> anyhow::Result<Vec<Job>> {
+    let texts = file.text.iter();
+    let texts: HashMap<&str, Arc<str>> = texts
+        .map(|content| (content.id.as_str(), content.text.as_str().into()))
+        .collect();
+    let text_of = |id: &str| {
+        let text = texts.get(id).cloned();
+        text.with_context(|| format!("there is no [[text]] with id {id:?}: record it anew"))
+    };
+    let parts_of = |parts: &[Part]| -> anyhow::Result<Vec<Text>> {
+        let text = |part: &Part| Ok(Text::new(part.name.as_str(), text_of(&part.text)?));
+        parts.iter().map(text).collect()
+    };
+    let all_of = |own: Target| match own {
+        Target::Cubin(_) if !targets.is_empty() => targets.to_vec(),
+        own => vec![own],
+    };
+    let words = |words: &[String]| words.iter().map(|word| word.as_str().into()).collect();
+    let mut jobs = Vec::new();
+    for one in &file.recorded {
+        for target in all_of(one.target.parse()?) {
+            let mut request = Request::new(one.name.as_str(), text_of(&one.source)?, target);
+            request.preamble = parts_of(&one.preamble)?;
+            request.headers = parts_of(&one.headers)?;
+            request.name_expressions = words(&one.names);
+            request.options = words(&one.options);
+            request.include_folders = one.include.iter().map(|path| folder.join(path)).collect();
+            if one.precompiled_headers {
+                request.precompiled_headers = PrecompiledHeaders::Automatic;
+            }
+            jobs.push(Job::Recorded(request));
+        }
+    }
+    for one in &file.recorded_ptx {
+        for target in all_of(one.target.parse()?) {
+            // For a GPU that takes PTX as it is there is nothing to compile.
+            if let Target::Cubin(target) = target {
+                jobs.push(Job::Ptx {
+                    name: one.name.clone(),
+                    text: text_of(&one.text)?.as_bytes().to_vec(),
+                    target,
+                });
+            }
+        }
+    }
+    Ok(jobs)
 }
 
 fn targets_of(texts: &[String]) -> anyhow::Result<Vec<Target>> {
@@ -190,7 +311,7 @@ mod tests {
         std::fs::write(folder.path().join("a.cu"), "A").expect("written");
         std::fs::write(folder.path().join("a.ptx"), ".version 8.0").expect("written");
         std::fs::write(folder.path().join("m.toml"), text).expect("written");
-        Manifest::read(&folder.path().join("m.toml"))
+        Manifest::read(&folder.path().join("m.toml"), &[])
     }
 
     #[test]
@@ -217,6 +338,8 @@ mod tests {
             "targets = ['sm_90']\n[[kernel]]\nsource = 'missing.cu'\nnames = ['k']",
             "targets = ['sm_90']\n[[kernel]]\nsource = 'a.cu'\nnames = []",
             "targets = ['compute_90']\n[[ptx]]\nfile = 'a.ptx'",
+            "[[recorded]]\nid = '1'\nname = 'k'\ntarget = 'sm_90'\nsource = '2'",
+            "[[text]]\nid = '2'\ntext = ''\n[[recorded]]\nid = '1'\nname = 'k'\ntarget = 'sm_9x'\nsource = '2'",
         ] {
             assert!(read(text).is_err(), "{text}");
         }

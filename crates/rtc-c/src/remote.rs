@@ -1,0 +1,113 @@
+//! The shared caches of the build behind a cache of C's, where this library was built with them (feature `remote`).
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use warpcc_rtc::{Environment, Settings, SharedLayer};
+
+use crate::failure::Failure;
+
+/// Which shared caches settings name.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Named {
+    /// None were spoken of.
+    #[default]
+    Nothing,
+    /// Those of the environment or the settings file.
+    Configured,
+    /// Those of this text, which is right.
+    As(String),
+}
+
+/// What stands behind a cache's folders.
+#[derive(Debug, Default)]
+pub(crate) struct Attached {
+    #[cfg(feature = "remote")]
+    shared: Option<warpcc_rtc_remote::SharedCache>,
+    /// What went wrong about it.
+    odd: Mutex<Vec<String>>,
+}
+
+/// Whether it can be.
+#[cfg(feature = "remote")]
+pub(crate) fn check(named: &Named) -> Result<(), Failure> {
+    match named {
+        Named::Nothing | Named::Configured => Ok(()),
+        Named::As(text) => warpcc_rtc_remote::check(text, &Environment::of_process())
+            .map_err(|problem| Failure::invalid("remote", problem)),
+    }
+}
+
+/// None can be.
+#[cfg(not(feature = "remote"))]
+pub(crate) fn check(named: &Named) -> Result<(), Failure> {
+    match named {
+        Named::Nothing => Ok(()),
+        Named::As(text) if text == "none" => Ok(()),
+        Named::Configured | Named::As(_) => Err(Failure::unsupported(
+            "remote",
+            "this library was built without shared caches: build warpcc-rtc-c with its feature `remote`",
+        )),
+    }
+}
+
+impl Attached {
+    /// What `named` names, for a cache with these settings. What is wrong with the environment's is a remark.
+    #[cfg(feature = "remote")]
+    pub(crate) fn open(named: &Named, environment: &Environment, kept: &Settings) -> Self {
+        let environment = match named {
+            Named::Nothing => return Self::default(),
+            Named::Configured => environment.clone(),
+            Named::As(text) => environment.clone().with("WARPCC_REMOTE", text),
+        };
+        match warpcc_rtc_remote::SharedCache::of_environment(&environment, kept) {
+            Ok(shared) => Self {
+                shared,
+                ..Self::default()
+            },
+            Err(why) => Self {
+                odd: Mutex::new(vec![format!("the shared cache: {why}")]),
+                ..Self::default()
+            },
+        }
+    }
+
+    /// Nothing: [`check`] has refused all else.
+    #[cfg(not(feature = "remote"))]
+    pub(crate) fn open(_: &Named, _: &Environment, _: &Settings) -> Self {
+        Self::default()
+    }
+
+    /// For another cache that shares with the same.
+    pub(crate) fn layer(&self) -> Option<Arc<dyn SharedLayer>> {
+        #[cfg(feature = "remote")]
+        if let Some(shared) = self.shared.clone() {
+            return Some(Arc::new(shared));
+        }
+        None
+    }
+
+    /// Uploads for at most so long. Whether something waits still; why is then a remark.
+    pub(crate) fn flush(&self, limit: Duration) -> bool {
+        #[cfg(feature = "remote")]
+        if let Some(shared) = &self.shared {
+            let unfinished = shared.flush(limit);
+            let mut odd = self.odd();
+            // A program that asks again is not told twice.
+            let new = |line: &String| !odd.contains(line);
+            let new: Vec<_> = unfinished.into_iter().filter(new).collect();
+            odd.extend(new);
+            return shared.waits();
+        }
+        let _ = limit;
+        false
+    }
+
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        self.odd().clone()
+    }
+
+    fn odd(&self) -> MutexGuard<'_, Vec<String>> {
+        self.odd.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

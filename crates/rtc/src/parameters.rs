@@ -1,0 +1,36 @@
+//! What a kernel's parameters are, as the driver tells: how many, and their sizes.
+#![expect(
+    unsafe_code,
+    reason = "cudarc has no safe form of cuFuncGetParamInfo and cuDriverGetVersion"
+)]
+
+use cudarc::driver::sys;
+
+use crate::load::Function;
+
+/// The first driver that tells (`cuFuncGetParamInfo`), as `cuDriverGetVersion` counts.
+const TELLS: i32 = 12_040;
+
+/// The sizes in bytes; none where the driver does not tell.
+pub(crate) fn sizes(function: &Function) -> Option<Vec<usize>> {
+    let mut version = 0;
+    // SAFETY: it writes one number.
+    let answer = unsafe { sys::cuDriverGetVersion(&raw mut version) };
+    if answer != sys::CUresult::CUDA_SUCCESS || version < TELLS {
+        return None;
+    }
+    let handle = function.cuda().cu_function();
+    let mut sizes = Vec::new();
+    loop {
+        let (mut offset, mut size) = (0usize, 0usize);
+        // SAFETY: the driver has the call, and writes two numbers.
+        let answer =
+            unsafe { sys::cuFuncGetParamInfo(handle, sizes.len(), &raw mut offset, &raw mut size) };
+        match answer {
+            sys::CUresult::CUDA_SUCCESS => sizes.push(size),
+            // Behind the last one.
+            sys::CUresult::CUDA_ERROR_INVALID_VALUE => return Some(sizes),
+            _ => return None,
+        }
+    }
+}
