@@ -5,8 +5,8 @@ pub mod casd;
 mod equipment;
 mod fetched;
 mod maturin;
-mod moto;
 mod ninja;
+mod servers;
 
 use std::time::{Duration, Instant};
 
@@ -117,7 +117,7 @@ fn tests(arguments: &[String]) -> Result<()> {
     command.env("WARPCC_TEST_NVCC", toolkit::find(toolkit::NEWEST)?);
     command.env("WARPCC_TEST_NVCC_130", toolkit::find(toolkit::OLDEST)?);
     command.env("WARPCC_TEST_NINJA", ninja::program());
-    command.env("WARPCC_TEST_MOTO", moto::packages());
+    command.env("WARPCC_TEST_SERVERS", servers::packages());
     command.env("WARPCC_TEST_MATURIN", maturin::packages());
     if casd::program().exists() {
         command.env("WARPCC_TEST_CASD", casd::program());
@@ -163,7 +163,7 @@ pub fn tutorial() -> Result<()> {
 pub fn header() -> Result<()> {
     let mut command = process::cargo("test");
     command
-        .args(["--locked", "--package", "warpcc-rtc-c", "--test", "header"])
+        .args(["--locked", "--workspace", "--test", "header"])
         .env("WARPCC_HEADER", "write");
     process::run(&mut command)
 }

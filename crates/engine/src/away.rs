@@ -4,12 +4,14 @@
 //! Everything of ours has one unmistakable name there ([`MARK`]). A result that holds it holds a path of that machine:
 //! unless we know what stands there in a local run, the result is thrown away and the step runs here.
 //!
-//! [`choice`] says where a step ends sooner; [`parcel`] packs, with [`host`] and [`link`] for the tools that find files for themselves.
+//! [`choice`] says where a step ends sooner; [`parcel`] packs, with [`host`], [`clang`] and [`link`] for the tools that find files for themselves.
 
 pub mod choice;
+mod clang;
 mod host;
 mod link;
 mod parcel;
+mod talk;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -35,7 +37,7 @@ use crate::executor::{Executor, Job};
 use crate::key::packs_directory;
 use crate::loader::{Loaded, loaded_by};
 use crate::observe::Seen;
-use crate::relocate::MAKES_MODULE_ID;
+use crate::relocate::{self, MAKES_MODULE_ID};
 use crate::task::{Located, Worker};
 use crate::turn::Turn;
 
@@ -85,7 +87,7 @@ impl Worker<'_> {
         let Some(executor) = self.setting.executor.filter(|e| e.takes(step.tool)) else {
             return Ok(None);
         };
-        if !self.may_leave(step) {
+        if !self.may_leave(step) || self.is_likely_to_talk(step) {
             return Ok(None);
         }
         let Some(_slot) = self.leave(index, step, program, priority_ms, executor, turn)? else {
@@ -98,6 +100,7 @@ impl Worker<'_> {
         for &id in &step.reads {
             self.artifacts.materialise(id)?;
         }
+        self.show_real_names(step)?;
         let folder = self.setting.scratch.join(format!("away-{index}"));
         // Whatever hinders packing hinders nothing here.
         let packed = fs::create_dir_all(&folder)
@@ -134,8 +137,8 @@ impl Worker<'_> {
         finished.away = true;
         finished.waited = turn.waited;
         finished.user = done.busy;
-        finished.stdout = stdout;
-        finished.stderr = stderr;
+        finished.stdout = relocate::real_message(&stdout, self.setting);
+        finished.stderr = relocate::real_message(&stderr, self.setting);
         self.keep_if_wanted(step, key, &mut finished, &seen, began);
         Ok(Some((finished, seen)))
     }
@@ -176,7 +179,10 @@ impl Worker<'_> {
             }
             let digest = self.lasting_digest(&program.path);
             digest.is_some_and(|digest| {
-                let there = executor.outlook(&digest);
+                let mut there = executor.outlook(&digest);
+                if executor.has(step.tool) {
+                    there.tool_bytes = 0;
+                }
                 choose(expected.millis, bytes, &here, &there) == Choice::There
             })
         };
@@ -343,6 +349,13 @@ impl Worker<'_> {
         if done.code != 0 || done.outputs.len() != step.writes.len() {
             return None;
         }
+        // gcc shows the source's lines with what it says, and they are not there.
+        let is_host = matches!(step.tool, Tool::HostCompile | Tool::HostAssembly);
+        let talked = !(done.stdout.is_empty() && done.stderr.is_empty());
+        self.learn_talk(step, talked);
+        if is_host && talked {
+            return None;
+        }
         // On a terminal it would have looked otherwise.
         if self.setting.terminal.is_some() && !done.stderr.is_empty() {
             return None;
@@ -387,6 +400,14 @@ impl Worker<'_> {
                 return None;
             }
             ready.push((id, from));
+        }
+        // Below roots a front end runs once more with an id that is the same everywhere: here.
+        if !self.setting.roots.is_empty() && matches!(step.tool, Tool::CudaFe | Tool::Cicc) {
+            let written = |id| ready.iter().find(|(of, _)| *of == id);
+            let written = |id| written(id).map(|(_, from)| from.as_path());
+            if self.lasting_module_id(step, &written).is_some() {
+                return None;
+            }
         }
         for (id, from) in ready {
             let to = self.setting.directory.join(self.artifacts.path(id));

@@ -31,6 +31,9 @@ pub trait Executor: Sync {
     /// Whether they take this tool's, as things stand.
     fn takes(&self, tool: Tool) -> bool;
 
+    /// Whether they have the tool's programs where they are here, as somebody promised: then these are not sent.
+    fn has(&self, tool: Tool) -> bool;
+
     /// Whether a step goes there although this machine has a slot free.
     fn is_preferred(&self) -> bool;
 

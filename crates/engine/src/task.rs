@@ -102,13 +102,9 @@ impl Worker<'_> {
             return Ok(hit);
         }
         let mut turn = Turn::default();
-        // Below roots the tools see other names than the plan's: such steps stay here.
-        if self.setting.executor.is_some() && self.setting.roots.is_empty() {
-            let done =
-                self.elsewhere(index, step, &program, key.as_ref(), priority_ms, &mut turn)?;
-            if let Some(done) = done {
-                return Ok(done);
-            }
+        let done = self.elsewhere(index, step, &program, key.as_ref(), priority_ms, &mut turn)?;
+        if let Some(done) = done {
+            return Ok(done);
         }
         if turn.pass.is_none() {
             self.take_turn(index, step, priority_ms, &mut turn)?;
@@ -162,6 +158,7 @@ impl Worker<'_> {
         finished.stdout = ended.stdout;
         finished.stderr = ended.stderr;
         if ended.code == 0 {
+            self.learn_talk(step, !finished.stderr.is_empty());
             for &id in &step.writes {
                 self.artifacts.written(id);
             }
@@ -428,7 +425,7 @@ impl Worker<'_> {
     }
 
     /// Before the host compiler: the sources under the names that people know.
-    fn show_real_names(&self, step: &Step) -> io::Result<()> {
+    pub fn show_real_names(&self, step: &Step) -> io::Result<()> {
         let compiles = matches!(step.tool, Tool::HostCompile | Tool::HostAssembly);
         if self.setting.roots.is_empty() || !compiles {
             return Ok(());
@@ -482,24 +479,11 @@ impl Worker<'_> {
         ended: &mut Ended,
         turn: &mut Turn,
     ) -> io::Result<()> {
-        let written = |id: &&FileId| self.graph.file(**id).path.ends_with(".module_id");
-        let Some(&file) = step.writes.iter().find(written) else {
+        let written = |id: FileId| Some(self.artifacts.path(id));
+        let Some((file, lasting)) = self.lasting_module_id(step, &written) else {
             return Ok(());
         };
-        let path = self.artifacts.path(file);
-        let others = step.writes.iter().filter(|&&id| id != file);
-        let id = fs::read_to_string(path).ok().or_else(|| {
-            others
-                .filter_map(|&id| fs::read(self.artifacts.path(id)).ok())
-                .find_map(|code| relocate::module_id_in(&code))
-        });
-        let Some(id) = id else {
-            return Ok(());
-        };
-        let Some(lasting) = relocate::lasting_module_id(&id, step, self.artifacts) else {
-            return Ok(());
-        };
-        fs::write(path, lasting)?;
+        fs::write(self.artifacts.path(file), lasting)?;
         let mut reads_it = step.clone();
         reads_it
             .args
@@ -513,6 +497,26 @@ impl Worker<'_> {
         ended.user += second.user;
         ended.system += second.system;
         Ok(())
+    }
+
+    /// The file of a module id, and what it is to hold in the place of an id with a process id in it; `written` says where a
+    /// result is now.
+    pub fn lasting_module_id<'p>(
+        &self,
+        step: &Step,
+        written: &dyn Fn(FileId) -> Option<&'p Path>,
+    ) -> Option<(FileId, String)> {
+        let is_id = |id: &FileId| self.graph.file(*id).path.ends_with(".module_id");
+        let file = step.writes.iter().copied().find(is_id)?;
+        let others = step.writes.iter().copied().filter(|&id| id != file);
+        let known = written(file).and_then(|path| fs::read_to_string(path).ok());
+        let id = known.or_else(|| {
+            others
+                .filter_map(|id| fs::read(written(id)?).ok())
+                .find_map(|code| relocate::module_id_in(&code))
+        })?;
+        let lasting = relocate::lasting_module_id(&id, step, self.artifacts)?;
+        Some((file, lasting))
     }
 
     /// Whether a result has a folder's name in it that should not count, or may have where it cannot be seen.

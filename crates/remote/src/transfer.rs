@@ -152,26 +152,25 @@ pub async fn push(
     if ours.is_empty() {
         return Ok(Pushed::Nothing);
     }
-    let mut bytes = 0;
-    // What cannot be read there is replaced.
-    let theirs = match known(backend, server, key, &mut bytes).await {
-        Ok(theirs) => theirs,
-        Err(Fault::Answer { .. } | Fault::WrongBytes { .. }) => Vec::new(),
-        Err(fault) => return Err(fault),
-    };
-    let is_theirs = |ours: &Variant| theirs.iter().any(|v| v.identity() == ours.identity());
     let blobs: BTreeSet<Digest> = ours.iter().flat_map(digests).collect();
     let blobs: Vec<Digest> = blobs.into_iter().collect();
     let missing = backend.missing(&blobs).await?;
     // The blobs of a result may be evicted on one side or the other.
     let whole = |v: &Variant| digests(v).all(|d| !missing.contains(&d) || store.has(&d));
     let mut merged: Vec<Variant> = ours.iter().filter(|v| whole(v)).cloned().collect();
-    if merged.iter().all(is_theirs) && missing.is_empty() {
-        return Ok(Pushed::Nothing);
-    }
     let needed: BTreeSet<Digest> = merged.iter().flat_map(digests).collect();
+    let nothing_missing = missing.is_empty();
     let sent: Vec<Digest> = missing.into_iter().filter(|d| needed.contains(d)).collect();
     let mut bytes = upload(backend, store, &sent).await?;
+    // Read last, so that little time is left for others before it is replaced. What cannot be read is.
+    let theirs = match known(backend, server, key, &mut 0).await {
+        Ok(theirs) => theirs,
+        Err(Fault::Answer { .. } | Fault::WrongBytes { .. }) => Vec::new(),
+        Err(fault) => return Err(fault),
+    };
+    if nothing_missing && are_among(&theirs, &merged) {
+        return Ok(Pushed::Nothing);
+    }
     let rest = theirs.into_iter();
     let rest: Vec<Variant> = rest
         .filter(|v| merged.iter().all(|ours| ours.identity() != v.identity()))
@@ -192,6 +191,29 @@ pub async fn push(
     bytes += packed.result.stdout_raw.len() as u64;
     backend.put_result(key, &packed.result).await?;
     Ok(Pushed::Put(bytes))
+}
+
+/// Whether the server still remembers what `store` does under `key` and could give it: another machine may have
+/// replaced a result that it had read before ours was there.
+///
+/// # Errors
+/// As [`fetch`].
+pub async fn holds(
+    backend: &impl Backend,
+    server: &str,
+    store: &DiskStore,
+    level: Level,
+    key: &Key,
+) -> Result<bool, Fault> {
+    let mut ours = store.remembered(level, key);
+    ours.retain(|variant| digests(variant).all(|digest| store.has(&digest)));
+    let theirs = known(backend, server, key, &mut 0).await?;
+    Ok(are_among(&theirs, &ours))
+}
+
+fn are_among(theirs: &[Variant], ours: &[Variant]) -> bool {
+    let is_theirs = |ours: &Variant| theirs.iter().any(|v| v.identity() == ours.identity());
+    ours.iter().all(is_theirs)
 }
 
 fn digests(variant: &Variant) -> impl Iterator<Item = Digest> + '_ {

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use warpcc_cache::DiskStore;
+use warpcc_cache::{DiskStore, Key, Level};
 
 use crate::any::AnyBackend;
+use crate::backend::Backend;
 use crate::fault::Fault;
 use crate::health::{Health, Way};
 use crate::settings::{Access, Layer};
@@ -14,6 +15,13 @@ use crate::transfer::{self, Pushed};
 
 /// Results on their way to one server at a time.
 const AT_ONCE: usize = 8;
+
+/// How long after an upload we look whether it is still there, and as much again by chance: longer than another uploader
+/// takes between reading what is there and putting its own, which is a round trip.
+const SETTLE: Duration = Duration::from_millis(80);
+
+/// How often a result that another uploader has replaced is put again.
+const AGAIN: u32 = 3;
 
 /// What an uploader did at one server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -137,6 +145,7 @@ async fn all_that_waits(
             (entry, pushed)
         }
     };
+    let mut put = Vec::new();
     let mut all =
         stream::iter(spool.waiting(layer).into_iter().map(push)).buffer_unordered(AT_ONCE);
     while let Some((entry, pushed)) = all.next().await {
@@ -144,6 +153,7 @@ async fn all_that_waits(
             Ok(Pushed::Put(bytes)) => {
                 account.uploaded += 1;
                 account.bytes += bytes;
+                put.push((entry.level, entry.key));
                 let id = layer.id();
                 store.count(&[
                     ("remote.uploads", 1),
@@ -158,6 +168,38 @@ async fn all_that_waits(
             Err(fault) => return Err(fault),
         }
         spool.done(layer, &entry);
+    }
+    drop(all);
+    settle(&backend, &server, store, put).await
+}
+
+/// Looks whether results that were put a moment ago are still there, and puts again what others replaced meanwhile: no
+/// protocol of these has a write that fails when somebody else wrote first.
+///
+/// # Errors
+/// The server's faults.
+pub async fn settle(
+    backend: &impl Backend,
+    server: &str,
+    store: &DiskStore,
+    mut put: Vec<(Level, Key)>,
+) -> Result<(), Fault> {
+    use futures_util::{StreamExt, TryStreamExt, stream};
+    for _ in 0..AGAIN {
+        if put.is_empty() {
+            break;
+        }
+        tokio::time::sleep(SETTLE.mul_f64(1.0 + fastrand::f64())).await;
+        let look = |(level, key): (Level, Key)| async move {
+            if transfer::holds(backend, server, store, level, &key).await? {
+                return Ok::<_, Fault>(None);
+            }
+            transfer::push(backend, server, store, level, &key).await?;
+            Ok(Some((level, key)))
+        };
+        let looks = stream::iter(put).map(look).buffer_unordered(AT_ONCE);
+        let again: Vec<_> = looks.try_collect().await?;
+        put = again.into_iter().flatten().collect();
     }
     Ok(())
 }

@@ -71,6 +71,12 @@ impl<'a> Elsewhere<'a> {
                 return None;
             }
         };
+        let promised = |tool: &&String| settings.promises(tool);
+        if let Some(tool) = settings.installed.value.iter().find(|t| !promised(t)) {
+            crate::log::warn(&format!(
+                "executor_installed names {tool}, which no property in executor_properties promises; it is sent"
+            ));
+        }
         let cluster = Cluster::new(server);
         let slots = Pool::open(
             &machine::place(config),
@@ -140,9 +146,9 @@ impl Drop for Elsewhere<'_> {
     fn drop(&mut self) {
         let moved = self.cluster.moved();
         let counts = [
-            ("remote.bytes_up", moved.sent),
-            ("remote.bytes_down", moved.received),
-            ("remote.errors", self.faults.load(Ordering::Relaxed)),
+            ("executor.bytes_up", moved.sent),
+            ("executor.bytes_down", moved.received),
+            ("executor.errors", self.faults.load(Ordering::Relaxed)),
         ];
         if let Some(store) = self.store.filter(|_| counts.iter().any(|(_, n)| *n > 0)) {
             store.count(&counts);
@@ -211,16 +217,17 @@ impl Executor for Elsewhere<'_> {
         !self.given_up.load(Ordering::SeqCst)
     }
 
+    fn has(&self, tool: Tool) -> bool {
+        let installed = &self.settings.installed.value;
+        installed.iter().any(|name| name == tool.name()) && self.settings.promises(tool.name())
+    }
+
     fn is_preferred(&self) -> bool {
         self.settings.always.value
     }
 
     fn execute(&self, job: &Job<'_>, unwanted: &dyn Fn() -> bool) -> Option<Done> {
-        let properties = self.settings.properties.value.iter().filter(|property| {
-            let tool = property.tool.as_deref();
-            tool.is_none_or(|tool| tool == job.tool.name())
-        });
-        let properties: Vec<(String, String)> = properties
+        let properties: Vec<(String, String)> = (self.settings.properties_of(job.tool.name()))
             .map(|property| (property.name.clone(), property.value.clone()))
             .collect();
         let mut moved = Moved::default();

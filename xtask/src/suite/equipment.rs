@@ -2,17 +2,18 @@
 //!
 //! A machine that has it all is not touched. Programs come from the distribution (as root, on
 //! Debian), cargo's subcommands from crates.io into cargo's own folder, where the next clone
-//! finds them, and toolkits, a ninja, an old NVRTC, nvFatbin, a Remote Execution server, maturin and a stand-in for S3 from PyPI.
+//! finds them, and toolkits, a ninja, an old NVRTC, nvFatbin, Remote Execution servers, maturin and
+//! the servers that Python runs from PyPI.
 
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::{casd, fetched, maturin, moto, ninja};
+use super::{casd, fetched, maturin, ninja, servers};
 use crate::{process, toolkit};
 
 /// Programs the tests run, with the Debian package that holds each.
-const PROGRAMS: [(&str, &str); 14] = [
+const PROGRAMS: [(&str, &str); 15] = [
     ("g++", "g++"),
     ("python3", "python3"),
     ("make", "make"),
@@ -31,6 +32,8 @@ const PROGRAMS: [(&str, &str); 14] = [
     ("nginx", "nginx-light"),
     ("redis-server", "redis-server"),
     ("memcached", "memcached"),
+    // Where BuildGrid keeps its queue.
+    ("pg_createcluster", "postgresql"),
 ];
 
 /// Versions are pinned: a new release must not turn a green main red.
@@ -49,7 +52,7 @@ pub fn install(thorough: bool) -> Result<()> {
     }
     ninja::install()?;
     casd::install()?;
-    moto::install()?;
+    servers::install()?;
     maturin::install()?;
     fetched::NVFATBIN.install_wheels()?;
     match std::env::consts::ARCH {

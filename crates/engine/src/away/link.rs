@@ -21,7 +21,9 @@ const WITH_VALUE: [&str; 4] = ["--host-ccbin", "-maxrregcount", "-Xnvvm", "-Xptx
 impl Worker<'_> {
     /// Nothing where nvlink would read what we do not know of.
     pub fn pack_link(&self, step: &Step, program: &Located) -> Option<Packed> {
-        let mut parcel = Parcel::new(self)?;
+        let mut parcel = Parcel::new(self, step.tool)?;
+        // It loads others of the toolkit, and is small.
+        parcel.pack_programs();
         let mut arguments = parcel.add_program(&program.path)?;
         parcel.add_reads(step)?;
         let mut folders = Vec::new();

@@ -14,10 +14,14 @@ use warpcc_watch::{FOLDER_LIBRARY, FOLDER_VARIABLE};
 use super::{KEEP, MARK};
 use crate::key::{LANGUAGE_VARIABLES, packs_directory};
 use crate::observe::Seen;
+use crate::relocate;
 use crate::task::{Located, Worker};
 
 /// The folder of a command there, whatever it is called.
 const THERE: &str = "/proc/self/cwd/";
+
+/// The variable that holds what a program that is not sent contains here; nobody reads it.
+const PROMISED: &str = "WARPCC_PROMISED";
 
 /// A step for another machine, and what a run of it here would have seen.
 pub struct Packed {
@@ -34,11 +38,15 @@ pub struct Parcel<'w, 'a> {
     pub environment: Vec<(String, String)>,
     pub seen: Seen,
     inputs: BTreeMap<String, Input>,
+    /// Whether the workers have the programs where they are here.
+    installed: bool,
+    /// What those contain here.
+    promised: Vec<String>,
 }
 
 impl<'w, 'a> Parcel<'w, 'a> {
     /// With the variables that every tool gets.
-    pub fn new(worker: &'w Worker<'a>) -> Option<Self> {
+    pub fn new(worker: &'w Worker<'a>, tool: Tool) -> Option<Self> {
         let mut environment = vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
         for name in LANGUAGE_VARIABLES {
             if let Some(value) = worker.setting.variable(name) {
@@ -50,6 +58,8 @@ impl<'w, 'a> Parcel<'w, 'a> {
             environment,
             seen: Seen::default(),
             inputs: BTreeMap::new(),
+            installed: worker.setting.executor.is_some_and(|e| e.has(tool)),
+            promised: Vec::new(),
         })
     }
 
@@ -87,8 +97,16 @@ impl<'w, 'a> Parcel<'w, 'a> {
         Some(())
     }
 
+    /// Packs the programs although the workers have them.
+    pub fn pack_programs(&mut self) {
+        self.installed = false;
+    }
+
     /// Adds a program; gives the words that start it there.
     pub fn add_program(&mut self, program: &Path) -> Option<Vec<String>> {
+        if self.installed {
+            return self.name_program(program);
+        }
         self.add_libraries(program)?;
         let tool = format!("tc/bin/{}", program.file_name()?.to_str()?);
         self.add(tool.clone(), program, true)?;
@@ -100,6 +118,27 @@ impl<'w, 'a> Parcel<'w, 'a> {
             &tool,
         ];
         Some(words.map(str::to_owned).into())
+    }
+
+    /// Adds a program that only starts others: the result does not depend on it.
+    pub fn add_starter(&mut self, program: &Path) -> Option<Vec<String>> {
+        let (seen, promised) = (self.seen.clone(), self.promised.clone());
+        let words = self.add_program(program)?;
+        (self.seen, self.promised) = (seen, promised);
+        Some(words)
+    }
+
+    /// Names a program that the workers have. What it rests on is what the program here would have.
+    fn name_program(&mut self, program: &Path) -> Option<Vec<String>> {
+        let loaded = self.worker.loaded(program)?;
+        let libraries = loaded.libraries.into_iter().map(|(_, path)| path);
+        let files = [program.to_owned(), loaded.loader];
+        for file in files.into_iter().chain(libraries) {
+            let digest = self.worker.lasting_digest(&file)?;
+            self.promised.push(digest.to_string());
+            self.seen.read.insert(file);
+        }
+        Some(vec![program.to_str()?.to_owned()])
     }
 
     /// Adds what the plan says that `step` reads.
@@ -122,17 +161,14 @@ impl<'w, 'a> Parcel<'w, 'a> {
 
     /// Lets the tool believe that it runs in our directory, which it writes where nobody can put it right; gives the
     /// loader's words for that.
-    fn stand_in(&mut self, folder: &Path) -> Option<[String; 2]> {
+    fn stand_in(&mut self, step: &Step, folder: &Path) -> Option<[String; 2]> {
         const PLACE: &str = "tc/preload/folder.so";
         let setting = self.worker.setting;
-        let directory = setting.directory.to_str()?;
-        let is_real = setting.directory.canonicalize().ok()? == setting.directory;
+        let directory = relocate::directory(step, self.worker.artifacts, setting);
+        let is_real = directory.canonicalize().ok()? == directory;
         // Under another name for it, tools write the one or the other; a `PWD` of elsewhere they do not believe.
         let other_name = setting.variable("PWD").map(Path::new).is_some_and(|pwd| {
-            pwd != setting.directory
-                && pwd
-                    .canonicalize()
-                    .is_ok_and(|real| real == setting.directory)
+            pwd != directory && pwd.canonicalize().is_ok_and(|real| real == directory)
         });
         if FOLDER_LIBRARY.is_empty() || !is_real || other_name {
             return None;
@@ -145,14 +181,19 @@ impl<'w, 'a> Parcel<'w, 'a> {
             file,
             executable: true,
         })?;
-        let variable = (FOLDER_VARIABLE.to_owned(), directory.to_owned());
+        let variable = (FOLDER_VARIABLE.to_owned(), directory.to_str()?.to_owned());
         self.environment.push(variable);
         // Not by a variable, which a runner may keep to itself. glibc has this since 2.30.
         Some(["--preload", PLACE].map(str::to_owned))
     }
 
     /// Closes it: `arguments` make the outputs of `step`.
-    pub fn close(self, step: &Step, arguments: Vec<String>) -> Option<Packed> {
+    pub fn close(mut self, step: &Step, arguments: Vec<String>) -> Option<Packed> {
+        if !self.promised.is_empty() {
+            // With another compiler here it is another action: the cluster's results of the last one are not for it.
+            let promised = (PROMISED.to_owned(), self.promised.join(" "));
+            self.environment.push(promised);
+        }
         let outputs = step.writes.iter().map(|&id| self.worker.place(id));
         Some(Packed {
             command: Command {
@@ -208,7 +249,11 @@ impl Worker<'_> {
 
     /// A tool that reads what the plan says.
     fn pack_tool(&self, step: &Step, program: &Located, folder: &Path) -> Option<Packed> {
-        let mut parcel = Parcel::new(self)?;
+        let mut parcel = Parcel::new(self, step.tool)?;
+        let packs = packs_directory(step, self.graph);
+        if packs {
+            parcel.pack_programs();
+        }
         let mut arguments = parcel.add_program(&program.path)?;
         if step.tool == Tool::Cicc {
             let folder = Path::new(self.setting.variable("NVVMIR_LIBRARY_DIR")?);
@@ -217,9 +262,8 @@ impl Worker<'_> {
             let variable = ("NVVMIR_LIBRARY_DIR".to_owned(), "tc/libdevice".to_owned());
             parcel.environment.push(variable);
         }
-        let packs = packs_directory(step, self.graph);
         if packs {
-            arguments.splice(1..1, parcel.stand_in(folder)?);
+            arguments.splice(1..1, parcel.stand_in(step, folder)?);
         }
         parcel.add_reads(step)?;
         for arg in &step.args {

@@ -32,10 +32,10 @@ impl Casd {
         Self::start_as(&["--jobs=2".to_owned()])
     }
 
-    /// A worker of a cluster: one action at a time, with the blobs and the action cache of `front`.
+    /// A worker of a cluster: one action at a time, with the blobs and the action cache of the server at `front`.
     #[allow(dead_code, reason = "each test binary uses its own part of this file")]
-    pub fn start_worker(front: &Self) -> Option<Self> {
-        let front = format!("http://127.0.0.1:{}", front.port);
+    pub fn start_worker(front: &str) -> Option<Self> {
+        let front = front.replace("grpc://", "http://");
         Self::start_as(&[
             "--jobs=1".to_owned(),
             format!("--cas-remote={front}"),
@@ -101,7 +101,7 @@ impl Drop for Casd {
 }
 
 /// Memory, where there is enough: ten thousand files that casd syncs take a busy disk 15 s.
-fn place() -> PathBuf {
+pub fn place() -> PathBuf {
     let memory = Path::new("/dev/shm");
     let is_large = rustix::fs::statvfs(memory).is_ok_and(|s| s.f_bavail * s.f_frsize > 2 << 30);
     if is_large {
@@ -112,7 +112,7 @@ fn place() -> PathBuf {
 }
 
 #[expect(clippy::print_stderr, reason = "to whoever reads the test's output")]
-fn say(text: &str) {
+pub fn say(text: &str) {
     eprintln!("{text}");
 }
 

@@ -2,10 +2,12 @@
 //! actions on the latter ([`actions`]). Real ones are in warpcc's own tests.
 
 mod actions;
+mod buildgrid;
 mod casd;
 mod fake;
 mod faults;
 mod real;
+mod simultaneous;
 
 use warpcc_remote::grpc::Deadlines;
 use warpcc_remote::{Auth, Grpc};

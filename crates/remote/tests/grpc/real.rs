@@ -1,4 +1,4 @@
-//! Against buildbox-casd: blobs of every size, results, what is missing, and its death in mid-transfer.
+//! Against buildbox-casd, and BuildGrid where it differs: blobs of every size, results, what is missing, and its death in mid-transfer.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -11,6 +11,7 @@ use warpcc_remote::backend::Source;
 use warpcc_remote::grpc::Deadlines;
 use warpcc_remote::{Auth, Backend, Fault, Grpc};
 
+use crate::buildgrid::BuildGrid;
 use crate::casd::Casd;
 use crate::{block_on, bytes_of, client};
 
@@ -22,10 +23,23 @@ fn source_of(bytes: &[u8]) -> (Digest, Source) {
 
 #[test]
 fn blobs_of_every_size_come_back() {
-    let Some(casd) = Casd::start() else { return };
+    if let Some(casd) = Casd::start() {
+        blobs_of_every_size(&casd.address());
+    }
+}
+
+#[test]
+fn blobs_of_every_size_come_back_from_buildgrid() {
+    if let Some(grid) = BuildGrid::start_cache() {
+        blobs_of_every_size(&grid.address());
+        results_go_round(&grid.address());
+    }
+}
+
+fn blobs_of_every_size(address: &str) {
     let folder = tempfile::tempdir().expect("folder");
     block_on(async {
-        let server = client(&casd.address());
+        let server = client(address);
         let limit = server
             .capabilities()
             .await
@@ -184,9 +198,14 @@ fn result_with(bytes: &[u8], exit_code: i32) -> re::ActionResult {
 
 #[test]
 fn results_go_round_and_failures_are_none() {
-    let Some(casd) = Casd::start() else { return };
+    if let Some(casd) = Casd::start() {
+        results_go_round(&casd.address());
+    }
+}
+
+fn results_go_round(address: &str) {
     block_on(async {
-        let server = client(&casd.address());
+        let server = client(address);
         let (key, other) = (Key([1; 32]), Key([2; 32]));
         assert!(server.result(&key).await.expect("asked").is_none());
         let bytes = bytes_of(1000, 1);

@@ -31,6 +31,8 @@ pub struct ExecutorSettings {
     pub always: Setting<bool>,
     /// What its workers must have.
     pub properties: Setting<Vec<Property>>,
+    /// Tools by their names in reports that workers with the properties have where they are here.
+    pub installed: Setting<Vec<String>>,
     /// A bearer token.
     pub token: Setting<Option<Secret>>,
     /// A file with a bearer token.
@@ -57,6 +59,7 @@ impl Default for ExecutorSettings {
             jobs: Setting::default_of(NonZeroUsize::MIN.saturating_add(JOBS - 1)),
             always: Setting::default_of(false),
             properties: Setting::default_of(Vec::new()),
+            installed: Setting::default_of(Vec::new()),
             token: Setting::default_of(None),
             token_file: Setting::default_of(None),
             headers: Setting::default_of(None),
@@ -69,6 +72,17 @@ impl Default for ExecutorSettings {
 }
 
 impl ExecutorSettings {
+    /// What workers must have for this tool, by its name in reports.
+    pub fn properties_of(&self, tool: &str) -> impl Iterator<Item = &Property> {
+        let all = self.properties.value.iter();
+        all.filter(move |property| property.tool.as_deref().is_none_or(|of| of == tool))
+    }
+
+    /// Whether a property picks workers for this tool.
+    pub fn promises(&self, tool: &str) -> bool {
+        self.properties_of(tool).next().is_some()
+    }
+
     /// Reads one of them; nothing where `key` is not one.
     pub(super) fn set(
         &mut self,
@@ -87,6 +101,7 @@ impl ExecutorSettings {
             Key::ExecutorProperties => {
                 value::properties(raw).map(|v| self.properties.assign(v, source))
             }
+            Key::ExecutorInstalled => value::tools(raw).map(|v| self.installed.assign(v, source)),
             Key::ExecutorToken => {
                 value::text(raw).map(|v| self.token.assign(Some(Secret::new(&v)), source))
             }
@@ -121,6 +136,7 @@ impl ExecutorSettings {
                 });
                 (shown.collect::<Vec<_>>().join(","), &self.properties.source)
             }
+            Key::ExecutorInstalled => (self.installed.value.join(","), &self.installed.source),
             Key::ExecutorToken => {
                 let set = self.token.value.is_some();
                 let shown = if set { "(not shown)" } else { "" };

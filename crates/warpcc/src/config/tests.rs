@@ -190,3 +190,20 @@ fn a_wrong_shared_cache_is_told_without_its_secrets() {
         );
     }
 }
+
+#[test]
+fn tools_of_the_workers_count_where_a_property_picks_these() {
+    let text =
+        "executor_installed = [\"host\", \"cicc\"]\nexecutor_properties = [\"cicc:image=cuda\"]\n";
+    let config = with_file(text, &[]).unwrap();
+    assert_eq!(config.executor.installed.value, ["host", "cicc"]);
+    assert!(config.executor.promises("cicc"));
+    assert!(!config.executor.promises("host"));
+    let config = with_file(text, &[("WARPCC_EXECUTOR_INSTALLED", " ptxas,")]).unwrap();
+    assert_eq!(config.executor.installed.value, ["ptxas"]);
+    let error = with_file("executor_installed = [\"nvlink\"]\n", &[]).unwrap_err();
+    assert!(
+        error.contains("executor_installed") && error.contains("fatbinary"),
+        "{error}"
+    );
+}

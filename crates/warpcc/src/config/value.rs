@@ -35,6 +35,7 @@ pub(super) enum Key {
     ExecutorJobs,
     ExecutorAlways,
     ExecutorProperties,
+    ExecutorInstalled,
     ExecutorToken,
     ExecutorTokenFile,
     ExecutorHeaders,
@@ -45,7 +46,7 @@ pub(super) enum Key {
 }
 
 impl Key {
-    pub(super) const ALL: [Self; 25] = [
+    pub(super) const ALL: [Self; 26] = [
         Self::Dir,
         Self::MaxSize,
         Self::Jobs,
@@ -64,6 +65,7 @@ impl Key {
         Self::ExecutorJobs,
         Self::ExecutorAlways,
         Self::ExecutorProperties,
+        Self::ExecutorInstalled,
         Self::ExecutorToken,
         Self::ExecutorTokenFile,
         Self::ExecutorHeaders,
@@ -94,6 +96,7 @@ impl Key {
             Self::ExecutorJobs => "executor_jobs",
             Self::ExecutorAlways => "executor_always",
             Self::ExecutorProperties => "executor_properties",
+            Self::ExecutorInstalled => "executor_installed",
             Self::ExecutorToken => "executor_token",
             Self::ExecutorTokenFile => "executor_token_file",
             Self::ExecutorHeaders => "executor_headers",
@@ -125,6 +128,7 @@ impl Key {
             Self::ExecutorJobs => "WARPCC_EXECUTOR_JOBS",
             Self::ExecutorAlways => "WARPCC_EXECUTOR_ALWAYS",
             Self::ExecutorProperties => "WARPCC_EXECUTOR_PROPERTIES",
+            Self::ExecutorInstalled => "WARPCC_EXECUTOR_INSTALLED",
             Self::ExecutorToken => "WARPCC_EXECUTOR_TOKEN",
             Self::ExecutorTokenFile => "WARPCC_EXECUTOR_TOKEN_FILE",
             Self::ExecutorHeaders => "WARPCC_EXECUTOR_HEADERS",
@@ -314,8 +318,8 @@ pub(super) fn address(raw: &Raw) -> Result<Address, Problem> {
     }
 }
 
-/// `NAME=VALUE` for every tool, `TOOL:NAME=VALUE` for one: a TOML list, or text with commas between.
-pub(super) fn properties(raw: &Raw) -> Result<Vec<Property>, Problem> {
+/// A TOML list, or text with commas between.
+fn list(raw: &Raw) -> Option<Vec<String>> {
     let items: Vec<String> = match raw {
         Raw::List(items) => items
             .iter()
@@ -325,13 +329,29 @@ pub(super) fn properties(raw: &Raw) -> Result<Vec<Property>, Problem> {
             let text = text.to_string_lossy();
             text.split(',').map(str::to_owned).collect()
         }
-        _ => return Err("is not a list of properties"),
+        _ => return None,
     };
-    let items = items
-        .iter()
-        .map(|item| item.trim())
-        .filter(|item| !item.is_empty());
-    items
+    let items = items.iter().map(|item| item.trim());
+    let items = items.filter(|item| !item.is_empty());
+    Some(items.map(str::to_owned).collect())
+}
+
+/// Tools that may be installed on workers, by their names in reports.
+const TOOLS: [&str; 5] = ["host", "cudafe++", "cicc", "ptxas", "fatbinary"];
+
+/// Names of tools.
+pub(super) fn tools(raw: &Raw) -> Result<Vec<String>, Problem> {
+    let items = list(raw).ok_or("is not a list of tools")?;
+    if items.iter().any(|item| !TOOLS.contains(&item.as_str())) {
+        return Err("names no tool (of host, cudafe++, cicc, ptxas and fatbinary)");
+    }
+    Ok(items)
+}
+
+/// `NAME=VALUE` for every tool, `TOOL:NAME=VALUE` for one: a TOML list, or text with commas between.
+pub(super) fn properties(raw: &Raw) -> Result<Vec<Property>, Problem> {
+    let items = list(raw).ok_or("is not a list of properties")?;
+    (items.iter())
         .map(|item| {
             let (name, value) = item
                 .split_once('=')

@@ -33,6 +33,9 @@ const REMOTE: [&str; 8] = [
     "executed",
 ];
 
+/// What is counted of the cluster, beside the steps that it ran.
+const EXECUTOR: [&str; 3] = ["errors", "bytes_up", "bytes_down"];
+
 /// What was counted, and what the cache holds.
 #[derive(Debug, Clone, Default)]
 pub struct Stats {
@@ -155,12 +158,16 @@ pub fn write_text(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "  {tool:<20}{hits:>10}{misses:>10}{share:>8}")?;
     }
     let remote = |name: &str| stats.count(&format!("remote.{name}"));
+    let away = |name: &str| stats.count(&format!("executor.{name}"));
     let executed = remote("executed");
-    if executed > 0 {
+    if executed > 0 || EXECUTOR.iter().any(|name| away(name) > 0) {
         writeln!(
             out,
-            "\nRun on a cluster: {}",
-            counted(executed, "step", "steps")
+            "\nRun on a cluster: {}, {}; {} down, {} up",
+            counted(executed, "step", "steps"),
+            counted(away("errors"), "error", "errors"),
+            format_bytes(away("bytes_down")),
+            format_bytes(away("bytes_up"))
         )?;
     }
     let shared = REMOTE.iter().filter(|name| **name != "executed");
@@ -253,9 +260,20 @@ pub fn write_json(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
             })
         })
         .collect();
+    let away = |name: &str| stats.count(&format!("executor.{name}"));
     let remote: Map<String, Value> = REMOTE
         .into_iter()
-        .map(|name| (name.into(), stats.count(&format!("remote.{name}")).into()))
+        .map(|name| {
+            // Here caches and the cluster count together.
+            let both = stats
+                .count(&format!("remote.{name}"))
+                .saturating_add(away(name));
+            (name.into(), both.into())
+        })
+        .collect();
+    let executor: Map<String, Value> = EXECUTOR
+        .into_iter()
+        .map(|name| (name.into(), away(name).into()))
         .collect();
     let all = json!({
         "saved_seconds": stats.saved.as_secs_f64(),
@@ -265,6 +283,7 @@ pub fn write_json(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
         "fallback_reasons": reasons,
         "base_dir": { "would_share": stats.count(WOULD_SHARE) },
         "remote": remote,
+        "executor": executor,
         "cache": { "bytes": stats.cache_bytes, "entries": stats.cache_entries },
     });
     serde_json::to_writer_pretty(&mut *out, &all)?;

@@ -1,11 +1,17 @@
-//! Steps on a Remote Execution cluster, which here is buildbox-casd: the outputs are nvcc's, a step that ran there hits here
+//! Steps on a Remote Execution cluster, which here is buildbox-casd, or BuildGrid before it: the outputs are nvcc's, a step that ran there hits here
 //! and the other way round, and a cluster that fails costs no build.
 
+mod bot;
+#[path = "../../../remote/tests/grpc/buildgrid.rs"]
+mod buildgrid;
 #[path = "../../../remote/tests/grpc/casd.rs"]
 mod casd;
+mod clones;
 mod dispatched;
 #[path = "../../../remote/tests/grpc/dispatcher.rs"]
 mod dispatcher;
+mod farm;
+mod host;
 mod several_workers;
 mod sharing;
 #[path = "../space/mod.rs"]
@@ -139,8 +145,11 @@ fn modes_that_others_leave_out() {
     assert_ne!(failed.outcome.code, 0);
 }
 
+/// By the names of the records.
+type StepRecords = BTreeMap<String, Vec<String>>;
+
 /// What the store knows of steps: the record's name, what it rests on, what came of it. Not when, and not how long it took.
-fn step_records(cache: &Path) -> BTreeMap<String, Vec<String>> {
+fn step_records(cache: &Path) -> StepRecords {
     let mut records = BTreeMap::new();
     let mut folders = vec![cache.join("steps-v1")];
     while let Some(folder) = folders.pop() {
@@ -215,14 +224,7 @@ fn a_step_leaves_the_record_of_a_run_here_wherever_it_ran() {
     space.agree(TWO);
     let here = step_records(&space.cache());
     assert!(away.len() >= 7);
-    let differ = |name: &&String| away.get(*name) != here.get(*name);
-    if let Some(name) = away.keys().chain(here.keys()).find(differ) {
-        panic!(
-            "{name}: away {:#?}\nhere {:#?}",
-            away.get(name),
-            here.get(name)
-        );
-    }
+    demand_equal_records(&away, &here);
     // And what ran here is not sent.
     let before = executed(&space);
     space.set_env("WARPCC_EXECUTOR", &casd.address());
@@ -232,6 +234,18 @@ fn a_step_leaves_the_record_of_a_run_here_wherever_it_ran() {
         .demand_no_direct_hit()
         .demand_hits_of(&TOOLS);
     assert_eq!(executed(&space), before);
+}
+
+/// Fails where a step left another record there than here.
+fn demand_equal_records(away: &StepRecords, here: &StepRecords) {
+    let differ = |name: &&String| away.get(*name) != here.get(*name);
+    if let Some(name) = away.keys().chain(here.keys()).find(differ) {
+        panic!(
+            "{name}: away {:#?}\nhere {:#?}",
+            away.get(name),
+            here.get(name)
+        );
+    }
 }
 
 /// Runs the line with nvcc and with warpcc, whose one warning is given; everything else is the same.

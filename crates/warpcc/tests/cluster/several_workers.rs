@@ -1,11 +1,10 @@
-//! A cluster of several workers: one casd holds blobs and results, others run one action each at a time, and the tests' own
-//! dispatcher hands out the actions.
+//! A cluster of several workers behind somebody else's scheduler.
 
 use std::thread;
 
-use crate::dispatched::Cluster;
+use crate::farm::Farm;
 use crate::space::{Exactness, Program, Snapshot, TestSpace, differences, finish};
-use crate::{executed, space};
+use crate::{executed, remote, space};
 
 const FILES: [&str; 4] = ["sine", "power", "root", "main"];
 
@@ -44,58 +43,106 @@ fn line_of(file: &str) -> String {
     format!("-std=c++17 -O3 -c {file}.cu -o {file}.o -arch=sm_80")
 }
 
-/// As ninja runs them: all at once.
-fn build(space: &TestSpace, program: &Program) {
-    thread::scope(|scope| {
+/// A project in a space whose steps all leave for a cluster, and nvcc's objects of it.
+struct Project {
+    space: TestSpace,
+    sources: Snapshot,
+    wanted: Snapshot,
+}
+
+impl Project {
+    fn new(name: &str, address: &str) -> Self {
+        let space = space(name, address);
+        space.remove("case.cu");
+        write_project(&space);
+        let sources = Snapshot::take(&space.work());
+        // nvcc one by one: --keep's files have the names of the sources, and the folder is one.
         for file in FILES {
-            scope.spawn(move || {
-                let built = finish(space.command(program, &space.words(&line_of(file))));
-                assert_eq!(built.code, 0, "{file}: {}", built.stderr_text());
-                assert_eq!(built.stderr_text(), "", "{file}");
-            });
+            let reference = space.run(&space.reference(), &space.words(&line_of(file)));
+            assert_eq!(reference.code, 0, "{file}: {}", reference.stderr_text());
         }
-    });
+        let wanted = Snapshot::take(&space.work()).since(&sources);
+        assert_eq!(wanted.entries.len(), FILES.len());
+        wanted.delete_from(&space.work());
+        Self {
+            space,
+            sources,
+            wanted,
+        }
+    }
+
+    /// Builds all of it at once, as ninja does, on a machine that knows nothing, and compares with nvcc's objects. Gives
+    /// what was said.
+    #[track_caller]
+    fn build(&self) -> String {
+        self.space.clear_cache();
+        let said = thread::scope(|scope| {
+            let calls = FILES.map(|file| {
+                let words = self.space.words(&line_of(file));
+                let command = self.space.command(&Program::Launcher, &words);
+                scope.spawn(move || {
+                    let built = finish(command);
+                    assert_eq!(built.code, 0, "{file}: {}", built.stderr_text());
+                    built.stderr_text()
+                })
+            });
+            calls.map(|call| call.join().expect("a call")).concat()
+        });
+        let outputs = Snapshot::take(&self.space.work()).since(&self.sources);
+        let scratch = self.space.beside("compare");
+        let found = differences(&self.wanted, &outputs, Exactness::Bytes, &scratch);
+        assert!(found.is_empty(), "{}", found.join("\n"));
+        outputs.delete_from(&self.space.work());
+        said
+    }
 }
 
 #[test]
 fn every_step_of_a_project_runs_on_one_of_two_workers() {
-    let Some(cluster) = Cluster::of(2) else {
+    let Some(farm) = Farm::of(2, &[("OSFamily", "linux")]) else {
         return;
     };
-    let space = space("cluster-workers", &cluster.address());
-    space.remove("case.cu");
-    write_project(&space);
-    let sources = Snapshot::take(&space.work());
-    // nvcc one by one: --keep's files have the names of the sources, and the folder is one.
-    for file in FILES {
-        let reference = space.run(&space.reference(), &space.words(&line_of(file)));
-        assert_eq!(reference.code, 0, "{file}: {}", reference.stderr_text());
-    }
-    let wanted = Snapshot::take(&space.work()).since(&sources);
-    assert_eq!(wanted.entries.len(), FILES.len());
-    wanted.delete_from(&space.work());
-
-    build(&space, &Program::Launcher);
-    let outputs = Snapshot::take(&space.work()).since(&sources);
-    let scratch = space.beside("compare");
-    let found = differences(&wanted, &outputs, Exactness::Bytes, &scratch);
-    assert!(found.is_empty(), "{}", found.join("\n"));
-    // On a slow machine a late one is started here as well, and may end first.
-    assert!(executed(&space) > 0);
-    let taken = cluster.taken();
+    let mut project = Project::new("cluster-workers", &farm.address());
+    project
+        .space
+        .set_env("WARPCC_EXECUTOR_PROPERTIES", "OSFamily=linux");
+    assert_eq!(project.build(), "");
+    let taken = farm.taken();
     assert!(taken.iter().all(|&some| some > 0), "{taken:?}");
-    // cudafe++, cicc, ptxas, fatbinary, host compile of each.
-    assert!(
-        taken.iter().sum::<u64>() >= 5 * FILES.len() as u64,
-        "{taken:?}"
-    );
+    // cudafe++, cicc, ptxas, fatbinary, host compile of each: the scheduler was given them all.
+    let steps = 5 * FILES.len();
+    assert!(farm.over() >= steps, "{}", farm.over());
+    // On a slow machine a late one is started here as well, and may end first.
+    assert!(executed(&project.space) > 0);
+    assert_eq!(remote(&project.space, "errors"), 0);
 
-    // A second machine: the workers' results are in front, for all.
-    assert!(cluster.front().has_work());
-    outputs.delete_from(&space.work());
-    space.clear_cache();
-    build(&space, &Program::Launcher);
-    let again = Snapshot::take(&space.work()).since(&sources);
-    let found = differences(&wanted, &again, Exactness::Bytes, &scratch);
-    assert!(found.is_empty(), "{}", found.join("\n"));
+    // A second machine: what workers have done is known to BuildGrid, and they do nothing twice.
+    assert_eq!(project.build(), "");
+    let taken = farm.taken();
+    assert!(taken.iter().sum::<u64>() <= steps as u64, "{taken:?}");
+
+    // What a worker does not do is done here, and taken from it there.
+    project
+        .space
+        .write("late.cu", "__global__ void late(int *x) { *x = 7; }\n");
+    farm.idle();
+    project
+        .space
+        .agree("-c late.cu -o late.o -arch=sm_80")
+        .demand_no_fallback();
+    farm.wait_for_a_cancelled_one();
+    project.space.remove("late.cu");
+    project.space.remove("late.o");
+    let taken = farm.taken();
+
+    // A property that it was not told of makes it refuse, in the words of a server that misses a blob.
+    project
+        .space
+        .set_env("WARPCC_EXECUTOR_PROPERTIES", "colour=blue");
+    let said = project.build();
+    assert!(
+        said.contains("warpcc: warning: ") && said.contains("colour"),
+        "{said}"
+    );
+    assert_eq!(farm.taken(), taken);
 }

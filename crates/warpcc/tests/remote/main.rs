@@ -4,6 +4,8 @@
 #[path = "../space/mod.rs"]
 mod space;
 
+#[path = "../../../remote/tests/grpc/buildgrid.rs"]
+mod buildgrid;
 #[path = "../../../remote/tests/grpc/casd.rs"]
 mod casd;
 mod faults;

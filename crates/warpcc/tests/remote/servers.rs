@@ -52,7 +52,7 @@ fn start(mut command: Command, port: u16, folder: &Path) -> Server {
         let said = || fs::read_to_string(folder.join("server.log")).unwrap_or_default();
         assert!(ended.is_none(), "the server ended: {}", said());
         assert!(
-            begin.elapsed() < Duration::from_secs(60),
+            begin.elapsed() < Duration::from_secs(180),
             "no server: {}",
             said()
         );
@@ -158,38 +158,125 @@ pub fn redis(folder: &Path) -> Server {
     start(command, port, &folder)
 }
 
+/// Python with the packages of the tests' servers.
+fn python(arguments: &[&str]) -> Command {
+    let packages = std::env::var_os("WARPCC_TEST_SERVERS").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools/servers"),
+        PathBuf::from,
+    );
+    let mut command = Command::new("python3");
+    command.env("PYTHONPATH", packages).args(arguments);
+    command
+}
+
 /// moto: no S3 server, but what PyPI has that speaks its protocol. It keeps objects in memory and checks no signature.
 pub fn s3(folder: &Path) -> Server {
     let folder = fresh(folder);
     let port = free_port();
-    let packages = std::env::var_os("WARPCC_TEST_MOTO").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools/moto"),
-        PathBuf::from,
-    );
-    let mut command = Command::new("python3");
-    command
-        .env("PYTHONPATH", packages)
-        .args([
-            "-c",
-            "from moto.server import main; main()",
-            "-H",
-            "127.0.0.1",
-        ])
-        .args(["-p", &port.to_string()]);
+    let text = "from moto.server import main; main()";
+    let mut command = python(&["-c", text, "-H", "127.0.0.1"]);
+    command.args(["-p", &port.to_string()]);
     let server = start(command, port, &folder);
-    let bucket = format!("http://127.0.0.1:{port}/bucket");
-    let made = Command::new("python3")
-        .args([
-            "-c",
-            "import sys, urllib.request as r; r.urlopen(r.Request(sys.argv[1], method='PUT'))",
-        ])
-        .arg(bucket)
-        .output()
-        .expect("python3");
-    assert!(
-        made.status.success(),
-        "{}",
-        String::from_utf8_lossy(&made.stderr)
-    );
+    run_python(&[
+        "import sys, urllib.request as r; r.urlopen(r.Request(sys.argv[1], method='PUT'))",
+        &format!("http://127.0.0.1:{port}/bucket"),
+    ]);
     server
+}
+
+/// gcp-storage-emulator: no Google Cloud Storage, but what PyPI has that speaks its protocol, in memory, for anybody. Fields
+/// without a value, which it writes as null and Google leaves out, are left out.
+pub fn gcs(folder: &Path) -> Server {
+    let folder = fresh(folder);
+    let port = free_port();
+    let text = "
+import json, sys, types
+from gcp_storage_emulator import server
+from gcp_storage_emulator.__main__ import main
+without = lambda o: {n: v for n, v in o.items() if v is not None} if isinstance(o, dict) else o
+server.json = types.SimpleNamespace(**{**vars(json), 'dumps': lambda o: json.dumps(without(o))})
+sys.exit(main())
+";
+    let mut command = python(&["-c", text, "start", "--host=127.0.0.1", "--in-memory"]);
+    command.args(["--default-bucket=bucket", &format!("--port={port}")]);
+    start(command, port, &folder)
+}
+
+/// WsgiDAV, a WebDAV server with folders, for one user.
+pub fn webdav(folder: &Path) -> Server {
+    let folder = fresh(folder);
+    let port = free_port();
+    let root = fresh(&folder.join("data"));
+    let config = serde_json::json!({
+        "host": "127.0.0.1",
+        "port": port,
+        "provider_mapping": { "/": root },
+        "simple_dc": { "user_mapping": { "*": { "cache": { "password": "open-sesame" } } } },
+        "logging": { "enable": true, "enable_loggers": [] },
+    });
+    let file = folder.join("wsgidav.json");
+    fs::write(&file, config.to_string()).expect("the configuration");
+    let text = "from wsgidav.server.server_cli import run; run()";
+    let mut command = python(&["-c", text, "--config"]);
+    command.arg(&file);
+    start(command, port, &folder)
+}
+
+/// Azurite, Microsoft's own emulator of Azure's blobs, where `WARPCC_TEST_AZURITE` names the folder that npm put it into:
+/// its 460 packages take longer to install than all other servers together.
+pub fn azblob(folder: &Path) -> Option<Server> {
+    let installed = PathBuf::from(std::env::var_os("WARPCC_TEST_AZURITE")?);
+    let folder = fresh(folder);
+    let port = free_port();
+    let mut command = Command::new("node");
+    command
+        .arg(installed.join("node_modules/azurite/dist/src/blob/main.js"))
+        .args(["--blobHost", "127.0.0.1", "--inMemoryPersistence"])
+        .args(["--disableTelemetry", "--skipApiVersionCheck"])
+        .args(["--blobPort", &port.to_string()])
+        .current_dir(&folder);
+    let server = start(command, port, &folder);
+    let (name, key) = AZURITE;
+    run_python(&[
+        MAKE_CONTAINER,
+        &format!("http://127.0.0.1:{port}/{name}/cache"),
+        name,
+        key,
+    ]);
+    Some(server)
+}
+
+/// The account that Azurite has, and its key: in its documentation.
+pub const AZURITE: (&str, &str) = (
+    "devstoreaccount1",
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==",
+);
+
+/// Azure's signature of one request: twelve fields of which the method alone says something, headers, what it is about.
+const MAKE_CONTAINER: &str = "
+import sys, hmac, base64, email.utils, urllib.request as r
+url, name, key = sys.argv[1:]
+headers = {'x-ms-date': email.utils.formatdate(usegmt=True), 'x-ms-version': '2021-08-06'}
+lines = ''.join(f'{n}:{v}\\n' for n, v in headers.items())
+text = 'PUT' + '\\n' * 12 + lines + f'/{name}/{name}/cache\\nrestype:container'
+sign = base64.b64encode(hmac.digest(base64.b64decode(key), text.encode(), 'sha256')).decode()
+headers.update({'Authorization': f'SharedKey {name}:{sign}', 'Content-Length': '0'})
+r.urlopen(r.Request(url + '?restype=container', method='PUT', headers=headers))
+";
+
+/// A stand-in of ours for GitHub's cache, the second version of its protocol: see the file.
+pub fn github(folder: &Path) -> Server {
+    let folder = fresh(folder);
+    let port = free_port();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/remote/github_cache.py");
+    let mut command = Command::new("python3");
+    command.arg(file).arg(port.to_string());
+    start(command, port, &folder)
+}
+
+fn run_python(arguments: &[&str]) {
+    let made = Command::new("python3").arg("-c").args(arguments).output();
+    let made = made.expect("python3");
+    let said = String::from_utf8_lossy(&made.stderr);
+    assert!(made.status.success(), "{said}");
 }

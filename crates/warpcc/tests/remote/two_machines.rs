@@ -1,7 +1,7 @@
 //! What one machine built, another gets: as a whole, or step by step; through every kind of server.
 
 use crate::servers::{self, Certificate};
-use crate::{ONE, Project, TWO, casd};
+use crate::{ONE, Project, TWO, buildgrid, casd};
 
 /// The second machine runs no compiler: not for the same call, and not for a part of it.
 #[track_caller]
@@ -33,6 +33,16 @@ fn two_machines(project: &mut Project, url: &str) {
         "{json}"
     );
     assert_eq!(json["errors"].as_u64(), Some(0), "{json}");
+}
+
+/// The same for one call, which is less to wait for.
+#[track_caller]
+fn one_call(project: &mut Project, url: &str) {
+    project.through(url);
+    project.on("first");
+    let build = project.first(ONE);
+    project.on("second");
+    project.like(ONE, &build).demand_no_compiler();
 }
 
 fn remote_counters(project: &Project) -> serde_json::Value {
@@ -112,6 +122,62 @@ fn through_an_s3_stand_in() {
 }
 
 #[test]
+fn through_a_stand_in_of_google_cloud_storage() {
+    let mut project = Project::new("remote-gcs");
+    let server = servers::gcs(&project.space.beside("gcs"));
+    let port = server.port;
+    let nobody = "allow_anonymous=true&disable_vm_metadata=true&disable_config_load=true";
+    let url = format!("gcs://bucket/team?endpoint=http://127.0.0.1:{port}&{nobody}");
+    one_call(&mut project, &url);
+}
+
+#[test]
+fn through_azurite() {
+    let mut project = Project::new("remote-azblob");
+    let Some(server) = servers::azblob(&project.space.beside("azblob")) else {
+        casd::say("skipped: WARPCC_TEST_AZURITE does not name a folder of npm's with azurite");
+        return;
+    };
+    let (name, key) = servers::AZURITE;
+    let endpoint = format!("http://127.0.0.1:{}/{name}", server.port);
+    let key = key.replace('+', "%2B");
+    let url =
+        format!("azblob://cache/team?endpoint={endpoint}&account_name={name}&account_key={key}");
+    two_machines(&mut project, &url);
+}
+
+#[test]
+fn through_webdav() {
+    let mut project = Project::new("remote-webdav");
+    let server = servers::webdav(&project.space.beside("webdav"));
+    let at = format!("127.0.0.1:{}/team/cuda", server.port);
+    one_call(&mut project, &format!("webdav://cache:open-sesame@{at}"));
+}
+
+#[test]
+fn through_a_stand_in_of_githubs_cache() {
+    let mut project = Project::new("remote-ghac");
+    let server = servers::github(&project.space.beside("github"));
+    let results = format!("http://127.0.0.1:{}/", server.port);
+    project.space.set_env("ACTIONS_CACHE_SERVICE_V2", "True");
+    project.space.set_env("ACTIONS_RESULTS_URL", &results);
+    project.space.set_env("ACTIONS_RUNTIME_TOKEN", "a-token");
+    project
+        .space
+        .set_env("GITHUB_SERVER_URL", "https://github.com");
+    one_call(&mut project, "ghac");
+}
+
+#[test]
+fn through_buildgrid() {
+    // Says so where this machine has none.
+    if let Some(server) = buildgrid::BuildGrid::start_cache() {
+        let mut project = Project::new("remote-buildgrid");
+        one_call(&mut project, &server.address());
+    }
+}
+
+#[test]
 fn through_casd() {
     // Says so where this machine has none.
     if let Some(server) = casd::Casd::start() {
@@ -125,11 +191,7 @@ fn through_memcached() {
     let mut project = Project::new("remote-memcached");
     let server = servers::memcached(&project.space.beside("memcached"));
     let url = format!("memcached://127.0.0.1:{}/team", server.port);
-    project.through(&url);
-    project.on("first");
-    let build = project.first(ONE);
-    project.on("second");
-    project.like(ONE, &build).demand_no_compiler();
+    one_call(&mut project, &url);
 }
 
 #[test]

@@ -1,0 +1,114 @@
+//! Two uploaders at one key at the same moment, on a real server: what the later one replaces is put again.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use bazel_remote_apis::build::bazel::remote::execution::v2::ActionResult;
+use tokio::sync::Barrier;
+use warpcc_cache::{
+    Digest, DiskStore, Key, Level, Options, Outcome, Output, Packing, WitnessBuilder,
+};
+use warpcc_remote::backend::Source;
+use warpcc_remote::transfer::{self, Pushed};
+use warpcc_remote::{Backend, Fault, Grpc, upload};
+
+use crate::casd::Casd;
+use crate::{block_on, client};
+
+const KEY: Key = Key([7; 32]);
+
+/// A server whose first result is put when the other uploader, too, has read what was there.
+struct Together<'a> {
+    server: Grpc,
+    barrier: &'a Barrier,
+    is_first: AtomicBool,
+}
+
+impl Backend for Together<'_> {
+    async fn result(&self, key: &Key) -> Result<Option<ActionResult>, Fault> {
+        self.server.result(key).await
+    }
+
+    async fn put_result(&self, key: &Key, result: &ActionResult) -> Result<(), Fault> {
+        if self.is_first.swap(false, Ordering::Relaxed) {
+            self.barrier.wait().await;
+        }
+        self.server.put_result(key, result).await
+    }
+
+    async fn missing(&self, digests: &[Digest]) -> Result<Vec<Digest>, Fault> {
+        self.server.missing(digests).await
+    }
+
+    async fn read_small(&self, digests: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, Fault> {
+        self.server.read_small(digests).await
+    }
+
+    async fn read_large(&self, digest: &Digest, to: &Path) -> Result<bool, Fault> {
+        self.server.read_large(digest, to).await
+    }
+
+    async fn write(&self, blobs: &[(Digest, Source)]) -> Result<(), Fault> {
+        self.server.write(blobs).await
+    }
+}
+
+/// A machine whose header says `text`, and what it made with it.
+fn machine(folder: &Path, text: &str) -> DiskStore {
+    let options = Options {
+        max_size: 0,
+        readonly: false,
+    };
+    let store = DiskStore::open(&folder.join(text), options).expect("a store");
+    let header = folder.join(format!("{text}.h"));
+    fs::write(&header, text).expect("a header");
+    // It must be older than the run that reads it.
+    std::thread::sleep(Duration::from_millis(40));
+    let mut witness = WitnessBuilder::new(SystemTime::now());
+    witness.read(&header);
+    let digest = store.put_bytes(text.as_bytes(), Packing::Zstd);
+    let outcome = Outcome {
+        outputs: vec![Output {
+            role: "object".to_owned(),
+            digest: digest.expect("a blob"),
+            executable: false,
+        }],
+        ..Outcome::default()
+    };
+    let witness = witness.finish().expect("settled");
+    let stored = store.store(Level::Direct, &KEY, &witness, &outcome);
+    stored.expect("stored");
+    store
+}
+
+#[test]
+fn two_uploads_at_the_same_moment_lose_nothing() {
+    let Some(casd) = Casd::start() else { return };
+    let folder = tempfile::tempdir().expect("folder");
+    let stores = ["one", "other"].map(|text| machine(folder.path(), text));
+    let barrier = Barrier::new(2);
+    let servers = [(); 2].map(|()| Together {
+        server: client(&casd.address()),
+        barrier: &barrier,
+        is_first: AtomicBool::new(true),
+    });
+    block_on(async {
+        let push = |n: usize| transfer::push(&servers[n], "casd", &stores[n], Level::Direct, &KEY);
+        let (one, other) = tokio::join!(push(0), push(1));
+        let pushed = [one.expect("put"), other.expect("put")];
+        assert!(pushed.iter().all(|p| matches!(p, Pushed::Put(_))));
+        let held = async |n: usize| {
+            let held = transfer::holds(&servers[n], "casd", &stores[n], Level::Direct, &KEY);
+            held.await.expect("asked")
+        };
+        // Each had read nothing, and the later one has replaced the other.
+        assert_ne!(held(0).await, held(1).await);
+        let put = vec![(Level::Direct, KEY)];
+        let settle = |n: usize| upload::settle(&servers[n], "casd", &stores[n], put.clone());
+        let (one, other) = tokio::join!(settle(0), settle(1));
+        one.and(other).expect("asked");
+        assert!(held(0).await && held(1).await);
+    });
+}
