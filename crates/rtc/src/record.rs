@@ -1,12 +1,14 @@
 //! Writes down what a program asks for, as a manifest that `warpcc rtc warm` compiles ahead (`WARPCC_RTC_RECORD`).
 //!
 //! The file is TOML that only grows: texts, each once, then what is made of them. Any number of processes may add to it,
-//! one at a time under a lock of the file; what stands there already, by whomever, is not written again.
+//! one at a time under a lock of the file; what stands there already, by whomever, is not written again. A grown one takes
+//! the other's place whole, so that neither a full disk nor a killed process leaves half an entry, which would spoil all.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -23,14 +25,8 @@ const OPENING: &str = "\
 #[derive(Debug)]
 pub(crate) struct Recorder {
     path: PathBuf,
-    known: Mutex<Known>,
-}
-
-/// What stands in the file, as far as it was read.
-#[derive(Debug, Default)]
-struct Known {
-    ids: HashSet<String>,
-    read: u64,
+    /// The ids of entries that are in the file.
+    known: Mutex<HashSet<String>>,
 }
 
 impl Recorder {
@@ -133,52 +129,77 @@ impl Recorder {
     /// Writes those down that are not there yet.
     fn add(&self, entries: &[Entry]) -> Result<(), String> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if entries.iter().all(|entry| known.ids.contains(&entry.id)) {
+        if entries.iter().all(|entry| known.contains(&entry.id)) {
             return Ok(());
         }
-        append(&self.path, &mut known, entries)
-            .map_err(|error| self.not_recorded(&error.to_string()))
+        *known = add(&self.path, entries).map_err(|error| self.not_recorded(&error.to_string()))?;
+        Ok(())
     }
 }
 
-fn append(path: &Path, known: &mut Known, entries: &[Entry]) -> std::io::Result<()> {
-    let mut file = File::options()
-        .read(true)
-        .append(true)
-        .create(true)
-        .open(path)?;
-    // Given back when the file is closed.
-    file.lock()?;
-    let length = file.metadata()?.len();
-    if length < known.read {
-        // Somebody began anew.
-        *known = Known::default();
-    }
-    file.seek(SeekFrom::Start(known.read))?;
-    let mut more = Vec::new();
-    file.read_to_end(&mut more)?;
-    let ids = more.split(|byte| *byte == b'\n').filter_map(|line| {
+/// Adds those to the file that are not there yet. Gives the ids of all that are there then.
+fn add(path: &Path, entries: &[Entry]) -> io::Result<HashSet<String>> {
+    // The lock is given back when the file is closed.
+    let (mut file, path) = locked(path)?;
+    let mut content = Vec::new();
+    file.read_to_end(&mut content)?;
+    let ids = content.split(|byte| *byte == b'\n').filter_map(|line| {
         let id = line.strip_prefix(b"id = \"")?.strip_suffix(b"\"")?;
         Some(String::from_utf8_lossy(id).into_owned())
     });
-    known.ids.extend(ids);
-    let mut text = String::new();
-    if length == 0 {
-        text.push_str(OPENING);
+    let mut ids: HashSet<String> = ids.collect();
+    let before = content.len();
+    if content.is_empty() {
+        content.extend(OPENING.bytes());
     }
     for entry in entries {
-        if known.ids.insert(entry.id.clone()) {
-            text.push_str(&entry.text);
+        if ids.insert(entry.id.clone()) {
+            content.extend(entry.text.bytes());
         }
     }
-    if let Err(error) = file.write_all(text.as_bytes()) {
-        // A full disk: half an entry would spoil the whole file, and what is not there is to be tried again.
-        drop(file.set_len(length));
-        *known = Known::default();
-        return Err(error);
+    if content.len() > before {
+        replace(&path, &file, &content)?;
     }
-    known.read = length + text.len() as u64;
-    Ok(())
+    Ok(ids)
+}
+
+/// The file, held by nobody else, and where it is: a link stays one. It is made if it is not there.
+fn locked(path: &Path) -> io::Result<(File, PathBuf)> {
+    loop {
+        let mut options = File::options();
+        let file = options.read(true).append(true).create(true).open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is no regular file"));
+        }
+        file.lock()?;
+        // Whoever held it before may have put another in its place.
+        let there = fs::canonicalize(path).and_then(|path| Ok((fs::metadata(&path)?, path)));
+        let ours = file.metadata()?;
+        match there {
+            Ok((found, path)) if (found.dev(), found.ino()) == (ours.dev(), ours.ino()) => {
+                return Ok((file, path));
+            }
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+}
+
+/// Puts a file with `content` in the place of `file`, which is at `path` and locked by us.
+fn replace(path: &Path, file: &File, content: &[u8]) -> io::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    // One at a time holds the lock, so that a file of this name is what a killed process left.
+    beside.push(".new");
+    let beside = PathBuf::from(beside);
+    let written = File::create(&beside).and_then(|mut new| {
+        new.set_permissions(file.metadata()?.permissions())?;
+        new.write_all(content)
+    });
+    let written = written.and_then(|()| fs::rename(&beside, path));
+    if written.is_err() {
+        drop(fs::remove_file(&beside));
+    }
+    written
 }
 
 /// A table of the file.
@@ -226,4 +247,73 @@ fn quoted(text: &str) -> String {
     }
     quoted.push('"');
     quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn whoever_writes_and_whenever_it_is_read_its_entries_are_whole() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let link = folder.path().join("link.toml");
+        let path = folder.path().join("recorded.toml");
+        std::os::unix::fs::symlink(&path, &link).expect("a link");
+        // What a killed process left.
+        fs::write(folder.path().join("recorded.toml.new"), "[[tex").expect("written");
+        let entry = |number: usize| entry_of_text(&format!("{number}\n").repeat(3000));
+        let recorded = |writer: usize| {
+            // As of a process of its own.
+            let recorder = Recorder::at(if writer == 0 { &link } else { &path }.clone());
+            for number in 0..20 {
+                // Every second one is everybody's.
+                let own = (number % 2) * (writer + 1) * 100 + number;
+                recorder.add(&[entry(own)]).expect("recorded");
+            }
+        };
+        let seen = thread::scope(|scope| {
+            let writers: Vec<_> = (0..4)
+                .map(|writer| scope.spawn(move || recorded(writer)))
+                .collect();
+            let mut seen = Vec::new();
+            while !writers.iter().all(thread::ScopedJoinHandle::is_finished) {
+                seen.push(fs::read(&path).unwrap_or_default());
+            }
+            seen
+        });
+        let all = fs::read(&path).expect("recorded");
+        for part in seen {
+            let rest = all.strip_prefix(&*part).expect("it only grows");
+            let whole = part.is_empty() || rest.is_empty() || rest.starts_with(b"\n[[text]]\n");
+            assert!(whole, "it ends within an entry: {} bytes", part.len());
+        }
+        let count = all.windows(10).filter(|at| at == b"\n[[text]]\n").count();
+        assert_eq!(count, 10 + 4 * 10, "each once");
+        assert!(link.is_symlink(), "the link was replaced");
+        let left = fs::read_dir(folder.path()).expect("the folder").count();
+        assert_eq!(left, 2, "something was left beside it");
+    }
+
+    #[test]
+    fn what_cannot_be_written_leaves_what_is_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("recorded.toml");
+        let recorder = Recorder::at(path.clone());
+        recorder.add(&[entry_of_text("one")]).expect("recorded");
+        let before = fs::read(&path).expect("recorded");
+        // In the way of the new one.
+        let beside = folder.path().join("recorded.toml.new");
+        fs::create_dir(&beside).expect("a folder");
+        let error = recorder.add(&[entry_of_text("two")]).expect_err("recorded");
+        assert!(error.contains("not everything is recorded in"), "{error}");
+        assert_eq!(fs::read(&path).expect("recorded"), before);
+        // It is tried again.
+        fs::remove_dir(&beside).expect("removed");
+        recorder.add(&[entry_of_text("two")]).expect("recorded");
+        assert!(fs::read(&path).expect("recorded").starts_with(&before));
+        let device = Recorder::at(PathBuf::from("/dev/null"));
+        let error = device.add(&[entry_of_text("one")]).expect_err("recorded");
+        assert!(error.contains("no regular file"), "{error}");
+    }
 }
