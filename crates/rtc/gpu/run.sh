@@ -2,10 +2,7 @@
 # All that is known of the run-time library on a real GPU, in one go: every function and type from Rust, C++ and Python against
 # references in double, compute-sanitizer, speeds beside PyTorch, CuPy and cuda.core, first starts. Nothing is fetched.
 #
-#   here:   cargo build --release --workspace && cargo build --release --workspace --examples
-#           (cd crates/rtc-py && maturin build --release --out BIN)
-#           g++ -std=c++17 -O2 -Icrates/rtc-c/include crates/rtc-c/gpu/verify.cpp -Ltarget/release -lwarpcc_rtc_c -ldl -pthread -o BIN/verify-cpp
-#           BIN also gets rtc-verify, warpcc and libwarpcc_rtc_c.so.1
+#   here:   sh crates/rtc/gpu/build.sh BIN
 #   there:  sh crates/rtc/gpu/run.sh BIN OUT [PART ...]       parts: values speed peers cpp python start sanitizer; all of them if none is named
 #
 # OUT gets a file for each part; crates/rtc/gpu/merge.py makes docs/bench/rtc-h200.json of them.
