@@ -7,8 +7,9 @@ use warpcc_rtc::kernels::dtype::DType;
 use warpcc_rtc::kernels::expression::Number;
 use warpcc_rtc::kernels::plan::Tensor;
 
-use crate::dlpack;
+use crate::dlpack::{self, Content};
 use crate::errors;
+use crate::exchange::{Described, Exchange};
 
 /// `DLDeviceType`: host, GPU, pinned host memory, managed memory.
 const CPU: i32 = 1;
@@ -29,7 +30,19 @@ pub struct Array {
     /// A stream that must be waited for before it is read.
     pub wait: Option<u64>,
     /// What keeps its description alive.
-    _keep: Py<PyAny>,
+    _keep: Keep,
+}
+
+/// What an array is held by until its kernel is under way.
+#[expect(dead_code, reason = "held, and looked at by nobody")]
+enum Keep {
+    Object(Py<PyAny>),
+    Tensor(dlpack::Managed),
+}
+
+/// Whether an object is nothing or a number of Python's own: no array, and told from one without looking for attributes.
+pub fn is_plain(object: &Bound<'_, PyAny>) -> bool {
+    object.is_none() || object.is_instance_of::<PyInt>() || object.is_instance_of::<PyFloat>()
 }
 
 /// Whether an object is an array of some kind.
@@ -67,6 +80,9 @@ pub fn number(who: &str, object: &Bound<'_, PyAny>) -> PyResult<Option<Number>> 
 
 /// Reads an array. `who` is its argument; `stream` is where it will be used, which its owner is told.
 pub fn read(who: &str, object: &Bound<'_, PyAny>, stream: u64) -> PyResult<Array> {
+    if let Some(described) = described(object) {
+        return by_exchange(who, object, described, stream);
+    }
     if object.hasattr("__dlpack__")? && object.hasattr("__dlpack_device__")? {
         return by_dlpack(who, object, stream);
     }
@@ -84,6 +100,32 @@ pub fn read(who: &str, object: &Bound<'_, PyAny>, stream: u64) -> PyResult<Array
 pub fn type_of(object: &Bound<'_, PyAny>) -> String {
     let name = object.get_type().fully_qualified_name();
     name.map_or_else(|_| "an object".to_owned(), |name| name.to_string())
+}
+
+/// What the exchange table of an array's type says of it, where it has one.
+fn described(object: &Bound<'_, PyAny>) -> Option<Described> {
+    Exchange::of(object)?.describe(object)
+}
+
+/// The stream that an array's framework works on, where its exchange table tells.
+pub fn stream_of(object: &Bound<'_, PyAny>) -> Option<u64> {
+    let described = described(object)?;
+    is_on_a_gpu(described.content.device).then_some(described.stream)
+}
+
+fn by_exchange(
+    who: &str,
+    object: &Bound<'_, PyAny>,
+    described: Described,
+    stream: u64,
+) -> PyResult<Array> {
+    let py = object.py();
+    on_a_gpu(py, who, object, described.content.device)?;
+    let keep = Keep::Tensor(described.managed);
+    let mut array = by_content(py, who, described.content, keep)?;
+    // What a `__dlpack__` that is given a stream does itself.
+    array.wait = (described.stream != stream).then_some(described.stream);
+    Ok(array)
 }
 
 fn by_dlpack(who: &str, object: &Bound<'_, PyAny>, stream: u64) -> PyResult<Array> {
@@ -104,6 +146,10 @@ fn by_dlpack(who: &str, object: &Bound<'_, PyAny>, stream: u64) -> PyResult<Arra
     };
     let content = dlpack::read(who, &capsule)?;
     on_a_gpu(py, who, object, content.device)?;
+    by_content(py, who, content, Keep::Object(capsule.unbind()))
+}
+
+fn by_content(py: Python<'_>, who: &str, content: Content, keep: Keep) -> PyResult<Array> {
     let dtype = dlpack_type(content.dtype).ok_or_else(|| {
         let (code, bits, lanes) = content.dtype;
         let text = format!("a type that DLPack numbers {code}, of {bits} bits and {lanes} lane(s)");
@@ -121,18 +167,24 @@ fn by_dlpack(who: &str, object: &Bound<'_, PyAny>, stream: u64) -> PyResult<Arra
         readonly: content.readonly,
         copied: content.copied,
         wait: None,
-        _keep: capsule.unbind(),
+        _keep: keep,
     })
+}
+
+fn is_on_a_gpu((kind, _): (i32, i32)) -> bool {
+    matches!(kind, CUDA | CUDA_MANAGED)
 }
 
 fn on_a_gpu(
     py: Python<'_>,
     who: &str,
     object: &Bound<'_, PyAny>,
-    (kind, _): (i32, i32),
+    device: (i32, i32),
 ) -> PyResult<()> {
-    let place = match kind {
-        CUDA | CUDA_MANAGED => return Ok(()),
+    if is_on_a_gpu(device) {
+        return Ok(());
+    }
+    let place = match device.0 {
         CPU => "on the CPU".to_owned(),
         CUDA_HOST => "in pinned memory of the CPU".to_owned(),
         other => format!("on a device that DLPack numbers {other}"),
@@ -251,7 +303,7 @@ fn by_interface(who: &str, object: &Bound<'_, PyAny>) -> PyResult<Array> {
         readonly,
         copied: false,
         wait,
-        _keep: described.unbind(),
+        _keep: Keep::Object(described.unbind()),
     })
 }
 

@@ -1,12 +1,13 @@
-//! A DLPack capsule's content (dlpack.h 1.1, and the layout before 1.0).
+//! A DLPack tensor's content (dlpack.h 1.1, and the layout before 1.0), by a capsule or handed over.
 //!
-//! The capsule keeps its name: it is held, not taken over, and gives the tensor back when it goes.
+//! A capsule keeps its name: it is held, not taken over, and gives the tensor back when it goes.
 #![expect(
     unsafe_code,
     reason = "a capsule holds the address of a C structure, whose layout its name states"
 )]
 
 use std::ffi::c_void;
+use std::ptr::NonNull;
 
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -28,7 +29,7 @@ struct DlTensor {
 }
 
 #[repr(C)]
-struct Managed {
+struct Unversioned {
     tensor: DlTensor,
     // What follows is its maker's.
 }
@@ -38,7 +39,7 @@ struct Versioned {
     major: u32,
     minor: u32,
     context: *mut c_void,
-    deleter: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Self)>,
     flags: u64,
     tensor: DlTensor,
 }
@@ -82,7 +83,8 @@ pub fn read(who: &str, capsule: &Bound<'_, PyAny>) -> PyResult<Content> {
                 format!("{who}: it is of DLPack {major}.{minor}; 1.x was asked for"),
             ));
         }
-        return content(py, who, &managed.tensor, managed.flags);
+        return content(&managed.tensor, managed.flags)
+            .map_err(|text| errors::argument(py, format!("{who}: {text}")));
     }
     if !capsule.is_valid_checked(Some(c"dltensor")) {
         let text = format!(
@@ -92,23 +94,56 @@ pub fn read(who: &str, capsule: &Bound<'_, PyAny>) -> PyResult<Content> {
         return Err(errors::argument(py, text));
     }
     let pointer = capsule.pointer_checked(Some(c"dltensor"))?;
-    let managed = unsafe { pointer.cast::<Managed>().as_ref() };
-    content(py, who, &managed.tensor, 0)
+    let managed = unsafe { pointer.cast::<Unversioned>().as_ref() };
+    content(&managed.tensor, 0).map_err(|text| errors::argument(py, format!("{who}: {text}")))
 }
 
-fn content(py: Python<'_>, who: &str, tensor: &DlTensor, flags: u64) -> PyResult<Content> {
-    if !(0..=MOST_DIMENSIONS).contains(&tensor.dimensions) {
-        let count = tensor.dimensions;
-        return Err(errors::argument(
-            py,
-            format!("{who}: it has {count} dimensions"),
+/// A tensor that its maker handed over, and gets back.
+pub struct Managed(NonNull<Versioned>);
+
+// A deleter may be called from any thread, and what is read here does not change.
+unsafe impl Send for Managed {}
+unsafe impl Sync for Managed {}
+
+impl Managed {
+    /// Takes over a `DLManagedTensorVersioned` of DLPack 1.x.
+    ///
+    /// # Safety
+    /// It is one, whole, and nobody else's.
+    pub unsafe fn owned(pointer: NonNull<c_void>) -> Self {
+        Self(pointer.cast())
+    }
+
+    /// What it says; none where that makes no sense.
+    pub fn content(&self) -> Option<Content> {
+        let managed = unsafe { self.0.as_ref() };
+        let known = managed.major == 1;
+        known
+            .then(|| content(&managed.tensor, managed.flags).ok())
+            .flatten()
+    }
+}
+
+impl Drop for Managed {
+    fn drop(&mut self) {
+        // Whatever its version: up to the flags the layout is the same in all.
+        if let Some(deleter) = unsafe { self.0.as_ref() }.deleter {
+            unsafe { deleter(self.0.as_ptr()) };
+        }
+    }
+}
+
+fn content(tensor: &DlTensor, flags: u64) -> Result<Content, String> {
+    let count = tensor.dimensions;
+    if !(0..=MOST_DIMENSIONS).contains(&count) {
+        return Err(format!("it has {count} dimensions"));
+    }
+    if count > 0 && tensor.shape.is_null() {
+        return Err(format!(
+            "its __dlpack__ gave {count} dimension(s) and no shape"
         ));
     }
-    let count = usize::try_from(tensor.dimensions).unwrap_or(0);
-    if count > 0 && tensor.shape.is_null() {
-        let text = format!("{who}: its __dlpack__ gave {count} dimension(s) and no shape");
-        return Err(errors::argument(py, text));
-    }
+    let count = usize::try_from(count).unwrap_or(0);
     let list = |first: *const i64| match first.is_null() || count == 0 {
         true => None,
         // As many as there are dimensions, by the format.

@@ -157,20 +157,20 @@ impl Configured {
             let text = format!("{name} takes {takes} argument(s), and is given {given}");
             return Err(errors::argument(py, text));
         }
-        let stream = crate::work::stream_of(py, stream, args.as_any())?;
+        let stream = crate::work::stream_of(py, stream.as_ref(), args.iter())?;
         let mut values = Vec::with_capacity(args.len());
         let mut waits = Vec::new();
         // The arrays stay until the kernel is under way.
         let mut held = Vec::new();
         for (index, value) in args.iter().enumerate() {
-            let who = format!("argument {index}");
+            let who = &format!("argument {index}");
             let size = facts
                 .sizes
                 .as_ref()
                 .and_then(|sizes| sizes.get(index))
                 .copied();
-            if !value.is_none() && arrays::is_array(&value)? {
-                let array = arrays::read(&who, &value, stream)?;
+            if !arrays::is_plain(&value) && arrays::is_array(&value)? {
+                let array = arrays::read(who, &value, stream)?;
                 if let Some(size) = size
                     && size != 8
                 {
@@ -191,7 +191,7 @@ impl Configured {
                 values.push(array.tensor.address.to_ne_bytes().to_vec());
                 held.push(array);
             } else {
-                values.push(arrays::parameter(&who, &value, size)?);
+                values.push(arrays::parameter(who, &value, size)?);
             }
         }
         let launch = driver::Launch {

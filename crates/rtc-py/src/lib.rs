@@ -8,6 +8,7 @@ mod cache;
 mod dlpack;
 mod driver;
 mod errors;
+mod exchange;
 mod function;
 mod image;
 mod interrupt;

@@ -1,6 +1,8 @@
 //! Ready-made kernels over arrays: read and checked, their result's shape and type found, then run.
 
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use warpcc_rtc::kernels::dtype::{DType, Family};
 use warpcc_rtc::kernels::elementwise::{self, Value};
@@ -43,8 +45,10 @@ impl Work {
         text: &str,
         is_function: bool,
         values: &Bound<'_, PyDict>,
-        stream: u64,
+        out: Option<Bound<'_, PyAny>>,
+        stream: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
+        let stream = stream_of(py, stream.as_ref(), values.values().iter().chain(out))?;
         let mut inputs = Vec::new();
         for (name, value) in values.iter() {
             let name: String = name.extract()?;
@@ -83,8 +87,11 @@ impl Work {
         x: &Bound<'_, PyAny>,
         axes: Option<Vec<i64>>,
         keepdims: bool,
-        stream: u64,
+        out: Option<Bound<'_, PyAny>>,
+        stream: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
+        let given = [x.clone()].into_iter().chain(out);
+        let stream = stream_of(py, stream.as_ref(), given)?;
         let array = arrays::read("x", x, stream)?;
         let (shape, dtype) = (&array.tensor.shape, array.tensor.dtype);
         let reduced = reduced(py, shape.len(), axes.as_deref())?;
@@ -325,13 +332,34 @@ fn reduced_type(name: &str, dtype: DType) -> DType {
 }
 
 /// The address of the stream to use: the one given, else the current one of the first array's framework.
-pub fn stream_of(
-    py: Python<'_>,
-    stream: Option<Bound<'_, PyAny>>,
-    values: &Bound<'_, PyAny>,
+pub fn stream_of<'py>(
+    py: Python<'py>,
+    stream: Option<&Bound<'py, PyAny>>,
+    values: impl IntoIterator<Item = Bound<'py, PyAny>>,
 ) -> PyResult<u64> {
-    let module = py.import("warpcc_rtc._frameworks")?;
-    module
-        .call_method1("stream_of", (stream, values))?
-        .extract()
+    static FRAMEWORKS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let module = || {
+        let module = FRAMEWORKS.get_or_try_init(py, || {
+            py.import("warpcc_rtc._frameworks").map(Bound::unbind)
+        });
+        module.map(|module| module.bind(py))
+    };
+    if let Some(stream) = stream {
+        return module()?
+            .call_method1(intern!(py, "address_of"), (stream,))?
+            .extract();
+    }
+    for value in values {
+        if arrays::is_plain(&value) {
+            continue;
+        }
+        if let Some(stream) = arrays::stream_of(&value) {
+            return Ok(stream);
+        }
+        let current = module()?.call_method1(intern!(py, "current_stream"), (value,))?;
+        if !current.is_none() {
+            return current.extract();
+        }
+    }
+    Ok(0)
 }

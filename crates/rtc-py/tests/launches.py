@@ -279,6 +279,105 @@ def arrays_by_dlpack_are_given_back():
         assert wrong.deleted == 1
 
 
+class Table(ctypes.Structure):
+    """DLPackExchangeAPI, as dlpack.h 1.3 has it."""
+
+
+TO_MANAGED = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(ctypes.c_void_p))
+CURRENT = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
+Table._fields_ = [
+    ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("previous", ctypes.POINTER(Table)), ("allocate", ctypes.c_void_p),
+    ("to_managed", ctypes.c_void_p), ("from_managed", ctypes.c_void_p), ("to_tensor", ctypes.c_void_p), ("current", ctypes.c_void_p),
+]
+kept = []
+
+
+def exchanging(major=1, previous=None, to_managed=None, stream=0xA0, refuses=0, name=b"dlpack_exchange_api"):
+    """A class of arrays with such a table, whose arrays are of one GPU's framework that works on `stream`."""
+
+    class Tensor(Producer):
+        handed = 0
+
+    def hand_over(tensor, out):
+        tensor.handed += 1
+        out[0] = ctypes.addressof(tensor.managed)
+        return 0
+
+    def current(kind, number, out):
+        assert number == 0, (kind, number)
+        out[0] = stream
+        return refuses
+
+    functions = TO_MANAGED(hand_over), CURRENT(current)
+    addresses = [ctypes.cast(function, ctypes.c_void_p).value for function in functions]
+    older = ctypes.pointer(previous) if previous else None
+    Tensor.table = Table(major, 3, older, None, to_managed or addresses[0], None, None, addresses[1])
+    # A table stays as long as the process.
+    kept.append((functions, Tensor.table))
+    Tensor.__dlpack_c_exchange_api__ = new_capsule(ctypes.addressof(Tensor.table), name, DESTRUCTOR())
+    return Tensor
+
+
+def arrays_are_described_by_their_frameworks_functions():
+    parameters(8)
+    kernel = cache.get_function("", "one", 'extern "C" __global__ void one(float* x) {}')
+    in_c = lambda given: (given.asked, given.deleted) == ([], given.handed) and given.handed > 0
+    in_python = lambda given: len(given.asked) == 1 and given.deleted == given.handed + 1
+    Tensor = exchanging()
+    x = Tensor()
+    lines = noted(lambda: kernel[1, 1](x))
+    assert lines[-1].endswith(" stream 0xa0 " + hexed("Q", 0x7F0000000010)) and in_c(x), (lines, x.asked, x.deleted, x.handed)
+    # On another stream, which then waits for its framework's.
+    lines = noted(lambda: kernel[1, 1](x, stream=0x30))
+    assert lines[:2] == ["record 0xa0", "wait 0x30"] and " stream 0x30 " in lines[-1] and in_c(x), lines
+    # Not every array has to be of that framework; its stream is that of the first that has one.
+    parameters(8, 8, 8, 4, 4)
+    y, z = Tensor(), Producer(address=0x7F0000100000)
+    lines = noted(lambda: warpcc_rtc.binary("add", Array(), y, z, cache=cache))
+    assert " stream 0xa0 " in lines[-1] and in_c(y) and z.asked[0][0] == 0xA0, (lines, z.asked)
+    run = lambda source, out: lambda: warpcc_rtc.unary("relu", source, out, cache=cache)
+    parameters(8, 8, 4, 4)
+    for flags, word in ((1, "read-only"), (2, "a copy of it")):
+        out = Tensor(flags=flags)
+        raises(warpcc_rtc.ArgumentError, run(Tensor(), out), "out: ", word)
+        assert in_c(out)
+    assert noted(run(Tensor(flags=1), Tensor(address=0x7F0000100000)))[-1].startswith("launch")
+    host = Tensor(kind=3, said=2)
+    raises(warpcc_rtc.ArgumentError, run(host, Tensor()), "x: ", "pinned memory")
+    # A class that says it in a way of its own is asked in that way, and a plain one in its base's.
+    Tensor = exchanging()
+
+    class Own(Tensor):
+        def __dlpack__(self, **more):
+            return super().__dlpack__(**more)
+
+    class Same(Tensor):
+        pass
+
+    parameters(8)
+    for kind, is_right in ((Own, in_python), (Same, in_c)):
+        given = kind()
+        noted(lambda: kernel[1, 1](given))
+        assert is_right(given), (kind, given.asked, given.deleted, given.handed)
+    # What the table does not tell, or not so that it is understood, `__dlpack__` tells, or why it will not.
+    older = exchanging(stream=0xB0).table
+    always_an_error = ctypes.cast(api.PyList_Append, ctypes.c_void_p).value
+    for kind in (
+        exchanging(major=2), exchanging(to_managed=always_an_error), exchanging(refuses=-1), exchanging(name=b"another"),
+        type("Numbered", (Producer,), {"__dlpack_c_exchange_api__": 4096, "handed": 0}),
+        type("Recording", (Tensor,), {"requires_grad": True}),
+    ):
+        given = kind()
+        lines = noted(lambda: kernel[1, 1](given, stream=0x30))
+        assert lines[-1].endswith(" stream 0x30 " + hexed("Q", 0x7F0000000010)) and in_python(given), (kind, lines, given.asked)
+    odd = exchanging()(ndim=65)
+    raises(warpcc_rtc.ArgumentError, lambda: kernel[1, 1](odd), "65 dimensions")
+    assert odd.deleted == odd.handed + len(odd.asked)
+    given = exchanging(major=2, previous=older)()
+    lines = noted(lambda: kernel[1, 1](given))
+    assert " stream 0xb0 " in lines[-1] and given.asked == [], lines
+
+
 def no_array_of_numpys_leaks():
     host = numpy.zeros(1 << 16, dtype=numpy.float32)
     before = sys.getrefcount(host)
@@ -289,6 +388,7 @@ def no_array_of_numpys_leaks():
 
 for test in (
     arrays_by_dlpack_are_given_back,
+    arrays_are_described_by_their_frameworks_functions,
     no_array_of_numpys_leaks,
     what_a_driver_refuses_is_told_and_the_context_goes_on,
     a_kernel_gets_its_arguments,

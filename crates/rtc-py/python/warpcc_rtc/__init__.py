@@ -15,7 +15,7 @@ from __future__ import annotations
 import atexit
 import threading
 import weakref
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import Any, Dict, Iterable, Optional, Sequence, Union
 
 from . import _frameworks
 from ._errors import (
@@ -157,19 +157,17 @@ def reduce(
 ) -> Any:
     """A reduction over one axis, several, or all: ``reduce("sum", x, axis=-1)``."""
     axes = None if axis is None else [axis] if isinstance(axis, int) else [int(each) for each in axis]
-    address = _frameworks.stream_of(stream, (x,) if out is None else (x, out))
-    return _run(_Work.reduction(reduction, x, axes, keepdims, address), x, out, add, cache)
+    return _run(_Work.reduction(reduction, x, axes, keepdims, out, stream), (x,), out, add, cache)
 
 
-def _expression(text: str, is_function: bool, values: Mapping[str, Any], out: Any, add: bool, stream: Any, cache: Optional[KernelCache]) -> Any:
-    arrays = [value for value in values.values() if _frameworks.is_array(value)]
-    address = _frameworks.stream_of(stream, arrays if out is None else [*arrays, out])
-    work = _Work.expression(text, is_function, dict(values), address)
-    return _run(work, arrays[0] if arrays else None, out, add, cache)
+def _expression(text: str, is_function: bool, values: Dict[str, Any], out: Any, add: bool, stream: Any, cache: Optional[KernelCache]) -> Any:
+    work = _Work.expression(text, is_function, values, out, stream)
+    return _run(work, values.values(), out, add, cache)
 
 
-def _run(work: _Work, like: Any, out: Any, add: bool, cache: Optional[KernelCache]) -> Any:
+def _run(work: _Work, values: Iterable[Any], out: Any, add: bool, cache: Optional[KernelCache]) -> Any:
     if out is None:
+        like = next(filter(_frameworks.is_array, values), None)
         if add:
             raise ArgumentError("out: adding needs an array to add to")
         if like is None:

@@ -5,7 +5,7 @@ None of them is imported here but by its own arrays.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 from ._errors import ArgumentError
 
@@ -29,27 +29,40 @@ def is_array(value: Any) -> bool:
     return hasattr(kind, "__dlpack__") or hasattr(value, "__cuda_array_interface__")
 
 
-def stream_of(stream: Any, values: Iterable[Any]) -> int:
-    """The address of ``stream``; without one, the current stream of the first PyTorch or CuPy array's framework, on that
-    array's GPU; else the default stream."""
-    if stream is not None:
-        return _address_of(stream)
-    for value in values:
-        kind = _kind_of(type(value))
-        if kind == "torch":
-            if not value.is_cuda:
-                continue
-            import torch
+def current_stream(value: Any) -> Optional[int]:
+    """The address of the current stream of an array's framework, on that array's GPU; nothing where neither is known."""
+    kind = _kind_of(type(value))
+    if kind == "torch" and value.is_cuda:
+        import torch
 
-            return int(torch.cuda.current_stream(value.device).cuda_stream)
-        if kind == "cupy" and hasattr(value, "__cuda_array_interface__"):
-            import cupy
+        return int(torch.cuda.current_stream(value.device).cuda_stream)
+    if kind == "cupy" and hasattr(value, "__cuda_array_interface__"):
+        import cupy
 
-            return int(cupy.cuda.get_current_stream(value.device.id).ptr)
-    return 0
+        return int(cupy.cuda.get_current_stream(value.device.id).ptr)
+    return None
 
 
-def _address_of(stream: Any) -> int:
+#: What a class brings that has ways of its own to be exported, which the C functions of its base do not know of.
+_OWN_WAYS = ("__dlpack__", "__dlpack_device__", "__torch_function__", "__torch_dispatch__")
+
+
+def exchange_of(kind: type) -> Any:
+    """DLPack's C exchange table for arrays of this type, as a capsule; nothing where there is none, or where a class
+    between this and the one that has it may mean something else."""
+    for base in kind.__mro__:
+        table = base.__dict__.get("__dlpack_c_exchange_api__")
+        if table is not None:
+            return table
+        # A Parameter of PyTorch's is no more than a tensor, and says so by one of these.
+        is_parameter = (base.__module__, base.__qualname__) == ("torch.nn.parameter", "Parameter")
+        if any(name in base.__dict__ for name in _OWN_WAYS) and not is_parameter:
+            return None
+    return None
+
+
+def address_of(stream: Any) -> int:
+    """The address of a stream of anybody's."""
     if isinstance(stream, int):
         address = stream
     else:

@@ -1,0 +1,133 @@
+//! DLPack's exchange table (`DLPackExchangeAPI`, dlpack.h 1.3): a framework's own functions that describe its arrays and
+//! name the stream it works on.
+//!
+//! `__dlpack__` and the question for the current stream are Python's calls, some 20 us an array with PyTorch 2.11; these
+//! are C's. They do no waiting: the stream of the array's framework is told beside the array.
+#![expect(
+    unsafe_code,
+    reason = "a table of C functions, whose layout its capsule's name states"
+)]
+
+use std::collections::HashMap;
+use std::ffi::{c_int, c_void};
+use std::ptr::{self, NonNull};
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyType};
+
+use crate::dlpack::{Content, Managed};
+
+#[repr(C)]
+struct Table {
+    major: u32,
+    minor: u32,
+    /// An earlier version's table.
+    previous: *const Table,
+    allocate: *const c_void,
+    managed_from_object: Option<unsafe extern "C" fn(*mut c_void, *mut *mut c_void) -> c_int>,
+    managed_to_object: *const c_void,
+    borrow_from_object: *const c_void,
+    current_stream: Option<unsafe extern "C" fn(c_int, i32, *mut *mut c_void) -> c_int>,
+}
+
+/// The table of an array's type.
+#[derive(Clone, Copy)]
+pub struct Exchange(NonNull<Table>);
+
+// The table is constant, and stays as long as the process (dlpack.h).
+unsafe impl Send for Exchange {}
+
+/// What was found out of each type, which is kept so that no other gets its address.
+static KNOWN: Mutex<Option<HashMap<usize, Known>>> = Mutex::new(None);
+
+type Known = (Py<PyType>, Option<Exchange>);
+
+impl Exchange {
+    /// That of `object`'s type, where it has one that holds for it.
+    pub fn of(object: &Bound<'_, PyAny>) -> Option<Self> {
+        let kind = object.get_type();
+        let address = kind.as_ptr() as usize;
+        let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, found)) = known().get_or_insert_default().get(&address) {
+            return *found;
+        }
+        // Not under the lock: Python may run another thread meanwhile.
+        let found = Self::found(&kind).ok().flatten();
+        let kept = kind.unbind();
+        known()
+            .get_or_insert_default()
+            .insert(address, (kept, found));
+        found
+    }
+
+    fn found(kind: &Bound<'_, PyType>) -> PyResult<Option<Self>> {
+        let module = kind.py().import("warpcc_rtc._frameworks")?;
+        let found = module.call_method1("exchange_of", (kind,))?;
+        // PyTorch before 2.10 had a number here, of an earlier layout.
+        let Ok(capsule) = found.cast::<PyCapsule>() else {
+            return Ok(None);
+        };
+        let table = capsule.pointer_checked(Some(c"dlpack_exchange_api"))?;
+        let mut next = Some(table.cast::<Table>());
+        // Versions have these three numbers first, whatever follows.
+        while let Some(table) = next {
+            let (major, previous) =
+                unsafe { ((*table.as_ptr()).major, (*table.as_ptr()).previous) };
+            if major == 1 {
+                return Ok(Some(Self(table)));
+            }
+            next = NonNull::new(previous.cast_mut());
+        }
+        Ok(None)
+    }
+
+    /// What `object`, of this table's type, is; none where the framework will not say so in this way.
+    pub fn describe(self, object: &Bound<'_, PyAny>) -> Option<Described> {
+        // A PyTorch tensor that records gradients: its `__dlpack__` refuses with its own words what this would give.
+        let records = object.getattr_opt("requires_grad").ok()?;
+        if records.is_some_and(|records| records.is_truthy().unwrap_or(true)) {
+            return None;
+        }
+        let py = object.py();
+        let table = unsafe { self.0.as_ref() };
+        let mut made = ptr::null_mut();
+        let answer = unsafe { (table.managed_from_object?)(object.as_ptr().cast(), &raw mut made) };
+        let made = NonNull::new(made);
+        if answer != 0 {
+            // It is asked in the other way, which may say why.
+            drop(PyErr::take(py));
+            return None;
+        }
+        // Table and tensor are of one version, by the format.
+        let managed = unsafe { Managed::owned(made?) };
+        let content = managed.content()?;
+        let stream = self.stream(py, content.device)?;
+        Some(Described {
+            managed,
+            content,
+            stream,
+        })
+    }
+
+    /// The stream that the framework works on now, on a device.
+    fn stream(self, py: Python<'_>, (kind, number): (i32, i32)) -> Option<u64> {
+        let table = unsafe { self.0.as_ref() };
+        let mut stream = ptr::null_mut();
+        let answer = unsafe { (table.current_stream?)(kind, number, &raw mut stream) };
+        if answer != 0 {
+            drop(PyErr::take(py));
+            return None;
+        }
+        Some(stream as u64)
+    }
+}
+
+/// An array, and its framework's stream.
+pub struct Described {
+    /// What keeps it alive.
+    pub managed: Managed,
+    pub content: Content,
+    /// What it is written by is on this one; 0 is the default stream.
+    pub stream: u64,
+}
