@@ -64,7 +64,7 @@ impl Exchange {
     fn found(kind: &Bound<'_, PyType>) -> PyResult<Option<Self>> {
         let module = kind.py().import("warpcc_rtc._frameworks")?;
         let found = module.call_method1("exchange_of", (kind,))?;
-        // PyTorch before 2.10 had a number here, of an earlier layout.
+        // A draft of the format had a number here, of an earlier layout.
         let Ok(capsule) = found.cast::<PyCapsule>() else {
             return Ok(None);
         };

@@ -10,8 +10,9 @@ mkdir -p "$1"
 root=$(cd "$(dirname "$0")/../../.." && pwd) bin=$(realpath "$1")
 cd "$root"
 made=${CARGO_TARGET_DIR:-target}/release
-# All at once: alone, each would be built with other features of what they share.
-cargo build --release --locked --workspace --lib --bins --example rtc-verify
+# All at once, and without what examples and tests alone need: the wheel would be built with other features of what they share.
+cargo build --release --locked --workspace --lib --bins
+cargo build --release --locked --package warpcc-rtc --example rtc-verify
 cp "$made/warpcc" "$made/examples/rtc-verify" "$bin/"
 cp "$made/libwarpcc_rtc_c.so" "$bin/libwarpcc_rtc_c.so.1"
 g++ -std=c++17 -O2 -Icrates/rtc-c/include crates/rtc-c/gpu/verify.cpp -L"$made" -lwarpcc_rtc_c -ldl -pthread -o "$bin/verify-cpp"
