@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 use warpcc_rtc::KernelCache;
 use warpcc_rtc::kernels::dtype::DType;
 use warpcc_rtc::kernels::elementwise::{Value as RustValue, binary, fused, unary};
-use warpcc_rtc::kernels::parse::parse;
+use warpcc_rtc::kernels::known::parsed;
 use warpcc_rtc::kernels::plan::{Plan as RustPlan, Request as Output, Tensor as RustTensor};
 use warpcc_rtc::kernels::reduce::reduce;
 use warpcc_rtc::kernels::{self, Launcher as RustLauncher};
@@ -278,8 +278,8 @@ pub unsafe extern "C" fn warpcc_rtc_plan_fused(
             let values = list(values, count, "values")?;
             (expression, values, tensor_of(output, "output")?)
         };
-        let expression =
-            parse(expression).map_err(|error| Failure::invalid("expression", error.to_string()))?;
+        let expression = parsed(expression)
+            .map_err(|error| Failure::invalid("expression", error.to_string()))?;
         let mut held = Vec::with_capacity(values.len());
         for value in values {
             // SAFETY: likewise.

@@ -7,7 +7,7 @@ use pyo3::types::PyDict;
 use warpcc_rtc::kernels::dtype::{DType, Family};
 use warpcc_rtc::kernels::elementwise::{self, Value};
 use warpcc_rtc::kernels::expression::{Expr, Number};
-use warpcc_rtc::kernels::parse::parse;
+use warpcc_rtc::kernels::known::{function_of, parsed};
 use warpcc_rtc::kernels::plan::{PlanError, Request, Tensor};
 use warpcc_rtc::kernels::reduce;
 
@@ -60,10 +60,10 @@ impl Work {
         }
         let plan = |error: PlanError| errors::of_plan(py, &error);
         let expr = match is_function {
-            false => parse(text).map_err(|error| plan(error.into()))?,
+            false => parsed(text).map_err(|error| plan(error.into()))?,
             true => {
-                let names = inputs.iter().map(|(name, _)| Expr::name(name));
-                Expr::call(text, names.collect()).map_err(|error| plan(error.into()))?
+                let names: Vec<&str> = inputs.iter().map(|(name, _)| name.as_str()).collect();
+                function_of(text, &names).map_err(|error| plan(error.into()))?
             }
         };
         let shape = broadcast(py, &inputs)?;

@@ -296,6 +296,64 @@ fn divide(factor: u64, shift: u64, n: u64) -> u64 {
 }
 
 proptest! {
+    // Few of the ways in which arrays can lie make a difference.
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+
+    /// A plan that is filled in is the one that would have been made, and what is wrong with the addresses is told.
+    #[test]
+    fn what_was_planned_before_is_planned_as_if_anew(
+        shape in prop::collection::vec(0u64..9, 0..4),
+        x in (any::<prop::sample::Index>(), 0usize..4),
+        y in (any::<prop::sample::Index>(), 0usize..4),
+        output in (any::<prop::sample::Index>(), 0usize..2),
+        places in prop::array::uniform3(0u64..40),
+        moved in prop::array::uniform3(0u64..40),
+        numbers in prop::array::uniform2(prop_oneof![
+            (-3i64..300).prop_map(Number::Int),
+            (-3.0..3.0).prop_map(Number::Float),
+        ]),
+        add: bool,
+    ) {
+        // Rows one after another, turned, every second, or one element for all.
+        let made = |(dtype, steps): &(prop::sample::Index, usize), base: u64, place: u64| {
+            let dtype = *dtype.get(&DType::ALL);
+            let rows = shape.iter().rev().scan(1i64, |step, size| {
+                let own = *step;
+                *step *= size.cast_signed().max(1);
+                Some(own)
+            });
+            let mut strides: Vec<i64> = rows.collect();
+            match steps {
+                1 => {}
+                2 => { strides.reverse(); strides.iter_mut().for_each(|step| *step *= 2) }
+                3 => strides.fill(0),
+                _ => strides.reverse(),
+            }
+            // In memory of its own, or in that of others, or nowhere.
+            let address = match place {
+                0 => 0,
+                1..8 => 65_536 + place * dtype.size(),
+                _ => base * 65_536 + place * dtype.size(),
+            };
+            array(dtype, &shape, address).with_strides(&strides)
+        };
+        let request = if add { Request::Add } else { Request::Write };
+        let plan = |expr: &Expr, places: [u64; 3], number: Number| {
+            let (x, y) = (made(&x, 1, places[0]), made(&y, 2, places[1]));
+            let values = [("x", (&x).into()), ("s", Value::Number(number)), ("y", (&y).into())];
+            let plan = fused(expr, &values, &made(&output, 3, places[2]), request);
+            plan.map_err(|error| error.to_string())
+        };
+        let text = "where(x > 1, x + s, y)";
+        let known = parse(text).unwrap();
+        _ = plan(&known, places, numbers[0]);
+        let again = plan(&known, moved, numbers[1]);
+        let anew = plan(&parse(text).unwrap(), moved, numbers[1]);
+        prop_assert_eq!(again, anew);
+    }
+}
+
+proptest! {
     #[test]
     fn any_text_is_an_expression_or_an_error(text in "[-a-c0-9+*/%<>=&|^~().,e ]{0,40}") {
         if let Ok(expr) = parse(&text) {

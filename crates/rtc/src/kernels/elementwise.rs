@@ -13,6 +13,7 @@ use super::dtype::DType;
 use super::expression::{Expr, Number};
 use super::generate::{index, places};
 use super::infer::{Body, Bound, body, dtype_text};
+use super::known::{self, function_of};
 use super::layout::{Layout, broadcast};
 use super::plan::{Argument, Launch, Plan, PlanError, Request, Tensor, Tuning, Which};
 
@@ -54,7 +55,7 @@ pub fn unary(
     output: &Tensor,
     request: Request,
 ) -> Result<Plan, PlanError> {
-    let expr = Expr::call(function, vec![Expr::name("x")])?;
+    let expr = function_of(function, &["x"])?;
     fused(&expr, &[("x", x.into())], output, request)
 }
 
@@ -70,7 +71,7 @@ pub fn binary(
     output: &Tensor,
     request: Request,
 ) -> Result<Plan, PlanError> {
-    let expr = Expr::call(function, vec![Expr::name("x"), Expr::name("y")])?;
+    let expr = function_of(function, &["x", "y"])?;
     fused(&expr, &[("x", x), ("y", y)], output, request)
 }
 
@@ -87,7 +88,9 @@ pub fn fused(
     output: &Tensor,
     request: Request,
 ) -> Result<Plan, PlanError> {
-    planned(expr, values, output, request, None)
+    known::plan(expr, values, output, request, || {
+        planned(expr, values, output, request, None)
+    })
 }
 
 /// As [`fused`], cut into blocks as told.
@@ -146,12 +149,34 @@ fn planned(
     Ok(Plan {
         launches: vec![launch],
         workspace: 0,
-        arrays: inputs
-            .iter()
-            .map(|(name, tensor)| (Which::Input((*name).to_owned()), tensor.address))
-            .chain([(Which::Output, output.address)])
-            .collect(),
+        arrays: arrays(output, &inputs),
     })
+}
+
+/// A plan's addresses, to be told by name.
+pub(super) fn arrays(output: &Tensor, inputs: &[(&str, &Tensor)]) -> Vec<(Which, u64)> {
+    let inputs = inputs.iter();
+    inputs
+        .map(|(name, tensor)| (Which::Input((*name).to_owned()), tensor.address))
+        .chain([(Which::Output, output.address)])
+        .collect()
+}
+
+/// A kernel's first arguments: the output, the inputs, the numbers.
+pub(super) fn arguments<'a>(
+    output: &Tensor,
+    inputs: impl Iterator<Item = &'a Tensor>,
+    numbers: &[Number],
+) -> Vec<Argument> {
+    let mut arguments = vec![Argument::Address(output.address)];
+    arguments.extend(inputs.map(|tensor| Argument::Address(tensor.address)));
+    arguments.extend(numbers.iter().map(|number| {
+        Argument::Bytes(match number {
+            Number::Int(value) => value.to_ne_bytes().to_vec(),
+            Number::Float(value) => value.to_ne_bytes().to_vec(),
+        })
+    }));
+    arguments
 }
 
 /// The type to keep an expression's values in where nothing else is asked for: that of its arrays, mixed, where it is
@@ -161,15 +186,17 @@ fn planned(
 ///
 /// A name that is not given or not used, types that a function does not take.
 pub fn result_type(expr: &Expr, values: &[(&str, Value<'_>)]) -> Result<DType, PlanError> {
-    let (bound, inputs, _) = bind(expr, values)?;
-    let made = body(expr, &bound)?.dtype;
-    let mixed = inputs
-        .iter()
-        .map(|(_, tensor)| tensor.dtype)
-        .reduce(DType::mixed);
-    Ok(mixed
-        .filter(|mixed| mixed.compute() == made)
-        .unwrap_or(made))
+    known::result_type(expr, values, || {
+        let (bound, inputs, _) = bind(expr, values)?;
+        let made = body(expr, &bound)?.dtype;
+        let mixed = inputs
+            .iter()
+            .map(|(_, tensor)| tensor.dtype)
+            .reduce(DType::mixed);
+        Ok(mixed
+            .filter(|mixed| mixed.compute() == made)
+            .unwrap_or(made))
+    })
 }
 
 type Bindings<'a> = (
@@ -638,19 +665,7 @@ extern \"C\" __global__ void __launch_bounds__({threads}) {name}({kernel}, {rest
     }
 
     pub(super) fn addresses(&self) -> Vec<Argument> {
-        let mut arguments = vec![Argument::Address(self.output.address)];
-        arguments.extend(
-            self.inputs
-                .iter()
-                .map(|tensor| Argument::Address(tensor.address)),
-        );
-        arguments.extend(self.numbers.iter().map(|number| {
-            Argument::Bytes(match number {
-                Number::Int(value) => value.to_ne_bytes().to_vec(),
-                Number::Float(value) => value.to_ne_bytes().to_vec(),
-            })
-        }));
-        arguments
+        arguments(self.output, self.inputs.iter().copied(), &self.numbers)
     }
 
     pub(super) fn launch(

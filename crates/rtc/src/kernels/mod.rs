@@ -10,6 +10,7 @@ pub mod expression;
 pub mod functions;
 mod generate;
 mod infer;
+pub mod known;
 mod launch;
 mod layout;
 pub mod parse;
