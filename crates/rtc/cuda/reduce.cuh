@@ -173,44 +173,57 @@ WARPCC_FN void merge_lanes(typename O::state* all, const typename O::state& s) {
   }
 }
 
+/// Takes U groups of V neighbours, STEP apart, that are read before the first is taken. Of several states each takes its
+/// own of the V.
+template <class O, int U, int V, int W, int STEP, class IN, class I, int DR, int STATES>
+WARPCC_FN void take_some(typename O::state (&s)[STATES], const IN* from,
+                         const places<I, 1, DR>& reduced_at, I r) {
+  alignas(16) IN held[U][V];
+#pragma unroll
+  for (int u = 0; u < U; ++u) {
+    I place[1];
+    reduced_at.find(r + u * STEP, place);
+    read<W, V>(from + place[0], held[u]);
+  }
+#pragma unroll
+  for (int u = 0; u < U; ++u) {
+    compute_t<IN> values[V];
+    widen_all(held[u], values);
+#pragma unroll
+    for (int v = 0; v < V; ++v) O::take(s[v % STATES], values[v]);
+  }
+}
+
+/// Takes every STEP-th group before `end`, U at a time. What is left at the end is taken one by one: to ask before each
+/// whether it is there costs a tenth.
+template <class O, int U, int V, int W, int STEP, class IN, class I, int DR, int STATES>
+WARPCC_FN void take_all(typename O::state (&s)[STATES], const IN* from,
+                        const places<I, 1, DR>& reduced_at, I r, I end) {
+  for (; r + (U - 1) * STEP < end; r += U * STEP) {
+    take_some<O, U, V, W, STEP>(s, from, reduced_at, r);
+  }
+#pragma unroll 1
+  for (; r < end; r += STEP) take_some<O, 1, V, W, STEP>(s, from, reduced_at, r);
+}
+
 /// L neighbouring threads share a kept place's values, V side by side at a time.
 template <class O, class IN, class OUT, request Q, class I, int DK, int DR, int V, int W, int L, int T>
 __device__ __forceinline__ void rows(OUT* out, const IN* in, typename O::state* partial,
                                      const places<I, 2, DK>& kept_at,
                                      const places<I, 1, DR>& reduced_at, I kept, I reduced, I share,
                                      double count) {
-  constexpr int U = 4;
   __shared__ typename O::state all[T];
   const int lane = threadIdx.x % L;
   const I k = (I)blockIdx.x * (T / L) + threadIdx.x / L;
   I at[2] = {0, 0};
-  auto s = O::start();
+  typename O::state s[1] = {O::start()};
   if (k < kept) {
     kept_at.find(k, at);
     const I first = (I)blockIdx.y * share;
     const I end = first + share < reduced ? first + share : reduced;
-    for (I r = first + lane; r < end; r += U * L) {
-      alignas(16) IN held[U][V];
-#pragma unroll
-      for (int u = 0; u < U; ++u) {
-        if (r + u * L < end) {
-          I place[1];
-          reduced_at.find(r + u * L, place);
-          read<W, V>(in + at[1] + place[0], held[u]);
-        }
-      }
-#pragma unroll
-      for (int u = 0; u < U; ++u) {
-        if (r + u * L < end) {
-          compute_t<IN> values[V];
-          widen_all(held[u], values);
-#pragma unroll
-          for (int v = 0; v < V; ++v) O::take(s, values[v]);
-        }
-      }
-    }
+    take_all<O, 4, V, W, L>(s, in + at[1], reduced_at, first + lane, end);
   }
-  merge_lanes<O, L>(all, s);
+  merge_lanes<O, L>(all, s[0]);
   if (lane == 0 && k < kept) {
     hand_over<O, OUT, Q>(all[threadIdx.x], out, at[0], partial, (I)blockIdx.y * kept + k, count);
   }
@@ -222,7 +235,7 @@ __device__ __forceinline__ void columns(OUT* out, const IN* in, typename O::stat
                                         const places<I, 2, DK>& kept_at,
                                         const places<I, 1, DR>& reduced_at, I groups, I reduced,
                                         I share, I out_step, double count) {
-  constexpr int U = 4, S = T / C;
+  constexpr int S = T / C;
   __shared__ typename O::state all[T];
   const int sharer = threadIdx.x / C;
   const I g = (I)blockIdx.x * C + threadIdx.x % C;
@@ -234,26 +247,8 @@ __device__ __forceinline__ void columns(OUT* out, const IN* in, typename O::stat
     kept_at.find(g, at);
     const I first = (I)blockIdx.y * share;
     const I end = first + share < reduced ? first + share : reduced;
-    for (I r = first + sharer; r < end; r += U * S) {
-      alignas(16) IN held[U][V];
-#pragma unroll
-      for (int u = 0; u < U; ++u) {
-        if (r + u * S < end) {
-          I place[1];
-          reduced_at.find(r + u * S, place);
-          read<W, V>(in + at[1] + place[0], held[u]);
-        }
-      }
-#pragma unroll
-      for (int u = 0; u < U; ++u) {
-        if (r + u * S < end) {
-          compute_t<IN> values[V];
-          widen_all(held[u], values);
-#pragma unroll
-          for (int v = 0; v < V; ++v) O::take(s[v], values[v]);
-        }
-      }
-    }
+    // More at once where taking them is more work.
+    take_all<O, (V > 4 ? 4 : 2), V, W, S>(s, in + at[1], reduced_at, first + sharer, end);
   }
 #pragma unroll
   for (int v = 0; v < V; ++v) {

@@ -38,6 +38,7 @@ package() {
     [ -d "$packages" ] || python3 -m pip install --quiet --no-index --no-deps --target "$packages" "$bin"/warpcc_rtc-*.whl
 }
 in_python() { PYTHONPATH=$packages python3 "$root/crates/rtc-py/gpu/verify.py" "$@" --warpcc "$bin/warpcc"; }
+peers() { package && PYTHONPATH=$packages python3 "$root/crates/rtc/gpu/peers.py" "$out/peers.json"; }
 start() { package && in_python "$out/start.json" --only start; }
 python() {
     exported && package || return
@@ -57,7 +58,7 @@ sanitizer() {
 
 part values verify --only $groups --work "$work/values" --out "$out/values.json"
 part speed verify --only speed,large,launcher --work "$work/speed" --out "$out/speed.json"
-part peers python3 "$root/crates/rtc/gpu/peers.py" "$out/peers.json"
+part peers peers
 part cpp cpp
 part python python
 part start start

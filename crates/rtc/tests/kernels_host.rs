@@ -38,7 +38,7 @@ const HOST: &str = r#"
 #define __forceinline__ inline
 #define __shared__ static
 #define __global__ static
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 struct uint2 { unsigned x, y; };
 struct uint4 { unsigned x, y, z, w; };
 struct place { unsigned x, y; };

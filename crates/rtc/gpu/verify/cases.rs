@@ -1,11 +1,12 @@
 //! The checks by value: functions, conversions, offsets and sizes, broadcasting, fused expressions.
 
 use warpcc_rtc::kernels::dtype::DType;
-use warpcc_rtc::kernels::elementwise::{Value, tuned};
+use warpcc_rtc::kernels::elementwise;
+use warpcc_rtc::kernels::elementwise::Value;
 use warpcc_rtc::kernels::expression::{Expr, Number};
 use warpcc_rtc::kernels::functions::{ALL, Function, find};
 use warpcc_rtc::kernels::parse::parse;
-use warpcc_rtc::kernels::plan::{Plan, PlanError, Request, Tensor, Tuning};
+use warpcc_rtc::kernels::plan::{Plan, PlanError, Request, Tensor};
 
 #[path = "reductions.rs"]
 mod reductions;
@@ -141,11 +142,7 @@ fn function_case(
         .into_iter()
         .zip(tensors.iter().map(Value::from))
         .collect();
-    let tuning = Tuning {
-        threads: 128,
-        unroll: 1,
-    };
-    let plan = tuned(&expr, &values, &target, request, tuning)?;
+    let plan = elementwise::fused(&expr, &values, &target, request)?;
     let given: Vec<Vec<Datum>> = data
         .iter()
         .zip(&types)
@@ -259,7 +256,6 @@ struct Shaped<'a> {
     numbers: &'a [(&'static str, Number)],
     output: Input<'a>,
     request: Request,
-    tuning: Tuning,
 }
 
 fn dense(shape: &[u64]) -> Vec<i64> {
@@ -369,7 +365,7 @@ fn shaped(spec: &Shaped, random: &mut Random) -> Result<Case, String> {
             .map(|(name, number)| (*name, Value::Number(*number))),
     );
     let expr = parse(spec.text).map_err(|error| error.to_string())?;
-    let plan = tuned(&expr, &values, &target, spec.request, spec.tuning)
+    let plan = elementwise::fused(&expr, &values, &target, spec.request)
         .map_err(|error| error.to_string())?;
     let places_out = if empty {
         Vec::new()
@@ -462,7 +458,6 @@ fn offsets_and_sizes(random: &mut Random, cases: &mut Vec<Result<Case, String>>)
                     } else {
                         Request::Add
                     },
-                    tuning: Tuning::default(),
                 };
                 cases.push(shaped(&spec, random));
             }
@@ -472,7 +467,7 @@ fn offsets_and_sizes(random: &mut Random, cases: &mut Vec<Result<Case, String>>)
 
 fn broadcasting(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
     type Form<'a> = (&'a [u64], Option<&'a [i64]>);
-    let forms: [(Form, Form, Form); 20] = [
+    let forms: [(Form, Form, Form); 21] = [
         ((&[33, 64], None), (&[64], None), (&[33, 64], None)),
         ((&[33, 65], None), (&[65], None), (&[33, 65], None)),
         ((&[33, 64], None), (&[33, 1], None), (&[33, 64], None)),
@@ -515,6 +510,12 @@ fn broadcasting(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
             (&[2, 3, 4, 5, 6, 7], None),
         ),
         ((&[1000], Some(&[2])), (&[1000], None), (&[1000], None)),
+        // A slice of rows, of an odd length.
+        (
+            (&[40, 51], Some(&[64, 1])),
+            (&[51], None),
+            (&[40, 51], None),
+        ),
         ((&[0, 5], None), (&[5], None), (&[0, 5], None)),
         (
             (&[12, 1, 16], None),
@@ -548,9 +549,18 @@ fn broadcasting(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
         (DType::F16, DType::F32, DType::BF16),
         (DType::F64, DType::I32, DType::F64),
         (DType::I8, DType::I8, DType::I32),
+        (DType::F16, DType::F16, DType::F16),
+        (DType::I8, DType::I8, DType::I8),
     ];
-    for (x, y, out) in forms {
-        for (a, b, c) in types {
+    // So large that a block's warps have squares both ways.
+    let large: (Form, Form, Form) = (
+        (&[256, 512], Some(&[1, 256])),
+        (&[512], None),
+        (&[256, 512], None),
+    );
+    let each = forms.iter().map(|form| (*form, &types[..]));
+    for ((x, y, out), types) in each.chain([(large, &types[4..])]) {
+        for &(a, b, c) in types {
             for off in [0, 1, 8] {
                 let spec = Shaped {
                     group: "broadcasting",
@@ -564,7 +574,6 @@ fn broadcasting(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
                     } else {
                         Request::Write
                     },
-                    tuning: Tuning::default(),
                 };
                 cases.push(shaped(&spec, random));
             }
@@ -599,7 +608,6 @@ fn fused(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
             numbers: &[],
             output: f(h),
             request: Request::Write,
-            tuning: Tuning::default(),
         },
         Shaped {
             group: "fused",
@@ -609,7 +617,6 @@ fn fused(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
             numbers: &[("alpha", Number::Float(2.5))],
             output: f(DType::F32),
             request: Request::Add,
-            tuning: Tuning::default(),
         },
         Shaped {
             group: "fused",
@@ -619,7 +626,6 @@ fn fused(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
             numbers: &[("k", Number::Int(-3))],
             output: f(DType::I64),
             request: Request::Write,
-            tuning: Tuning::default(),
         },
         Shaped {
             group: "fused",
@@ -629,7 +635,6 @@ fn fused(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
             numbers: &[],
             output: f(DType::U8),
             request: Request::Write,
-            tuning: Tuning::default(),
         },
         Shaped {
             group: "fused",
@@ -639,7 +644,6 @@ fn fused(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
             numbers: &[],
             output: f(DType::F64),
             request: Request::Write,
-            tuning: Tuning::default(),
         },
         Shaped {
             group: "fused",
@@ -649,7 +653,6 @@ fn fused(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
             numbers: &[],
             output: f(DType::F64),
             request: Request::Write,
-            tuning: Tuning::default(),
         },
         Shaped {
             group: "fused",
@@ -659,7 +662,6 @@ fn fused(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
             numbers: &[],
             output: f(DType::BF16),
             request: Request::Write,
-            tuning: Tuning::default(),
         },
         Shaped {
             group: "fused",
@@ -669,7 +671,6 @@ fn fused(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
             numbers: &[],
             output: f(DType::F32),
             request: Request::Write,
-            tuning: Tuning::default(),
         },
     ];
     for spec in &all {

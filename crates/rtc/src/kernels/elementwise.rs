@@ -130,7 +130,7 @@ fn planned(
     let Some(layout) = broadcast(output, &inputs)? else {
         return Ok(Plan::default());
     };
-    let kernel = Kernel {
+    let mut kernel = Kernel {
         body: &body,
         output,
         inputs: inputs.iter().map(|(_, tensor)| *tensor).collect(),
@@ -410,6 +410,12 @@ impl Kernel<'_> {
             1
         };
         let group = share(inner.cast_signed(), limit);
+        // Rows of odd lengths are read in smaller accesses: as many at once as make the same bytes.
+        let unroll = if self.told {
+            self.tuning.unroll
+        } else {
+            u32::try_from((limit / group).min(8)).unwrap_or(1)
+        };
         let width = |array: usize, tensor: &Tensor| {
             let steps = layout.steps.get(array).map_or(&[][..], Vec::as_slice);
             let outer = steps.split_last().map_or(&[][..], |(_, outer)| outer);
@@ -430,7 +436,7 @@ impl Kernel<'_> {
             .map(|(input, tensor)| reach(input + 1, tensor))
             .collect();
         let target = reach(0, self.output);
-        let tile = u64::from(self.tuning.threads) * u64::from(self.tuning.unroll);
+        let tile = u64::from(self.tuning.threads) * u64::from(unroll);
         let wide = !layout.is_small(2 * tile * group);
         let groups = layout.count() / group;
         let blocks = self.blocks(groups.div_ceil(tile))?;
@@ -452,7 +458,6 @@ impl Kernel<'_> {
   const {i} first = ({i})blockIdx.x * (T * U) + ({i})threadIdx.x;
   {i} at[U][{arrays}];
 ",
-            unroll = self.tuning.unroll,
             threads = self.tuning.threads,
         );
         // A value that all neighbours share is still another one for each group.

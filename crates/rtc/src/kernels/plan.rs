@@ -70,7 +70,7 @@ pub struct Tuning {
 impl Default for Tuning {
     fn default() -> Self {
         Self {
-            threads: 256,
+            threads: 128,
             unroll: 1,
         }
     }

@@ -95,8 +95,10 @@ pub static ALL: &[Reduction] = &[
 
 /// Threads of a block.
 const THREADS: u64 = 256;
-/// Several times as many blocks as any GPU of today runs at once; parts are made up to here.
-const ENOUGH: u64 = 4096;
+/// Blocks that parts are made up to, of rows and of columns: on an H200 with its 132 multiprocessors, of 1,056 to 16,896 those
+/// with which all types were fast. A constant, so that results do not depend on the GPU.
+const ROW_BLOCKS: u64 = 2112;
+const COLUMN_BLOCKS: u64 = 1056;
 /// No state is larger.
 const STATE: u64 = 32;
 
@@ -326,8 +328,8 @@ impl Shaped<'_> {
     }
 
     /// How many parts each result is found in, and how many groups are in each.
-    fn parts(blocks: u64, groups: u64, least: u64) -> (u64, u64) {
-        let parts = (ENOUGH / blocks.max(1)).min(groups / least.max(1)).max(1);
+    fn parts(enough: u64, blocks: u64, groups: u64, least: u64) -> (u64, u64) {
+        let parts = (enough / blocks.max(1)).min(groups / least.max(1)).max(1);
         let share = groups.div_ceil(parts).max(1);
         (groups.div_ceil(share).max(1), share)
     }
@@ -339,7 +341,7 @@ impl Shaped<'_> {
         let lanes = groups.div_ceil(4).next_power_of_two().clamp(4, THREADS);
         let kept = self.kept.count();
         let blocks = kept.div_ceil(THREADS / lanes);
-        let (parts, share) = Self::parts(blocks, groups, 16 * THREADS);
+        let (parts, share) = Self::parts(ROW_BLOCKS, blocks, groups, 16 * THREADS);
         let wide = self.is_wide(8 * THREADS * group);
         let i = index(wide);
         let (dk, dr) = (self.kept.sizes.len(), self.reduced.sizes.len());
@@ -355,7 +357,10 @@ impl Shaped<'_> {
             Argument::index(groups.cast_signed(), wide),
             Argument::index(share.cast_signed(), wide),
         ];
-        self.launches("", &body, blocks, parts, wide, arguments)
+        // Four blocks of a multiprocessor leave a thread 64 registers, and the compiler plans to use them: it then has all
+        // reads under way at once, where it else saved registers. Sixteen values in a group do not fit them.
+        let bound = if group < 16 { "4" } else { "1" };
+        self.launches("", bound, &body, (blocks, parts), wide, arguments)
     }
 
     fn columns(&self) -> Result<Plan, PlanError> {
@@ -363,7 +368,7 @@ impl Shaped<'_> {
         let groups = self.kept.count() / group;
         let columns = groups.next_power_of_two().min(32);
         let blocks = groups.div_ceil(columns);
-        let (parts, share) = Self::parts(blocks, self.count, 8 * THREADS / columns);
+        let (parts, share) = Self::parts(COLUMN_BLOCKS, blocks, self.count, 8 * THREADS / columns);
         let wide = self.is_wide(8 * THREADS * group);
         let i = index(wide);
         let (dk, dr) = (self.kept.sizes.len(), self.reduced.sizes.len());
@@ -381,15 +386,17 @@ impl Shaped<'_> {
             Argument::index(self.kept.inner_step(0), wide),
         ];
         let step = format!(", const {i} out_step");
-        self.launches(&step, &body, blocks, parts, wide, arguments)
+        // As in `rows`, where a thread's states do not take up the registers.
+        let bound = format!("sizeof(of::state) * {group} <= 128 ? 4 : 1");
+        self.launches(&step, &bound, &body, (blocks, parts), wide, arguments)
     }
 
     fn launches(
         &self,
         more: &str,
+        bound: &str,
         body: &str,
-        blocks: u64,
-        parts: u64,
+        (blocks, parts): (u64, u64),
         wide: bool,
         arguments: Vec<Argument>,
     ) -> Result<Plan, PlanError> {
@@ -428,7 +435,7 @@ impl Shaped<'_> {
             parameters: String::new(),
             name: "warpcc_reduce".to_owned(),
             source: format!(
-                "{head}extern \"C\" __global__ void __launch_bounds__({THREADS}) warpcc_reduce(
+                "{head}extern \"C\" __global__ void __launch_bounds__({THREADS}, {bound}) warpcc_reduce(
     output* out, const input* in, void* partial, const warpcc::places<{i}, 2, {dk}> kept_at,
     const warpcc::places<{i}, 1, {dr}> reduced_at, const {i} kept, const {i} reduced, const {i} share{more}, const double count) {{
   {body}
