@@ -102,16 +102,21 @@ WARPCC_FN bool sign_bit(double x) { return bit_copy<uint64>(x) >> 63; }
 
 // Integers wrap: done without signs, where overflow is defined.
 template <class W> WARPCC_FN W add(W x, W y) {
-  if constexpr (is_integer<W>) return (W)((uint64)x + (uint64)y);
+  if constexpr (is_integer<W>) return wrapped<W>((uint64)x + (uint64)y);
   else return x + y;
 }
 template <class W> WARPCC_FN W sub(W x, W y) {
-  if constexpr (is_integer<W>) return (W)((uint64)x - (uint64)y);
+  if constexpr (is_integer<W>) return wrapped<W>((uint64)x - (uint64)y);
   else return x - y;
 }
 template <class W> WARPCC_FN W mul(W x, W y) {
-  if constexpr (is_integer<W>) return (W)((uint64)x * (uint64)y);
+  if constexpr (is_integer<W>) return wrapped<W>((uint64)x * (uint64)y);
   else return x * y;
+}
+/// x * y + z: of floating types rounded once, so that what the compiler would fuse or not gives the same.
+template <class W> WARPCC_FN W multiply_add(W x, W y, W z) {
+  if constexpr (is_integer<W>) return add<W>(mul<W>(x, y), z);
+  else return fma(x, y, z);
 }
 
 /// Rounds a / b down. By zero: integers give 0, floating ones what a / b gives.
@@ -565,9 +570,9 @@ WARPCC_BITS(lcm, number_t, in::lcm(x, y))
 // ---- of three values ---------------------------------------------------------------------------
 
 WARPCC_3(clip, same_t, x < y ? y : x > z ? z : x)
-WARPCC_3(fma, number_t, in::add<W>(in::mul<W>(x, y), z))
+WARPCC_3(fma, number_t, in::multiply_add<W>(x, y, z))
 WARPCC_3(lerp, real_t, in::fma(z, y - x, x))
-WARPCC_3(hard_sigmoid, real_t, in::minimum((W)1, in::maximum((W)0, x * y + z)))
+WARPCC_3(hard_sigmoid, real_t, in::minimum((W)1, in::maximum((W)0, in::fma(x, y, z))))
 template <class A, class B, class C>
 WARPCC_FN compute_t<mixed_type<B, C>> where(A a, B b, C c) {
   using W = compute_t<mixed_type<B, C>>;

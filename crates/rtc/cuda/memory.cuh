@@ -72,7 +72,8 @@ template <request R, class V, class B>
 WARPCC_FN auto settled(V value, B before) {
   if constexpr (R == request_add) {
     using sum = number_t<mixed_type<B, V>>;
-    return (sum)((sum)value + (sum)before);
+    if constexpr (is_integer<sum>) return wrapped<sum>((uint64)value + (uint64)before);
+    else return (sum)((sum)value + (sum)before);
   } else {
     return value;
   }

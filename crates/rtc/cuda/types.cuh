@@ -151,6 +151,20 @@ WARPCC_FN bool is_inf(double x) {
 template <class T> WARPCC_FN bool is_nan(T) { return false; }
 template <class T> WARPCC_FN bool is_inf(T) { return false; }
 
+/// The low bits of a sum, difference or product as a W. Short ones are kept in a register of 32 bits until then, and the
+/// compiler is not told what it holds: of a sum that is compared with 0 it makes a negation in 16 bits, and ptxas of CUDA 13.0
+/// takes that of -32768 to be 32768 (that of 13.5 does not).
+template <class W> WARPCC_FN W wrapped(uint64 value) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (sizeof(W) < 4) {
+    uint32 low = (uint32)value;
+    asm("" : "+r"(low));
+    return (W)low;
+  }
+#endif
+  return (W)value;
+}
+
 WARPCC_FN float half_bits_to_float(uint16 bits) {
 #if defined(__CUDA_ARCH__)
   float value;

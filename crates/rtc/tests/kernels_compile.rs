@@ -152,3 +152,55 @@ fn functions_and_forms_compile_everywhere() {
         });
     }
 }
+
+/// ptxas of CUDA 13.0 negates 16 bits as if -32768 had a positive counterpart: what is compared with the result is
+/// compared with 32768. NVVM makes such negations of sums that are compared, too, so none may be in any PTX.
+#[test]
+fn short_integers_are_not_negated_in_sixteen_bits() {
+    let mut text = HEADER.to_owned();
+    for dtype in [DType::I8, DType::U8, DType::I16, DType::U16] {
+        for function in ALL {
+            let types = vec![dtype; function.arity];
+            if function.value_of(&types) != Some(dtype) {
+                continue;
+            }
+            let arguments: Vec<String> = (0..function.arity)
+                .map(|at| format!("warpcc::widen(x[3 * i + {at}])"))
+                .collect();
+            let _ = writeln!(
+                text,
+                "extern \"C\" __global__ void {name}_{dtype}(warpcc::boolean* out, const {device}* x, const {device}* y) {{
+  const int i = threadIdx.x;
+  const auto r = warpcc::op::{name}({arguments});
+  out[4 * i] = warpcc::convert<warpcc::boolean>(r);
+  out[4 * i + 1] = warpcc::stored<warpcc::request_add, warpcc::boolean>(r, warpcc::widen(out[4 * i + 1]));
+  out[4 * i + 2] = warpcc::boolean{{(warpcc::uint8)(r == warpcc::widen(y[i]))}};
+  out[4 * i + 3] = warpcc::boolean{{(warpcc::uint8)(r < warpcc::widen(y[i]))}};
+}}",
+                name = function.name,
+                device = dtype.device(),
+                arguments = arguments.join(", "),
+            );
+        }
+    }
+    for nvrtc in Nvrtc::all() {
+        let compiler = nvrtc.compiler();
+        let request =
+            warpcc_rtc::Request::new("short", text.as_str(), "compute_90".parse().unwrap());
+        let made = compiler.compile(&request, &Limits::default()).unwrap();
+        let ptx = String::from_utf8_lossy(&made.image);
+        let mut kernel = "";
+        let mut wrong = Vec::new();
+        for line in ptx.lines() {
+            if let Some((_, name)) = line.split_once(".entry ") {
+                kernel = name;
+            }
+            if line.contains("neg.s16") || line.contains("abs.s16") {
+                wrong.push(kernel);
+            }
+        }
+        wrong.dedup();
+        assert!(wrong.is_empty(), "NVRTC {}: {wrong:?}", compiler.version());
+        assert!(ptx.matches(".entry ").count() > 100);
+    }
+}

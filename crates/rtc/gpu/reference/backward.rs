@@ -77,3 +77,14 @@ pub(super) fn backward(of: &str, g: f64, x: f64, work: DType) -> f64 {
         other => panic!("no reference for backward_{other}"),
     }
 }
+
+/// One of the two terms that cancel where a slope crosses zero; of slopes that do not, 0.
+pub(super) fn crossing(of: &str, x: f64) -> f64 {
+    match of {
+        "mish" => softplus(x).tanh(),
+        "silu" => sigmoid(x),
+        "gelu" => normal(x),
+        "gelu_tanh" => sigmoid(2.0 * (2.0 / PI).sqrt() * (x + 0.044715 * x * x * x)),
+        _ => 0.0,
+    }
+}

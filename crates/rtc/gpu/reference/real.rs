@@ -2,7 +2,7 @@
 
 use warpcc_rtc::kernels::dtype::DType;
 
-use super::backward::backward;
+use super::backward::{backward, crossing};
 use super::special::*;
 
 /// The value, and where terms cancel the size of what cancels.
@@ -12,7 +12,8 @@ pub(super) fn real(name: &str, v: &[f64], work: DType) -> (f64, f64) {
     let z = v.get(2).copied().unwrap_or(0.0);
     let plain = |value: f64| (value, 0.0);
     if let Some(of) = name.strip_prefix("backward_") {
-        return plain(backward(of, x, y, work));
+        // What cancels where a slope crosses zero; `units` has room for what grows far from there, so but a part of it.
+        return (backward(of, x, y, work), x * crossing(of, y) / 64.0);
     }
     plain(match name {
         "identity" => x,
@@ -208,7 +209,7 @@ pub(super) fn real(name: &str, v: &[f64], work: DType) -> (f64, f64) {
                 x
             }
         }
-        "fma" => return (in_type_if_far(x * y, work) + z, (x * y).abs().max(z.abs())),
+        "fma" => return (x.mul_add(y, z), (x * y).abs().max(z.abs())),
         "lerp" => {
             return (
                 x + z * in_type(y - x, work),
@@ -216,7 +217,7 @@ pub(super) fn real(name: &str, v: &[f64], work: DType) -> (f64, f64) {
             );
         }
         "hard_sigmoid" => {
-            let inner = in_type_if_far(x * y, work) + z;
+            let inner = x.mul_add(y, z);
             let scale = if inner.abs() < 2.0 {
                 (x * y).abs().max(z.abs())
             } else {
@@ -310,15 +311,6 @@ pub(super) fn real(name: &str, v: &[f64], work: DType) -> (f64, f64) {
 pub(super) fn in_type(value: f64, work: DType) -> f64 {
     if work == DType::F32 {
         f64::from(value as f32)
-    } else {
-        value
-    }
-}
-
-/// A product that may stay unrounded (a fused multiply and add), but for what overflows.
-fn in_type_if_far(value: f64, work: DType) -> f64 {
-    if work == DType::F32 && (value.abs() as f32).is_infinite() {
-        in_type(value, work)
     } else {
         value
     }

@@ -264,7 +264,7 @@ functions! {
     lcm "lcm" 2 Whole "least common multiple, not negative; 0 if either is 0";
 
     clip "clip" 3 Same "y where x < y, z where x > z, else x; NaN of NaN";
-    fma "fma" 3 Number "x * y + z";
+    fma "fma" 3 Number "x * y + z; of floating types rounded once";
     lerp "lerp" 3 Real "x + z (y - x)";
     hard_sigmoid "hard_sigmoid" 3 Real "x y + z held between 0 and 1";
     select "where" 3 Chosen "y where x is not 0, else z";
