@@ -84,4 +84,18 @@ int cuLaunchKernel(void *given, unsigned gx, unsigned gy, unsigned gz, unsigned 
     note("\n");
     return given != &function || extra != 0;
 }
+int cuMemPoolCreate(void **made, const void *properties) {
+    const int *all = properties; // Pinned memory of a device, not shared by a handle: type, handles, where, which.
+    note("pool %d %d %d %d\n", all[0], all[1], all[2], all[3]);
+    *made = &module;
+    return 0;
+}
+int cuMemPoolSetAttribute(void *pool, int what, uint64_t *value) { note("pool attribute %d %llu\n", what, (unsigned long long)*value); return pool != &module; }
+int cuMemPoolDestroy(void *pool) { note("pool destroyed\n"); return pool != &module; }
+int cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, void *pool, void *stream) {
+    *address = 0x7f0f00000000;
+    note("take %zu stream %p\n", bytes, stream);
+    return pool != &module;
+}
+int cuMemFreeAsync(uint64_t address, void *stream) { note("give %llx stream %p\n", (unsigned long long)address, stream); return 0; }
 int cuGetErrorName(int error, const char **name) { *name = error == 218 ? "CUDA_ERROR_INVALID_PTX" : "CUDA_ERROR_FAKE"; return 0; }

@@ -171,6 +171,16 @@ def gpus_are_those_of_the_arrays():
     assert current.value == after
     lines = noted(lambda: warpcc_rtc.reduce("sum", near, out=Array(0x7F0000003000, ()), cache=cache))
     assert lines[-1].startswith("launch gpu 0 "), lines
+    # One result of many values is found in parts: two kernels, and memory between them in the stream's order, from a pool
+    # that is made once and keeps it.
+    many = Array(shape=(1 << 28,))
+    total = lambda: warpcc_rtc.reduce("sum", many, out=Array(0x7F0E00000000, ()), stream=0x50, cache=cache)
+    parameters()
+    lines = noted(total)
+    assert lines[4:6] == ["pool 1 0 1 0", f"pool attribute 4 {64 << 20}"], lines
+    lines = noted(total)
+    assert [line.split()[0] for line in lines] == ["take", "launch", "launch", "give"], lines
+    assert all(" stream 0x50" in line for line in lines) and lines[-1].startswith("give 7f0f00000000 "), lines
     # A host's pointer that pretends.
     raises(warpcc_rtc.ArgumentError, lambda: warpcc_rtc.unary("relu", Array(4096), near, cache=cache), "input x", "0x1000")
 

@@ -136,8 +136,11 @@ CUresult cuPointerGetAttribute(void *value, int attribute, unsigned long long ad
   *(unsigned *)value = 2;
   return OK;
 }
-CUresult cuMemAllocAsync(unsigned long long *address, size_t bytes, void *stream) {
-  (void)bytes; (void)stream;
+CUresult cuMemPoolCreate(void **pool, const void *properties) { (void)properties; *pool = pool; return OK; }
+CUresult cuMemPoolSetAttribute(void *pool, int what, void *value) { (void)pool; (void)what; (void)value; return OK; }
+CUresult cuMemPoolDestroy(void *pool) { (void)pool; return OK; }
+CUresult cuMemAllocFromPoolAsync(unsigned long long *address, size_t bytes, void *pool, void *stream) {
+  (void)bytes; (void)pool; (void)stream;
   *address = 0x1800000;
   return OK;
 }

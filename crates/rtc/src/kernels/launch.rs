@@ -8,16 +8,18 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaStream, DevicePtrMut as _, DriverError as CudaError, result, sys};
+use cudarc::driver::{CudaStream, DriverError as CudaError, result, sys};
 
 use super::HEADER;
 use super::plan::{Argument, Plan, Which};
+use super::workspace::{Taken, Workspace};
 use crate::{Device, Error, Function, KernelCache, Limits, RealArch, Request, Target, Text};
 
 /// Starts planned kernels on a GPU. Any thread may use it.
 #[derive(Debug)]
 pub struct Launcher {
     cache: KernelCache,
+    workspace: Workspace,
     device: Device,
 }
 
@@ -75,6 +77,7 @@ impl Launcher {
     pub fn new(cache: KernelCache, device: Device) -> Self {
         Self {
             cache: cache.compiled_with(common()),
+            workspace: Workspace::default(),
             device,
         }
     }
@@ -131,13 +134,12 @@ impl Launcher {
         let mut workspace = match usize::try_from(plan.workspace).unwrap_or(usize::MAX) {
             0 => None,
             bytes => Some(
-                unsafe { stream.alloc::<u8>(bytes) }
+                self.workspace
+                    .take(stream, bytes)
                     .map_err(refused("memory for partial results"))?,
             ),
         };
-        let shared = workspace
-            .as_mut()
-            .map_or(0, |memory| memory.device_ptr_mut(stream).0);
+        let shared = workspace.as_mut().map_or(0, Taken::address);
         for (launch, function) in plan.launches.iter().zip(&functions) {
             let mut values: Vec<Vec<u8>> = launch
                 .arguments

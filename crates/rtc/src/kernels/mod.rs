@@ -17,6 +17,7 @@ pub mod parse;
 pub mod plan;
 pub mod reduce;
 mod turned;
+mod workspace;
 
 pub use launch::{LaunchError, Launcher, requests};
 
