@@ -1,6 +1,7 @@
 """The Python package on a machine with a GPU: right results against PyTorch, current streams, DLPack and
-__cuda_array_interface__; speeds against CuPy's RawKernel, cuda.core's caches and PyTorch; the first start of an application
-with 100 kernels: cold, warmed by `warpcc rtc warm`, and with PTX for the driver's JIT.
+__cuda_array_interface__; what calls cost, beside CuPy's RawKernel, cuda.core's caches and PyTorch (the rates of what they
+start: crates/rtc/gpu/peers.py); the first start of an application with 100 kernels: cold, warmed by `warpcc rtc warm`, and
+with PTX for the driver's JIT.
 
     python3 verify.py OUT.json [--warpcc PATH] [--only results,streams,speed,start] [--quick] [--cases FOLDER --answers FILE]
 
@@ -242,21 +243,7 @@ def seconds(run, rounds=2000, batches=7):
     return statistics.median(times)
 
 
-def gpu_ms(run, rounds=20):
-    for _ in range(3):
-        run()
-    times = []
-    for _ in range(rounds):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        run()
-        end.record()
-        end.synchronize()
-        times.append(begin.elapsed_time(end))
-    return statistics.median(times)
-
-
-def speed(cache, folder, quick):
+def speed(cache, folder):
     x = torch.ones(256, device="cuda")
     stream = torch.cuda.current_stream().cuda_stream
     ours = lambda: cache.get_function("#define OFFSET 1", "scale", SCALE)
@@ -267,6 +254,18 @@ def speed(cache, folder, quick):
     out = torch.empty_like(x)
     note(what="unary relu, 256 floats", us=1e6 * seconds(lambda: rtc.unary("relu", x, out, cache=cache), 500))
     note(what="torch relu, 256 floats", us=1e6 * seconds(lambda: torch.clamp_min(x, 0, out=out), 500))
+    many = torch.ones(1 << 22, device="cuda")
+    total = torch.empty((), device="cuda")
+    note(what="reduce sum, 4 million floats", us=1e6 * seconds(lambda: rtc.reduce("sum", many, out=total, cache=cache), 500))
+    note(what="torch sum, 4 million floats", us=1e6 * seconds(lambda: torch.sum(many, dim=0, out=total), 500))
+
+    def waited(run):
+        run()
+        torch.cuda.synchronize()
+
+    # As a program that looks at each result.
+    note(what="reduce sum, 4 million floats, waited for", us=1e6 * seconds(lambda: waited(lambda: rtc.reduce("sum", many, out=total, cache=cache)), 500))
+    note(what="torch sum, 4 million floats, waited for", us=1e6 * seconds(lambda: waited(lambda: torch.sum(many, dim=0, out=total)), 500))
     # From disk: another cache of the same folder each time, so that nothing is in memory; its making is not counted.
     times = []
     for _ in range(20):
@@ -306,26 +305,6 @@ def speed(cache, folder, quick):
             note(what="cuda.core's file cache, loading included", us=1e6 * seconds(make, 50))
     except Exception as error:  # Its interface is young: what it says is all there is to know.
         note(what="cuda.core", not_measured=f"{type(error).__name__}: {error}"[:200])
-    for dtype in (torch.float16, torch.float32):
-        bandwidth(cache, dtype, (1 << 24) if quick else (1 << 28))
-        torch.cuda.empty_cache()
-
-
-def bandwidth(cache, dtype, size):
-    """A fused expression over large arrays: bytes that one kernel has to move, in a second."""
-    a, b, c, out = (torch.rand(size, device="cuda", dtype=dtype) for _ in range(4))
-    moved = 4 * size * dtype.itemsize / 1e6
-    for what, run in {
-        "fused relu(a * b + c)": lambda: rtc.fused("relu(a * b + c)", a=a, b=b, c=c, out=out, cache=cache),
-        "torch unfused relu(a * b + c)": lambda: torch.relu(a * b + c),
-    }.items():
-        note(what=what, dtype=str(dtype), elements=size, gb_per_s=moved / gpu_ms(run))
-    try:
-        compiled = torch.compile(lambda x, y, z: torch.relu(x * y + z))
-        note(what="torch.compile", dtype=str(dtype), elements=size, gb_per_s=moved / gpu_ms(lambda: compiled(a, b, c)))
-    except Exception as error:
-        note(what="torch.compile", not_measured=str(error)[:200])
-    note(what="copy", dtype=str(dtype), elements=size, gb_per_s=moved / 2 / gpu_ms(lambda: out.copy_(a)))
 
 
 APPLICATION = """
@@ -430,7 +409,7 @@ def main():
         if "streams" in chosen:
             launches_and_streams(cache)
         if "speed" in chosen:
-            speed(cache, folder, options.quick)
+            speed(cache, folder)
         if "start" in chosen:
             first_start(folder, options.warpcc, options.quick)
         versions = {"torch": torch.__version__, "cupy": getattr(cupy, "__version__", None), "nvrtc": cache.nvrtc_version}

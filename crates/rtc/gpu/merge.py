@@ -1,4 +1,7 @@
-"""Makes one result of the parts that run.sh left in a folder: python3 merge.py FOLDER docs/bench/rtc-h200.json"""
+"""Makes one result of the parts that run.sh left in a folder: python3 merge.py FOLDER docs/bench/rtc-h200.json
+
+A file `runs.txt` in the folder says, where it was not one run, what came from which.
+"""
 
 import json
 import os
@@ -17,6 +20,7 @@ def read(name):
 
 values, speed, peers, python, start = (read(f"{name}.json") for name in ("values", "speed", "peers", "python", "start"))
 whole = dict(speed)
+whole["runs"] = (read("runs.txt") or "one").splitlines()
 whole["groups"] = {**values["groups"], **speed["groups"]}
 whole["peers"] = peers
 whole["python"] = python
