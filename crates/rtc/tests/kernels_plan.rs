@@ -350,6 +350,38 @@ proptest! {
         let again = plan(&known, moved, numbers[1]);
         let anew = plan(&parse(text).unwrap(), moved, numbers[1]);
         prop_assert_eq!(again, anew);
+
+        // A reduction over the first axis, which has two names: the second is planned anew where no case before had it.
+        let total = |axis: i64, places: [u64; 3]| {
+            let rest = shape.get(1..).unwrap_or_default();
+            let output = array(DType::F32, rest, places[2] * 4);
+            let plan = reduce("sum", &made(&x, 1, places[0]), Some(&[axis]), &output, request);
+            plan.map_err(|error| error.to_string())
+        };
+        let last = -(shape.len().cast_signed() as i64);
+        if last != 0 {
+            _ = total(0, places);
+            prop_assert_eq!(total(0, moved), total(last, moved));
+        }
+    }
+
+    /// So with results that are found in parts.
+    #[test]
+    fn a_reduction_of_many_that_was_planned_before_is_as_if_anew(
+        rows in 1u64..3,
+        dtype: prop::sample::Index,
+        places in prop::array::uniform2(1u64..40),
+        moved in prop::array::uniform2(1u64..40),
+    ) {
+        let dtype = *dtype.get(&DType::ALL);
+        let plan = |axes: Option<&[i64]>, places: [u64; 2]| {
+            let x = array(dtype, &[rows << 22, 4], (1 << 40) + places[0] * dtype.size());
+            let output = array(DType::F64, &[], (2 << 40) + places[1] * 8);
+            reduce("sumsq", &x, axes, &output, Request::Write).map_err(|error| error.to_string())
+        };
+        let first = plan(None, places).unwrap();
+        prop_assert_eq!(first.launches.len(), 2);
+        prop_assert_eq!(plan(None, moved), plan(Some(&[0, -1]), moved));
     }
 }
 

@@ -12,7 +12,7 @@ use super::elementwise::{Value, arguments, arrays};
 use super::expression::{CallError, Expr, Node, Number};
 use super::layout::aliases;
 use super::parse::{ParseError, parse};
-use super::plan::{Launch, Plan, PlanError, Request, Tensor, Which, check};
+use super::plan::{Argument, Launch, Plan, PlanError, Request, Tensor, Which, check};
 
 /// How many of each kind are kept. With more, all are made anew.
 const MOST: usize = 512;
@@ -172,13 +172,7 @@ pub(super) fn plan(
     let forms = named(values, |tensor| tensor.into());
     let key = (One(expr.clone()), forms, output.into(), request);
     let Some(known) = SHELF.get(&key) else {
-        let plan = make()?;
-        // Of no elements, addresses are not looked at.
-        let is_short = |launch: &Launch| launch.source.len() <= LONGEST;
-        if !plan.launches.is_empty() && plan.launches.iter().all(is_short) {
-            SHELF.put(key, Arc::new(plan.clone()));
-        }
-        return Ok(plan);
+        return kept(&SHELF, key, make()?);
     };
     let mut inputs = Vec::new();
     let mut numbers = Vec::new();
@@ -202,5 +196,54 @@ pub(super) fn plan(
         }
     }
     plan.arrays = arrays(output, &inputs);
+    Ok(plan)
+}
+
+/// A new plan, which is kept if it may be.
+fn kept<K: Hash + Eq>(shelf: &Shelf<K, Arc<Plan>>, key: K, plan: Plan) -> Result<Plan, PlanError> {
+    // Of no elements, addresses are not looked at.
+    let is_short = |launch: &Launch| launch.source.len() <= LONGEST;
+    if !plan.launches.is_empty() && plan.launches.iter().all(is_short) {
+        shelf.put(key, Arc::new(plan.clone()));
+    }
+    Ok(plan)
+}
+
+/// The plan of a reduction, which `make` makes.
+pub(super) fn reduction(
+    of: &'static str,
+    input: &Tensor,
+    axes: Option<&[i64]>,
+    output: &Tensor,
+    request: Request,
+    make: impl FnOnce() -> Result<Plan, PlanError>,
+) -> Result<Plan, PlanError> {
+    type Key = (&'static str, Form, Option<Vec<i64>>, Form, Request);
+    static SHELF: Shelf<Key, Arc<Plan>> = Shelf::new();
+    let axes = axes.map(<[i64]>::to_vec);
+    let key = (of, input.into(), axes, output.into(), request);
+    let Some(known) = SHELF.get(&key) else {
+        return kept(&SHELF, key, make()?);
+    };
+    check(input, &Which::Input("x".to_owned()))?;
+    check(output, &Which::Output)?;
+    aliases(output, &[("x", input)])?;
+    let mut plan = Plan::clone(&known);
+    for launch in &mut plan.launches {
+        // The output's address comes first, the input's second; parts are in the workspace.
+        let addresses = launch.arguments.iter_mut().filter_map(|each| match each {
+            Argument::Address(address) => Some(address),
+            _ => None,
+        });
+        for (place, address) in addresses.zip([output.address, input.address]) {
+            *place = address;
+        }
+    }
+    for (which, address) in &mut plan.arrays {
+        *address = match which {
+            Which::Input(_) => input.address,
+            Which::Output => output.address,
+        };
+    }
     Ok(plan)
 }

@@ -5,6 +5,7 @@
 
 use super::dtype::DType;
 use super::generate::{index, places};
+use super::known;
 use super::layout::{Layout, aliases, canonical};
 use super::plan::{Argument, Launch, Plan, PlanError, Request, Tensor, Which, check, span};
 
@@ -128,6 +129,18 @@ pub fn reduce(
                 .collect::<Vec<_>>()
                 .join(", "),
         })?;
+    known::reduction(of.name, input, axes, output, request, || {
+        planned(of, input, axes, output, request)
+    })
+}
+
+fn planned(
+    of: &'static Reduction,
+    input: &Tensor,
+    axes: Option<&[i64]>,
+    output: &Tensor,
+    request: Request,
+) -> Result<Plan, PlanError> {
     let which = Which::Input("x".to_owned());
     let (steps, _) = check(input, &which)?;
     let (output_steps, results) = check(output, &Which::Output)?;
