@@ -100,6 +100,9 @@ pub fn expected(function: &Function, types: &[DType], values: &[Datum]) -> Expec
                 .filter(|v| v.is_finite())
                 .fold(1.0, |m: f64, v| m.max(v.abs()));
             units(name, &reals, work) * (unit * size + least * factor)
+        } else if value.is_infinite() && reals.iter().all(|v| v.is_finite()) {
+            // Finite, but beyond double.
+            f64::INFINITY
         } else {
             0.0
         };

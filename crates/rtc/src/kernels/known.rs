@@ -172,7 +172,7 @@ pub(super) fn plan(
     let forms = named(values, |tensor| tensor.into());
     let key = (One(expr.clone()), forms, output.into(), request);
     let Some(known) = SHELF.get(&key) else {
-        return kept(&SHELF, key, make()?);
+        return Ok(kept(&SHELF, key, make()?));
     };
     let mut inputs = Vec::new();
     let mut numbers = Vec::new();
@@ -200,13 +200,13 @@ pub(super) fn plan(
 }
 
 /// A new plan, which is kept if it may be.
-fn kept<K: Hash + Eq>(shelf: &Shelf<K, Arc<Plan>>, key: K, plan: Plan) -> Result<Plan, PlanError> {
+fn kept<K: Hash + Eq>(shelf: &Shelf<K, Arc<Plan>>, key: K, plan: Plan) -> Plan {
     // Of no elements, addresses are not looked at.
     let is_short = |launch: &Launch| launch.source.len() <= LONGEST;
     if !plan.launches.is_empty() && plan.launches.iter().all(is_short) {
         shelf.put(key, Arc::new(plan.clone()));
     }
-    Ok(plan)
+    plan
 }
 
 /// The plan of a reduction, which `make` makes.
@@ -223,7 +223,7 @@ pub(super) fn reduction(
     let axes = axes.map(<[i64]>::to_vec);
     let key = (of, input.into(), axes, output.into(), request);
     let Some(known) = SHELF.get(&key) else {
-        return kept(&SHELF, key, make()?);
+        return Ok(kept(&SHELF, key, make()?));
     };
     check(input, &Which::Input("x".to_owned()))?;
     check(output, &Which::Output)?;
