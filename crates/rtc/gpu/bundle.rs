@@ -17,9 +17,9 @@ pub struct Bundle {
 impl Bundle {
     /// The number of a launch's kernel.
     pub fn add(&mut self, launch: &Launch) -> usize {
-        let text = format!("{}{}", launch.parameters, launch.source);
+        let text = format!("{}{}", launch.kernel.parameters(), launch.kernel.source());
         *self.known.entry(text.clone()).or_insert_with(|| {
-            self.texts.push((launch.name.clone(), text));
+            self.texts.push((launch.kernel.name().to_owned(), text));
             self.texts.len() - 1
         })
     }

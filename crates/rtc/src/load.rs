@@ -264,13 +264,27 @@ impl Kernel {
         &self.name
     }
 
-    fn is(&self, other: &Self) -> bool {
+    /// The text before its own.
+    pub fn parameters(&self) -> &str {
+        &self.parameters
+    }
+
+    /// Its text.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+}
+
+impl PartialEq for Kernel {
+    fn eq(&self, other: &Self) -> bool {
         self.hash == other.hash
             && is_same(&self.source, &other.source)
             && is_same(&self.name, &other.name)
             && is_same(&self.parameters, &other.parameters)
     }
 }
+
+impl Eq for Kernel {}
 
 /// A function by what was asked for, compared whole.
 #[derive(Debug)]
@@ -319,7 +333,7 @@ impl KernelCache {
         device: &Device,
         limits: &Limits,
     ) -> Result<Arc<Function>, Error> {
-        let known = self.known(kernel.hash, device.identity(), |known| known.is(kernel));
+        let known = self.known(kernel.hash, device.identity(), |known| known == kernel);
         match known {
             Some((function, _)) if !self.knows_the_directory() => Ok(function),
             known => self.looked_up(kernel.clone(), known, device, limits),
@@ -367,7 +381,7 @@ impl KernelCache {
         let place = device.identity();
         let mut functions = written(&self.functions);
         let all = functions.entry(kernel.hash).or_default();
-        all.retain(|one| !(one.device == place && one.kernel.is(&kernel)));
+        all.retain(|one| !(one.device == place && one.kernel == kernel));
         all.push(Loaded {
             kernel,
             device: place,
@@ -443,9 +457,12 @@ mod tests {
         let kernels = kernels.map(|(before, name, source)| Kernel::new(before, name, source));
         for (index, one) in kernels.iter().enumerate() {
             for (other, two) in kernels.iter().enumerate() {
-                assert_eq!(one.is(two), index == other, "{one:?} {two:?}");
+                assert_eq!(one == two, index == other, "{one:?} {two:?}");
             }
-            assert!(one.is(&Kernel::new(&*one.parameters, &*one.name, &*one.source)));
+            assert_eq!(
+                *one,
+                Kernel::new(&*one.parameters, &*one.name, &*one.source)
+            );
         }
     }
 

@@ -119,7 +119,7 @@ fn launch(start: Start, kernel: usize, launch: &Launch, base: u64, workspace: u6
             Argument::Workspace(offset) => (workspace + offset - device::BASE + base)
                 .to_ne_bytes()
                 .to_vec(),
-            Argument::Bytes(bytes) => bytes.clone(),
+            Argument::Bytes(bytes) => bytes.to_vec(),
         };
         let mut held = vec![0u128; bytes.len().div_ceil(16)];
         unsafe {
@@ -141,7 +141,7 @@ fn launch(start: Start, kernel: usize, launch: &Launch, base: u64, workspace: u6
             launch.grid.0,
             launch.grid.1,
             launch.block,
-            launch.name == "warpcc_reduce" || launch.name == "warpcc_parts",
+            matches!(launch.kernel.name(), "warpcc_reduce" | "warpcc_parts"),
         )
     };
 }

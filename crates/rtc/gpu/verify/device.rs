@@ -138,7 +138,7 @@ impl Device {
             .map(|argument| match argument {
                 Argument::Address(address) => self.real(*address).to_ne_bytes().to_vec(),
                 Argument::Workspace(offset) => self.real(workspace + offset).to_ne_bytes().to_vec(),
-                Argument::Bytes(bytes) => bytes.clone(),
+                Argument::Bytes(bytes) => bytes.to_vec(),
             })
             .collect();
         let mut pointers: Vec<*mut c_void> = values

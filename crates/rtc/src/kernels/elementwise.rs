@@ -154,29 +154,32 @@ fn planned(
 }
 
 /// A plan's addresses, to be told by name.
-pub(super) fn arrays(output: &Tensor, inputs: &[(&str, &Tensor)]) -> Vec<(Which, u64)> {
+fn arrays(output: &Tensor, inputs: &[(&str, &Tensor)]) -> Vec<(Which, u64)> {
     let inputs = inputs.iter();
     inputs
-        .map(|(name, tensor)| (Which::Input((*name).to_owned()), tensor.address))
+        .map(|(name, tensor)| (Which::Input((*name).into()), tensor.address))
         .chain([(Which::Output, output.address)])
         .collect()
 }
 
 /// A kernel's first arguments: the output, the inputs, the numbers.
-pub(super) fn arguments<'a>(
+fn arguments<'a>(
     output: &Tensor,
     inputs: impl Iterator<Item = &'a Tensor>,
     numbers: &[Number],
 ) -> Vec<Argument> {
     let mut arguments = vec![Argument::Address(output.address)];
     arguments.extend(inputs.map(|tensor| Argument::Address(tensor.address)));
-    arguments.extend(numbers.iter().map(|number| {
-        Argument::Bytes(match number {
-            Number::Int(value) => value.to_ne_bytes().to_vec(),
-            Number::Float(value) => value.to_ne_bytes().to_vec(),
-        })
-    }));
+    arguments.extend(numbers.iter().copied().map(argument));
     arguments
+}
+
+/// A number as an argument: all are 8 bytes, so that one kernel takes each.
+pub(super) fn argument(number: Number) -> Argument {
+    Argument::Bytes(match number {
+        Number::Int(value) => value.to_ne_bytes().into(),
+        Number::Float(value) => value.to_ne_bytes().into(),
+    })
 }
 
 /// The type to keep an expression's values in where nothing else is asked for: that of its arrays, mixed, where it is
@@ -681,9 +684,7 @@ extern \"C\" __global__ void __launch_bounds__({threads}) {name}({kernel}, {rest
         arguments: Vec<Argument>,
     ) -> Launch {
         Launch {
-            parameters: String::new(),
-            name: name.to_owned(),
-            source,
+            kernel: crate::Kernel::new("", name, source),
             grid: (blocks, 1),
             block: self.tuning.threads,
             arguments,

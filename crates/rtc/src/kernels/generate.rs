@@ -1,11 +1,13 @@
 //! Text and bytes that the planners share: argument lists, and the struct that finds an element's place.
 
+use std::sync::Arc;
+
 use super::layout::{Layout, divider};
 
 /// `warpcc::places<I, A, D>` as it lies in memory: dividers of each size, then each array's steps.
 ///
 /// `group` neighbours along the innermost dimension count as one.
-pub(super) fn places(layout: &Layout, group: u64, wide: bool) -> Vec<u8> {
+pub(super) fn places(layout: &Layout, group: u64, wide: bool) -> Arc<[u8]> {
     let mut bytes = Vec::new();
     let mut put = |value: u64| {
         if wide {
@@ -33,7 +35,7 @@ pub(super) fn places(layout: &Layout, group: u64, wide: bool) -> Vec<u8> {
             put(step.wrapping_mul(by.cast_signed()).cast_unsigned());
         }
     }
-    bytes
+    bytes.into()
 }
 
 /// The device text's index type.

@@ -3,53 +3,53 @@
 //! A plan depends on types, shapes, steps and where addresses lie within 16 bytes; addresses and numbers are arguments.
 //! What depends on the addresses themselves, whether arrays lie askew on each other, is looked at each time.
 
-use std::collections::HashMap;
-use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::hash::{BuildHasher as _, Hash, Hasher};
+use std::ptr;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::dtype::DType;
-use super::elementwise::{Value, arguments, arrays};
-use super::expression::{CallError, Expr, Node, Number};
+use super::elementwise::{Value, argument};
+use super::expression::{CallError, Expr, Number};
 use super::layout::aliases;
 use super::parse::{ParseError, parse};
-use super::plan::{Argument, Launch, Plan, PlanError, Request, Tensor, Which, check};
+use super::plan::{Argument, Plan, PlanError, Request, Tensor, Which, check, span};
 
 /// How many of each kind are kept. With more, all are made anew.
 const MOST: usize = 512;
 /// Bytes of a text that is kept: nobody has so many longer ones, and some generate them.
 const LONGEST: usize = 16 << 10;
 
-/// Things by what they were made of.
-struct Shelf<K, V>(Mutex<Option<HashMap<K, V>>>);
+/// Things by what they were made of. What is looked for is hashed and compared as it stands: no key is made to look for one.
+struct Shelf<K, V>(Mutex<HashTable<(u64, K, V)>>);
 
-impl<K: Hash + Eq, V: Clone> Shelf<K, V> {
+impl<K, V: Clone> Shelf<K, V> {
     const fn new() -> Self {
-        Self(Mutex::new(None))
+        Self(Mutex::new(HashTable::new()))
     }
 
-    fn get(&self, key: &K) -> Option<V> {
+    fn get(&self, hash: u64, is: impl Fn(&K) -> bool) -> Option<V> {
         let shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        shelf.as_ref()?.get(key).cloned()
+        let found = shelf.find(hash, |(theirs, key, _)| *theirs == hash && is(key));
+        found.map(|(_, _, value)| value.clone())
     }
 
-    fn put(&self, key: K, value: V) {
+    fn put(&self, hash: u64, key: K, value: V) {
         let mut shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let shelf = shelf.get_or_insert_default();
         if shelf.len() >= MOST {
             shelf.clear();
         }
-        shelf.insert(key, value);
+        // Two threads may put the same: one of them is found, and both are right.
+        shelf.insert_unique(hash, (hash, key, value), |(hash, _, _)| *hash);
     }
+}
 
-    /// What is there, else what `make` makes of it.
-    fn or<E>(&self, key: K, make: impl FnOnce() -> Result<V, E>) -> Result<V, E> {
-        if let Some(found) = self.get(&key) {
-            return Ok(found);
-        }
-        let made = make()?;
-        self.put(key, made.clone());
-        Ok(made)
-    }
+fn hashed(feed: impl FnOnce(&mut dyn Hasher)) -> u64 {
+    static BUILDER: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
+    let mut hasher = BUILDER.build_hasher();
+    feed(&mut hasher);
+    hasher.finish()
 }
 
 /// As [`parse`], and the same object for a text that was read before.
@@ -62,7 +62,13 @@ pub fn parsed(text: &str) -> Result<Expr, ParseError> {
     if text.len() > LONGEST {
         return parse(text);
     }
-    SHELF.or(text.to_owned(), || parse(text))
+    let hash = hashed(|mut hasher| text.hash(&mut hasher));
+    if let Some(known) = SHELF.get(hash, |key| key == text) {
+        return Ok(known);
+    }
+    let made = parse(text)?;
+    SHELF.put(hash, text.to_owned(), made.clone());
+    Ok(made)
 }
 
 /// A function of names, and the same object if it was asked for before.
@@ -72,31 +78,17 @@ pub fn parsed(text: &str) -> Result<Expr, ParseError> {
 /// As [`Expr::call`].
 pub fn function_of(function: &str, names: &[&str]) -> Result<Expr, CallError> {
     static SHELF: Shelf<(String, Vec<String>), Expr> = Shelf::new();
+    let hash = hashed(|mut hasher| (function, names).hash(&mut hasher));
+    let is =
+        |(theirs, their_names): &(String, Vec<String>)| theirs == function && their_names == names;
+    if let Some(known) = SHELF.get(hash, is) {
+        return Ok(known);
+    }
+    let all = names.iter().map(|name| Expr::name(name)).collect();
+    let made = Expr::call(function, all)?;
     let owned = names.iter().map(|name| (*name).to_owned()).collect();
-    SHELF.or((function.to_owned(), owned), || {
-        Expr::call(
-            function,
-            names.iter().map(|name| Expr::name(name)).collect(),
-        )
-    })
-}
-
-/// One expression: the same object, not only an equal one, which it holds so that no other gets its address.
-#[derive(Clone)]
-struct One(Expr);
-
-impl PartialEq for One {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0.0, &other.0.0)
-    }
-}
-
-impl Eq for One {}
-
-impl Hash for One {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        std::ptr::hash::<Node, H>(Arc::as_ptr(&self.0.0), state);
-    }
+    SHELF.put(hash, (function.to_owned(), owned), made.clone());
+    Ok(made)
 }
 
 /// A number as far as a kernel depends on it. A whole one has to fit what it is used with.
@@ -115,38 +107,97 @@ impl From<Number> for Kind {
     }
 }
 
-/// An array as far as a plan depends on it.
-#[derive(PartialEq, Eq, Hash)]
-struct Form {
-    dtype: DType,
-    shape: Vec<u64>,
-    strides: Option<Vec<i64>>,
-    /// The address within 16 bytes, the widest access.
-    off: u64,
+/// An array as far as something depends on it.
+trait Aspect {
+    fn of(tensor: &Tensor) -> Self;
+    fn feed(tensor: &Tensor, hasher: &mut dyn Hasher);
+    fn is(&self, tensor: &Tensor) -> bool;
 }
 
-impl From<&Tensor> for Form {
-    fn from(tensor: &Tensor) -> Self {
-        Self {
-            dtype: tensor.dtype,
-            shape: tensor.shape.clone(),
-            strides: tensor.strides.clone(),
-            off: tensor.address % 16,
-        }
+impl Aspect for DType {
+    fn of(tensor: &Tensor) -> Self {
+        tensor.dtype
+    }
+
+    fn feed(tensor: &Tensor, mut hasher: &mut dyn Hasher) {
+        tensor.dtype.hash(&mut hasher);
+    }
+
+    fn is(&self, tensor: &Tensor) -> bool {
+        *self == tensor.dtype
     }
 }
 
-type Named<T> = Vec<(String, Result<T, Kind>)>;
+/// All that a plan depends on: of the address where it lies within 16 bytes, the widest access.
+struct Form(Tensor);
 
-fn named<T>(values: &[(&str, Value<'_>)], of: impl Fn(&Tensor) -> T) -> Named<T> {
-    let all = values.iter().map(|(name, value)| {
-        let value = match value {
-            Value::Tensor(tensor) => Ok(of(tensor)),
-            Value::Number(number) => Err(Kind::from(*number)),
-        };
-        ((*name).to_owned(), value)
-    });
-    all.collect()
+impl Aspect for Form {
+    fn of(tensor: &Tensor) -> Self {
+        Self(tensor.clone())
+    }
+
+    fn feed(tensor: &Tensor, mut hasher: &mut dyn Hasher) {
+        tensor.dtype.hash(&mut hasher);
+        tensor.shape.hash(&mut hasher);
+        tensor.strides.hash(&mut hasher);
+        hasher.write_u64(tensor.address % 16);
+    }
+
+    fn is(&self, tensor: &Tensor) -> bool {
+        are_alike(&self.0, tensor) && self.0.address % 16 == tensor.address % 16
+    }
+}
+
+fn are_alike(one: &Tensor, other: &Tensor) -> bool {
+    one.dtype == other.dtype && one.shape == other.shape && one.strides == other.strides
+}
+
+/// An expression and what was given by name. The expression is held, so that no other gets its address: the same object is
+/// meant, not an equal one.
+struct Bound<T> {
+    expr: Expr,
+    values: Vec<(String, Result<T, Kind>)>,
+}
+
+impl<T: Aspect> Bound<T> {
+    fn new(expr: &Expr, values: &[(&str, Value<'_>)]) -> Self {
+        let all = values.iter().map(|(name, value)| {
+            let value = match value {
+                Value::Tensor(tensor) => Ok(T::of(tensor)),
+                Value::Number(number) => Err(Kind::from(*number)),
+            };
+            ((*name).to_owned(), value)
+        });
+        Self {
+            expr: expr.clone(),
+            values: all.collect(),
+        }
+    }
+
+    fn feed(expr: &Expr, values: &[(&str, Value<'_>)], mut hasher: &mut dyn Hasher) {
+        ptr::hash(Arc::as_ptr(&expr.0), &mut hasher);
+        for (name, value) in values {
+            name.hash(&mut hasher);
+            match value {
+                Value::Tensor(tensor) => T::feed(tensor, hasher),
+                Value::Number(number) => Kind::from(*number).hash(&mut hasher),
+            }
+        }
+    }
+
+    fn is(&self, expr: &Expr, values: &[(&str, Value<'_>)]) -> bool {
+        let mut pairs = self.values.iter().zip(values);
+        Arc::ptr_eq(&self.expr.0, &expr.0)
+            && self.values.len() == values.len()
+            && pairs.all(|((name, known), (given, value))| {
+                name == given
+                    && match (known, value) {
+                        (Ok(known), Value::Tensor(tensor)) => known.is(tensor),
+                        (Err(known), Value::Number(number)) => *known == Kind::from(*number),
+                        _ => false,
+                    }
+            })
+    }
 }
 
 /// The type of an expression's result, which `find` finds.
@@ -155,9 +206,96 @@ pub(super) fn result_type(
     values: &[(&str, Value<'_>)],
     find: impl FnOnce() -> Result<DType, PlanError>,
 ) -> Result<DType, PlanError> {
-    static SHELF: Shelf<(One, Named<DType>), DType> = Shelf::new();
-    let key = (One(expr.clone()), named(values, |tensor| tensor.dtype));
-    SHELF.or(key, find)
+    static SHELF: Shelf<Bound<DType>, DType> = Shelf::new();
+    let hash = hashed(|hasher| Bound::<DType>::feed(expr, values, hasher));
+    if let Some(known) = SHELF.get(hash, |key| key.is(expr, values)) {
+        return Ok(known);
+    }
+    let found = find()?;
+    SHELF.put(hash, Bound::new(expr, values), found);
+    Ok(found)
+}
+
+/// A plan, and where its arrays' elements lie.
+struct Known {
+    plan: Plan,
+    /// The output's, then the inputs', in bytes from the address: the first, and behind the last. None: it has none.
+    reaches: Vec<Option<(i128, i128)>>,
+}
+
+impl Known {
+    /// A new plan, which is kept if it may be.
+    fn of(plan: &Plan, output: &Tensor, inputs: &[(&str, &Tensor)]) -> Option<Arc<Self>> {
+        // Of no elements, addresses are not looked at.
+        let is_short = |source: &str| source.len() <= LONGEST;
+        if plan.launches.is_empty()
+            || !plan
+                .launches
+                .iter()
+                .all(|launch| is_short(launch.kernel.source()))
+        {
+            return None;
+        }
+        let tensors = [output]
+            .into_iter()
+            .chain(inputs.iter().map(|(_, tensor)| *tensor));
+        let reaches = tensors.map(|tensor| {
+            let (steps, elements) = check(tensor, &Which::Output).ok()?;
+            let (low, high) = span(&tensor.shape, &steps).filter(|_| elements > 0)?;
+            let size = i128::from(tensor.dtype.size());
+            Some((i128::from(low) * size, (i128::from(high) + 1) * size))
+        });
+        let reaches = reaches.collect();
+        Some(Arc::new(Self {
+            plan: plan.clone(),
+            reaches,
+        }))
+    }
+
+    /// Whether other addresses change nothing: none is null or leaves the address space, and no input lies askew on the output.
+    fn holds(&self, output: &Tensor, inputs: &[(&str, &Tensor)]) -> bool {
+        let place = |tensor: &Tensor, reach: Option<(i128, i128)>| {
+            let at = i128::from(tensor.address);
+            reach.map(|(low, high)| (at + low, at + high))
+        };
+        let is_there = |tensor: &Tensor, (first, end): (i128, i128)| {
+            tensor.address != 0 && first >= 0 && end <= i128::from(u64::MAX)
+        };
+        let mut reaches = self.reaches.iter().copied();
+        let Some(written) = place(output, reaches.next().flatten()) else {
+            return false;
+        };
+        is_there(output, written)
+            && inputs.iter().zip(reaches).all(|((_, input), reach)| {
+                let Some(read) = place(input, reach) else {
+                    return true;
+                };
+                let is_apart = read.0 >= written.1 || read.1 <= written.0;
+                let is_same = input.address == output.address && are_alike(input, output);
+                is_there(input, read) && (is_apart || is_same)
+            })
+    }
+
+    /// The plan with other addresses.
+    fn filled(&self, output: &Tensor, inputs: &[(&str, &Tensor)]) -> Result<Plan, PlanError> {
+        if !self.holds(output, inputs) {
+            // Says what is wrong, if anything is.
+            check(output, &Which::Output)?;
+            for (name, input) in inputs {
+                check(input, &Which::Input((*name).into()))?;
+            }
+            aliases(output, inputs)?;
+        }
+        let mut plan = self.plan.clone();
+        let mut read = inputs.iter().map(|(_, tensor)| tensor.address);
+        for (which, address) in &mut plan.arrays {
+            *address = match which {
+                Which::Input(_) => read.next().unwrap_or(*address),
+                Which::Output => output.address,
+            };
+        }
+        Ok(plan)
+    }
 }
 
 /// The plan of an expression, which `make` makes.
@@ -168,45 +306,50 @@ pub(super) fn plan(
     request: Request,
     make: impl FnOnce() -> Result<Plan, PlanError>,
 ) -> Result<Plan, PlanError> {
-    static SHELF: Shelf<(One, Named<Form>, Form, Request), Arc<Plan>> = Shelf::new();
-    let forms = named(values, |tensor| tensor.into());
-    let key = (One(expr.clone()), forms, output.into(), request);
-    let Some(known) = SHELF.get(&key) else {
-        return Ok(kept(&SHELF, key, make()?));
+    type Key = (Bound<Form>, Form, Request);
+    static SHELF: Shelf<Key, Arc<Known>> = Shelf::new();
+    let inputs: Vec<(&str, &Tensor)> = values
+        .iter()
+        .filter_map(|(name, value)| match value {
+            Value::Tensor(tensor) => Some((*name, *tensor)),
+            Value::Number(_) => None,
+        })
+        .collect();
+    let hash = hashed(|mut hasher| {
+        Bound::<Form>::feed(expr, values, hasher);
+        Form::feed(output, hasher);
+        request.hash(&mut hasher);
+    });
+    let is = |(bound, form, theirs): &Key| {
+        bound.is(expr, values) && form.is(output) && *theirs == request
     };
-    let mut inputs = Vec::new();
-    let mut numbers = Vec::new();
-    for &(name, value) in values {
-        match value {
-            Value::Tensor(tensor) => inputs.push((name, tensor)),
-            Value::Number(number) => numbers.push(number),
+    let Some(known) = SHELF.get(hash, is) else {
+        let made = make()?;
+        if let Some(known) = Known::of(&made, output, &inputs) {
+            SHELF.put(
+                hash,
+                (Bound::new(expr, values), Form::of(output), request),
+                known,
+            );
         }
-    }
-    check(output, &Which::Output)?;
-    for (name, input) in &inputs {
-        check(input, &Which::Input((*name).to_owned()))?;
-    }
-    aliases(output, &inputs)?;
-    let mut plan = Plan::clone(&known);
-    let tensors = inputs.iter().map(|(_, tensor)| *tensor);
+        return Ok(made);
+    };
+    let mut plan = known.filled(output, &inputs)?;
     for launch in &mut plan.launches {
-        let fresh = arguments(output, tensors.clone(), &numbers);
+        // The output, the inputs, the numbers; what follows is of the shape.
+        let addresses = [output.address]
+            .into_iter()
+            .chain(inputs.iter().map(|(_, tensor)| tensor.address));
+        let numbers = values.iter().filter_map(|(_, value)| match value {
+            Value::Number(number) => Some(argument(*number)),
+            Value::Tensor(_) => None,
+        });
+        let fresh = addresses.map(Argument::Address).chain(numbers);
         for (place, argument) in launch.arguments.iter_mut().zip(fresh) {
             *place = argument;
         }
     }
-    plan.arrays = arrays(output, &inputs);
     Ok(plan)
-}
-
-/// A new plan, which is kept if it may be.
-fn kept<K: Hash + Eq>(shelf: &Shelf<K, Arc<Plan>>, key: K, plan: Plan) -> Plan {
-    // Of no elements, addresses are not looked at.
-    let is_short = |launch: &Launch| launch.source.len() <= LONGEST;
-    if !plan.launches.is_empty() && plan.launches.iter().all(is_short) {
-        shelf.put(key, Arc::new(plan.clone()));
-    }
-    plan
 }
 
 /// The plan of a reduction, which `make` makes.
@@ -219,16 +362,33 @@ pub(super) fn reduction(
     make: impl FnOnce() -> Result<Plan, PlanError>,
 ) -> Result<Plan, PlanError> {
     type Key = (&'static str, Form, Option<Vec<i64>>, Form, Request);
-    static SHELF: Shelf<Key, Arc<Plan>> = Shelf::new();
-    let axes = axes.map(<[i64]>::to_vec);
-    let key = (of, input.into(), axes, output.into(), request);
-    let Some(known) = SHELF.get(&key) else {
-        return Ok(kept(&SHELF, key, make()?));
+    static SHELF: Shelf<Key, Arc<Known>> = Shelf::new();
+    let inputs = [("x", input)];
+    let hash = hashed(|mut hasher| {
+        (of, axes, request).hash(&mut hasher);
+        Form::feed(input, hasher);
+        Form::feed(output, hasher);
+    });
+    let is = |(name, read, over, written, theirs): &Key| {
+        *name == of
+            && read.is(input)
+            && over.as_deref() == axes
+            && written.is(output)
+            && *theirs == request
     };
-    check(input, &Which::Input("x".to_owned()))?;
-    check(output, &Which::Output)?;
-    aliases(output, &[("x", input)])?;
-    let mut plan = Plan::clone(&known);
+    let Some(known) = SHELF.get(hash, is) else {
+        let made = make()?;
+        if let Some(known) = Known::of(&made, output, &inputs) {
+            let axes = axes.map(<[i64]>::to_vec);
+            SHELF.put(
+                hash,
+                (of, Form::of(input), axes, Form::of(output), request),
+                known,
+            );
+        }
+        return Ok(made);
+    };
+    let mut plan = known.filled(output, &inputs)?;
     for launch in &mut plan.launches {
         // The output's address comes first, the input's second; parts are in the workspace.
         let addresses = launch.arguments.iter_mut().filter_map(|each| match each {
@@ -238,12 +398,6 @@ pub(super) fn reduction(
         for (place, address) in addresses.zip([output.address, input.address]) {
             *place = address;
         }
-    }
-    for (which, address) in &mut plan.arrays {
-        *address = match which {
-            Which::Input(_) => input.address,
-            Which::Output => output.address,
-        };
     }
     Ok(plan)
 }

@@ -68,7 +68,14 @@ pub fn requests(plan: &Plan, target: Target) -> Vec<Request> {
     let common = common();
     let kernels = plan.launches.iter();
     kernels
-        .map(|launch| common.for_kernel(&launch.parameters, &launch.name, &launch.source, target))
+        .map(|launch| {
+            common.for_kernel(
+                launch.kernel.parameters(),
+                launch.kernel.name(),
+                launch.kernel.source(),
+                target,
+            )
+        })
         .collect()
 }
 
@@ -121,13 +128,8 @@ impl Launcher {
             .launches
             .iter()
             .map(|launch| {
-                self.cache.get_function(
-                    &launch.parameters,
-                    &launch.name,
-                    &launch.source,
-                    &self.device,
-                    limits,
-                )
+                self.cache
+                    .get_function_of(&launch.kernel, &self.device, limits)
             })
             .collect::<Result<_, _>>()?;
         // Freed in the stream's order, so after its last use.
@@ -141,18 +143,22 @@ impl Launcher {
         };
         let shared = workspace.as_mut().map_or(0, Taken::address);
         for (launch, function) in plan.launches.iter().zip(&functions) {
-            let mut values: Vec<Vec<u8>> = launch
-                .arguments
-                .iter()
+            let arguments = launch.arguments.iter();
+            let mut addresses: Vec<u64> = arguments
+                .clone()
                 .map(|argument| match argument {
-                    Argument::Address(address) => address.to_ne_bytes().to_vec(),
-                    Argument::Workspace(offset) => (shared + offset).to_ne_bytes().to_vec(),
-                    Argument::Bytes(bytes) => bytes.clone(),
+                    Argument::Address(address) => *address,
+                    Argument::Workspace(offset) => shared + offset,
+                    Argument::Bytes(_) => 0,
                 })
                 .collect();
-            let mut pointers: Vec<*mut c_void> = values
-                .iter_mut()
-                .map(|value| value.as_mut_ptr().cast())
+            // The driver reads them before it returns, and writes nothing.
+            let mut pointers: Vec<*mut c_void> = arguments
+                .zip(&mut addresses)
+                .map(|(argument, address)| match argument {
+                    Argument::Bytes(bytes) => bytes.as_ptr().cast_mut().cast(),
+                    _ => (&raw mut *address).cast(),
+                })
                 .collect();
             unsafe {
                 result::launch_kernel(

@@ -53,7 +53,7 @@ pub(super) fn broadcast(
     let (output_steps, elements) = check(output, &Which::Output)?;
     let mut steps = vec![output_steps.clone()];
     for (name, input) in inputs {
-        let which = Which::Input((*name).to_owned());
+        let which = Which::Input((*name).into());
         let (own, _) = check(input, &which)?;
         let mut fitted = vec![0; output.shape.len()];
         let refuse = |reason: String| PlanError::Shape {
@@ -186,7 +186,7 @@ pub(super) fn aliases(output: &Tensor, inputs: &[(&str, &Tensor)]) -> Result<(),
     };
     let (output_steps, _) = check(output, &Which::Output)?;
     for (name, input) in inputs {
-        let which = Which::Input((*name).to_owned());
+        let which = Which::Input((*name).into());
         let Some((low, high)) = bytes(input, &which)? else {
             continue;
         };

@@ -1,10 +1,12 @@
 //! What a plan is made of and what it is: arrays, requests, a kernel's text, grid and arguments, and why there is none.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::dtype::DType;
 use super::expression::CallError;
 use super::parse::ParseError;
+use crate::Kernel;
 
 /// An array on the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,19 +86,19 @@ pub enum Argument {
     /// The address of memory that the launcher provides, of [`Plan::workspace`] bytes, plus this.
     Workspace(u64),
     /// A value, as its bytes lie in memory.
-    Bytes(Vec<u8>),
+    Bytes(Arc<[u8]>),
 }
 
 impl Argument {
     pub(super) fn index(value: i64, wide: bool) -> Self {
         Self::Bytes(if wide {
-            value.to_ne_bytes().to_vec()
+            value.to_ne_bytes().into()
         } else {
             // The caller chose the width for values that fit.
             i32::try_from(value)
                 .unwrap_or(i32::MAX)
                 .to_ne_bytes()
-                .to_vec()
+                .into()
         })
     }
 }
@@ -104,12 +106,8 @@ impl Argument {
 /// A kernel and how to start it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Launch {
-    /// Text before the kernel's: its parameters.
-    pub parameters: String,
-    /// The kernel's name, `extern "C"`.
-    pub name: String,
-    /// Its text. [`HEADER`](super::HEADER) comes first.
-    pub source: String,
+    /// Its text, and its name, which is `extern "C"`. [`HEADER`](super::HEADER) comes first.
+    pub kernel: Kernel,
     /// Blocks in x and y.
     pub grid: (u32, u32),
     /// Threads of a block.
@@ -133,7 +131,7 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Which {
     /// An input.
-    Input(String),
+    Input(Arc<str>),
     /// The output.
     Output,
 }
@@ -273,7 +271,7 @@ pub enum PlanError {
         given: u32,
     },
     /// A reduction's axis that is not there.
-    #[error("axis {axis}: {} has {dimensions} dimension(s){}", Which::Input("x".to_owned()), if *twice { ", and the axis is named twice" } else { "" })]
+    #[error("axis {axis}: {} has {dimensions} dimension(s){}", Which::Input("x".into()), if *twice { ", and the axis is named twice" } else { "" })]
     Axis {
         /// The axis.
         axis: i64,

@@ -8,6 +8,7 @@ use super::generate::{index, places};
 use super::known;
 use super::layout::{Layout, aliases, canonical};
 use super::plan::{Argument, Launch, Plan, PlanError, Request, Tensor, Which, check, span};
+use crate::Kernel;
 
 /// A reduction's name and formula.
 #[derive(Debug, PartialEq, Eq)]
@@ -141,7 +142,7 @@ fn planned(
     output: &Tensor,
     request: Request,
 ) -> Result<Plan, PlanError> {
-    let which = Which::Input("x".to_owned());
+    let which = Which::Input("x".into());
     let (steps, _) = check(input, &which)?;
     let (output_steps, results) = check(output, &Which::Output)?;
     let reduced = reduced_axes(axes, input.shape.len())?;
@@ -247,7 +248,7 @@ fn output_axes(
     let keeps = output.shape == expected(true);
     if !keeps && output.shape != expected(false) {
         return Err(PlanError::Shape {
-            which: Which::Input("x".to_owned()),
+            which: Which::Input("x".into()),
             shape: input.shape.clone(),
             output: output.shape.clone(),
             reason: format!(
@@ -431,11 +432,11 @@ impl Shaped<'_> {
             self.of.name
         );
         let (dk, dr) = (self.kept.sizes.len(), self.reduced.sizes.len());
-        let count = Argument::Bytes((self.count as f64).to_ne_bytes().to_vec());
+        let count = Argument::Bytes((self.count as f64).to_ne_bytes().into());
         let partial = if parts > 1 {
             Argument::Workspace(0)
         } else {
-            Argument::Bytes(0u64.to_ne_bytes().to_vec())
+            Argument::Bytes(0u64.to_ne_bytes().into())
         };
         let mut given = vec![
             Argument::Address(self.output.address),
@@ -444,35 +445,33 @@ impl Shaped<'_> {
         ];
         given.extend(arguments);
         given.push(count.clone());
-        let mut launches = vec![Launch {
-            parameters: String::new(),
-            name: "warpcc_reduce".to_owned(),
-            source: format!(
-                "{head}extern \"C\" __global__ void __launch_bounds__({THREADS}, {bound}) warpcc_reduce(
+        let source = format!(
+            "{head}extern \"C\" __global__ void __launch_bounds__({THREADS}, {bound}) warpcc_reduce(
     output* out, const input* in, void* partial, const warpcc::places<{i}, 2, {dk}> kept_at,
     const warpcc::places<{i}, 1, {dr}> reduced_at, const {i} kept, const {i} reduced, const {i} share{more}, const double count) {{
   {body}
 }}
 "
-            ),
+        );
+        let mut launches = vec![Launch {
+            kernel: Kernel::new("", "warpcc_reduce", source),
             grid: (grid(blocks)?, grid(parts)?),
             block: THREADS as u32,
             arguments: given,
         }];
         if parts > 1 {
             let lanes = parts.div_ceil(4).next_power_of_two().min(THREADS);
-            launches.push(Launch {
-                parameters: String::new(),
-                name: "warpcc_parts".to_owned(),
-                source: format!(
-                    "{head}extern \"C\" __global__ void __launch_bounds__({THREADS}) warpcc_parts(
+            let source = format!(
+                "{head}extern \"C\" __global__ void __launch_bounds__({THREADS}) warpcc_parts(
     output* out, const void* partial, const warpcc::places<{i}, 2, {dk}> kept_at, const {i} kept, const {i} shares, const double count) {{
   warpcc::red::parts<of, output, {request}, {i}, {dk}, {lanes}, {THREADS}>(
       out, (const of::state*)partial, kept_at, kept, shares, count);
 }}
 ",
-                    request = self.request.device(),
-                ),
+                request = self.request.device(),
+            );
+            launches.push(Launch {
+                kernel: Kernel::new("", "warpcc_parts", source),
                 grid: (grid(kept.div_ceil(THREADS / lanes))?, 1),
                 block: THREADS as u32,
                 arguments: vec![
@@ -489,7 +488,7 @@ impl Shaped<'_> {
             launches,
             workspace: if parts > 1 { parts * kept * STATE } else { 0 },
             arrays: [
-                (self.count > 0).then(|| (Which::Input("x".to_owned()), self.input.address)),
+                (self.count > 0).then(|| (Which::Input("x".into()), self.input.address)),
                 Some((Which::Output, self.output.address)),
             ]
             .into_iter()
