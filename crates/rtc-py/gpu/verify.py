@@ -233,39 +233,62 @@ def launches_and_streams(cache):
 
 def seconds(run, rounds=2000, batches=7):
     """The median of a call's time, in batches so that the clock does not count."""
-    run()
-    times = []
+    return in_turns({"": run}, rounds, batches)[""]
+
+
+def in_turns(runs, rounds=300, batches=15):
+    """The median of each one's time, one after another in each batch: what disturbs the processor for a while disturbs all."""
+    times = {what: [] for what in runs}
+    for run in runs.values():
+        run()
     for _ in range(batches):
-        begin = time.perf_counter()
-        for _ in range(rounds):
-            run()
-        times.append((time.perf_counter() - begin) / rounds)
-    return statistics.median(times)
+        for what, run in runs.items():
+            torch.cuda.synchronize()
+            begin = time.perf_counter()
+            for _ in range(rounds):
+                run()
+            times[what].append((time.perf_counter() - begin) / rounds)
+    return {what: statistics.median(of) for what, of in times.items()}
 
 
 def speed(cache, folder):
-    x = torch.ones(256, device="cuda")
+    x, y, out = (torch.ones(256, device="cuda") for _ in range(3))
     stream = torch.cuda.current_stream().cuda_stream
     ours = lambda: cache.get_function("#define OFFSET 1", "scale", SCALE)
     kernel = ours()
-    note(what="get_function from memory", us=1e6 * seconds(ours))
-    note(what="launch, array", us=1e6 * seconds(lambda: kernel[1, 256](x, 1.0, 256)))
-    note(what="launch, address and stream", us=1e6 * seconds(lambda: kernel[1, 256](x.data_ptr(), 1.0, 256, stream=stream)))
-    out = torch.empty_like(x)
-    note(what="unary relu, 256 floats", us=1e6 * seconds(lambda: rtc.unary("relu", x, out, cache=cache), 500))
-    note(what="torch relu, 256 floats", us=1e6 * seconds(lambda: torch.clamp_min(x, 0, out=out), 500))
-    many = torch.ones(1 << 22, device="cuda")
-    total = torch.empty((), device="cuda")
-    note(what="reduce sum, 4 million floats", us=1e6 * seconds(lambda: rtc.reduce("sum", many, out=total, cache=cache), 500))
-    note(what="torch sum, 4 million floats", us=1e6 * seconds(lambda: torch.sum(many, dim=0, out=total), 500))
+    many, total = torch.ones(1 << 22, device="cuda"), torch.empty((), device="cuda")
 
     def waited(run):
         run()
         torch.cuda.synchronize()
 
-    # As a program that looks at each result.
-    note(what="reduce sum, 4 million floats, waited for", us=1e6 * seconds(lambda: waited(lambda: rtc.reduce("sum", many, out=total, cache=cache)), 500))
-    note(what="torch sum, 4 million floats, waited for", us=1e6 * seconds(lambda: waited(lambda: torch.sum(many, dim=0, out=total)), 500))
+    # The peers' right behind ours.
+    runs = {
+        "get_function from memory": ours,
+        "launch, array": lambda: kernel[1, 256](x, 1.0, 256),
+        "launch, address and stream": lambda: kernel[1, 256](x.data_ptr(), 1.0, 256, stream=stream),
+        "unary relu, 256 floats": lambda: rtc.unary("relu", x, out, cache=cache),
+        "torch relu, 256 floats": lambda: torch.clamp_min(x, 0, out=out),
+        "unary relu, 256 floats, new result": lambda: rtc.unary("relu", x, cache=cache),
+        "torch relu, 256 floats, new result": lambda: torch.relu(x),
+        "binary add, 256 floats": lambda: rtc.binary("add", x, y, out, cache=cache),
+        "torch add, 256 floats": lambda: torch.add(x, y, out=out),
+        "fused relu(a * x + y), 256 floats, new result": lambda: rtc.fused("relu(a * x + y)", a=2.0, x=x, y=y, cache=cache),
+        "torch relu(2.0 * x + y), 256 floats, new result": lambda: torch.relu(2.0 * x + y),
+        "reduce sum, 256 floats": lambda: rtc.reduce("sum", x, out=total, cache=cache),
+        "torch sum, 256 floats": lambda: torch.sum(x, dim=0, out=total),
+        "reduce sum, 4 million floats": lambda: rtc.reduce("sum", many, out=total, cache=cache),
+        "torch sum, 4 million floats": lambda: torch.sum(many, dim=0, out=total),
+        # As a program that looks at each result.
+        "reduce sum, 4 million floats, waited for": lambda: waited(lambda: rtc.reduce("sum", many, out=total, cache=cache)),
+        "torch sum, 4 million floats, waited for": lambda: waited(lambda: torch.sum(many, dim=0, out=total)),
+    }
+    if cupy is not None:
+        raw = lambda: cupy.RawKernel("#define OFFSET 1\n" + SCALE, "scale")
+        made, array = raw(), cupy.ones(256, dtype=cupy.float32)
+        runs["CuPy RawKernel, launch"] = lambda: made((1,), (256,), (array, cupy.float32(1), cupy.int32(256)))
+    for what, time_of in in_turns(runs).items():
+        note(what=what, us=1e6 * time_of)
     # From disk: another cache of the same folder each time, so that nothing is in memory; its making is not counted.
     times = []
     for _ in range(20):
@@ -278,12 +301,6 @@ def speed(cache, folder):
     note(what="get_function from disk, loading included", us=1e6 * statistics.median(times[1:]))
     torch.cuda.synchronize()
     if cupy is not None:
-        raw = lambda: cupy.RawKernel("#define OFFSET 1\n" + SCALE, "scale")
-        made = raw()
-        array = cupy.ones(256, dtype=cupy.float32)
-        launch = lambda: made((1,), (256,), (array, cupy.float32(1), cupy.int32(256)))
-        launch()
-        note(what="CuPy RawKernel, launch", us=1e6 * seconds(launch))
         times = []
         for _ in range(20):
             cupy.clear_memo()

@@ -1,6 +1,9 @@
 //! Arrays of others: what DLPack and `__cuda_array_interface__` say of them, checked.
 
+use std::fmt::Display;
+
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt};
 use warpcc_rtc::kernels::dtype::DType;
@@ -9,13 +12,16 @@ use warpcc_rtc::kernels::plan::Tensor;
 
 use crate::dlpack::{self, Content};
 use crate::errors;
-use crate::exchange::{Described, Exchange};
+use crate::exchange::{Described, Exchange, Use};
 
 /// `DLDeviceType`: host, GPU, pinned host memory, managed memory.
 const CPU: i32 = 1;
 const CUDA: i32 = 2;
 const CUDA_HOST: i32 = 3;
 const CUDA_MANAGED: i32 = 13;
+
+/// `kDLFloat` of `DLDataTypeCode`.
+const DL_FLOAT: u8 = 2;
 
 /// An array on a GPU.
 pub struct Array {
@@ -47,11 +53,13 @@ pub fn is_plain(object: &Bound<'_, PyAny>) -> bool {
 
 /// Whether an object is an array of some kind.
 pub fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(object.hasattr("__dlpack__")? || object.hasattr("__cuda_array_interface__")?)
+    let py = object.py();
+    Ok(object.hasattr(intern!(py, "__dlpack__"))?
+        || object.hasattr(intern!(py, "__cuda_array_interface__"))?)
 }
 
 /// A Python number, or what turns into one without losing anything (NumPy's scalars).
-pub fn number(who: &str, object: &Bound<'_, PyAny>) -> PyResult<Option<Number>> {
+pub fn number(who: &dyn Display, object: &Bound<'_, PyAny>) -> PyResult<Option<Number>> {
     let whole = |object: &Bound<'_, PyAny>| {
         object.extract::<i64>().map(Number::Int).map_err(|_| {
             let text = format!("{who}: {object} does not fit into 64 bits");
@@ -78,15 +86,24 @@ pub fn number(who: &str, object: &Bound<'_, PyAny>) -> PyResult<Option<Number>> 
     }
 }
 
-/// Reads an array. `who` is its argument; `stream` is where it will be used, which its owner is told.
-pub fn read(who: &str, object: &Bound<'_, PyAny>, stream: u64) -> PyResult<Array> {
-    if let Some(described) = described(object) {
+/// Reads an array. `who` is its argument; `described` what [`describe`] said of it; `stream` is where it will be used, which
+/// its owner is told.
+pub fn read(
+    who: &dyn Display,
+    object: &Bound<'_, PyAny>,
+    described: Option<Described>,
+    stream: u64,
+) -> PyResult<Array> {
+    if let Some(described) = described {
         return by_exchange(who, object, described, stream);
     }
-    if object.hasattr("__dlpack__")? && object.hasattr("__dlpack_device__")? {
+    let py = object.py();
+    if object.hasattr(intern!(py, "__dlpack__"))?
+        && object.hasattr(intern!(py, "__dlpack_device__"))?
+    {
         return by_dlpack(who, object, stream);
     }
-    if object.hasattr("__cuda_array_interface__")? {
+    if object.hasattr(intern!(py, "__cuda_array_interface__"))? {
         return by_interface(who, object);
     }
     Err(errors::wrong_type(format!(
@@ -103,32 +120,37 @@ pub fn type_of(object: &Bound<'_, PyAny>) -> String {
 }
 
 /// What the exchange table of an array's type says of it, where it has one.
-fn described(object: &Bound<'_, PyAny>) -> Option<Described> {
-    Exchange::of(object)?.describe(object)
+pub fn describe(object: &Bound<'_, PyAny>, purpose: Use) -> Option<Described> {
+    if is_plain(object) {
+        return None;
+    }
+    Exchange::of(object)?.describe(object, purpose)
 }
 
-/// The stream that an array's framework works on, where its exchange table tells.
-pub fn stream_of(object: &Bound<'_, PyAny>) -> Option<u64> {
-    let described = described(object)?;
+/// The stream that an array's framework works on, where its exchange table told.
+pub fn stream_of(described: &Described) -> Option<u64> {
     is_on_a_gpu(described.content.device).then_some(described.stream)
 }
 
 fn by_exchange(
-    who: &str,
+    who: &dyn Display,
     object: &Bound<'_, PyAny>,
     described: Described,
     stream: u64,
 ) -> PyResult<Array> {
     let py = object.py();
     on_a_gpu(py, who, object, described.content.device)?;
-    let keep = Keep::Tensor(described.managed);
-    let mut array = by_content(py, who, described.content, keep)?;
+    let keep = match described.managed {
+        Some(managed) => Keep::Tensor(managed),
+        None => Keep::Object(object.clone().unbind()),
+    };
+    let mut array = by_content(who, object, described.content, keep)?;
     // What a `__dlpack__` that is given a stream does itself.
     array.wait = (described.stream != stream).then_some(described.stream);
     Ok(array)
 }
 
-fn by_dlpack(who: &str, object: &Bound<'_, PyAny>, stream: u64) -> PyResult<Array> {
+fn by_dlpack(who: &dyn Display, object: &Bound<'_, PyAny>, stream: u64) -> PyResult<Array> {
     let py = object.py();
     let place: (i32, i32) = object.call_method0("__dlpack_device__")?.extract()?;
     on_a_gpu(py, who, object, place)?;
@@ -146,10 +168,22 @@ fn by_dlpack(who: &str, object: &Bound<'_, PyAny>, stream: u64) -> PyResult<Arra
     };
     let content = dlpack::read(who, &capsule)?;
     on_a_gpu(py, who, object, content.device)?;
-    by_content(py, who, content, Keep::Object(capsule.unbind()))
+    by_content(who, object, content, Keep::Object(capsule.unbind()))
 }
 
-fn by_content(py: Python<'_>, who: &str, content: Content, keep: Keep) -> PyResult<Array> {
+fn by_content(
+    who: &dyn Display,
+    object: &Bound<'_, PyAny>,
+    content: Content,
+    keep: Keep,
+) -> PyResult<Array> {
+    let py = object.py();
+    if may_be_negated(&content) && is_negated(object)? {
+        let text = format!(
+            "{who}: its elements stand in memory with the other sign (is_neg): give its resolve_neg()"
+        );
+        return Err(errors::argument(py, text));
+    }
     let dtype = dlpack_type(content.dtype).ok_or_else(|| {
         let (code, bits, lanes) = content.dtype;
         let text = format!("a type that DLPack numbers {code}, of {bits} bits and {lanes} lane(s)");
@@ -171,13 +205,28 @@ fn by_content(py: Python<'_>, who: &str, content: Content, keep: Keep) -> PyResu
     })
 }
 
+/// Whether elements may lie apart as the imaginary parts of a conjugated array do, which alone PyTorch holds negated: what
+/// DLPack says of these (PyTorch 2.11) leaves the sign out.
+fn may_be_negated(content: &Content) -> bool {
+    let steps = content.strides.iter().flatten();
+    let mut pairs = content.shape.iter().zip(steps);
+    content.dtype.0 == DL_FLOAT && !pairs.any(|(size, step)| *size > 1 && step.abs() == 1)
+}
+
+fn is_negated(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    match object.getattr_opt(intern!(object.py(), "is_neg"))? {
+        Some(asked) => asked.call0()?.is_truthy(),
+        None => Ok(false),
+    }
+}
+
 fn is_on_a_gpu((kind, _): (i32, i32)) -> bool {
     matches!(kind, CUDA | CUDA_MANAGED)
 }
 
 fn on_a_gpu(
     py: Python<'_>,
-    who: &str,
+    who: &dyn Display,
     object: &Bound<'_, PyAny>,
     device: (i32, i32),
 ) -> PyResult<()> {
@@ -196,7 +245,7 @@ fn on_a_gpu(
     Err(errors::argument(py, text))
 }
 
-fn unknown_type(py: Python<'_>, who: &str, what: &str) -> PyErr {
+fn unknown_type(py: Python<'_>, who: &dyn Display, what: &str) -> PyErr {
     let known = DType::ALL.map(DType::name).join(", ");
     errors::argument(py, format!("{who}: it is of {what}; known are {known}"))
 }
@@ -243,7 +292,7 @@ fn interface_type(text: &str) -> Option<DType> {
     })
 }
 
-fn sizes(py: Python<'_>, who: &str, shape: &[i64]) -> PyResult<Vec<u64>> {
+fn sizes(py: Python<'_>, who: &dyn Display, shape: &[i64]) -> PyResult<Vec<u64>> {
     let all: Result<Vec<u64>, _> = shape.iter().map(|size| u64::try_from(*size)).collect();
     all.map_err(|_| {
         errors::argument(
@@ -253,7 +302,7 @@ fn sizes(py: Python<'_>, who: &str, shape: &[i64]) -> PyResult<Vec<u64>> {
     })
 }
 
-fn by_interface(who: &str, object: &Bound<'_, PyAny>) -> PyResult<Array> {
+fn by_interface(who: &dyn Display, object: &Bound<'_, PyAny>) -> PyResult<Array> {
     let py = object.py();
     let described = object.getattr("__cuda_array_interface__")?;
     let wrong =
@@ -308,7 +357,11 @@ fn by_interface(who: &str, object: &Bound<'_, PyAny>) -> PyResult<Array> {
 }
 
 /// Bytes of a value as a kernel's parameter of `size` bytes, where that is known.
-pub fn parameter(who: &str, object: &Bound<'_, PyAny>, size: Option<usize>) -> PyResult<Vec<u8>> {
+pub fn parameter(
+    who: &dyn Display,
+    object: &Bound<'_, PyAny>,
+    size: Option<usize>,
+) -> PyResult<Vec<u8>> {
     let py = object.py();
     let refuse = |text: String| errors::argument(py, format!("{who}: {text}"));
     let sized = |bytes: Vec<u8>| match size {

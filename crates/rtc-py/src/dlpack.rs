@@ -7,7 +7,8 @@
 )]
 
 use std::ffi::c_void;
-use std::ptr::NonNull;
+use std::fmt::Display;
+use std::ptr::{self, NonNull};
 
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -15,7 +16,7 @@ use pyo3::types::PyCapsule;
 use crate::errors;
 
 #[repr(C)]
-struct DlTensor {
+pub struct DlTensor {
     data: *mut c_void,
     device_type: i32,
     device_id: i32,
@@ -26,6 +27,34 @@ struct DlTensor {
     shape: *const i64,
     strides: *const i64,
     byte_offset: u64,
+}
+
+/// A tensor that its maker lends, by a `DLTensor` that is filled.
+#[repr(transparent)]
+pub struct Borrowed(DlTensor);
+
+impl Default for Borrowed {
+    fn default() -> Self {
+        Self(DlTensor {
+            data: ptr::null_mut(),
+            device_type: 0,
+            device_id: 0,
+            dimensions: 0,
+            code: 0,
+            bits: 0,
+            lanes: 0,
+            shape: ptr::null(),
+            strides: ptr::null(),
+            byte_offset: 0,
+        })
+    }
+}
+
+impl Borrowed {
+    /// What it says; none where that makes no sense. It has no flags.
+    pub fn content(&self) -> Option<Content> {
+        content(&self.0, 0).ok()
+    }
 }
 
 #[repr(C)]
@@ -67,7 +96,7 @@ pub struct Content {
 }
 
 /// Reads a capsule of `__dlpack__`. `who` is its argument.
-pub fn read(who: &str, capsule: &Bound<'_, PyAny>) -> PyResult<Content> {
+pub fn read(who: &dyn Display, capsule: &Bound<'_, PyAny>) -> PyResult<Content> {
     let py = capsule.py();
     let capsule = capsule
         .cast::<PyCapsule>()

@@ -2,7 +2,8 @@
 //! name the stream it works on.
 //!
 //! `__dlpack__` and the question for the current stream are Python's calls, some 20 us an array with PyTorch 2.11; these
-//! are C's. They do no waiting: the stream of the array's framework is told beside the array.
+//! are C's. They do no waiting: the stream of the array's framework is told beside the array. An array that is only read is
+//! described by what its framework lends; one that is written is handed over, since only then its flags are told.
 #![expect(
     unsafe_code,
     reason = "a table of C functions, whose layout its capsule's name states"
@@ -13,10 +14,11 @@ use std::ffi::{c_int, c_void};
 use std::ptr::{self, NonNull};
 use std::sync::{Mutex, PoisonError};
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyType};
 
-use crate::dlpack::{Content, Managed};
+use crate::dlpack::{Borrowed, Content, Managed};
 
 #[repr(C)]
 struct Table {
@@ -27,7 +29,7 @@ struct Table {
     allocate: *const c_void,
     managed_from_object: Option<unsafe extern "C" fn(*mut c_void, *mut *mut c_void) -> c_int>,
     managed_to_object: *const c_void,
-    borrow_from_object: *const c_void,
+    borrow_from_object: Option<unsafe extern "C" fn(*mut c_void, *mut Borrowed) -> c_int>,
     current_stream: Option<unsafe extern "C" fn(c_int, i32, *mut *mut c_void) -> c_int>,
 }
 
@@ -41,24 +43,49 @@ unsafe impl Send for Exchange {}
 /// What was found out of each type, which is kept so that no other gets its address.
 static KNOWN: Mutex<Option<HashMap<usize, Known>>> = Mutex::new(None);
 
-type Known = (Py<PyType>, Option<Exchange>);
+struct Known {
+    _kind: Py<PyType>,
+    exchange: Option<Exchange>,
+    empty_like: Option<Py<PyAny>>,
+}
+
+/// The function of an array's framework that makes an array of its shape and type, where that is plainly known.
+pub fn empty_like<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    known(object, |known| {
+        let function = known.empty_like.as_ref()?;
+        Some(function.bind(object.py()).clone())
+    })
+}
+
+/// What is known of an object's type, found out the first time.
+fn known<'py, T>(object: &Bound<'py, PyAny>, of: impl Fn(&Known) -> Option<T>) -> Option<T> {
+    let kind = object.get_type();
+    let address = kind.as_ptr() as usize;
+    let held = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = held().get_or_insert_default().get(&address) {
+        return of(known);
+    }
+    // Not under the lock: Python may run another thread meanwhile.
+    let found = Known {
+        exchange: Exchange::found(&kind).ok().flatten(),
+        empty_like: maker(&kind).ok().flatten(),
+        _kind: kind.unbind(),
+    };
+    let told = of(&found);
+    held().get_or_insert_default().insert(address, found);
+    told
+}
+
+fn maker(kind: &Bound<'_, PyType>) -> PyResult<Option<Py<PyAny>>> {
+    let module = kind.py().import("warpcc_rtc._frameworks")?;
+    let found = module.call_method1("empty_like_of", (kind,))?;
+    Ok((!found.is_none()).then(|| found.unbind()))
+}
 
 impl Exchange {
     /// That of `object`'s type, where it has one that holds for it.
     pub fn of(object: &Bound<'_, PyAny>) -> Option<Self> {
-        let kind = object.get_type();
-        let address = kind.as_ptr() as usize;
-        let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, found)) = known().get_or_insert_default().get(&address) {
-            return *found;
-        }
-        // Not under the lock: Python may run another thread meanwhile.
-        let found = Self::found(&kind).ok().flatten();
-        let kept = kind.unbind();
-        known()
-            .get_or_insert_default()
-            .insert(address, (kept, found));
-        found
+        known(object, |known| known.exchange)
     }
 
     fn found(kind: &Bound<'_, PyType>) -> PyResult<Option<Self>> {
@@ -83,14 +110,29 @@ impl Exchange {
     }
 
     /// What `object`, of this table's type, is; none where the framework will not say so in this way.
-    pub fn describe(self, object: &Bound<'_, PyAny>) -> Option<Described> {
+    pub fn describe(self, object: &Bound<'_, PyAny>, purpose: Use) -> Option<Described> {
+        let py = object.py();
         // A PyTorch tensor that records gradients: its `__dlpack__` refuses with its own words what this would give.
-        let records = object.getattr_opt("requires_grad").ok()?;
+        let records = object.getattr_opt(intern!(py, "requires_grad")).ok()?;
         if records.is_some_and(|records| records.is_truthy().unwrap_or(true)) {
             return None;
         }
-        let py = object.py();
         let table = unsafe { self.0.as_ref() };
+        if let (Use::Read, Some(borrow)) = (purpose, table.borrow_from_object) {
+            let mut lent = Borrowed::default();
+            if unsafe { borrow(object.as_ptr().cast(), &raw mut lent) } != 0 {
+                drop(PyErr::take(py));
+                return None;
+            }
+            // Good while the array is not changed: Python cannot do that before this is copied.
+            let content = lent.content()?;
+            let stream = self.stream(py, content.device)?;
+            return Some(Described {
+                managed: None,
+                content,
+                stream,
+            });
+        }
         let mut made = ptr::null_mut();
         let answer = unsafe { (table.managed_from_object?)(object.as_ptr().cast(), &raw mut made) };
         let made = NonNull::new(made);
@@ -104,7 +146,7 @@ impl Exchange {
         let content = managed.content()?;
         let stream = self.stream(py, content.device)?;
         Some(Described {
-            managed,
+            managed: Some(managed),
             content,
             stream,
         })
@@ -123,10 +165,17 @@ impl Exchange {
     }
 }
 
+/// What an array is for.
+#[derive(Clone, Copy)]
+pub enum Use {
+    Read,
+    Write,
+}
+
 /// An array, and its framework's stream.
 pub struct Described {
-    /// What keeps it alive.
-    pub managed: Managed,
+    /// What keeps it alive, where it was handed over.
+    pub managed: Option<Managed>,
     pub content: Content,
     /// What it is written by is on this one; 0 is the default stream.
     pub stream: u64,

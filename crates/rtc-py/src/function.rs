@@ -1,11 +1,13 @@
 //! A kernel on a GPU: `f[grid, block](x, y, 3)`.
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use warpcc_rtc::{Device, Function as Kernel};
 
+use crate::exchange::Use;
 use crate::{arrays, driver, errors};
 
 /// What no GPU of today exceeds.
@@ -157,20 +159,27 @@ impl Configured {
             let text = format!("{name} takes {takes} argument(s), and is given {given}");
             return Err(errors::argument(py, text));
         }
-        let stream = crate::work::stream_of(py, stream.as_ref(), args.iter())?;
+        let args: Vec<_> = args.iter().collect();
+        let described: Vec<_> = args
+            .iter()
+            .map(|value| arrays::describe(value, Use::Read))
+            .collect();
+        let stream = crate::work::stream_of(py, stream.as_ref(), args.iter().zip(&described))?;
         let mut values = Vec::with_capacity(args.len());
         let mut waits = Vec::new();
         // The arrays stay until the kernel is under way.
         let mut held = Vec::new();
-        for (index, value) in args.iter().enumerate() {
-            let who = &format!("argument {index}");
+        for (index, (value, described)) in args.iter().zip(described).enumerate() {
+            let who = &Nth(index);
             let size = facts
                 .sizes
                 .as_ref()
                 .and_then(|sizes| sizes.get(index))
                 .copied();
-            if !arrays::is_plain(&value) && arrays::is_array(&value)? {
-                let array = arrays::read(who, &value, stream)?;
+            let is_array =
+                described.is_some() || !arrays::is_plain(value) && arrays::is_array(value)?;
+            if is_array {
+                let array = arrays::read(who, value, described, stream)?;
                 if let Some(size) = size
                     && size != 8
                 {
@@ -191,7 +200,7 @@ impl Configured {
                 values.push(array.tensor.address.to_ne_bytes().to_vec());
                 held.push(array);
             } else {
-                values.push(arrays::parameter(who, &value, size)?);
+                values.push(arrays::parameter(who, value, size)?);
             }
         }
         let launch = driver::Launch {
@@ -205,6 +214,15 @@ impl Configured {
         let done = py.detach(|| driver::launch(&loaded.kernel, &loaded.device, launch));
         drop(held);
         done.map_err(|text| errors::launch(py, text))
+    }
+}
+
+/// An argument by its place.
+struct Nth(usize);
+
+impl fmt::Display for Nth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "argument {}", self.0)
     }
 }
 

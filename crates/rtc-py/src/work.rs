@@ -3,145 +3,200 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 use warpcc_rtc::kernels::dtype::{DType, Family};
 use warpcc_rtc::kernels::elementwise::{self, Value};
 use warpcc_rtc::kernels::expression::{Expr, Number};
 use warpcc_rtc::kernels::known::{function_of, parsed};
-use warpcc_rtc::kernels::plan::{PlanError, Request, Tensor};
-use warpcc_rtc::kernels::reduce;
+use warpcc_rtc::kernels::plan::{Plan, PlanError, Request, Tensor};
+use warpcc_rtc::kernels::reduce as reductions;
 
 use crate::arrays::{self, Array};
 use crate::cache::KernelCache;
+use crate::exchange::{self, Described, Use};
 use crate::{driver, errors, interrupt};
 
-/// Something to be computed.
-#[pyclass(frozen, module = "warpcc_rtc")]
-pub struct Work {
-    kind: Kind,
-    inputs: Vec<(String, Input)>,
-    stream: u64,
-    shape: Vec<u64>,
-    dtype: DType,
-    device: Option<usize>,
+/// What a function's arguments are called.
+const NAMES: [&str; 3] = ["x", "y", "z"];
+
+/// A function of values, in order.
+#[pyfunction]
+pub fn function<'py>(
+    cache: &Bound<'py, KernelCache>,
+    name: &str,
+    values: &Bound<'py, PyTuple>,
+    out: Option<Bound<'py, PyAny>>,
+    add: bool,
+    stream: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let given: Vec<_> = NAMES.into_iter().zip(values.iter()).collect();
+    let call = Call::read(cache, &given, out, stream)?;
+    let names: Vec<&str> = given.iter().map(|(name, _)| *name).collect();
+    let expr = function_of(name, &names);
+    let expr = expr.map_err(|error| errors::of_plan(cache.py(), &error.into()))?;
+    call.expression(&expr, add)
 }
 
-enum Kind {
-    Expression(Expr),
-    Reduction(String, Option<Vec<i64>>),
+/// An expression over named values.
+#[pyfunction]
+pub fn fused<'py>(
+    cache: &Bound<'py, KernelCache>,
+    text: &str,
+    values: &Bound<'py, PyDict>,
+    out: Option<Bound<'py, PyAny>>,
+    add: bool,
+    stream: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (names, values): (Vec<_>, Vec<_>) = values.iter().unzip();
+    let names: Vec<String> = names
+        .iter()
+        .map(|name| name.extract())
+        .collect::<PyResult<_>>()?;
+    let given: Vec<_> = names.iter().map(String::as_str).zip(values).collect();
+    let call = Call::read(cache, &given, out, stream)?;
+    let expr = parsed(text).map_err(|error| errors::of_plan(cache.py(), &error.into()))?;
+    call.expression(&expr, add)
 }
 
-enum Input {
+/// A reduction over axes of `x`; over all of them with None.
+#[pyfunction]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "those of the function that Python programs call"
+)]
+pub fn reduce<'py>(
+    cache: &Bound<'py, KernelCache>,
+    name: &str,
+    x: Bound<'py, PyAny>,
+    axes: Option<Vec<i64>>,
+    keepdims: bool,
+    out: Option<Bound<'py, PyAny>>,
+    add: bool,
+    stream: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let given = [("x", x)];
+    Call::read(cache, &given, out, stream)?.reduction(name, axes.as_deref(), keepdims, add)
+}
+
+/// An argument: what it is called, and an array or a number.
+struct Input<'a, 'py> {
+    name: &'a str,
+    object: &'a Bound<'py, PyAny>,
+    content: Content,
+}
+
+enum Content {
     Array(Array),
     Number(Number),
 }
 
-#[pymethods]
-impl Work {
-    /// An expression over the named values; or a function of them, in order.
-    #[staticmethod]
-    fn expression(
-        py: Python<'_>,
-        text: &str,
-        is_function: bool,
-        values: &Bound<'_, PyDict>,
-        out: Option<Bound<'_, PyAny>>,
-        stream: Option<Bound<'_, PyAny>>,
+/// What is to be computed with, each argument looked at once.
+struct Call<'a, 'py> {
+    cache: &'a Bound<'py, KernelCache>,
+    inputs: Vec<Input<'a, 'py>>,
+    out: Option<(Bound<'py, PyAny>, Option<Described>)>,
+    stream: u64,
+    device: Option<usize>,
+}
+
+impl<'a, 'py> Call<'a, 'py> {
+    fn read(
+        cache: &'a Bound<'py, KernelCache>,
+        given: &'a [(&'a str, Bound<'py, PyAny>)],
+        out: Option<Bound<'py, PyAny>>,
+        stream: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Self> {
-        let stream = stream_of(py, stream.as_ref(), values.values().iter().chain(out))?;
-        let mut inputs = Vec::new();
-        for (name, value) in values.iter() {
-            let name: String = name.extract()?;
-            let input = match arrays::number(&name, &value)? {
-                Some(number) => Input::Number(number),
-                None => Input::Array(arrays::read(&name, &value, stream)?),
+        let py = cache.py();
+        let described: Vec<_> = given
+            .iter()
+            .map(|(_, value)| arrays::describe(value, Use::Read))
+            .collect();
+        let out = out.map(|out| {
+            let described = arrays::describe(&out, Use::Write);
+            (out, described)
+        });
+        let values = given.iter().map(|(_, value)| value).zip(&described);
+        let written = out.iter().map(|(out, described)| (out, described));
+        let stream = stream_of(py, stream.as_ref(), values.chain(written))?;
+        let mut inputs = Vec::with_capacity(given.len());
+        for ((name, object), described) in given.iter().zip(described) {
+            let number = match described {
+                None => arrays::number(name, object)?,
+                Some(_) => None,
             };
-            inputs.push((name, input));
+            let content = match number {
+                Some(number) => Content::Number(number),
+                None => Content::Array(arrays::read(name, object, described, stream)?),
+            };
+            inputs.push(Input {
+                name,
+                object,
+                content,
+            });
         }
-        let plan = |error: PlanError| errors::of_plan(py, &error);
-        let expr = match is_function {
-            false => parsed(text).map_err(|error| plan(error.into()))?,
-            true => {
-                let names: Vec<&str> = inputs.iter().map(|(name, _)| name.as_str()).collect();
-                function_of(text, &names).map_err(|error| plan(error.into()))?
+        Ok(Self {
+            cache,
+            device: one_device(py, &inputs)?,
+            inputs,
+            out,
+            stream,
+        })
+    }
+
+    fn expression(mut self, expr: &Expr, add: bool) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.cache.py();
+        let failed = |error: PlanError| errors::of_plan(py, &error);
+        let shape = broadcast(py, &self.inputs)?;
+        let values = values_of(&self.inputs);
+        let (out, output) = match self.out.take() {
+            Some(given) => self.given(given)?,
+            None => {
+                let dtype = elementwise::result_type(expr, &values).map_err(failed)?;
+                self.made(shape, dtype, add)?
             }
         };
-        let shape = broadcast(py, &inputs)?;
-        let dtype = elementwise::result_type(&expr, &values_of(&inputs)).map_err(plan)?;
-        let device = one_device(py, &inputs)?;
-        Ok(Self {
-            kind: Kind::Expression(expr),
-            inputs,
-            stream,
-            shape,
-            dtype,
-            device,
-        })
+        let plan = elementwise::fused(expr, &values, &output.tensor, request(add));
+        self.run(&plan.map_err(failed)?, &output)?;
+        Ok(out)
     }
 
-    /// A reduction over axes of `x`; over all of them with None.
-    #[staticmethod]
     fn reduction(
-        py: Python<'_>,
+        mut self,
         name: &str,
-        x: &Bound<'_, PyAny>,
-        axes: Option<Vec<i64>>,
+        axes: Option<&[i64]>,
         keepdims: bool,
-        out: Option<Bound<'_, PyAny>>,
-        stream: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
-        let given = [x.clone()].into_iter().chain(out);
-        let stream = stream_of(py, stream.as_ref(), given)?;
-        let array = arrays::read("x", x, stream)?;
-        let (shape, dtype) = (&array.tensor.shape, array.tensor.dtype);
-        let reduced = reduced(py, shape.len(), axes.as_deref())?;
-        let left = shape
-            .iter()
-            .zip(&reduced)
-            .filter_map(|(size, reduced)| match reduced {
-                false => Some(*size),
-                true => keepdims.then_some(1),
-            });
-        let (shape, dtype) = (left.collect(), reduced_type(name, dtype));
-        let inputs = vec![("x".to_owned(), Input::Array(array))];
-        let device = one_device(py, &inputs)?;
-        Ok(Self {
-            kind: Kind::Reduction(name.to_owned(), axes),
-            inputs,
-            stream,
-            shape,
-            dtype,
-            device,
-        })
-    }
-
-    /// The result's sizes.
-    #[getter]
-    fn shape(&self) -> Vec<u64> {
-        self.shape.clone()
-    }
-
-    /// The result's type, as NumPy calls it.
-    #[getter]
-    fn dtype(&self) -> &'static str {
-        self.dtype.name()
-    }
-
-    /// The arrays' GPU, where they say.
-    #[getter]
-    fn device(&self) -> Option<usize> {
-        self.device
-    }
-
-    /// Computes it into `out`, or adds it to what is there, and does not wait for that.
-    fn run(
-        &self,
-        py: Python<'_>,
-        cache: &Bound<'_, KernelCache>,
-        out: &Bound<'_, PyAny>,
         add: bool,
-    ) -> PyResult<()> {
-        let output = arrays::read("out", out, self.stream)?;
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.cache.py();
+        let x = self.inputs.iter().find_map(Input::tensor);
+        let Some(x) = x else {
+            let text = "x: a number: an array on a CUDA GPU was expected";
+            return Err(errors::wrong_type(text));
+        };
+        let reduced = reduced(py, x.shape.len(), axes)?;
+        let (out, output) = match self.out.take() {
+            Some(given) => self.given(given)?,
+            None => {
+                let sizes = x.shape.iter().zip(&reduced);
+                let left = sizes.filter_map(|(size, reduced)| match reduced {
+                    false => Some(*size),
+                    true => keepdims.then_some(1),
+                });
+                self.made(left.collect(), reduced_type(name, x.dtype), add)?
+            }
+        };
+        let plan = reductions::reduce(name, x, axes, &output.tensor, request(add));
+        self.run(&plan.map_err(|error| errors::of_plan(py, &error))?, &output)?;
+        Ok(out)
+    }
+
+    /// The output that was given.
+    fn given(
+        &self,
+        (out, described): (Bound<'py, PyAny>, Option<Described>),
+    ) -> PyResult<(Bound<'py, PyAny>, Array)> {
+        let py = self.cache.py();
+        let output = arrays::read(&"out", &out, described, self.stream)?;
         if output.readonly {
             return Err(errors::argument(py, "out: it is read-only"));
         }
@@ -150,34 +205,54 @@ impl Work {
                 "out: its __dlpack__ gave a copy of it: one that shares its memory was expected";
             return Err(errors::argument(py, text));
         }
-        let request = match add {
-            true => Request::Add,
-            false => Request::Write,
+        Ok((out, output))
+    }
+
+    /// A new output, of the first array's framework.
+    fn made(
+        &self,
+        shape: Vec<u64>,
+        dtype: DType,
+        add: bool,
+    ) -> PyResult<(Bound<'py, PyAny>, Array)> {
+        let py = self.cache.py();
+        if add {
+            let text = "out: adding needs an array to add to";
+            return Err(errors::argument(py, text));
+        }
+        let like = self
+            .inputs
+            .iter()
+            .find_map(|input| Some((input, input.tensor()?)));
+        let Some((like, tensor)) = like else {
+            let text = "out: an expression of numbers alone needs an array to write to";
+            return Err(errors::argument(py, text));
         };
-        let plan = match &self.kind {
-            Kind::Expression(expr) => {
-                elementwise::fused(expr, &values_of(&self.inputs), &output.tensor, request)
-            }
-            Kind::Reduction(name, axes) => {
-                let input = self.inputs.iter().find_map(|(_, input)| input.tensor());
-                match input {
-                    Some(input) => {
-                        reduce::reduce(name, input, axes.as_deref(), &output.tensor, request)
-                    }
-                    None => return Ok(()),
-                }
+        let is_alike = tensor.dtype == dtype && tensor.shape == shape && is_dense(tensor);
+        let empty_like = is_alike.then(|| exchange::empty_like(like.object));
+        let made = match empty_like.flatten() {
+            Some(empty_like) => empty_like.call1((like.object,))?,
+            None => {
+                let shape = PyTuple::new(py, shape)?;
+                let given = (like.object, shape, dtype.name(), self.device);
+                frameworks(py)?.call_method1(intern!(py, "empty"), given)?
             }
         };
-        let plan = plan.map_err(|error| errors::of_plan(py, &error))?;
-        let arrays = self.inputs.iter().filter_map(|(_, input)| match input {
-            Input::Array(array) => Some(array),
-            Input::Number(_) => None,
+        let described = arrays::describe(&made, Use::Write);
+        self.given((made, described))
+    }
+
+    fn run(&self, plan: &Plan, output: &Array) -> PyResult<()> {
+        let py = self.cache.py();
+        let arrays = self.inputs.iter().filter_map(|input| match &input.content {
+            Content::Array(array) => Some(array),
+            Content::Number(_) => None,
         });
         let waits: Vec<u64> = arrays
-            .chain([&output])
+            .chain([output])
             .filter_map(|array| array.wait)
             .collect();
-        let theirs = ordinal(&output);
+        let theirs = ordinal(output);
         if let (Some(ours), Some(theirs)) = (self.device, theirs)
             && ours != theirs
         {
@@ -187,20 +262,17 @@ impl Work {
         if plan.launches.is_empty() {
             return Ok(());
         }
-        let cache = cache.get();
-        let address = output.tensor.address;
+        let (cache, stream) = (self.cache.get(), self.stream);
+        let (address, known) = (output.tensor.address, self.device.or(theirs));
         interrupt::run(py, None, |limits| {
-            let known = self
-                .device
-                .or(theirs)
-                .or_else(|| driver::device_of(address));
+            let known = known.or_else(|| driver::device_of(address));
             let device = known.unwrap_or_else(driver::current);
             let launcher = cache.launcher(device).map_err(Failed::Library)?;
             let device = launcher.device();
             driver::with(device, || {
-                driver::wait_for(device, self.stream, &waits)?;
-                let stream = driver::stream(device, self.stream);
-                Ok(launcher.run(&plan, &stream, limits))
+                driver::wait_for(device, stream, &waits)?;
+                let stream = driver::stream(device, stream);
+                Ok(launcher.run(plan, &stream, limits))
             })
             .map_err(Failed::Driver)?
             .map_err(Failed::Launch)
@@ -219,24 +291,45 @@ enum Failed {
     Launch(warpcc_rtc::kernels::LaunchError),
 }
 
-impl Input {
+impl Input<'_, '_> {
     fn tensor(&self) -> Option<&Tensor> {
-        match self {
-            Self::Array(array) => Some(&array.tensor),
-            Self::Number(_) => None,
+        match &self.content {
+            Content::Array(array) => Some(&array.tensor),
+            Content::Number(_) => None,
         }
     }
 }
 
-fn values_of(inputs: &[(String, Input)]) -> Vec<(&str, Value<'_>)> {
-    let all = inputs.iter().map(|(name, input)| {
-        let value = match input {
-            Input::Array(array) => Value::Tensor(&array.tensor),
-            Input::Number(number) => Value::Number(*number),
+fn request(add: bool) -> Request {
+    match add {
+        true => Request::Add,
+        false => Request::Write,
+    }
+}
+
+fn values_of<'a>(inputs: &'a [Input<'_, '_>]) -> Vec<(&'a str, Value<'a>)> {
+    let all = inputs.iter().map(|input| {
+        let value = match &input.content {
+            Content::Array(array) => Value::Tensor(&array.tensor),
+            Content::Number(number) => Value::Number(*number),
         };
-        (name.as_str(), value)
+        (input.name, value)
     });
     all.collect()
+}
+
+/// Whether an array's rows follow one another.
+fn is_dense(tensor: &Tensor) -> bool {
+    let Some(strides) = &tensor.strides else {
+        return true;
+    };
+    let mut next = 1;
+    let pairs = tensor.shape.iter().zip(strides).rev();
+    pairs.into_iter().all(|(&size, &step)| {
+        let follows = size == 1 || step.cast_unsigned() == next;
+        next = next.wrapping_mul(size);
+        follows
+    })
 }
 
 fn ordinal(array: &Array) -> Option<usize> {
@@ -244,10 +337,12 @@ fn ordinal(array: &Array) -> Option<usize> {
 }
 
 /// The GPU that all arrays are on.
-fn one_device(py: Python<'_>, inputs: &[(String, Input)]) -> PyResult<Option<usize>> {
+fn one_device(py: Python<'_>, inputs: &[Input<'_, '_>]) -> PyResult<Option<usize>> {
     let mut first: Option<(&str, usize)> = None;
-    for (name, input) in inputs {
-        let Input::Array(array) = input else { continue };
+    for input in inputs {
+        let (name, Content::Array(array)) = (input.name, &input.content) else {
+            continue;
+        };
         let Some(device) = ordinal(array) else {
             continue;
         };
@@ -264,13 +359,16 @@ fn one_device(py: Python<'_>, inputs: &[(String, Input)]) -> PyResult<Option<usi
 }
 
 /// The shape that all arrays broadcast to, by NumPy's rules.
-fn broadcast(py: Python<'_>, inputs: &[(String, Input)]) -> PyResult<Vec<u64>> {
+fn broadcast(py: Python<'_>, inputs: &[Input<'_, '_>]) -> PyResult<Vec<u64>> {
     let mut all: Vec<u64> = Vec::new();
-    for (name, input) in inputs {
+    for input in inputs {
         let Some(tensor) = input.tensor() else {
             continue;
         };
-        let shape = &tensor.shape;
+        let (name, shape) = (input.name, &tensor.shape);
+        if *shape == all {
+            continue;
+        }
         if shape.len() > all.len() {
             let missing = shape.len() - all.len();
             all.splice(0..0, std::iter::repeat_n(1, missing));
@@ -331,32 +429,34 @@ fn reduced_type(name: &str, dtype: DType) -> DType {
     }
 }
 
+/// `warpcc_rtc._frameworks`.
+fn frameworks(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    static FRAMEWORKS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let module = FRAMEWORKS.get_or_try_init(py, || {
+        py.import("warpcc_rtc._frameworks").map(Bound::unbind)
+    });
+    module.map(|module| module.bind(py))
+}
+
 /// The address of the stream to use: the one given, else the current one of the first array's framework.
-pub fn stream_of<'py>(
+pub fn stream_of<'a, 'py: 'a>(
     py: Python<'py>,
     stream: Option<&Bound<'py, PyAny>>,
-    values: impl IntoIterator<Item = Bound<'py, PyAny>>,
+    values: impl IntoIterator<Item = (&'a Bound<'py, PyAny>, &'a Option<Described>)>,
 ) -> PyResult<u64> {
-    static FRAMEWORKS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
-    let module = || {
-        let module = FRAMEWORKS.get_or_try_init(py, || {
-            py.import("warpcc_rtc._frameworks").map(Bound::unbind)
-        });
-        module.map(|module| module.bind(py))
-    };
     if let Some(stream) = stream {
-        return module()?
+        return frameworks(py)?
             .call_method1(intern!(py, "address_of"), (stream,))?
             .extract();
     }
-    for value in values {
-        if arrays::is_plain(&value) {
+    for (value, described) in values {
+        if arrays::is_plain(value) {
             continue;
         }
-        if let Some(stream) = arrays::stream_of(&value) {
+        if let Some(stream) = described.as_ref().and_then(arrays::stream_of) {
             return Ok(stream);
         }
-        let current = module()?.call_method1(intern!(py, "current_stream"), (value,))?;
+        let current = frameworks(py)?.call_method1(intern!(py, "current_stream"), (value,))?;
         if !current.is_none() {
             return current.extract();
         }

@@ -223,12 +223,13 @@ class New(ctypes.Structure):
 class Producer:
     """What gives an array by DLPack, as dlpack.h has it, and counts how often it gets it back."""
 
-    def __init__(self, versioned=True, major=1, flags=0, kind=2, said=None, ndim=1, shape=(4,), name=None, address=0x7F0000000000):
+    def __init__(self, versioned=True, major=1, flags=0, kind=2, said=None, ndim=1, shape=(4,), name=None, address=0x7F0000000000, strides=None):
         self.deleted, self.asked, self.kept = 0, [], []
         self.versioned, self.said = versioned, kind if said is None else said
         self.name = name or (b"dltensor_versioned" if versioned else b"dltensor")
         sizes = (ctypes.c_int64 * len(shape))(*shape) if shape is not None else None
-        tensor = DlTensor(address, kind, 0, ndim, 2, 32, 1, sizes, None, 16)
+        steps = (ctypes.c_int64 * len(strides))(*strides) if strides is not None else None
+        tensor = DlTensor(address, kind, 0, ndim, 2, 32, 1, sizes, steps, 16)
         self.deleter = DELETER(self.delete)
         self.managed = New(major, 1, None, self.deleter, flags, tensor) if versioned else Old(tensor, None, self.deleter)
         self.destructor = DESTRUCTOR(self.destroy)
@@ -293,6 +294,7 @@ class Table(ctypes.Structure):
     """DLPackExchangeAPI, as dlpack.h 1.3 has it."""
 
 
+TO_TENSOR = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(DlTensor))
 TO_MANAGED = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(ctypes.c_void_p))
 CURRENT = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
 Table._fields_ = [
@@ -302,11 +304,16 @@ Table._fields_ = [
 kept = []
 
 
-def exchanging(major=1, previous=None, to_managed=None, stream=0xA0, refuses=0, name=b"dlpack_exchange_api"):
+def exchanging(major=1, previous=None, to_managed=None, stream=0xA0, refuses=0, name=b"dlpack_exchange_api", lends=False, to_tensor=None):
     """A class of arrays with such a table, whose arrays are of one GPU's framework that works on `stream`."""
 
     class Tensor(Producer):
-        handed = 0
+        handed = lent = 0
+
+    def lend(tensor, out):
+        tensor.lent += 1
+        out[0] = tensor.managed.tensor
+        return 0
 
     def hand_over(tensor, out):
         tensor.handed += 1
@@ -318,10 +325,10 @@ def exchanging(major=1, previous=None, to_managed=None, stream=0xA0, refuses=0, 
         out[0] = stream
         return refuses
 
-    functions = TO_MANAGED(hand_over), CURRENT(current)
+    functions = TO_MANAGED(hand_over), CURRENT(current), TO_TENSOR(lend)
     addresses = [ctypes.cast(function, ctypes.c_void_p).value for function in functions]
     older = ctypes.pointer(previous) if previous else None
-    Tensor.table = Table(major, 3, older, None, to_managed or addresses[0], None, None, addresses[1])
+    Tensor.table = Table(major, 3, older, None, to_managed or addresses[0], None, to_tensor or (addresses[2] if lends else None), addresses[1])
     # A table stays as long as the process.
     kept.append((functions, Tensor.table))
     Tensor.__dlpack_c_exchange_api__ = new_capsule(ctypes.addressof(Tensor.table), name, DESTRUCTOR())
@@ -373,7 +380,7 @@ def arrays_are_described_by_their_frameworks_functions():
     older = exchanging(stream=0xB0).table
     always_an_error = ctypes.cast(api.PyList_Append, ctypes.c_void_p).value
     for kind in (
-        exchanging(major=2), exchanging(to_managed=always_an_error), exchanging(refuses=-1), exchanging(name=b"another"),
+        exchanging(major=2), exchanging(to_managed=always_an_error), exchanging(to_tensor=always_an_error), exchanging(refuses=-1), exchanging(name=b"another"),
         type("Numbered", (Producer,), {"__dlpack_c_exchange_api__": 4096, "handed": 0}),
         type("Recording", (Tensor,), {"requires_grad": True}),
     ):
@@ -388,6 +395,69 @@ def arrays_are_described_by_their_frameworks_functions():
     assert " stream 0xb0 " in lines[-1] and given.asked == [], lines
 
 
+def what_is_read_is_lent_and_what_is_written_handed_over():
+    Tensor = exchanging(lends=True)
+    parameters(8)
+    kernel = cache.get_function("", "one", 'extern "C" __global__ void one(float* x) {}')
+    used = lambda given: (given.lent, given.handed, given.deleted, given.asked)
+    x = Tensor()
+    lines = noted(lambda: kernel[1, 1](x))
+    assert lines[-1].endswith(" stream 0xa0 " + hexed("Q", 0x7F0000000010)) and used(x) == (1, 0, 0, []), (lines, used(x))
+    parameters(8, 8, 4, 4)
+    x, out = Tensor(flags=1), Tensor(address=0x7F0000100000)
+    lines = noted(lambda: warpcc_rtc.unary("relu", x, out, cache=cache, stream=0x30))
+    assert lines[:2] == ["record 0xa0", "wait 0x30"] and " stream 0x30 " in lines[-1], lines
+    assert (used(x), used(out)) == ((1, 0, 0, []), (0, 1, 1, [])), (used(x), used(out))
+    for wrong, *words in ((Tensor(ndim=65), "65 dimensions"), (Tensor(shape=(-4,)), "negative"), (Tensor(kind=3, said=2), "pinned memory")):
+        raises(warpcc_rtc.ArgumentError, lambda: warpcc_rtc.unary("relu", wrong, out, cache=cache), "x: ", *words)
+    # PyTorch's imaginary parts of what is conjugated: DLPack does not say that their sign is the other one.
+    for kind in (Tensor, exchanging(), Producer):
+        negated = type("Negated", (kind,), {"is_neg": lambda self: True})
+        for given in ({"strides": (2,)}, {"shape": (), "ndim": 0}, {"shape": (4, 1), "ndim": 2, "strides": (2, 1)}):
+            run = lambda x: lambda: warpcc_rtc.unary("relu", x, Tensor(shape=given.get("shape", (4,)), ndim=given.get("ndim", 1)), cache=cache)
+            raises(warpcc_rtc.ArgumentError, run(negated(**given)), "x: ", "resolve_neg()")
+
+
+def results_are_arrays_of_the_first_ones_framework():
+    """With a stand-in for PyTorch, which says how it was asked."""
+    made = []
+    Tensor = exchanging(lends=True)
+    Tensor.__module__ = "torch"
+    Tensor.device = "the first GPU"
+
+    def new(shape, **how):
+        made.append((shape, how))
+        return Tensor(address=0x7F0000100000, shape=shape, ndim=len(shape))
+
+    torch = types.ModuleType("torch")
+    torch.Tensor, torch.float32, torch.bool = Tensor, "float32", "bool"
+    parameters(8, 8)
+    torch.empty, torch.empty_like = new, lambda like: new((4,), like=like)
+    sys.modules["torch"] = torch
+    try:
+        Derived = type("Derived", (Tensor,), {})
+        x, said = Tensor(), {"dtype": "float32", "device": "the first GPU"}
+        for run, shape, how in (
+            (lambda: warpcc_rtc.unary("relu", x, cache=cache), (4,), {"like": x}),
+            (lambda: warpcc_rtc.fused("a * x", a=2.0, x=x, cache=cache), (4,), {"like": x}),
+            (lambda: warpcc_rtc.unary("relu", Tensor(strides=(2,)), cache=cache), (4,), said),
+            (lambda: warpcc_rtc.unary("relu", Derived(), cache=cache), (4,), said),
+            (lambda: warpcc_rtc.unary("isnan", x, cache=cache), (4,), {**said, "dtype": "bool"}),
+            (lambda: warpcc_rtc.binary("add", x, Tensor(shape=(3, 1), ndim=2), cache=cache), (3, 4), said),
+            (lambda: warpcc_rtc.reduce("sum", x, cache=cache), (), said),
+            (lambda: warpcc_rtc.reduce("sum", x, 0, keepdims=True, cache=cache), (1,), said),
+        ):
+            made.clear()
+            results = []
+            lines = noted(lambda: results.append(run()))
+            assert made == [(shape, how)] and isinstance(results[0], Tensor) and lines[-1].startswith("launch"), (made, shape, how, lines)
+        raises(warpcc_rtc.ArgumentError, lambda: warpcc_rtc.unary("relu", x, add=True, cache=cache), "out: adding")
+        raises(warpcc_rtc.ArgumentError, lambda: warpcc_rtc.unary("relu", 1.0, cache=cache), "out: ", "numbers alone")
+        raises(TypeError, lambda: warpcc_rtc.reduce("sum", 1.0, cache=cache), "x: a number")
+    finally:
+        del sys.modules["torch"]
+
+
 def no_array_of_numpys_leaks():
     host = numpy.zeros(1 << 16, dtype=numpy.float32)
     before = sys.getrefcount(host)
@@ -399,6 +469,8 @@ def no_array_of_numpys_leaks():
 for test in (
     arrays_by_dlpack_are_given_back,
     arrays_are_described_by_their_frameworks_functions,
+    what_is_read_is_lent_and_what_is_written_handed_over,
+    results_are_arrays_of_the_first_ones_framework,
     no_array_of_numpys_leaks,
     what_a_driver_refuses_is_told_and_the_context_goes_on,
     a_kernel_gets_its_arguments,

@@ -15,9 +15,8 @@ from __future__ import annotations
 import atexit
 import threading
 import weakref
-from typing import Any, Dict, Iterable, Optional, Sequence, Union
+from typing import Any, Optional, Sequence, Union
 
-from . import _frameworks
 from ._errors import (
     ArgumentError,
     CompileError,
@@ -28,8 +27,8 @@ from ._errors import (
     LinkError,
     LoadError,
 )
-from ._native import Function, Image, Work as _Work, __version__
-from ._native import KernelCache as _KernelCache
+from ._native import Function, Image, __version__
+from ._native import KernelCache as _KernelCache, function as _function, fused as _fused, reduce as _reduce
 
 __all__ = [
     "ArgumentError",
@@ -128,12 +127,12 @@ def unary(function: str, x: Any, out: Any = None, *, add: bool = False, stream: 
     ``out`` is written, or with ``add`` added to; without one the result is an array of x's framework. Work is put on
     ``stream``, else on the current one of x's framework, and not waited for.
     """
-    return _expression(function, True, {"x": x}, out, add, stream, cache)
+    return _function(default_cache() if cache is None else cache, function, (x,), out, add, stream)
 
 
 def binary(function: str, x: Any, y: Any, out: Any = None, *, add: bool = False, stream: Any = None, cache: Optional[KernelCache] = None) -> Any:
     """A function of two arrays, or of an array and a number, broadcast by NumPy's rules: ``binary("hypot", x, y)``."""
-    return _expression(function, True, {"x": x, "y": y}, out, add, stream, cache)
+    return _function(default_cache() if cache is None else cache, function, (x, y), out, add, stream)
 
 
 def fused(expression: str, /, *, out: Any = None, add: bool = False, stream: Any = None, cache: Optional[KernelCache] = None, **values: Any) -> Any:
@@ -141,7 +140,7 @@ def fused(expression: str, /, *, out: Any = None, add: bool = False, stream: Any
 
     Names that are arguments here (out, add, stream, cache) cannot be the expression's.
     """
-    return _expression(expression, False, values, out, add, stream, cache)
+    return _fused(default_cache() if cache is None else cache, expression, values, out, add, stream)
 
 
 def reduce(
@@ -157,21 +156,4 @@ def reduce(
 ) -> Any:
     """A reduction over one axis, several, or all: ``reduce("sum", x, axis=-1)``."""
     axes = None if axis is None else [axis] if isinstance(axis, int) else [int(each) for each in axis]
-    return _run(_Work.reduction(reduction, x, axes, keepdims, out, stream), (x,), out, add, cache)
-
-
-def _expression(text: str, is_function: bool, values: Dict[str, Any], out: Any, add: bool, stream: Any, cache: Optional[KernelCache]) -> Any:
-    work = _Work.expression(text, is_function, values, out, stream)
-    return _run(work, values.values(), out, add, cache)
-
-
-def _run(work: _Work, values: Iterable[Any], out: Any, add: bool, cache: Optional[KernelCache]) -> Any:
-    if out is None:
-        like = next(filter(_frameworks.is_array, values), None)
-        if add:
-            raise ArgumentError("out: adding needs an array to add to")
-        if like is None:
-            raise ArgumentError("out: an expression of numbers alone needs an array to write to")
-        out = _frameworks.empty(like, tuple(work.shape), work.dtype, work.device)
-    work.run(default_cache() if cache is None else cache, out, add)
-    return out
+    return _reduce(default_cache() if cache is None else cache, reduction, x, axes, keepdims, out, add, stream)

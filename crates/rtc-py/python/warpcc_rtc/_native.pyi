@@ -136,17 +136,13 @@ class KernelCache:
         """Forgets every loaded kernel that nobody holds."""
     def _settle(self, timeout: float) -> bool: ...
 
-class Work:
-    """Something to be computed, its arguments read and checked."""
+def function(cache: KernelCache, name: str, values: Tuple[Any, ...], out: Any, add: bool, stream: Any) -> Any:
+    """A function of values, in order, computed into ``out`` or a new array."""
 
-    @staticmethod
-    def expression(text: str, is_function: bool, values: Dict[str, Any], out: Any, stream: Any) -> Work: ...
-    @staticmethod
-    def reduction(name: str, x: Any, axes: Optional[List[int]], keepdims: bool, out: Any, stream: Any) -> Work: ...
-    @property
-    def shape(self) -> List[int]: ...
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def device(self) -> Optional[int]: ...
-    def run(self, cache: KernelCache, out: Any, add: bool) -> None: ...
+def fused(cache: KernelCache, text: str, values: Dict[str, Any], out: Any, add: bool, stream: Any) -> Any:
+    """An expression over named values."""
+
+def reduce(
+    cache: KernelCache, name: str, x: Any, axes: Optional[List[int]], keepdims: bool, out: Any, add: bool, stream: Any
+) -> Any:
+    """A reduction over axes of ``x``, or all of them."""
