@@ -85,6 +85,9 @@ pub(super) fn crossing(of: &str, x: f64) -> f64 {
         "silu" => sigmoid(x),
         "gelu" => normal(x),
         "gelu_tanh" => sigmoid(2.0 * (2.0 / PI).sqrt() * (x + 0.044715 * x * x * x)),
+        // Digamma, which below 0 is that of 1 - x less a cotangent.
+        "gamma" if x < 0.0 => (libm::tgamma(x) * digamma(1.0 - x)).abs(),
+        "gammaln" if x < 0.0 => digamma(1.0 - x).abs(),
         _ => 0.0,
     }
 }

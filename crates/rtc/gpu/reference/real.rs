@@ -89,10 +89,19 @@ pub(super) fn real(name: &str, v: &[f64], work: DType) -> (f64, f64) {
                 },
             );
         }
-        // Around its zeros what cancels counts; the reference has no series of its own there.
+        // Around its zeros what cancels counts: below 0 all of it, around the one above what the device's series leaves.
         "digamma" => {
-            let close = (1.0..2.0).contains(&x) && work == DType::F64;
-            return (digamma(x), if x < 0.0 || close { 4.0 } else { 0.0 });
+            let close = if work == DType::F64 {
+                (8.0 * (x - ROOT.0).abs()).min(0.25)
+            } else {
+                0.0
+            };
+            let size = match x {
+                ..0.0 => 4.0,
+                1.0..2.0 => close,
+                _ => 0.0,
+            };
+            return (digamma(x), size);
         }
         "trigamma" => trigamma(x),
         "sigmoid" => sigmoid(x),

@@ -44,6 +44,9 @@ pub(super) fn digamma(x: f64) -> f64 {
         }
         return digamma(1.0 - x) - PI / (PI * (x - x.round())).tan();
     }
+    if (1.0..2.0).contains(&x) {
+        return digamma_by_its_root(x);
+    }
     // Recurrence up to 40, added from the small end, then the asymptotic series.
     let steps = (40.0 - x).max(0.0).ceil();
     let far = x + steps;
@@ -56,6 +59,28 @@ pub(super) fn digamma(x: f64) -> f64 {
         - 0.5 / far
         - s * (1.0 / 12.0 - s * (1.0 / 120.0 - s * (1.0 / 252.0 - s / 240.0)))
         - below
+}
+
+/// The only positive root of digamma, in two parts.
+pub(super) const ROOT: (f64, f64) = (1.4616321449683622, 9.549995429965697e-17);
+
+/// Nothing cancels: digamma(x) - digamma(r) = (x - r) times the sum of 1 / ((k + x) (k + r)) over k from 0 (DLMF 5.7.6), its
+/// far part by Euler and Maclaurin (DLMF 2.10.1).
+fn digamma_by_its_root(x: f64) -> f64 {
+    const NEAR: u32 = 200;
+    let (root, beyond) = ROOT;
+    let apart = (x - root) - beyond;
+    let term = |k: u32| 1.0 / ((f64::from(k) + x) * (f64::from(k) + root));
+    let near: f64 = (0..NEAR).rev().map(term).sum();
+    let (from, middle) = (f64::from(NEAR) + root, f64::from(NEAR) + 0.5 * (x + root));
+    let integral = if apart == 0.0 {
+        1.0 / from
+    } else {
+        (apart / from).ln_1p() / apart
+    };
+    let last = term(NEAR);
+    let (first, third) = (-2.0 * middle * last.powi(2), -24.0 / middle.powi(5));
+    apart * (near + (integral + 0.5 * last - first / 12.0 + third / 720.0))
 }
 
 pub(super) fn trigamma(x: f64) -> f64 {
