@@ -78,6 +78,18 @@ pub(super) fn backward(of: &str, g: f64, x: f64, work: DType) -> f64 {
     }
 }
 
+/// Whether an infinite gradient meets a slope so small that it may be lost on the way: infinite is right then, and NaN.
+pub(super) fn may_be_lost(name: &str, v: &[f64], work: DType) -> bool {
+    let (Some(of), &[g, x]) = (name.strip_prefix("backward_"), v) else {
+        return false;
+    };
+    let smallest = if work == DType::F32 { 1e-36 } else { 1e-306 };
+    g.is_infinite() && {
+        let slope = backward(of, 1.0, x, DType::F64).abs();
+        slope != 0.0 && slope < smallest
+    }
+}
+
 /// One of the two terms that cancel where a slope crosses zero; of slopes that do not, 0.
 pub(super) fn crossing(of: &str, x: f64) -> f64 {
     match of {
