@@ -143,8 +143,8 @@ fn planned(
     request: Request,
 ) -> Result<Plan, PlanError> {
     let which = Which::Input("x".into());
-    let (steps, _) = check(input, &which)?;
     let (output_steps, results) = check(output, &Which::Output)?;
+    let (steps, _) = check(input, &which)?;
     let reduced = reduced_axes(axes, input.shape.len())?;
     let placed = output_axes(input, output, &reduced)?;
     let (mut kept_shape, mut kept_steps) = (Vec::new(), vec![Vec::new(), Vec::new()]);
