@@ -16,7 +16,7 @@ use pyo3::types::PyCapsule;
 use crate::errors;
 
 #[repr(C)]
-pub struct DlTensor {
+struct DlTensor {
     data: *mut c_void,
     device_type: i32,
     device_id: i32,

@@ -16,6 +16,7 @@ use std::sync::{Mutex, PoisonError};
 
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyType};
 
 use crate::dlpack::{Borrowed, Content, Managed};
@@ -31,6 +32,15 @@ struct Table {
     managed_to_object: *const c_void,
     borrow_from_object: Option<unsafe extern "C" fn(*mut c_void, *mut Borrowed) -> c_int>,
     current_stream: Option<unsafe extern "C" fn(c_int, i32, *mut *mut c_void) -> c_int>,
+}
+
+/// `warpcc_rtc._frameworks`, Python's part of this.
+pub fn frameworks(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    static FRAMEWORKS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let module = FRAMEWORKS.get_or_try_init(py, || {
+        py.import("warpcc_rtc._frameworks").map(Bound::unbind)
+    });
+    module.map(|module| module.bind(py))
 }
 
 /// The table of an array's type.
@@ -77,8 +87,7 @@ fn known<'py, T>(object: &Bound<'py, PyAny>, of: impl Fn(&Known) -> Option<T>) -
 }
 
 fn maker(kind: &Bound<'_, PyType>) -> PyResult<Option<Py<PyAny>>> {
-    let module = kind.py().import("warpcc_rtc._frameworks")?;
-    let found = module.call_method1("empty_like_of", (kind,))?;
+    let found = frameworks(kind.py())?.call_method1("empty_like_of", (kind,))?;
     Ok((!found.is_none()).then(|| found.unbind()))
 }
 
@@ -89,8 +98,7 @@ impl Exchange {
     }
 
     fn found(kind: &Bound<'_, PyType>) -> PyResult<Option<Self>> {
-        let module = kind.py().import("warpcc_rtc._frameworks")?;
-        let found = module.call_method1("exchange_of", (kind,))?;
+        let found = frameworks(kind.py())?.call_method1("exchange_of", (kind,))?;
         // A draft of the format had a number here, of an earlier layout.
         let Ok(capsule) = found.cast::<PyCapsule>() else {
             return Ok(None);

@@ -2,7 +2,6 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 use warpcc_rtc::kernels::dtype::{DType, Family};
 use warpcc_rtc::kernels::elementwise::{self, Value};
@@ -13,7 +12,7 @@ use warpcc_rtc::kernels::reduce as reductions;
 
 use crate::arrays::{self, Array};
 use crate::cache::KernelCache;
-use crate::exchange::{self, Described, Use};
+use crate::exchange::{self, Described, Use, frameworks};
 use crate::{driver, errors, interrupt};
 
 /// What a function's arguments are called.
@@ -427,15 +426,6 @@ fn reduced_type(name: &str, dtype: DType) -> DType {
         ("mean" | "norm1" | "norm2" | "norm_inf", _) => dtype.real(),
         _ => dtype.accumulate(),
     }
-}
-
-/// `warpcc_rtc._frameworks`.
-fn frameworks(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
-    static FRAMEWORKS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
-    let module = FRAMEWORKS.get_or_try_init(py, || {
-        py.import("warpcc_rtc._frameworks").map(Bound::unbind)
-    });
-    module.map(|module| module.bind(py))
 }
 
 /// The address of the stream to use: the one given, else the current one of the first array's framework.

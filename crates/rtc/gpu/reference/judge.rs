@@ -38,9 +38,15 @@ pub fn is_right(result: Datum, expected: &Expected, output: DType, before: Optio
         }
     };
     if expected.error.is_nan() {
-        let all = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
-        let mut all = all
+        // Which infinity is known where one was found.
+        let value = expected.value.real();
+        let ends = match value.is_infinite() {
+            true => [value, value],
+            false => [f64::INFINITY, f64::NEG_INFINITY],
+        };
+        let mut all = [f64::NAN]
             .into_iter()
+            .chain(ends)
             .map(|value| convert(output, Datum::F(value)));
         return all.any(|each| each == result || each.real().is_nan() && result.real().is_nan());
     }

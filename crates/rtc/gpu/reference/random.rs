@@ -3,6 +3,7 @@
 use warpcc_rtc::kernels::dtype::{DType, Family};
 
 use super::datum::{Datum, convert, read};
+use super::special::ROOT;
 
 /// Numbers that look random and are the same for one seed.
 pub struct Random(pub u64);
@@ -43,15 +44,13 @@ impl Random {
                 small(self.below(100), types[1]),
             ];
         }
-        // Where digamma is zero: two numbers in a hundred would not come close.
-        if name.contains("gamma") && float && self.below(4) == 0 {
-            let root = 1.4616321449683622 + self.unit() * (-60.0 * self.unit()).exp2();
-            let last = types.len() - 1;
-            let mut elements: Vec<Datum> = types.iter().map(|each| self.element(*each)).collect();
-            elements[last] = convert(types[last], Datum::F(root));
-            return elements;
-        }
         let mut elements: Vec<Datum> = types.iter().map(|each| self.element(*each)).collect();
+        // Where digamma is zero: hardly any number would come close.
+        if name.contains("gamma") && float && self.below(4) == 0 {
+            let root = ROOT.0 + self.unit() * (-60.0 * self.unit()).exp2();
+            let last = types.len() - 1;
+            elements[last] = convert(types[last], Datum::F(root));
+        }
         if name.contains("copysign") {
             // Widening a NaN loses its sign on a GPU (PTX ISA, cvt), and nothing is promised of it.
             for (element, dtype) in elements.iter_mut().zip(types) {

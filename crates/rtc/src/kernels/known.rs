@@ -224,9 +224,8 @@ struct Known {
 }
 
 impl Known {
-    /// A new plan, which is kept if it may be.
+    /// What is kept of a new plan; none of one that is long, or has nothing to do: of no elements, addresses are not looked at.
     fn of(plan: &Plan, output: &Tensor, inputs: &[(&str, &Tensor)]) -> Option<Arc<Self>> {
-        // Of no elements, addresses are not looked at.
         let is_short = |source: &str| source.len() <= LONGEST;
         if plan.launches.is_empty()
             || !plan
