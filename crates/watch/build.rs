@@ -24,23 +24,10 @@ fn main() {
         }
         return;
     }
-    // Before glibc 2.34 dlsym lived in libdl, which a compiler need not have loaded. Linking against an
-    // empty library of that name records the dependency without picking up the build machine's
-    // symbol versions, which would raise the floor to its glibc.
-    let stub = out.join("libdl.so.2");
-    compile(
-        Path::new("preload/libdl_stub.rs"),
-        &stub,
-        &["-Wl,-soname,libdl.so.2".into()],
-    );
     compile(
         Path::new("preload/preload.rs"),
         &library,
-        &[
-            "-Wl,--no-as-needed".into(),
-            stub.into_os_string(),
-            "-Wl,-z,now".into(),
-        ],
+        &["-Wl,-z,now".into()],
     );
     compile(
         Path::new("preload/folder.rs"),

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! blobs-v1/ab/<sha256>-<length>   bytes            disk/blob.rs
-//! direct-v1/ab/<key>              records          record.rs
-//! steps-v1/ab/<key>               records          record.rs
-//! kernels-v1/ab/<key>             records          record.rs
+//! direct-v2/ab/<key>              records          record.rs
+//! steps-v2/ab/<key>               records          record.rs
+//! kernels-v2/ab/<key>             records          record.rs
 //! notes-v1/<kind>/ab/<key>        small values     disk/notes.rs
 //! stats-v1.log, size-v1.log       sums             disk/tally.rs
 //! tmp/                            files on their way in
@@ -32,7 +32,7 @@ use std::sync::OnceLock;
 pub use blob::Packing;
 pub use error::{OpenError, StoreError};
 pub use place::Staged;
-pub use records::{Lookup, Why};
+pub use records::{Lookup, Suits, Why};
 pub use upkeep::{Collected, Report};
 
 use crate::digest::Digest;
@@ -68,9 +68,9 @@ pub enum Level {
 impl Level {
     fn folder(self) -> &'static str {
         match self {
-            Level::Direct => "direct-v1",
-            Level::Steps => "steps-v1",
-            Level::Kernels => "kernels-v1",
+            Level::Direct => "direct-v2",
+            Level::Steps => "steps-v2",
+            Level::Kernels => "kernels-v2",
         }
     }
 }

@@ -11,7 +11,7 @@ mod wire;
 pub mod witness;
 
 pub use digest::Digest;
-pub use disk::{DiskStore, Level, Lookup, OpenError, Options, Packing, Staged, StoreError, Why};
+pub use disk::{DiskStore, Level, Lookup, Suits, OpenError, Options, Packing, Staged, StoreError, Why};
 pub use key::{Change, Explaining, Hashing, Key, KeySink, Listing};
 pub use record::{
     MOST_VARIANTS, Outcome, Output, RecordError, Variant, decode_record, decode_record_of,
@@ -21,5 +21,6 @@ pub use roots::Roots;
 pub use upstream::Upstream;
 pub use witness::{Contents, Inspect};
 pub use witness::{
-    Difference, DirectorySeen, FileSeen, Signature, Unsettled, Verdict, Witness, WitnessBuilder,
+    ANY_VARIABLE, Difference, DirectorySeen, Expected, Fact, FileSeen, Signature, Unsettled, Verdict, Witness,
+    WitnessBuilder,
 };

@@ -16,7 +16,7 @@ use crate::key::Key;
 use crate::wire::{Reader, put_bytes};
 use crate::witness::Witness;
 
-const MAGIC: &[u8; 8] = b"WCCREC01";
+const MAGIC: &[u8; 8] = b"WCCREC02";
 /// How many results one key keeps: branches that people switch between.
 pub const MOST_VARIANTS: usize = 6;
 /// Diagnostics and `extra` are small; whoever has more stores a blob.
@@ -42,7 +42,7 @@ pub struct Outcome {
     pub stdout: Vec<u8>,
     /// What it wrote to standard error.
     pub stderr: Vec<u8>,
-    /// Whatever else the caller wants back.
+    /// Whatever else the caller wants back. Part of what the run saw: two runs that differ in it are two variants.
     pub extra: Vec<u8>,
     /// What the run cost, in microseconds.
     pub micros: u64,
@@ -112,7 +112,7 @@ pub fn encode_record(key: &Key, variants: &[Variant]) -> Result<Vec<u8>, RecordE
 impl Variant {
     /// Equal for two runs that saw the same, whenever and on whichever machine.
     pub fn identity(&self) -> u64 {
-        self.witness.identity()
+        identity_of(&self.witness, &self.outcome)
     }
 }
 
@@ -232,12 +232,20 @@ pub(crate) fn put_variant(
         return Err(RecordError::TooLarge);
     }
     let length = u32::try_from(body.len()).map_err(|_| RecordError::TooLarge)?;
-    let identity = witness.identity();
+    let identity = identity_of(witness, outcome);
     out.extend_from_slice(&length.to_le_bytes());
     out.extend_from_slice(&identity.to_le_bytes());
     out.extend_from_slice(&checksum_of(identity, &body).to_le_bytes());
     out.extend_from_slice(&body);
     Ok(())
+}
+
+/// Equal for two runs that saw the same files and were told the same besides.
+pub(crate) fn identity_of(witness: &Witness, outcome: &Outcome) -> u64 {
+    let mut hasher = Xxh3::new();
+    hasher.update(&witness.identity().to_le_bytes());
+    hasher.update(&outcome.extra);
+    hasher.digest()
 }
 
 fn checksum_of(identity: u64, body: &[u8]) -> u64 {

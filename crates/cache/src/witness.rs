@@ -1,4 +1,4 @@
-//! What a run saw of the file system: the files it read and the names it looked for in vain.
+//! What a run saw of the file system: the files it read, the names it looked for in vain, and what else it was told.
 //!
 //! A [`Witness`] is made after a run by [`WitnessBuilder`] and asked later, by [`Witness::check`], whether the run would still see the same. It is kept in one piece: all paths in one text, so that reading a record allocates a few vectors, not thousands of strings.
 //!
@@ -7,17 +7,20 @@
 mod build;
 mod check;
 mod code;
+mod facts;
 mod hash;
 mod moved;
 mod signature;
+mod trust;
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::ops::Range;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-pub use build::{Unsettled, WitnessBuilder};
-pub use check::{Difference, Verdict};
+pub use build::{Expected, Unsettled, WitnessBuilder};
+pub use facts::Fact;
+pub use check::{ANY_VARIABLE, Difference, Verdict};
 pub(crate) use hash::content_of;
 pub use hash::{Contents, Inspect};
 pub use signature::Signature;
@@ -30,6 +33,16 @@ pub struct Witness {
     files: Vec<FileEntry>,
     directories: Vec<DirectoryEntry>,
     names: Vec<NameEntry>,
+    facts: Vec<FactEntry>,
+}
+
+/// Something else that a run was told about a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FactEntry {
+    path: usize,
+    fact: Fact,
+    /// Where the fact's text starts: a link's target, the path without links. An empty text for the others.
+    text: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,6 +120,14 @@ impl Witness {
         })
     }
 
+    /// What else the run was told: path, fact, and the fact's text.
+    pub fn facts(&self) -> impl Iterator<Item = (PathBuf, Fact, PathBuf)> + '_ {
+        self.facts.iter().map(|entry| {
+            let text = |at| path_of(self.text_at(at));
+            (text(entry.path), entry.fact, text(entry.text))
+        })
+    }
+
     /// How many files were read.
     pub fn file_count(&self) -> usize {
         self.files.len()
@@ -132,6 +153,11 @@ impl Witness {
                 hasher.update(&[name.seen as u8]);
                 hasher.update(self.text_at(name.at).to_bytes_with_nul());
             }
+        }
+        for entry in &self.facts {
+            hasher.update(&[entry.fact as u8]);
+            hasher.update(self.text_at(entry.path).to_bytes_with_nul());
+            hasher.update(self.text_at(entry.text).to_bytes_with_nul());
         }
         hasher.digest()
     }

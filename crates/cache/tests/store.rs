@@ -283,7 +283,7 @@ fn a_stored_result_is_found_while_its_witness_holds() {
         warpcc_cache::Verdict::Holds
     ));
     let all = store
-        .differences(Level::Direct, &key("k"), base)
+        .differences(Level::Direct, &key("k"), base, &|_| Ok(()))
         .expect("read");
     assert_eq!((all[0].1.len(), all[1].1.len()), (0, 1));
 }

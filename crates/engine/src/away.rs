@@ -13,6 +13,7 @@ mod link;
 mod parcel;
 mod talk;
 
+use std::ffi::OsString;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -32,6 +33,7 @@ use warpcc_plan::{Arg, FileKind, Step, Tool};
 
 use crate::admission;
 use crate::artifact::replace;
+use crate::conditions;
 use crate::event::{Finished, Outcome};
 use crate::executor::{Executor, Job};
 use crate::key::packs_directory;
@@ -112,9 +114,12 @@ impl Worker<'_> {
         };
         let Packed {
             command,
-            seen,
+            mut seen,
             names,
         } = packed;
+        // Nobody watches there: the variables that this tool is known to ask for count.
+        let asked = conditions::seen_in(step.tool).iter();
+        seen.asked.variables.extend(asked.map(OsString::from));
         let job = Job {
             tool: step.tool,
             command,

@@ -3,7 +3,7 @@
 //!
 //! | part | counts for |
 //! |---|---|
-//! | tool: its name, the BLAKE3 of its content | every step; its libraries and helpers (cc1plus, as) are in the witness |
+//! | tool: its name, its path, the BLAKE3 of its content | every step; its libraries and helpers (cc1plus, as) are in the witness |
 //! | arguments, files in them by content | every step |
 //! | base names of files | where they can show (see [`Step::names_matter`]) |
 //! | working directory, keep folder | host and device code with debug information; the former also LTO and OptiX code |
@@ -14,7 +14,10 @@
 //! Not tracked by the key: files that a tool finds for itself. They are seen by watching the run
 //! and stand in the record's witness.
 
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use warpcc_cache::KeySink;
 use warpcc_plan::{Arg, FileId, Part, Program, Step, TaskGraph, Tool};
@@ -54,6 +57,17 @@ pub fn packs_directory(step: &Step, graph: &TaskGraph) -> bool {
         && (step.writes.iter().any(lto) || step.args.iter().filter_map(Arg::as_text).any(packed))
 }
 
+/// The working directory under the name that `PWD` gives it, where that is another one than the system's: gcc and LLVM
+/// write this name into debug information.
+pub fn directory_as_called<'p>(pwd: Option<&'p OsStr>, directory: &Path) -> Option<&'p OsStr> {
+    let called = Path::new(pwd?);
+    let file = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
+    let leads_here = called.is_absolute()
+        && called != directory
+        && file(called).is_some_and(|found| Some(found) == file(directory));
+    leads_here.then_some(called.as_os_str())
+}
+
 /// Writes the parts of `step` into `sink`.
 ///
 /// # Errors
@@ -62,14 +76,18 @@ pub fn describe(
     step: &Step,
     graph: &TaskGraph,
     artifacts: &Artifacts<'_>,
-    tool: &[u8; 32],
+    (program, content): (&Path, &[u8; 32]),
     setting: &Setting<'_>,
     sink: &mut dyn KeySink,
 ) -> io::Result<()> {
     let names = step.names_matter();
     let debug = step.has_debug_information();
     sink.part("tool", step.tool.name().as_bytes());
-    sink.part("tool content", tool);
+    // By its path too: a tool looks for its libraries and helpers from where it lies, and what it would find there is
+    // in the witness of a run from the same place only.
+    let path = program.as_os_str().as_encoded_bytes();
+    sink.part("tool path", &setting.roots.fixed_bytes(path));
+    sink.part("tool content", content);
     if let Program::Named(path) = &step.program {
         // gcc, g++ and c++ may be one binary that looks at its name.
         sink.part(
@@ -118,6 +136,10 @@ pub fn describe(
                 .roots
                 .fixed_bytes(setting.directory.as_os_str().as_encoded_bytes()),
         );
+        if let Some(called) = directory_as_called(setting.variable("PWD"), setting.directory) {
+            let called = setting.roots.fixed_bytes(called.as_encoded_bytes());
+            sink.part("working directory as called", &called);
+        }
         let relocated = !setting.roots.is_empty() && step.tool == Tool::HostCompile;
         if !(relocated || matches!(step.tool, Tool::Cicc | Tool::Ptxas)) {
             sink.part("keep folder", graph.private.as_bytes());

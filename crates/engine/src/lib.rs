@@ -6,6 +6,7 @@
 pub mod admission;
 pub mod artifact;
 mod away;
+pub mod conditions;
 pub mod event;
 pub mod executor;
 pub mod key;

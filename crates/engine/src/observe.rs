@@ -1,72 +1,256 @@
-//! What the processes of a run saw of the file system: the watch logs, less what is the run's own.
+//! What the processes of a run saw: the watch logs, less what is the run's own.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use warpcc_cache::roots::BASE;
-use warpcc_watch::Observed;
+use warpcc_cache::{Expected, Fact, Signature, Witness, WitnessBuilder};
+use warpcc_watch::{Identity, Observed};
 
-/// Files read and names looked for, by one step or by many.
+use crate::conditions::{self, Asked};
+
+/// What one step saw, or many.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
-    /// Read, run or loaded.
-    pub read: BTreeSet<PathBuf>,
+    /// Read, run or loaded, and what each was then.
+    pub read: BTreeMap<PathBuf, Expected>,
     /// Looked for in vain.
     pub missing: BTreeSet<PathBuf>,
     /// Looked at without being opened.
     pub found: BTreeSet<PathBuf>,
+    /// Other facts about paths, with what the run was told.
+    pub facts: BTreeMap<(PathBuf, Fact), Vec<u8>>,
+    /// What was asked of the environment.
+    pub asked: Asked,
     /// Times of files that stand in results (see [`crate::times`]).
     pub times: Vec<u8>,
     /// Why this cannot be relied on.
     pub blind: Option<String>,
 }
 
+/// Where a run took place, to know what is its own.
+pub struct Scene<'a> {
+    /// The private folder.
+    pub scratch: &'a Path,
+    /// The working directory.
+    pub directory: &'a Path,
+    /// The watch library.
+    pub library: &'a Path,
+    /// `PATH` of the commands.
+    pub path: Option<&'a OsStr>,
+    /// Files of the plan, which are in the key.
+    pub own: &'a dyn Fn(&Path) -> bool,
+}
+
+impl Scene<'_> {
+    fn is_own(&self, path: &Path) -> bool {
+        // A fixed name leads nowhere: the tool that looked for it knows the file's text already.
+        path.starts_with(self.scratch) || path.starts_with(BASE) || (self.own)(path)
+    }
+}
+
 impl Seen {
-    /// From a log of a run in `directory`, without the run's own files: those under `scratch`, the
-    /// watch library, those that the process wrote itself, and those for which `own` holds.
-    pub fn from_log(
-        observed: Observed,
-        scratch: &Path,
-        directory: &Path,
-        library: &Path,
-        own: impl Fn(&Path) -> bool,
-    ) -> Self {
-        let mut seen = Self::default();
-        let written = observed.written;
-        let foreign = |path: &PathBuf| {
-            // A fixed name leads nowhere: the tool that looked for it knows the file's text already.
-            let ours = path.starts_with(scratch) || written.contains(path);
-            !(ours || path.starts_with(BASE) || own(path))
+    /// From a log, without the run's own files: those under the private folder, the watch library, those that the
+    /// processes wrote themselves, and those of the plan.
+    pub fn from_log(observed: Observed, scene: &Scene<'_>) -> Self {
+        let mut seen = Self {
+            blind: observed.blind.clone().or_else(|| side_effect(&observed, scene)),
+            ..Self::default()
         };
-        // The gcc driver and cc1plus open folders like files; what is in them counts, not they.
-        let is_folder = |path: &PathBuf| directory.join(path).is_dir();
-        seen.read = observed
-            .read
-            .into_iter()
-            .filter(|p| foreign(p) && !is_folder(p))
+        seen.take_asked(&observed, scene);
+        let written = &observed.written;
+        let foreign = |path: &Path| !(scene.is_own(path) || written.contains_key(path));
+        for (path, identity) in &observed.read {
+            if foreign(path) {
+                seen.take_read(path, identity);
+            }
+        }
+        for executable in &observed.processes {
+            seen.read.entry(executable.clone()).or_default();
+        }
+        for (path, identity) in &observed.libraries {
+            if path != scene.library {
+                seen.take_read(path, identity);
+            }
+        }
+        let of_process = |path: &Path| path.starts_with("/proc/self");
+        for (path, executable) in &observed.called {
+            if foreign(path) && path != executable {
+                seen.fact(path, Fact::Resolved, canonical(path));
+            }
+        }
+        for (fact, texts) in [
+            (Fact::Link, observed.links),
+            (Fact::Resolved, observed.resolved),
+        ] {
+            for (path, text) in texts {
+                // `/proc/self/exe` is the program, whose path was resolved when it was started.
+                if foreign(&path) && !of_process(&path) {
+                    seen.fact(&path, fact, Some(text));
+                }
+            }
+        }
+        for path in observed.listed.iter().filter(|path| foreign(path)) {
+            // The names, where they stay; the witness tells.
+            seen.facts.insert((path.clone(), Fact::Names), Vec::new());
+        }
+        let owned = |paths: BTreeSet<PathBuf>| paths.into_iter().filter(|p| foreign(p)).collect();
+        seen.missing = owned(observed.missing);
+        seen.found.append(&mut owned(observed.found));
+        seen
+    }
+
+    fn fact(&mut self, path: &Path, fact: Fact, text: Option<PathBuf>) {
+        let Some(text) = text else { return };
+        let text = text.into_os_string().into_encoded_bytes();
+        self.facts.insert((path.to_owned(), fact), text);
+    }
+
+    fn take_read(&mut self, path: &Path, identity: &Identity) {
+        const KIND: u32 = 0o170_000;
+        const FILE: u32 = 0o100_000;
+        const FOLDER: u32 = 0o040_000;
+        match identity.mode & KIND {
+            FILE => {
+                let signature = Signature {
+                    dev: identity.device,
+                    ino: identity.inode,
+                    size: identity.size,
+                    mtime_ns: identity.mtime_ns,
+                    ctime_ns: identity.ctime_ns,
+                    kind: FILE,
+                };
+                let expected = Expected {
+                    signature: Some(signature),
+                    content: None,
+                };
+                self.expect(path, expected);
+            }
+            // gcc and cc1plus open folders like files; what is in them counts, not they.
+            FOLDER => drop(self.found.insert(path.to_owned())),
+            // The open gave no file to ask.
+            0 => self.expect(path, Expected::default()),
+            _ if is_harmless_device(identity.special) => {}
+            _ => {
+                let why = || format!("{} was read, which is no regular file", path.display());
+                self.blind.get_or_insert_with(why);
+            }
+        }
+    }
+
+    /// A file that counts, as what is expected of it.
+    pub fn expect(&mut self, path: &Path, expected: Expected) {
+        let known = self.read.entry(path.to_owned()).or_default();
+        match known.and(expected) {
+            Some(both) => *known = both,
+            None => {
+                let why = || format!("{} changed while it was in use", path.display());
+                self.blind.get_or_insert_with(why);
+            }
+        }
+    }
+
+    fn take_asked(&mut self, observed: &Observed, scene: &Scene<'_>) {
+        for names in observed.variables.values() {
+            self.asked.variables.extend(names.iter().cloned());
+        }
+        let strangers = observed
+            .called
+            .iter()
+            .filter(|(_, executable)| !conditions::asks_by_name(executable));
+        for (path, _) in strangers {
+            self.asked.whole = true;
+            self.mention(path);
+        }
+        for path in &observed.texts {
+            self.mention(&scene.directory.join(path));
+        }
+        let folders: BTreeSet<PathBuf> = std::env::split_paths(scene.path.unwrap_or_default())
+            .map(|folder| scene.directory.join(folder))
             .collect();
-        seen.read.extend(observed.processes);
-        seen.read
-            .extend(observed.libraries.into_iter().filter(|l| l != library));
-        seen.missing = observed.missing.into_iter().filter(&foreign).collect();
-        seen.found = observed.found.into_iter().filter(&foreign).collect();
-        seen.blind = observed.blind;
+        let looked_at = observed.missing.iter().chain(&observed.found);
+        for path in looked_at.chain(observed.read.keys()) {
+            let inside = path.parent().is_some_and(|parent| folders.contains(parent));
+            if let Some(name) = path.file_name().filter(|_| inside) {
+                self.asked.programs.insert(name.to_owned());
+            }
+        }
+    }
+
+    /// Notes which volatile variables a program's text mentions.
+    fn mention(&mut self, text: &Path) {
+        const LONGEST: u64 = 16 << 20;
+        let short = fs::metadata(text).is_ok_and(|found| found.is_file() && found.len() < LONGEST);
+        let names = |text: &[u8]| conditions::mentioned(text).map(str::to_owned).collect();
+        let names: Vec<String> = match fs::read(text) {
+            Ok(text) if short => names(&text),
+            // What cannot be looked through may mention all.
+            _ => conditions::VOLATILE.iter().copied().map(str::to_owned).collect(),
+        };
+        self.asked.mentioned.extend(names);
+    }
+
+    /// What a result stands on that came from the cache: what the run that made it saw.
+    pub fn of_hit(witness: &Witness, asked: Asked, times: Vec<u8>) -> Self {
+        let mut seen = Self {
+            asked,
+            times,
+            ..Self::default()
+        };
+        for file in witness.files() {
+            let expected = Expected {
+                signature: None,
+                content: Some(file.content),
+            };
+            seen.read.insert(file.path, expected);
+        }
+        for directory in witness.directories() {
+            let absent = directory.absent.iter();
+            seen.missing
+                .extend(absent.map(|name| directory.path.join(name)));
+        }
+        for (path, fact, text) in witness.facts() {
+            seen.fact(&path, fact, Some(text));
+        }
         seen
     }
 
     /// With relative paths as those of a run in `directory`.
     #[must_use]
     pub fn inside(mut self, directory: &Path) -> Self {
-        for paths in [&mut self.read, &mut self.missing, &mut self.found] {
+        for paths in [&mut self.missing, &mut self.found] {
             *paths = paths.iter().map(|path| directory.join(path)).collect();
         }
+        let read = std::mem::take(&mut self.read).into_iter();
+        self.read = read.map(|(p, e)| (directory.join(p), e)).collect();
+        let facts = std::mem::take(&mut self.facts).into_iter();
+        self.facts = facts
+            .map(|((p, fact), text)| ((directory.join(p), fact), text))
+            .collect();
         self
     }
 
     /// Adds what another saw.
     pub fn merge(&mut self, other: &Self) {
-        self.read.extend(other.read.iter().cloned());
+        for (path, expected) in &other.read {
+            self.expect(path, *expected);
+        }
         self.missing.extend(other.missing.iter().cloned());
+        self.found.extend(other.found.iter().cloned());
+        for (key, text) in &other.facts {
+            let known = self.facts.entry(key.clone()).or_insert_with(|| text.clone());
+            if known.is_empty() {
+                known.clone_from(text);
+            } else if known != text && !text.is_empty() {
+                let why = || format!("{} changed while it was in use", key.0.display());
+                self.blind.get_or_insert_with(why);
+            }
+        }
+        self.asked.merge(&other.asked);
         self.times.extend_from_slice(&other.times);
         if self.blind.is_none() {
             self.blind.clone_from(&other.blind);
@@ -80,4 +264,66 @@ impl Seen {
             ..Self::default()
         }
     }
+
+    /// A witness of all this but what is `own`, for a run that began at `began`.
+    pub fn witness(&self, began: SystemTime, own: impl Fn(&Path) -> bool) -> WitnessBuilder {
+        let mut builder = WitnessBuilder::new(began);
+        for (path, expected) in self.read.iter().filter(|(path, _)| !own(path)) {
+            builder.read_as(path, *expected);
+        }
+        for path in self.missing.iter().filter(|path| !own(path)) {
+            builder.absent(path);
+        }
+        for path in self.found.iter().filter(|path| !own(path)) {
+            builder.present(path);
+        }
+        for ((path, fact), text) in self.facts.iter().filter(|((path, _), _)| !own(path)) {
+            // Names of a folder are read when the witness is made; other texts were told.
+            let told = match fact {
+                Fact::Link | Fact::Resolved => Some(&text[..]),
+                Fact::Names if !text.is_empty() => Some(&text[..]),
+                _ => None,
+            };
+            builder.fact(path, *fact, told);
+        }
+        builder
+    }
+}
+
+/// A file that a run wrote or removed besides its outputs: a result that hits would not bring it back.
+fn side_effect(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
+    let there = |path: &Path| fs::symlink_metadata(scene.directory.join(path)).is_ok();
+    for (path, identity) in &observed.written {
+        let special = identity.mode != 0 && identity.mode & 0o170_000 != 0o100_000;
+        if scene.is_own(path) || (special && is_harmless_device(identity.special)) {
+            continue;
+        }
+        if special || there(path) {
+            return Some(format!("{} is written too", path.display()));
+        }
+    }
+    let removed = |path: &&PathBuf| !scene.is_own(path) && !observed.written.contains_key(*path);
+    let removed = observed.removed.iter().find(removed);
+    removed.map(|path| format!("{} is removed", path.display()))
+}
+
+/// Whether a device is one that says the same to everybody, by its number: `/dev/null`, `/dev/zero`; the terminal, which
+/// a shell opens to see whether there is one; random numbers, of which any serve as well as any others.
+fn is_harmless_device(special: u64) -> bool {
+    const fn device(major: u64, minor: u64) -> u64 {
+        major << 8 | minor
+    }
+    [
+        device(1, 3),
+        device(1, 5),
+        device(1, 8),
+        device(1, 9),
+        device(5, 0),
+    ]
+    .contains(&special)
+}
+
+fn canonical(path: &Path) -> Option<PathBuf> {
+    let real = path.canonicalize().ok()?;
+    (real.as_os_str().as_bytes() != path.as_os_str().as_bytes()).then_some(real)
 }

@@ -21,6 +21,7 @@ use warpcc_plan::overlap::{Assumed, Expected};
 use crate::admission::{self, Admission};
 use crate::artifact::{Artifacts, LOST};
 use crate::away;
+use crate::conditions::Place;
 use crate::event::{Finished, Outcome};
 use crate::executor::Executor;
 use crate::observe::Seen;
@@ -80,6 +81,15 @@ pub struct Setting<'a> {
 }
 
 impl Setting<'_> {
+    /// Where conditions are looked at.
+    pub fn place(&self) -> Place<'_> {
+        Place {
+            environment: self.environment,
+            directory: self.directory,
+            roots: self.roots,
+        }
+    }
+
     /// A variable of the commands' environment, the last one where there are several.
     pub fn variable(&self, name: &str) -> Option<&OsStr> {
         self.environment

@@ -8,14 +8,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use warpcc_cache::{DiskStore, Hashing, Key, Level, Lookup, Output, Packing, WitnessBuilder};
+use warpcc_cache::{Difference, DiskStore, Expected, Hashing, Key, Level, Lookup, Output, Packing};
 use warpcc_plan::{Arg, FileId, FileKind, Part, Program, Step, TaskGraph, Tool, depfile, overlap};
 
 use crate::artifact::Artifacts;
 use crate::away::Elsewhere;
+use crate::conditions::{self, Conditions};
 use crate::event::{Finished, Outcome};
 use crate::key;
-use crate::observe::Seen;
+use crate::observe::{Scene, Seen};
 use crate::process::{self, Ended};
 use crate::relocate;
 use crate::run::Setting;
@@ -23,7 +24,7 @@ use crate::times;
 use crate::turn::Turn;
 
 /// Changes when what a step record means changes.
-const DOMAIN: &str = "warpcc step 2";
+const DOMAIN: &str = "warpcc step 3";
 
 /// The host compiler's or fatbinary's text is not what the split expects.
 pub const NOT_SPLICED: &str = "the fat binary does not fit into the assembly";
@@ -64,6 +65,9 @@ pub struct Located {
     pub name: String,
 }
 
+/// A step that is looked up: its number, itself, and the program that would do it.
+type Asking<'s> = (usize, &'s Step, &'s Located);
+
 impl Worker<'_> {
     /// Does the task.
     ///
@@ -97,7 +101,7 @@ impl Worker<'_> {
         let program = self.locate(step)?;
         let key = self.key(step, &program);
         if let Some(key) = key.as_ref().filter(|_| self.setting.reads_cache)
-            && let Some(hit) = self.look_up_anywhere(index, step, key)
+            && let Some(hit) = self.look_up_anywhere(index, step, &program, key)
         {
             return Ok(hit);
         }
@@ -250,7 +254,7 @@ impl Worker<'_> {
             step,
             self.graph,
             self.artifacts,
-            &tool,
+            (&program.path, &tool),
             self.setting,
             &mut sink,
         )
@@ -259,12 +263,18 @@ impl Worker<'_> {
     }
 
     /// Looks for a result that is good in every folder, then for one that is good in this.
-    fn look_up_anywhere(&self, index: usize, step: &Step, key: &Key) -> Option<(Finished, Seen)> {
-        let found = self.look_up(index, step, key);
+    fn look_up_anywhere(
+        &self,
+        index: usize,
+        step: &Step,
+        program: &Located,
+        key: &Key,
+    ) -> Option<(Finished, Seen)> {
+        let found = self.look_up((index, step, program), key);
         if found.is_some() || self.setting.roots.is_empty() {
             return found;
         }
-        let (mut finished, seen) = self.look_up(index, step, &self.bound(key))?;
+        let (mut finished, seen) = self.look_up((index, step, program), &self.bound(key))?;
         finished.bound = true;
         Some((finished, seen))
     }
@@ -275,43 +285,43 @@ impl Worker<'_> {
     }
 
     /// Looks here, and where there is nothing, has others asked and looks here again.
-    fn look_up(&self, index: usize, step: &Step, key: &Key) -> Option<(Finished, Seen)> {
-        if let Some(hit) = self.look_up_here(index, step, key) {
+    fn look_up(&self, task: Asking<'_>, key: &Key) -> Option<(Finished, Seen)> {
+        if let Some(hit) = self.look_up_here(task, key) {
             return Some(hit);
         }
         let (upstream, store) = (self.setting.upstream?, self.setting.store?);
         let mut keys = vec![*key];
         keys.extend(self.setting.terminal.map(|terminal| terminal.key(key)));
         let brought = upstream.fetch(store, Level::Steps, &keys, self.setting.directory);
-        brought.then(|| self.look_up_here(index, step, key))?
+        brought.then(|| self.look_up_here(task, key))?
     }
 
     /// Takes what says nothing, or says it as the terminal there is would show it.
-    fn look_up_here(&self, index: usize, step: &Step, key: &Key) -> Option<(Finished, Seen)> {
+    fn look_up_here(&self, task: Asking<'_>, key: &Key) -> Option<(Finished, Seen)> {
         let Some(terminal) = self.setting.terminal else {
-            return self.look_up_under(key, index, step, |_| true);
+            return self.look_up_under(key, task, |_| true);
         };
-        self.look_up_under(key, index, step, |outcome| outcome.stderr.is_empty())
-            .or_else(|| self.look_up_under(&terminal.key(key), index, step, |_| true))
+        self.look_up_under(key, task, |outcome| outcome.stderr.is_empty())
+            .or_else(|| self.look_up_under(&terminal.key(key), task, |_| true))
     }
 
     fn look_up_under(
         &self,
         key: &Key,
-        index: usize,
-        step: &Step,
+        (index, step, program): Asking<'_>,
         suits: impl Fn(&warpcc_cache::Outcome) -> bool,
     ) -> Option<(Finished, Seen)> {
         let store = self.setting.store?;
-        let Lookup::Hit(outcome, witness) =
-            store.look_up(Level::Steps, key, self.setting.directory)
-        else {
+        let directory = self.setting.directory;
+        let holds = |outcome: &warpcc_cache::Outcome| -> Result<(), Option<Difference>> {
+            let conditions = Conditions::decode(&outcome.extra).filter(|_| suits(outcome));
+            conditions.ok_or(None)?.hold(self.setting.place())
+        };
+        let found = store.look_up_if(Level::Steps, key, directory, &holds, |_| {});
+        let Lookup::Hit(outcome, witness) = found else {
             return None;
         };
-        let extra = self.setting.roots.real_text(&outcome.extra);
-        if !suits(&outcome) || !times::hold(&extra, self.setting.directory) {
-            return None;
-        }
+        let conditions = Conditions::decode(&outcome.extra)?;
         // All outputs or none: a blob that was evicted makes the whole step a miss.
         let mut outputs: Vec<(&Output, _)> = Vec::with_capacity(outcome.outputs.len());
         for output in &outcome.outputs {
@@ -342,20 +352,23 @@ impl Worker<'_> {
         };
         finished.stdout = real(&outcome.stdout);
         finished.stderr = real(&outcome.stderr);
-        let mut seen = Seen {
-            times: self.setting.roots.real_text(&outcome.extra),
-            ..Seen::default()
-        };
-        seen.read.extend(witness.files().map(|f| f.path));
-        for directory in witness.directories() {
-            seen.missing.extend(
-                directory
-                    .absent
-                    .iter()
-                    .map(|name| directory.path.join(name)),
-            );
-        }
+        let times = self.setting.roots.real_text(&conditions.times);
+        let mut seen = Seen::of_hit(&witness, conditions.asked(), times);
+        self.stand_on_own_files(step, program, &mut seen);
         Some((finished, seen))
+    }
+
+    /// What this step would have looked at itself, had it run: its program, and the user's files that it is given. They
+    /// are in the key by their content; a record of the call must know their names too.
+    fn stand_on_own_files(&self, step: &Step, program: &Located, seen: &mut Seen) {
+        let any = Expected::default();
+        seen.expect(&program.path, any);
+        for &id in &step.reads {
+            let file = self.graph.file(id);
+            if file.kind == FileKind::External {
+                seen.expect(Path::new(&file.path), any);
+            }
+        }
     }
 
     /// Runs the step's command with what is watched of it.
@@ -574,7 +587,8 @@ impl Worker<'_> {
             return Seen::unwatched("a process could not be watched");
         };
         let _ = fs::remove_file(log);
-        let Ok(observed) = warpcc_watch::read_log(&bytes) else {
+        let known = |executable: &Path| conditions::asks_by_name(executable);
+        let Ok(observed) = warpcc_watch::read_log(&bytes, program, &known) else {
             return Seen::unwatched("a watch log is torn");
         };
         if observed.processes.is_empty() {
@@ -592,19 +606,19 @@ impl Worker<'_> {
                 ]
             })
             .collect();
-        let mut seen = Seen::from_log(
-            observed,
-            self.setting.scratch,
-            self.setting.directory,
-            self.setting.watch.unwrap_or(Path::new("")),
-            |path| {
-                own.contains(&path.as_os_str())
-                    || own
-                        .iter()
-                        .any(|o| path.is_absolute() && self.setting.directory.join(o) == path)
-            },
-        );
-        seen.read.insert(program.to_owned());
+        let is_own = |path: &Path| {
+            let absolute = |o: &&OsStr| self.setting.directory.join(o) == path;
+            own.contains(&path.as_os_str()) || (path.is_absolute() && own.iter().any(absolute))
+        };
+        let scene = Scene {
+            scratch: self.setting.scratch,
+            directory: self.setting.directory,
+            library: self.setting.watch.unwrap_or(Path::new("")),
+            path: self.setting.variable("PATH"),
+            own: &is_own,
+        };
+        let mut seen = Seen::from_log(observed, &scene);
+        seen.expect(program, Expected::default());
         seen
     }
 
@@ -626,14 +640,8 @@ impl Worker<'_> {
         if let Some(why) = &seen.blind {
             return Err(io::Error::other(why.clone()));
         }
-        let mut builder = WitnessBuilder::new(began);
-        for path in &seen.read {
-            builder.read(path);
-        }
-        for path in &seen.missing {
-            builder.absent(path);
-        }
-        let witness = builder
+        let witness = seen
+            .witness(began, |_| false)
             .relative_to(self.setting.directory)
             .finish_knowing(store, None)
             .map_err(io::Error::other)?;
@@ -661,7 +669,7 @@ impl Worker<'_> {
             outputs,
             stdout: fixed(&finished.stdout),
             stderr: fixed(&finished.stderr),
-            extra: self.setting.roots.fix_text(&seen.times),
+            extra: Conditions::of(&seen.asked, &seen.times, self.setting.place()).encode(),
             micros: u64::try_from((finished.user + finished.system).as_micros())
                 .unwrap_or(u64::MAX),
         };

@@ -8,7 +8,7 @@
 //! Kept as text, a line for each file: the time in seconds, a space, the path.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The times in a PTX text, of the files that have them now.
 pub fn of_ptx(text: &[u8], directory: &Path) -> Vec<u8> {
@@ -55,15 +55,15 @@ pub fn of_files<'a>(
     times
 }
 
-/// Whether every file still has its time.
-pub fn hold(times: &[u8], directory: &Path) -> bool {
-    let Ok(times) = std::str::from_utf8(times) else {
-        return false;
-    };
-    times.lines().all(|line| {
-        line.split_once(' ')
-            .is_some_and(|(time, path)| time.parse().ok() == time_of(directory, path))
-    })
+/// The first file that has another time now, if there is one.
+pub fn first_changed(times: &[u8], directory: &Path) -> Option<PathBuf> {
+    let text = String::from_utf8_lossy(times);
+    text.lines()
+        .find_map(|line| match line.split_once(' ') {
+            Some((time, path)) if time.parse().ok() == time_of(directory, path) => None,
+            Some((_, path)) => Some(PathBuf::from(path)),
+            None => Some(PathBuf::from(line)),
+        })
 }
 
 fn time_of(directory: &Path, path: &str) -> Option<i64> {
@@ -85,10 +85,11 @@ mod tests {
         );
         let times = of_ptx(ptx.as_bytes(), dir.path());
         assert_eq!(times, format!("{time} a.cu\n").as_bytes());
-        assert!(hold(&times, dir.path()) && hold(b"", dir.path()));
+        assert_eq!(first_changed(&times, dir.path()), None);
+        assert_eq!(first_changed(b"", dir.path()), None);
         std::fs::File::open(&file)?.set_modified(std::time::UNIX_EPOCH)?;
-        assert!(!hold(&times, dir.path()));
-        assert!(!hold(b"x", dir.path()));
+        assert_eq!(first_changed(&times, dir.path()), Some("a.cu".into()));
+        assert!(first_changed(b"x", dir.path()).is_some());
         Ok(())
     }
 }

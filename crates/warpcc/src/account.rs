@@ -222,10 +222,20 @@ fn missed(
             .iter()
             .any(|i| request.absolute(i) == request.directory.join(path));
         let gone = |there: bool| there.then(|| "there".to_owned());
+        if let Difference::VariableChanged { name } = difference {
+            return vec![Change {
+                kind: "variable".to_owned(),
+                name: name.clone(),
+                old: None,
+                new: None,
+            }];
+        }
         let (old, new) = match difference {
             Difference::FileChanged { .. } => (Some("old".to_owned()), Some("new".to_owned())),
             Difference::FileMissing { .. } => (gone(true), None),
-            Difference::FileAppeared { .. } => (None, gone(true)),
+            Difference::FileAppeared { .. } | Difference::VariableChanged { .. } => {
+                (None, gone(true))
+            }
         };
         return vec![Change {
             kind: if source { "source" } else { "header" }.to_owned(),

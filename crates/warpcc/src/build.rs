@@ -8,10 +8,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use warpcc_budget::Kind;
 use warpcc_budget::costs::Measured;
-use warpcc_cache::{DiskStore, Key, Upstream};
+use warpcc_cache::{DiskStore, Expected, Key, Upstream};
 use warpcc_engine::Admission;
 use warpcc_engine::admission::Entry;
-use warpcc_engine::observe::Seen;
+use warpcc_engine::conditions;
+use warpcc_engine::observe::{Scene, Seen};
 use warpcc_engine::process;
 use warpcc_engine::relocate::NO_PREFIX_MAP;
 use warpcc_engine::states::{TaskState, TaskStates};
@@ -556,17 +557,19 @@ fn dry_run(
     {
         transcript.messages.remove(ours);
     }
+    let known = |executable: &Path| conditions::asks_by_name(executable);
     let seen = match (watching, fs::read(&log)) {
-        (Some(_), Ok(bytes)) => match warpcc_watch::read_log(&bytes) {
+        (Some(_), Ok(bytes)) => match warpcc_watch::read_log(&bytes, &request.nvcc, &known) {
             Ok(observed) => {
-                let mut seen = Seen::from_log(
-                    observed,
-                    scratch.path(),
-                    &request.directory,
-                    watch.unwrap_or(Path::new("")),
-                    |_| false,
-                );
-                seen.read.insert(request.nvcc.clone());
+                let scene = Scene {
+                    scratch: scratch.path(),
+                    directory: &request.directory,
+                    library: watch.unwrap_or(Path::new("")),
+                    path: request.variable("PATH"),
+                    own: &|_| false,
+                };
+                let mut seen = Seen::from_log(observed, &scene);
+                seen.expect(&request.nvcc, Expected::default());
                 seen
             }
             Err(error) => Seen::unwatched(&error.to_string()),

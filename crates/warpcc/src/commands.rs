@@ -193,10 +193,11 @@ fn why(args: &WhyArgs, config: &Config, around: Surroundings) -> anyhow::Result<
     store.relocate(&request.roots);
     let listing = request.listing();
     let key = listing.key(DOMAIN);
-    let mut variants = store.differences(Level::Direct, &key, &request.directory)?;
+    let holds = |outcome: &warpcc_cache::Outcome| crate::direct::conditions_hold(outcome, &request);
+    let mut variants = store.differences(Level::Direct, &key, &request.directory, &holds)?;
     if let Some(terminal) = &request.terminal {
         let shown = terminal.key(&key);
-        variants.extend(store.differences(Level::Direct, &shown, &request.directory)?);
+        variants.extend(store.differences(Level::Direct, &shown, &request.directory, &holds)?);
     }
     if variants
         .iter()
@@ -215,7 +216,7 @@ fn why(args: &WhyArgs, config: &Config, around: Surroundings) -> anyhow::Result<
         return Ok(Why::NeverSeen);
     };
     let parts = part_differences(&earlier, &listing);
-    let before = store.differences(Level::Direct, &earlier.key(DOMAIN), &request.directory)?;
+    let before = store.differences(Level::Direct, &earlier.key(DOMAIN), &request.directory, &holds)?;
     Ok(Why::Differs {
         parts,
         files: nearest(before, &request).unwrap_or_default(),
@@ -258,6 +259,7 @@ fn file_difference(difference: Difference, request: &Request, witness: &Witness)
         Difference::FileChanged { .. } if is_source => FileChange::SourceChanged,
         Difference::FileChanged { .. } => FileChange::HeaderChanged,
         Difference::FileMissing { .. } => FileChange::Missing,
+        Difference::VariableChanged { .. } => FileChange::Variable,
         // Looked for here and found elsewhere: the new one now comes first.
         Difference::FileAppeared { .. } => witness
             .files()

@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 
 use warpcc_cache::{
     Difference, Digest, DiskStore, Key, Level, Lookup, Outcome, Output, Packing, Staged,
-    StoreError, Upstream, Why, WitnessBuilder,
+    StoreError, Upstream, Why,
 };
 use warpcc_engine::process::is_executable;
-use warpcc_engine::{Run, times};
+use warpcc_engine::Run;
+use warpcc_engine::conditions::Conditions;
 use warpcc_report::record::Header;
 
+use crate::dates::Dates;
 use crate::request::Request;
 
 /// Roles of outputs whose place the command line names anew each time.
@@ -32,6 +34,15 @@ pub enum Served {
     Hit(u64),
     /// The compiler has to do it; the first file that is different, where that is the reason.
     Miss(Option<Difference>),
+}
+
+/// Whether what a run was told besides files is what this call would be told.
+///
+/// # Errors
+/// The variable that differs, where it is one.
+pub fn conditions_hold(outcome: &Outcome, request: &Request) -> Result<(), Option<Difference>> {
+    let conditions = Conditions::decode(&outcome.extra);
+    conditions.ok_or(None)?.hold(request.place())
 }
 
 /// Looks the call up and, on a hit, puts everything in place.
@@ -106,17 +117,18 @@ fn serve_under(
             }
         }
     };
-    let outcome = match store.look_up_meanwhile(Level::Direct, key, &request.directory, meanwhile) {
+    let holds = |outcome: &Outcome| {
+        let fits = suits(outcome).then_some(()).ok_or(None);
+        fits.and_then(|()| conditions_hold(outcome, request))
+    };
+    let directory = &request.directory;
+    let outcome = match store.look_up_if(Level::Direct, key, directory, &holds, meanwhile) {
         Lookup::Hit(outcome, _) => outcome,
         Lookup::Miss(Why::Differs(mut differences)) => {
             return Ok(Served::Miss(differences.pop()));
         }
         Lookup::Miss(_) => return Ok(Served::Miss(None)),
     };
-    let extra = request.roots.real_text(&outcome.extra);
-    if !suits(&outcome) || !times::hold(&extra, &request.directory) {
-        return Ok(Served::Miss(None));
-    }
     for output in &outcome.outputs {
         let Some(path) = place_of(&output.role, request) else {
             return Ok(Served::Miss(None));
@@ -283,38 +295,22 @@ pub fn keep(
     if request.invocation.native {
         return Err(NotKept::Unfit("-arch=native".to_owned()));
     }
-    let mut builder = WitnessBuilder::new(run.began);
     let own = |path: &Path| {
         outputs
             .iter()
             .any(|made| path == made.now || path.as_os_str() == made.plan.as_str())
     };
-    for path in run.seen.read.iter().filter(|p| !own(p)) {
-        builder.read(path);
-    }
-    for path in run.seen.missing.iter().filter(|p| !own(p)) {
-        builder.absent(path);
-    }
+    let mut builder = run.seen.witness(run.began, own);
     for file in &request.invocation.options_files {
         builder.read(Path::new(file));
     }
-    let mut dated = false;
-    let mut inspect = |_: &Path, text: &[u8]| {
-        dated = dated
-            || [&b"__DATE__"[..], b"__TIME__", b"__TIMESTAMP__"]
-                .iter()
-                .any(|m| memchr::memmem::find(text, m).is_some());
-    };
+    let mut dates = Dates::in_texts(texts, &request.args);
+    let mut inspect = |_: &Path, text: &[u8]| dates.inspect(text);
     let witness = builder
         .relative_to(&request.directory)
         .finish_knowing(store, Some(&mut inspect))
         .map_err(|e| NotKept::Unfit(e.to_string()))?;
-    // A header that mentions the macros is no reason yet: many only document them.
-    if dated
-        && texts
-            .iter()
-            .any(|t| fs::read(t).is_ok_and(|text| holds_date(&text)))
-    {
+    if dates.are_of_today() {
         return Err(NotKept::Unfit("a date macro".to_owned()));
     }
     let mut stored = Vec::with_capacity(outputs.len());
@@ -354,7 +350,7 @@ pub fn keep(
         outputs: stored,
         stdout: roots.fix_text(streams.0),
         stderr: roots.fix_text(streams.1),
-        extra: roots.fix_text(&run.seen.times),
+        extra: Conditions::of(&run.seen.asked, &run.seen.times, request.place()).encode(),
         micros: run
             .tasks
             .iter()
@@ -386,76 +382,5 @@ fn is_header(path: &Path) -> bool {
             .iter()
             .any(|known| ending == *known),
         None => path.components().any(|part| part.as_os_str() == "include"),
-    }
-}
-
-/// Whether the text holds a string that `__DATE__`, `__TIME__` or `__TIMESTAMP__` may have left:
-/// `"Nov 21 2026"`, `"00:27:11"`, `"Sat Nov 21 00:27:11 2026"`.
-pub fn holds_date(text: &[u8]) -> bool {
-    let time = |t: &[u8]| {
-        t.len() == 8
-            && t.iter().enumerate().all(|(i, c)| {
-                if i == 2 || i == 5 {
-                    *c == b':'
-                } else {
-                    c.is_ascii_digit()
-                }
-            })
-    };
-    let month = |t: &[u8]| {
-        t.len() == 3
-            && [
-                &b"Jan"[..],
-                b"Feb",
-                b"Mar",
-                b"Apr",
-                b"May",
-                b"Jun",
-                b"Jul",
-                b"Aug",
-                b"Sep",
-                b"Oct",
-                b"Nov",
-                b"Dec",
-                b"???",
-            ]
-            .contains(&t)
-    };
-    memchr::memchr_iter(b'"', text).any(|quote| {
-        let rest = &text[quote + 1..];
-        let literal = |len: usize| (rest.get(len) == Some(&b'"')).then(|| &rest[..len]);
-        literal(8).is_some_and(time)
-            || literal(11).is_some_and(|t| {
-                month(&t[..3])
-                    && t[3] == b' '
-                    && t[7..].iter().all(|c| c.is_ascii_digit() || *c == b'?')
-            })
-            || literal(24).is_some_and(|t| month(&t[4..7]) && time(&t[11..19]))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dates() {
-        for text in [
-            "x \"Nov 21 2026\" y",
-            "f(\"00:27:11\")",
-            "\"Sat Nov  1 00:27:11 2026\"",
-        ] {
-            assert!(holds_date(text.as_bytes()), "{text}");
-        }
-        for text in [
-            "\"Nov\"",
-            "\"Now 21 2026\"",
-            "\"12:34\"",
-            "\"",
-            "\"00-27-11\"",
-            "# 1 \"/usr/x.h\" 1",
-        ] {
-            assert!(!holds_date(text.as_bytes()), "{text}");
-        }
     }
 }

@@ -6,6 +6,7 @@ mod cli;
 mod cluster;
 mod commands;
 mod config;
+mod dates;
 mod direct;
 mod explain;
 mod explicit;

@@ -20,7 +20,8 @@ use std::path::{Path, PathBuf};
 
 use warpcc_cache::{Digest, Explaining, KeySink, Listing, Roots};
 use warpcc_engine::Terminal;
-use warpcc_engine::key::{HOST_VARIABLES, LANGUAGE_VARIABLES};
+use warpcc_engine::conditions::Place;
+use warpcc_engine::key::{HOST_VARIABLES, LANGUAGE_VARIABLES, directory_as_called};
 use warpcc_engine::process::find_program;
 use warpcc_engine::relocate::fixed_list;
 use warpcc_plan::{Invocation, Unsupported};
@@ -28,7 +29,7 @@ use warpcc_plan::{Invocation, Unsupported};
 use crate::roots::{self, BaseDirs};
 
 /// Changes when what a direct record means changes.
-pub const DOMAIN: &str = "warpcc direct 1";
+pub const DOMAIN: &str = "warpcc direct 2";
 
 /// Variables that nvcc and its profile read. `PTXAS_FLAGS += ` in nvcc.profile means that the
 /// caller's value is kept.
@@ -141,6 +142,15 @@ impl Request {
         variable(&self.environment, name)
     }
 
+    /// Where conditions are looked at.
+    pub fn place(&self) -> Place<'_> {
+        Place {
+            environment: &self.environment,
+            directory: &self.directory,
+            roots: &self.roots,
+        }
+    }
+
     /// Where temporary files go.
     pub fn temporary(&self) -> PathBuf {
         self.variable("TMPDIR")
@@ -185,6 +195,10 @@ impl Request {
         let anywhere = invocation.output_is_free() && invocation.is_absolute();
         if !anywhere || invocation.makes_lto_code() {
             sink.part("working directory", &fixed(self.directory.as_os_str()));
+            let pwd = self.variable("PWD");
+            if let Some(called) = directory_as_called(pwd, &self.directory) {
+                sink.part("working directory as called", &fixed(called));
+            }
         }
         if invocation.debug {
             sink.part(

@@ -5,7 +5,8 @@
 use core::ffi::{CStr, c_char, c_int, c_void};
 
 use crate::state::{self, LONGEST, text};
-use crate::{Real, sys};
+use crate::sys::{self, Identity};
+use crate::{Real, hook};
 
 type Path = *const c_char;
 type Any = *const c_void;
@@ -25,48 +26,59 @@ pub(crate) fn resolve_early() {
 
 /// Logs whether the program is there.
 fn candidate(path: &CStr) -> bool {
-    let error = sys::executable(path);
-    let kind = match error {
-        0 => b'R',
-        sys::ENOENT | sys::ENOTDIR => b'M',
-        _ => b'S',
-    };
-    state::path(kind, path.to_bytes());
-    error == 0
+    match sys::executable(path) {
+        0 => {
+            state::file(b'R', &Identity::of_path(path), path.to_bytes());
+            true
+        }
+        sys::ENOENT | sys::ENOTDIR => {
+            state::path(b'M', path.to_bytes());
+            false
+        }
+        _ => {
+            state::path(b'S', path.to_bytes());
+            false
+        }
+    }
 }
 
-/// Logs the search for a program as `execvp` makes it, which does not go through our hooks.
+/// Logs the search for a program as `execvp` makes it, which does not go through our hooks. Gives the length of the
+/// found path in `full`; of the name itself, where none was found.
 ///
 /// # Safety
 /// `name` is null or NUL-terminated.
-unsafe fn search(name: Path) {
-    // SAFETY: as the caller promises; getenv returns null or a NUL-terminated string.
-    unsafe {
-        let Some(file) = text(name) else { return };
-        if file.contains(&b'/') {
-            candidate(CStr::from_ptr(name));
-            return;
-        }
+unsafe fn search(name: Path, full: &mut [u8; LONGEST]) -> usize {
+    // SAFETY: as the caller promises.
+    let Some(file) = (unsafe { text(name) }) else {
+        return 0;
+    };
+    let plain = file.len().min(full.len() - 1);
+    if file.contains(&b'/') {
+        // SAFETY: as above.
+        candidate(unsafe { CStr::from_ptr(name) });
+    } else {
         // What glibc uses without a PATH.
-        let path = text(sys::getenv(c"PATH".as_ptr())).unwrap_or(b"/bin:/usr/bin");
+        let path = sys::variable(b"PATH").map_or(&b"/bin:/usr/bin"[..], CStr::to_bytes);
         for directory in path.split(|byte| *byte == b':') {
-            let mut full = [0_u8; LONGEST];
             let mut end = directory.len();
             if end + file.len() + 2 > full.len() {
                 state::path(b'U', b"a PATH entry too long to log");
                 continue;
             }
+            full.fill(0);
             full[..end].copy_from_slice(directory);
             if end > 0 {
                 full[end] = b'/';
                 end += 1;
             }
             full[end..end + file.len()].copy_from_slice(file);
-            if CStr::from_bytes_until_nul(&full).is_ok_and(candidate) {
-                return;
+            if CStr::from_bytes_until_nul(&full[..]).is_ok_and(candidate) {
+                return end + file.len();
             }
         }
     }
+    full[..plain].copy_from_slice(&file[..plain]);
+    plain
 }
 
 /// Logs that this process becomes `path`, does it, and takes it back if it failed.
@@ -77,8 +89,9 @@ unsafe fn become_program(path: Path, real: impl FnOnce() -> c_int) -> c_int {
     // SAFETY: as the caller promises; errno is this thread's.
     unsafe {
         let pid = sys::pid();
-        search(path);
-        state::process(b'P', pid, text(path).unwrap_or_default());
+        let mut full = [0; LONGEST];
+        let length = search(path, &mut full);
+        state::process(b'P', pid, &full[..length]);
         state::leaving();
         let result = real();
         let errno = *sys::__errno_location();
@@ -153,13 +166,14 @@ unsafe fn spawn(real: Spawn, child: *mut c_int, path: Path, rest: [Any; 4]) -> c
     let [actions, attributes, arguments, environment] = rest;
     // SAFETY: the caller's arguments, but for the child's number, which is wanted even if it is not.
     unsafe {
-        search(path);
+        let mut full = [0; LONGEST];
+        let length = search(path, &mut full);
         let mut own = 0;
         let number = if child.is_null() { &raw mut own } else { child };
         let result = real(number, path, actions, attributes, arguments, environment);
         if result == 0 {
             let errno = *sys::__errno_location();
-            state::process(b'N', *number as u32, text(path).unwrap_or_default());
+            state::process(b'N', *number as u32, &full[..length]);
             *sys::__errno_location() = errno;
         }
         result
@@ -212,6 +226,21 @@ unsafe extern "C" fn posix_spawnp(
             [actions, attributes, arguments, environment],
         )
     }
+}
+
+/// The shell of `system` and `popen`, which start it themselves.
+const SHELL: &CStr = c"/bin/sh";
+
+/// Logs that the C library starts a shell.
+fn shell() {
+    if candidate(SHELL) {
+        state::path_each(b'A', SHELL.to_bytes());
+    }
+}
+
+hook! {
+    fn popen(command: Path, mode: Path) -> *mut c_void, core::ptr::null_mut(), |r, e| if e == 0 { shell() };
+    fn system(command: Path) -> c_int, -1, |r, e| if e == 0 && !command.is_null() { shell() };
 }
 
 /// What is unloaded here would not be found at the end.

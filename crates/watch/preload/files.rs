@@ -1,4 +1,4 @@
-//! Hooks of the functions that look at files.
+//! Hooks of the functions that open and list files and look at them.
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
@@ -6,18 +6,24 @@ use crate::hook;
 use crate::state::{self, LONGEST, text};
 use crate::sys::{
     self, AT_FDCWD, EACCES, EBADF, EEXIST, EFAULT, EINTR, EINVAL, EISDIR, ENAMETOOLONG, ENOENT,
-    ENOSYS, ENOTDIR, EPERM, ERANGE, EROFS, ETXTBSY, O_ACCMODE, O_CREAT, O_DIRECTORY, O_PATH,
-    O_RDWR, O_TMPFILE, O_TRUNC,
+    ENOSYS, ENOTDIR, ENXIO, EPERM, ERANGE, EROFS, ETXTBSY, Identity, O_ACCMODE, O_CREAT,
+    O_DIRECTORY, O_PATH, O_RDWR, O_TMPFILE, O_TRUNC,
 };
 
 type Path = *const c_char;
 type Any = *mut c_void;
 
-/// Logs the outcome of looking at `path`: `kind` if it was there, otherwise what the error says.
+/// A call that opened nothing, or nothing that counts.
+const NO_FILE: c_int = -1;
+/// The device number of `/dev/tty`.
+const TERMINAL: u64 = 5 << 8;
+
+/// Logs the outcome of looking at `path`: `kind` if it was there, otherwise what the error says. `file` is what an
+/// `open` gave.
 ///
 /// # Safety
 /// `path` is what the program gave to a C library function that returned `error`.
-unsafe fn seen(directory: c_int, path: Path, kind: u8, error: c_int) {
+pub(crate) unsafe fn seen(directory: c_int, path: Path, kind: u8, error: c_int, file: c_int) {
     let kind = match error {
         0 => kind,
         ENOENT | ENOTDIR => b'M',
@@ -25,23 +31,65 @@ unsafe fn seen(directory: c_int, path: Path, kind: u8, error: c_int) {
         EACCES | EPERM | EROFS | EISDIR | ETXTBSY | EEXIST | EINVAL | ERANGE => b'S',
         // The name says nothing about files, or the call will be made again.
         EINTR | EBADF | EFAULT | ENAMETOOLONG | ENOSYS => return,
+        // There is no terminal: known without a file. SAFETY: the call did not fail with EFAULT.
+        ENXIO if unsafe { is_terminal(directory, path) } => return,
         _ => b'U',
     };
     // SAFETY: the call did not fail with EFAULT, so the kernel could read it.
     let Some(name) = (unsafe { text(path) }) else {
         return;
     };
-    match name {
+    let mut full = [0_u8; LONGEST];
+    let name = match name {
         // With an empty name the *at functions look at the descriptor itself.
-        [] => {}
-        [b'/', ..] => state::path(kind, name),
-        _ if directory == AT_FDCWD => state::path(kind, name),
-        _ => below(directory, name, kind),
+        [] => return,
+        [b'/', ..] => name,
+        _ if directory == AT_FDCWD => name,
+        _ => match below(directory, name, &mut full) {
+            Some(name) => name,
+            None => return state::path(b'U', b"a path relative to a directory without a name"),
+        },
+    };
+    if !matches!(kind, b'R' | b'W') {
+        return state::path(kind, name);
+    }
+    let identity = if file < 0 {
+        Identity::default()
+    } else {
+        Identity::of_open(file)
+    };
+    // What goes to the program's own output is caught there.
+    if !(kind == b'W' && file >= 0 && is_own_stream(&identity)) {
+        state::file(kind, &identity, name);
     }
 }
 
-/// Logs a path relative to an open directory.
-fn below(directory: c_int, name: &[u8], kind: u8) {
+/// Whether the path is the terminal's, whether or not there is one.
+///
+/// # Safety
+/// `path` is null or NUL-terminated.
+unsafe fn is_terminal(directory: c_int, path: Path) -> bool {
+    // SAFETY: as the caller promises.
+    directory == AT_FDCWD
+        && !path.is_null()
+        && Identity::of_path(unsafe { CStr::from_ptr(path) }).special == TERMINAL
+}
+
+/// Whether a pipe or terminal that was opened by name is what the program writes its messages to anyway.
+fn is_own_stream(identity: &Identity) -> bool {
+    let is = |stream: c_int| {
+        let own = Identity::of_open(stream);
+        (own.device, own.inode) == (identity.device, identity.inode)
+    };
+    !identity.is_file() && identity.mode != 0 && (is(1) || is(2))
+}
+
+/// A path relative to an open directory, made absolute; `None` where the directory has no name.
+pub(crate) fn below<'b>(
+    directory: c_int,
+    name: &[u8],
+    full: &'b mut [u8; LONGEST],
+) -> Option<&'b [u8]> {
     const LINK: &[u8] = b"/proc/self/fd/";
     let mut link = [0_u8; LINK.len() + 12];
     link[..LINK.len()].copy_from_slice(LINK);
@@ -57,62 +105,66 @@ fn below(directory: c_int, name: &[u8], kind: u8) {
         }
     }
     link[LINK.len()..LINK.len() + digits.len() - first].copy_from_slice(&digits[first..]);
-    let mut full = [0_u8; LONGEST];
     let parent = match CStr::from_bytes_until_nul(&link) {
-        Ok(link) => sys::readlink(link, &mut full).len(),
+        Ok(link) => sys::readlink(link, full).len(),
         Err(_) => 0,
     };
     let end = parent + 1 + name.len();
     if parent == 0 || full[0] != b'/' || end > full.len() {
-        return state::path(b'U', b"a path relative to a directory without a name");
+        return None;
     }
     full[parent] = b'/';
     full[parent + 1..end].copy_from_slice(name);
-    state::path(kind, &full[..end]);
+    Some(&full[..end])
 }
 
-/// Logs an `open`.
+/// Logs an `open` that gave `file`.
 ///
 /// # Safety
 /// As for [`seen`].
-unsafe fn opened(directory: c_int, path: Path, flags: c_int, error: c_int) {
+unsafe fn opened(directory: c_int, path: Path, flags: c_int, error: c_int, file: c_int) {
     // SAFETY: passed on.
     unsafe {
         if flags & O_TMPFILE != 0 {
             // A file without a name in that directory.
-            seen(directory, path, b'S', error);
+            seen(directory, path, b'S', error, NO_FILE);
         } else if flags & O_PATH != 0 {
-            seen(directory, path, b'S', error);
+            seen(directory, path, b'S', error, NO_FILE);
         } else if flags & O_DIRECTORY != 0 {
-            seen(directory, path, b'D', error);
+            seen(directory, path, b'D', error, NO_FILE);
         } else if flags & (O_ACCMODE | O_CREAT) == 0 {
-            seen(directory, path, b'R', error);
+            seen(directory, path, b'R', error, file);
         } else {
             if flags & O_ACCMODE == O_RDWR && flags & (O_TRUNC | O_CREAT) == 0 {
-                seen(directory, path, b'R', error);
+                seen(directory, path, b'R', error, file);
             }
-            seen(directory, path, b'W', error);
+            seen(directory, path, b'W', error, file);
         }
     }
 }
 
-/// Logs an `fopen`.
+/// Logs an `fopen` that gave `stream`.
 ///
 /// # Safety
-/// As for [`seen`]; `mode` likewise.
-unsafe fn streamed(path: Path, mode: Path, error: c_int) {
+/// As for [`seen`]; `mode` likewise, and `stream` is null or open.
+unsafe fn streamed(path: Path, mode: Path, error: c_int, stream: Any) {
     // SAFETY: passed on.
     unsafe {
+        let file = if stream.is_null() {
+            NO_FILE
+        } else {
+            sys::fileno(stream)
+        };
         let mode = text(mode).unwrap_or_default();
         let update = mode.contains(&b'+');
         match mode.first() {
             Some(b'r') => {
-                seen(AT_FDCWD, path, b'R', error);
+                seen(AT_FDCWD, path, b'R', error, file);
                 if update {
-                    seen(AT_FDCWD, path, b'W', error);
+                    seen(AT_FDCWD, path, b'W', error, file);
                 }
             }
-            _ => seen(AT_FDCWD, path, b'W', error),
+            _ => seen(AT_FDCWD, path, b'W', error, file),
         }
     }
 }
@@ -144,73 +196,61 @@ const NONE: Any = core::ptr::null_mut();
 // `open` takes its mode as a variable argument. Defining it with three fixed ones is sound on both
 // architectures: variable integer arguments travel in the same registers.
 hook! {
-    fn open(path: Path, flags: c_int, mode: c_uint) -> c_int, -1, |r, e| opened(AT_FDCWD, path, flags, e);
-    fn open64(path: Path, flags: c_int, mode: c_uint) -> c_int, -1, |r, e| opened(AT_FDCWD, path, flags, e);
-    fn __open_2(path: Path, flags: c_int) -> c_int, -1, |r, e| opened(AT_FDCWD, path, flags, e);
-    fn __open64_2(path: Path, flags: c_int) -> c_int, -1, |r, e| opened(AT_FDCWD, path, flags, e);
-    fn openat(at: c_int, path: Path, flags: c_int, mode: c_uint) -> c_int, -1, |r, e| opened(at, path, flags, e);
-    fn openat64(at: c_int, path: Path, flags: c_int, mode: c_uint) -> c_int, -1, |r, e| opened(at, path, flags, e);
-    fn __openat_2(at: c_int, path: Path, flags: c_int) -> c_int, -1, |r, e| opened(at, path, flags, e);
-    fn __openat64_2(at: c_int, path: Path, flags: c_int) -> c_int, -1, |r, e| opened(at, path, flags, e);
-    fn creat(path: Path, mode: c_uint) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'W', e);
-    fn creat64(path: Path, mode: c_uint) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'W', e);
-    fn fopen(path: Path, mode: Path) -> Any, NONE, |r, e| streamed(path, mode, e);
-    fn fopen64(path: Path, mode: Path) -> Any, NONE, |r, e| streamed(path, mode, e);
-    fn freopen(path: Path, mode: Path, stream: Any) -> Any, NONE, |r, e| streamed(path, mode, e);
-    fn freopen64(path: Path, mode: Path, stream: Any) -> Any, NONE, |r, e| streamed(path, mode, e);
-    fn opendir(path: Path) -> Any, NONE, |r, e| seen(AT_FDCWD, path, b'D', e);
+    fn open(path: Path, flags: c_int, mode: c_uint) -> c_int, -1, |r, e| opened(AT_FDCWD, path, flags, e, r);
+    fn open64(path: Path, flags: c_int, mode: c_uint) -> c_int, -1, |r, e| opened(AT_FDCWD, path, flags, e, r);
+    fn __open_2(path: Path, flags: c_int) -> c_int, -1, |r, e| opened(AT_FDCWD, path, flags, e, r);
+    fn __open64_2(path: Path, flags: c_int) -> c_int, -1, |r, e| opened(AT_FDCWD, path, flags, e, r);
+    fn openat(at: c_int, path: Path, flags: c_int, mode: c_uint) -> c_int, -1, |r, e| opened(at, path, flags, e, r);
+    fn openat64(at: c_int, path: Path, flags: c_int, mode: c_uint) -> c_int, -1, |r, e| opened(at, path, flags, e, r);
+    fn __openat_2(at: c_int, path: Path, flags: c_int) -> c_int, -1, |r, e| opened(at, path, flags, e, r);
+    fn __openat64_2(at: c_int, path: Path, flags: c_int) -> c_int, -1, |r, e| opened(at, path, flags, e, r);
+    fn creat(path: Path, mode: c_uint) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'W', e, r);
+    fn creat64(path: Path, mode: c_uint) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'W', e, r);
+    fn fopen(path: Path, mode: Path) -> Any, NONE, |r, e| streamed(path, mode, e, r);
+    fn fopen64(path: Path, mode: Path) -> Any, NONE, |r, e| streamed(path, mode, e, r);
+    fn freopen(path: Path, mode: Path, stream: Any) -> Any, NONE, |r, e| streamed(path, mode, e, r);
+    fn freopen64(path: Path, mode: Path, stream: Any) -> Any, NONE, |r, e| streamed(path, mode, e, r);
+    fn opendir(path: Path) -> Any, NONE, |r, e| seen(AT_FDCWD, path, b'D', e, NO_FILE);
 
-    fn mkstemp(path: *mut c_char) -> c_int, -1, |r, e| made(path, e);
-    fn mkstemp64(path: *mut c_char) -> c_int, -1, |r, e| made(path, e);
-    fn mkstemps(path: *mut c_char, suffix: c_int) -> c_int, -1, |r, e| made(path, e);
-    fn mkstemps64(path: *mut c_char, suffix: c_int) -> c_int, -1, |r, e| made(path, e);
-    fn mkostemp(path: *mut c_char, flags: c_int) -> c_int, -1, |r, e| made(path, e);
-    fn mkostemp64(path: *mut c_char, flags: c_int) -> c_int, -1, |r, e| made(path, e);
-    fn rename(from: Path, to: Path) -> c_int, -1, |r, e| made(to, e);
-    fn link(from: Path, to: Path) -> c_int, -1, |r, e| made(to, e);
-    fn symlink(from: Path, to: Path) -> c_int, -1, |r, e| made(to, e);
 
-    fn stat(path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e);
-    fn stat64(path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e);
-    fn lstat(path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e);
-    fn lstat64(path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e);
-    fn fstatat(at: c_int, path: Path, to: Any, flags: c_int) -> c_int, -1, |r, e| seen(at, path, b'S', e);
-    fn fstatat64(at: c_int, path: Path, to: Any, flags: c_int) -> c_int, -1, |r, e| seen(at, path, b'S', e);
-    fn __xstat(v: c_int, path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e);
-    fn __xstat64(v: c_int, path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e);
-    fn __lxstat(v: c_int, path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e);
-    fn __lxstat64(v: c_int, path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e);
-    fn __fxstatat(v: c_int, at: c_int, path: Path, to: Any, f: c_int) -> c_int, -1, |r, e| seen(at, path, b'S', e);
-    fn __fxstatat64(v: c_int, at: c_int, path: Path, to: Any, f: c_int) -> c_int, -1, |r, e| seen(at, path, b'S', e);
-    fn statx(at: c_int, path: Path, flags: c_int, mask: c_uint, to: Any) -> c_int, -1, |r, e| seen(at, path, b'S', e);
-    fn access(path: Path, mode: c_int) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e);
-    fn eaccess(path: Path, mode: c_int) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e);
-    fn euidaccess(path: Path, mode: c_int) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e);
-    fn faccessat(at: c_int, path: Path, mode: c_int, flags: c_int) -> c_int, -1, |r, e| seen(at, path, b'S', e);
-    fn readlink(path: Path, to: Any, size: usize) -> isize, -1, |r, e| seen(AT_FDCWD, path, b'S', e);
-    fn __readlink_chk(path: Path, to: Any, size: usize, whole: usize) -> isize, -1,
-        |r, e| seen(AT_FDCWD, path, b'S', e);
-    fn readlinkat(at: c_int, path: Path, to: Any, size: usize) -> isize, -1, |r, e| seen(at, path, b'S', e);
-    fn realpath(path: Path, to: Any) -> Any, NONE, |r, e| seen(AT_FDCWD, path, b'S', e);
-    fn __realpath_chk(path: Path, to: Any, whole: usize) -> Any, NONE, |r, e| seen(AT_FDCWD, path, b'S', e);
-    fn canonicalize_file_name(path: Path) -> Any, NONE, |r, e| seen(AT_FDCWD, path, b'S', e);
+    fn stat(path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
+    fn stat64(path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
+    fn lstat(path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
+    fn lstat64(path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
+    fn fstatat(at: c_int, path: Path, to: Any, flags: c_int) -> c_int, -1, |r, e| seen(at, path, b'S', e, NO_FILE);
+    fn fstatat64(at: c_int, path: Path, to: Any, flags: c_int) -> c_int, -1, |r, e| seen(at, path, b'S', e, NO_FILE);
+    fn __xstat(v: c_int, path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
+    fn __xstat64(v: c_int, path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
+    fn __lxstat(v: c_int, path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
+    fn __lxstat64(v: c_int, path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
+    fn __fxstatat(v: c_int, at: c_int, path: Path, to: Any, f: c_int) -> c_int, -1, |r, e| seen(at, path, b'S', e, NO_FILE);
+    fn __fxstatat64(v: c_int, at: c_int, path: Path, to: Any, f: c_int) -> c_int, -1, |r, e| seen(at, path, b'S', e, NO_FILE);
+    fn statx(at: c_int, path: Path, flags: c_int, mask: c_uint, to: Any) -> c_int, -1, |r, e| seen(at, path, b'S', e, NO_FILE);
+    fn access(path: Path, mode: c_int) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
+    fn eaccess(path: Path, mode: c_int) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
+    fn euidaccess(path: Path, mode: c_int) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
+    fn faccessat(at: c_int, path: Path, mode: c_int, flags: c_int) -> c_int, -1, |r, e| seen(at, path, b'S', e, NO_FILE);
 
     fn glob(pattern: Path, flags: c_int, error: Any, to: Any) -> c_int, -1, |r, e| globbed(pattern);
     fn glob64(pattern: Path, flags: c_int, error: Any, to: Any) -> c_int, -1, |r, e| globbed(pattern);
+    fn scandir(path: Path, names: Any, filter: Any, order: Any) -> c_int, -1,
+        |r, e| seen(AT_FDCWD, path, b'D', e, NO_FILE);
+    fn scandir64(path: Path, names: Any, filter: Any, order: Any) -> c_int, -1,
+        |r, e| seen(AT_FDCWD, path, b'D', e, NO_FILE);
+    fn ftw(path: Path, visit: Any, files: c_int) -> c_int, -1, |r, e| walked();
+    fn ftw64(path: Path, visit: Any, files: c_int) -> c_int, -1, |r, e| walked();
+    fn nftw(path: Path, visit: Any, files: c_int, flags: c_int) -> c_int, -1, |r, e| walked();
+    fn nftw64(path: Path, visit: Any, files: c_int, flags: c_int) -> c_int, -1, |r, e| walked();
+    fn fts_open(paths: Any, options: c_int, order: Any) -> Any, NONE, |r, e| walked();
+    fn fts64_open(paths: Any, options: c_int, order: Any) -> Any, NONE, |r, e| walked();
 
     fn chdir(path: Path) -> c_int, -1, |r, e| moved(e);
     fn fchdir(directory: c_int) -> c_int, -1, |r, e| moved(e);
 }
 
-/// Logs a file that came into being under this name.
-///
-/// # Safety
-/// As for [`seen`].
-unsafe fn made(path: Path, error: c_int) {
-    if error == 0 {
-        // SAFETY: passed on.
-        unsafe { seen(AT_FDCWD, path, b'W', 0) };
-    }
+/// Logs that a tree of folders is listed by the C library itself.
+fn walked() {
+    state::path(b'U', b"it walks a tree of folders");
 }
 
 fn moved(error: c_int) {

@@ -7,20 +7,29 @@
 //!
 //! | kind | payload | meaning |
 //! |---|---|---|
-//! | `X` | executable NUL cwd | a program started |
+//! | `X` | device, inode: u64 LE, executable NUL cwd | a program started |
 //! | `F` | cwd | a `fork` child started |
 //! | `C` | cwd | the working directory changed |
-//! | `L` | path | a shared library is mapped |
-//! | `R` `W` `D` `S` | path | opened for reading, for writing; listed; stat'ed and there |
+//! | `L` | identity, path | a shared library is mapped |
+//! | `R` `W` | identity, path | opened for reading, for writing |
+//! | `D` `S` | path | listed; looked at and there |
 //! | `M` | path | looked for and not there |
+//! | `K` | path | removed, or renamed to something else |
+//! | `Y` `Z` | length: u16 LE, path, target | a link was read; a path was resolved |
+//! | `V` | name | an environment variable was asked for |
 //! | `P` | pid, path | this pid is about to become the program at path |
 //! | `N` | pid, path | this pid was spawned as the program at path |
+//! | `A` | path | a child that the C library starts itself becomes the program at path |
 //! | `Q` | pid | the `P` of this pid failed |
 //! | `E` | count: u32 LE | the process ends (or, before `P`, may end), having made count records |
 //! | `U` | text | something happened that a record cannot say: do not trust the log |
 //!
+//! An identity is what `fstat` said when the file was opened: device, inode, size (u64 LE), mtime, ctime (i64 LE, in
+//! nanoseconds), mode (u32 LE), device number of a special file (u64 LE).
+//!
 //! An image that has neither `E` nor a `P` answered by an `X`, or fewer records than `E` counts, lost
-//! records. A `P` or `N` without an `X` is a program that could not be watched (static, set-uid).
+//! records. A `P` or `N` without an `X` of the same file is a program that could not be watched (static, set-uid), and
+//! so is what started the `X` that nobody announced.
 //!
 //! # How
 //!
@@ -31,7 +40,7 @@
 //! # Floor
 //!
 //! No symbol versions are recorded: the library loads on any glibc from 2.17 (2.4 in theory), older or
-//! newer than the build machine's. Real functions are found with `dlsym(RTLD_NEXT)` when first called.
+//! newer than the build machine's. Real functions are found when first called, by `symbols`.
 #![no_std]
 #![allow(unsafe_code)] // The C library's functions are replaced here: every line is an FFI boundary.
 
@@ -40,7 +49,9 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 mod exec;
 mod files;
+mod names;
 mod state;
+mod symbols;
 mod sys;
 
 #[panic_handler]
@@ -74,8 +85,7 @@ impl Real {
         if !known.is_null() {
             return Some(known);
         }
-        // SAFETY: every caller passes a literal that ends in NUL.
-        let found = unsafe { sys::next(name.as_ptr().cast()) };
+        let found = symbols::next(name);
         self.0.store(found, Ordering::Relaxed);
         (!found.is_null()).then_some(found)
     }

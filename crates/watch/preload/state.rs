@@ -4,7 +4,8 @@ use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use crate::sys;
+use crate::sys::{self, Identity};
+use crate::symbols;
 
 const BUFFER: usize = 64 * 1024;
 const HEADER: usize = 7;
@@ -87,26 +88,30 @@ fn with(body: impl FnOnce(&mut State)) {
 impl State {
     /// Reads the setting and, if there is one, says which program this is.
     fn begin(&mut self) {
+        if !sys::has_environment() {
+            return; // Too early to know: asked again by the next call.
+        }
         self.mode = Mode::Off;
-        // SAFETY: getenv returns null or a NUL-terminated string.
-        let path = unsafe {
-            let value = sys::getenv(c"WARPCC_WATCH_LOG".as_ptr());
-            if value.is_null() {
-                return;
-            }
-            CStr::from_ptr(value).to_bytes_with_nul()
+        let Some(path) = sys::variable(b"WARPCC_WATCH_LOG") else {
+            return;
         };
+        let path = path.to_bytes_with_nul();
         if path.first() != Some(&b'/') || path.len() > self.log.len() {
             return;
         }
         self.log[..path.len()].copy_from_slice(path);
         self.mode = Mode::On;
         self.owner = sys::pid();
-        let mut text = [0_u8; LONGEST];
-        let executable = sys::readlink(c"/proc/self/exe", &mut text[..LONGEST / 2]).len();
+        let itself = c"/proc/self/exe";
+        let identity = Identity::of_path(itself);
+        let mut head = [0_u8; 16];
+        head[..8].copy_from_slice(&identity.device.to_le_bytes());
+        head[8..].copy_from_slice(&identity.inode.to_le_bytes());
+        let mut text = [0_u8; LONGEST - 16];
+        let executable = sys::readlink(itself, &mut text[..LONGEST / 2]).len();
         // Leaves the NUL that ends the executable in place.
         let cwd = sys::cwd(&mut text[executable + 1..]).len();
-        self.put(b'X', &[], &text[..executable + 1 + cwd]);
+        self.put(b'X', &head, &text[..executable + 1 + cwd]);
         // Now, not later: a process killed before it ends must be seen to have started.
         self.flush();
     }
@@ -147,19 +152,19 @@ impl State {
     }
 
     /// Whether this record was made before; remembers it if not.
-    fn repeated(&mut self, kind: u8, path: &[u8]) -> bool {
+    fn repeated(&mut self, kind: u8, head: &[u8], body: &[u8]) -> bool {
         // FNV-1a: short, and spread well enough over its low bits.
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-        for byte in core::iter::once(&kind).chain(path) {
+        for byte in core::iter::once(&kind).chain(head).chain(body) {
             hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
         let slot = &mut self.seen[hash as usize % REMEMBERED];
         core::mem::replace(slot, hash) == hash
     }
 
-    fn path(&mut self, kind: u8, path: &[u8]) {
-        if !self.repeated(kind, path) {
-            self.put(kind, &[], path);
+    fn once(&mut self, kind: u8, head: &[u8], body: &[u8]) {
+        if !self.repeated(kind, head, body) {
+            self.put(kind, head, body);
         }
     }
 
@@ -174,9 +179,35 @@ impl State {
     }
 }
 
-/// Logs a path, once.
+/// Logs a path, or a variable's name, once.
 pub(crate) fn path(kind: u8, path: &[u8]) {
-    with(|state| state.path(kind, path));
+    with(|state| state.once(kind, &[], path));
+}
+
+/// Logs a path each time.
+pub(crate) fn path_each(kind: u8, path: &[u8]) {
+    with(|state| state.put(kind, &[], path));
+}
+
+/// Logs a file with what it was when it was opened, once for each that it was.
+pub(crate) fn file(kind: u8, identity: &Identity, path: &[u8]) {
+    with(|state| state.once(kind, &identity.bytes(), path));
+}
+
+/// Logs where a path leads: `length(u16) path target`.
+pub(crate) fn leads(kind: u8, path: &[u8], target: &[u8]) {
+    with(|state| {
+        let mut text = [0_u8; LONGEST];
+        let (Ok(length), end) = (u16::try_from(path.len()), path.len() + target.len()) else {
+            return state.put(b'U', &[], b"a path too long to log");
+        };
+        if end + 2 > LONGEST {
+            return state.put(b'U', &[], b"a path too long to log");
+        }
+        text[..path.len()].copy_from_slice(path);
+        text[path.len()..end].copy_from_slice(target);
+        state.once(kind, &length.to_le_bytes(), &text[..end]);
+    });
 }
 
 /// Logs a process about to start or started; `pid` is the one that runs the new program.
@@ -231,7 +262,7 @@ pub(crate) fn started() {
     // SAFETY: __register_atfork has this signature since glibc 2.3.2; a null handle never unregisters,
     // and a preloaded library is never unloaded.
     unsafe {
-        let register = sys::next(c"__register_atfork".as_ptr());
+        let register = symbols::next("__register_atfork\0");
         if !register.is_null() {
             type Handler = Option<extern "C" fn()>;
             let register: unsafe extern "C" fn(Handler, Handler, Handler, *mut c_void) -> c_int =
@@ -270,7 +301,9 @@ pub(crate) fn libraries() {
         let (object, name) = unsafe { (&*object, text((*object).name)) };
         // The main program is "", the kernel's object has no slash.
         if let Some(name) = name.filter(|name| name.contains(&b'/') && !ours(object)) {
-            path(b'L', name);
+            // SAFETY: the loader's names end in NUL.
+            let identity = Identity::of_path(unsafe { CStr::from_ptr(object.name) });
+            file(b'L', &identity, name);
         }
         0
     }
@@ -279,7 +312,7 @@ pub(crate) fn libraries() {
 }
 
 /// Whether this code lies in the object.
-fn ours(object: &sys::LoadedObject) -> bool {
+pub(crate) fn ours(object: &sys::LoadedObject) -> bool {
     let here = ours as *const () as usize;
     // SAFETY: the loader's table of that many headers.
     let headers =

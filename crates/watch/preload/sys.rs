@@ -1,19 +1,19 @@
 //! The few C library functions and system calls the preloaded library itself uses.
 //!
-//! All of them exist unversioned in every glibc (and in musl), which is what keeps the floor low. Files
-//! are reached with `syscall`, since `open` and its kind would be our own hooks.
+//! All of them exist unversioned in every glibc, which is what keeps the floor low. Files are reached with
+//! `syscall`, since `open` and its kind would be our own hooks.
 
 use core::ffi::{CStr, c_char, c_int, c_long, c_void};
 
 unsafe extern "C" {
     pub(crate) fn __errno_location() -> *mut c_int;
     pub(crate) fn syscall(number: c_long, ...) -> c_long;
-    pub(crate) fn getenv(name: *const c_char) -> *mut c_char;
+    pub(crate) fn fileno(stream: *mut c_void) -> c_int;
+    static environ: *const *const c_char;
     pub(crate) fn dl_iterate_phdr(
         visit: extern "C" fn(*mut LoadedObject, usize, *mut c_void) -> c_int,
         data: *mut c_void,
     ) -> c_int;
-    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
 }
 
 /// The start of `struct dl_phdr_info`.
@@ -48,11 +48,11 @@ mod numbers {
     pub(crate) const GETCWD: i64 = 79;
     pub(crate) const READLINKAT: i64 = 267;
     pub(crate) const FACCESSAT: i64 = 269;
+    pub(crate) const FSTAT: i64 = 5;
+    pub(crate) const FSTATAT: i64 = 262;
     pub(crate) const GETPID: i64 = 39;
     pub(crate) const EXIT_GROUP: i64 = 231;
     pub(crate) const O_DIRECTORY: i32 = 0o200_000;
-    /// The first version of this architecture: what functions retired since are filed under.
-    pub(crate) const BASE_VERSION: &core::ffi::CStr = c"GLIBC_2.2.5";
 }
 
 #[cfg(target_arch = "aarch64")]
@@ -63,11 +63,11 @@ mod numbers {
     pub(crate) const GETCWD: i64 = 17;
     pub(crate) const READLINKAT: i64 = 78;
     pub(crate) const FACCESSAT: i64 = 48;
+    pub(crate) const FSTAT: i64 = 80;
+    pub(crate) const FSTATAT: i64 = 79;
     pub(crate) const GETPID: i64 = 172;
     pub(crate) const EXIT_GROUP: i64 = 94;
     pub(crate) const O_DIRECTORY: i32 = 0o40_000;
-    /// The first version of this architecture: what functions retired since are filed under.
-    pub(crate) const BASE_VERSION: &core::ffi::CStr = c"GLIBC_2.17";
 }
 
 pub(crate) const SYS_EXIT_GROUP: c_long = numbers::EXIT_GROUP;
@@ -87,6 +87,7 @@ pub(crate) const O_TMPFILE: c_int = 0o20_000_000;
 pub(crate) const EPERM: c_int = 1;
 pub(crate) const ENOENT: c_int = 2;
 pub(crate) const EINTR: c_int = 4;
+pub(crate) const ENXIO: c_int = 6;
 pub(crate) const EBADF: c_int = 9;
 pub(crate) const EACCES: c_int = 13;
 pub(crate) const EFAULT: c_int = 14;
@@ -100,30 +101,133 @@ pub(crate) const ERANGE: c_int = 34;
 pub(crate) const ENAMETOOLONG: c_int = 36;
 pub(crate) const ENOSYS: c_int = 38;
 
-/// The next definition of a symbol after ours, or null.
-///
-/// # Safety
-/// `name` is NUL-terminated.
-pub(crate) unsafe fn next(name: *const c_char) -> *mut c_void {
-    const RTLD_NEXT: *mut c_void = -1_isize as *mut c_void;
-    // SAFETY: plain lookups; dlvsym has the signature written here.
+/// A variable of the environment. Not `getenv`: that is one of our hooks.
+pub(crate) fn variable(name: &[u8]) -> Option<&'static CStr> {
+    // SAFETY: the C library's list: pointers to strings that end in NUL, and a null at the end.
     unsafe {
-        let found = dlsym(RTLD_NEXT, name);
-        if !found.is_null() {
-            return found;
+        let mut entry = environ;
+        while !entry.is_null() && !(*entry).is_null() {
+            let text = CStr::from_ptr(*entry);
+            if let Some(rest) = text.to_bytes_with_nul().strip_prefix(name)
+                && let Some(value) = rest.strip_prefix(b"=")
+            {
+                return CStr::from_bytes_with_nul(value).ok();
+            }
+            entry = entry.add(1);
         }
-        // glibc 2.33 retired __xstat and its kind: old binaries still bind to them, dlsym no longer
-        // finds them without their version. dlvsym is itself looked up because musl has none.
-        let versioned = dlsym(RTLD_NEXT, c"dlvsym".as_ptr());
-        if versioned.is_null() {
-            return versioned;
+        None
+    }
+}
+
+/// Whether the C library knows the environment yet.
+pub(crate) fn has_environment() -> bool {
+    // SAFETY: a pointer that the C library sets once at the start and programs may replace.
+    unsafe { !environ.is_null() }
+}
+
+/// What the kernel says of a file. All zero where it says nothing.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Identity {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    pub(crate) size: u64,
+    pub(crate) mtime_ns: i64,
+    pub(crate) ctime_ns: i64,
+    pub(crate) mode: u32,
+    pub(crate) special: u64,
+}
+
+impl Identity {
+    /// How many bytes a record holds of it.
+    pub(crate) const LENGTH: usize = 52;
+
+    /// Of an open file.
+    pub(crate) fn of_open(file: c_int) -> Identity {
+        let mut stat = Stat::EMPTY;
+        // SAFETY: the kernel fills in the structure of this architecture.
+        let result = unsafe { syscall(numbers::FSTAT, c_long::from(file), &raw mut stat) };
+        stat.identity(result == 0)
+    }
+
+    /// Of what a path leads to.
+    pub(crate) fn of_path(path: &CStr) -> Identity {
+        let mut stat = Stat::EMPTY;
+        let flags: c_long = 0;
+        // SAFETY: as above; the path ends in NUL.
+        let result = unsafe {
+            syscall(
+                numbers::FSTATAT,
+                AT_FDCWD as c_long,
+                path.as_ptr(),
+                &raw mut stat,
+                flags,
+            )
+        };
+        stat.identity(result == 0)
+    }
+
+    pub(crate) fn bytes(&self) -> [u8; Self::LENGTH] {
+        let mut bytes = [0; Self::LENGTH];
+        bytes[0..8].copy_from_slice(&self.device.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.inode.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.size.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.mtime_ns.to_le_bytes());
+        bytes[32..40].copy_from_slice(&self.ctime_ns.to_le_bytes());
+        bytes[40..44].copy_from_slice(&self.mode.to_le_bytes());
+        bytes[44..52].copy_from_slice(&self.special.to_le_bytes());
+        bytes
+    }
+
+    /// Whether it is a regular file.
+    pub(crate) fn is_file(&self) -> bool {
+        self.mode & 0o170_000 == 0o100_000
+    }
+}
+
+/// `struct stat` of the kernel. Only where mode and device number stand differs between the two architectures.
+#[repr(C)]
+struct Stat {
+    device: u64,
+    inode: u64,
+    #[cfg(target_arch = "x86_64")]
+    links: u64,
+    mode: u32,
+    #[cfg(target_arch = "aarch64")]
+    links: u32,
+    user: u32,
+    group: u32,
+    #[cfg(target_arch = "x86_64")]
+    _padding: u32,
+    special: u64,
+    #[cfg(target_arch = "aarch64")]
+    _padding: u64,
+    size: i64,
+    block_size: i64,
+    blocks: i64,
+    atime: [i64; 2],
+    mtime: [i64; 2],
+    ctime: [i64; 2],
+    _reserved: [i64; 3],
+}
+
+impl Stat {
+    // SAFETY: numbers only.
+    const EMPTY: Stat = unsafe { core::mem::zeroed() };
+
+    fn identity(&self, known: bool) -> Identity {
+        if !known {
+            return Identity::default();
         }
-        let versioned: unsafe extern "C" fn(
-            *mut c_void,
-            *const c_char,
-            *const c_char,
-        ) -> *mut c_void = core::mem::transmute(versioned);
-        versioned(RTLD_NEXT, name, numbers::BASE_VERSION.as_ptr())
+        let nanoseconds = |time: [i64; 2]| time[0].wrapping_mul(1_000_000_000).wrapping_add(time[1]);
+        Identity {
+            device: self.device,
+            inode: self.inode,
+            size: self.size as u64,
+            mtime_ns: nanoseconds(self.mtime),
+            ctime_ns: nanoseconds(self.ctime),
+            mode: self.mode,
+            special: self.special,
+        }
     }
 }
 

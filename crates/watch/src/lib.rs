@@ -6,33 +6,33 @@
 //! let log = std::path::Path::new("/tmp/log");
 //! let inherited = std::env::var_os("LD_PRELOAD");
 //! let environment = warpcc_watch::environment(&library, log, inherited.as_deref())?;
-//! std::process::Command::new("gcc").args(["-E", "x.c"]).envs(environment).status()?;
-//! let observed = warpcc_watch::read_log(&std::fs::read(log)?)?;
+//! let gcc = std::path::Path::new("/usr/bin/gcc");
+//! std::process::Command::new(gcc).args(["-E", "x.c"]).envs(environment).status()?;
+//! let observed = warpcc_watch::read_log(&std::fs::read(log)?, gcc)?;
 //! # Ok(()) }
 //! ```
 //!
 //! What the library cannot see, and the log does not admit in [`Observed::blind`]:
 //! - what the C library looks up for itself: locales and message catalogues, `gconv-modules.cache`,
-//!   `/etc/localtime`, `tmpfile`, and the links along a path given to `realpath` (the path itself is seen);
+//!   `/etc/localtime`, `tmpfile`, and the links along a path given to `realpath` (its result is seen);
 //! - lookups by the dynamic loader (`LD_LIBRARY_PATH` candidates, a `dlopen` that failed); libraries that
 //!   it did load are seen;
-//! - names read out of a listed directory, and what came through standard input or another descriptor;
-//! - system calls made without the C library's wrappers, `nftw`, `fts`, `scandir`, the search of `execlp`,
-//!   and the program that `popen` and `system` start, if their shell is static (a dynamic one is seen);
-//! - that a path was removed, or looked for in order to remove it: `unlink`, `remove`, `mkdir`, `rmdir`.
+//! - what came through standard input or another inherited descriptor;
+//! - system calls that a dynamic program makes without the C library's wrappers (Go with cgo does), and a walk over
+//!   `environ` instead of `getenv`.
 //!
-//! A failed `realpath` is logged as if the whole path were missing. A 32-bit child makes the loader complain
-//! on standard error and the log blind.
+//! A 32-bit child makes the loader complain on standard error and the log blind.
 //!
 //! The grammar of the log is described in `preload/preload.rs`.
 
 mod install;
 mod log;
 mod observed;
+mod programs;
 
 pub use install::{
     FOLDER_LIBRARY, FOLDER_VARIABLE, Unpreloadable, available, can_preload_from, environment,
     install,
 };
-pub use log::LogError;
+pub use log::{Identity, LogError};
 pub use observed::{Observed, read_log};

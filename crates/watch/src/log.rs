@@ -27,26 +27,85 @@ pub(crate) struct Record<'l> {
 /// What a record says; see the table in `preload/preload.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event<'l> {
-    Started { executable: &'l Path, cwd: &'l Path },
-    Forked { cwd: &'l Path },
-    Moved { cwd: &'l Path },
+    Started {
+        /// Device and inode of the executable.
+        file: (u64, u64),
+        executable: &'l Path,
+        cwd: &'l Path,
+    },
+    Forked {
+        cwd: &'l Path,
+    },
+    Moved {
+        cwd: &'l Path,
+    },
+    File(Access, Identity, &'l Path),
     Path(Kind, &'l Path),
-    Becomes { pid: u32, program: &'l Path },
-    Spawned { pid: u32, program: &'l Path },
-    StaysItself { pid: u32 },
-    Ends { count: u32 },
+    Leads(Way, &'l Path, &'l Path),
+    Variable(&'l OsStr),
+    Becomes {
+        pid: u32,
+        program: &'l Path,
+    },
+    Spawned {
+        pid: u32,
+        program: &'l Path,
+    },
+    StartedByLibrary {
+        program: &'l Path,
+    },
+    StaysItself {
+        pid: u32,
+    },
+    Ends {
+        count: u32,
+    },
     Unknown(&'l [u8]),
+}
+
+/// What `fstat` said of a file when a program opened it. All zero where it said nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Identity {
+    /// Device number.
+    pub device: u64,
+    /// Inode number.
+    pub inode: u64,
+    /// Size in bytes.
+    pub size: u64,
+    /// Time of the last change of content, nanoseconds since 1970.
+    pub mtime_ns: i64,
+    /// Time of the last change of anything, nanoseconds since 1970.
+    pub ctime_ns: i64,
+    /// Type and permissions, as in `st_mode`.
+    pub mode: u32,
+    /// Of a device: its number.
+    pub special: u64,
+}
+
+/// How a file was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    Library,
+    Read,
+    Written,
 }
 
 /// What happened to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    Library,
-    Read,
-    Written,
     Listed,
     Found,
     Missing,
+    Removed,
+}
+
+/// How a path led to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// The text of a link.
+    Link,
+    /// The path without links.
+    Resolved,
 }
 
 /// Takes one record off the front; `None` if there is no whole one.
@@ -66,10 +125,13 @@ pub(crate) fn next<'l>(rest: &mut &'l [u8]) -> Option<Record<'l>> {
 fn event(kind: u8, payload: &[u8]) -> Option<Event<'_>> {
     Some(match kind {
         b'X' => {
-            let end = payload.iter().position(|byte| *byte == 0)?;
+            let (device, rest) = payload.split_first_chunk::<8>()?;
+            let (inode, rest) = rest.split_first_chunk::<8>()?;
+            let end = rest.iter().position(|byte| *byte == 0)?;
             Event::Started {
-                executable: path(&payload[..end])?,
-                cwd: path(&payload[end + 1..])?,
+                file: (u64::from_le_bytes(*device), u64::from_le_bytes(*inode)),
+                executable: path(&rest[..end])?,
+                cwd: path(&rest[end + 1..])?,
             }
         }
         b'F' => Event::Forked {
@@ -78,12 +140,19 @@ fn event(kind: u8, payload: &[u8]) -> Option<Event<'_>> {
         b'C' => Event::Moved {
             cwd: path(payload)?,
         },
-        b'L' => Event::Path(Kind::Library, path(payload)?),
-        b'R' => Event::Path(Kind::Read, path(payload)?),
-        b'W' => Event::Path(Kind::Written, path(payload)?),
+        b'L' => file(Access::Library, payload)?,
+        b'R' => file(Access::Read, payload)?,
+        b'W' => file(Access::Written, payload)?,
         b'D' => Event::Path(Kind::Listed, path(payload)?),
         b'S' => Event::Path(Kind::Found, path(payload)?),
         b'M' => Event::Path(Kind::Missing, path(payload)?),
+        b'K' => Event::Path(Kind::Removed, path(payload)?),
+        b'Y' => leads(Way::Link, payload)?,
+        b'Z' => leads(Way::Resolved, payload)?,
+        b'V' => Event::Variable(OsStr::from_bytes(payload)),
+        b'A' => Event::StartedByLibrary {
+            program: path(payload)?,
+        },
         b'P' => {
             let (pid, program) = number(payload)?;
             Event::Becomes {
@@ -107,6 +176,33 @@ fn event(kind: u8, payload: &[u8]) -> Option<Event<'_>> {
         b'U' => Event::Unknown(payload),
         _ => return None,
     })
+}
+
+fn file(access: Access, payload: &[u8]) -> Option<Event<'_>> {
+    let (identity, name) = payload.split_first_chunk::<52>()?;
+    let long = |at: usize| {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&identity[at..at + 8]);
+        u64::from_le_bytes(bytes)
+    };
+    let mut mode = [0; 4];
+    mode.copy_from_slice(&identity[40..44]);
+    let identity = Identity {
+        device: long(0),
+        inode: long(8),
+        size: long(16),
+        mtime_ns: long(24).cast_signed(),
+        ctime_ns: long(32).cast_signed(),
+        mode: u32::from_le_bytes(mode),
+        special: long(44),
+    };
+    Some(Event::File(access, identity, path(name)?))
+}
+
+fn leads(way: Way, payload: &[u8]) -> Option<Event<'_>> {
+    let (length, rest) = payload.split_first_chunk::<2>()?;
+    let (from, to) = rest.split_at_checked(u16::from_le_bytes(*length).into())?;
+    Some(Event::Leads(way, path(from)?, path(to)?))
 }
 
 fn number(payload: &[u8]) -> Option<(u32, &[u8])> {

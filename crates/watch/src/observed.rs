@@ -1,9 +1,12 @@
 //! Puts the records of all processes together, and finds out whether any are missing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::log::{self, Event, Kind, LogError, Record};
+
+use crate::log::{self, Access, Event, Identity, Kind, LogError, Record, Way};
+use crate::programs::Programs;
 
 /// What the watched processes did, taken together.
 ///
@@ -15,39 +18,57 @@ use crate::log::{self, Event, Kind, LogError, Record};
 pub struct Observed {
     /// The executables of the programs started, in the order they began to log.
     pub processes: Vec<PathBuf>,
+    /// The paths by which programs were started, and the executables they came to: a script's is its interpreter.
+    pub called: BTreeMap<PathBuf, PathBuf>,
     /// Shared libraries they had mapped at their start or end.
-    pub libraries: BTreeSet<PathBuf>,
-    /// Files opened for reading, programs found among them.
-    pub read: BTreeSet<PathBuf>,
+    pub libraries: BTreeMap<PathBuf, Identity>,
+    /// Files opened for reading, programs found among them, with what each was at that moment.
+    pub read: BTreeMap<PathBuf, Identity>,
     /// What was looked for and did not exist.
     pub missing: BTreeSet<PathBuf>,
-    /// Files opened for writing, or put in place.
-    pub written: BTreeSet<PathBuf>,
+    /// Files opened for writing, or put in place, with what each was when it was opened.
+    pub written: BTreeMap<PathBuf, Identity>,
+    /// Names removed, or renamed to others.
+    pub removed: BTreeSet<PathBuf>,
     /// Directories opened for listing.
     pub listed: BTreeSet<PathBuf>,
     /// What was looked at and existed, without being opened.
     pub found: BTreeSet<PathBuf>,
+    /// Links that were read, with their texts.
+    pub links: BTreeMap<PathBuf, PathBuf>,
+    /// Paths that were resolved, with what they are without links.
+    pub resolved: BTreeMap<PathBuf, PathBuf>,
+    /// Environment variables asked for by name, for each executable that did.
+    pub variables: BTreeMap<PathBuf, BTreeSet<OsString>>,
+    /// What was read by programs for which `known` did not hold: their scripts and modules.
+    pub texts: BTreeSet<PathBuf>,
     /// Why this may not be all that happened.
     pub blind: Option<String>,
 }
 
-/// Reads what the library wrote.
+/// Reads what the library wrote of a run that began as `program`, the path that was executed. What programs read that
+/// are not `known`, by their executables, is listed once more in [`Observed::texts`].
 ///
 /// # Errors
 /// If the bytes are not a log. A log with gaps is no error: see [`Observed::blind`].
-pub fn read_log(bytes: &[u8]) -> Result<Observed, LogError> {
+pub fn read_log(
+    bytes: &[u8],
+    program: &Path,
+    known: &dyn Fn(&Path) -> bool,
+) -> Result<Observed, LogError> {
     if bytes.is_empty() {
         return Err(LogError::Empty);
     }
     let mut rest = bytes;
-    let mut reader = Reader::default();
+    let mut reader = Reader::new(known);
     match log::next(&mut rest) {
         Some(Record {
             owner,
-            event: Event::Started { executable, cwd },
+            event: event @ Event::Started { cwd, .. },
         }) => {
             reader.base = cwd.to_owned();
-            reader.add(owner, Event::Started { executable, cwd });
+            reader.programs.announce(owner, cwd.join(program));
+            reader.add(owner, event);
         }
         _ => return Err(LogError::NotALog),
     }
@@ -70,19 +91,29 @@ struct Image {
     ended: bool,
     /// What it is about to become.
     becomes: Option<PathBuf>,
+    /// Its program is known.
+    known: bool,
 }
 
-#[derive(Default)]
-struct Reader {
+struct Reader<'k> {
+    known: &'k dyn Fn(&Path) -> bool,
     observed: Observed,
     base: PathBuf,
     images: BTreeMap<u32, Image>,
-    /// Per pid the programs announced and not yet seen to start: a positive balance in the end is a
-    /// program that could not be watched. Negative are those that started unannounced.
-    announced: BTreeMap<u32, (i64, PathBuf)>,
+    programs: Programs,
 }
 
-impl Reader {
+impl<'k> Reader<'k> {
+    fn new(known: &'k dyn Fn(&Path) -> bool) -> Self {
+        Self {
+            known,
+            observed: Observed::default(),
+            base: PathBuf::new(),
+            images: BTreeMap::new(),
+            programs: Programs::default(),
+        }
+    }
+
     fn blind(&mut self, why: impl FnOnce() -> String) {
         // The first reason is the one nearest the cause.
         self.observed.blind.get_or_insert_with(why);
@@ -90,13 +121,18 @@ impl Reader {
 
     fn add(&mut self, owner: u32, event: Event<'_>) {
         match event {
-            Event::Started { executable, cwd } => {
+            Event::Started {
+                file,
+                executable,
+                cwd,
+            } => {
                 self.retire(owner, true);
-                self.announced.entry(owner).or_default().0 -= 1;
+                self.programs.started(owner, file, executable);
                 self.observed.processes.push(executable.to_owned());
                 self.begin(owner, executable, cwd);
             }
             Event::Forked { cwd } => {
+                // The same program, so far.
                 self.retire(owner, false);
                 self.begin(owner, Path::new("a forked process"), cwd);
             }
@@ -112,6 +148,7 @@ impl Reader {
             program: program.into(),
             cwd: cwd.into(),
             records: 1,
+            known: (self.known)(program),
             ..Image::default()
         };
         self.images.insert(owner, image);
@@ -122,6 +159,11 @@ impl Reader {
             return self.blind(|| format!("process {owner} logged before it started"));
         };
         image.records = image.records.saturating_add(1);
+        let cwd = (image.cwd != self.base).then(|| image.cwd.clone());
+        let absolute = |path: &Path| match &cwd {
+            Some(cwd) if path.is_relative() => cwd.join(path),
+            _ => path.to_owned(),
+        };
         match event {
             Event::Moved { cwd } => {
                 image.cwd = cwd.into();
@@ -129,27 +171,38 @@ impl Reader {
                     self.blind(|| "a process moved to a directory without a name".to_owned());
                 }
             }
+            Event::File(access, identity, path) => {
+                let path = absolute(path);
+                if access == Access::Read && !image.known {
+                    self.observed.texts.insert(path.clone());
+                }
+                self.opened(access, identity, path);
+            }
             Event::Path(kind, path) => {
-                let path = if path.is_relative() && image.cwd != self.base {
-                    image.cwd.join(path)
-                } else {
-                    path.into()
-                };
-                self.set(kind).insert(path);
+                self.set(kind).insert(absolute(path));
+            }
+            Event::Leads(way, from, to) => self.led(way, absolute(from), to),
+            Event::Variable(name) => {
+                let program = image.program.clone();
+                let names = self.observed.variables.entry(program).or_default();
+                names.insert(name.to_owned());
             }
             Event::Becomes { pid, program } => {
                 if pid == owner {
                     image.becomes = Some(program.into());
                 }
-                self.announce(pid, program);
+                self.programs.announce(pid, self.base.join(absolute(program)));
             }
-            Event::Spawned { pid, program } => self.announce(pid, program),
+            Event::Spawned { pid, program } => {
+                self.programs.spawned(pid, self.base.join(absolute(program)));
+            }
+            Event::StartedByLibrary { program } => self.programs.by_library(program),
             Event::StaysItself { pid } => {
                 if pid == owner {
                     image.becomes = None;
                     image.ended = false;
                 }
-                self.announced.entry(pid).or_default().0 -= 1;
+                self.programs.take_back(pid);
             }
             Event::Ends { count } => {
                 image.ended = true;
@@ -168,10 +221,34 @@ impl Reader {
         }
     }
 
-    fn announce(&mut self, pid: u32, program: &Path) {
-        let entry = self.announced.entry(pid).or_default();
-        entry.0 += 1;
-        program.clone_into(&mut entry.1);
+    fn opened(&mut self, access: Access, identity: Identity, path: PathBuf) {
+        let files = match access {
+            Access::Library => &mut self.observed.libraries,
+            Access::Read => &mut self.observed.read,
+            Access::Written => {
+                self.observed.written.insert(path, identity);
+                return;
+            }
+        };
+        let known = files.entry(path.clone()).or_insert(identity);
+        // Unknown is what an open that gave no file leaves behind.
+        if known.mode == 0 {
+            *known = identity;
+        } else if *known != identity && identity.mode != 0 && !self.observed.written.contains_key(&path) {
+            self.blind(|| format!("{} changed while it was in use", path.display()));
+        }
+    }
+
+    fn led(&mut self, way: Way, from: PathBuf, to: &Path) {
+        let (texts, what) = match way {
+            Way::Link => (&mut self.observed.links, "link"),
+            Way::Resolved => (&mut self.observed.resolved, "path"),
+        };
+        let known = texts.entry(from.clone()).or_insert_with(|| to.to_owned());
+        // Each process has another `/proc/self`.
+        if known != to && !from.starts_with("/proc") {
+            self.blind(|| format!("the {what} {} changed while it was in use", from.display()));
+        }
     }
 
     /// Closes the image of a process, if there is one. `replaced` if a program started in its place.
@@ -188,12 +265,10 @@ impl Reader {
 
     fn set(&mut self, kind: Kind) -> &mut BTreeSet<PathBuf> {
         match kind {
-            Kind::Library => &mut self.observed.libraries,
-            Kind::Read => &mut self.observed.read,
-            Kind::Written => &mut self.observed.written,
             Kind::Listed => &mut self.observed.listed,
             Kind::Found => &mut self.observed.found,
             Kind::Missing => &mut self.observed.missing,
+            Kind::Removed => &mut self.observed.removed,
         }
     }
 
@@ -202,10 +277,9 @@ impl Reader {
         for owner in owners {
             self.retire(owner, false);
         }
-        for (_, (balance, program)) in std::mem::take(&mut self.announced) {
-            if balance > 0 {
-                self.blind(|| format!("{} could not be watched", program.display()));
-            }
+        match std::mem::take(&mut self.programs).settle() {
+            Ok(called) => self.observed.called = called,
+            Err(why) => self.blind(|| why),
         }
         self.observed
     }

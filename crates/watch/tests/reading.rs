@@ -2,7 +2,10 @@
 #![allow(clippy::unwrap_used)] // Helpers too: the setting of clippy.toml covers test functions only.
 
 use proptest::prelude::*;
-use warpcc_watch::{LogError, read_log};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use warpcc_watch::{LogError, Observed, read_log};
 
 fn record(kind: u8, owner: u32, payload: &[u8]) -> Vec<u8> {
     let length = u16::try_from(payload.len()).unwrap();
@@ -20,14 +23,36 @@ fn count(count: u32) -> [u8; 4] {
     count.to_le_bytes()
 }
 
+/// A program that begins: the real one at that path, so that it is the file that was announced.
+fn start(owner: u32, program: &str) -> Vec<u8> {
+    let found = std::fs::metadata(program).unwrap();
+    let mut payload = found.dev().to_le_bytes().to_vec();
+    payload.extend(found.ino().to_le_bytes());
+    payload.extend(program.as_bytes());
+    payload.extend(b"\0/work");
+    record(b'X', owner, &payload)
+}
+
+/// A file that was read; of what it was then nothing is known.
+fn read_of(owner: u32, path: &str) -> Vec<u8> {
+    record(b'R', owner, &[&[0; 52], path.as_bytes()].concat())
+}
+
+fn read(bytes: &[u8]) -> Result<Observed, LogError> {
+    read_log(bytes, Path::new(FIRST), &|_| false)
+}
+
+const FIRST: &str = "/bin/sh";
+const SECOND: &str = "/usr/bin/env";
+
 fn blind(records: &[Vec<u8>]) -> Option<String> {
-    read_log(&records.concat()).unwrap().blind
+    read(&records.concat()).unwrap().blind
 }
 
 #[test]
 fn a_whole_log_is_trusted_and_a_part_is_not() {
-    let start = record(b'X', 7, b"/bin/cc\0/work");
-    let read = record(b'R', 7, b"a.c");
+    let start = start(7, FIRST);
+    let read = read_of(7, "a.c");
     let end = record(b'E', 7, &count(2));
     assert_eq!(blind(&[start.clone(), read.clone(), end.clone()]), None);
     assert!(
@@ -46,21 +71,21 @@ fn a_whole_log_is_trusted_and_a_part_is_not() {
             .contains("torn")
     );
     assert!(
-        blind(&[start, read, end, record(b'R', 8, b"b")])
+        blind(&[start, read, end, read_of(8, "b")])
             .unwrap()
             .contains("before it started")
     );
-    assert_eq!(read_log(b""), Err(LogError::Empty));
-    assert_eq!(read_log(b"#!/bin/sh\n"), Err(LogError::NotALog));
+    assert_eq!(crate::read(b""), Err(LogError::Empty));
+    assert_eq!(crate::read(b"#!/bin/sh\n"), Err(LogError::NotALog));
 }
 
 #[test]
 fn a_program_announced_must_start() {
-    let start = record(b'X', 7, b"/bin/cc\0/work");
-    let announced = record(b'P', 7, &[&count(8)[..], b"/bin/as"].concat());
+    let start = start(7, FIRST);
+    let announced = record(b'P', 7, &[&count(8)[..], SECOND.as_bytes()].concat());
     let end = record(b'E', 7, &count(2));
     let child = [
-        record(b'X', 8, b"/bin/as\0/work"),
+        crate::start(8, SECOND),
         record(b'E', 8, &count(1)),
     ]
     .concat();
@@ -76,7 +101,22 @@ fn a_program_announced_must_start() {
     assert!(
         blind(&[start.clone(), announced.clone(), end.clone()])
             .unwrap()
-            .contains("/bin/as")
+            .contains(SECOND)
+    );
+    // Another program than the one announced: a static one stood between.
+    let other = [crate::start(8, "/bin/ls"), record(b'E', 8, &count(1))].concat();
+    let announced_end = [announced.clone(), end.clone()].concat();
+    assert!(
+        blind(&[start.clone(), announced_end.clone(), other])
+            .unwrap()
+            .contains("could not be watched")
+    );
+    // One that nobody announced.
+    let stranger = [crate::start(9, SECOND), record(b'E', 9, &count(1))].concat();
+    assert!(
+        blind(&[start.clone(), announced_end, child_of(8), stranger])
+            .unwrap()
+            .contains("what started")
     );
     let failed = record(b'Q', 7, &count(8));
     assert_eq!(
@@ -88,16 +128,16 @@ fn a_program_announced_must_start() {
 #[test]
 fn paths_of_a_process_elsewhere_become_absolute() {
     let log = [
-        record(b'X', 7, b"/bin/sh\0/work"),
-        record(b'R', 7, b"a"),
+        start(7, FIRST),
+        read_of(7, "a"),
         record(b'C', 7, b"/work/sub"),
         record(b'M', 7, b"b"),
         record(b'S', 7, b"/c"),
         record(b'E', 7, &count(5)),
     ];
-    let seen = read_log(&log.concat()).unwrap();
+    let seen = read(&log.concat()).unwrap();
     assert_eq!(seen.blind, None);
-    assert!(seen.read.contains("a".as_ref() as &std::path::Path));
+    assert!(seen.read.contains_key(Path::new("a")));
     assert!(
         seen.missing
             .contains("/work/sub/b".as_ref() as &std::path::Path)
@@ -105,12 +145,17 @@ fn paths_of_a_process_elsewhere_become_absolute() {
     assert!(seen.found.contains("/c".as_ref() as &std::path::Path));
 }
 
+/// A child that begins and ends.
+fn child_of(pid: u32) -> Vec<u8> {
+    [start(pid, SECOND), record(b'E', pid, &count(1))].concat()
+}
+
 fn any_record() -> impl Strategy<Value = Vec<u8>> {
-    let kind = prop::sample::select(b"XFCLRWDSMPNQEUz".to_vec());
+    let kind = prop::sample::select(b"XFCLRWDSMKYZVAPNQEUz".to_vec());
     (
         kind,
         0_u32..4,
-        prop::collection::vec(prop_oneof![Just(0_u8), any::<u8>()], 0..12),
+        prop::collection::vec(prop_oneof![Just(0_u8), any::<u8>()], 0..80),
     )
         .prop_map(|(kind, owner, payload)| record(kind, owner, &payload))
 }
@@ -118,22 +163,22 @@ fn any_record() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        let _ = read_log(&bytes);
+        let _ = read(&bytes);
     }
 
     #[test]
     fn no_records_panic(records in prop::collection::vec(any_record(), 0..20), cut in 0_usize..40) {
-        let mut log = record(b'X', 1, b"/bin/cc\0/work");
+        let mut log = start(1, FIRST);
         log.extend(records.concat());
         log.truncate(log.len().saturating_sub(cut).max(1));
-        let _ = read_log(&log);
+        let _ = read(&log);
     }
 
     #[test]
     fn cutting_a_log_short_is_noticed(cut in 1_usize..60) {
-        let log = [record(b'X', 1, b"/bin/cc\0/work"), record(b'R', 1, b"/usr/include/stdio.h"), record(b'E', 1, &count(2))];
+        let log = [start(1, FIRST), read_of(1, "/usr/include/stdio.h"), record(b'E', 1, &count(2))];
         let log = log.concat();
-        if let Ok(seen) = read_log(&log[..log.len().saturating_sub(cut)]) {
+        if let Ok(seen) = read(&log[..log.len().saturating_sub(cut)]) {
             prop_assert!(seen.blind.is_some());
         }
     }

@@ -4,6 +4,7 @@
 mod support;
 
 use std::ffi::OsStr;
+use std::path::Path;
 
 use support::{Bench, has};
 use warpcc_watch::{LogError, read_log};
@@ -30,13 +31,13 @@ fn candidates_before_the_header_found_are_missing() {
     assert!(seen.processes[1].ends_with("cc1"));
     assert!(
         seen.libraries
-            .iter()
+            .keys()
             .any(|path| path.ends_with("libc.so.6"))
     );
     assert!(
         !seen
             .libraries
-            .iter()
+            .keys()
             .any(|path| path.starts_with(bench.dir.path())),
         "the library names itself"
     );
@@ -101,7 +102,7 @@ fn outputs_are_the_same_with_and_without() {
         .watched("g++ -Wall -O1 -g -c a.cpp -o a.o")
         .output()
         .unwrap();
-    assert_eq!(bench.log().blind, None);
+    assert_eq!(bench.log_of("g++").blind, None);
     assert_eq!(
         (plain.status, plain.stdout, plain.stderr),
         (watched.status, watched.stdout, watched.stderr)
@@ -115,7 +116,7 @@ fn outputs_are_the_same_with_and_without() {
         (plain.status, plain.stdout, plain.stderr),
         (watched.status, watched.stdout, watched.stderr)
     );
-    assert!(has(&bench.log().missing, "/usr/include/nope.h"));
+    assert!(has(&bench.log_of("gcc").missing, "/usr/include/nope.h"));
 }
 
 #[test]
@@ -144,7 +145,7 @@ fn the_linker_passes_by_directories_without_the_library() {
     assert!(has(&seen.written, "main"));
     assert!(
         seen.libraries
-            .iter()
+            .keys()
             .any(|path| path.ends_with("liblto_plugin.so")),
         "dlopen is seen at the end"
     );
@@ -159,7 +160,7 @@ fn a_static_program_is_noticed() {
     }
     assert!(bench.watched("./s").status().unwrap().success());
     assert!(!bench.path("log").exists(), "it cannot log");
-    assert_eq!(read_log(b""), Err(LogError::Empty));
+    assert_eq!(read_log(b"", Path::new("/"), &|_| false), Err(LogError::Empty));
     for words in ["sh -c ./s;true", "sh -c exec<TAB>./s", "env ./s"] {
         let words: Vec<String> = words
             .split(' ')
@@ -167,7 +168,7 @@ fn a_static_program_is_noticed() {
             .collect();
         let mut command = bench.watched(&words[0]);
         assert!(command.args(&words[1..]).status().unwrap().success());
-        let blind = bench.log().blind.unwrap_or_default();
+        let blind = bench.log_of(&words[0]).blind.unwrap_or_default();
         assert!(blind.contains("could not be watched"), "{words:?}: {blind}");
         std::fs::remove_file(bench.path("log")).unwrap();
     }
@@ -180,7 +181,7 @@ fn a_killed_process_is_noticed() {
     assert!(!status.success());
     assert!(
         bench
-            .log()
+            .log_of("sh")
             .blind
             .is_some_and(|why| why.contains("did not end"))
     );
@@ -204,7 +205,7 @@ fn many_processes_share_a_log() {
     for mut child in children {
         assert!(child.wait().unwrap().success());
     }
-    let seen = bench.log();
+    let seen = bench.log_of("gcc");
     assert_eq!(seen.blind, None);
     assert_eq!(seen.processes.len(), 80);
     assert!((0..40).all(|number| has(&seen.read, format!("{number}.c"))));
@@ -227,7 +228,7 @@ fn the_users_preloaded_library_still_works() {
         .output()
         .unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "U=here\n");
-    assert!(has(&bench.log().libraries, users));
+    assert!(has(&bench.log_of("sh").libraries, users));
 }
 
 #[test]
@@ -243,7 +244,7 @@ fn a_shell_that_moves_makes_paths_absolute() {
         .unwrap()
         .status;
     assert!(status.success());
-    let seen = bench.log();
+    let seen = bench.log_of("sh");
     assert_eq!(seen.blind, None);
     let sub = bench.dir.path().canonicalize().unwrap().join("sub");
     assert!(
@@ -263,7 +264,7 @@ fn a_search_along_the_path_is_logged() {
         .status()
         .unwrap();
     assert!(status.success());
-    let seen = bench.log();
+    let seen = bench.log_of("env");
     assert!(
         has(&seen.missing, bench.path("p1/true")) && has(&seen.read, "/usr/bin/true"),
         "{seen:?}"
@@ -279,7 +280,7 @@ fn a_search_along_the_path_is_logged() {
             .code(),
         Some(127)
     );
-    let seen = bench.log();
+    let seen = bench.log_of("env");
     assert!(
         seen.blind.is_none() && has(&seen.missing, "/usr/bin/no-such-program"),
         "{seen:?}"
@@ -318,7 +319,7 @@ fn the_tools_of_nvcc_are_seen() {
     // Not libdevice.10.bc: cicc 13 carries it inside and opens no file for it (strace agrees).
     for file in ["x.cu", "cuda_runtime.h", "nvcc.profile"] {
         assert!(
-            seen.read.iter().any(|path| path.ends_with(file)),
+            seen.read.keys().any(|path| path.ends_with(file)),
             "{file}: {:?}",
             seen.read
         );

@@ -8,10 +8,14 @@ use super::file::{mark_used, read_whole};
 use super::{DiskStore, Level, StoreError};
 use crate::key::Key;
 use crate::record::{
-    MOST_VARIANTS, Outcome, RecordError, Stored, Variant, decode_record_of, put_variant,
-    start_record, variants,
+    MOST_VARIANTS, Outcome, RecordError, Stored, Variant, decode_record_of, identity_of,
+    put_variant, start_record, variants,
 };
 use crate::witness::{Difference, Verdict, Witness};
+
+/// Whether an outcome can be used, as far as that can be told without files; where not, the difference that a person
+/// would want to hear of, if there is one.
+pub type Suits<'a> = &'a dyn Fn(&Outcome) -> Result<(), Option<Difference>>;
 
 /// What a look-up found.
 #[derive(Debug)]
@@ -38,16 +42,17 @@ pub enum Why {
 impl DiskStore {
     /// The outcome of a remembered run that saw what is there now, relative paths taken from `base`.
     pub fn look_up(&self, level: Level, key: &Key, base: &Path) -> Lookup {
-        self.look_up_meanwhile(level, key, base, |_| {})
+        self.look_up_if(level, key, base, &|_| Ok(()), |_| {})
     }
 
-    /// The same; while the witness of the run used last is checked, which is a `stat` for each of a thousand headers,
-    /// `meanwhile` gets that run's outcome, to prepare for the hit it most likely is.
-    pub fn look_up_meanwhile(
+    /// The same, of runs whose outcome `suits`. While the witness of the run used last is checked, which is a `stat`
+    /// for each of a thousand headers, `meanwhile` gets that run's outcome, to prepare for the hit it most likely is.
+    pub fn look_up_if(
         &self,
         level: Level,
         key: &Key,
         base: &Path,
+        suits: Suits<'_>,
         meanwhile: impl FnOnce(&Outcome) + Send,
     ) -> Lookup {
         let path = self.record_path(level, key);
@@ -58,7 +63,7 @@ impl DiskStore {
                 return Lookup::Miss(Why::Unreadable(StoreError::io("read", &path, source)));
             }
         };
-        match self.first_that_holds(&path, &file, &bytes, key, base, meanwhile) {
+        match self.first_that_holds((&path, &file, &bytes), key, base, suits, meanwhile) {
             Ok(found) => found,
             Err(_) => {
                 self.remove_bad(&path, "record_corrupt");
@@ -69,11 +74,10 @@ impl DiskStore {
 
     fn first_that_holds(
         &self,
-        path: &Path,
-        file: &File,
-        bytes: &[u8],
+        (path, file, bytes): (&Path, &File, &[u8]),
         key: &Key,
         base: &Path,
+        suits: Suits<'_>,
         meanwhile: impl FnOnce(&Outcome) + Send,
     ) -> Result<Lookup, RecordError> {
         let mut nearest = None;
@@ -83,9 +87,14 @@ impl DiskStore {
             let Some(witness) = self.witness_here(&stored)? else {
                 continue;
             };
+            let outcome = stored.outcome()?;
+            if let Err(difference) = suits(&outcome) {
+                nearest = nearest.or(difference);
+                continue;
+            }
             let examine = || witness.examine(base, Some(self));
             let examination = match meanwhile.take() {
-                Some(meanwhile) => beside(&stored, meanwhile, examine),
+                Some(meanwhile) => beside(&outcome, meanwhile, examine),
                 None => examine(),
             };
             let refreshed = match examination.verdict {
@@ -96,7 +105,6 @@ impl DiskStore {
                 Verdict::HoldsAfterHashing(new) if examination.worth_keeping => Some(new),
                 Verdict::HoldsAfterHashing(_) | Verdict::Holds => None,
             };
-            let outcome = stored.outcome()?;
             if !self.options.readonly {
                 match &refreshed {
                     None if index == 0 => mark_used(file),
@@ -149,7 +157,7 @@ impl DiskStore {
         put_variant(&mut record, witness, outcome).map_err(|source| record_error(&path, source))?;
         // What cannot be read is replaced.
         if let Ok(Some((_, bytes))) = read_whole(&path) {
-            append_others(&mut record, &bytes, key, witness.identity());
+            append_others(&mut record, &bytes, key, identity_of(witness, outcome));
         }
         self.write_whole(&path, &record)
     }
@@ -169,6 +177,7 @@ impl DiskStore {
         level: Level,
         key: &Key,
         base: &Path,
+        suits: Suits<'_>,
     ) -> Result<Vec<(Witness, Vec<Difference>)>, StoreError> {
         let path = self.record_path(level, key);
         let read = read_whole(&path).map_err(|source| StoreError::io("read", &path, source))?;
@@ -176,10 +185,12 @@ impl DiskStore {
             return Ok(Vec::new());
         };
         let of_one = |stored: Result<Stored<'_>, RecordError>| {
-            let Some(witness) = self.witness_here(&stored?)? else {
+            let stored = stored?;
+            let Some(witness) = self.witness_here(&stored)? else {
                 return Ok(None);
             };
-            let differences = witness.differences(base);
+            let mut differences = witness.differences(base);
+            differences.extend(suits(&stored.outcome()?).err().flatten());
             Ok(Some((witness, differences)))
         };
         variants(&bytes, Some(key))
@@ -215,20 +226,18 @@ impl DiskStore {
 /// Below this many bytes of outputs a thread costs what it saves.
 const WORTH_A_THREAD: u64 = 256 << 10;
 
-/// Runs `meanwhile` with the outcome of `stored` on another thread during `examine`, where that gains time.
+/// Runs `meanwhile` with the outcome on another thread during `examine`, where that gains time.
 fn beside<T>(
-    stored: &Stored<'_>,
+    outcome: &Outcome,
     meanwhile: impl FnOnce(&Outcome) + Send,
     examine: impl FnOnce() -> T,
 ) -> T {
-    // One that makes no sense is found so after the examination.
-    let outcome = stored.outcome().unwrap_or_default();
     let bytes: u64 = outcome.outputs.iter().map(|o| o.digest.size).sum();
     if bytes < WORTH_A_THREAD {
         return examine();
     }
     std::thread::scope(|scope| {
-        let work = || meanwhile(&outcome);
+        let work = || meanwhile(outcome);
         // Without the thread the caller prepares when it knows.
         drop(std::thread::Builder::new().spawn_scoped(scope, work));
         examine()

@@ -1,18 +1,21 @@
 //! Turn what a run read and looked for into a [`Witness`], unless something changed while it ran.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::code::LONGEST_TEXT;
 use super::hash::{Contents, HashFault, Inspect, hash_all};
 use super::signature::{self, Base, Signature, TICK_NS, means_absent};
-use super::{DirectoryEntry, FileEntry, NameEntry, NameSeen, Witness};
+use super::check::NOBODYS;
+use super::trust::Trust;
+use super::{DirectoryEntry, Fact, FactEntry, FileEntry, NameEntry, NameSeen, Witness};
 
 /// A directory that changed this recently may change again without a new time.
 pub(super) const DIRECTORY_SLACK_NS: i64 = 2 * TICK_NS;
@@ -23,8 +26,38 @@ pub struct WitnessBuilder {
     started: SystemTime,
     base: PathBuf,
     /// Texts, not paths: those compare and hash component by component, which for thousands of them costs more than hashing the files.
-    read: HashSet<OsString>,
+    read: HashMap<OsString, Expected>,
     absent: HashSet<OsString>,
+    /// With the texts that the run was told, where it was told one.
+    facts: BTreeMap<(PathBuf, Option<Fact>), Option<Vec<u8>>>,
+}
+
+/// What a file must be for a witness to stand on it. Nothing of both: what it is now, where it did not change since the
+/// run began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Expected {
+    /// Its signature when the run opened it.
+    pub signature: Option<Signature>,
+    /// The BLAKE3 of its content.
+    pub content: Option<[u8; 32]>,
+}
+
+impl Expected {
+    /// What two readers of one file expect together; `None` where they saw two contents.
+    #[must_use]
+    pub fn and(self, other: Expected) -> Option<Expected> {
+        let agree = |same: bool| same.then_some(());
+        if let (Some(a), Some(b)) = (self.signature, other.signature) {
+            agree(a == b)?;
+        }
+        if let (Some(a), Some(b)) = (self.content, other.content) {
+            agree(a == b)?;
+        }
+        Some(Expected {
+            signature: self.signature.or(other.signature),
+            content: self.content.or(other.content),
+        })
+    }
 }
 
 /// Why no witness can be given for a run: what it saw is not what is there now.
@@ -73,8 +106,9 @@ impl WitnessBuilder {
         WitnessBuilder {
             started,
             base: PathBuf::new(),
-            read: HashSet::new(),
+            read: HashMap::new(),
             absent: HashSet::new(),
+            facts: BTreeMap::new(),
         }
     }
 
@@ -85,10 +119,18 @@ impl WitnessBuilder {
         self
     }
 
-    /// A file that was read. The kernel's own files (`/proc`, `/dev`, `/sys`) are passed over.
+    /// A file that was read.
     pub fn read(&mut self, path: &Path) {
-        if !is_the_kernels(path) && !self.read.contains(path.as_os_str()) {
-            self.read.insert(path.as_os_str().to_owned());
+        self.read_as(path, Expected::default());
+    }
+
+    /// A file that was read, and what it was then. What is known of it already stays.
+    pub fn read_as(&mut self, path: &Path, expected: Expected) {
+        match self.read.get_mut(path.as_os_str()) {
+            None => {
+                self.read.insert(path.as_os_str().to_owned(), expected);
+            }
+            Some(known) => *known = known.and(expected).unwrap_or(*known),
         }
     }
 
@@ -96,9 +138,20 @@ impl WitnessBuilder {
     pub fn absent(&mut self, path: &Path) {
         // A path with a NUL inside can never exist.
         let possible = !path.as_os_str().is_empty() && !path.as_os_str().as_bytes().contains(&0);
-        if possible && !is_the_kernels(path) && !self.absent.contains(path.as_os_str()) {
+        if possible && !self.absent.contains(path.as_os_str()) {
             self.absent.insert(path.as_os_str().to_owned());
         }
+    }
+
+    /// A path that was looked at and is there: a file, a folder, or something else.
+    pub fn present(&mut self, path: &Path) {
+        self.facts.insert((path.to_owned(), None), None);
+    }
+
+    /// A fact about a path, with its text where the run was told one.
+    pub fn fact(&mut self, path: &Path, fact: Fact, text: Option<&[u8]>) {
+        let text = text.map(<[u8]>::to_vec);
+        self.facts.insert((path.to_owned(), Some(fact)), text);
     }
 
     /// Hashes every file and looks at every absent name.
@@ -132,6 +185,7 @@ impl WitnessBuilder {
         let mut witness = Witness::default();
         self.add_files(&base, &mut witness, inspect, contents)?;
         self.add_absent(&base, &mut witness)?;
+        self.add_facts(&base, &mut witness)?;
         if witness.text.len() >= LONGEST_TEXT {
             return Err(Unsettled::TooMuch);
         }
@@ -145,7 +199,7 @@ impl WitnessBuilder {
         inspect: Option<Inspect<'_>>,
         contents: Option<&dyn Contents>,
     ) -> Result<(), Unsettled> {
-        let read = sorted(&self.read);
+        let read = sorted(self.read.keys());
         let mut starts = Vec::with_capacity(read.len());
         for path in &read {
             let bytes = path.as_os_str().as_bytes();
@@ -161,24 +215,37 @@ impl WitnessBuilder {
         let started = signature::nanoseconds(self.started);
         let now = signature::now();
         for ((path, at), hashed) in read.iter().zip(starts).zip(hashed) {
-            let path = || path.to_path_buf();
+            let named = || path.to_path_buf();
             let hashed = hashed.map_err(|fault| match fault {
-                HashFault::Changed => Unsettled::ChangedDuring { path: path() },
-                HashFault::NotAFile => Unsettled::NotAFile { path: path() },
+                HashFault::Changed => Unsettled::ChangedDuring { path: named() },
+                HashFault::NotAFile => Unsettled::NotAFile { path: named() },
                 HashFault::Unreadable(Errno::NOENT | Errno::NOTDIR) => {
-                    Unsettled::Vanished { path: path() }
+                    Unsettled::Vanished { path: named() }
                 }
                 HashFault::Unreadable(error) => Unsettled::Unreadable {
-                    path: path(),
+                    path: named(),
                     source: error.into(),
                 },
             })?;
-            if !hashed.signature.is_older_than(started, TICK_NS, now) {
-                return Err(Unsettled::ChangedDuring { path: path() });
+            let expected = self.read.get(path.as_os_str()).copied();
+            let is_it = expected.unwrap_or_default().and(Expected {
+                signature: Some(hashed.signature),
+                content: Some(hashed.content),
+            });
+            if !(is_it.is_some() && hashed.signature.is_older_than(started, TICK_NS, now)) {
+                return Err(Unsettled::ChangedDuring { path: named() });
             }
+            let signature = if hashed.trusted {
+                hashed.signature
+            } else {
+                Signature {
+                    size: hashed.signature.size,
+                    ..NOBODYS
+                }
+            };
             witness.files.push(FileEntry {
                 path: at,
-                signature: hashed.signature,
+                signature,
                 content: hashed.content,
             });
         }
@@ -188,6 +255,7 @@ impl WitnessBuilder {
     fn add_absent(&self, base: &Base, witness: &mut Witness) -> Result<(), Unsettled> {
         let now = signature::now();
         let mut nearest = Nearest::new(base);
+        let mut trust = Trust::default();
         // Directories are looked at before the names in them, so that a name that comes later changes what was seen.
         let mut placed: Vec<(usize, &Path, NameSeen)> = Vec::with_capacity(self.absent.len());
         for path in sorted(&self.absent) {
@@ -216,12 +284,50 @@ impl WitnessBuilder {
                 witness.names.push(NameEntry { at, seen });
             }
             let unchanging = signature.is_older_than(now, DIRECTORY_SLACK_NS, now);
+            let mut trusted = || {
+                let flags = OFlags::PATH | OFlags::DIRECTORY;
+                let open = base.open_at(witness.text_at(path), flags);
+                open.is_ok_and(|open| trust.holds(&signature, &open))
+            };
+            let settled = unchanging && directory.sure && trusted();
             witness.directories.push(DirectoryEntry {
                 path,
                 signature,
-                settled: unchanging && directory.sure,
+                settled,
                 names: first..witness.names.len(),
             });
+        }
+        Ok(())
+    }
+}
+
+impl WitnessBuilder {
+    fn add_facts(&self, base: &Base, witness: &mut Witness) -> Result<(), Unsettled> {
+        for ((path, fact), told) in &self.facts {
+            if self.read.contains_key(path.as_os_str()) && fact.is_none() {
+                continue;
+            }
+            let vanished = || Unsettled::Vanished { path: path.clone() };
+            let changed = || Unsettled::ChangedDuring { path: path.clone() };
+            let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| vanished())?;
+            let fact = match fact {
+                Some(fact) => *fact,
+                None => Fact::of_kind(base, &name).map_err(|_| vanished())?,
+            };
+            if fact == Fact::Names {
+                let signature = base.stat(&name).map_err(|_| vanished())?;
+                let started = signature::nanoseconds(self.started);
+                if !signature.is_older_than(started, TICK_NS, signature::now()) {
+                    return Err(changed());
+                }
+            }
+            let text = fact.text_now(base, &name).map_err(|_| vanished())?;
+            if told.as_ref().is_some_and(|told| *told != text) || text.contains(&0) {
+                return Err(changed());
+            }
+            let path = witness.push_text(name.to_bytes());
+            let text = witness.push_text(&text);
+            witness.facts.push(FactEntry { path, fact, text });
         }
         Ok(())
     }
@@ -315,14 +421,8 @@ impl Nearest<'_> {
     }
 }
 
-fn sorted(paths: &HashSet<OsString>) -> Vec<&Path> {
-    let mut paths: Vec<&OsStr> = paths.iter().map(OsString::as_os_str).collect();
+fn sorted<'a>(paths: impl IntoIterator<Item = &'a OsString>) -> Vec<&'a Path> {
+    let mut paths: Vec<&OsStr> = paths.into_iter().map(OsString::as_os_str).collect();
     paths.sort_unstable();
     paths.into_iter().map(Path::new).collect()
-}
-
-fn is_the_kernels(path: &Path) -> bool {
-    ["/proc", "/dev", "/sys"]
-        .iter()
-        .any(|root| path.starts_with(root))
 }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::build::DIRECTORY_SLACK_NS;
 use super::hash::{Contents, HashFault, Hashed, hash_all};
 use super::signature::{self, Base, Signature, TICK_NS, means_absent};
+use super::trust::Trust;
 use super::{DirectoryEntry, NameSeen, Witness, as_path, path_of};
 
 /// Whether a witness still holds.
@@ -24,6 +25,10 @@ pub enum Verdict {
     /// Something differs; the first thing found.
     Differs(Difference),
 }
+
+/// The name of a variable in [`Difference::VariableChanged`] where a program ran that may look at every variable, and
+/// any of them changed.
+pub const ANY_VARIABLE: &str = "*";
 
 /// One thing a run would see differently.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -43,15 +48,21 @@ pub enum Difference {
         /// The path.
         path: PathBuf,
     },
+    /// An environment variable that a tool asked for has another value.
+    VariableChanged {
+        /// Its name.
+        name: String,
+    },
 }
 
 impl Difference {
-    /// The path it is about.
+    /// The path it is about, or the variable's name.
     pub fn path(&self) -> &Path {
         match self {
             Difference::FileChanged { path }
             | Difference::FileMissing { path }
             | Difference::FileAppeared { path } => path,
+            Difference::VariableChanged { name } => Path::new(name),
         }
     }
 }
@@ -62,6 +73,13 @@ impl fmt::Display for Difference {
             Difference::FileChanged { .. } => "changed",
             Difference::FileMissing { .. } => "is missing",
             Difference::FileAppeared { .. } => "appeared",
+            Difference::VariableChanged { name } if name == ANY_VARIABLE => {
+                let text = "an environment variable changed, and a program ran that may read them all";
+                return f.write_str(text);
+            }
+            Difference::VariableChanged { name } => {
+                return write!(f, "the environment variable {name} changed");
+            }
         };
         write!(f, "{} {what}", self.path().display())
     }
@@ -80,7 +98,7 @@ const WORTH_A_THREAD: usize = 512;
 const CHEAP_NAMES: usize = 256;
 
 /// A signature that no file has: of no type.
-const NOBODYS: Signature = Signature {
+pub(super) const NOBODYS: Signature = Signature {
     dev: 0,
     ino: 0,
     size: 0,
@@ -166,6 +184,7 @@ struct Checking<'a> {
     refreshed: Option<Witness>,
     hashed: usize,
     names_looked_at: usize,
+    trust: Trust,
 }
 
 impl<'a> Checking<'a> {
@@ -179,6 +198,7 @@ impl<'a> Checking<'a> {
             refreshed: None,
             hashed: 0,
             names_looked_at: 0,
+            trust: Trust::default(),
         }
     }
 
@@ -189,6 +209,10 @@ impl<'a> Checking<'a> {
             return;
         }
         self.look_at_directories();
+        if self.done() {
+            return;
+        }
+        self.look_at_facts();
         if self.done() {
             return;
         }
@@ -258,12 +282,29 @@ impl<'a> Checking<'a> {
         }
     }
 
+    fn look_at_facts(&mut self) {
+        for entry in &self.witness.facts {
+            let path = self.witness.text_at(entry.path);
+            match entry.fact.text_now(&self.base, path) {
+                Ok(now) if now == self.witness.text_at(entry.text).to_bytes() => {}
+                Ok(_) => self.changed(path),
+                Err(_) => self.missing(path),
+            }
+            if self.done() {
+                return;
+            }
+        }
+    }
+
     fn look_at_names(&mut self, index: usize, directory: &DirectoryEntry, path: &CStr) {
         let now = signature::now();
         let flags = OFlags::PATH | OFlags::DIRECTORY;
-        let (inside, signature) = match self.base.open_at(path, flags) {
+        let (inside, signature, trusted) = match self.base.open_at(path, flags) {
             Ok(open) => match Signature::of_open(&open) {
-                Ok(signature) => (Base::Open(open), signature),
+                Ok(signature) => {
+                    let trusted = self.trust.holds(&signature, &open);
+                    (Base::Open(open), signature, trusted)
+                }
                 Err(_) => return self.appeared(path, c""),
             },
             // Nothing is in a directory that is not there. Its old signature makes every later check look again.
@@ -311,7 +352,7 @@ impl<'a> Checking<'a> {
             }
         }
         let settled = signature.is_older_than(now, DIRECTORY_SLACK_NS, now);
-        let settled = settled && shows_here;
+        let settled = settled && shows_here && trusted;
         if (signature, settled) != (directory.signature, directory.settled) {
             let refreshed = &mut self.refreshed().directories[index];
             refreshed.signature = signature;
@@ -332,8 +373,12 @@ impl<'a> Checking<'a> {
         self.refreshed();
         for ((index, path), hashed) in touched.iter().zip(paths).zip(hashed) {
             match hashed {
-                Ok(Hashed { signature, content }) if content == witness.files[*index].content => {
-                    if signature.is_older_than(now, TICK_NS, now) {
+                Ok(Hashed {
+                    signature,
+                    content,
+                    trusted,
+                }) if content == witness.files[*index].content => {
+                    if trusted && signature.is_older_than(now, TICK_NS, now) {
                         self.refreshed().files[*index].signature = signature;
                     }
                 }

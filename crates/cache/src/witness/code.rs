@@ -1,10 +1,11 @@
 //! A witness as bytes, and back.
 //!
 //! ```text
-//! witness   = count file* count directory*
+//! witness   = count file* count directory* count fact*
 //! file      = path signature content[32]
 //! directory = path signature settled(u8) count name*
 //! name      = seen(u8: 0 nothing, 1 folder) path
+//! fact      = kind(u8) path path
 //! path      = shared(varint) length(varint) bytes     shared: bytes in common with the path before
 //! signature = dev ino size(varints) mtime(zigzag) ctime-mtime(zigzag) kind(varint)
 //! count     = varint
@@ -12,7 +13,7 @@
 //!
 //! Paths are stored as what differs from the path before: they are sorted and mostly begin alike. Versions and checksums are the record's.
 
-use super::{DirectoryEntry, FileEntry, NameEntry, NameSeen, Signature, Witness};
+use super::{DirectoryEntry, Fact, FactEntry, FileEntry, NameEntry, NameSeen, Signature, Witness};
 use crate::wire::{Reader, put_bytes, put_signed, put_varint};
 
 /// Linux opens no longer path.
@@ -23,6 +24,7 @@ pub(super) const LONGEST_TEXT: usize = 64 << 20;
 const LEAST_FILE: usize = 2 + 6 + 32;
 const LEAST_DIRECTORY: usize = 2 + 6 + 1 + 1;
 const LEAST_NAME: usize = 3;
+const LEAST_FACT: usize = 1 + 2 + 2;
 
 impl Witness {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
@@ -53,6 +55,14 @@ impl Witness {
                 put_path(out, last, text);
                 last = text;
             }
+        }
+        put_varint(out, self.facts.len() as u64);
+        for entry in &self.facts {
+            out.push(entry.fact as u8);
+            let path = self.text_at(entry.path).to_bytes();
+            put_path(out, last, path);
+            last = path;
+            put_path(out, b"", self.text_at(entry.text).to_bytes());
         }
     }
 
@@ -99,6 +109,14 @@ impl Witness {
                 settled,
                 names: first..witness.names.len(),
             });
+        }
+        let facts = reader.count(LEAST_FACT)?;
+        witness.facts.reserve_exact(facts);
+        for _ in 0..facts {
+            let fact = Fact::from_byte(reader.byte()?)?;
+            let path = witness.take_path(&mut reader, &mut last)?;
+            let text = witness.take_path(&mut reader, &mut (0..0))?;
+            witness.facts.push(FactEntry { path, fact, text });
         }
         reader.rest().is_empty().then_some(witness)
     }

@@ -12,6 +12,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::signature::{Base, Signature};
+use super::trust::Trust;
 
 /// Below this many files, starting threads costs more than it saves.
 const FILES_PER_THREAD: usize = 64;
@@ -23,6 +24,15 @@ const PIECE: usize = 1 << 20;
 pub(super) struct Hashed {
     pub signature: Signature,
     pub content: [u8; 32],
+    /// Whether an equal signature will mean an equal content.
+    pub trusted: bool,
+}
+
+/// What hashing one file after the other needs.
+#[derive(Default)]
+struct Workspace {
+    buffer: Vec<u8>,
+    trust: Trust,
 }
 
 pub(super) enum HashFault {
@@ -61,22 +71,22 @@ pub(super) fn hash_all(
     let inspect = inspect.map(Mutex::new);
     let inspect = inspect.as_ref();
     if threads == 1 {
-        let mut buffer = Vec::new();
+        let mut space = Workspace::default();
         return paths
             .iter()
-            .map(|path| hash(base, path, &mut buffer, inspect, contents))
+            .map(|path| hash(base, path, &mut space, inspect, contents))
             .collect();
     }
     let next = AtomicUsize::new(0);
     let work = || {
-        let mut buffer = Vec::new();
+        let mut space = Workspace::default();
         let mut done = Vec::new();
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(path) = paths.get(index) else {
                 return done;
             };
-            done.push((index, hash(base, path, &mut buffer, inspect, contents)));
+            done.push((index, hash(base, path, &mut space, inspect, contents)));
         }
     };
     let mut all: Vec<(usize, _)> = std::thread::scope(|scope| {
@@ -101,7 +111,8 @@ pub(super) fn hash_all(
 /// The BLAKE3 of one file's content.
 pub(crate) fn content_of(path: &Path, contents: &dyn Contents) -> io::Result<[u8; 32]> {
     let text = CString::new(path.as_os_str().as_bytes())?;
-    let hashed = hash(&Base::Current, &text, &mut Vec::new(), None, Some(contents));
+    let space = &mut Workspace::default();
+    let hashed = hash(&Base::Current, &text, space, None, Some(contents));
     hashed
         .map(|hashed| hashed.content)
         .map_err(|fault| match fault {
@@ -114,7 +125,7 @@ pub(crate) fn content_of(path: &Path, contents: &dyn Contents) -> io::Result<[u8
 fn hash(
     base: &Base,
     path: &CStr,
-    buffer: &mut Vec<u8>,
+    space: &mut Workspace,
     inspect: Option<&Mutex<Inspect<'_>>>,
     contents: Option<&dyn Contents>,
 ) -> Result<Hashed, HashFault> {
@@ -126,14 +137,18 @@ fn hash(
         return Err(HashFault::NotAFile);
     }
     let size = usize::try_from(before.size).map_err(|_| HashFault::Changed)?;
+    let trusted = space.trust.holds(&before, &file);
     // Programs only: nobody wants to inspect their text.
     let contents = contents.filter(|_| size > PIECE / 4 && is_program(&file));
-    if let Some(content) = contents.and_then(|contents| contents.recall(&before)) {
+    let known = contents.filter(|_| trusted);
+    if let Some(content) = known.and_then(|contents| contents.recall(&before)) {
         return Ok(Hashed {
             signature: before,
             content,
+            trusted,
         });
     }
+    let buffer = &mut space.buffer;
     let inspect = inspect.filter(|_| contents.is_none());
     let content = match inspect {
         None if size > PIECE => hash_in_pieces(&file, size, buffer)?,
@@ -146,18 +161,34 @@ fn hash(
             blake3::hash(text)
         }
     };
+    // The kernel's own files (procfs, sysfs) have another length than they say.
+    if !ends_here(&file)? {
+        return Err(HashFault::NotAFile);
+    }
     let after = Signature::of_open(&file).map_err(HashFault::Unreadable)?;
     if before != after {
         return Err(HashFault::Changed);
     }
     let content = content.into();
-    if let Some(contents) = contents {
+    if let Some(contents) = known {
         contents.remember(&before, &content);
     }
     Ok(Hashed {
         signature: before,
         content,
+        trusted,
     })
+}
+
+/// Whether nothing comes behind what was read.
+fn ends_here(file: &OwnedFd) -> Result<bool, HashFault> {
+    loop {
+        match rustix::io::read(file, &mut [0; 1]) {
+            Ok(read) => return Ok(read == 0),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(HashFault::Unreadable(error)),
+        }
+    }
 }
 
 /// Whether the file is an ELF program or library.

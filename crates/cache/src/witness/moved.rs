@@ -17,6 +17,9 @@ impl Witness {
         let at = |start: usize| text.get(start..).unwrap_or_default();
         fixed.files.sort_by(|a, b| at(a.path).cmp(at(b.path)));
         fixed.directories.sort_by(|a, b| at(a.path).cmp(at(b.path)));
+        fixed
+            .facts
+            .sort_by(|a, b| (at(a.path), a.fact).cmp(&(at(b.path), b.fact)));
         fixed.text = text;
         fixed
     }
@@ -48,6 +51,15 @@ impl Witness {
             }
             directory.names = first..new.names.len();
             new.directories.push(directory);
+        }
+        for entry in &self.facts {
+            let path = new.push_text(&name(self.text_at(entry.path).to_bytes())?);
+            let text = new.push_text(&name(self.text_at(entry.text).to_bytes())?);
+            new.facts.push(super::FactEntry {
+                path,
+                text,
+                ..*entry
+            });
         }
         Some(new)
     }

@@ -1,11 +1,11 @@
 //! What `stat` says of a file that cannot stay the same when the file's content changes.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -144,6 +144,14 @@ impl Base {
         stat.map(|stat| Signature::from_stat(&stat))
     }
 
+    pub(crate) fn read_link(&self, path: &CStr) -> Result<CString, Errno> {
+        match self {
+            Base::Open(open) => rustix::fs::readlinkat(open, path, Vec::new()),
+            Base::Missing(error) if is_relative(path) => Err(*error),
+            Base::Current | Base::Missing(_) => rustix::fs::readlinkat(CWD, path, Vec::new()),
+        }
+    }
+
     pub(crate) fn open_at(&self, path: &CStr, flags: OFlags) -> Result<OwnedFd, Errno> {
         let flags = flags | OFlags::CLOEXEC;
         match self {
@@ -152,6 +160,11 @@ impl Base {
             Base::Current | Base::Missing(_) => rustix::fs::openat(CWD, path, flags, Mode::empty()),
         }
     }
+}
+
+/// A path that leads to an open file.
+pub(crate) fn descriptor_path(file: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
 fn is_relative(path: &CStr) -> bool {

@@ -129,7 +129,7 @@ impl Worker<'_> {
             file,
             executable: false,
         })?;
-        parcel.seen.read.insert(PathBuf::from(name));
+        parcel.seen.read.entry(PathBuf::from(name)).or_default();
         Some(())
     }
 }

@@ -54,6 +54,8 @@ pub enum FileChange {
     Appeared,
     /// It is new, and found before this one.
     Shadows(PathBuf),
+    /// It is no file but an environment variable, with another value.
+    Variable,
 }
 
 /// Write the answer, the short of it first.
@@ -120,6 +122,10 @@ fn file_sentence(file: &FileDifference) -> String {
         FileChange::SourceChanged => format!("source {path} changed"),
         FileChange::HeaderChanged => format!("header {path} changed"),
         FileChange::Missing => format!("file {path} is gone"),
+        FileChange::Variable if path == warpcc_cache::ANY_VARIABLE => {
+            "an environment variable changed, and a program ran that may read them all".to_owned()
+        }
+        FileChange::Variable => format!("environment variable {path} changed"),
         FileChange::Appeared => format!("file {path} was looked for before, and is there now"),
         FileChange::Shadows(hidden) => {
             format!(

@@ -54,15 +54,23 @@ impl Bench {
         command
     }
 
-    pub fn log(&self) -> Observed {
-        read_log(&std::fs::read(self.path("log")).unwrap()).unwrap()
+    /// What is logged of a run that began as `program`.
+    pub fn log_of(&self, program: &str) -> Observed {
+        let program = if program.starts_with('/') {
+            program.into()
+        } else if program.contains('/') {
+            self.path(program)
+        } else {
+            Path::new("/usr/bin").join(program)
+        };
+        read_log(&std::fs::read(self.path("log")).unwrap(), &program, &|_| false).unwrap()
     }
 
     /// Runs a command that must succeed and whose log must be complete.
     pub fn watch(&self, words: &str) -> Observed {
         let output = self.watched(words).output().unwrap();
         assert!(output.status.success(), "{words}: {output:?}");
-        let observed = self.log();
+        let observed = self.log_of(words.split(' ').next().unwrap());
         assert_eq!(observed.blind, None);
         observed
     }
@@ -72,6 +80,23 @@ impl Bench {
     }
 }
 
-pub fn has(set: &std::collections::BTreeSet<PathBuf>, path: impl AsRef<Path>) -> bool {
-    set.contains(path.as_ref())
+/// Paths that are looked for in sets, and in maps by their keys.
+pub trait Paths {
+    fn holds(&self, path: &Path) -> bool;
+}
+
+impl Paths for std::collections::BTreeSet<PathBuf> {
+    fn holds(&self, path: &Path) -> bool {
+        self.contains(path)
+    }
+}
+
+impl<V> Paths for std::collections::BTreeMap<PathBuf, V> {
+    fn holds(&self, path: &Path) -> bool {
+        self.contains_key(path)
+    }
+}
+
+pub fn has(paths: &impl Paths, path: impl AsRef<Path>) -> bool {
+    paths.holds(path.as_ref())
 }

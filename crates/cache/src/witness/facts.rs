@@ -1,0 +1,105 @@
+//! What a run was told about a path besides a file's content: that it is a folder, where a link leads, which names a
+//! folder holds.
+
+use std::ffi::{CStr, CString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Dir, OFlags};
+use rustix::io::Errno;
+
+use super::signature::Base;
+use super::as_path;
+
+/// What there is to know of a path without reading a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Fact {
+    /// There is a folder.
+    Folder = 1,
+    /// There is something that is neither file nor folder: a device, a pipe.
+    Special = 2,
+    /// There is a regular file.
+    File = 3,
+    /// There is a link with this text.
+    Link = 4,
+    /// This is the path without links.
+    Resolved = 5,
+    /// There is a folder with these names: the BLAKE3 of them, sorted.
+    Names = 6,
+}
+
+impl Fact {
+    pub(super) fn from_byte(byte: u8) -> Option<Fact> {
+        let all = [
+            Fact::Folder,
+            Fact::Special,
+            Fact::File,
+            Fact::Link,
+            Fact::Resolved,
+            Fact::Names,
+        ];
+        all.into_iter().find(|fact| *fact as u8 == byte)
+    }
+
+    /// Which of the first three holds for what a path leads to.
+    ///
+    /// # Errors
+    /// It leads nowhere, or that cannot be told.
+    pub(super) fn of_kind(base: &Base, path: &CStr) -> Result<Fact, Errno> {
+        let found = base.stat(path)?;
+        Ok(if found.is_file() {
+            Fact::File
+        } else if found.is_directory() {
+            Fact::Folder
+        } else {
+            Fact::Special
+        })
+    }
+
+    /// The text of this fact about a path as it is now.
+    ///
+    /// # Errors
+    /// The path leads nowhere, to something else, or cannot be looked at.
+    pub(super) fn text_now(self, base: &Base, path: &CStr) -> Result<Vec<u8>, Errno> {
+        match self {
+            Fact::Folder | Fact::Special | Fact::File => {
+                let is = Fact::of_kind(base, path)? == self;
+                is.then(Vec::new).ok_or(Errno::NOENT)
+            }
+            Fact::Link => Ok(base.read_link(path)?.into_bytes()),
+            Fact::Resolved => resolve(base, path),
+            Fact::Names => names_in(base, path),
+        }
+    }
+}
+
+/// The path without links.
+fn resolve(base: &Base, path: &CStr) -> Result<Vec<u8>, Errno> {
+    let path: PathBuf = match base {
+        Base::Open(open) if path.to_bytes().first() != Some(&b'/') => {
+            let folder = rustix::fs::readlink(super::signature::descriptor_path(open), Vec::new())?;
+            Path::new(std::ffi::OsStr::from_bytes(folder.to_bytes())).join(as_path(path))
+        }
+        Base::Missing(error) if path.to_bytes().first() != Some(&b'/') => return Err(*error),
+        _ => as_path(path).to_owned(),
+    };
+    let error = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+    let real = path.canonicalize().map_err(error)?;
+    Ok(real.into_os_string().into_encoded_bytes())
+}
+
+/// The BLAKE3 of a folder's names, in hex.
+fn names_in(base: &Base, path: &CStr) -> Result<Vec<u8>, Errno> {
+    let open = base.open_at(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+    let mut names: Vec<CString> = Vec::new();
+    for entry in Dir::read_from(&open)? {
+        names.push(entry?.file_name().to_owned());
+    }
+    names.sort_unstable();
+    let mut hasher = blake3::Hasher::new();
+    for name in &names {
+        hasher.update(name.to_bytes_with_nul());
+    }
+    Ok(hasher.finalize().to_hex().as_bytes().to_vec())
+}

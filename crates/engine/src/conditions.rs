@@ -1,0 +1,234 @@
+//! What a run was told by its environment: the variables that its tools asked for, the programs that `PATH` names, and
+//! the times of files.
+//!
+//! A key holds the variables that are known to matter before anything runs. Everything else is observed: a tool asks
+//! for a variable by name, the name is written down, and the result counts only where the variable has the same value.
+//! So a variable that nobody here has heard of is a miss, not a wrong result.
+
+mod classes;
+mod searches;
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use warpcc_cache::{Difference, Roots};
+
+use classes::is_ours;
+pub(crate) use classes::{VOLATILE, mentioned};
+pub use classes::{asks_by_name, is_harmless, seen_in};
+use searches::Searches;
+
+use crate::relocate::fixed_list;
+use crate::times;
+
+/// What the programs of a run asked of their environment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Variables asked for by name.
+    pub variables: BTreeSet<OsString>,
+    /// A program ran that may have looked at every variable: a shell, an interpreter, one that nobody knows.
+    pub whole: bool,
+    /// Variables that change from call to call, and that such a program's text mentions.
+    pub mentioned: BTreeSet<String>,
+    /// Names of programs looked for in the folders of `PATH`.
+    pub programs: BTreeSet<OsString>,
+}
+
+impl Asked {
+    /// Adds what others asked.
+    pub fn merge(&mut self, other: &Self) {
+        self.variables.extend(other.variables.iter().cloned());
+        self.whole |= other.whole;
+        self.mentioned.extend(other.mentioned.iter().cloned());
+        self.programs.extend(other.programs.iter().cloned());
+    }
+}
+
+/// Where conditions are looked at.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    /// The environment, whole.
+    pub environment: &'a [(OsString, OsString)],
+    /// The working directory.
+    pub directory: &'a Path,
+    /// Folders whose names do not count.
+    pub roots: &'a Roots,
+}
+
+impl Place<'_> {
+    fn variable(&self, name: &OsStr) -> Option<&OsStr> {
+        let mut all = self.environment.iter().rev();
+        all.find(|(n, _)| n == name).map(|(_, v)| v.as_os_str())
+    }
+
+    /// A value with the folders that do not count under their fixed names.
+    fn digest(&self, value: &OsStr) -> [u8; 32] {
+        blake3::hash(&fixed_list(self.roots, value.as_bytes())).into()
+    }
+
+    /// One digest of every variable but those that change from call to call and are not `mentioned`. One for all, so
+    /// that no single value can be guessed from it.
+    fn whole(&self, mentioned: &BTreeSet<String>) -> [u8; 32] {
+        let counts = |name: &OsStr| {
+            !is_ours(name)
+                && (!VOLATILE.iter().any(|v| name == *v)
+                    || mentioned.iter().any(|m| name == m.as_str()))
+        };
+        let variables = self.environment.iter().filter(|(name, _)| counts(name));
+        let mut variables: Vec<_> = variables.collect();
+        variables.sort();
+        let mut hasher = blake3::Hasher::new();
+        for (name, value) in variables {
+            for bytes in [name.as_bytes(), &fixed_list(self.roots, value.as_bytes())] {
+                hasher.update(&(bytes.len() as u64).to_le_bytes());
+                hasher.update(bytes);
+            }
+        }
+        hasher.finalize().into()
+    }
+}
+
+/// A variable, and the BLAKE3 of its value; none where it was not set.
+type Variable = (Vec<u8>, Option<[u8; 32]>);
+
+/// What must be so for a result to count again, besides files.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Conditions {
+    /// See [`crate::times`].
+    pub times: Vec<u8>,
+    variables: Vec<Variable>,
+    whole: Option<(BTreeSet<String>, [u8; 32])>,
+    searches: Option<Searches>,
+}
+
+impl Conditions {
+    /// What `asked` comes to in this place.
+    pub fn of(asked: &Asked, times: &[u8], place: Place<'_>) -> Self {
+        let names = asked.variables.iter().filter(|name| !is_harmless(name));
+        let value = |name: &OsString| {
+            let digest = place.variable(name).map(|value| place.digest(value));
+            (name.as_bytes().to_vec(), digest)
+        };
+        Self {
+            times: place.roots.fix_text(times).into(),
+            variables: names.map(value).collect(),
+            whole: asked
+                .whole
+                .then(|| (asked.mentioned.clone(), place.whole(&asked.mentioned))),
+            searches: (!asked.programs.is_empty()).then(|| Searches::of(&asked.programs, place)),
+        }
+    }
+
+    /// As a record keeps them.
+    pub fn encode(&self) -> Vec<u8> {
+        // Of these types nothing can fail; an empty text is no condition that holds.
+        postcard::to_allocvec(self).unwrap_or_default()
+    }
+
+    /// From a record; `None` where the bytes are no conditions.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        match postcard::take_from_bytes(bytes) {
+            Ok((conditions, [])) => Some(conditions),
+            Ok(_) | Err(_) => None,
+        }
+    }
+
+    /// Whether they hold.
+    ///
+    /// # Errors
+    /// The variable that differs, where it is one.
+    pub fn hold(&self, place: Place<'_>) -> Result<(), Option<Difference>> {
+        let differs = |name: &[u8]| {
+            let name = String::from_utf8_lossy(name).into_owned();
+            Err(Some(Difference::VariableChanged { name }))
+        };
+        for (name, digest) in &self.variables {
+            let now = place.variable(OsStr::from_bytes(name));
+            if now.map(|value| place.digest(value)) != *digest {
+                return differs(name);
+            }
+        }
+        if let Some((mentioned, digest)) = &self.whole
+            && place.whole(mentioned) != *digest
+        {
+            return differs(warpcc_cache::ANY_VARIABLE.as_bytes());
+        }
+        if let Some(searches) = &self.searches
+            && !searches.hold(place)
+        {
+            return differs(b"PATH");
+        }
+        let times = place.roots.real_text(&self.times);
+        match times::first_changed(&times, place.directory) {
+            None => Ok(()),
+            Some(path) => Err(Some(Difference::FileChanged { path })),
+        }
+    }
+
+    /// What was asked, so that who uses a result stands on the same.
+    pub fn asked(&self) -> Asked {
+        let name = |(name, _): &Variable| OsString::from_vec(name.clone());
+        Asked {
+            variables: self.variables.iter().map(name).collect(),
+            whole: self.whole.is_some(),
+            mentioned: self
+                .whole
+                .as_ref()
+                .map(|(mentioned, _)| mentioned.clone())
+                .unwrap_or_default(),
+            programs: self.searches.as_ref().map(Searches::names).unwrap_or_default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hold(asked: &Asked, before: &[(&str, &str)], after: &[(&str, &str)]) -> bool {
+        let own = |all: &[(&str, &str)]| -> Vec<(OsString, OsString)> {
+            all.iter().map(|(n, v)| (n.into(), v.into())).collect()
+        };
+        let (before, after) = (own(before), own(after));
+        let roots = Roots::default();
+        let place = |environment| Place {
+            environment,
+            directory: Path::new("/"),
+            roots: &roots,
+        };
+        let made = Conditions::of(asked, b"", place(&before));
+        let read = Conditions::decode(&made.encode()).expect("conditions");
+        assert_eq!(made, read);
+        read.hold(place(&after)).is_ok()
+    }
+
+    #[test]
+    fn a_variable_asked_for_counts_and_another_does_not() {
+        let asked = Asked {
+            variables: ["A", "B", "MAKEFLAGS"].map(OsString::from).into(),
+            ..Asked::default()
+        };
+        assert!(hold(&asked, &[("A", "1")], &[("A", "1"), ("C", "2")]));
+        assert!(!hold(&asked, &[("A", "1")], &[("A", "2")]));
+        assert!(!hold(&asked, &[("A", "1")], &[]));
+        assert!(!hold(&asked, &[("A", "1")], &[("A", "1"), ("B", "")]));
+        assert!(hold(&asked, &[("MAKEFLAGS", "1")], &[("MAKEFLAGS", "2")]));
+    }
+
+    #[test]
+    fn for_a_program_that_nobody_knows_every_variable_counts() {
+        let mut asked = Asked {
+            whole: true,
+            ..Asked::default()
+        };
+        assert!(hold(&asked, &[("A", "1"), ("PATH", "x")], &[("A", "1")]));
+        assert!(!hold(&asked, &[("A", "1")], &[("A", "1"), ("B", "2")]));
+        asked.mentioned.insert("PATH".into());
+        assert!(!hold(&asked, &[("PATH", "x")], &[("PATH", "y")]));
+        // The border between names and values counts too.
+        assert!(!hold(&asked, &[("A", "BC")], &[("AB", "C")]));
+    }
+}

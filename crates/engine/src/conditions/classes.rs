@@ -1,0 +1,141 @@
+//! What is known of programs and variables: who asks for variables by name only, and which variables never change a
+//! result although they are asked for. Whoever is in none of these tables counts in full.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use warpcc_plan::Tool;
+
+/// Variables that tools ask for and that change no result, with the reason.
+const HARMLESS: [(&str, &str); 9] = [
+    ("TMPDIR", "set by us to the private folder"),
+    ("TMP", "asked for besides TMPDIR, which is set"),
+    ("TEMP", "asked for besides TMPDIR, which is set"),
+    ("TEMPDIR", "asked for besides TMPDIR, which is set"),
+    ("LD_PRELOAD", "ours; the user's part is in the direct key"),
+    ("MAKEFLAGS", "names a jobserver: how many run, not what they make"),
+    ("PATH", "counts by the programs that it leads to"),
+    ("PWD", "in the keys where the working directory is"),
+    ("TERM", "in the terminal's key where there is a terminal"),
+];
+
+/// Variables that change from call to call or from shell to shell. Where a program may have looked at every variable,
+/// these count only if its text mentions them.
+pub(crate) const VOLATILE: &[&str] = &[
+    "_",
+    "SHLVL",
+    "OLDPWD",
+    "PWD",
+    "PATH",
+    "MAKEFLAGS",
+    "MFLAGS",
+    "MAKELEVEL",
+    "MAKE_TERMOUT",
+    "MAKE_TERMERR",
+    "TMPDIR",
+    "TMP",
+    "TEMP",
+    "TEMPDIR",
+    "LD_PRELOAD",
+    "TERM",
+    "COLUMNS",
+    "LINES",
+];
+
+/// The compilers' and binary tools' programs that ask by name: what is left of their names without the target in
+/// front, the version behind, and the kind of linker.
+const ASKERS: &[&str] = &[
+    "nvcc", "cudafe++", "cicc", "ptxas", "fatbinary", "nvlink", "gcc", "g++", "cc", "c++", "cpp",
+    "cc1", "cc1plus", "collect2", "lto1", "lto-wrapper", "as", "ld", "ar", "ranlib",
+    "clang", "clang++", "lld", "gold",
+];
+
+/// Whether the variable changes no result.
+pub fn is_harmless(name: &OsStr) -> bool {
+    is_ours(name) || HARMLESS.iter().any(|(known, _)| name == *known)
+}
+
+/// Whether we set it ourselves, for our own use.
+pub(super) fn is_ours(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b"WARPCC_")
+}
+
+/// Whether a program, by the file that was executed, is one that asks for variables by name and looks at no others.
+pub fn asks_by_name(executable: &Path) -> bool {
+    let Some(name) = executable.file_name().and_then(OsStr::to_str) else {
+        return false;
+    };
+    let is_version = |part: &&str| part.starts_with(|c: char| c.is_ascii_digit());
+    // `x86_64-linux-gnu-g++-12`, `ld.bfd`
+    let name = name.split('.').next().unwrap_or(name);
+    let mut parts = name.rsplit('-').skip_while(is_version);
+    ASKERS.contains(&name) || parts.next().is_some_and(|last| ASKERS.contains(&last))
+}
+
+/// The volatile variables that a text mentions. `_` and the shell's level are in every text, and no text is written
+/// by them.
+pub(crate) fn mentioned(text: &[u8]) -> impl Iterator<Item = &'static str> + '_ {
+    let has = |word: &str| memchr::memmem::find(text, word.as_bytes()).is_some();
+    VOLATILE.iter().copied().filter(move |name| match *name {
+        "_" | "SHLVL" => false,
+        // `pwd`, `os.getcwd()`
+        "PWD" | "OLDPWD" => has("PWD") || has("pwd") || has("cwd"),
+        name => has(name),
+    })
+}
+
+/// What NVIDIA's tools and gcc's ask for, as seen on 13.0 and 13.5 with gcc 12: for steps that run on another machine,
+/// where nobody watches.
+pub fn seen_in(tool: Tool) -> &'static [&'static str] {
+    match tool {
+        Tool::Cicc | Tool::EarlyStub => &[
+            "AS_SECURE_LOG_FILE", "EDG_BASE", "EDG_MODULES_PATH", "LIBNVVM_DISABLE_CONCURRENT_API",
+            "LLVM_IGNORED_ENV_VAR", "LLVM_OVERRIDE_PRODUCER", "MALLOC_CONF", "NOCOLOR", "NVVMCCWIZ",
+            "NVVM_IR_VER_CHK", "NV_NVVM_VERSION", "OPENSSL_ia32cap", "USR_INCLUDE", "bar",
+        ],
+        Tool::CudaFe => &[
+            "EDG_BASE", "EDG_MODULES_PATH", "EDG_SUPPRESS_ASSERTION_LINE_NUMBER", "NOCOLOR",
+            "USR_INCLUDE",
+        ],
+        Tool::Ptxas => &[
+            "CAN_FINALIZE_DEBUG", "DUMP_KNOBS_TO_FILE", "FINALIZER_CUBIE",
+            "FINALIZER_USE_LEGACY_ELF_BUILDER", "OPENSSL_ia32cap",
+        ],
+        Tool::Nvlink => &["CAN_FINALIZE_DEBUG", "LIBRARY_PATH"],
+        Tool::Fatbinary | Tool::FilterDependencies => &[],
+        Tool::Preprocess
+        | Tool::HostCompile
+        | Tool::HostAssembly
+        | Tool::Assemble
+        | Tool::HostLink
+        | Tool::Archive => &[
+            "BINUTILS_ROOT", "CPATH", "CPLUS_INCLUDE_PATH", "COMPILER_PATH", "COLLECT_GCC",
+            "COLLECT_GCC_OPTIONS", "COLLECT_NO_DEMANGLE", "DEPENDENCIES_OUTPUT", "G++_ROOT",
+            "GCC_COMPARE_DEBUG", "GCC_EXEC_PREFIX", "GCC_EXTRA_DIAGNOSTIC_OUTPUT", "GCC_ROOT",
+            "GNUTARGET", "LDEMULATION", "LD_RUN_PATH", "LIBCTF_DEBUG", "LIBRARY_PATH", "LPATH",
+            "SUNPRO_DEPENDENCIES",
+        ],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compilers_ask_by_name_and_shells_do_not() {
+        for name in [
+            "/usr/bin/x86_64-linux-gnu-g++-12",
+            "/usr/bin/x86_64-linux-gnu-ld.bfd",
+            "/usr/lib/llvm-14/bin/clang",
+            "/t/bin/nvcc",
+            "/usr/lib/gcc/x86_64-linux-gnu/12/cc1plus",
+            "/opt/conda/bin/x86_64-conda-linux-gnu-c++",
+        ] {
+            assert!(asks_by_name(Path::new(name)), "{name}");
+        }
+        for name in ["/bin/bash", "/usr/bin/python3.11", "/usr/bin/mpicxx", "/usr/bin/ccache", "/"] {
+            assert!(!asks_by_name(Path::new(name)), "{name}");
+        }
+    }
+}

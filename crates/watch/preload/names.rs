@@ -1,0 +1,173 @@
+//! Hooks of the functions that make and remove names, read links, and ask for environment variables.
+
+use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
+
+use crate::files::{below, seen};
+use crate::state::{self, LONGEST, text};
+use crate::sys::{self, AT_FDCWD};
+use crate::{Real, hook};
+
+type Path = *const c_char;
+type Any = *mut c_void;
+
+const NONE: Any = core::ptr::null_mut();
+
+hook! {
+    fn mkstemp(path: *mut c_char) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
+    fn mkstemp64(path: *mut c_char) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
+    fn mkstemps(path: *mut c_char, suffix: c_int) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
+    fn mkstemps64(path: *mut c_char, suffix: c_int) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
+    fn mkostemp(path: *mut c_char, flags: c_int) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
+    fn mkostemp64(path: *mut c_char, flags: c_int) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
+    fn mkdtemp(path: *mut c_char) -> Any, NONE, |r, e| made(AT_FDCWD, path, e);
+    fn mkdir(path: Path, mode: c_uint) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
+    fn mkdirat(at: c_int, path: Path, mode: c_uint) -> c_int, -1, |r, e| made(at, path, e);
+    fn mkfifo(path: Path, mode: c_uint) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
+    fn mknod(path: Path, mode: c_uint, device: u64) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
+    fn truncate(path: Path, length: i64) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
+    fn truncate64(path: Path, length: i64) -> c_int, -1, |r, e| made(AT_FDCWD, path, e);
+    fn link(from: Path, to: Path) -> c_int, -1, |r, e| made(AT_FDCWD, to, e);
+    fn linkat(from_at: c_int, from: Path, at: c_int, to: Path, flags: c_int) -> c_int, -1, |r, e| made(at, to, e);
+    fn symlink(from: Path, to: Path) -> c_int, -1, |r, e| made(AT_FDCWD, to, e);
+    fn symlinkat(from: Path, at: c_int, to: Path) -> c_int, -1, |r, e| made(at, to, e);
+
+    fn rename(from: Path, to: Path) -> c_int, -1, |r, e| renamed((AT_FDCWD, from), (AT_FDCWD, to), e);
+    fn renameat(from_at: c_int, from: Path, at: c_int, to: Path) -> c_int, -1,
+        |r, e| renamed((from_at, from), (at, to), e);
+    fn renameat2(from_at: c_int, from: Path, at: c_int, to: Path, flags: c_uint) -> c_int, -1,
+        |r, e| renamed((from_at, from), (at, to), e);
+    fn unlink(path: Path) -> c_int, -1, |r, e| removed(AT_FDCWD, path, e);
+    fn unlinkat(at: c_int, path: Path, flags: c_int) -> c_int, -1, |r, e| removed(at, path, e);
+    fn rmdir(path: Path) -> c_int, -1, |r, e| removed(AT_FDCWD, path, e);
+    fn remove(path: Path) -> c_int, -1, |r, e| removed(AT_FDCWD, path, e);
+
+    fn readlink(path: Path, to: Any, size: usize) -> isize, -1, |r, e| link_read(AT_FDCWD, path, to, r, e);
+    fn __readlink_chk(path: Path, to: Any, size: usize, whole: usize) -> isize, -1,
+        |r, e| link_read(AT_FDCWD, path, to, r, e);
+    fn readlinkat(at: c_int, path: Path, to: Any, size: usize) -> isize, -1, |r, e| link_read(at, path, to, r, e);
+    fn __readlinkat_chk(at: c_int, path: Path, to: Any, size: usize, whole: usize) -> isize, -1,
+        |r, e| link_read(at, path, to, r, e);
+    fn realpath(path: Path, to: Any) -> Any, NONE, |r, e| resolved(path, r, e);
+    fn __realpath_chk(path: Path, to: Any, whole: usize) -> Any, NONE, |r, e| resolved(path, r, e);
+    fn canonicalize_file_name(path: Path) -> Any, NONE, |r, e| resolved(path, r, e);
+}
+
+/// Logs something that came into being, or was changed, under this name.
+///
+/// # Safety
+/// As for [`seen`].
+unsafe fn made(directory: c_int, path: Path, error: c_int) {
+    if error == 0 {
+        // SAFETY: passed on.
+        unsafe { seen(directory, path, b'W', 0, -1) };
+    }
+}
+
+/// Logs a name that is gone.
+///
+/// # Safety
+/// As for [`seen`].
+unsafe fn removed(directory: c_int, path: Path, error: c_int) {
+    if error == 0 {
+        // SAFETY: passed on.
+        unsafe { seen(directory, path, b'K', 0, -1) };
+    }
+}
+
+/// Logs a name that became another.
+///
+/// # Safety
+/// As for [`seen`].
+unsafe fn renamed(from: (c_int, Path), to: (c_int, Path), error: c_int) {
+    // SAFETY: passed on.
+    unsafe {
+        removed(from.0, from.1, error);
+        made(to.0, to.1, error);
+    }
+}
+
+/// Logs where a link leads.
+///
+/// # Safety
+/// As for [`seen`]; `to` holds `length` bytes where there is no error.
+unsafe fn link_read(directory: c_int, path: Path, to: Any, length: isize, error: c_int) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let (Ok(length), 0) = (usize::try_from(length), error) else {
+            return seen(directory, path, b'S', error, -1);
+        };
+        let target = core::slice::from_raw_parts(to.cast::<u8>(), length);
+        let mut full = [0_u8; LONGEST];
+        match text(path) {
+            None | Some([]) => {}
+            Some(name) if name[0] == b'/' || directory == AT_FDCWD => state::leads(b'Y', name, target),
+            Some(name) => match below(directory, name, &mut full) {
+                Some(name) => state::leads(b'Y', name, target),
+                None => state::path(b'U', b"a path relative to a directory without a name"),
+            },
+        }
+    }
+}
+
+/// Logs what a path was resolved to.
+///
+/// # Safety
+/// As for [`seen`]; `to` is null or NUL-terminated.
+unsafe fn resolved(path: Path, to: Any, error: c_int) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        match (text(path), text(to.cast())) {
+            (Some(name), Some(target)) if error == 0 && !name.is_empty() => {
+                state::leads(b'Z', name, target);
+            }
+            _ => seen(AT_FDCWD, path, b'S', error, -1),
+        }
+    }
+}
+
+/// Logs that a variable was asked for, and gives it.
+///
+/// # Safety
+/// `name` is null or NUL-terminated; `symbol` ends in NUL and names a function like `getenv`.
+unsafe fn asked(real: &Real, symbol: &'static str, name: Path) -> *mut c_char {
+    // SAFETY: as the caller promises; errno is this thread's.
+    unsafe {
+        let errno = *sys::__errno_location();
+        if let Some(name) = text(name) {
+            state::path(b'V', name);
+        }
+        let value = match real.get(symbol) {
+            Some(real) => {
+                let real: unsafe extern "C" fn(Path) -> *mut c_char = core::mem::transmute(real);
+                real(name)
+            }
+            None if name.is_null() => core::ptr::null_mut(),
+            None => sys::variable(CStr::from_ptr(name).to_bytes())
+                .map_or(core::ptr::null_mut(), |value| value.as_ptr().cast_mut()),
+        };
+        *sys::__errno_location() = errno;
+        value
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn getenv(name: Path) -> *mut c_char {
+    static REAL: Real = Real::new();
+    // SAFETY: the caller's argument.
+    unsafe { asked(&REAL, "getenv\0", name) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn secure_getenv(name: Path) -> *mut c_char {
+    static REAL: Real = Real::new();
+    // SAFETY: as above.
+    unsafe { asked(&REAL, "secure_getenv\0", name) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __secure_getenv(name: Path) -> *mut c_char {
+    static REAL: Real = Real::new();
+    // SAFETY: as above.
+    unsafe { asked(&REAL, "__secure_getenv\0", name) }
+}
+

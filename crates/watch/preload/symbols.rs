@@ -1,0 +1,180 @@
+//! Finds the function that a hook stands before: what `dlsym(RTLD_NEXT)` would find, without calling it.
+//!
+//! Before glibc 2.34 `dlsym` allocates. A program with an allocator of its own, cicc for one, may call one of our
+//! hooks from inside that allocator's first call. `dlsym` would then call the allocator again, which waits for itself
+//! for ever (seen on glibc 2.31). So the tables of the loaded objects are read here. Nothing allocates, and the
+//! loader's lock is only taken where the same thread may take it twice.
+
+use core::ffi::{c_int, c_void};
+
+use crate::state::ours;
+use crate::sys::{self, LoadedObject};
+
+const PT_DYNAMIC: u32 = 2;
+const DT_NULL: i64 = 0;
+const DT_STRTAB: i64 = 5;
+const DT_SYMTAB: i64 = 6;
+const DT_GNU_HASH: i64 = 0x6fff_fef5;
+const DT_VERSYM: i64 = 0x6fff_fff0;
+/// In a symbol's version: there is a newer one under the same name.
+const HIDDEN: u16 = 0x8000;
+const FUNCTION: u8 = 2;
+
+/// `Elf64_Dyn`.
+#[repr(C)]
+struct Dynamic {
+    tag: i64,
+    value: usize,
+}
+
+/// `Elf64_Sym`.
+#[repr(C)]
+struct Symbol {
+    name: u32,
+    info: u8,
+    other: u8,
+    section: u16,
+    value: usize,
+    size: u64,
+}
+
+/// The tables of one object.
+struct Tables {
+    base: usize,
+    symbols: *const Symbol,
+    strings: *const u8,
+    hashes: *const u32,
+    versions: *const u16,
+}
+
+struct Search {
+    /// Without its NUL.
+    name: &'static [u8],
+    hash: u32,
+    /// Whether our own object has been passed.
+    behind: bool,
+    found: usize,
+}
+
+/// The definition of `name`, which ends in NUL, in the first object behind ours that has one; null where none has.
+pub(crate) fn next(name: &'static str) -> *mut c_void {
+    let bytes = name.as_bytes();
+    let bytes = bytes.strip_suffix(b"\0").unwrap_or(bytes);
+    let mut search = Search {
+        name: bytes,
+        hash: bytes.iter().fold(5381, |hash: u32, byte| {
+            hash.wrapping_mul(33).wrapping_add(u32::from(*byte))
+        }),
+        behind: false,
+        found: 0,
+    };
+    // SAFETY: `visit` has the signature and takes the data for what it is.
+    unsafe { sys::dl_iterate_phdr(visit, (&raw mut search).cast()) };
+    search.found as *mut c_void
+}
+
+extern "C" fn visit(object: *mut LoadedObject, _: usize, data: *mut c_void) -> c_int {
+    // SAFETY: the loader's description, and the search that `next` passed.
+    let (object, search) = unsafe { (&*object, &mut *data.cast::<Search>()) };
+    if !search.behind {
+        search.behind = ours(object);
+        return 0;
+    }
+    // SAFETY: the object is loaded, so its tables are mapped.
+    search.found = unsafe { tables(object).map_or(0, |tables| tables.find(search)) };
+    c_int::from(search.found != 0)
+}
+
+/// The tables of a loaded object, if it has those that are needed.
+///
+/// # Safety
+/// The loader's description of an object that is loaded.
+unsafe fn tables(object: &LoadedObject) -> Option<Tables> {
+    // SAFETY: the loader's table of that many headers.
+    let headers =
+        unsafe { core::slice::from_raw_parts(object.headers, object.header_count.into()) };
+    let dynamic = headers.iter().find(|header| header.kind == PT_DYNAMIC)?;
+    let mut entry = object.address.wrapping_add(dynamic.address as usize) as *const Dynamic;
+    let mut found = Tables {
+        base: object.address,
+        symbols: core::ptr::null(),
+        strings: core::ptr::null(),
+        hashes: core::ptr::null(),
+        versions: core::ptr::null(),
+    };
+    // SAFETY: the table ends in DT_NULL.
+    unsafe {
+        while (*entry).tag != DT_NULL {
+            // glibc writes addresses here where the file has offsets; the kernel's object keeps its offsets.
+            let value = (*entry).value;
+            let address = if value < object.address {
+                value.wrapping_add(object.address)
+            } else {
+                value
+            };
+            match (*entry).tag {
+                DT_STRTAB => found.strings = address as *const u8,
+                DT_SYMTAB => found.symbols = address as *const Symbol,
+                DT_GNU_HASH => found.hashes = address as *const u32,
+                DT_VERSYM => found.versions = address as *const u16,
+                _ => {}
+            }
+            entry = entry.add(1);
+        }
+    }
+    let whole = !(found.symbols.is_null() || found.strings.is_null() || found.hashes.is_null());
+    whole.then_some(found)
+}
+
+impl Tables {
+    /// The address of a function, 0 where there is none: the version that new programs bind to, else an older one.
+    ///
+    /// # Safety
+    /// The tables are a loaded object's.
+    unsafe fn find(&self, search: &Search) -> usize {
+        let mut older = 0;
+        // SAFETY: the layout of DT_GNU_HASH: four counts, a filter of words, buckets, chains that end in an odd hash.
+        unsafe {
+            let [buckets, first, words] = [0, 1, 2].map(|at| *self.hashes.add(at) as usize);
+            if buckets == 0 {
+                return 0;
+            }
+            let table = self.hashes.add(4 + words * 2);
+            let mut index = *table.add(search.hash as usize % buckets) as usize;
+            if index < first {
+                return 0;
+            }
+            loop {
+                let hash = *table.add(buckets + index - first);
+                let symbol = &*self.symbols.add(index);
+                if hash | 1 == search.hash | 1 && self.is(symbol, search.name) {
+                    let address = self.base.wrapping_add(symbol.value);
+                    let hidden = !self.versions.is_null() && *self.versions.add(index) & HIDDEN != 0;
+                    if !hidden {
+                        return address;
+                    }
+                    older = address;
+                }
+                if hash & 1 != 0 {
+                    return older;
+                }
+                index += 1;
+            }
+        }
+    }
+
+    /// Whether the symbol is a function of that name that the object itself has.
+    ///
+    /// # Safety
+    /// As for [`Tables::find`].
+    unsafe fn is(&self, symbol: &Symbol, name: &[u8]) -> bool {
+        if symbol.section == 0 || symbol.value == 0 || symbol.info & 0xf != FUNCTION {
+            return false;
+        }
+        // SAFETY: names end in NUL, so the comparison ends at the first that differs.
+        unsafe {
+            let text = self.strings.add(symbol.name as usize);
+            (0..name.len()).all(|at| *text.add(at) == name[at]) && *text.add(name.len()) == 0
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Which programs were announced and which really ran: what could not be watched shows as a difference.
+//!
+//! Programs are compared by the file that was executed, not counted. A static wrapper that becomes a watched compiler
+//! is announced once, and one program starts: the counts agree, the files do not.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The kernel follows this many scripts whose interpreters are scripts.
+const DEEPEST: usize = 5;
+/// The kernel reads no more of a script's first line.
+const FIRST_LINE: usize = 256;
+
+/// A program that began to log.
+struct Started {
+    file: (u64, u64),
+    executable: PathBuf,
+}
+
+/// What one process became, one program after the other.
+#[derive(Default)]
+struct Life {
+    announced: VecDeque<PathBuf>,
+    started: Vec<Started>,
+}
+
+/// All programs of a run.
+#[derive(Default)]
+pub(crate) struct Programs {
+    lives: BTreeMap<u32, Life>,
+    /// Children that the C library started itself, whose process numbers it keeps to itself.
+    by_library: Vec<PathBuf>,
+}
+
+impl Programs {
+    /// `pid` is about to become the program at `path`.
+    pub(crate) fn announce(&mut self, pid: u32, path: PathBuf) {
+        self.lives.entry(pid).or_default().announced.push_back(path);
+    }
+
+    /// `pid` was made to run the program at `path`. Told by its parent, perhaps after the child's own records.
+    pub(crate) fn spawned(&mut self, pid: u32, path: PathBuf) {
+        self.lives.entry(pid).or_default().announced.push_front(path);
+    }
+
+    /// The C library starts the program at `path` in a process of its own.
+    pub(crate) fn by_library(&mut self, path: &Path) {
+        self.by_library.push(path.to_owned());
+    }
+
+    /// The last announcement of `pid` came to nothing.
+    pub(crate) fn take_back(&mut self, pid: u32) {
+        if let Some(life) = self.lives.get_mut(&pid) {
+            life.announced.pop_back();
+        }
+    }
+
+    /// A program began to log.
+    pub(crate) fn started(&mut self, pid: u32, file: (u64, u64), executable: &Path) {
+        let executable = executable.to_owned();
+        let life = self.lives.entry(pid).or_default();
+        life.started.push(Started { file, executable });
+    }
+
+    /// Compares both.
+    ///
+    /// # Errors
+    /// A program that was announced did not log, or one that logged was announced by nobody.
+    pub(crate) fn settle(mut self) -> Result<BTreeMap<PathBuf, PathBuf>, String> {
+        let mut called = BTreeMap::new();
+        for life in self.lives.values() {
+            let mut announced: Vec<PathBuf> = Vec::new();
+            // A child of the C library is the first program of its process.
+            if let Some(first) = life.started.first()
+                && life.started.len() > life.announced.len()
+            {
+                let place = self.by_library.iter().position(|path| runs_as(path, first));
+                let place = place.ok_or_else(|| unannounced(first))?;
+                announced.push(self.by_library.swap_remove(place));
+            }
+            announced.extend(life.announced.iter().cloned());
+            if let Some(more) = life.started.get(announced.len()) {
+                return Err(unannounced(more));
+            }
+            for (at, path) in announced.into_iter().enumerate() {
+                match life.started.get(at) {
+                    Some(started) if runs_as(&path, started) => {
+                        called.insert(path, started.executable.clone());
+                    }
+                    _ => return Err(format!("{} could not be watched", path.display())),
+                }
+            }
+        }
+        match self.by_library.first() {
+            Some(path) => Err(format!("{} could not be watched", path.display())),
+            None => Ok(called),
+        }
+    }
+}
+
+fn unannounced(started: &Started) -> String {
+    let program = started.executable.display();
+    format!("what started {program} could not be watched")
+}
+
+/// Whether executing `path` runs the file that `started` says it is.
+fn runs_as(path: &Path, started: &Started) -> bool {
+    let mut path = path.to_owned();
+    for _ in 0..DEEPEST {
+        match interpreter(&path) {
+            Some(next) => path = next,
+            None => break,
+        }
+    }
+    fs::metadata(&path).is_ok_and(|found| (found.dev(), found.ino()) == started.file)
+}
+
+/// The program that a script names in its first line.
+fn interpreter(script: &Path) -> Option<PathBuf> {
+    let mut line = Vec::new();
+    let file = fs::File::open(script).ok()?;
+    file.take(FIRST_LINE as u64).read_to_end(&mut line).ok()?;
+    let rest = line.strip_prefix(b"#!")?;
+    let rest = rest.split(|byte| *byte == b'\n').next()?.trim_ascii();
+    let name = rest.split(|byte| b" \t".contains(byte)).next()?;
+    (!name.is_empty()).then(|| Path::new(OsStr::from_bytes(name)).to_owned())
+}
