@@ -11,7 +11,9 @@ mod wire;
 pub mod witness;
 
 pub use digest::Digest;
-pub use disk::{DiskStore, Level, Lookup, Suits, OpenError, Options, Packing, Staged, StoreError, Why};
+pub use disk::{
+    DiskStore, Level, Lookup, OpenError, Options, Packing, Staged, StoreError, Suits, Why,
+};
 pub use key::{Change, Explaining, Hashing, Key, KeySink, Listing};
 pub use record::{
     MOST_VARIANTS, Outcome, Output, RecordError, Variant, decode_record, decode_record_of,
@@ -19,8 +21,8 @@ pub use record::{
 };
 pub use roots::Roots;
 pub use upstream::Upstream;
-pub use witness::{Contents, Inspect};
 pub use witness::{
-    ANY_VARIABLE, Difference, DirectorySeen, Expected, Fact, FileSeen, Signature, Unsettled, Verdict, Witness,
-    WitnessBuilder,
+    ANY_VARIABLE, Difference, DirectorySeen, Expected, Fact, FileSeen, Signature, Unsettled,
+    Verdict, Witness, WitnessBuilder,
 };
+pub use witness::{Contents, Inspect};

@@ -19,8 +19,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 pub use build::{Expected, Unsettled, WitnessBuilder};
-pub use facts::Fact;
 pub use check::{ANY_VARIABLE, Difference, Verdict};
+pub use facts::Fact;
 pub(crate) use hash::content_of;
 pub use hash::{Contents, Inspect};
 pub use signature::Signature;

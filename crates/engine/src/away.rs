@@ -13,8 +13,8 @@ mod link;
 mod parcel;
 mod talk;
 
-use std::ffi::OsString;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -179,7 +179,11 @@ impl Conditions {
                 .as_ref()
                 .map(|(mentioned, _)| mentioned.clone())
                 .unwrap_or_default(),
-            programs: self.searches.as_ref().map(Searches::names).unwrap_or_default(),
+            programs: self
+                .searches
+                .as_ref()
+                .map(Searches::names)
+                .unwrap_or_default(),
         }
     }
 }

@@ -58,7 +58,10 @@ impl Seen {
     /// processes wrote themselves, and those of the plan.
     pub fn from_log(observed: Observed, scene: &Scene<'_>) -> Self {
         let mut seen = Self {
-            blind: observed.blind.clone().or_else(|| side_effect(&observed, scene)),
+            blind: observed
+                .blind
+                .clone()
+                .or_else(|| side_effect(&observed, scene)),
             ..Self::default()
         };
         seen.take_asked(&observed, scene);
@@ -167,7 +170,11 @@ impl Seen {
             self.mention(path);
         }
         for path in &observed.texts {
-            self.mention(&scene.directory.join(path));
+            let path = scene.directory.join(path);
+            // What it started speaks for itself.
+            if !observed.called.contains_key(&path) {
+                self.mention(&path);
+            }
         }
         let folders: BTreeSet<PathBuf> = std::env::split_paths(scene.path.unwrap_or_default())
             .map(|folder| scene.directory.join(folder))
@@ -189,7 +196,11 @@ impl Seen {
         let names: Vec<String> = match fs::read(text) {
             Ok(text) if short => names(&text),
             // What cannot be looked through may mention all.
-            _ => conditions::VOLATILE.iter().copied().map(str::to_owned).collect(),
+            _ => conditions::VOLATILE
+                .iter()
+                .copied()
+                .map(str::to_owned)
+                .collect(),
         };
         self.asked.mentioned.extend(names);
     }
@@ -242,7 +253,10 @@ impl Seen {
         self.missing.extend(other.missing.iter().cloned());
         self.found.extend(other.found.iter().cloned());
         for (key, text) in &other.facts {
-            let known = self.facts.entry(key.clone()).or_insert_with(|| text.clone());
+            let known = self
+                .facts
+                .entry(key.clone())
+                .or_insert_with(|| text.clone());
             if known.is_empty() {
                 known.clone_from(text);
             } else if known != text && !text.is_empty() {

@@ -58,12 +58,11 @@ pub fn of_files<'a>(
 /// The first file that has another time now, if there is one.
 pub fn first_changed(times: &[u8], directory: &Path) -> Option<PathBuf> {
     let text = String::from_utf8_lossy(times);
-    text.lines()
-        .find_map(|line| match line.split_once(' ') {
-            Some((time, path)) if time.parse().ok() == time_of(directory, path) => None,
-            Some((_, path)) => Some(PathBuf::from(path)),
-            None => Some(PathBuf::from(line)),
-        })
+    text.lines().find_map(|line| match line.split_once(' ') {
+        Some((time, path)) if time.parse().ok() == time_of(directory, path) => None,
+        Some((_, path)) => Some(PathBuf::from(path)),
+        None => Some(PathBuf::from(line)),
+    })
 }
 
 fn time_of(directory: &Path, path: &str) -> Option<i64> {

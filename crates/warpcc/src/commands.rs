@@ -216,7 +216,12 @@ fn why(args: &WhyArgs, config: &Config, around: Surroundings) -> anyhow::Result<
         return Ok(Why::NeverSeen);
     };
     let parts = part_differences(&earlier, &listing);
-    let before = store.differences(Level::Direct, &earlier.key(DOMAIN), &request.directory, &holds)?;
+    let before = store.differences(
+        Level::Direct,
+        &earlier.key(DOMAIN),
+        &request.directory,
+        &holds,
+    )?;
     Ok(Why::Differs {
         parts,
         files: nearest(before, &request).unwrap_or_default(),

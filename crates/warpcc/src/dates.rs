@@ -105,7 +105,6 @@ fn dates_in(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;

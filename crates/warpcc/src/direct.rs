@@ -11,9 +11,9 @@ use warpcc_cache::{
     Difference, Digest, DiskStore, Key, Level, Lookup, Outcome, Output, Packing, Staged,
     StoreError, Upstream, Why,
 };
-use warpcc_engine::process::is_executable;
 use warpcc_engine::Run;
 use warpcc_engine::conditions::Conditions;
+use warpcc_engine::process::is_executable;
 use warpcc_report::record::Header;
 
 use crate::dates::Dates;

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-
 use crate::log::{self, Access, Event, Identity, Kind, LogError, Record, Way};
 use crate::programs::Programs;
 
@@ -191,10 +190,12 @@ impl<'k> Reader<'k> {
                 if pid == owner {
                     image.becomes = Some(program.into());
                 }
-                self.programs.announce(pid, self.base.join(absolute(program)));
+                self.programs
+                    .announce(pid, self.base.join(absolute(program)));
             }
             Event::Spawned { pid, program } => {
-                self.programs.spawned(pid, self.base.join(absolute(program)));
+                self.programs
+                    .spawned(pid, self.base.join(absolute(program)));
             }
             Event::StartedByLibrary { program } => self.programs.by_library(program),
             Event::StaysItself { pid } => {
@@ -234,7 +235,10 @@ impl<'k> Reader<'k> {
         // Unknown is what an open that gave no file leaves behind.
         if known.mode == 0 {
             *known = identity;
-        } else if *known != identity && identity.mode != 0 && !self.observed.written.contains_key(&path) {
+        } else if *known != identity
+            && identity.mode != 0
+            && !self.observed.written.contains_key(&path)
+        {
             self.blind(|| format!("{} changed while it was in use", path.display()));
         }
     }

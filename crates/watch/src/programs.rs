@@ -45,7 +45,11 @@ impl Programs {
 
     /// `pid` was made to run the program at `path`. Told by its parent, perhaps after the child's own records.
     pub(crate) fn spawned(&mut self, pid: u32, path: PathBuf) {
-        self.lives.entry(pid).or_default().announced.push_front(path);
+        self.lives
+            .entry(pid)
+            .or_default()
+            .announced
+            .push_front(path);
     }
 
     /// The C library starts the program at `path` in a process of its own.

@@ -84,11 +84,7 @@ fn a_program_announced_must_start() {
     let start = start(7, FIRST);
     let announced = record(b'P', 7, &[&count(8)[..], SECOND.as_bytes()].concat());
     let end = record(b'E', 7, &count(2));
-    let child = [
-        crate::start(8, SECOND),
-        record(b'E', 8, &count(1)),
-    ]
-    .concat();
+    let child = [crate::start(8, SECOND), record(b'E', 8, &count(1))].concat();
     assert_eq!(
         blind(&[start.clone(), announced.clone(), end.clone(), child.clone()]),
         None

@@ -160,7 +160,10 @@ fn a_static_program_is_noticed() {
     }
     assert!(bench.watched("./s").status().unwrap().success());
     assert!(!bench.path("log").exists(), "it cannot log");
-    assert_eq!(read_log(b"", Path::new("/"), &|_| false), Err(LogError::Empty));
+    assert_eq!(
+        read_log(b"", Path::new("/"), &|_| false),
+        Err(LogError::Empty)
+    );
     for words in ["sh -c ./s;true", "sh -c exec<TAB>./s", "env ./s"] {
         let words: Vec<String> = words
             .split(' ')

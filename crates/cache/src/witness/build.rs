@@ -10,10 +10,10 @@ use std::time::SystemTime;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
+use super::check::NOBODYS;
 use super::code::LONGEST_TEXT;
 use super::hash::{Contents, HashFault, Inspect, hash_all};
 use super::signature::{self, Base, Signature, TICK_NS, means_absent};
-use super::check::NOBODYS;
 use super::trust::Trust;
 use super::{DirectoryEntry, Fact, FactEntry, FileEntry, NameEntry, NameSeen, Witness};
 

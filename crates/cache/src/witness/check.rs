@@ -74,7 +74,8 @@ impl fmt::Display for Difference {
             Difference::FileMissing { .. } => "is missing",
             Difference::FileAppeared { .. } => "appeared",
             Difference::VariableChanged { name } if name == ANY_VARIABLE => {
-                let text = "an environment variable changed, and a program ran that may read them all";
+                let text =
+                    "an environment variable changed, and a program ran that may read them all";
                 return f.write_str(text);
             }
             Difference::VariableChanged { name } => {

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Dir, OFlags};
 use rustix::io::Errno;
 
-use super::signature::Base;
 use super::as_path;
+use super::signature::Base;
 
 /// What there is to know of a path without reading a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -13,7 +13,10 @@ const HARMLESS: [(&str, &str); 9] = [
     ("TEMP", "asked for besides TMPDIR, which is set"),
     ("TEMPDIR", "asked for besides TMPDIR, which is set"),
     ("LD_PRELOAD", "ours; the user's part is in the direct key"),
-    ("MAKEFLAGS", "names a jobserver: how many run, not what they make"),
+    (
+        "MAKEFLAGS",
+        "names a jobserver: how many run, not what they make",
+    ),
     ("PATH", "counts by the programs that it leads to"),
     ("PWD", "in the keys where the working directory is"),
     ("TERM", "in the terminal's key where there is a terminal"),
@@ -45,9 +48,30 @@ pub(crate) const VOLATILE: &[&str] = &[
 /// The compilers' and binary tools' programs that ask by name: what is left of their names without the target in
 /// front, the version behind, and the kind of linker.
 const ASKERS: &[&str] = &[
-    "nvcc", "cudafe++", "cicc", "ptxas", "fatbinary", "nvlink", "gcc", "g++", "cc", "c++", "cpp",
-    "cc1", "cc1plus", "collect2", "lto1", "lto-wrapper", "as", "ld", "ar", "ranlib",
-    "clang", "clang++", "lld", "gold",
+    "nvcc",
+    "cudafe++",
+    "cicc",
+    "ptxas",
+    "fatbinary",
+    "nvlink",
+    "gcc",
+    "g++",
+    "cc",
+    "c++",
+    "cpp",
+    "cc1",
+    "cc1plus",
+    "collect2",
+    "lto1",
+    "lto-wrapper",
+    "as",
+    "ld",
+    "ar",
+    "ranlib",
+    "clang",
+    "clang++",
+    "lld",
+    "gold",
 ];
 
 /// Whether the variable changes no result.
@@ -89,17 +113,34 @@ pub(crate) fn mentioned(text: &[u8]) -> impl Iterator<Item = &'static str> + '_ 
 pub fn seen_in(tool: Tool) -> &'static [&'static str] {
     match tool {
         Tool::Cicc | Tool::EarlyStub => &[
-            "AS_SECURE_LOG_FILE", "EDG_BASE", "EDG_MODULES_PATH", "LIBNVVM_DISABLE_CONCURRENT_API",
-            "LLVM_IGNORED_ENV_VAR", "LLVM_OVERRIDE_PRODUCER", "MALLOC_CONF", "NOCOLOR", "NVVMCCWIZ",
-            "NVVM_IR_VER_CHK", "NV_NVVM_VERSION", "OPENSSL_ia32cap", "USR_INCLUDE", "bar",
+            "AS_SECURE_LOG_FILE",
+            "EDG_BASE",
+            "EDG_MODULES_PATH",
+            "LIBNVVM_DISABLE_CONCURRENT_API",
+            "LLVM_IGNORED_ENV_VAR",
+            "LLVM_OVERRIDE_PRODUCER",
+            "MALLOC_CONF",
+            "NOCOLOR",
+            "NVVMCCWIZ",
+            "NVVM_IR_VER_CHK",
+            "NV_NVVM_VERSION",
+            "OPENSSL_ia32cap",
+            "USR_INCLUDE",
+            "bar",
         ],
         Tool::CudaFe => &[
-            "EDG_BASE", "EDG_MODULES_PATH", "EDG_SUPPRESS_ASSERTION_LINE_NUMBER", "NOCOLOR",
+            "EDG_BASE",
+            "EDG_MODULES_PATH",
+            "EDG_SUPPRESS_ASSERTION_LINE_NUMBER",
+            "NOCOLOR",
             "USR_INCLUDE",
         ],
         Tool::Ptxas => &[
-            "CAN_FINALIZE_DEBUG", "DUMP_KNOBS_TO_FILE", "FINALIZER_CUBIE",
-            "FINALIZER_USE_LEGACY_ELF_BUILDER", "OPENSSL_ia32cap",
+            "CAN_FINALIZE_DEBUG",
+            "DUMP_KNOBS_TO_FILE",
+            "FINALIZER_CUBIE",
+            "FINALIZER_USE_LEGACY_ELF_BUILDER",
+            "OPENSSL_ia32cap",
         ],
         Tool::Nvlink => &["CAN_FINALIZE_DEBUG", "LIBRARY_PATH"],
         Tool::Fatbinary | Tool::FilterDependencies => &[],
@@ -109,10 +150,25 @@ pub fn seen_in(tool: Tool) -> &'static [&'static str] {
         | Tool::Assemble
         | Tool::HostLink
         | Tool::Archive => &[
-            "BINUTILS_ROOT", "CPATH", "CPLUS_INCLUDE_PATH", "COMPILER_PATH", "COLLECT_GCC",
-            "COLLECT_GCC_OPTIONS", "COLLECT_NO_DEMANGLE", "DEPENDENCIES_OUTPUT", "G++_ROOT",
-            "GCC_COMPARE_DEBUG", "GCC_EXEC_PREFIX", "GCC_EXTRA_DIAGNOSTIC_OUTPUT", "GCC_ROOT",
-            "GNUTARGET", "LDEMULATION", "LD_RUN_PATH", "LIBCTF_DEBUG", "LIBRARY_PATH", "LPATH",
+            "BINUTILS_ROOT",
+            "CPATH",
+            "CPLUS_INCLUDE_PATH",
+            "COMPILER_PATH",
+            "COLLECT_GCC",
+            "COLLECT_GCC_OPTIONS",
+            "COLLECT_NO_DEMANGLE",
+            "DEPENDENCIES_OUTPUT",
+            "G++_ROOT",
+            "GCC_COMPARE_DEBUG",
+            "GCC_EXEC_PREFIX",
+            "GCC_EXTRA_DIAGNOSTIC_OUTPUT",
+            "GCC_ROOT",
+            "GNUTARGET",
+            "LDEMULATION",
+            "LD_RUN_PATH",
+            "LIBCTF_DEBUG",
+            "LIBRARY_PATH",
+            "LPATH",
             "SUNPRO_DEPENDENCIES",
         ],
     }
@@ -134,7 +190,13 @@ mod tests {
         ] {
             assert!(asks_by_name(Path::new(name)), "{name}");
         }
-        for name in ["/bin/bash", "/usr/bin/python3.11", "/usr/bin/mpicxx", "/usr/bin/ccache", "/"] {
+        for name in [
+            "/bin/bash",
+            "/usr/bin/python3.11",
+            "/usr/bin/mpicxx",
+            "/usr/bin/ccache",
+            "/",
+        ] {
             assert!(!asks_by_name(Path::new(name)), "{name}");
         }
     }

@@ -28,7 +28,8 @@ impl Searches {
     }
 
     pub(super) fn hold(&self, place: Place<'_>) -> bool {
-        let same = |(name, list): &(Vec<u8>, [u8; 32])| files(OsStr::from_bytes(name), place) == *list;
+        let same =
+            |(name, list): &(Vec<u8>, [u8; 32])| files(OsStr::from_bytes(name), place) == *list;
         path(place) == self.path || self.found.iter().all(same)
     }
 

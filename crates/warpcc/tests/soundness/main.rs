@@ -8,6 +8,7 @@ mod space;
 mod environment;
 mod hits;
 mod libraries;
+mod observed;
 mod options;
 mod reads;
 mod search;

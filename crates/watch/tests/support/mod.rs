@@ -63,7 +63,10 @@ impl Bench {
         } else {
             Path::new("/usr/bin").join(program)
         };
-        read_log(&std::fs::read(self.path("log")).unwrap(), &program, &|_| false).unwrap()
+        read_log(&std::fs::read(self.path("log")).unwrap(), &program, &|_| {
+            false
+        })
+        .unwrap()
     }
 
     /// Runs a command that must succeed and whose log must be complete.

@@ -64,7 +64,8 @@ fn attempt(config: &Config, around: &Surroundings, own: &std::path::Path) -> Res
         .status()
         .map_err(|error| format!("{PROGRAM}: {error}"))?;
     let bytes = fs::read(&log).map_err(|_| format!("{PROGRAM} did not load it"))?;
-    let seen = warpcc_watch::read_log(&bytes, std::path::Path::new(PROGRAM), &|_| true).map_err(|error| error.to_string())?;
+    let seen = warpcc_watch::read_log(&bytes, std::path::Path::new(PROGRAM), &|_| true)
+        .map_err(|error| error.to_string())?;
     match seen.blind {
         Some(reason) => Err(reason),
         None if seen.processes.is_empty() => Err(format!("it did not see {PROGRAM}")),
