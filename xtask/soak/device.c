@@ -68,7 +68,7 @@ static struct text module_id(const struct text *in) {
 static void cudafe(struct text in, const struct text *id) {
     struct text out = {0}, plain = {0};
     drop_markers(in, &plain, 0);
-    add(&out, "cudafe++ %s of %s, %s\n", (const char *)release, edg.source, id->at ? id->at : "");
+    add(&out, "cudafe++ %s of %s, %s\n", (const char *)release + 11, edg.source, id->at ? id->at : "");
     follow("cudafe", "host", plain, &out);
     add(&out, "#include \"%s\"\n", edg.stub);
     write_through(edg.c_file, &out);
@@ -78,7 +78,7 @@ static void cicc(int argc, char **argv, struct text in, const struct text *id) {
     struct text out = {0}, plain = {0}, stub = {0};
     const char *arch = edg.arch ? edg.arch + strlen("compute_") : "";
     drop_markers(in, &plain, edg.lines);
-    add(&out, "// cicc %s for %s, %s\n", (const char *)release, arch, id->at ? id->at : "");
+    add(&out, "// cicc %s for %s, %s\n", (const char *)release + 11, arch, id->at ? id->at : "");
     for (int i = 1; i < argc; i++)
         if (strncmp(argv[i], "-O", 2) == 0 || strncmp(argv[i], "-opt", 4) == 0) add(&out, "// %s\n", argv[i]);
     if (edg.lines) follow("cicc", arch, (struct text){"@cicc pwd\n", 10, 10}, &out);
@@ -106,7 +106,7 @@ int front_end(int argc, char **argv) {
 int ptxas(int argc, char **argv) {
     const char *input = NULL, *output = NULL, *arch = "";
     struct text out = {0};
-    add(&out, "CUBIN ptxas %s", (const char *)release);
+    add(&out, "CUBIN ptxas %s", (const char *)release + 11);
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "-o") == 0 && i + 1 < argc) output = argv[++i];
         else if (argv[i][0] != '-') input = argv[i];
@@ -147,7 +147,7 @@ int fatbinary(int argc, char **argv) {
     struct text out = {0}, images = {0};
     const char *output = NULL, *c_form = NULL;
     int relocatable = 0;
-    add(&out, "FATBIN fatbinary %s\n", (const char *)release);
+    add(&out, "FATBIN fatbinary %s\n", (const char *)release + 11);
     for (int i = 1; i < argc; i++) {
         const char *file = strstr(argv[i], ",file=");
         if (strncmp(argv[i], "--create=", 9) == 0) output = argv[i] + 9;

@@ -133,7 +133,7 @@ static struct text compiled(void) {
     follow("host", "host", plain, &out);
     take_named("-DFATBINFILE=\"", &out);
     take_named("-DREGISTERLINKBINARYFILE=\"", &out);
-    add(&out, "\t.ident \"gcc %s\"\n", (const char *)release);
+    add(&out, "\t.ident \"gcc %s\"\n", (const char *)release + 11);
     return out;
 }
 

@@ -15,7 +15,7 @@ int as(int argc, char **argv) {
     if (!input || !output) fail(1, "as: nothing to do");
     struct text in = read_file(input), out = {0};
     if (!in.at) fail(1, "as: cannot open the input");
-    add(&out, "OBJECT as %s\n", (const char *)release);
+    add(&out, "OBJECT as %s\n", (const char *)release + 11);
     follow("as", "host", in, &out);
     write_anew(output, &out, 0666);
     return 0;
@@ -78,7 +78,7 @@ int ld(int argc, char **argv) {
         else if (strncmp(argv[i], "-Map=", 5) == 0) beside = argv[i] + 5;
         else if (strncmp(argv[i], "--dependency-file=", 18) == 0) beside = argv[i] + 18;
     }
-    add(&out, "PROGRAM ld %s\n", (const char *)release);
+    add(&out, "PROGRAM ld %s\n", (const char *)release + 11);
     follow("link", "host", all, &out);
     if (beside) {
         add(&map, "map of %s\n", output);
@@ -105,7 +105,7 @@ int ar(int argc, char **argv) {
     for (int i = 3; i < argc; i++) {
         struct text in = read_file(argv[i]);
         if (!in.at) fail(1, "ar: %s: No such file or directory", argv[i]);
-        add(&out, "/member %s ar %s\n%s", base_name(argv[i]), (const char *)release, in.at);
+        add(&out, "/member %s ar %s\n%s", base_name(argv[i]), (const char *)release + 11, in.at);
     }
     write_through(argv[2], &out);
     return 0;
@@ -121,7 +121,7 @@ int nvlink(int argc, char **argv) {
     }
     if (!output) fail(1, "nvlink: nothing to do");
     take_all(argc, argv, "nvlink", &all);
-    add(&out, "LINKED nvlink %s for %s, %016llx\n", (const char *)release, arch, hash(all.at ? all.at : "", all.len));
+    add(&out, "LINKED nvlink %s for %s, %016llx\n", (const char *)release + 11, arch, hash(all.at ? all.at : "", all.len));
     struct text followed = {0};
     follow("nvlink", arch, all, &followed);
     /* Only what it learned: the objects themselves are in the hash. */

@@ -186,7 +186,11 @@ void filter(const struct call *call, const struct command *command, struct plan 
             first = 0;
         }
     }
-    const char *target = call->target ? call->target : call->output ? call->output : print("%s.o", stem_of(source ? source : ""));
+    const char *target = call->target ? call->target : call->output ? call->output : NULL;
+    if (!target) {
+        const char *folder = call->output_folder;
+        target = print("%s%s%s.o", folder ? folder : "", folder ? "/" : "", stem_of(source ? source : ""));
+    }
     struct text out = {0};
     add(&out, "%s : %s%s\n%s", target, source ? source : "", rule.at ? rule.at : "", call->phony && phony.at ? phony.at : "");
     write_through(command->file, &out);

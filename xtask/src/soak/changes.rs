@@ -4,6 +4,51 @@ use super::history::Step;
 use super::invent::{DATA, FOLDERS, HEADERS, SOURCES, VARIABLES, writing};
 use super::random::Random;
 
+/// What a history so far is about: a change to one of these is likely to change a result.
+#[derive(Debug, Default)]
+pub struct About {
+    files: Vec<String>,
+    variables: Vec<String>,
+    outputs: Vec<String>,
+}
+
+impl About {
+    /// Reads it off the steps and the call that most of them stand around.
+    pub fn of(steps: &[Step], line: &[String]) -> Self {
+        let mut about = Self::default();
+        for step in steps {
+            if step.verb() == "write" || step.verb() == "script" {
+                about.files.extend(step.rest().first().cloned());
+            }
+            for word in step.rest() {
+                let mut parts = word.split(' ').skip(1);
+                match (parts.next(), parts.next()) {
+                    (Some("read" | "exists" | "real"), Some(file)) => {
+                        about.files.push(file.to_owned());
+                    }
+                    (Some("env"), Some(name)) => about.variables.push(name.to_owned()),
+                    (Some("environ"), _) => about.variables.push("SK_A".to_owned()),
+                    _ if word.contains("SPACK_CXX") => about.variables.push("SPACK_CXX".to_owned()),
+                    _ => {}
+                }
+            }
+        }
+        let outputs = line
+            .iter()
+            .filter_map(|w| w.find("out/").map(|at| &w[at..]));
+        about.outputs = outputs.map(str::to_owned).collect();
+        about
+    }
+}
+
+/// One of what the history is about, mostly; else any.
+fn choose<'a>(random: &mut Random, about: &'a [String], any: &[&'a str]) -> &'a str {
+    if about.is_empty() || random.chance(25) {
+        return random.one(any);
+    }
+    &about[random.below(about.len())]
+}
+
 /// A host compiler's wrapper that finds the compiler behind it by PATH, by a variable or by a file.
 pub fn wrapper(random: &mut Random, path: &str) -> Step {
     let body = match random.below(4) {
@@ -35,7 +80,10 @@ pub fn library(random: &mut Random, fake: bool) -> Vec<Step> {
     steps
 }
 
-fn any_file(random: &mut Random) -> String {
+fn any_file(random: &mut Random, about: &About) -> String {
+    if !about.files.is_empty() && random.chance(75) {
+        return about.files[random.below(about.files.len())].clone();
+    }
     match random.below(10) {
         0..=1 => random.one(&SOURCES).to_owned(),
         2..=5 => format!("{}/{}", random.one(&FOLDERS), random.one(&HEADERS)),
@@ -47,22 +95,30 @@ fn any_file(random: &mut Random) -> String {
 }
 
 /// One change, as one step or a few.
-pub fn change(random: &mut Random, fake: bool) -> Vec<Step> {
+pub fn change(random: &mut Random, about: &About, fake: bool) -> Vec<Step> {
     match random.below(if fake { 34 } else { 24 }) {
         0..=4 => {
-            let path = any_file(random);
+            let path = any_file(random, about);
             vec![edited(random, "write", &path, fake)]
         }
         5 => {
-            let path = any_file(random);
+            let path = any_file(random, about);
             vec![edited(random, "replace", &path, fake)]
         }
-        6 => vec![Step::new(&["touch", &any_file(random)])],
-        7 => vec![Step::new(&["delete", &any_file(random)])],
-        8..=12 => surroundings(random, fake),
+        6 => vec![Step::new(&["touch", &any_file(random, about)])],
+        7 => {
+            let path = any_file(random, about);
+            let is_source =
+                path.ends_with(".cu") || path.ends_with(".cpp") || path.contains("host");
+            if is_source && random.chance(85) {
+                return vec![edited(random, "write", &path, fake)];
+            }
+            vec![Step::new(&["delete", &path])]
+        }
+        8..=12 => surroundings(random, about, fake),
         13..=15 => links(random),
-        16..=19 => outputs(random),
-        20..=22 => variables(random, fake),
+        16..=19 => outputs(random, about),
+        20..=22 => variables(random, about, fake),
         23 => toolkits(random, fake),
         24..=26 => toolkits(random, fake),
         _ => programs(random),
@@ -71,6 +127,8 @@ pub fn change(random: &mut Random, fake: bool) -> Vec<Step> {
 
 fn edited(random: &mut Random, verb: &str, path: &str, fake: bool) -> Step {
     match path {
+        _ if path.ends_with("mpicxx") => wrapper(random, path),
+        _ if path.ends_with("asked") => Step::new(&["script", path, "#!/bin/sh", "echo two"]),
         "lib/libfoo.a" => {
             let text = format!("member {}", random.below(4));
             Step::new(&["write", path, "!<arch>", "/member m.o", &text])
@@ -81,7 +139,7 @@ fn edited(random: &mut Random, verb: &str, path: &str, fake: bool) -> Step {
     }
 }
 
-fn surroundings(random: &mut Random, fake: bool) -> Vec<Step> {
+fn surroundings(random: &mut Random, about: &About, fake: bool) -> Vec<Step> {
     match random.below(6) {
         0 => vec![Step::new(&["umask", random.one(&["022", "027", "077"])])],
         1 => vec![
@@ -99,7 +157,7 @@ fn surroundings(random: &mut Random, fake: bool) -> Vec<Step> {
             "PWD",
             random.one(&["{root}/here", "{root}/w", "/nowhere"]),
         ])],
-        _ => variables(random, fake),
+        _ => variables(random, about, fake),
     }
 }
 
@@ -132,18 +190,16 @@ fn links(random: &mut Random) -> Vec<Step> {
     }
 }
 
-fn outputs(random: &mut Random) -> Vec<Step> {
-    let output = random.one(&[
-        "out/s.o",
+fn outputs(random: &mut Random, about: &About) -> Vec<Step> {
+    let any = [
         "out/s.o",
         "out/app",
         "out/s.ptx",
-        "out/s.cubin",
         "out/s.d",
         "out/x.a",
         "out/map",
-        "out/s.fatbin",
-    ]);
+    ];
+    let output = choose(random, &about.outputs, &any);
     let old = Step::new(&["write", output, "old"]);
     match random.below(8) {
         0 => vec![Step::new(&["link", output, "real"])],
@@ -163,11 +219,11 @@ fn outputs(random: &mut Random) -> Vec<Step> {
     }
 }
 
-fn variables(random: &mut Random, fake: bool) -> Vec<Step> {
+fn variables(random: &mut Random, about: &About, fake: bool) -> Vec<Step> {
     if !fake {
         return super::invent_real::variables(random);
     }
-    let name = random.one(&VARIABLES);
+    let name = choose(random, &about.variables, &VARIABLES);
     match random.below(8) {
         0 => vec![Step::new(&["unset", name])],
         1 => vec![Step::new(&[

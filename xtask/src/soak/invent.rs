@@ -58,7 +58,7 @@ fn directive(random: &mut Random) -> String {
         27 => format!("real {}", random.one(&DATA)),
         28..=29 => format!("warn number {}", random.below(3)),
         30 if random.chance(20) => "fail on purpose".to_owned(),
-        _ if stage == "pp" => format!("has {}", random.one(&HEADERS)),
+        _ if stage == "pp" && condition.is_empty() => format!("has {}", random.one(&HEADERS)),
         _ => format!("read {}", random.one(&DATA)),
     };
     format!("@{stage}{condition} {what}")
@@ -102,31 +102,49 @@ pub fn writing(random: &mut Random, verb: &str, path: &str, fake: bool) -> Step 
     Step(words)
 }
 
-fn project(random: &mut Random, fake: bool) -> Vec<Step> {
-    let mut steps = Vec::new();
+/// What a call needs and no step has made.
+fn missing(random: &mut Random, steps: &[Step], line: &[String], fake: bool) -> Vec<Step> {
+    let uses = |name: &str| line.iter().any(|word| word.contains(name));
+    let is_there = |path: &str| {
+        steps
+            .iter()
+            .any(|s| s.rest().first().is_some_and(|p| p == path))
+    };
+    let mut more = Vec::new();
     for path in SOURCES {
-        steps.push(writing(random, "write", path, fake));
-    }
-    for header in HEADERS {
-        let folder = random.one(&FOLDERS[..4]);
-        steps.push(writing(
-            random,
-            "write",
-            &format!("{folder}/{header}"),
-            fake,
-        ));
-        if random.chance(30) {
-            let folder = random.one(&FOLDERS[..4]);
-            steps.push(writing(
-                random,
-                "write",
-                &format!("{folder}/{header}"),
-                fake,
-            ));
+        let linked = path == "src/s.cu" && uses("-dlink");
+        if (uses(path) || linked) && !is_there(path) {
+            more.push(writing(random, "write", path, fake));
         }
     }
-    steps.push(Step::new(&["write", "data/d1", "data"]));
-    steps.push(Step::new(&["write", "options", "-DOPT=1"]));
+    if uses("mpicxx") && !is_there("{root}/host/mpicxx") {
+        more.push(changes::wrapper(random, "{root}/host/mpicxx"));
+    }
+    if uses("-lfoo") && !is_there("lib/libfoo.a") {
+        more.extend(changes::library(random, fake));
+    }
+    more
+}
+
+fn project(random: &mut Random, line: &[String], fake: bool) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let uses = |name: &str| line.iter().any(|word| word.contains(name));
+    steps.extend(missing(random, &[], line, fake));
+    for header in HEADERS {
+        for chance in if header == "a.h" { [100, 30] } else { [92, 20] } {
+            if random.chance(chance) {
+                let folder = random.one(&["inc1", "inc1", "inc2", "inc2", "src", "{shm}/inc"]);
+                let path = format!("{folder}/{header}");
+                steps.push(writing(random, "write", &path, fake));
+            }
+        }
+    }
+    if random.chance(60) {
+        steps.push(Step::new(&["write", "data/d1", "data"]));
+    }
+    if uses("-optf") {
+        steps.push(Step::new(&["write", "options", "-DOPT=1"]));
+    }
     steps.push(Step::new(&["folder", "out"]));
     if random.chance(60) {
         steps.push(Step::new(&[
@@ -150,10 +168,6 @@ fn project(random: &mut Random, fake: bool) -> Vec<Step> {
             "echo one",
         ]));
     }
-    if fake && random.chance(40) {
-        steps.push(changes::wrapper(random, "{root}/host/mpicxx"));
-    }
-    steps.extend(changes::library(random, fake));
     steps
 }
 
@@ -167,7 +181,11 @@ fn search_options(random: &mut Random) -> Vec<String> {
         "lnk",
         "/proc/self/cwd/inc1",
     ] {
-        if random.chance(80) {
+        if random.chance(if folder == "lnk" || folder.starts_with("/proc") {
+            60
+        } else {
+            96
+        }) {
             words.insert(random.below(words.len() + 1), format!("-I{folder}"));
         }
     }
@@ -230,37 +248,65 @@ pub fn call(random: &mut Random, fake: bool) -> Vec<String> {
 pub fn invent(seed: u64, fake: bool) -> History {
     let mut random = Random::new(seed);
     let random = &mut random;
-    let mut steps = project(random, fake);
+    let usual = call(random, fake);
+    let mut steps = project(random, &usual, fake);
     let search = search_options(random);
     let as_call = |random: &mut Random, line: &[String]| {
         let mut words = vec!["call".to_owned()];
         words.extend(line.iter().chain(&search).cloned());
         if random.chance(5) {
             words[0] = "pair".to_owned();
+
             words.push("--".to_owned());
-            let other = line.iter().map(|w| w.replace("out/", "out2/"));
+            let other = line.iter().map(|w| w.replace("out/", "out/2"));
             words.extend(other.chain(search.iter().cloned()));
         }
         Step(words)
     };
-    let usual = call(random, fake);
-    if random.chance(30) {
-        steps.push(Step::new(&["folder", "out2"]));
+    if usual.iter().any(|word| word == "-dlink") {
+        let line = ["-dc", "src/s.cu", "-o", "out/s.o"].map(str::to_owned);
+        steps.push(as_call(random, &line));
     }
     if random.chance(15) {
-        steps.extend(changes::change(random, fake));
+        steps.extend(changes::change(
+            random,
+            &changes::About::of(&steps, &usual),
+            fake,
+        ));
     }
     steps.push(as_call(random, &usual));
-    for _ in 0..2 + random.below(5) {
+    for _ in 0..1 + random.below(4) {
         for _ in 0..1 + random.below(2) {
-            steps.extend(changes::change(random, fake));
+            steps.extend(changes::change(
+                random,
+                &changes::About::of(&steps, &usual),
+                fake,
+            ));
         }
         let line = if random.chance(75) {
             usual.clone()
         } else {
             call(random, fake)
         };
+        let more = missing(random, &steps, &line, fake);
+        steps.extend(more);
         steps.push(as_call(random, &line));
     }
+    History(steps)
+}
+
+/// The same history without what any of these words is in: kinds of steps, lines of files, words of calls.
+pub fn without(history: History, avoided: &[String]) -> History {
+    let hit = |text: &String| avoided.iter().any(|word| text.contains(word.as_str()));
+    let mut steps = history.0;
+    steps.retain(|step| !avoided.iter().any(|word| step.verb() == word));
+    for step in steps.iter_mut().filter(|step| !step.is_call()) {
+        let mut at = 0;
+        step.0.retain(|word| {
+            at += 1;
+            at <= 2 || !hit(word)
+        });
+    }
+    steps.retain(|step| !matches!(step.verb(), "set" | "unset") || !step.rest().iter().any(hit));
     History(steps)
 }

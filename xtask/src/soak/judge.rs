@@ -38,13 +38,23 @@ pub struct Verdict {
     pub failing: u64,
 }
 
+/// Which calls of a history nvcc runs too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compared {
+    /// All of them.
+    Every,
+    /// The last one: enough, and faster, for a history that is known to go wrong there.
+    Last,
+}
+
 /// Runs a whole history from an empty cache; it ends with the first wrong call.
 ///
 /// # Errors
 /// The space cannot be made, or a command cannot be started.
-pub fn judge(space: &mut Space, history: &History) -> io::Result<Verdict> {
+pub fn judge(space: &mut Space, history: &History, compared: Compared) -> io::Result<Verdict> {
     space.reset()?;
     let mut verdict = Verdict::default();
+    let last = history.0.iter().rposition(Step::is_call);
     for (at, step) in history.0.iter().enumerate() {
         if !step.is_call() {
             verdict.changes += 1;
@@ -53,6 +63,10 @@ pub fn judge(space: &mut Space, history: &History) -> io::Result<Verdict> {
         }
         let lines = lines_of(step);
         verdict.calls += lines.len() as u64;
+        if compared == Compared::Last && Some(at) != last {
+            run_warpcc(space, &lines)?;
+            continue;
+        }
         let found = call(space, &lines, &mut verdict)?;
         if !found.is_empty() {
             verdict.wrong = Some((at, found));
@@ -87,6 +101,24 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
     }
     let want = Tree::take(&watched);
     before.put_back(&want);
+    let mut found = Vec::new();
+    for ((got, log), want) in run_warpcc(space, lines)?.into_iter().zip(&wanted) {
+        verdict.failing += u64::from(want.code != 0);
+        found.extend(differences(space, want, &got));
+        let said = log
+            .lines()
+            .map(|l| l.split_once(": ").map_or(l, |(_, said)| said));
+        verdict.log.extend(said.map(str::to_owned));
+    }
+    found.extend(want.differences(&Tree::take(&watched), &space.root));
+    let left = fs::read_dir(space.root.join("tmp"))?.flatten();
+    found.extend(left.map(|e| format!("tmp/{}: left in TMPDIR", e.file_name().to_string_lossy())));
+    clear(&space.root.join("tmp"));
+    Ok(found)
+}
+
+/// Runs the lines at once; gives how each ended and what warpcc wrote into its log.
+fn run_warpcc(space: &Space, lines: &[Vec<String>]) -> io::Result<Vec<(Ending, String)>> {
     let mut running = Vec::new();
     for (at, line) in lines.iter().enumerate() {
         let mut words = vec![
@@ -97,24 +129,14 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
         let name = format!("warpcc{at}");
         running.push((start(space, &words, &name)?, name));
     }
-    let mut found = Vec::new();
-    for ((child, name), want) in running.into_iter().zip(&wanted) {
-        let got = finish(space, child, &name)?;
-        verdict.failing += u64::from(want.code != 0);
-        found.extend(differences(space, want, &got));
+    let mut ended = Vec::new();
+    for (child, name) in running {
+        let ending = finish(space, child, &name)?;
         let log = space.root.join(format!("{name}.log"));
-        let text = fs::read_to_string(&log).unwrap_or_default();
+        ended.push((ending, fs::read_to_string(&log).unwrap_or_default()));
         _ = fs::remove_file(log);
-        let said = text
-            .lines()
-            .map(|l| l.split_once(": ").map_or(l, |(_, said)| said));
-        verdict.log.extend(said.map(str::to_owned));
     }
-    found.extend(want.differences(&Tree::take(&watched), &space.root));
-    let left = fs::read_dir(space.root.join("tmp"))?.flatten();
-    found.extend(left.map(|e| format!("tmp/{}: left in TMPDIR", e.file_name().to_string_lossy())));
-    clear(&space.root.join("tmp"));
-    Ok(found)
+    Ok(ended)
 }
 
 fn clear(folder: &Path) {

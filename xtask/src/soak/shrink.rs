@@ -3,11 +3,11 @@
 use std::io;
 
 use super::history::{History, Step};
-use super::judge::judge;
+use super::judge::{Compared, judge};
 use super::space::Space;
 
 /// Tries at most this many shorter histories.
-const TRIES: usize = 400;
+const TRIES: usize = 120;
 
 /// Gives the shortest history found that fails, with what is wrong in it.
 ///
@@ -21,7 +21,7 @@ pub fn shrink(space: &mut Space, failing: &History) -> io::Result<(History, Vec<
     let mut left = TRIES;
     loop {
         let before = best.clone();
-        for size in [8, 4, 2, 1] {
+        for size in [16, 8, 4, 2, 1] {
             let mut at = best.0.len();
             while at > 0 && left > 0 {
                 at = at.min(best.0.len());
@@ -115,7 +115,7 @@ fn try_it(
 
 /// What is wrong, with the history cut after it.
 fn failure(space: &mut Space, history: &mut History) -> io::Result<Option<Vec<String>>> {
-    let verdict = judge(space, history)?;
+    let verdict = judge(space, history, Compared::Last)?;
     Ok(verdict.wrong.map(|(at, found)| {
         history.0.truncate(at + 1);
         found
