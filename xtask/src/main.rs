@@ -12,6 +12,7 @@ mod pip;
 mod process;
 mod programs;
 mod repo;
+mod soak;
 mod suite;
 mod tidy;
 mod toolkit;
@@ -53,6 +54,8 @@ enum Task {
     Tutorial,
     /// Write crates/rtc-c/include/warpcc_rtc.h anew, from the sources of that crate
     Header,
+    /// Look for wrong results: random histories, each call compared with a fresh nvcc
+    Soak(soak::Options),
     /// Check the rules of this repository that the compiler does not know
     Tidy,
 }
@@ -77,6 +80,7 @@ fn run(task: Task) -> Result<()> {
         Task::Test(options) => suite::main(&options),
         Task::Tutorial => suite::tutorial(),
         Task::Header => suite::header(),
+        Task::Soak(options) => soak::main(&options),
         Task::Tidy => tidy::main(),
     }
 }

@@ -1,0 +1,144 @@
+/* What a source can tell a stage to do. A line `@STAGE VERB WORDS` is followed by that stage, which writes down what it
+   learned; all other lines are handed on, so what any stage learned is in the object. `@STAGE?80 …` and `@STAGE?host …`
+   count for one architecture. docs/soak.md lists the verbs. */
+#include "fake.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static void add_sorted(struct text *out, char **names, size_t count) {
+    qsort(names, count, sizeof *names, by_text);
+    for (size_t i = 0; i < count; i++) add(out, " %s", names[i]);
+}
+
+static void add_flat(struct text *out, struct text learned) {
+    if (!learned.at) {
+        add(out, " absent");
+        return;
+    }
+    add(out, " [");
+    for (size_t i = 0; i < learned.len; i++) add_bytes(out, learned.at[i] == '\n' ? "|" : learned.at + i, 1);
+    add(out, "]");
+}
+
+/* As gcc finds the folder for debug information: PWD where it is true. */
+static void add_folder(struct text *out) {
+    char folder[PATH_MAX];
+    struct stat named, here;
+    const char *pwd = getenv("PWD");
+    if (pwd && pwd[0] == '/' && stat(pwd, &named) == 0 && stat(".", &here) == 0 && named.st_dev == here.st_dev &&
+        named.st_ino == here.st_ino)
+        add(out, " %s", pwd);
+    else
+        add(out, " %s", getcwd(folder, sizeof folder) ? folder : "?");
+}
+
+static void add_listing(struct text *out, const char *path) {
+    char *names[256];
+    size_t count = 0;
+    DIR *folder = opendir(path);
+    if (!folder) {
+        add(out, " absent");
+        return;
+    }
+    for (struct dirent *entry; count < 256 && (entry = readdir(folder));)
+        if (entry->d_name[0] != '.') names[count++] = strdup(entry->d_name);
+    closedir(folder);
+    add_sorted(out, names, count);
+}
+
+static void add_environment(struct text *out) {
+    char *names[64];
+    size_t count = 0;
+    for (char **each = environ; *each && count < 64; each++)
+        if (strncmp(*each, "SK_", 3) == 0) names[count++] = *each;
+    add_sorted(out, names, count);
+}
+
+static void add_program(struct text *out, char *name) {
+    char *words[] = {name, "asked", NULL};
+    struct text said = {0};
+    int code = run(words, &said);
+    add(out, " exit %d", code);
+    add_flat(out, said);
+}
+
+static void write_beside(const char *path, const char *words) {
+    struct text text = {0};
+    add(&text, "%s\n", words);
+    FILE *file = fopen(path, "w");
+    if (!file) fail(1, "error: cannot write %s", path);
+    fwrite(text.at, 1, text.len, file);
+    fclose(file);
+}
+
+static int exit_code(const char *stage) {
+    return strcmp(stage, "ptxas") == 0 || strcmp(stage, "nvlink") == 0 ? 255 : strcmp(stage, "cudafe") == 0 ? 2 : 1;
+}
+
+static void do_as_told(const char *stage, char *verb, char *rest, struct text *out) {
+    struct stat entry;
+    char real[PATH_MAX];
+    add(out, "= %s %s %s:", stage, verb, rest);
+    if (strcmp(verb, "read") == 0) {
+        add_flat(out, read_file(rest));
+    } else if (strcmp(verb, "env") == 0) {
+        const char *value = getenv(rest);
+        add(out, value ? " [%s]" : " unset", value);
+    } else if (strcmp(verb, "exists") == 0) {
+        add(out, " %s", stat(rest, &entry) == 0 ? "yes" : "no");
+    } else if (strcmp(verb, "link") == 0) {
+        ssize_t len = readlink(rest, real, sizeof real - 1);
+        add(out, " %.*s", len < 0 ? 1 : (int)len, len < 0 ? "?" : real);
+    } else if (strcmp(verb, "real") == 0) {
+        add(out, " %s", realpath(rest, real) ? real : "?");
+    } else if (strcmp(verb, "list") == 0) {
+        add_listing(out, rest);
+    } else if (strcmp(verb, "write") == 0) {
+        char *words = strchr(rest, ' ');
+        if (words) *words++ = 0;
+        write_beside(rest, words ? words : "");
+    } else if (strcmp(verb, "exec") == 0) {
+        add_program(out, rest);
+    } else if (strcmp(verb, "pwd") == 0) {
+        add_folder(out);
+    } else if (strcmp(verb, "environ") == 0) {
+        add_environment(out);
+    } else if (strcmp(verb, "warn") == 0) {
+        fprintf(stderr, "%s: warning: %s\n", stage, rest);
+    } else if (strcmp(verb, "fail") == 0) {
+        fail(exit_code(stage), "%s: error: %s", stage, rest);
+    } else {
+        fail(1, "%s: error: no such verb: %s", stage, verb);
+    }
+    add(out, "\n");
+}
+
+void follow(const char *stage, const char *arch, struct text in, struct text *out) {
+    size_t named = strlen(stage);
+    for (char *line = in.at; line && *line;) {
+        char *end = strchr(line, '\n');
+        size_t len = end ? (size_t)(end - line) : strlen(line);
+        const char *after = line + 1 + named;
+        if (len > named + 1 && line[0] == '@' && strncmp(line + 1, stage, named) == 0 && (*after == ' ' || *after == '?')) {
+            char *copy = strndup(after, len - named - 1), *state = NULL;
+            char *condition = *copy == '?' ? strtok_r(copy + 1, " ", &state) : NULL;
+            char *verb = strtok_r(condition ? NULL : copy, " ", &state);
+            if (verb && (!condition || strcmp(condition, arch) == 0)) do_as_told(stage, verb, state ? state : "", out);
+            free(copy);
+        } else {
+            add_bytes(out, line, len);
+            add(out, "\n");
+        }
+        line += len + (end ? 1 : 0);
+    }
+}

@@ -1,0 +1,12 @@
+/* The tools, by the name that the program is called by. */
+int gcc(int argc, char **argv);
+int as(int argc, char **argv);
+int ld(int argc, char **argv);
+int ar(int argc, char **argv);
+int front_end(int argc, char **argv);
+int ptxas(int argc, char **argv);
+int fatbinary(int argc, char **argv);
+int nvlink(int argc, char **argv);
+
+/* Line markers are kept for debug information alone. */
+void drop_markers(struct text in, struct text *out, int keep);

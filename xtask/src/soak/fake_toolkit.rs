@@ -1,0 +1,132 @@
+//! The fake toolkit: one C program, built once, copied under the names of the tools. A copy's release number is written
+//! over the one in the program, so that another release of a tool is another program and makes other results.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::{process, repo};
+
+const MARK: &[u8] = b"@@RELEASE@@";
+
+/// Where each program of a toolkit stands.
+const TOOLS: [&str; 6] = [
+    "bin/nvcc",
+    "bin/cudafe++",
+    "bin/ptxas",
+    "bin/fatbinary",
+    "bin/nvlink",
+    "nvvm/bin/cicc",
+];
+
+/// The program behind all of them.
+#[derive(Clone, Debug)]
+pub struct Program {
+    bytes: Vec<u8>,
+    release_at: usize,
+}
+
+impl Program {
+    /// Builds it with the machine's C compiler, in `folder`.
+    ///
+    /// # Errors
+    /// There is no C compiler, or it refuses.
+    pub fn build(folder: &Path) -> Result<Self> {
+        fs::create_dir_all(folder)?;
+        let output = folder.join(format!("fake-{}", std::process::id()));
+        let source = repo::root().join("xtask/soak");
+        let names = [
+            "text.c", "stages.c", "host.c", "link.c", "device.c", "nvcc.c", "plan.c",
+        ];
+        let mut cc = Command::new("cc");
+        cc.args(["-O1", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o"])
+            .arg(&output)
+            .args(names.map(|name| source.join(name)));
+        process::output(&mut cc)?;
+        let bytes = fs::read(&output)?;
+        fs::remove_file(&output)?;
+        let release_at = bytes
+            .windows(MARK.len())
+            .position(|w| w == MARK)
+            .context("no release in the fake program")?
+            + MARK.len();
+        Ok(Self { bytes, release_at })
+    }
+
+    /// Puts a release of the tool at `path`, as an installer does: under another name first.
+    pub fn install(&self, path: &Path, release: u32) -> std::io::Result<()> {
+        let mut bytes = self.bytes.clone();
+        let number = format!("{release:08}");
+        bytes[self.release_at..self.release_at + 8].copy_from_slice(number.as_bytes());
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let new = path.with_extension("new");
+        fs::write(&new, bytes)?;
+        fs::set_permissions(&new, fs::Permissions::from_mode(0o755))?;
+        fs::rename(&new, path)
+    }
+
+    /// A whole toolkit.
+    pub fn install_toolkit(&self, top: &Path, release: u32) -> std::io::Result<()> {
+        for tool in TOOLS {
+            self.install(&top.join(tool), release)?;
+        }
+        for (name, text) in [
+            ("include/cuda_runtime.h", "runtime header\n"),
+            ("bin/crt/link.stub", "link stub\n"),
+            ("bin/nvcc.profile", "profile\n"),
+            ("lib/libcudadevrt.a", "device runtime\n"),
+            ("lib/libcudart_static.a", "host runtime\n"),
+        ] {
+            let path = top.join(name);
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            fs::write(path, text)?;
+        }
+        Ok(())
+    }
+
+    /// The host's programs.
+    pub fn install_host(&self, folder: &Path, release: u32) -> std::io::Result<()> {
+        for tool in ["gcc", "g++", "as", "ld", "ar"] {
+            self.install(&folder.join(tool), release)?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes `to` a toolkit of links to the files of `from`, as Nix, Spack and conda make them.
+pub fn link_toolkit(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let inner = ["bin", "nvvm"].iter().any(|n| name == *n);
+        if inner && entry.path().is_dir() {
+            link_toolkit(&entry.path(), &to.join(name))?;
+        } else {
+            std::os::unix::fs::symlink(entry.path(), to.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies a toolkit, file by file.
+pub fn copy_toolkit(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy_toolkit(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}

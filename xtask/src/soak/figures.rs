@@ -1,0 +1,119 @@
+//! What a run of the machine came to.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use anyhow::Result;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::judge::Verdict;
+use super::space::Space;
+
+/// Counts, for people and as JSON.
+#[derive(Debug, Default, Serialize)]
+pub struct Figures {
+    /// Histories that ran.
+    pub histories: u64,
+    /// Steps in them that were no calls.
+    pub changes: u64,
+    /// Calls that were compared.
+    pub calls: u64,
+    /// Calls in which nvcc failed.
+    pub failing_calls: u64,
+    /// Histories with a wrong call.
+    pub wrong: u64,
+    /// Direct hits, the wrong ones among them.
+    pub direct_hits: u64,
+    /// Steps whose results came from the cache.
+    pub step_hits: u64,
+    /// Steps that ran.
+    pub step_misses: u64,
+    /// Calls that warpcc planned and ran itself.
+    pub built: u64,
+    /// Calls left to nvcc, by reason.
+    pub bypassed: BTreeMap<String, u64>,
+    /// Results that were not stored, by reason.
+    pub unstored: BTreeMap<String, u64>,
+    /// Wrong histories that were shrunk, by their shape.
+    pub shapes: BTreeMap<String, u64>,
+    /// Seed and first difference of the first wrong history.
+    pub first_wrong: Option<(u64, String)>,
+}
+
+/// `warpcc stats --json` of a space's cache.
+pub fn stats(space: &Space) -> Value {
+    let output = Command::new(&space.warpcc)
+        .args(["stats", "--json"])
+        .env("WARPCC_DIR", space.root.join("cache"))
+        .output();
+    output
+        .ok()
+        .and_then(|output| serde_json::from_slice(&output.stdout).ok())
+        .unwrap_or(Value::Null)
+}
+
+impl Figures {
+    /// Adds one history.
+    pub fn count(&mut self, seed: u64, verdict: &Verdict, stats: &Value) {
+        let number = |value: &Value| value.as_u64().unwrap_or(0);
+        self.histories += 1;
+        self.changes += verdict.changes;
+        self.calls += verdict.calls;
+        self.failing_calls += verdict.failing;
+        if let Some((_, found)) = &verdict.wrong {
+            self.wrong += 1;
+            let first = found.first().cloned().unwrap_or_default();
+            self.first_wrong.get_or_insert((seed, first));
+        }
+        self.direct_hits += number(&stats["invocations"]["direct_hits"]);
+        self.built += number(&stats["invocations"]["built"]);
+        for (_, step) in stats["steps"].as_object().into_iter().flatten() {
+            self.step_hits += number(&step["hits"]);
+            self.step_misses += number(&step["misses"]);
+        }
+        for (reason, count) in stats["fallback_reasons"].as_object().into_iter().flatten() {
+            *self.bypassed.entry(reason.clone()).or_default() += number(count);
+        }
+        for line in &verdict.log {
+            let reason = line
+                .split_once("will not hit as a whole: ")
+                .or_else(|| line.split_once(" not stored: "));
+            if let Some((_, reason)) = reason {
+                // Paths differ from history to history.
+                let words = reason.split(' ').filter(|w| !w.contains('/'));
+                let reason = words.collect::<Vec<_>>().join(" ");
+                *self.unstored.entry(reason).or_default() += 1;
+            }
+        }
+    }
+
+    /// The figures as JSON.
+    ///
+    /// # Errors
+    /// None that can happen.
+    pub fn json(&self) -> Result<String> {
+        Ok(serde_json::to_string_pretty(self)? + "\n")
+    }
+
+    /// Shows them.
+    pub fn print(&self) {
+        println!(
+            "{} histories, {} changes, {} calls ({} failing with nvcc), {} wrong",
+            self.histories, self.changes, self.calls, self.failing_calls, self.wrong
+        );
+        println!(
+            "{} direct hits, {} built, steps: {} hits, {} misses",
+            self.direct_hits, self.built, self.step_hits, self.step_misses
+        );
+        for (what, counts) in [
+            ("left to nvcc", &self.bypassed),
+            ("not stored", &self.unstored),
+            ("shape of a failure", &self.shapes),
+        ] {
+            for (reason, count) in counts {
+                println!("{what}: {count} {reason}");
+            }
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! A history by chance: a small project, then calls with changes between them. What the changes are stands in
+//! `changes`; here is what sources say and what is asked of nvcc.
+
+use super::changes;
+use super::history::{History, Step};
+use super::random::Random;
+
+/// Folders that headers may stand in.
+pub const FOLDERS: [&str; 5] = ["inc1", "inc2", "src", "{shm}/inc", "lnk"];
+/// Headers.
+pub const HEADERS: [&str; 3] = ["a.h", "b.h", "c.h"];
+/// What directives look at.
+pub const DATA: [&str; 6] = [
+    "data/d1",
+    "data/d2",
+    "{shm}/d3",
+    "lnkdata",
+    "/proc/self/cwd/data/d1",
+    "lnk/d4",
+];
+/// Variables that sources ask for.
+pub const VARIABLES: [&str; 8] = [
+    "SK_A",
+    "SK_B",
+    "GNUTARGET",
+    "OCG_FLAGS",
+    "GCC_ROOT",
+    "CPATH",
+    "LC_ALL",
+    "HOME",
+];
+const STAGES: [&str; 9] = [
+    "pp", "cudafe", "cicc", "ptxas", "fatbin", "host", "as", "nvlink", "link",
+];
+
+/// Sources that a project has.
+pub const SOURCES: [&str; 3] = ["src/s.cu", "t.cu", "f.cpp"];
+
+/// One directive of the fake tools.
+fn directive(random: &mut Random) -> String {
+    let stage = random.one(&STAGES);
+    let condition = match random.below(10) {
+        0 => "?80",
+        1 => "?75",
+        2 => "?host",
+        _ => "",
+    };
+    let what = match random.below(36) {
+        0..=8 => format!("read {}", random.one(&DATA)),
+        9..=14 => format!("env {}", random.one(&VARIABLES)),
+        15..=18 => format!("exists {}", random.one(&DATA)),
+        19 => "list data".to_owned(),
+        20 => format!("write out/side{} text", random.below(2)),
+        21..=22 => "exec asked".to_owned(),
+        23..=24 => "pwd".to_owned(),
+        25 => "environ".to_owned(),
+        26 => format!("link {}", random.one(&["lnkdata", "lnk"])),
+        27 => format!("real {}", random.one(&DATA)),
+        28..=29 => format!("warn number {}", random.below(3)),
+        30 if random.chance(20) => "fail on purpose".to_owned(),
+        _ if stage == "pp" && condition.is_empty() => format!("has {}", random.one(&HEADERS)),
+        _ => format!("read {}", random.one(&DATA)),
+    };
+    format!("@{stage}{condition} {what}")
+}
+
+/// The lines of a source, header or data file.
+pub fn lines(random: &mut Random, path: &str, fake: bool) -> Vec<String> {
+    if path.contains("data") || path.contains("/d") {
+        return vec![format!("data {}", random.below(5))];
+    }
+    if !fake {
+        return super::invent_real::lines(random, path);
+    }
+    let is_header = path.ends_with(".h");
+    let mut all = Vec::new();
+    let header = HEADERS.iter().position(|h| path.ends_with(h)).unwrap_or(3);
+    for (at, name) in HEADERS.iter().enumerate() {
+        // A header includes only those before it: no circles.
+        if at < header && random.chance(if is_header { 20 } else { 50 }) {
+            all.push(if random.chance(50) {
+                format!("#include \"{name}\"")
+            } else {
+                format!("#include <{name}>")
+            });
+        }
+    }
+    for _ in 0..random.below(if is_header { 3 } else { 4 }) {
+        all.push(directive(random));
+    }
+    all.push(format!("text {}", random.below(10)));
+    if random.chance(30) {
+        all.push(format!("void function{}", random.below(3)));
+    }
+    all
+}
+
+/// A step that writes a file.
+pub fn writing(random: &mut Random, verb: &str, path: &str, fake: bool) -> Step {
+    let mut words = vec![verb.to_owned(), path.to_owned()];
+    words.extend(lines(random, path, fake));
+    Step(words)
+}
+
+/// What a call needs and no step has made.
+fn missing(random: &mut Random, steps: &[Step], line: &[String], fake: bool) -> Vec<Step> {
+    let uses = |name: &str| line.iter().any(|word| word.contains(name));
+    let is_there = |path: &str| {
+        steps
+            .iter()
+            .any(|s| s.rest().first().is_some_and(|p| p == path))
+    };
+    let mut more = Vec::new();
+    for path in SOURCES {
+        let linked = path == "src/s.cu" && uses("-dlink");
+        if (uses(path) || linked) && !is_there(path) {
+            more.push(writing(random, "write", path, fake));
+        }
+    }
+    if uses("mpicxx") && !is_there("{root}/host/mpicxx") {
+        more.push(changes::wrapper(random, "{root}/host/mpicxx"));
+    }
+    if uses("-lfoo") && !is_there("lib/libfoo.a") {
+        more.extend(changes::library(random, fake));
+    }
+    more
+}
+
+fn project(random: &mut Random, line: &[String], fake: bool) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let uses = |name: &str| line.iter().any(|word| word.contains(name));
+    steps.extend(missing(random, &[], line, fake));
+    for header in HEADERS {
+        for chance in if header == "a.h" { [100, 30] } else { [92, 20] } {
+            if random.chance(chance) {
+                let folder = random.one(&["inc1", "inc1", "inc2", "inc2", "src", "{shm}/inc"]);
+                let path = format!("{folder}/{header}");
+                steps.push(writing(random, "write", &path, fake));
+            }
+        }
+    }
+    if random.chance(60) {
+        steps.push(Step::new(&["write", "data/d1", "data"]));
+    }
+    if uses("-optf") {
+        steps.push(Step::new(&["write", "options", "-DOPT=1"]));
+    }
+    steps.push(Step::new(&["folder", "out"]));
+    if random.chance(60) {
+        steps.push(Step::new(&[
+            "link",
+            "lnk",
+            random.one(&["inc1", "inc2", "data"]),
+        ]));
+    }
+    if random.chance(60) {
+        steps.push(Step::new(&[
+            "link",
+            "lnkdata",
+            random.one(&["data/d1", "data/d2"]),
+        ]));
+    }
+    if fake && random.chance(30) {
+        steps.push(Step::new(&[
+            "script",
+            "{root}/host/asked",
+            "#!/bin/sh",
+            "echo one",
+        ]));
+    }
+    steps
+}
+
+fn search_options(random: &mut Random) -> Vec<String> {
+    let mut words = Vec::new();
+    for folder in [
+        "inc1",
+        "inc2",
+        "src",
+        "{shm}/inc",
+        "lnk",
+        "/proc/self/cwd/inc1",
+    ] {
+        if random.chance(if folder == "lnk" || folder.starts_with("/proc") {
+            60
+        } else {
+            96
+        }) {
+            words.insert(random.below(words.len() + 1), format!("-I{folder}"));
+        }
+    }
+    words
+}
+
+/// Words for one call; `-o` names a file in `out`.
+pub fn call(random: &mut Random, fake: bool) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut push = |list: &str| words.extend(list.split(' ').map(str::to_owned));
+    let source = random.one(&["src/s.cu", "src/s.cu", "t.cu"]);
+    let mode = random.below(20);
+    match mode {
+        0..=8 => push(&format!("-c {source} -o out/s.o")),
+        9 => push(&format!("-dc {source} -o out/s.o")),
+        10 => push(&format!("-ptx {source} -o out/s.ptx")),
+        11 => push(&format!("-cubin {source} -o out/s.cubin")),
+        12 => push(&format!("-fatbin {source} -o out/s.fatbin")),
+        13 => push("-dlink out/s.o -o out/l.o"),
+        14..=15 => push("src/s.cu f.cpp -o out/app -Llib -lfoo"),
+        16 => push("-lib src/s.cu -o out/x.a"),
+        17 => push("-c src/s.cu t.cu -odir out"),
+        18 => push(&format!("-c {source} -o out/s.o -keep -keep-dir out")),
+        _ => push("-c f.cpp -o out/f.o"),
+    }
+    if random.chance(25) && (mode < 9 || mode == 10) {
+        push("-MD -MF out/s.d");
+    }
+    match random.below(8) {
+        0 => push("-arch=sm_80"),
+        1 if mode < 10 || mode == 12 => {
+            push("-gencode arch=compute_75,code=sm_75 -gencode arch=compute_80,code=sm_80");
+        }
+        2 if mode < 10 => push("-gencode arch=compute_80,code=compute_80"),
+        _ => {}
+    }
+    if random.chance(12) {
+        push("-g");
+    }
+    if random.chance(12) {
+        push("-lineinfo");
+    }
+    if random.chance(8) {
+        push("-optf options");
+    }
+    if fake && random.chance(20) {
+        push("-ccbin mpicxx");
+    }
+    if (14..=15).contains(&mode) && random.chance(40) {
+        push(random.one(&[
+            "-Xlinker -Map=out/map",
+            "-Xlinker -Map -Xlinker out/map",
+            "-Xlinker --dependency-file=out/map",
+        ]));
+    }
+    words
+}
+
+/// A whole history.
+pub fn invent(seed: u64, fake: bool) -> History {
+    let mut random = Random::new(seed);
+    let random = &mut random;
+    let usual = call(random, fake);
+    let mut steps = project(random, &usual, fake);
+    let search = search_options(random);
+    let as_call = |random: &mut Random, line: &[String]| {
+        let mut words = vec!["call".to_owned()];
+        words.extend(line.iter().chain(&search).cloned());
+        if random.chance(5) {
+            words[0] = "pair".to_owned();
+
+            words.push("--".to_owned());
+            let other = line.iter().map(|w| w.replace("out/", "out/2"));
+            words.extend(other.chain(search.iter().cloned()));
+        }
+        Step(words)
+    };
+    if usual.iter().any(|word| word == "-dlink") {
+        let line = ["-dc", "src/s.cu", "-o", "out/s.o"].map(str::to_owned);
+        steps.push(as_call(random, &line));
+    }
+    if random.chance(15) {
+        steps.extend(changes::change(
+            random,
+            &changes::About::of(&steps, &usual),
+            fake,
+        ));
+    }
+    steps.push(as_call(random, &usual));
+    for _ in 0..1 + random.below(4) {
+        for _ in 0..1 + random.below(2) {
+            steps.extend(changes::change(
+                random,
+                &changes::About::of(&steps, &usual),
+                fake,
+            ));
+        }
+        let line = if random.chance(75) {
+            usual.clone()
+        } else {
+            call(random, fake)
+        };
+        let more = missing(random, &steps, &line, fake);
+        steps.extend(more);
+        steps.push(as_call(random, &line));
+    }
+    History(steps)
+}
+
+/// The same history without what any of these words is in: kinds of steps, lines of files, words of calls.
+pub fn without(history: History, avoided: &[String]) -> History {
+    let hit = |text: &String| avoided.iter().any(|word| text.contains(word.as_str()));
+    let mut steps = history.0;
+    steps.retain(|step| !avoided.iter().any(|word| step.verb() == word));
+    for step in steps.iter_mut().filter(|step| !step.is_call()) {
+        let mut at = 0;
+        step.0.retain(|word| {
+            at += 1;
+            at <= 2 || !hit(word)
+        });
+    }
+    steps.retain(|step| !matches!(step.verb(), "set" | "unset") || !step.rest().iter().any(hit));
+    History(steps)
+}

@@ -1,0 +1,238 @@
+//! A call, twice: by a fresh nvcc that keeps its files, then, with the folders put back, by warpcc. Whatever differs is
+//! wrong.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::history::{History, Step};
+use super::space::Space;
+use super::tree::{self, Tree};
+
+/// A command that takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How one command ended.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Ending {
+    code: i32,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+/// What a history came to.
+#[derive(Debug, Default)]
+pub struct Verdict {
+    /// What was wrong in the first call that was, and which step that is.
+    pub wrong: Option<(usize, Vec<String>)>,
+    /// Calls that were compared.
+    pub calls: u64,
+    /// Steps that were no calls.
+    pub changes: u64,
+    /// Lines of warpcc's log, without its process id, one for each thing that it said.
+    pub log: Vec<String>,
+    /// Calls in which nvcc failed.
+    pub failing: u64,
+}
+
+/// Which calls of a history nvcc runs too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compared {
+    /// All of them.
+    Every,
+    /// The last one: enough, and faster, for a history that is known to go wrong there.
+    Last,
+}
+
+/// Runs a whole history from an empty cache; it ends with the first wrong call.
+///
+/// # Errors
+/// The space cannot be made, or a command cannot be started.
+pub fn judge(space: &mut Space, history: &History, compared: Compared) -> io::Result<Verdict> {
+    space.reset()?;
+    let mut verdict = Verdict::default();
+    let last = history.0.iter().rposition(Step::is_call);
+    for (at, step) in history.0.iter().enumerate() {
+        if !step.is_call() {
+            verdict.changes += 1;
+            space.change(step);
+            continue;
+        }
+        let lines = lines_of(step);
+        verdict.calls += lines.len() as u64;
+        if compared == Compared::Last && Some(at) != last {
+            run_warpcc(space, &lines)?;
+            continue;
+        }
+        let found = call(space, &lines, &mut verdict)?;
+        if !found.is_empty() {
+            verdict.wrong = Some((at, found));
+            break;
+        }
+    }
+    Ok(verdict)
+}
+
+/// The command lines of a `call`, or of a `pair`, whose second stands behind `--`.
+fn lines_of(step: &Step) -> Vec<Vec<String>> {
+    let lines = step.rest().split(|word| word == "--");
+    lines.map(<[String]>::to_vec).collect()
+}
+
+fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Result<Vec<String>> {
+    let watched = space.watched();
+    let before = Tree::take(&watched);
+    let mut wanted = Vec::new();
+    for line in lines {
+        let mut words = vec![space.fill(&space.nvcc)];
+        if !line.iter().any(|w| w.starts_with("-keep")) {
+            let keep = space.root.join("keep");
+            tree::remove(&keep);
+            fs::create_dir_all(&keep)?;
+            let keep = keep.to_string_lossy().into_owned();
+            words.extend(["--keep".to_owned(), "--keep-dir".to_owned(), keep]);
+        }
+        words.extend(line.iter().map(|w| space.fill(w)));
+        wanted.push(finish(space, start(space, &words, "nvcc")?, "nvcc")?);
+        clear(&space.root.join("tmp"));
+    }
+    let want = Tree::take(&watched);
+    before.put_back(&want);
+    let mut found = Vec::new();
+    for ((got, log), want) in run_warpcc(space, lines)?.into_iter().zip(&wanted) {
+        verdict.failing += u64::from(want.code != 0);
+        found.extend(differences(space, want, &got));
+        let said = log
+            .lines()
+            .map(|l| l.split_once(": ").map_or(l, |(_, said)| said));
+        verdict.log.extend(said.map(str::to_owned));
+    }
+    found.extend(want.differences(&Tree::take(&watched), &space.root));
+    let left = fs::read_dir(space.root.join("tmp"))?.flatten();
+    found.extend(left.map(|e| format!("tmp/{}: left in TMPDIR", e.file_name().to_string_lossy())));
+    clear(&space.root.join("tmp"));
+    Ok(found)
+}
+
+/// Runs the lines at once; gives how each ended and what warpcc wrote into its log.
+fn run_warpcc(space: &Space, lines: &[Vec<String>]) -> io::Result<Vec<(Ending, String)>> {
+    let mut running = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let mut words = vec![
+            space.warpcc.to_string_lossy().into_owned(),
+            space.fill(&space.nvcc),
+        ];
+        words.extend(line.iter().map(|w| space.fill(w)));
+        let name = format!("warpcc{at}");
+        running.push((start(space, &words, &name)?, name));
+    }
+    let mut ended = Vec::new();
+    for (child, name) in running {
+        let ending = finish(space, child, &name)?;
+        let log = space.root.join(format!("{name}.log"));
+        ended.push((ending, fs::read_to_string(&log).unwrap_or_default()));
+        _ = fs::remove_file(log);
+    }
+    Ok(ended)
+}
+
+fn clear(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        tree::remove(&entry.path());
+    }
+}
+
+fn start(space: &Space, words: &[String], name: &str) -> io::Result<Child> {
+    let (program, args) = (&words[0], &words[1..]);
+    let mut command = match &space.umask {
+        Some(mask) => {
+            let mut shell = Command::new("/bin/sh");
+            shell.args(["-c", &format!("umask {mask} && exec \"$@\""), "sh", program]);
+            shell
+        }
+        None => Command::new(program),
+    };
+    command
+        .args(args)
+        .current_dir(space.fill(&space.folder))
+        .env_clear()
+        .envs(space.environment())
+        .env("WARPCC_DIR", space.root.join("cache"))
+        .env("WARPCC_LOG", space.root.join(format!("{name}.log")))
+        .env("XDG_CONFIG_HOME", space.root.join("home"))
+        .stdin(Stdio::null())
+        .stdout(File::create(space.root.join(format!("{name}.out")))?)
+        .stderr(File::create(space.root.join(format!("{name}.err")))?);
+    if let Some(guard) = &space.without {
+        command.env("WARPCC_TEST_UNSOUND", guard);
+    }
+    command.spawn()
+}
+
+fn finish(space: &Space, mut child: Child, name: &str) -> io::Result<Ending> {
+    let began = Instant::now();
+    let mut pause = Duration::from_micros(500);
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if began.elapsed() > PATIENCE {
+            child.kill()?;
+            child.wait()?;
+            return Ok(Ending {
+                code: 124,
+                stderr: b"hangs\n".to_vec(),
+                ..Ending::default()
+            });
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 5 / 4).min(Duration::from_millis(20));
+    };
+    Ok(Ending {
+        code: status
+            .code()
+            .unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
+        stdout: fs::read(space.root.join(format!("{name}.out")))?,
+        stderr: fs::read(space.root.join(format!("{name}.err")))?,
+    })
+}
+
+fn differences(space: &Space, want: &Ending, got: &Ending) -> Vec<String> {
+    let mut found = Vec::new();
+    if want.code != got.code {
+        found.push(format!("exit code {} with nvcc, {}", want.code, got.code));
+    }
+    for (name, want, got) in [
+        ("stdout", &want.stdout, &got.stdout),
+        ("stderr", &want.stderr, &got.stderr),
+    ] {
+        let (want, got) = (plain(space, want), plain(space, got));
+        if want != got {
+            found.push(format!(
+                "{name}: nvcc `{}`, warpcc `{}`",
+                want.trim(),
+                got.trim()
+            ));
+        }
+    }
+    found
+}
+
+/// The text without the folders of intermediate files, which stand in some errors.
+fn plain(space: &Space, bytes: &[u8]) -> String {
+    let mut text = String::from_utf8_lossy(bytes).into_owned();
+    for folder in ["keep/", "tmp/", "tmp2/", "cache/"] {
+        let folder = space.root.join(folder).to_string_lossy().into_owned();
+        while let Some(at) = text.find(&folder) {
+            let end = text[at..]
+                .find(|c: char| c.is_whitespace() || "'\"`:,;()".contains(c))
+                .map_or(text.len(), |end| at + end);
+            let slash = text[at..end].rfind('/').map_or(at, |slash| at + slash);
+            text.replace_range(at..slash, "<KEEP>");
+        }
+    }
+    text
+}

@@ -1,0 +1,280 @@
+//! A folder in which histories run: its project, toolkits and caches, its variables, and how each step changes them.
+
+use std::collections::BTreeMap;
+use std::fs::{self, FileTimes, Permissions};
+use std::io;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::fake_toolkit::{Program, copy_toolkit, link_toolkit};
+use super::history::Step;
+use super::tree;
+
+/// Which tools the histories run.
+#[derive(Clone, Debug)]
+pub enum Tools {
+    /// The fake ones.
+    Fake(Program),
+    /// The real ones of a toolkit that stands here.
+    Real(PathBuf),
+}
+
+/// One worker's folder.
+#[derive(Debug)]
+pub struct Space {
+    /// Holds everything but what is below `shm`.
+    pub root: PathBuf,
+    /// A folder in `/dev/shm`.
+    pub shm: PathBuf,
+    /// The program under test.
+    pub warpcc: PathBuf,
+    /// A guard that is switched off in it.
+    pub without: Option<String>,
+    tools: Tools,
+    /// Variables, beside those of [`Space::environment`].
+    pub variables: BTreeMap<String, Option<String>>,
+    /// The folder that calls run in.
+    pub folder: String,
+    /// The nvcc that calls name.
+    pub nvcc: String,
+    /// Octal.
+    pub umask: Option<String>,
+}
+
+impl Space {
+    /// A space below `root`, which it owns.
+    ///
+    /// # Errors
+    /// The folder cannot be made.
+    pub fn new(root: &Path, tools: Tools, warpcc: PathBuf) -> io::Result<Self> {
+        fs::create_dir_all(root)?;
+        let root = root.canonicalize()?;
+        let id = std::process::id();
+        let name = root
+            .file_name()
+            .map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+        let space = Self {
+            shm: PathBuf::from(format!("/dev/shm/warpcc-soak-{id}-{name}")),
+            root,
+            warpcc,
+            without: None,
+            tools,
+            variables: BTreeMap::new(),
+            folder: String::new(),
+            nvcc: String::new(),
+            umask: None,
+        };
+        Ok(space)
+    }
+
+    /// Whether the tools are the fake ones.
+    pub fn is_fake(&self) -> bool {
+        matches!(self.tools, Tools::Fake(_))
+    }
+
+    /// Makes everything as it is before a history's first step.
+    ///
+    /// # Errors
+    /// A folder cannot be made.
+    pub fn reset(&mut self) -> io::Result<()> {
+        self.clear();
+        for name in ["w", "tmp", "tmp2", "home", "keep"] {
+            fs::create_dir_all(self.root.join(name))?;
+        }
+        fs::create_dir_all(&self.shm)?;
+        self.variables.clear();
+        self.umask = None;
+        self.folder = "{root}/w".to_owned();
+        self.nvcc = "{tk}/bin/nvcc".to_owned();
+        if let Tools::Fake(program) = &self.tools {
+            program.install_toolkit(&self.root.join("tk"), 1)?;
+            program.install_host(&self.root.join("host"), 1)?;
+        }
+        Ok(())
+    }
+
+    /// Removes everything.
+    pub fn clear(&self) {
+        for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
+            tree::remove(&entry.path());
+        }
+        tree::remove(&self.shm);
+    }
+
+    /// What nvcc and warpcc can leave something in.
+    pub fn watched(&self) -> [PathBuf; 3] {
+        [self.root.join("w"), self.root.join("w2"), self.shm.clone()]
+    }
+
+    /// Puts this space's paths into a step's text.
+    pub fn fill(&self, text: &str) -> String {
+        let toolkit = match &self.tools {
+            Tools::Fake(_) => self.root.join("tk"),
+            Tools::Real(top) => top.clone(),
+        };
+        text.replace("{root}", &self.root.to_string_lossy())
+            .replace("{shm}", &self.shm.to_string_lossy())
+            .replace("{tk}", &toolkit.to_string_lossy())
+    }
+
+    /// A path of a step: relative ones stand in the project.
+    pub fn path(&self, text: &str) -> PathBuf {
+        self.root.join("w").join(self.fill(text))
+    }
+
+    /// The environment of every command, whole.
+    pub fn environment(&self) -> BTreeMap<String, String> {
+        let host = if self.is_fake() { "{root}/host:" } else { "" };
+        let mut all: BTreeMap<String, String> = [
+            ("PATH", self.fill(&format!("{host}/usr/bin:/bin"))),
+            ("HOME", self.fill("{root}/home")),
+            ("TMPDIR", self.fill("{root}/tmp")),
+            ("LC_ALL", "C".to_owned()),
+            ("PWD", self.fill(&self.folder)),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into();
+        for (name, value) in &self.variables {
+            match value {
+                Some(value) => _ = all.insert(name.clone(), self.fill(value)),
+                None => _ = all.remove(name),
+            }
+        }
+        all
+    }
+
+    /// Does what a step that is no call says. What cannot be done is left: a shorter history then means the same.
+    pub fn change(&mut self, step: &Step) {
+        let words: Vec<&str> = step.rest().iter().map(String::as_str).collect();
+        match (step.verb(), words.as_slice()) {
+            ("set", [name, value]) => {
+                self.variables
+                    .insert((*name).to_owned(), Some((*value).to_owned()));
+            }
+            ("unset", [name]) => _ = self.variables.insert((*name).to_owned(), None),
+            ("umask", [mask]) => self.umask = Some((*mask).to_owned()),
+            ("cd", [folder]) if self.path(folder).is_dir() => {
+                self.folder = if folder.starts_with(['/', '{']) {
+                    (*folder).to_owned()
+                } else {
+                    format!("{{root}}/w/{folder}")
+                };
+            }
+            ("use", [nvcc]) if self.path(nvcc).exists() => self.nvcc = (*nvcc).to_owned(),
+            _ => _ = self.change_files(step.verb(), &words),
+        }
+    }
+
+    fn change_files(&self, verb: &str, words: &[&str]) -> io::Result<()> {
+        let text = |lines: &[&str]| {
+            let filled = lines.iter().map(|line| self.fill(line) + "\n");
+            filled.collect::<String>()
+        };
+        match (verb, words) {
+            ("write", [path, lines @ ..]) => write(&self.path(path), &text(lines)),
+            ("script", [path, lines @ ..]) => {
+                let path = self.path(path);
+                write(&path, &text(lines))?;
+                fs::set_permissions(path, Permissions::from_mode(0o755))
+            }
+            ("replace", [path, lines @ ..]) => replace(&self.path(path), &text(lines)),
+            ("touch", [path]) => {
+                let file = fs::File::options().append(true).open(self.path(path))?;
+                file.set_times(FileTimes::new().set_modified(std::time::SystemTime::now()))
+            }
+            ("delete", [path]) => {
+                tree::remove(&self.path(path));
+                Ok(())
+            }
+            ("link", [path, target]) => {
+                let path = self.path(path);
+                make_room(&path)?;
+                symlink(self.fill(target), path)
+            }
+            ("hardlink", [path, other]) => {
+                let path = self.path(path);
+                make_room(&path)?;
+                fs::hard_link(self.path(other), path)
+            }
+            ("mode", [path, mode]) => {
+                let mode = u32::from_str_radix(mode, 8).unwrap_or(0o644);
+                fs::set_permissions(self.path(path), Permissions::from_mode(mode))
+            }
+            ("folder", [path]) => fs::create_dir_all(self.path(path)),
+            ("swap", [a, b]) => {
+                let (a, b, aside) = (self.path(a), self.path(b), self.root.join("aside"));
+                fs::rename(&a, &aside)?;
+                let done = fs::rename(&b, &a);
+                fs::rename(aside, if done.is_ok() { b } else { a })
+            }
+            ("copy", [from, to]) => fs::copy(self.path(from), self.path(to)).map(drop),
+            ("thin", [path, members @ ..]) => {
+                write(&self.path(path), &format!("!<thin>\n{}", text(members)))
+            }
+            ("run", [program, args @ ..]) => {
+                let mut command = Command::new(self.fill(program));
+                command.args(args.iter().map(|w| self.fill(w)));
+                command
+                    .current_dir(self.root.join("w"))
+                    .stdin(Stdio::null());
+                command.stdout(Stdio::null()).stderr(Stdio::null());
+                command.status().map(drop)
+            }
+            ("forget", []) => {
+                tree::remove(&self.root.join("cache"));
+                Ok(())
+            }
+            _ => self.change_tools(verb, words),
+        }
+    }
+
+    fn change_tools(&self, verb: &str, words: &[&str]) -> io::Result<()> {
+        let number = |text: &str| text.parse().unwrap_or(1);
+        let from = PathBuf::from(self.fill("{tk}"));
+        match (verb, words, &self.tools) {
+            ("toolkit", [to, "links"], _) => {
+                tree::remove(&self.path(to));
+                link_toolkit(&from, &self.path(to))
+            }
+            ("toolkit", [to, "copy"], Tools::Fake(_)) => {
+                tree::remove(&self.path(to));
+                copy_toolkit(&from, &self.path(to))
+            }
+            ("toolkit", [to, release], Tools::Fake(program)) => {
+                program.install_toolkit(&self.path(to), number(release))
+            }
+            ("tool", [path, release], Tools::Fake(program)) => {
+                program.install(&self.path(path), number(release))
+            }
+            ("host", [path, release], Tools::Fake(program)) => {
+                program.install_host(&self.path(path), number(release))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn make_room(path: &Path) -> io::Result<()> {
+    tree::remove(path);
+    path.parent().map_or(Ok(()), fs::create_dir_all)
+}
+
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(path, text)
+}
+
+/// Another file under the same name, with the same modification time: what `rsync -t` and package managers do.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let time = path.metadata()?.modified()?;
+    let new = path.with_extension("replacing");
+    fs::write(&new, text)?;
+    fs::File::options()
+        .append(true)
+        .open(&new)?
+        .set_times(FileTimes::new().set_modified(time))?;
+    fs::rename(new, path)
+}

@@ -1,0 +1,264 @@
+//! What stands in a folder, with types, modes, links and link counts: taken, put back, and compared.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, FileTimes, Permissions};
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// One name.
+#[derive(Clone, Debug)]
+struct Node {
+    kind: Kind,
+    mode: u32,
+    links: u64,
+    inode: u64,
+    changed: (i64, i64),
+    modified: Option<SystemTime>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    File(Vec<u8>),
+    Link(PathBuf),
+    Folder,
+    Other,
+}
+
+impl Kind {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::File(_) => "a file",
+            Self::Link(_) => "a link",
+            Self::Folder => "a folder",
+            Self::Other => "something else",
+        }
+    }
+}
+
+/// All that stands below some folders.
+#[derive(Clone, Debug, Default)]
+pub struct Tree(BTreeMap<PathBuf, Node>);
+
+impl Tree {
+    /// Reads these folders and all below them.
+    pub fn take(roots: &[PathBuf]) -> Self {
+        let mut tree = Self::default();
+        for root in roots {
+            tree.walk(root);
+        }
+        tree
+    }
+
+    fn walk(&mut self, path: &Path) {
+        let Ok(meta) = path.symlink_metadata() else {
+            return;
+        };
+        let kind = if meta.is_dir() {
+            for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+                self.walk(&entry.path());
+            }
+            Kind::Folder
+        } else if meta.is_symlink() {
+            Kind::Link(fs::read_link(path).unwrap_or_default())
+        } else if meta.is_file() {
+            Kind::File(fs::read(path).unwrap_or_default())
+        } else {
+            Kind::Other
+        };
+        let node = Node {
+            mode: meta.mode() & 0o7777,
+            links: if kind == Kind::Folder {
+                0
+            } else {
+                meta.nlink()
+            },
+            inode: meta.ino(),
+            changed: (meta.ctime(), meta.ctime_nsec()),
+            modified: meta.modified().ok(),
+            kind,
+        };
+        self.0.insert(path.to_owned(), node);
+    }
+
+    /// Makes the folders, which look like `now`, look as they did; inodes stay where they can.
+    pub fn put_back(&self, now: &Self) {
+        for (path, node) in now.0.iter().rev() {
+            if self
+                .0
+                .get(path)
+                .is_none_or(|old| old.kind.name() != node.kind.name())
+            {
+                remove(path);
+            }
+        }
+        let mut first: BTreeMap<u64, &Path> = BTreeMap::new();
+        for (path, old) in &self.0 {
+            let same = now.0.get(path).is_some_and(|n| {
+                n.inode == old.inode && n.changed == old.changed && n.mode == old.mode
+            });
+            let other = first.get(&old.inode).copied();
+            if old.links > 1 {
+                first.entry(old.inode).or_insert(path);
+            }
+            if !same {
+                let kept = now.0.get(path).is_some_and(|n| n.inode == old.inode);
+                old.restore(path, other.filter(|_| !kept));
+            }
+        }
+        // A folder's time is set last: what is put back below it changes it.
+        for (path, old) in self.0.iter().rev().filter(|(_, n)| n.kind == Kind::Folder) {
+            old.set_time(path);
+        }
+    }
+
+    /// What differs between what nvcc left and what warpcc left.
+    pub fn differences(&self, got: &Self, root: &Path) -> Vec<String> {
+        let mut found = Vec::new();
+        let name = |path: &Path| {
+            path.strip_prefix(root)
+                .unwrap_or(path)
+                .display()
+                .to_string()
+        };
+        for (path, want) in &self.0 {
+            let Some(node) = got.0.get(path) else {
+                found.push(format!(
+                    "{}: {} with nvcc, missing",
+                    name(path),
+                    want.kind.name()
+                ));
+                continue;
+            };
+            match (&want.kind, &node.kind) {
+                (Kind::File(a), Kind::File(b)) if a != b => found.push(format!(
+                    "{}: bytes differ{}",
+                    name(path),
+                    first_difference(a, b)
+                )),
+                (a, b) if a.name() != b.name() => found.push(format!(
+                    "{}: {} with nvcc, {} with warpcc",
+                    name(path),
+                    a.name(),
+                    b.name()
+                )),
+                (Kind::Link(a), Kind::Link(b)) if a != b => {
+                    found.push(format!("{}: another link target", name(path)));
+                }
+                _ => {}
+            }
+            if want.mode != node.mode {
+                let (a, b) = (want.mode, node.mode);
+                found.push(format!("{}: mode {a:o} with nvcc, {b:o}", name(path)));
+            }
+            if want.links != node.links {
+                let (a, b) = (want.links, node.links);
+                found.push(format!("{}: {a} links with nvcc, {b}", name(path)));
+            }
+        }
+        for (path, node) in &got.0 {
+            if !self.0.contains_key(path) {
+                found.push(format!(
+                    "{}: {} that nvcc does not leave",
+                    name(path),
+                    node.kind.name()
+                ));
+            }
+        }
+        found
+    }
+}
+
+impl Node {
+    fn restore(&self, path: &Path, other: Option<&Path>) {
+        match &self.kind {
+            Kind::File(bytes) => {
+                if let Some(other) = other {
+                    remove(path);
+                    _ = fs::hard_link(other, path);
+                    return;
+                }
+                let open = fs::OpenOptions::new()
+                    .write(true)
+                    .create(true)
+                    .truncate(true)
+                    .mode(0o600)
+                    .open(path);
+                if let Ok(mut file) = open {
+                    _ = file.write_all(bytes);
+                }
+                _ = fs::set_permissions(path, Permissions::from_mode(self.mode));
+                self.set_time(path);
+            }
+            Kind::Link(target) => {
+                remove(path);
+                _ = symlink(target, path);
+            }
+            Kind::Folder => {
+                _ = fs::create_dir_all(path);
+                _ = fs::set_permissions(path, Permissions::from_mode(self.mode));
+            }
+            Kind::Other => {}
+        }
+    }
+
+    fn set_time(&self, path: &Path) {
+        if let (Some(time), Ok(file)) = (self.modified, File::open(path)) {
+            _ = file.set_times(FileTimes::new().set_modified(time));
+        }
+    }
+}
+
+/// Removes whatever stands there; what is not there is fine.
+pub fn remove(path: &Path) {
+    let Ok(meta) = path.symlink_metadata() else {
+        return;
+    };
+    _ = if meta.is_dir() {
+        fs::remove_dir_all(path)
+    } else {
+        fs::remove_file(path)
+    };
+}
+
+/// The first line in which two texts differ, of both.
+fn first_difference(want: &[u8], got: &[u8]) -> String {
+    let (Ok(want), Ok(got)) = (std::str::from_utf8(want), std::str::from_utf8(got)) else {
+        return String::new();
+    };
+    let mut pairs = want.lines().zip(got.lines());
+    let found = pairs.find(|(a, b)| a != b);
+    found.map_or(String::new(), |(a, b)| {
+        format!(": nvcc `{a}`, warpcc `{b}`")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_changed_is_put_back() -> std::io::Result<()> {
+        let dir = tempfile::tempdir()?;
+        let root = dir.path().join("r");
+        fs::create_dir(&root)?;
+        fs::write(root.join("a"), "one")?;
+        fs::hard_link(root.join("a"), root.join("b"))?;
+        symlink("a", root.join("l"))?;
+        fs::set_permissions(root.join("a"), Permissions::from_mode(0o600))?;
+        let roots = [root.clone()];
+        let before = Tree::take(&roots);
+        remove(&root.join("a"));
+        remove(&root.join("l"));
+        fs::write(root.join("l"), "x")?;
+        fs::write(root.join("b"), "two")?;
+        fs::write(root.join("new"), "")?;
+        let now = Tree::take(&roots);
+        assert_eq!(before.differences(&now, &root).len(), 6);
+        before.put_back(&now);
+        let found = before.differences(&Tree::take(&roots), &root);
+        assert_eq!(found, Vec::<String>::new());
+        Ok(())
+    }
+}
