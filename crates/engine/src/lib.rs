@@ -6,6 +6,7 @@
 pub mod admission;
 pub mod artifact;
 mod away;
+mod drain;
 pub mod event;
 pub mod executor;
 pub mod key;
@@ -15,6 +16,7 @@ pub mod observe;
 pub mod process;
 pub mod relocate;
 pub mod run;
+mod stall;
 pub mod states;
 mod task;
 pub mod terminal;

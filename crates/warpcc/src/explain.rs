@@ -145,7 +145,7 @@ fn tell(
     let lineage = Lineage::find(config);
     let log = Log::new(config.log.value.clone());
     let admission = machine::admission(config, &lineage, request, None, &log);
-    let interrupt = Interrupt::watch();
+    let interrupt = Interrupt::watch(config.stall_timeout.value);
     let (scratch, _) = Scratch::open(&request.temporary(), &key.hex()[..16], &interrupt.scratch)
         .context("no private folder for intermediate files")?;
     let words = std::iter::once(request.nvcc.as_os_str()).chain(request.args.iter().map(|a| &**a));

@@ -85,7 +85,7 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
         }
     }
     let admission = machine::admission(config, &lineage, &request, store.as_ref(), &log);
-    let interrupt = Interrupt::watch();
+    let interrupt = Interrupt::watch(config.stall_timeout.value);
     let (scratch, _) = Scratch::open(&request.temporary(), &key.hex()[..16], &interrupt.scratch)
         .context("no private folder")?;
     let layers = config.layers();

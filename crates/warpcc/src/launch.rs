@@ -232,7 +232,7 @@ fn cached(
         None => None,
     };
     let name = &key.hex()[..16];
-    let interrupt = Interrupt::watch();
+    let interrupt = Interrupt::watch(config.stall_timeout.value);
     let (scratch, waited) = Scratch::open(&request.temporary(), name, &interrupt.scratch)
         .map_err(|e| Unsupported::new("no private folder", e.to_string()))?;
     // Another process has just built the same thing.

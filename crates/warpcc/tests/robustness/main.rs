@@ -15,6 +15,7 @@ mod memory;
 mod orphans;
 mod processes;
 mod settings;
+mod stalls;
 mod terminal;
 mod unusable_cache;
 mod witness;
