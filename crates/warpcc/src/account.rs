@@ -164,6 +164,14 @@ impl<'a> Account<'a> {
         });
     }
 
+    /// Warns of what concerns every call of a build, in the first one that is about it.
+    pub fn warn_once(&self, text: &str) {
+        let told = |store: &DiskStore| history::was_told(store, &self.lineage.build.id, text);
+        if !self.store.is_some_and(told) {
+            crate::log::warn(text);
+        }
+    }
+
     fn count(&self, counts: &[(&str, u64)]) {
         if let Some(store) = self.store {
             store.count(counts);

@@ -20,7 +20,7 @@ use crate::direct::Served;
 use crate::log::Log;
 use crate::machine::{self, Lineage};
 use crate::request::{DOMAIN, Request};
-use crate::scratch::{self, Scratch};
+use crate::scratch::{self, Naming, Scratch, Wanted};
 use crate::signals::Interrupt;
 use crate::{cli, commands, direct, fallback, history, locate};
 
@@ -233,8 +233,21 @@ fn cached(
     };
     let name = &key.hex()[..16];
     let interrupt = Interrupt::watch(config.stall_timeout.value);
-    let (scratch, waited) = Scratch::open(&request.temporary(), name, &interrupt.scratch)
-        .map_err(|e| Unsupported::new("no private folder", e.to_string()))?;
+    let wanted = Wanted {
+        temporary: &request.temporary(),
+        name,
+        naming: Naming::with_debug(request.invocation.debug),
+    };
+    let opened = Scratch::open(&wanted, &interrupt.scratch, log);
+    let told = match &opened {
+        Ok((scratch, _)) => scratch.advice(),
+        Err(error) => error.advice(),
+    };
+    if let Some(told) = told {
+        account.warn_once(&told);
+    }
+    let (scratch, waited) =
+        opened.map_err(|error| Unsupported::new(error.reason(), error.to_string()))?;
     // Another process has just built the same thing.
     if waited && let Some(Served::Hit(micros)) = serve() {
         drop(scratch);

@@ -12,6 +12,7 @@ mod insight;
 mod jobserver;
 mod kills;
 mod memory;
+mod neighbours;
 mod orphans;
 mod processes;
 mod settings;
