@@ -11,7 +11,10 @@ mod wire;
 pub mod witness;
 
 pub use digest::Digest;
-pub use disk::{DiskStore, Level, Lookup, OpenError, Options, Packing, Staged, StoreError, Why};
+pub use disk::{
+    Access, DiskStore, Level, Lookup, OpenError, Options, Packing, Staged, StoreError, Why,
+    is_never_uploaded,
+};
 pub use key::{Change, Explaining, Hashing, Key, KeySink, Listing};
 pub use record::{
     MOST_VARIANTS, Outcome, Output, RecordError, Variant, decode_record, decode_record_of,

@@ -27,6 +27,7 @@ pub const WOULD_SHARE: &str = "base_dir.would_share";
 /// The records of all builds that this cache has seen.
 pub fn records(store: &DiskStore) -> History {
     History::new(store.root().join(RECORDS), Limits::default())
+        .with_mode(store.access().file_mode())
 }
 
 /// One call, from its start.

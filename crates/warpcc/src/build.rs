@@ -343,9 +343,9 @@ fn standing(graph: &TaskGraph, states: &TaskStates) -> Standing {
 /// Puts the watch library where the tools can load it: in the cache, once for all builds; or, where
 /// the cache's folder cannot be written or the loader cannot be told its path, in the private folder.
 fn install_watch(store: &DiskStore, scratch: &Scratch) -> Option<PathBuf> {
-    let kept = store.root().join("watch-v1");
+    let kept = crate::watch_folder::in_cache(store.root());
     let own = scratch.path().join("watch");
-    [kept, own].into_iter().find_map(|folder| {
+    [kept, Some(own)].into_iter().flatten().find_map(|folder| {
         if !warpcc_watch::can_preload_from(&folder) {
             return None;
         }

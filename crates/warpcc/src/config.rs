@@ -185,7 +185,8 @@ impl Config {
     /// The shared caches, near to far, as they are to be used.
     pub fn layers(&self) -> Vec<Layer> {
         let mut layers = self.remote.value.clone();
-        if self.remote_readonly.value {
+        let given = !layers.is_empty() && !self.remote_readonly.value;
+        if !given || warpcc_cache::is_never_uploaded(&self.dir.value) {
             for layer in &mut layers {
                 layer.access = Access::ReadOnly;
             }

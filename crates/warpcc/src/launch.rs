@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use warpcc_cache::{DiskStore, OpenError, Options, Upstream};
+use warpcc_cache::{Access, DiskStore, OpenError, Options, Upstream};
 use warpcc_engine::Executor;
 use warpcc_plan::Unsupported;
 use warpcc_remote::Shared;
@@ -337,8 +337,17 @@ fn become_compiler(file: &Path, args: &[OsString], around: &Surroundings) -> i32
 
 /// The cache, or nothing and a warning: it never fails a build.
 pub fn open_store(config: &Config) -> Option<DiskStore> {
-    match open(config) {
-        Ok(store) => Some(store),
+    match try_open(config) {
+        Ok(store) => {
+            if store.was_closed() {
+                crate::log::warn(&format!(
+                    "other users could write to the cache folder {}, and now cannot: `shared = true` lets them, \
+                     `warpcc cache clear` removes what they may have put there",
+                    store.root().display()
+                ));
+            }
+            Some(store)
+        }
         Err(error) => {
             crate::log::warn(&format!("no cache: {error}"));
             None
@@ -348,15 +357,23 @@ pub fn open_store(config: &Config) -> Option<DiskStore> {
 
 /// As [`open_store`], for those who have said already what is wrong.
 pub fn open_quietly(config: &Config) -> Option<DiskStore> {
-    open(config).ok()
+    try_open(config).ok()
 }
 
-fn open(config: &Config) -> Result<DiskStore, OpenError> {
+/// The cache, or what is wrong with it.
+///
+/// # Errors
+/// It is no folder, or others decide what is in it.
+pub fn try_open(config: &Config) -> Result<DiskStore, OpenError> {
     let options = Options {
         max_size: config.max_size.value.bytes().unwrap_or(0),
         readonly: config.readonly.value,
     };
-    DiskStore::open(&config.dir.value, options)
+    let access = match config.shared.value {
+        true => Access::ByUmask,
+        false => Access::Private,
+    };
+    DiskStore::open_for(&config.dir.value, options, access)
 }
 
 fn hint(compiler: &OsStr) -> String {

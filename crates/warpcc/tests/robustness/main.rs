@@ -14,6 +14,7 @@ mod kills;
 mod memory;
 mod neighbours;
 mod orphans;
+mod permissions;
 mod processes;
 mod settings;
 mod stalls;

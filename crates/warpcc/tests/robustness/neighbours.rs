@@ -166,8 +166,8 @@ fn many_at_once_of_which_some_are_stopped() {
     space.demand_no_leftovers("64 at once");
 }
 
-/// Somebody else on this machine. `None` where we may not become others.
-fn somebody_else(script: &str) -> Option<()> {
+/// Somebody else on this machine runs a script. `None` where we may not become others.
+pub fn somebody_else(script: &str) -> Option<()> {
     let mut command = Command::new("setpriv");
     command.args([
         "--reuid=65534",
@@ -182,7 +182,7 @@ fn somebody_else(script: &str) -> Option<()> {
 }
 
 /// Lets everybody make something in the folder for temporary files.
-fn open_up(space: &TestSpace) {
+pub fn open_up(space: &TestSpace) {
     fs::set_permissions(space.tmp(), fs::Permissions::from_mode(0o1777)).expect("chmod");
 }
 

@@ -43,9 +43,10 @@ pub(super) fn look(config: &Config, around: &Surroundings, findings: &mut Vec<Fi
 fn attempt(config: &Config, around: &Surroundings, own: &std::path::Path) -> Result<(), String> {
     fs::create_dir_all(own).map_err(|error| format!("{}: {error}", own.display()))?;
     // As for a build: in the cache, or else in a private folder.
-    let kept = config.dir.value.join("watch-v1");
-    let library = [kept, own.to_owned()]
+    let kept = crate::watch_folder::in_cache(&config.dir.value);
+    let library = [kept, Some(own.to_owned())]
         .into_iter()
+        .flatten()
         .filter(|folder| warpcc_watch::can_preload_from(folder))
         .find_map(|folder| {
             fs::create_dir_all(&folder).ok()?;
