@@ -91,6 +91,15 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: Surroundings) -> i32 
         }
         _ => locate::compiler(compiler, path, &around.ourselves),
     };
+    let mut named_by = None;
+    let named = named.or_else(|| {
+        // PyTorch is given "warpcc nvcc", and knows its toolkit by a variable.
+        let wanted = locate::is_nvcc(compiler) && bare;
+        let name = wanted.then(|| Path::new(compiler).file_name())??;
+        let (file, by) = locate::in_toolkit(name, &around.environment, &around.ourselves)?;
+        named_by = Some(by);
+        Some(file)
+    });
     let Some(file) = named else {
         crate::log::warn(&format!(
             "{} is not in PATH; {}",
@@ -115,6 +124,10 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: Surroundings) -> i32 
         }
     };
     let log = Log::new(config.log.value.clone());
+    if log.is_on() {
+        let environment = &around.environment;
+        locate::tell(&file, named_by, environment, &around.ourselves, &log);
+    }
     let store = open_store(&config);
     let lineage = Lineage::find(&config);
     let account = Account::new(&file, args, &around, store.as_ref(), &config, &lineage);
