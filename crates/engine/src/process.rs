@@ -97,6 +97,13 @@ pub struct StoodStill {
     pub window: Duration,
 }
 
+impl StoodStill {
+    /// Whether this is why [`Children::run`] failed.
+    pub fn is_in(error: &io::Error) -> bool {
+        error.get_ref().is_some_and(|inner| inner.is::<Self>())
+    }
+}
+
 #[derive(Debug)]
 struct Waiting {
     task: usize,

@@ -152,3 +152,27 @@ fn a_daemon_that_keeps_the_streams_open_holds_nobody_up() {
     assert_eq!(stats.count("built"), 1, "{stats:?}");
     assert!(began.elapsed() < Duration::from_secs(300));
 }
+
+#[test]
+fn the_doctor_names_the_tool_that_hangs() {
+    let mut space = crate::space("stall-doctor");
+    space.script(
+        "bin/gcc",
+        "#!/bin/sh\ncase \"$LD_PRELOAD:$*\" in *watch-*:--version) exec sleep 1000;; esac\nexec /usr/bin/gcc \"$@\"\n",
+    );
+    let toolkit = space.toolkit.top().join("bin");
+    let path = format!("{{work}}/bin:{}:/usr/bin:/bin", toolkit.display());
+    space.set_env("PATH", &path);
+    let doctor = space.warpcc_with(&["doctor"]);
+    let said = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert_eq!(doctor.code, 2, "{said}");
+    let hangs: Vec<_> = said.lines().filter(|line| line.contains("hangs")).collect();
+    assert!(
+        hangs.len() == 1 && hangs[0].contains("bin/gcc hangs with the watch library in it"),
+        "{said}"
+    );
+    assert!(said.contains("cicc, ptxas, fatbinary"), "{said}");
+    let left = wait_for_quiet(&space, Duration::from_secs(1));
+    assert!(left.is_empty(), "still running: {left:?}");
+    space.demand_no_leftovers("doctor");
+}
