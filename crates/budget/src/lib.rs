@@ -26,7 +26,7 @@ mod memory;
 mod own;
 mod pool;
 mod pressure;
-mod proc;
+pub mod proc;
 mod record;
 mod seat;
 mod settle;

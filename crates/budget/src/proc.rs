@@ -3,13 +3,21 @@
 use std::fs;
 use std::path::PathBuf;
 
-/// A line of `/proc/PID/stat`.
+/// What a line of `/proc/PID/stat` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     /// R, S, D, T, t, Z, X.
     pub state: u8,
     /// The parent, 0 for the first of a namespace.
     pub parent: u32,
+    /// Its process group.
+    pub group: u32,
+    /// Its session.
+    pub session: u32,
+    /// Clock ticks of processor time, in user and kernel mode, with those of children that have ended and were waited for.
+    pub ticks: u64,
+    /// How many threads it has.
+    pub threads: u32,
     /// Clock ticks after boot: tells a process from a later one with its number.
     pub start: u64,
 }
@@ -38,13 +46,49 @@ fn parse_stat(bytes: &[u8]) -> Option<Stat> {
     let mut words = rest.split_ascii_whitespace();
     let state = *words.next()?.as_bytes().first()?;
     let parent = words.next()?.parse().ok()?;
-    // Of the whole line the 22nd; state is the third and parent the fourth.
-    let start = words.nth(17)?.parse().ok()?;
+    let group = words.next()?.parse().ok()?;
+    let session = words.next()?.parse().ok()?;
+    // Of the whole line the 14th to 17th; state is the third and parent the fourth.
+    let mut ticks = 0u64;
+    for skip in [7, 0, 0, 0] {
+        // The children's are signed, and never below nothing.
+        let part: i64 = words.nth(skip)?.parse().ok()?;
+        ticks = ticks.saturating_add(part.unsigned_abs());
+    }
+    let threads = words.nth(2)?.parse().ok()?;
+    let start = words.nth(1)?.parse().ok()?;
     Some(Stat {
         state,
         parent,
+        group,
+        session,
+        ticks,
+        threads,
         start,
     })
+}
+
+/// Every process that can be seen, with its number.
+pub fn all() -> Vec<(u32, Stat)> {
+    let Ok(listing) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let numbers = listing.flatten().filter_map(|found| {
+        let name = found.file_name();
+        name.to_str()?.parse::<u32>().ok()
+    });
+    numbers.filter_map(|pid| Some((pid, stat(pid)?))).collect()
+}
+
+/// The states of all threads of `pid`; the line of a process has its first thread's.
+pub fn thread_states(pid: u32) -> Vec<u8> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    let lines = threads.flatten().map(|thread| thread.path().join("stat"));
+    lines
+        .filter_map(|line| Some(parse_stat(&fs::read(line).ok()?)?.state))
+        .collect()
 }
 
 /// Resident memory in KiB of `root` and all that it started and that is still its descendant,
@@ -100,12 +144,16 @@ mod tests {
 
     #[test]
     fn names_with_parentheses_do_not_confuse() {
-        let line = b"12 (a) R (b) S 7 12 12 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 991 8 9 1";
+        let line = b"12 (a) R (b) S 7 12 13 0 -1 4194304 5 6 7 8 1 2 3 4 20 0 3 0 991 8 9 1";
         assert_eq!(
             parse_stat(line),
             Some(Stat {
                 state: b'S',
                 parent: 7,
+                group: 12,
+                session: 13,
+                ticks: 10,
+                threads: 3,
                 start: 991
             })
         );

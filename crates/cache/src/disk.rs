@@ -9,10 +9,12 @@
 //! stats-v1.log, size-v1.log       sums             disk/tally.rs
 //! tmp/                            files on their way in
 //! gc.lock                         one eviction at a time
+//! never-upload                    made by people: what is in here is given to no shared cache
 //! ```
 //!
 //! Every file comes into place by a rename, so that a reader sees all of it or nothing; every file is checksummed, so that one which a crash or a bad disk spoiled is a miss. The version in a name changes when the format does; old files are then ignored and evicted like others. Modification times say when an entry was last used, to the hour.
 
+mod access;
 mod blob;
 mod error;
 mod file;
@@ -29,6 +31,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+pub use access::{Access, is_never_uploaded};
 pub use blob::Packing;
 pub use error::{OpenError, StoreError};
 pub use place::Staged;
@@ -80,22 +83,37 @@ impl Level {
 pub struct DiskStore {
     root: PathBuf,
     options: Options,
+    access: Access,
+    closed: bool,
     counters: Tally,
     sizes: Tally,
     roots: OnceLock<Roots>,
 }
 
 impl DiskStore {
-    /// Opens the store in `root`, which is created by the first write.
+    /// Opens the store in `root`, which is created by the first write, for whoever the umask lets in.
     pub fn open(root: &Path, options: Options) -> Result<DiskStore, OpenError> {
+        DiskStore::open_for(root, options, Access::ByUmask)
+    }
+
+    /// Opens the store in `root`. A private one is created here, and refused where others can write to it.
+    pub fn open_for(root: &Path, options: Options, access: Access) -> Result<DiskStore, OpenError> {
+        let mut closed = false;
         match std::fs::metadata(root) {
             Ok(found) if !found.is_dir() => {
                 return Err(OpenError::NotADirectory {
                     path: root.to_path_buf(),
                 });
             }
+            Ok(found) if access == Access::Private => {
+                closed = access::claim(root, &found, options.readonly)? == access::Claimed::Closed;
+            }
             Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if access == Access::Private && !options.readonly {
+                    access::create_root(root);
+                }
+            }
             Err(source) => {
                 return Err(OpenError::Unreachable {
                     path: root.to_path_buf(),
@@ -106,11 +124,23 @@ impl DiskStore {
         Ok(DiskStore {
             root: root.to_path_buf(),
             options,
-            counters: Tally::new(root.join("stats-v1.log"), 1 << 20),
+            access,
+            closed,
+            counters: Tally::new(root.join("stats-v1.log"), 1 << 20, access),
             // Read whole to know the size, so kept short.
-            sizes: Tally::new(root.join("size-v1.log"), 16 << 10),
+            sizes: Tally::new(root.join("size-v1.log"), 16 << 10, access),
             roots: OnceLock::new(),
         })
+    }
+
+    /// Whose it is.
+    pub fn access(&self) -> Access {
+        self.access
+    }
+
+    /// Whether others could write to it until it was opened.
+    pub fn was_closed(&self) -> bool {
+        self.closed
     }
 
     /// The folder it is in.
@@ -189,7 +219,7 @@ impl DiskStore {
 
     fn temporary(&self) -> Result<TempFile, StoreError> {
         let folder = self.root.join(TEMPORARY);
-        TempFile::create_with_folder(&folder, 0o666)
+        TempFile::create_with_folder(&folder, self.access)
             .map_err(|source| StoreError::io("create a file in", &folder, source))
     }
 
@@ -212,7 +242,7 @@ impl DiskStore {
         before: Option<u64>,
     ) -> Result<(), StoreError> {
         temporary
-            .move_to_with_folder(path)
+            .move_to_with_folder(path, self.access)
             .map_err(|source| StoreError::io("put in place", path, source))?;
         let grown = on_disk(length) - before.map_or(0, on_disk);
         let entries = i64::from(before.is_none());

@@ -12,7 +12,8 @@ pub mod witness;
 
 pub use digest::Digest;
 pub use disk::{
-    DiskStore, Level, Lookup, OpenError, Options, Packing, Staged, StoreError, Suits, Why,
+    Access, DiskStore, Level, Lookup, OpenError, Options, Packing, Staged, StoreError, Suits, Why,
+    is_never_uploaded,
 };
 pub use key::{Change, Explaining, Hashing, Key, KeySink, Listing};
 pub use record::{

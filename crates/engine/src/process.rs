@@ -4,19 +4,18 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
-use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group};
 use wait4::Wait4;
 use warpcc_budget::{Cancel, Claim};
 
+use crate::drain::hear_out;
 use crate::lifeline::{Lend, Lifeline};
 use crate::terminal::{Screen, Terminal};
 
@@ -77,6 +76,32 @@ pub struct Children {
     /// Of the next wait: a task may have several.
     ticket: AtomicU64,
     closed: AtomicBool,
+    /// Milliseconds that a child may stand still; 0 for ever.
+    stall_millis: AtomicU64,
+}
+
+/// What [`StoodStill`] says, in every message that holds it.
+pub const STOOD_STILL: &str = "stood still and was ended";
+
+/// A child stood still and was ended: no verdict on what it was to do.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{program} {}: for {} s it used no processor time and said nothing",
+    STOOD_STILL,
+    window.as_secs_f64()
+)]
+pub struct StoodStill {
+    /// Its file.
+    pub program: String,
+    /// For how long.
+    pub window: Duration,
+}
+
+impl StoodStill {
+    /// Whether this is why [`Children::run`] failed.
+    pub fn is_in(error: &io::Error) -> bool {
+        error.get_ref().is_some_and(|inner| inner.is::<Self>())
+    }
 }
 
 #[derive(Debug)]
@@ -165,10 +190,25 @@ impl Children {
         self.closed.load(Ordering::SeqCst)
     }
 
+    /// Ends every child, from the next on, that stands still for `window`.
+    pub fn limit_standstill(&self, window: Option<Duration>) {
+        let millis = window.map_or(0, |window| window.as_millis());
+        let millis = u64::try_from(millis).unwrap_or(u64::MAX);
+        self.stall_millis.store(millis, Ordering::Relaxed);
+    }
+
+    /// How long a child may stand still.
+    fn window(&self) -> Option<Duration> {
+        match self.stall_millis.load(Ordering::Relaxed) {
+            0 => None,
+            millis => Some(Duration::from_millis(millis)),
+        }
+    }
+
     /// Runs `order` as `task`.
     ///
     /// # Errors
-    /// The program cannot be started, or everything was closed.
+    /// The program cannot be started, or everything was closed, or it [stood still](StoodStill).
     pub fn run(&self, task: usize, order: &Order<'_>) -> io::Result<Ended> {
         let mut command = Command::new(order.program);
         let terminal = order.terminal.and_then(|terminal| terminal.open().ok());
@@ -216,7 +256,7 @@ impl Children {
                     format!("cannot start {}: {e}", order.program.display()),
                 )
             })?;
-            if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+            if let Some(group) = pid_of(&child) {
                 if let Some(lifeline) = &lifeline {
                     lifeline.tie(group);
                 }
@@ -239,7 +279,9 @@ impl Children {
             Some(screen) => Some(OwnedFd::from(screen)),
             None => child.stderr.take().map(OwnedFd::from),
         };
-        [ended.stdout, ended.stderr] = drain([out, err]);
+        let heard = pid_of(&child).map(|pid| hear_out(pid, [out, err], self.window()));
+        let heard = heard.unwrap_or_default();
+        [ended.stdout, ended.stderr] = heard.texts;
         let waited = child.wait4();
         drop(lifeline);
         {
@@ -249,6 +291,11 @@ impl Children {
             ended.by_us = place.and_then(|place| running.swap_remove(place).by_us);
         }
         let usage = waited?;
+        if heard.stood_still && ended.by_us.is_none() {
+            let window = self.window().unwrap_or_default();
+            let program = order.program.display().to_string();
+            return Err(io::Error::other(StoodStill { program, window }));
+        }
         ended.signal = usage.status.signal();
         ended.code = usage
             .status
@@ -261,37 +308,8 @@ impl Children {
     }
 }
 
-/// Reads both streams to their ends, whichever has something: no thread for each, of which a machine may have few.
-fn drain(mut streams: [Option<OwnedFd>; 2]) -> [Vec<u8>; 2] {
-    let mut texts = [Vec::new(), Vec::new()];
-    let mut piece = vec![0; 64 * 1024];
-    loop {
-        let open: Vec<usize> = (0..2).filter(|&at| streams[at].is_some()).collect();
-        let mut asked: Vec<PollFd<'_>> = streams
-            .iter()
-            .flatten()
-            .map(|stream| PollFd::new(stream, PollFlags::IN))
-            .collect();
-        if asked.is_empty() {
-            return texts;
-        }
-        match poll(&mut asked, None) {
-            Ok(_) => {}
-            Err(Errno::INTR) => continue,
-            // Then nothing can be read: what came before counts.
-            Err(_) => return texts,
-        }
-        let ready: Vec<bool> = asked.iter().map(|p| !p.revents().is_empty()).collect();
-        for (at, _) in open.into_iter().zip(ready).filter(|(_, ready)| *ready) {
-            let Some(stream) = &streams[at] else { continue };
-            match rustix::io::read(stream, &mut piece) {
-                Ok(read) if read > 0 => texts[at].extend_from_slice(&piece[..read]),
-                Err(Errno::INTR) => {}
-                // A pipe ends in nothing, a terminal that the child has closed in an error (EIO).
-                Ok(_) | Err(_) => streams[at] = None,
-            }
-        }
-    }
+fn pid_of(child: &Child) -> Option<Pid> {
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
 }
 
 /// Finds `name` as execvp would, in the `PATH` of `environment`.

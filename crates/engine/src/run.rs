@@ -318,7 +318,8 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
                     }
                 }
             }
-            if retry.is_some() {
+            // After an accident nvcc does everything itself: nobody wants the rest.
+            if retry.is_some() || accident.is_some() {
                 first_failure = 0;
                 states.stop();
                 setting.children.kill(|_| true);
@@ -338,6 +339,7 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
     while let Some((finished, _)) = ended.get(&shown)
         && shown <= first_failure
         && retry.is_none()
+        && accident.is_none()
     {
         each(finished);
         shown += 1;

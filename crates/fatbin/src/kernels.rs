@@ -100,6 +100,8 @@ pub fn of_cubin(cubin: &Cubin<'_>) -> Vec<Function> {
     let sections = Sections::new(cubin);
     let by_symbol = BySymbol::read(cubin.section(".nv.info").unwrap_or_default());
     let arch = cubin.arch().number;
+    // Many symbols may stand for one section: what is in it is counted once.
+    let mut counted: HashMap<&[u8], Usage> = HashMap::new();
     let mut functions = Vec::new();
     for (index, symbol) in cubin.symbols.enumerate() {
         if symbol.st_type() != STT_FUNC {
@@ -120,17 +122,14 @@ pub fn of_cubin(cubin: &Cubin<'_>) -> Vec<Function> {
             continue;
         }
         let number = u32::try_from(index.0).unwrap_or(u32::MAX);
-        let mut usage = sections.usage(name);
+        let mut usage = counted
+            .entry(name)
+            .or_insert_with(|| sections.usage(name, arch))
+            .clone();
         usage.registers = by_symbol.get(number, REGISTERS);
         usage.stack = by_symbol.get(number, STACK);
         usage.frame = by_symbol.get(number, FRAME);
         usage.code = symbol.st_size(E);
-        let code = sections.data(b".text.", name);
-        if arch >= WIDE_INSTRUCTIONS {
-            let count = |of: &[u64]| instructions(code).filter(|o| of.contains(o)).count();
-            usage.local_loads = u32::try_from(count(LDL)).ok();
-            usage.local_stores = u32::try_from(count(STL)).ok();
-        }
         functions.push(Function {
             name: String::from_utf8_lossy(name).into_owned(),
             is_kernel: symbol.st_other().0 & ENTRY != 0,
@@ -200,7 +199,8 @@ impl<'d> Sections<'d> {
         self.find(prefix, function).map_or(&[], |(_, data)| data)
     }
 
-    fn usage(&self, function: &[u8]) -> Usage {
+    /// What the sections of a function say; what its symbols say is not in it.
+    fn usage(&self, function: &[u8], arch: u32) -> Usage {
         let constants = self.banks.iter().map(|bank| {
             let prefix = format!(".nv.constant{bank}.");
             (*bank, self.size(prefix.as_bytes(), function))
@@ -217,6 +217,12 @@ impl<'d> Sections<'d> {
                 MAX_THREADS => usage.max_threads = product(attribute.value),
                 _ => {}
             }
+        }
+        if arch >= WIDE_INSTRUCTIONS {
+            let code = self.data(b".text.", function);
+            let count = |of: &[u64]| instructions(code).filter(|o| of.contains(o)).count();
+            usage.local_loads = u32::try_from(count(LDL)).ok();
+            usage.local_stores = u32::try_from(count(STL)).ok();
         }
         usage
     }

@@ -8,6 +8,7 @@
 use std::cmp::Reverse;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -69,6 +70,7 @@ pub enum HistoryError {
 pub struct History {
     folder: PathBuf,
     limits: Limits,
+    mode: u32,
 }
 
 /// One build that is remembered.
@@ -106,7 +108,14 @@ impl History {
         Self {
             folder: folder.into(),
             limits,
+            mode: 0o666,
         }
+    }
+
+    /// New logs are created with `mode`, and their folder with a mode like it, before the umask.
+    pub fn with_mode(mut self, mode: u32) -> Self {
+        self.mode = mode;
+        self
     }
 
     /// Remembers a call.
@@ -136,7 +145,8 @@ impl History {
     fn open(&self, path: &Path) -> Result<(File, bool), HistoryError> {
         let open = |new: bool| {
             let mut options = OpenOptions::new();
-            options.append(true).create_new(new).open(path)
+            options.append(true).create_new(new);
+            options.mode(self.mode).open(path)
         };
         // Nearly always it is there. A race to create it has one winner; the other appends.
         for _ in 0..8 {
@@ -149,7 +159,12 @@ impl History {
                 Ok(file) => return Ok((file, true)),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) if error.kind() == ErrorKind::NotFound => {
-                    fs::create_dir_all(&self.folder)
+                    // Who may read a log may look for it.
+                    let mode = self.mode | (self.mode & 0o444) >> 2;
+                    let mut folder = fs::DirBuilder::new();
+                    folder.recursive(true).mode(mode);
+                    folder
+                        .create(&self.folder)
                         .map_err(|source| HistoryError::io("create", &self.folder, source))?;
                 }
                 Err(error) => return Err(HistoryError::io("create", path, error)),

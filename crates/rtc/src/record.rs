@@ -6,11 +6,12 @@
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::environment::Environment;
 use crate::request::{PrecompiledHeaders, Request, Text};
@@ -20,6 +21,9 @@ const OPENING: &str = "\
 # What a program asked warpcc-rtc for, recorded by WARPCC_RTC_RECORD: `warpcc rtc warm` on this file compiles it ahead.
 # For other GPUs than the recording's: warpcc rtc warm FILE --arch sm_80 --arch sm_90
 ";
+
+/// So long a program waits to write something down; it takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A file to record in.
 #[derive(Debug)]
@@ -165,13 +169,19 @@ fn add(path: &Path, entries: &[Entry]) -> io::Result<HashSet<String>> {
 
 /// The file, held by nobody else, and where it is: a link stays one. It is made if it is not there.
 fn locked(path: &Path) -> io::Result<(File, PathBuf)> {
+    let began = Instant::now();
     loop {
         let mut options = File::options();
         let file = options.read(true).append(true).create(true).open(path)?;
         if !file.metadata()?.is_file() {
             return Err(io::Error::other("it is no regular file"));
         }
-        file.lock()?;
+        if !lock_soon(&file, began)? {
+            return Err(io::Error::new(
+                ErrorKind::TimedOut,
+                "another process keeps it locked",
+            ));
+        }
         // Whoever held it before may have put another in its place.
         let there = fs::canonicalize(path).and_then(|path| Ok((fs::metadata(&path)?, path)));
         let ours = file.metadata()?;
@@ -185,13 +195,29 @@ fn locked(path: &Path) -> io::Result<(File, PathBuf)> {
     }
 }
 
+/// Waits for the lock as long as [`PATIENCE`] lasts: a holder that was stopped must not stop others. Whether it is ours.
+fn lock_soon(file: &File, began: Instant) -> io::Result<bool> {
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::WouldBlock) if began.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            Err(TryLockError::WouldBlock) => return Ok(false),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+}
+
 /// Puts a file with `content` in the place of `file`, which is at `path` and locked by us.
 fn replace(path: &Path, file: &File, content: &[u8]) -> io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
     // One at a time holds the lock, so that a file of this name is what a killed process left.
     beside.push(".new");
     let beside = PathBuf::from(beside);
-    let written = File::create(&beside).and_then(|mut new| {
+    drop(fs::remove_file(&beside));
+    // New, so that it is written through no link.
+    let written = File::create_new(&beside).and_then(|mut new| {
         new.set_permissions(file.metadata()?.permissions())?;
         new.write_all(content)
     });

@@ -1,5 +1,8 @@
 //! Texts that did not compile, saved whole, so that one can look and try by hand.
 
+use std::fs::{DirBuilder, File};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -45,20 +48,38 @@ pub(crate) fn save(
     text.push_str(&request.whole_text());
     let name = format!("{}-{}.cu", short(&request.plain_name()), &key.hex()[..16]);
     let path = folder.join(name);
-    std::fs::create_dir_all(folder).ok()?;
+    prepare(folder)?;
     // Under a name of its own first, so that nobody finds half of one.
     let private = folder.join(format!(
         ".{}-{:?}",
         std::process::id(),
         std::thread::current().id()
     ));
-    let written = std::fs::write(&private, text).and_then(|()| std::fs::rename(&private, &path));
+    // A new file, through no link: what a killed process left under the name goes first.
+    drop(std::fs::remove_file(&private));
+    let mut options = File::options();
+    let created = options.write(true).create_new(true).open(&private);
+    let written = created
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .and_then(|()| std::fs::rename(&private, &path));
     if written.is_err() {
         drop(std::fs::remove_file(&private));
         return None;
     }
     remove_old(folder);
     Some(path)
+}
+
+/// Makes the folder, for this user alone where it is new. None where somebody else owns it or can write there: it may be
+/// full of links to what is ours.
+fn prepare(folder: &Path) -> Option<()> {
+    if let Some(parent) = folder.parent() {
+        std::fs::create_dir_all(parent).ok()?;
+    }
+    drop(DirBuilder::new().mode(0o700).create(folder));
+    let found = std::fs::symlink_metadata(folder).ok()?;
+    let user = rustix::process::geteuid().as_raw();
+    (found.is_dir() && found.uid() == user && found.mode() & 0o022 == 0).then_some(())
 }
 
 fn short(name: &str) -> String {
@@ -79,5 +100,24 @@ fn remove_old(folder: &Path) {
     for (_, path) in files.into_iter().take(many) {
         // Another process may have done so.
         drop(std::fs::remove_file(path));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn only_a_folder_of_our_own_will_do() {
+        let base = tempfile::tempdir().expect("a folder");
+        let folder = base.path().join("new/failed");
+        assert!(prepare(&folder).is_some() && prepare(&folder).is_some());
+        let link = base.path().join("link");
+        symlink(&folder, &link).expect("a link");
+        assert!(prepare(&link).is_none());
+        let open = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(&folder, open).expect("chmod");
+        assert!(prepare(&folder).is_none());
     }
 }

@@ -147,7 +147,11 @@ impl Shelves {
     pub(crate) fn failure_folder(&self) -> PathBuf {
         match self.first_written() {
             Some(root) => root.join("failed"),
-            None => std::env::temp_dir().join("warpcc-rtc-failed"),
+            // Everybody can write beside it: whoever saves there looks whether it is ours.
+            None => {
+                let user = rustix::process::geteuid().as_raw();
+                std::env::temp_dir().join(format!("warpcc-rtc-failed-{user}"))
+            }
         }
     }
 

@@ -27,6 +27,7 @@ pub const WOULD_SHARE: &str = "base_dir.would_share";
 /// The records of all builds that this cache has seen.
 pub fn records(store: &DiskStore) -> History {
     History::new(store.root().join(RECORDS), Limits::default())
+        .with_mode(store.access().file_mode())
 }
 
 /// One call, from its start.
@@ -162,6 +163,14 @@ impl<'a> Account<'a> {
             headers: Headers::from_read(built.headers.iter().cloned()),
             ..Invocation::default()
         });
+    }
+
+    /// Warns of what concerns every call of a build, in the first one that is about it.
+    pub fn warn_once(&self, text: &str) {
+        let told = |store: &DiskStore| history::was_told(store, &self.lineage.build.id, text);
+        if !self.store.is_some_and(told) {
+            crate::log::warn(text);
+        }
     }
 
     fn count(&self, counts: &[(&str, u64)]) {

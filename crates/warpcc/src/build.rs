@@ -278,6 +278,9 @@ pub fn build(
         if accident.ends_with(NO_PREFIX_MAP) {
             return Err(Unsupported::new(NO_PREFIX_MAP, ""));
         }
+        if accident.contains(process::STOOD_STILL) {
+            return Err(stood_still(accident));
+        }
         if shown != (0, 0) {
             // Part of it is on the screen already: nvcc would show it again. Better twice than lost.
             crate::log::warn(&format!("{accident}; running nvcc again"));
@@ -341,9 +344,9 @@ fn standing(graph: &TaskGraph, states: &TaskStates) -> Standing {
 /// Puts the watch library where the tools can load it: in the cache, once for all builds; or, where
 /// the cache's folder cannot be written or the loader cannot be told its path, in the private folder.
 fn install_watch(store: &DiskStore, scratch: &Scratch) -> Option<PathBuf> {
-    let kept = store.root().join("watch-v1");
+    let kept = crate::watch_folder::in_cache(store.root());
     let own = scratch.path().join("watch");
-    [kept, own].into_iter().find_map(|folder| {
+    [kept, Some(own)].into_iter().flatten().find_map(|folder| {
         if !warpcc_watch::can_preload_from(&folder) {
             return None;
         }
@@ -440,6 +443,12 @@ fn finish(
     Ok(kept)
 }
 
+/// A step that hangs is told, for nobody would find out: nvcc does it alone, perhaps in no time.
+fn stood_still(why: String) -> Unsupported {
+    crate::log::warn(&format!("{why}; nvcc runs instead"));
+    Unsupported::new("a step stood still", why)
+}
+
 /// How the dynamic loader begins when it cannot preload a library.
 const NOT_LOADED: &str = "ERROR: ld.so: object";
 
@@ -524,9 +533,13 @@ fn dry_run(
         ..order
     };
     let clock = Instant::now();
-    let output = children
-        .run(DRY_RUN_TASK, &order)
-        .map_err(|e| Unsupported::new("nvcc cannot be started", e.to_string()))?;
+    let output = children.run(DRY_RUN_TASK, &order).map_err(|error| {
+        let why = error.to_string();
+        match why.contains(process::STOOD_STILL) {
+            true => stood_still(why),
+            false => Unsupported::new("nvcc cannot be started", why),
+        }
+    })?;
     let measured = Measured {
         input_bytes: 0,
         millis: u64::try_from(clock.elapsed().as_millis()).unwrap_or(u64::MAX),

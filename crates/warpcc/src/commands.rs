@@ -151,7 +151,8 @@ fn cache(command: &CacheCommand, config: &Config) -> anyhow::Result<i32> {
     Ok(0)
 }
 
-/// The nvcc that `run` and `why` mean: named by option or argument, else the setting, else PATH.
+/// The nvcc that `run` and `why` mean: named by option or argument, else the setting, else PATH, else the toolkit that a
+/// variable names.
 pub fn find_nvcc(
     named: Option<&Path>,
     config: &Config,
@@ -165,9 +166,15 @@ pub fn find_nvcc(
     let name = named
         .or(config.nvcc.value.as_deref())
         .map_or(OsStr::new("nvcc"), Path::as_os_str);
-    locate::compiler(name, path, &around.ourselves).with_context(|| {
+    let found = locate::compiler(name, path, &around.ourselves).or_else(|| {
+        let in_toolkit = locate::in_toolkit(name, &around.environment, &around.ourselves);
+        in_toolkit
+            .filter(|_| locate::is_nvcc(name))
+            .map(|(file, _)| file)
+    });
+    found.with_context(|| {
         format!(
-            "{} is not in PATH; name it with WARPCC_NVCC or --nvcc",
+            "{} is not in PATH, and no CUDA_HOME or CUDA_PATH has it; name it with WARPCC_NVCC or --nvcc",
             name.display()
         )
     })

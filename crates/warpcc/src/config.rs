@@ -15,6 +15,7 @@ use std::ffi::OsString;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub use error::ConfigError;
 pub use executor::ExecutorSettings;
@@ -71,6 +72,9 @@ pub fn environment() -> Vec<(OsString, OsString)> {
     std::env::vars_os().collect()
 }
 
+/// No tool of nvcc's is known to wait for so long for anything but what never comes.
+const STALL_TIMEOUT: Duration = Duration::from_secs(300);
+
 /// Every setting, with its value and the place it came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
@@ -98,6 +102,10 @@ pub struct Config {
     pub runtime_dir: Setting<Option<PathBuf>>,
     /// Which build a call belongs to; `None` finds out by what started it.
     pub build_id: Setting<Option<String>>,
+    /// How long a step may stand still before it is ended; `None` for ever.
+    pub stall_timeout: Setting<Option<Duration>>,
+    /// Whether other users share the cache's folder.
+    pub shared: Setting<bool>,
     /// The shared caches, near to far.
     pub remote: Setting<Vec<Layer>>,
     /// Give no shared cache anything, whatever is said of each.
@@ -177,7 +185,8 @@ impl Config {
     /// The shared caches, near to far, as they are to be used.
     pub fn layers(&self) -> Vec<Layer> {
         let mut layers = self.remote.value.clone();
-        if self.remote_readonly.value {
+        let given = !layers.is_empty() && !self.remote_readonly.value;
+        if !given || warpcc_cache::is_never_uploaded(&self.dir.value) {
             for layer in &mut layers {
                 layer.access = Access::ReadOnly;
             }
@@ -205,6 +214,8 @@ impl Config {
             base_dir: Setting::default_of(BaseDirs::default()),
             runtime_dir: Setting::default_of(None),
             build_id: Setting::default_of(None),
+            stall_timeout: Setting::default_of(Some(STALL_TIMEOUT)),
+            shared: Setting::default_of(false),
             remote: Setting::default_of(Vec::new()),
             remote_readonly: Setting::default_of(false),
             executor: ExecutorSettings::default(),
@@ -246,6 +257,8 @@ impl Config {
                 value::path(raw, home).map(|v| self.runtime_dir.assign(Some(v), &source))
             }
             Key::BuildId => value::text(raw).map(|v| self.build_id.assign(Some(v), &source)),
+            Key::StallTimeout => value::seconds(raw).map(|v| self.stall_timeout.assign(v, &source)),
+            Key::Shared => value::flag(raw).map(|v| self.shared.assign(v, &source)),
             Key::RemoteReadonly => {
                 value::flag(raw).map(|v| self.remote_readonly.assign(v, &source))
             }
@@ -321,6 +334,11 @@ impl Config {
                 self.build_id.value.clone().unwrap_or_default(),
                 &self.build_id.source,
             ),
+            Key::StallTimeout => {
+                let seconds = self.stall_timeout.value.map_or(0, |time| time.as_secs());
+                (seconds.to_string(), &self.stall_timeout.source)
+            }
+            Key::Shared => (self.shared.value.to_string(), &self.shared.source),
             Key::Remote => {
                 let shown: Vec<_> = self.remote.value.iter().map(Layer::shown).collect();
                 (shown.join(" "), &self.remote.source)

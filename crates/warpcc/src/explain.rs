@@ -24,7 +24,7 @@ use crate::log::Log;
 use crate::machine::{self, Lineage};
 use crate::request::{DOMAIN, Request};
 use crate::roots::BaseDirs;
-use crate::scratch::Scratch;
+use crate::scratch::{Naming, Scratch, Wanted};
 use crate::signals::Interrupt;
 use crate::{cli, report};
 
@@ -145,8 +145,13 @@ fn tell(
     let lineage = Lineage::find(config);
     let log = Log::new(config.log.value.clone());
     let admission = machine::admission(config, &lineage, request, None, &log);
-    let interrupt = Interrupt::watch();
-    let (scratch, _) = Scratch::open(&request.temporary(), &key.hex()[..16], &interrupt.scratch)
+    let interrupt = Interrupt::watch(config.stall_timeout.value);
+    let wanted = Wanted {
+        temporary: &request.temporary(),
+        name: &key.hex()[..16],
+        naming: Naming::with_debug(request.invocation.debug),
+    };
+    let (scratch, _) = Scratch::open(&wanted, &interrupt.scratch, &log)
         .context("no private folder for intermediate files")?;
     let words = std::iter::once(request.nvcc.as_os_str()).chain(request.args.iter().map(|a| &**a));
     let listener = Listener {

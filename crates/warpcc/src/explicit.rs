@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use warpcc_cache::Upstream;
 use warpcc_engine::{Executor, Outcome};
-use warpcc_plan::Step;
+use warpcc_plan::{Step, Unsupported};
 use warpcc_remote::Shared;
 
 use crate::account::Account;
@@ -23,7 +23,7 @@ use crate::report::progress::Progress;
 use crate::report::timeline::{FileRole, FileRow, Run, TaskOutcome, TaskRow};
 use crate::report::{self, table, trace, verbose};
 use crate::request::{DOMAIN, Request};
-use crate::scratch::Scratch;
+use crate::scratch::{Naming, Scratch, Wanted};
 use crate::signals::Interrupt;
 use crate::{direct, fallback, history, machine};
 
@@ -85,9 +85,19 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
         }
     }
     let admission = machine::admission(config, &lineage, &request, store.as_ref(), &log);
-    let interrupt = Interrupt::watch();
-    let (scratch, _) = Scratch::open(&request.temporary(), &key.hex()[..16], &interrupt.scratch)
-        .context("no private folder")?;
+    let interrupt = Interrupt::watch(config.stall_timeout.value);
+    let wanted = Wanted {
+        temporary: &request.temporary(),
+        name: &key.hex()[..16],
+        naming: Naming::with_debug(request.invocation.debug),
+    };
+    let scratch = match Scratch::open(&wanted, &interrupt.scratch, &log) {
+        Ok((scratch, _)) => scratch,
+        Err(error) => {
+            let why = Unsupported::new(error.reason(), error.to_string());
+            bail!(run_alone(&Left::Unsupported(why)));
+        }
+    };
     let layers = config.layers();
     let shared = store.as_ref().filter(|_| !layers.is_empty());
     let shared = shared.map(|store| Shared::new(&layers, store.root(), crate::log::warn));

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use warpcc_cache::{Digest, DiskStore, Key, Listing};
+use warpcc_cache::{Digest, DiskStore, Hashing, Key, KeySink, Listing};
 
 use crate::request::Request;
 
@@ -56,6 +56,22 @@ pub fn was_built_elsewhere(store: &DiskStore, request: &Request) -> bool {
     // Without the note nobody is told.
     _ = store.put_note(FREE_KIND, &key, here.as_bytes());
     before.is_some_and(|before| before.starts_with(format!("{sources}\n").as_bytes()))
+}
+
+const TOLD_KIND: &str = "told";
+
+/// Whether a user was told `text` in this build. Notes it for the next call; a cache that is not written tells every time.
+pub fn was_told(store: &DiskStore, build: &str, text: &str) -> bool {
+    let mut key = Hashing::new("told in a build");
+    key.part("build", build.as_bytes());
+    key.part("text", text.as_bytes());
+    let key = key.finish();
+    let told = store.note(TOLD_KIND, &key).is_some();
+    if !told {
+        // Without the note it is said once more.
+        _ = store.put_note(TOLD_KIND, &key, b"");
+    }
+    told
 }
 
 /// Starts `warpcc cache gc` by itself. It gives up at once when another collector runs.

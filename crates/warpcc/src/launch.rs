@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use warpcc_cache::{DiskStore, OpenError, Options, Upstream};
+use warpcc_cache::{Access, DiskStore, OpenError, Options, Upstream};
 use warpcc_engine::Executor;
 use warpcc_plan::Unsupported;
 use warpcc_remote::Shared;
@@ -20,7 +20,7 @@ use crate::direct::Served;
 use crate::log::Log;
 use crate::machine::{self, Lineage};
 use crate::request::{DOMAIN, Request};
-use crate::scratch::{self, Scratch};
+use crate::scratch::{self, Naming, Scratch, Wanted};
 use crate::signals::Interrupt;
 use crate::{cli, commands, direct, fallback, history, locate};
 
@@ -91,6 +91,15 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: Surroundings) -> i32 
         }
         _ => locate::compiler(compiler, path, &around.ourselves),
     };
+    let mut named_by = None;
+    let named = named.or_else(|| {
+        // PyTorch is given "warpcc nvcc", and knows its toolkit by a variable.
+        let wanted = locate::is_nvcc(compiler) && bare;
+        let name = wanted.then(|| Path::new(compiler).file_name())??;
+        let (file, by) = locate::in_toolkit(name, &around.environment, &around.ourselves)?;
+        named_by = Some(by);
+        Some(file)
+    });
     let Some(file) = named else {
         crate::log::warn(&format!(
             "{} is not in PATH; {}",
@@ -115,6 +124,10 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: Surroundings) -> i32 
         }
     };
     let log = Log::new(config.log.value.clone());
+    if log.is_on() {
+        let environment = &around.environment;
+        locate::tell(&file, named_by, environment, &around.ourselves, &log);
+    }
     let store = open_store(&config);
     let lineage = Lineage::find(&config);
     let account = Account::new(&file, args, &around, store.as_ref(), &config, &lineage);
@@ -232,9 +245,22 @@ fn cached(
         None => None,
     };
     let name = &key.hex()[..16];
-    let interrupt = Interrupt::watch();
-    let (scratch, waited) = Scratch::open(&request.temporary(), name, &interrupt.scratch)
-        .map_err(|e| Unsupported::new("no private folder", e.to_string()))?;
+    let interrupt = Interrupt::watch(config.stall_timeout.value);
+    let wanted = Wanted {
+        temporary: &request.temporary(),
+        name,
+        naming: Naming::with_debug(request.invocation.debug),
+    };
+    let opened = Scratch::open(&wanted, &interrupt.scratch, log);
+    let told = match &opened {
+        Ok((scratch, _)) => scratch.advice(),
+        Err(error) => error.advice(),
+    };
+    if let Some(told) = told {
+        account.warn_once(&told);
+    }
+    let (scratch, waited) =
+        opened.map_err(|error| Unsupported::new(error.reason(), error.to_string()))?;
     // Another process has just built the same thing.
     if waited && let Some(Served::Hit(micros)) = serve() {
         drop(scratch);
@@ -324,8 +350,17 @@ fn become_compiler(file: &Path, args: &[OsString], around: &Surroundings) -> i32
 
 /// The cache, or nothing and a warning: it never fails a build.
 pub fn open_store(config: &Config) -> Option<DiskStore> {
-    match open(config) {
-        Ok(store) => Some(store),
+    match try_open(config) {
+        Ok(store) => {
+            if store.was_closed() {
+                crate::log::warn(&format!(
+                    "other users could write to the cache folder {}, and now cannot: `shared = true` lets them, \
+                     `warpcc cache clear` removes what they may have put there",
+                    store.root().display()
+                ));
+            }
+            Some(store)
+        }
         Err(error) => {
             crate::log::warn(&format!("no cache: {error}"));
             None
@@ -335,15 +370,23 @@ pub fn open_store(config: &Config) -> Option<DiskStore> {
 
 /// As [`open_store`], for those who have said already what is wrong.
 pub fn open_quietly(config: &Config) -> Option<DiskStore> {
-    open(config).ok()
+    try_open(config).ok()
 }
 
-fn open(config: &Config) -> Result<DiskStore, OpenError> {
+/// The cache, or what is wrong with it.
+///
+/// # Errors
+/// It is no folder, or others decide what is in it.
+pub fn try_open(config: &Config) -> Result<DiskStore, OpenError> {
     let options = Options {
         max_size: config.max_size.value.bytes().unwrap_or(0),
         readonly: config.readonly.value,
     };
-    DiskStore::open(&config.dir.value, options)
+    let access = match config.shared.value {
+        true => Access::ByUmask,
+        false => Access::Private,
+    };
+    DiskStore::open_for(&config.dir.value, options, access)
 }
 
 fn hint(compiler: &OsStr) -> String {

@@ -1,9 +1,11 @@
 //! Finds the compiler that a launcher call means: never warpcc itself.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use warpcc_engine::process::is_executable;
+
+use crate::log::Log;
 
 /// Whether the name is nvcc's: `nvcc`, `nvcc-13.0`, `/opt/cuda/bin/nvcc`.
 pub fn is_nvcc(name: &OsStr) -> bool {
@@ -28,6 +30,63 @@ pub fn compiler(name: &OsStr, path: Option<&OsStr>, ourselves: &[PathBuf]) -> Op
         return search(given.file_name()?, path, ourselves);
     }
     search(name, path, ourselves)
+}
+
+/// The variables that name a toolkit's folder, in the order in which build tools look at them.
+const TOOLKITS: [&str; 2] = ["CUDA_HOME", "CUDA_PATH"];
+/// Where a toolkit is installed unless somebody says otherwise.
+const USUAL: &str = "/usr/local/cuda";
+
+/// A compiler of a toolkit that is not in `PATH`, as PyTorch and CMake find it; and what named it.
+pub fn in_toolkit(
+    name: &OsStr,
+    environment: &[(OsString, OsString)],
+    ourselves: &[PathBuf],
+) -> Option<(PathBuf, &'static str)> {
+    let named = named_toolkits(environment).chain([(PathBuf::from(USUAL), USUAL)]);
+    named
+        .map(|(folder, by)| (folder.join("bin").join(name), by))
+        .find(|(file, _)| is_executable(file) && !is_ourselves(file, ourselves))
+}
+
+/// The nvcc of a toolkit that a variable names, and the variable, where it is another than the one that is used: `PATH`
+/// wins, as in a shell, and nobody would find out.
+pub fn other_toolkit(
+    used: &Path,
+    environment: &[(OsString, OsString)],
+    ourselves: &[PathBuf],
+) -> Option<(PathBuf, &'static str)> {
+    let used = used.canonicalize().ok()?;
+    named_toolkits(environment)
+        .map(|(folder, by)| (folder.join("bin/nvcc"), by))
+        .filter(|(file, _)| is_executable(file) && !is_ourselves(file, ourselves))
+        .find(|(file, _)| file.canonicalize().is_ok_and(|file| file != used))
+}
+
+/// Says in the log which toolkit is used where that may not be the one that was meant.
+pub fn tell(
+    used: &Path,
+    named_by: Option<&str>,
+    environment: &[(OsString, OsString)],
+    ourselves: &[PathBuf],
+    log: &Log,
+) {
+    let shown = used.display();
+    if let Some(by) = named_by {
+        log.line(|| format!("nvcc is not in PATH: {shown} is used, of {by}"));
+    }
+    if let Some((other, by)) = other_toolkit(used, environment, ourselves) {
+        log.line(|| format!("{shown} is used, and {by} has {}", other.display()));
+    }
+}
+
+fn named_toolkits(
+    environment: &[(OsString, OsString)],
+) -> impl Iterator<Item = (PathBuf, &'static str)> + '_ {
+    TOOLKITS.into_iter().filter_map(|name| {
+        let (_, value) = environment.iter().find(|(n, _)| n == name)?;
+        (!value.is_empty()).then(|| (PathBuf::from(value), name))
+    })
 }
 
 fn search(name: &OsStr, path: Option<&OsStr>, ourselves: &[PathBuf]) -> Option<PathBuf> {
@@ -71,6 +130,31 @@ mod tests {
         assert_eq!(found, Some(b.join("nvcc")));
         let through_link = compiler(a.join("nvcc").as_os_str(), Some(&path), &ourselves);
         assert_eq!(through_link, Some(b.join("nvcc")));
+        Ok(())
+    }
+
+    #[test]
+    fn toolkits_that_variables_name() -> std::io::Result<()> {
+        let dir = tempfile::tempdir()?;
+        let folder = |name: &str| dir.path().join(name);
+        for name in ["a", "b"] {
+            std::fs::create_dir_all(folder(name).join("bin"))?;
+            std::fs::copy("/bin/ls", folder(name).join("bin/nvcc"))?;
+        }
+        let (a, b) = (folder("a").join("bin/nvcc"), folder("b").join("bin/nvcc"));
+        let environment = [
+            ("CUDA_PATH".into(), folder("b").into()),
+            ("CUDA_HOME".into(), folder("a").into()),
+        ];
+        let nvcc = OsStr::new("nvcc");
+        let found = in_toolkit(nvcc, &environment, &[]);
+        assert_eq!(found, Some((a.clone(), "CUDA_HOME")));
+        // A link to ourselves: the next one.
+        let found = in_toolkit(nvcc, &environment, &[a.canonicalize()?]);
+        assert_eq!(found, Some((b.clone(), "CUDA_PATH")));
+        let other = other_toolkit(&a, &environment, &[]);
+        assert_eq!(other, Some((b, "CUDA_PATH")));
+        assert_eq!(other_toolkit(&a, &environment[1..], &[]), None);
         Ok(())
     }
 }

@@ -16,6 +16,11 @@ impl Log {
         Self(target)
     }
 
+    /// Whether somebody reads it.
+    pub fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Writes one line; `text` is only made when somebody reads it.
     pub fn line(&self, text: impl FnOnce() -> String) {
         let Some(target) = &self.0 else { return };

@@ -28,6 +28,7 @@ mod roots;
 mod rtc;
 mod scratch;
 mod signals;
+mod watch_folder;
 
 use std::ffi::OsString;
 

@@ -3,15 +3,22 @@
 //! The folder's name is made from the command, not drawn at random, because it stands in debug
 //! information: two builds of the same command give the same bytes. Two processes with the same
 //! command at the same time wait for each other; the second one then finds the first one's result.
+//! Nobody waits for a process that does not work: see docs/design/locks.md.
 
-use std::fs::{self, File, OpenOptions};
+mod holder;
+mod lock;
+
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, flock};
+
+use crate::log::Log;
+use lock::Taken;
 
 /// A locked, empty folder, removed with its lock when dropped.
 #[derive(Debug)]
@@ -19,8 +26,79 @@ pub struct Scratch {
     path: PathBuf,
     lock_path: PathBuf,
     held: Arc<Held>,
-    _lock: File,
+    lock: File,
+    /// The usual parent that could not be used.
+    instead_of: Option<PathBuf>,
 }
+
+/// Which folder is wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Where temporary files go.
+    pub temporary: &'a Path,
+    /// The folder's name: that of the command.
+    pub name: &'a str,
+    /// Whether it must have that name.
+    pub naming: Naming,
+}
+
+/// Whether the folder's name stands in the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Naming {
+    /// It does, in debug information: another name is another result.
+    Counts,
+    /// It does not.
+    Free,
+}
+
+impl Naming {
+    /// Of a call with debug information or without.
+    pub fn with_debug(debug: bool) -> Self {
+        if debug { Self::Counts } else { Self::Free }
+    }
+}
+
+/// Why there is no folder.
+#[derive(Debug, thiserror::Error)]
+pub enum NoScratch {
+    /// Somebody else has made a folder of that name.
+    #[error("{} is not a folder that only this user can write", .0.display())]
+    Foreign(PathBuf),
+    /// Another process has it, and waiting is no use.
+    #[error("{0}")]
+    InUse(String),
+    /// It cannot be made or locked.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl NoScratch {
+    /// As it is counted.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::InUse(_) => "the private folder is in use",
+            Self::Foreign(_) | Self::Io(_) => "no private folder",
+        }
+    }
+
+    /// For people, who would not find out otherwise why everything is slow; none where it passes by itself.
+    pub fn advice(&self) -> Option<String> {
+        match self {
+            Self::Foreign(path) => Some(advice(path, "nvcc runs alone")),
+            Self::InUse(_) | Self::Io(_) => None,
+        }
+    }
+}
+
+fn advice(path: &Path, meanwhile: &str) -> String {
+    format!(
+        "{} is not a folder that only this user can write; {meanwhile} (set TMPDIR to a folder of your own)",
+        path.display()
+    )
+}
+
+/// So many names are tried for a command where processes that do not work have the others.
+const SPARE_NAMES: u32 = 4;
 
 /// What there is of this process's scratch folder, for who must remove it at any moment.
 #[derive(Debug, Default)]
@@ -50,27 +128,42 @@ impl Held {
     }
 }
 
-/// The parent of all scratch folders of this user, made if need be.
-///
-/// # Errors
-/// Somebody else owns a folder of that name.
-fn root(temporary: &Path) -> io::Result<PathBuf> {
+/// The parent of all scratch folders of this user, made if need be; and the usual one, where it is another.
+fn root(temporary: &Path, naming: Naming) -> Result<(PathBuf, Option<PathBuf>), NoScratch> {
     let path = place(temporary);
     match fs::DirBuilder::new().mode(0o700).create(&path) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e.into()),
         _ => {}
     }
-    let found = fs::symlink_metadata(&path)?;
-    if !is_private(&found) {
-        return Err(io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            format!(
-                "{} is not a folder that only this user can write",
-                path.display()
-            ),
-        ));
+    if is_private(&fs::symlink_metadata(&path)?) {
+        return Ok((path, None));
     }
-    Ok(path)
+    if naming == Naming::Counts {
+        return Err(NoScratch::Foreign(path));
+    }
+    // One of its own for this call, under a name that nobody can have taken before.
+    for number in 0..100 {
+        let own = PathBuf::from(format!("{}.{}", path.display(), unheard_of(number)));
+        match fs::DirBuilder::new().mode(0o700).create(&own) {
+            Ok(()) => return Ok((own, Some(path))),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Err(NoScratch::Foreign(path))
+}
+
+fn unheard_of(number: u32) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let nanos = now.map_or(0, |since| since.as_nanos());
+    format!("{:x}-{nanos:x}-{number:x}", std::process::id())
+}
+
+/// Whether the usual parent of scratch folders can be used, or does not exist; else its name.
+pub fn foreign_root(temporary: &Path) -> Option<PathBuf> {
+    let path = place(temporary);
+    let found = fs::symlink_metadata(&path).ok()?;
+    (!is_private(&found)).then_some(path)
 }
 
 /// Whether only this user can write there.
@@ -98,59 +191,80 @@ fn place(temporary: &Path) -> PathBuf {
 }
 
 impl Scratch {
-    /// Locks and empties the folder `name`, waiting for another process that has it. `held` is
-    /// told what was made, before anybody who locks it can miss it.
+    /// Locks and empties a folder, waiting for another process that works in it. `held` is told what was made, before
+    /// anybody who locks it can miss it. Also says whether it waited.
     ///
     /// # Errors
-    /// The folder cannot be made or locked.
-    pub fn open(temporary: &Path, name: &str, held: &Arc<Held>) -> io::Result<(Self, bool)> {
-        let mut waited = false;
-        // The holder removes the lock file when it ends, so what we locked may be a file that
-        // nobody else sees any more; then it starts again.
+    /// There is none to be had.
+    pub fn open(
+        wanted: &Wanted<'_>,
+        held: &Arc<Held>,
+        log: &Log,
+    ) -> Result<(Self, bool), NoScratch> {
+        let names = match wanted.naming {
+            Naming::Counts => 1,
+            Naming::Free => SPARE_NAMES,
+        };
+        let mut passed_by = String::new();
+        for number in 1..=names {
+            let name = match number {
+                1 => wanted.name.to_owned(),
+                _ => format!("{}-{number}", wanted.name),
+            };
+            match Self::open_named(wanted, &name, held, log)? {
+                Ok(opened) => return Ok(opened),
+                Err(why) => {
+                    log.line(|| format!("another private folder: {why}"));
+                    passed_by = why;
+                }
+            }
+        }
+        Err(NoScratch::InUse(passed_by))
+    }
+
+    /// The folder `name`; inside, why it was passed by.
+    fn open_named(
+        wanted: &Wanted<'_>,
+        name: &str,
+        held: &Arc<Held>,
+        log: &Log,
+    ) -> Result<Result<(Self, bool), String>, NoScratch> {
+        // The last process to leave removes the parent, perhaps between our looking for it and using it.
         for _ in 0..1000 {
             let mut made = held.lock();
-            let root = root(temporary)?;
+            let (root, instead_of) = root(wanted.temporary, wanted.naming)?;
             made.root = Some(root.clone());
-            let lock_path = root.join(format!("{name}.lock"));
-            let lock = match OpenOptions::new()
-                .create(true)
-                .truncate(false)
-                .write(true)
-                .mode(0o600)
-                .open(&lock_path)
-            {
+            // Nothing here is ours yet: a signal need not wait.
+            drop(made);
+            let (path, lock_path) = (root.join(name), root.join(format!("{name}.lock")));
+            let (lock, waited) = match lock::take(&lock_path, &path, log) {
+                Ok(Taken::Ours { lock, waited }) => (lock, waited),
+                Ok(Taken::PassedBy(why)) => return Ok(Err(why)),
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
-                other => other?,
+                Err(e) => return Err(e.into()),
             };
-            if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-                waited = true;
-                // Nothing here is ours yet: a signal need not wait.
-                drop(made);
-                flock(&lock, FlockOperation::LockExclusive)?;
-                made = held.lock();
-            }
-            // Children keep the lock too: while one that outlived a killed warpcc may still write
-            // here, nobody else may begin.
-            rustix::io::fcntl_setfd(&lock, rustix::io::FdFlags::empty())?;
-            let (ours, named) = (lock.metadata()?, fs::metadata(&lock_path));
-            if !named.is_ok_and(|n| n.ino() == ours.ino() && n.dev() == ours.dev()) {
-                continue;
-            }
+            made = held.lock();
             let scratch = Self {
-                path: root.join(name),
+                path,
                 lock_path,
                 held: Arc::clone(held),
-                _lock: lock,
+                lock,
+                instead_of,
             };
             made.own = Some((scratch.path.clone(), scratch.lock_path.clone()));
             let filled = scratch.fill();
             drop(made);
             filled?;
-            return Ok((scratch, waited));
+            return Ok(Ok((scratch, waited)));
         }
-        Err(io::Error::other(
-            "the scratch folder's lock keeps vanishing",
-        ))
+        let vanished = "the scratch folder keeps vanishing";
+        Err(io::Error::other(vanished).into())
+    }
+
+    /// What to tell a user whose usual folder somebody else has.
+    pub fn advice(&self) -> Option<String> {
+        let usual = self.instead_of.as_deref()?;
+        Some(advice(usual, "another folder is used"))
     }
 
     fn fill(&self) -> io::Result<()> {
@@ -179,6 +293,8 @@ impl Drop for Scratch {
         // Whoever gets the lock next has a folder of the same name.
         let mut made = self.held.lock();
         remove(&self.path, &self.lock_path);
+        // Also where a tool that is just being started has a copy.
+        _ = flock(&self.lock, FlockOperation::Unlock);
         *made = Made::default();
     }
 }
@@ -195,23 +311,33 @@ fn remove(path: &Path, lock_path: &Path) {
 
 /// Removes folders that a killed process left behind more than an hour ago.
 pub fn sweep(temporary: &Path) {
-    let root = place(temporary);
-    if !fs::symlink_metadata(&root).is_ok_and(|found| is_private(&found)) {
-        return;
+    let usual = place(temporary);
+    if fs::symlink_metadata(&usual).is_ok_and(|found| is_private(&found)) {
+        return sweep_root(&usual);
     }
-    let old = |entry: &fs::DirEntry| {
-        entry.metadata().and_then(|m| m.modified()).is_ok_and(|m| {
-            SystemTime::now()
-                .duration_since(m)
-                .is_ok_and(|age| age > Duration::from_secs(3600))
-        })
-    };
-    for entry in fs::read_dir(&root)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(old)
-    {
+    // Then calls have had folders of their own beside it.
+    let name = usual.file_name().unwrap_or_default().to_string_lossy();
+    let prefix = format!("{name}.");
+    let beside = usual.parent().map(fs::read_dir);
+    for entry in beside.into_iter().flatten().flatten().flatten() {
+        let ours = entry.file_name().to_string_lossy().starts_with(&prefix);
+        if ours && is_old(&entry) && entry.metadata().is_ok_and(|found| is_private(&found)) {
+            sweep_root(&entry.path());
+        }
+    }
+}
+
+fn is_old(entry: &fs::DirEntry) -> bool {
+    entry.metadata().and_then(|m| m.modified()).is_ok_and(|m| {
+        SystemTime::now()
+            .duration_since(m)
+            .is_ok_and(|age| age > Duration::from_secs(3600))
+    })
+}
+
+fn sweep_root(root: &Path) {
+    let entries = fs::read_dir(root).into_iter().flatten().flatten();
+    for entry in entries.filter(is_old) {
         let lock_path = entry.path();
         if lock_path.extension().is_none_or(|e| e != "lock") {
             continue;
@@ -227,49 +353,4 @@ pub fn sweep(temporary: &Path) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_same_name_is_the_same_folder_and_leaves_nothing() -> io::Result<()> {
-        let dir = tempfile::tempdir()?;
-        let path = {
-            let (scratch, waited) = Scratch::open(dir.path(), "abc", &Arc::default())?;
-            assert!(!waited);
-            fs::write(scratch.path().join("k/file"), "x")?;
-            scratch.path().to_owned()
-        };
-        assert!(!path.exists());
-        assert_eq!(fs::read_dir(dir.path())?.count(), 0);
-        let (again, _) = Scratch::open(dir.path(), "abc", &Arc::default())?;
-        assert_eq!(again.path(), path);
-        assert!(path.join("k").is_dir() && !path.join("k/file").exists());
-        Ok(())
-    }
-
-    #[test]
-    fn the_second_waits_for_the_first() -> io::Result<()> {
-        let dir = tempfile::tempdir()?;
-        let (first, _) = Scratch::open(dir.path(), "abc", &Arc::default())?;
-        std::thread::scope(|scope| {
-            let second = scope.spawn(|| {
-                Scratch::open(dir.path(), "abc", &Arc::default()).map(|(_, waited)| waited)
-            });
-            std::thread::sleep(Duration::from_millis(50));
-            drop(first);
-            assert!(second.join().expect("joins")?);
-            Ok(())
-        })
-    }
-
-    #[test]
-    fn special_characters_are_not_used() -> io::Result<()> {
-        assert!(root(Path::new("/tmp/with space"))?.starts_with("/tmp"));
-        assert!(
-            !root(Path::new("/tmp/with space"))?
-                .to_string_lossy()
-                .contains(' ')
-        );
-        Ok(())
-    }
-}
+mod tests;

@@ -32,9 +32,10 @@ pub struct Interrupt {
 
 impl Interrupt {
     /// Watches for signals until the process ends. To be called before anything is made that a
-    /// signal must remove.
-    pub fn watch() -> Arc<Self> {
+    /// signal must remove. Tools that stand still for `stall` are ended.
+    pub fn watch(stall: Option<Duration>) -> Arc<Self> {
         let interrupt = Arc::new(Self::default());
+        interrupt.children.limit_standstill(stall);
         let (registered, ready) = mpsc::channel();
         let wait = {
             let interrupt = Arc::clone(&interrupt);

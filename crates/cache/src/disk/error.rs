@@ -14,6 +14,14 @@ pub enum OpenError {
         /// The path.
         path: PathBuf,
     },
+    /// Others decide what is in it.
+    #[error("{} {why}, and its results would be believed (`shared = true` allows it)", path.display())]
+    Foreign {
+        /// The path.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// The path cannot be looked at.
     #[error("failed to look at {}", path.display())]
     Unreachable {

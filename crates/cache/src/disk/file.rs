@@ -11,6 +11,8 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::access::Access;
+
 /// A file under a private name or without one, removed unless it is moved into place.
 pub(crate) struct TempFile {
     /// None where the file system lets it be without: then it is gone with the process, however that ends.
@@ -55,8 +57,10 @@ impl TempFile {
     }
 
     /// As [`TempFile::create`], creating the folder where it is missing.
-    pub(crate) fn create_with_folder(folder: &Path, mode: u32) -> io::Result<TempFile> {
-        with_folder(Some(folder), || TempFile::create(folder, mode))
+    pub(crate) fn create_with_folder(folder: &Path, access: Access) -> io::Result<TempFile> {
+        with_folder(Some(folder), access, || {
+            TempFile::create(folder, access.file_mode())
+        })
     }
 
     /// Where it is, for messages.
@@ -79,8 +83,8 @@ impl TempFile {
     }
 
     /// As [`TempFile::move_to`], creating the target's folder where it is missing.
-    pub(crate) fn move_to_with_folder(mut self, path: &Path) -> io::Result<()> {
-        with_folder(path.parent(), || self.try_move(path))
+    pub(crate) fn move_to_with_folder(mut self, path: &Path, access: Access) -> io::Result<()> {
+        with_folder(path.parent(), access, || self.try_move(path))
     }
 
     fn try_move(&mut self, path: &Path) -> io::Result<()> {
@@ -134,6 +138,7 @@ impl Drop for TempFile {
 /// Tries something; where a folder is missing, creates it and tries again. Folders are thus made once, not looked for each time.
 pub(crate) fn with_folder<T>(
     folder: Option<&Path>,
+    access: Access,
     mut attempt: impl FnMut() -> io::Result<T>,
 ) -> io::Result<T> {
     // More than once: another process may be clearing the store, and remove the folder as often as it is made.
@@ -142,7 +147,7 @@ pub(crate) fn with_folder<T>(
     for _ in 0..ATTEMPTS {
         match (&result, folder) {
             (Err(error), Some(folder)) if error.kind() == io::ErrorKind::NotFound => {
-                match std::fs::create_dir_all(folder) {
+                match access.create_folder(folder) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                     _ => result = attempt(),
                 }

@@ -5,25 +5,37 @@
 //! line = '+' name ' ' number (' ' name ' ' number)* '\n'
 //! ```
 //!
-//! A line that does not read exactly so (a full disk cut it short) is passed over. Whoever appends holds the file's lock shared; whoever folds holds it alone, writes a new file and renames it over the old. An appender that then gets the lock of the old file sees that nothing links to it any more and starts over, so nothing is lost. Nobody waits for a lock for long: a stopped process must not stop the others.
+//! A line that does not read exactly so (a full disk cut it short) is passed over. Whoever appends holds the file's lock shared; whoever folds holds it alone, writes a new file and renames it over the old. An appender that then gets the lock of the old file sees that nothing links to it any more and starts over, so nothing is lost. Nobody waits for a lock for long: a stopped process must not stop the others. Counting is advice, so who waited in vain appends all the same, and is lost where the holder folds; and waits less the next time.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::access::Access;
 use super::error::StoreError;
 use super::file::{TempFile, with_folder};
 
-const PATIENCE: Duration = Duration::from_secs(2);
+/// For an addition, as long as nobody else's arrives. Folding takes less than a millisecond, and more on a busy disk.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// The same when it was in vain the last time.
+const LITTLE_PATIENCE: Duration = Duration::from_millis(2);
+/// For a person who sets everything to nothing.
+const LONG_PATIENCE: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(super) struct Tally {
     path: PathBuf,
     /// Folded beyond this many bytes.
     fold_at: u64,
+    access: Access,
+    /// How long an addition waits.
+    patience: Duration,
+    /// Somebody held the lock for longer than we wait.
+    gave_up: AtomicBool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,17 +45,37 @@ enum Lock {
 }
 
 impl Tally {
-    pub(super) fn new(path: PathBuf, fold_at: u64) -> Tally {
-        Tally { path, fold_at }
+    pub(super) fn new(path: PathBuf, fold_at: u64, access: Access) -> Tally {
+        Tally {
+            path,
+            fold_at,
+            access,
+            patience: PATIENCE,
+            gave_up: AtomicBool::new(false),
+        }
     }
 
-    /// Adds, or gives up where that cannot be done soon.
+    /// Adds, or gives up where that cannot be done.
     pub(super) fn add(&self, counts: &[(&str, i64)]) {
         if counts.is_empty() {
             return;
         }
-        let Ok(mut file) = self.lock(Lock::Shared) else {
-            return;
+        let patience = match self.gave_up.load(Ordering::Relaxed) {
+            true => LITTLE_PATIENCE,
+            false => self.patience,
+        };
+        let mut file = match self.lock(Lock::Shared, patience) {
+            Ok(file) => {
+                self.gave_up.store(false, Ordering::Relaxed);
+                file
+            }
+            Err(StoreError::Busy { .. }) => {
+                self.gave_up.store(true, Ordering::Relaxed);
+                self.renew_if_exposed();
+                let Ok(file) = self.open() else { return };
+                file
+            }
+            Err(_) => return,
         };
         let written = file.write(line(counts.iter().copied()).as_bytes());
         let long = written.is_ok()
@@ -62,7 +94,7 @@ impl Tally {
 
     /// Puts these sums in place of all before.
     pub(super) fn replace(&self, counts: &[(&str, i64)]) -> Result<(), StoreError> {
-        let _locked = self.lock(Lock::Alone)?;
+        let _locked = self.lock(Lock::Alone, LONG_PATIENCE)?;
         self.write(counts.iter().copied())
     }
 
@@ -77,10 +109,20 @@ impl Tally {
         drop(self.write(sums.iter().map(|(name, sum)| (name.as_str(), *sum))));
     }
 
+    /// A log of a private store that others can read, from before it was closed to them, is one that they can lock for as
+    /// long as they like. A new one takes its place; what is being added at this moment is lost.
+    fn renew_if_exposed(&self) {
+        let exposed = std::fs::metadata(&self.path).is_ok_and(|found| found.mode() & 0o077 != 0);
+        if self.access == Access::Private && exposed {
+            let sums = self.sums();
+            drop(self.write(sums.iter().map(|(name, sum)| (name.as_str(), *sum))));
+        }
+    }
+
     fn write<'a>(&self, counts: impl Iterator<Item = (&'a str, i64)>) -> Result<(), StoreError> {
         let failed = |source| StoreError::io("write", &self.path, source);
         let folder = self.path.parent().unwrap_or(&self.path);
-        let mut temporary = TempFile::create(folder, 0o666).map_err(failed)?;
+        let mut temporary = TempFile::create(folder, self.access.file_mode()).map_err(failed)?;
         temporary
             .write_all(line(counts).as_bytes())
             .map_err(failed)?;
@@ -90,15 +132,24 @@ impl Tally {
     fn open(&self) -> Result<File, StoreError> {
         let mut options = OpenOptions::new();
         options.append(true).create(true);
-        with_folder(self.path.parent(), || options.open(&self.path))
+        options.mode(self.access.file_mode());
+        with_folder(self.path.parent(), self.access, || options.open(&self.path))
             .map_err(|source| StoreError::io("open", &self.path, source))
     }
 
     /// The file, locked, and surely the one that is in place.
-    fn lock(&self, lock: Lock) -> Result<File, StoreError> {
+    fn lock(&self, lock: Lock, patience: Duration) -> Result<File, StoreError> {
         let start = Instant::now();
+        let mut seen = (0, 0);
+        let mut since = start;
         loop {
             let file = self.open()?;
+            let now = file
+                .metadata()
+                .map_or((0, 0), |found| (found.ino(), found.len()));
+            if now != seen && start.elapsed() < LONG_PATIENCE {
+                (seen, since) = (now, Instant::now());
+            }
             let locked = match lock {
                 Lock::Shared => file.try_lock_shared(),
                 Lock::Alone => file.try_lock(),
@@ -111,7 +162,7 @@ impl Tally {
                     return Err(StoreError::io("lock", &self.path, source));
                 }
             }
-            if start.elapsed() > PATIENCE {
+            if since.elapsed() > patience {
                 return Err(StoreError::Busy {
                     path: self.path.clone(),
                 });
@@ -202,10 +253,39 @@ mod tests {
     }
 
     #[test]
+    fn a_lock_of_somebody_elses_costs_little_and_loses_nothing() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let path = folder.path().join("t");
+        let tally = Tally::new(path.clone(), 1000, Access::Private);
+        tally.add(&[("hits", 1)]);
+        // As another user may who can read it.
+        let theirs = File::open(&path).expect("open");
+        theirs.lock().expect("lock");
+        let start = Instant::now();
+        for _ in 0..50 {
+            tally.add(&[("hits", 1)]);
+        }
+        assert!(start.elapsed() < 20 * PATIENCE, "{:?}", start.elapsed());
+        assert_eq!(tally.sums(), BTreeMap::from([("hits".into(), 51)]));
+        let ino = || std::fs::metadata(&path).expect("look").ino();
+        assert_eq!(ino(), theirs.metadata().expect("look").ino());
+        // From before the store was closed to others: their lock is left behind.
+        let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+        std::fs::set_permissions(&path, readable).expect("chmod");
+        let tally = Tally::new(path.clone(), 1000, Access::Private);
+        tally.add(&[("hits", 1)]);
+        assert_ne!(ino(), theirs.metadata().expect("look").ino());
+        assert_eq!(tally.sums(), BTreeMap::from([("hits".into(), 52)]));
+    }
+
+    #[test]
     fn additions_from_many_threads_survive_folding() {
         let folder = tempfile::tempdir().expect("temporary folder");
         // Folds every few lines.
-        let tally = Tally::new(folder.path().join("new/t"), 100);
+        let mut tally = Tally::new(folder.path().join("new/t"), 100, Access::Private);
+        // However busy the machine is.
+        tally.patience = Duration::from_secs(60);
+        let tally = &tally;
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {

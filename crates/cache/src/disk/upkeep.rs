@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -167,8 +168,12 @@ impl DiskStore {
 
     fn lock_collection(&self) -> Result<Option<File>, StoreError> {
         let path = self.root.join("gc.lock");
-        let open = || File::options().append(true).create(true).open(&path);
-        let file = super::file::with_folder(Some(&self.root), open)
+        let mode = self.access.file_mode();
+        let open = || {
+            let mut options = File::options();
+            options.append(true).create(true).mode(mode).open(&path)
+        };
+        let file = super::file::with_folder(Some(&self.root), self.access, open)
             .map_err(|source| StoreError::io("open", &path, source))?;
         match file.try_lock() {
             Ok(()) => Ok(Some(file)),

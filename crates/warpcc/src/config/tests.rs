@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use warpcc_remote::settings::Access;
 
@@ -95,6 +96,15 @@ fn flags_take_the_usual_words() {
         let config = with_file("", &[("WARPCC_DISABLE", text)]).unwrap();
         assert_eq!(config.disable.value, expected, "{text}");
     }
+}
+
+#[test]
+fn seconds_are_whole_and_none_means_for_ever() {
+    let of = |text: &str| with_file(text, &[]).unwrap().stall_timeout.value;
+    assert_eq!(of(""), Some(Duration::from_secs(300)));
+    assert_eq!(of("stall_timeout = 7"), Some(Duration::from_secs(7)));
+    assert_eq!(of("stall_timeout = \"0\""), None);
+    assert!(with_file("stall_timeout = -1", &[]).is_err());
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use warpcc_remote::grpc::{Address, NotAnAddress};
 use warpcc_remote::settings::LayerError;
@@ -29,6 +30,8 @@ pub(super) enum Key {
     BaseDir,
     RuntimeDir,
     BuildId,
+    StallTimeout,
+    Shared,
     Remote,
     RemoteReadonly,
     Executor,
@@ -46,7 +49,7 @@ pub(super) enum Key {
 }
 
 impl Key {
-    pub(super) const ALL: [Self; 26] = [
+    pub(super) const ALL: [Self; 28] = [
         Self::Dir,
         Self::MaxSize,
         Self::Jobs,
@@ -59,6 +62,8 @@ impl Key {
         Self::BaseDir,
         Self::RuntimeDir,
         Self::BuildId,
+        Self::StallTimeout,
+        Self::Shared,
         Self::Remote,
         Self::RemoteReadonly,
         Self::Executor,
@@ -90,6 +95,8 @@ impl Key {
             Self::BaseDir => "base_dir",
             Self::RuntimeDir => "runtime_dir",
             Self::BuildId => "build_id",
+            Self::StallTimeout => "stall_timeout",
+            Self::Shared => "shared",
             Self::Remote => "remote",
             Self::RemoteReadonly => "remote_readonly",
             Self::Executor => "executor",
@@ -122,6 +129,8 @@ impl Key {
             Self::BaseDir => "WARPCC_BASE_DIR",
             Self::RuntimeDir => "WARPCC_RUNTIME_DIR",
             Self::BuildId => "WARPCC_BUILD_ID",
+            Self::StallTimeout => "WARPCC_STALL_TIMEOUT",
+            Self::Shared => "WARPCC_SHARED",
             Self::Remote => "WARPCC_REMOTE",
             Self::RemoteReadonly => "WARPCC_REMOTE_READONLY",
             Self::Executor => "WARPCC_EXECUTOR",
@@ -222,6 +231,16 @@ pub(super) fn jobs(raw: &Raw) -> Result<NonZeroUsize, Problem> {
     number
         .and_then(NonZeroUsize::new)
         .ok_or("is not a number of jobs (a whole number from 1)")
+}
+
+/// Seconds; none for 0.
+pub(super) fn seconds(raw: &Raw) -> Result<Option<Duration>, Problem> {
+    let seconds = match raw {
+        Raw::Integer(number) => u32::try_from(*number).ok(),
+        _ => raw.utf8().and_then(|text| text.parse().ok()),
+    };
+    let seconds: u32 = seconds.ok_or("is not a number of seconds (0 for no limit)")?;
+    Ok((seconds > 0).then(|| Duration::from_secs(seconds.into())))
 }
 
 pub(super) fn max_size(raw: &Raw) -> Result<MaxSize, Problem> {

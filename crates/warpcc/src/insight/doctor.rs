@@ -15,6 +15,7 @@ mod machine;
 mod past;
 mod settings;
 mod toolkit;
+mod tools;
 mod watching;
 mod wrappers;
 

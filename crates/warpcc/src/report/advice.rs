@@ -34,6 +34,14 @@ const TABLE: &[(&str, &str)] = &[
         "look at owner and mode of $TMPDIR/warpcc-UID, which must be yours alone",
     ),
     (
+        "the private folder is in use",
+        "end or continue the stopped process that runs the same command; WARPCC_LOG names it",
+    ),
+    (
+        "a step stood still",
+        "run the tool that the warning names by hand; `warpcc doctor` tries each one",
+    ),
+    (
         "a command ended abnormally",
         "often out of memory: fewer commands at once (WARPCC_JOBS), or less memory (WARPCC_MEMORY)",
     ),

@@ -201,3 +201,45 @@ fn another_compiler_is_just_run() {
     let missing = space.warpcc_with(&["/nowhere/g++", "-c", "host.cpp"]);
     assert_eq!(missing.code, 127, "{}", missing.stderr_text());
 }
+
+#[test]
+fn the_toolkit_of_cuda_home_without_nvcc_in_path() {
+    // PYTORCH_NVCC="warpcc nvcc"
+    let mut space = crate::space("cuda-home");
+    space.set_env("PATH", "/usr/bin:/bin");
+    space.set_env("CUDA_HOME", "{toolkit}");
+    let program = Program::Other(TestSpace::warpcc(), vec!["nvcc".to_owned()]);
+    let args = space.words(TWO);
+    let reference = space.run(&space.reference(), &args);
+    assert_eq!(reference.code, 0, "{}", reference.stderr_text());
+    let wanted = space.read("out.o");
+    for round in ["built", "direct_hits"] {
+        space.remove("out.o");
+        let outcome = space.run(&program, &args);
+        assert_eq!((outcome.code, outcome.stderr_text().as_str()), (0, ""));
+        assert!(space.read("out.o") == wanted, "not nvcc's object");
+        assert_eq!(space.stats().count(round), 1, "{:?}", space.stats());
+    }
+    // PATH wins, and the log and the doctor say that the variable means another one.
+    let other = space.beside("other/bin");
+    crate::space::make_dir(&other);
+    std::fs::copy("/bin/true", other.join("nvcc")).expect("copied");
+    let path = format!(
+        "{}:/usr/bin:/bin",
+        space.toolkit.top().join("bin").display()
+    );
+    space.set_env("PATH", &path);
+    space.set_env("CUDA_HOME", "{beside}/other");
+    space.set_env("WARPCC_LOG", "{beside}/log");
+    space.remove("out.o");
+    let outcome = space.run(&program, &args);
+    assert_eq!((outcome.code, outcome.stderr_text().as_str()), (0, ""));
+    let log = std::fs::read_to_string(space.beside("log")).expect("the log");
+    assert!(
+        log.contains("is used, and CUDA_HOME has") && log.contains("direct hit"),
+        "{log}"
+    );
+    let doctor = space.warpcc_with(&["doctor"]);
+    let said = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(said.contains("and CUDA_HOME has"), "{said}");
+}

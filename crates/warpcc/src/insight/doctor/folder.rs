@@ -4,10 +4,12 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use warpcc_cache::OpenError;
 use warpcc_report::doctor::Finding;
 
 use super::{error_of, fine, note, warning};
 use crate::config::{Config, format_bytes};
+use crate::launch;
 
 /// Whether the cache can be opened at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +36,7 @@ pub(super) fn look(config: &Config, findings: &mut Vec<Finding>) -> Usable {
         ));
         return Usable::No;
     }
+    whose(config, findings);
     if let Err(error) = write_and_rename(folder) {
         let what = format!("the cache folder {shown} cannot be written: {error}");
         findings.push(if config.readonly.value {
@@ -78,6 +81,39 @@ pub(super) fn look(config: &Config, findings: &mut Vec<Finding>) -> Usable {
         Usable::Yes
     } else {
         Usable::No
+    }
+}
+
+/// Who else can read and write there. To open it is to close it to others, where it is ours.
+fn whose(config: &Config, findings: &mut Vec<Finding>) {
+    let shown = config.dir.value.display();
+    if config.shared.value {
+        findings.push(note(
+            format!(
+                "the cache folder {shown} is shared ({})",
+                config.shared.source
+            ),
+            "whoever can write there decides what your builds come to",
+            "only with people whose code you would run; else take `shared` out of the settings",
+        ));
+        return;
+    }
+    match launch::try_open(config) {
+        Err(error @ OpenError::Foreign { .. }) => findings.push(error_of(
+            error.to_string(),
+            "nothing is cached",
+            "WARPCC_DIR=/a/folder/of/yours",
+        )),
+        // Said by others.
+        Err(_) => {}
+        Ok(store) if store.was_closed() => findings.push(warning(
+            format!("other users could write to the cache folder {shown}, and now cannot"),
+            "what they may have put there would be believed",
+            "warpcc cache clear",
+        )),
+        Ok(_) => findings.push(fine(format!(
+            "nobody else can write to the cache folder {shown}"
+        ))),
     }
 }
 
@@ -128,7 +164,7 @@ fn unsuited(kind: u64) -> Option<(&'static str, &'static str)> {
 }
 
 fn space(config: &Config, free: u64, findings: &mut Vec<Finding>) {
-    let held = crate::launch::open_quietly(config)
+    let held = launch::open_quietly(config)
         .and_then(|store| store.size().ok())
         .map_or(0, |(bytes, _)| bytes);
     let room = free.saturating_add(held);

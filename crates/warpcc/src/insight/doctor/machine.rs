@@ -9,6 +9,7 @@ use super::{fine, note, variable, warning};
 use crate::config::{Config, Source, format_bytes};
 use crate::launch::Surroundings;
 use crate::machine::place;
+use crate::scratch::foreign_root;
 
 /// A large file's cicc needs more than this alone.
 const LITTLE_KIB: u64 = 2 << 20;
@@ -21,6 +22,17 @@ pub(super) fn look(config: &Config, around: &Surroundings, findings: &mut Vec<Fi
             problem.to_string(),
             "builds side by side may take more processors and memory than there are",
             "WARPCC_RUNTIME_DIR=/a/folder/of/yours/alone (mode 700, on a local disk)",
+        ));
+    }
+    let temporary = variable(around, "TMPDIR").unwrap_or("/tmp".as_ref());
+    if let Some(usual) = foreign_root(&around.directory.join(temporary)) {
+        findings.push(warning(
+            format!(
+                "{} is not a folder that only this user can write",
+                usual.display()
+            ),
+            "every call makes a folder of another name, and those with -g or -G are left to plain nvcc",
+            "TMPDIR=/a/folder/of/yours",
         ));
     }
     let memory = format_bytes(limits.memory_kib.saturating_mul(1024));

@@ -13,6 +13,7 @@ use super::{error_of, fine, is_script, note, variable, warning, wrapper};
 use crate::commands::find_nvcc;
 use crate::config::Config;
 use crate::launch::Surroundings;
+use crate::locate;
 
 /// Releases that the test suite compares with.
 const TESTED: [&str; 2] = ["13.0", "13.5"];
@@ -33,6 +34,14 @@ pub(super) fn look(config: &Config, around: &Surroundings, findings: &mut Vec<Fi
         }
     };
     let shown = nvcc.display();
+    let other = locate::other_toolkit(&nvcc, &around.environment, &around.ourselves);
+    if let Some((other, by)) = other {
+        findings.push(warning(
+            format!("nvcc is {shown}, and {by} has {}", other.display()),
+            "builds that look at the variable take headers and libraries of one toolkit and the compiler of the other",
+            &format!("let PATH and {by} name one toolkit, or set WARPCC_NVCC"),
+        ));
+    }
     if let Some(name) = wrapper(&nvcc) {
         findings.push(warning(
             format!("nvcc is {name}: {shown}"),

@@ -1,11 +1,13 @@
 //! Whether the library that sees what a compiler reads can be loaded into a program here.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use warpcc_report::doctor::Finding;
 
-use super::{error_of, fine, variable, warning};
+use super::{error_of, fine, tools, variable, warning};
 use crate::config::Config;
 use crate::launch::Surroundings;
 
@@ -24,14 +26,17 @@ pub(super) fn look(config: &Config, around: &Surroundings, findings: &mut Vec<Fi
         return;
     }
     let temporary = variable(around, "TMPDIR").map_or_else(
-        || std::path::PathBuf::from("/tmp"),
+        || PathBuf::from("/tmp"),
         |folder| around.directory.join(folder),
     );
     let own = temporary.join(format!("warpcc-doctor-{}", std::process::id()));
     let tried = attempt(config, around, &own);
+    if let Ok(library) = &tried {
+        tools::look(config, around, library, &own, findings);
+    }
     drop(fs::remove_dir_all(&own));
     findings.push(match tried {
-        Ok(()) => fine("the watch library loads and sees what a program reads"),
+        Ok(_) => fine("the watch library loads and sees what a program reads"),
         Err(problem) => warning(
             format!("the watch library does not work: {problem}"),
             why,
@@ -40,12 +45,17 @@ pub(super) fn look(config: &Config, around: &Surroundings, findings: &mut Vec<Fi
     });
 }
 
-fn attempt(config: &Config, around: &Surroundings, own: &std::path::Path) -> Result<(), String> {
-    fs::create_dir_all(own).map_err(|error| format!("{}: {error}", own.display()))?;
+fn attempt(config: &Config, around: &Surroundings, own: &Path) -> Result<PathBuf, String> {
+    // New, and for nobody else: others may guess its name.
+    DirBuilder::new()
+        .mode(0o700)
+        .create(own)
+        .map_err(|error| format!("{}: {error}", own.display()))?;
     // As for a build: in the cache, or else in a private folder.
-    let kept = config.dir.value.join("watch-v1");
-    let library = [kept, own.to_owned()]
+    let kept = crate::watch_folder::in_cache(&config.dir.value);
+    let library = [kept, Some(own.to_owned())]
         .into_iter()
+        .flatten()
         .filter(|folder| warpcc_watch::can_preload_from(folder))
         .find_map(|folder| {
             fs::create_dir_all(&folder).ok()?;
@@ -69,6 +79,6 @@ fn attempt(config: &Config, around: &Surroundings, own: &std::path::Path) -> Res
     match seen.blind {
         Some(reason) => Err(reason),
         None if seen.processes.is_empty() => Err(format!("it did not see {PROGRAM}")),
-        None => Ok(()),
+        None => Ok(library),
     }
 }

@@ -1,0 +1,157 @@
+//! Who may use a store's folder: its owner alone, unless sharing was asked for.
+//!
+//! What is in a store is believed: whoever can write there decides what others' builds come to. So a folder that others
+//! can write is not used, and one of our own is closed to them.
+
+use std::fs::{self, DirBuilder, Metadata, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use super::{OpenError, TEMPORARY, holds_entries};
+
+/// Whose a store is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// This user's alone, whatever the umask.
+    Private,
+    /// Whoever the umask and the folder let in.
+    ByUmask,
+}
+
+impl Access {
+    /// What a new file is created with, before the umask.
+    pub fn file_mode(self) -> u32 {
+        match self {
+            Self::Private => 0o600,
+            Self::ByUmask => 0o666,
+        }
+    }
+
+    /// Creates a folder and what is missing above it.
+    pub(crate) fn create_folder(self, path: &Path) -> io::Result<()> {
+        let mode = match self {
+            Self::Private => 0o700,
+            Self::ByUmask => 0o777,
+        };
+        DirBuilder::new().recursive(true).mode(mode).create(path)
+    }
+}
+
+/// What was done about a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Claimed {
+    /// It was as it should be.
+    AsItWas,
+    /// Others could write there, and now cannot.
+    Closed,
+}
+
+/// Makes sure that nobody else can write below `root`, which is `found`.
+///
+/// # Errors
+/// It is somebody else's, or cannot be closed to others.
+pub(super) fn claim(root: &Path, found: &Metadata, readonly: bool) -> Result<Claimed, OpenError> {
+    let foreign = |why| OpenError::Foreign {
+        path: root.to_path_buf(),
+        why,
+    };
+    let others_write = found.mode() & 0o022 != 0;
+    let ours = found.uid() == rustix::process::geteuid().as_raw();
+    if !ours {
+        // Root could do anything anyway: a cache that comes with a system's image.
+        return match found.uid() == 0 && !others_write {
+            true => Ok(Claimed::AsItWas),
+            false => Err(foreign("belongs to another user")),
+        };
+    }
+    if found.mode() & 0o077 == 0 {
+        return Ok(Claimed::AsItWas);
+    }
+    // Never a folder that holds anything else: /tmp, somebody's home.
+    let closed = !readonly
+        && is_a_store(root)
+        && fs::set_permissions(root, Permissions::from_mode(0o700)).is_ok();
+    match (closed, others_write) {
+        (true, true) => Ok(Claimed::Closed),
+        (false, true) => Err(foreign("can be written by other users")),
+        (_, false) => Ok(Claimed::AsItWas),
+    }
+}
+
+/// Creates the folder of a private store, where it is missing. What cannot be created, the first write will name.
+pub(super) fn create_root(root: &Path) {
+    if let Some(parent) = root.parent() {
+        drop(fs::create_dir_all(parent));
+    }
+    drop(DirBuilder::new().mode(0o700).create(root));
+}
+
+/// A file of this name in a store says that its results are given to nobody.
+const NEVER_UPLOAD: &str = "never-upload";
+
+/// Whether somebody has said that nothing of the store in `root` is to be uploaded.
+pub fn is_never_uploaded(root: &Path) -> bool {
+    // Where it cannot be seen, nothing is given away either.
+    !matches!(root.join(NEVER_UPLOAD).try_exists(), Ok(false))
+}
+
+/// Whether everything in a folder is a store's, or there is nothing.
+fn is_a_store(root: &Path) -> bool {
+    let Ok(mut listing) = fs::read_dir(root) else {
+        return false;
+    };
+    listing.all(|found| {
+        let Ok(found) = found else { return false };
+        let name = found.file_name();
+        let text = name.to_string_lossy();
+        let versioned = [
+            "builds-v",
+            "watch-v",
+            "uploads-v",
+            "remote-v",
+            "stats-v",
+            "size-v",
+        ];
+        holds_entries(&name)
+            || versioned.iter().any(|kind| text.starts_with(kind))
+            || text.starts_with(".warpcc-")
+            // The last two are those of kernels that programs compile.
+            || ["gc.lock", NEVER_UPLOAD, TEMPORARY, "rtc", "failed"].contains(&&*text)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_mode(path: &Path, mode: u32) -> Metadata {
+        fs::set_permissions(path, Permissions::from_mode(mode)).expect("chmod");
+        fs::metadata(path).expect("look")
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).expect("look").mode() & 0o777
+    }
+
+    #[test]
+    fn a_store_of_ours_is_closed_and_nothing_else_is() {
+        let folder = tempfile::tempdir().expect("folder");
+        let root = folder.path();
+        let open = with_mode(root, 0o777);
+        assert_eq!(claim(root, &open, true).ok(), None, "read-only");
+        assert_eq!(claim(root, &open, false).ok(), Some(Claimed::Closed));
+        assert_eq!(mode(root), 0o700);
+        fs::create_dir(root.join("blobs-v1")).expect("create");
+        let readable = with_mode(root, 0o755);
+        assert_eq!(claim(root, &readable, false).ok(), Some(Claimed::AsItWas));
+        assert_eq!(mode(root), 0o700);
+        fs::write(root.join("letter"), "").expect("write");
+        let readable = with_mode(root, 0o755);
+        assert_eq!(claim(root, &readable, false).ok(), Some(Claimed::AsItWas));
+        assert_eq!(mode(root), 0o755, "somebody's folder was closed");
+        let open = with_mode(root, 0o775);
+        assert!(claim(root, &open, false).is_err());
+        assert_eq!(mode(root), 0o775, "somebody's folder was closed");
+    }
+}

@@ -1,0 +1,160 @@
+//! Who holds a private folder: written into its lock, so that whoever waits can see whether waiting is worth it.
+
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+
+use warpcc_budget::proc;
+
+/// A process that holds, or held, a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Holder {
+    /// Its number.
+    pub pid: u32,
+    /// When it was started: tells it from a later process with its number.
+    start: u64,
+    /// Its session, which its tools share and a daemon does not.
+    session: u32,
+    /// The namespace in which the numbers mean something.
+    namespace: u64,
+}
+
+/// What can be seen of a holder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It is there.
+    Works,
+    /// It was stopped, or one of its tools was.
+    Stopped,
+    /// It has ended.
+    Gone,
+    /// It lives where we cannot look.
+    Unknown,
+}
+
+impl Holder {
+    /// This process.
+    pub fn this_process() -> Option<Self> {
+        let pid = std::process::id();
+        let stat = proc::stat(pid)?;
+        Some(Self {
+            pid,
+            start: stat.start,
+            session: stat.session,
+            namespace: namespace()?,
+        })
+    }
+
+    /// What the lock says.
+    pub fn read(lock: &File) -> Option<Self> {
+        let mut bytes = [0; 128];
+        let length = lock.read_at(&mut bytes, 0).ok()?;
+        let text = std::str::from_utf8(&bytes[..length]).ok()?;
+        // A line that is being written is not there yet.
+        let mut words = text.strip_suffix('\n')?.split(' ');
+        Some(Self {
+            pid: words.next()?.parse().ok()?,
+            start: words.next()?.parse().ok()?,
+            session: words.next()?.parse().ok()?,
+            namespace: words.next()?.parse().ok()?,
+        })
+    }
+
+    /// Writes it into the lock. Where it cannot be written, nobody learns how the holder is.
+    pub fn write(&self, lock: &File) {
+        let Self {
+            pid,
+            start,
+            session,
+            namespace,
+        } = self;
+        let line = format!("{pid} {start} {session} {namespace}\n");
+        _ = lock.set_len(0);
+        _ = lock.write_all_at(line.as_bytes(), 0);
+    }
+
+    /// How it is. Cheap.
+    pub fn standing(&self) -> Standing {
+        if namespace() != Some(self.namespace) {
+            return Standing::Unknown;
+        }
+        match proc::stat(self.pid) {
+            Some(stat) if stat.start != self.start || stat.is_over() => Standing::Gone,
+            Some(stat) if stat.is_stopped() => Standing::Stopped,
+            Some(_) => Standing::Works,
+            None => Standing::Gone,
+        }
+    }
+
+    /// Whether something that it started, and that is still below it, was stopped. Looks at every process.
+    pub fn has_stopped_tool(&self) -> bool {
+        let all = proc::all();
+        let parent = |pid: u32| {
+            let found = all.iter().find(|(other, _)| *other == pid);
+            found.map_or(0, |(_, stat)| stat.parent)
+        };
+        let is_below = |mut pid: u32| {
+            // Processes that come and go while they are listed could make a circle.
+            (0..64).any(|_| {
+                pid = parent(pid);
+                pid == self.pid
+            })
+        };
+        let mut stopped = all.iter().filter(|(_, stat)| stat.is_stopped());
+        stopped.any(|(pid, _)| is_below(*pid))
+    }
+
+    /// Whether tools that it started to work in `folder` still run, although it does not. None where that cannot be seen.
+    pub fn has_survivors(&self, folder: &Path) -> Option<bool> {
+        if namespace() != Some(self.namespace) {
+            return None;
+        }
+        let mut mark = b"TMPDIR=".to_vec();
+        mark.extend_from_slice(folder.join("tmp").as_os_str().as_bytes());
+        let works_there = |pid: u32| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|one| one == mark)
+        };
+        let mut all = proc::all().into_iter();
+        Some(all.any(|(pid, stat)| {
+            stat.session == self.session
+                && !stat.is_over()
+                && pid != std::process::id()
+                && works_there(pid)
+        }))
+    }
+}
+
+/// The namespace of process numbers that we are in.
+fn namespace() -> Option<u64> {
+    Some(fs::metadata("/proc/self/ns/pid").ok()?.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() -> std::io::Result<()> {
+        let file = tempfile::tempfile()?;
+        assert_eq!(Holder::read(&file), None);
+        let Some(us) = Holder::this_process() else {
+            return Err(std::io::Error::other("no /proc"));
+        };
+        us.write(&file);
+        assert_eq!(Holder::read(&file), Some(us));
+        assert_eq!(us.standing(), Standing::Works);
+        let later = Holder {
+            start: us.start + 1,
+            ..us
+        };
+        later.write(&file);
+        assert_eq!(later.standing(), Standing::Gone);
+        let far = Holder { namespace: 1, ..us };
+        assert_eq!(far.standing(), Standing::Unknown);
+        file.set_len(5)?;
+        assert_eq!(Holder::read(&file), None);
+        Ok(())
+    }
+}

@@ -1,0 +1,138 @@
+//! Private folders: names, locks, and who else may have them.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::*;
+
+fn open(folder: &Path, naming: Naming) -> Result<(Scratch, bool), NoScratch> {
+    let wanted = Wanted {
+        temporary: folder,
+        name: "abc",
+        naming,
+    };
+    Scratch::open(&wanted, &Arc::default(), &Log::default())
+}
+
+#[test]
+fn the_same_name_is_the_same_folder_and_leaves_nothing() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = {
+        let (scratch, waited) = open(dir.path(), Naming::Counts).expect("a folder");
+        assert!(!waited);
+        fs::write(scratch.path().join("k/file"), "x").expect("write");
+        scratch.path().to_owned()
+    };
+    assert!(!path.exists());
+    assert_eq!(fs::read_dir(dir.path()).expect("list").count(), 0);
+    let (again, _) = open(dir.path(), Naming::Counts).expect("a folder");
+    assert_eq!(again.path(), path);
+    assert!(path.join("k").is_dir() && !path.join("k/file").exists());
+}
+
+#[test]
+fn the_second_waits_for_the_first() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (first, _) = open(dir.path(), Naming::Free).expect("a folder");
+    std::thread::scope(|scope| {
+        let second =
+            scope.spawn(|| open(dir.path(), Naming::Free).map(|(second, _)| second.path.clone()));
+        std::thread::sleep(Duration::from_millis(250));
+        assert!(!second.is_finished(), "it did not wait");
+        let path = first.path.clone();
+        drop(first);
+        assert_eq!(second.join().expect("joins").expect("a folder"), path);
+    });
+}
+
+/// A lock as a process leaves it that is not this one.
+fn held_by(dir: &Path, pid: u32) -> File {
+    let root = place(dir);
+    fs::DirBuilder::new()
+        .mode(0o700)
+        .create(&root)
+        .expect("the root");
+    let lock = File::create(root.join("abc.lock")).expect("the lock");
+    flock(&lock, FlockOperation::LockExclusive).expect("locked");
+    let namespace = fs::metadata("/proc/self/ns/pid").expect("look").ino();
+    let stat = warpcc_budget::proc::stat(pid);
+    let (start, session) = stat.map_or((1, 1), |stat| (stat.start, stat.session));
+    fs::write(
+        root.join("abc.lock"),
+        format!("{pid} {start} {session} {namespace}\n"),
+    )
+    .expect("write");
+    lock
+}
+
+fn passes_by(dir: &Path) {
+    let began = Instant::now();
+    let (scratch, _) = open(dir, Naming::Free).expect("another folder");
+    assert!(scratch.path().ends_with("abc-2"), "{scratch:?}");
+    let refused = open(dir, Naming::Counts).expect_err("the name counts");
+    assert_eq!(refused.reason(), "the private folder is in use");
+    assert!(began.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn a_holder_that_was_stopped_is_passed_by() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let mut holder = Command::new("sleep").arg("100").spawn().expect("started");
+    let _lock = held_by(dir.path(), holder.id());
+    kill_process(Pid::from_child(&holder), Signal::STOP).expect("stopped");
+    passes_by(dir.path());
+    holder.kill().expect("killed");
+    // Not waited for yet: a zombie.
+    passes_by(dir.path());
+    holder.wait().expect("waited");
+    passes_by(dir.path());
+}
+
+#[test]
+fn what_a_killed_holder_started_is_outlived() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let us = std::process::id();
+    drop(held_by(dir.path(), us));
+    let folder = place(dir.path()).join("abc");
+    let mut tool = Command::new("sleep")
+        .arg("0.5")
+        .env("TMPDIR", folder.join("tmp"))
+        .stdin(Stdio::null())
+        .spawn()
+        .expect("started");
+    let (scratch, _) = open(dir.path(), Naming::Counts).expect("a folder");
+    let ended = tool.try_wait().expect("looked at");
+    assert!(ended.is_some(), "the tool of a killed holder still runs");
+    assert_eq!(scratch.path(), folder);
+}
+
+#[test]
+fn a_folder_that_is_not_ours_alone_is_not_used() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let usual = place(dir.path());
+    fs::create_dir(&usual).expect("create");
+    fs::set_permissions(&usual, fs::Permissions::from_mode(0o777)).expect("chmod");
+    let refused = open(dir.path(), Naming::Counts).expect_err("the name counts");
+    assert_eq!(refused.reason(), "no private folder");
+    assert!(refused.advice().is_some_and(|told| told.contains("TMPDIR")));
+    let path = {
+        let (scratch, _) = open(dir.path(), Naming::Free).expect("another one");
+        assert!(scratch.advice().is_some());
+        assert!(!scratch.path().starts_with(&usual));
+        assert_eq!(foreign_root(dir.path()), Some(usual.clone()));
+        scratch.path().to_owned()
+    };
+    assert!(!path.exists());
+    // And nothing is left beside it.
+    assert_eq!(fs::read_dir(dir.path()).expect("list").count(), 1);
+    assert_eq!(fs::read_dir(&usual).expect("list").count(), 0);
+}
+
+#[test]
+fn special_characters_are_not_used() {
+    let (root, _) = root(Path::new("/tmp/with space"), Naming::Free).expect("a root");
+    assert!(root.starts_with("/tmp") && !root.to_string_lossy().contains(' '));
+}
