@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 pub use build::{Unsettled, WitnessBuilder};
 pub use check::{Difference, Verdict};
+pub(crate) use code::Room;
 pub(crate) use hash::content_of;
 pub use hash::{Contents, Inspect};
 pub use signature::Signature;

@@ -7,6 +7,7 @@ mod cluster;
 mod commands;
 mod config;
 mod direct;
+mod doubt;
 mod explain;
 mod explicit;
 mod fallback;
