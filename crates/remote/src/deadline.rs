@@ -12,8 +12,12 @@ use crate::fault::Fault;
 /// A line that carries less than this a second is no gain over compiling.
 const SLOWEST_BYTES: u64 = 1 << 20;
 
+/// The same for what comes down, packed as it travels.
+const SLOWEST_PACKED: u64 = 256 << 10;
 /// No transfer takes longer, whatever comes.
 const LONGEST: Duration = Duration::from_secs(600);
+/// As good as for ever, and a time that clocks can count to.
+const EVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// A transfer to us: each piece comes within an answer's time of the one before, all of them come at least as fast as a slow
 /// line, and they end.
@@ -27,14 +31,14 @@ pub struct Pace {
 impl Pace {
     /// For one that begins now.
     pub fn new(answer: Duration) -> Self {
-        Self::of(answer, SLOWEST_BYTES)
+        Self::of(answer, SLOWEST_PACKED)
     }
 
     /// The same on a line that carries `slowest` bytes a second.
     pub fn of(answer: Duration, slowest: u64) -> Self {
         Self {
             began: Instant::now(),
-            answer,
+            answer: answer.min(EVER),
             slowest: slowest.max(1),
             received: 0,
         }

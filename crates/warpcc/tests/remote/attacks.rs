@@ -5,6 +5,7 @@ use std::fs;
 
 use warpcc_cache::{Digest, Output, Variant, encode_record};
 
+use crate::faulty::{Faulty, Mode};
 use crate::forger::{self, Forger};
 use crate::{ONE, Project};
 
@@ -417,4 +418,29 @@ fn rubbish_does_not_fail_a_build() {
         fs::write(forger.path("ac", &name), honest).expect("the result");
     }
     assert!(fallbacks > 0, "no step failed, so nothing was tested");
+}
+
+#[test]
+fn what_is_claimed_earns_no_time_and_no_memory() {
+    let shared = Project::new("attack-server");
+    let mut forger = Forger::new(shared, ONE);
+    let server = Faulty::start();
+    let direct = forger.keys("direct").remove(0);
+    let mut forged = forger.honest(&direct);
+    forged[0].outcome.outputs[0].digest = Digest {
+        hash: [7; 32],
+        size: 3 << 30,
+    };
+    let record = encode_record(&forger::key(&direct), &forged).expect("a record");
+    server.put(&format!("/ac/{direct}"), forger::result(&record));
+    let url = format!("http://127.0.0.1:{}|timeout=3", server.port);
+    forger.project.through(&url);
+    for (mode, about) in [
+        (Mode::Stall, "did not answer"),
+        (Mode::Huge, "did not answer"),
+        (Mode::Endless, "more than 1 MiB"),
+    ] {
+        server.set(mode);
+        forger.attack(LITTLE).demand_one_warning(about);
+    }
 }

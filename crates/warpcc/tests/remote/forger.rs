@@ -86,12 +86,7 @@ impl Forger {
 
     /// Puts a record's bytes under a key.
     pub fn put(&self, key: &str, record: &[u8]) {
-        let packed = [MAGIC, &zstd::bulk::compress(record, 3).expect("packs")].concat();
-        let result = re::ActionResult {
-            stdout_raw: packed,
-            ..re::ActionResult::default()
-        };
-        fs::write(self.path("ac", key), result.encode_to_vec()).expect("a result");
+        fs::write(self.path("ac", key), result(record)).expect("a result");
     }
 
     /// Changes what is under every key of a level.
@@ -173,6 +168,16 @@ fn nobody_works_on(store: &Path) {
         std::thread::sleep(Duration::from_millis(100));
     }
     panic!("an uploader does not end");
+}
+
+/// A record as servers keep it.
+pub fn result(record: &[u8]) -> Vec<u8> {
+    let packed = [MAGIC, &zstd::bulk::compress(record, 3).expect("packs")].concat();
+    let result = re::ActionResult {
+        stdout_raw: packed,
+        ..re::ActionResult::default()
+    };
+    result.encode_to_vec()
 }
 
 /// A key's bytes.
