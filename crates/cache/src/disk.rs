@@ -22,6 +22,7 @@ mod frames;
 mod notes;
 mod place;
 mod records;
+mod room;
 mod tally;
 mod upkeep;
 

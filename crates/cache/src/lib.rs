@@ -3,6 +3,7 @@
 pub mod command;
 pub mod digest;
 pub mod disk;
+pub mod foreign;
 pub mod key;
 pub mod record;
 pub mod roots;
@@ -17,11 +18,11 @@ pub use disk::{
 };
 pub use key::{Change, Explaining, Hashing, Key, KeySink, Listing};
 pub use record::{
-    MOST_VARIANTS, Outcome, Output, RecordError, Variant, decode_record, decode_record_of,
-    encode_record,
+    MOST_VARIANTS, Outcome, Output, RecordError, Variant, decode_foreign_record, decode_record,
+    decode_record_of, encode_record,
 };
 pub use roots::Roots;
-pub use upstream::Upstream;
+pub use upstream::{Upstream, Vet};
 pub use witness::{
     ANY_VARIABLE, Difference, DirectorySeen, Expected, Fact, FileSeen, Signature, Unsettled,
     Verdict, Witness, WitnessBuilder,

@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::digest::Digest;
+use crate::foreign;
 use crate::key::Key;
 use crate::wire::{Reader, put_bytes};
-use crate::witness::Witness;
+use crate::witness::{Room, Witness};
 
 const MAGIC: &[u8; 8] = b"WCCREC02";
 /// How many results one key keeps: branches that people switch between.
@@ -97,6 +98,27 @@ pub fn decode_record_of(bytes: &[u8], key: &Key) -> Result<Vec<Variant>, RecordE
         .collect()
 }
 
+/// The same for one that somebody else wrote: of all its variants together no more is decoded than
+/// [`foreign::MOST_ENTRIES`] and [`foreign::LONGEST_PATHS`] say.
+///
+/// # Errors
+/// As [`decode_record_of`]; [`RecordError::Malformed`] also where it is too large.
+pub fn decode_foreign_record(bytes: &[u8], key: &Key) -> Result<Vec<Variant>, RecordError> {
+    let mut room = Room {
+        text: foreign::LONGEST_PATHS,
+        entries: foreign::MOST_ENTRIES,
+    };
+    let decode = |stored: Stored<'_>| {
+        let outcome = stored.outcome_within(&mut room)?;
+        let witness = stored.witness_within(&mut room)?;
+        Ok(Variant { witness, outcome })
+    };
+    let mut decode = decode;
+    variants(bytes, Some(key))?
+        .map(|stored| stored.and_then(&mut decode))
+        .collect()
+}
+
 /// Writes a record of `key`, the first [`MOST_VARIANTS`] of `variants` in their order.
 ///
 /// # Errors
@@ -132,6 +154,25 @@ impl<'a> Stored<'a> {
     /// The variant as it stands in the record.
     pub(crate) fn whole(&self) -> &'a [u8] {
         self.whole
+    }
+
+    fn witness_within(&self, room: &mut Room) -> Result<Witness, RecordError> {
+        let mut reader = Reader::new(self.body);
+        let witness = reader.bytes();
+        let witness = witness.and_then(|bytes| Witness::decode_within(bytes, room));
+        witness.ok_or(RecordError::Malformed)
+    }
+
+    /// The outcome, each of its outputs an entry: one takes two bytes at least and a hundred in memory.
+    fn outcome_within(&self, room: &mut Room) -> Result<Outcome, RecordError> {
+        let mut reader = Reader::new(self.body);
+        reader.bytes().ok_or(RecordError::Malformed)?;
+        let (count, _) =
+            postcard::take_from_bytes::<u64>(reader.rest()).map_err(|_| RecordError::Malformed)?;
+        let left = usize::try_from(count).ok();
+        let left = left.and_then(|count| room.entries.checked_sub(count));
+        room.entries = left.ok_or(RecordError::Malformed)?;
+        self.outcome()
     }
 
     pub(crate) fn witness(&self) -> Result<Witness, RecordError> {

@@ -4,14 +4,26 @@ use std::path::Path;
 
 use crate::disk::{DiskStore, Level};
 use crate::key::Key;
+use crate::record::Outcome;
+
+/// Decides about a result from elsewhere before a byte of its outputs is fetched: `false` refuses it whole. It may change
+/// the texts, which are shown to people.
+pub type Vet<'a> = &'a (dyn Fn(&mut Outcome) -> bool + Sync);
 
 /// Stores elsewhere, behind the one on this disk.
 ///
 /// Neither call fails: trouble is the implementation's to count and to tell.
 pub trait Upstream: Sync {
-    /// Brings what others know under `keys` into `store`, as far as it holds for a run in `base`. True where that was
-    /// something: the look-up is then worth repeating.
-    fn fetch(&self, store: &DiskStore, level: Level, keys: &[Key], base: &Path) -> bool;
+    /// Brings what others know under `keys` into `store`, as far as it holds for a run in `base` and `vet` takes it. True
+    /// where that was something: the look-up is then worth repeating.
+    fn fetch(
+        &self,
+        store: &DiskStore,
+        level: Level,
+        keys: &[Key],
+        base: &Path,
+        vet: Vet<'_>,
+    ) -> bool;
 
     /// Others are to have what `store` remembers under `key`. Returns at once.
     fn offer(&self, store: &DiskStore, level: Level, key: &Key);

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 
 pub use build::{Expected, Unsettled, WitnessBuilder};
 pub use check::{ANY_VARIABLE, Difference, Verdict};
+pub(crate) use code::Room;
 pub use facts::Fact;
 pub(crate) use hash::content_of;
 pub use hash::{Contents, Inspect};

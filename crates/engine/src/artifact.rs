@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use warpcc_cache::{Digest, DiskStore, Packing};
+use warpcc_cache::{Digest, DiskStore, Packing, foreign};
 use warpcc_plan::overlap::Expected;
 use warpcc_plan::{FileId, FileKind, TaskGraph, Tool};
 
@@ -240,6 +240,19 @@ impl<'a> Artifacts<'a> {
     /// Text that a command wrote, without the private folder.
     pub fn without_folder(&self, text: &[u8]) -> Vec<u8> {
         replace(text, self.graph.private.as_bytes(), FOLDER_TOKEN)
+    }
+
+    /// Text from elsewhere as it may be shown, the place of the private folder still in it.
+    pub fn shown(&self, text: &[u8]) -> Vec<u8> {
+        let mut shown = Vec::with_capacity(text.len());
+        let mut at = 0;
+        for token in memchr::memmem::find_iter(text, FOLDER_TOKEN) {
+            shown.extend(foreign::shown(&text[at..token]));
+            shown.extend_from_slice(FOLDER_TOKEN);
+            at = token + FOLDER_TOKEN.len();
+        }
+        shown.extend(foreign::shown(&text[at..]));
+        shown
     }
 
     /// The same with this run's folder in it.

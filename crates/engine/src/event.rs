@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use warpcc_cache::Key;
+
 /// How a task ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
@@ -62,6 +64,8 @@ pub struct Finished {
     pub not_stored: Option<String>,
     /// Its result holds the name of a folder that should not count: it is good in this folder alone.
     pub bound: bool,
+    /// Under which keys its result is kept, where another machine made it.
+    pub brought: Vec<Key>,
     /// Where each file it wrote was, and its size, if it is on disk.
     pub files: Vec<(usize, Option<u64>)>,
 }
@@ -92,6 +96,7 @@ impl Finished {
             stderr: Vec::new(),
             not_stored: None,
             bound: false,
+            brought: Vec::new(),
             files: Vec::new(),
         }
     }

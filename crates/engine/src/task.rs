@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use warpcc_cache::{Difference, DiskStore, Expected, Hashing, Key, Level, Lookup, Output, Packing};
+use warpcc_cache::{
+    Difference, DiskStore, Expected, Hashing, Key, Level, Lookup, Output, Packing, foreign,
+};
 use warpcc_plan::{Arg, FileId, FileKind, Part, Program, Step, TaskGraph, Tool, depfile, overlap};
 
 use crate::artifact::Artifacts;
@@ -107,8 +109,11 @@ impl Worker<'_> {
         }
         let mut turn = Turn::default();
         let done = self.elsewhere(index, step, &program, key.as_ref(), priority_ms, &mut turn)?;
-        if let Some(done) = done {
-            return Ok(done);
+        if let Some((mut finished, seen)) = done {
+            if let Some(key) = key.filter(|_| finished.away) {
+                finished.brought = vec![key, self.bound(&key)];
+            }
+            return Ok((finished, seen));
         }
         if turn.pass.is_none() {
             self.take_turn(index, step, priority_ms, &mut turn)?;
@@ -292,8 +297,39 @@ impl Worker<'_> {
         let (upstream, store) = (self.setting.upstream?, self.setting.store?);
         let mut keys = vec![*key];
         keys.extend(self.setting.terminal.map(|terminal| terminal.key(key)));
-        let brought = upstream.fetch(store, Level::Steps, &keys, self.setting.directory);
-        brought.then(|| self.look_up_here(task, key))?
+        let vet = |outcome: &mut warpcc_cache::Outcome| self.accepts(task.1, outcome);
+        let brought = upstream.fetch(store, Level::Steps, &keys, self.setting.directory, &vet);
+        let (mut finished, seen) = brought.then(|| self.look_up_here(task, key))??;
+        finished.brought = keys;
+        Some((finished, seen))
+    }
+
+    /// Whether a result from elsewhere has what the step writes, each file once, and no other; what it says is made fit to
+    /// be shown.
+    fn accepts(&self, step: &Step, outcome: &mut warpcc_cache::Outcome) -> bool {
+        let outputs = &outcome.outputs;
+        let role_of = |place: usize| place.to_string();
+        let has = |place: usize| {
+            let role = role_of(place);
+            outputs.iter().filter(|output| output.role == role).count() == 1
+        };
+        let may_lack = |id: FileId| self.may_be_missing(step, id);
+        let each_once = |(place, &id): (usize, &FileId)| has(place) || may_lack(id);
+        let suits = |output: &Output| {
+            let is_one = (0..step.writes.len()).any(|place| output.role == role_of(place));
+            is_one && !output.executable && output.digest.size <= foreign::LARGEST_PART
+        };
+        let is_whole = outputs.len() <= step.writes.len()
+            && outputs.iter().all(suits)
+            && step.writes.iter().enumerate().all(each_once);
+        outcome.stdout = self.artifacts.shown(&outcome.stdout);
+        outcome.stderr = self.artifacts.shown(&outcome.stderr);
+        is_whole
+    }
+
+    /// cicc is told of a module id file and makes none with -optix-ir.
+    fn may_be_missing(&self, step: &Step, id: FileId) -> bool {
+        step.tool == Tool::Cicc && self.graph.file(id).path.ends_with(".module_id")
     }
 
     /// Takes what says nothing, or says it as the terminal there is would show it.
@@ -648,11 +684,8 @@ impl Worker<'_> {
         let mut outputs = Vec::with_capacity(step.writes.len());
         for (place, &id) in step.writes.iter().enumerate() {
             let path = self.artifacts.path(id);
-            if step.tool == Tool::Cicc
-                && self.graph.file(id).path.ends_with(".module_id")
-                && !path.exists()
-            {
-                continue; // cicc is told of a module id file and makes none with -optix-ir.
+            if self.may_be_missing(step, id) && !path.exists() {
+                continue;
             }
             outputs.push(Output {
                 role: place.to_string(),

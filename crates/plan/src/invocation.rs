@@ -273,6 +273,20 @@ impl Invocation {
         parts
     }
 
+    /// Whether an option stands on the command line.
+    pub(crate) fn asks_for(&self, name: &str) -> bool {
+        let is = |item: &Item| matches!(item, Item::Option { long, .. } if *long == name);
+        self.items.iter().any(is)
+    }
+
+    /// The value of an option's last appearance.
+    pub(crate) fn value_of(&self, name: &str) -> Option<&str> {
+        self.items.iter().rev().find_map(|item| match item {
+            Item::Option { long, value, .. } if *long == name => value.as_deref(),
+            _ => None,
+        })
+    }
+
     /// Whether what it leaves is for people or other tools to read, with the names of sources in it: kept intermediate
     /// files, `-cuda`.
     pub fn leaves_intermediate_files(&self) -> bool {

@@ -1,6 +1,6 @@
 //! What nvcc would do: command line and dry-run text in, typed task graph out.
 //!
-//! Phases, in order: [`invocation`] says what the user asked for, [`transcript`] accounts for
+//! Phases, in order: [`invocation`] says what the user asked for, [`outputs`] what has to be there afterwards, [`transcript`] accounts for
 //! every line of `nvcc --dryrun`, [`graph`] turns the lines into steps whose edges come from the
 //! files that each tool reads and writes ([`tools`]). Whatever is not fully understood is an
 //! [`Unsupported`], and the caller runs plain nvcc.
@@ -11,6 +11,7 @@ pub mod depfile;
 pub mod graph;
 pub mod invocation;
 pub mod options;
+pub mod outputs;
 pub mod overlap;
 pub mod relocate;
 pub mod step;
@@ -20,6 +21,7 @@ pub mod words;
 
 pub use graph::TaskGraph;
 pub use invocation::Invocation;
+pub use outputs::{Output, OutputKind};
 pub use step::{Arg, FileId, FileKind, Part, Program, Step, Tool};
 pub use transcript::Transcript;
 

@@ -36,9 +36,7 @@ impl<W: Write> Arriving<W> {
         };
         let way = match packed {
             false => Way::Plain(checked),
-            true => Way::Packed(Box::new(
-                zstd::stream::write::Decoder::new(checked).map_err(|e| local(&e))?,
-            )),
+            true => Way::Packed(Box::new(unpacker(checked).map_err(|e| local(&e))?)),
         };
         Ok(Self {
             server: server.to_owned(),
@@ -100,6 +98,16 @@ impl<W: Write> Arriving<W> {
         }
     }
 }
+
+/// A decoder that takes no more memory than packers at usual levels ask for: 8 MiB, which RFC 8878 recommends.
+pub fn unpacker<W: Write>(out: W) -> io::Result<zstd::stream::write::Decoder<'static, W>> {
+    let mut decoder = zstd::stream::write::Decoder::new(out)?;
+    decoder.window_log_max(WIDEST_WINDOW)?;
+    Ok(decoder)
+}
+
+/// The logarithm of the most bytes that a zstd frame may have us look back.
+pub const WIDEST_WINDOW: u32 = 23;
 
 /// Hashes what goes through, and stops behind the last byte that there may be.
 struct Checked<W> {

@@ -12,17 +12,22 @@
 use std::collections::BTreeSet;
 use std::io::Read;
 
+use crate::arriving::WIDEST_WINDOW;
 use bazel_remote_apis::build::bazel::remote::execution::v2::{
     ActionResult, Digest as WireDigest, OutputFile,
 };
-use warpcc_cache::{Digest, Key, RecordError, Variant, decode_record_of, encode_record};
+use warpcc_cache::{Digest, Key, RecordError, Variant, decode_foreign_record, encode_record};
 
 const MAGIC: &[u8] = b"WCCREM01";
 const RECORD: &str = "record";
 /// Longer ones are a blob: servers limit a message to 4 MiB, and every look-up reads the result.
 const INLINE: usize = 256 << 10;
-/// No record is larger.
-const LARGEST: usize = 64 << 20;
+/// No record is larger, packed or not.
+pub const LARGEST: usize = 16 << 20;
+/// No result is larger: the inline record, and its blobs' names. What is decoded takes a hundred times the bytes at worst.
+pub const LARGEST_RESULT: usize = 1 << 20;
+/// What is said of a larger one.
+pub const TOO_LARGE: &str = "a result of more than 1 MiB";
 
 /// A result to be put under a key.
 pub struct Entry {
@@ -57,6 +62,10 @@ pub fn pack(key: &Key, variants: &[Variant]) -> Result<Entry, RecordError> {
     let record = encode_record(key, &bare)?;
     let mut packed = MAGIC.to_vec();
     packed.extend(zstd::bulk::compress(&record, 3).map_err(|_| RecordError::TooLarge)?);
+    // What no reader takes need not be there.
+    if packed.len() > LARGEST || self::variants(&packed, key).is_err() {
+        return Err(RecordError::TooLarge);
+    }
     let outputs = variants.iter().flat_map(|variant| &variant.outcome.outputs);
     let blobs: BTreeSet<Digest> = outputs.map(|output| output.digest).collect();
     let mut files: Vec<OutputFile> = blobs
@@ -115,12 +124,13 @@ pub fn record_of(result: &ActionResult) -> Stored {
 pub fn variants(packed: &[u8], key: &Key) -> Result<Vec<Variant>, RecordError> {
     let frame = packed.strip_prefix(MAGIC).ok_or(RecordError::Magic)?;
     let record = unpack(frame, LARGEST).ok_or(RecordError::Malformed)?;
-    decode_record_of(&record, key)
+    decode_foreign_record(&record, key)
 }
 
 /// A zstd frame's content of at most `limit` bytes.
 pub fn unpack(frame: &[u8], limit: usize) -> Option<Vec<u8>> {
-    let decoder = zstd::stream::read::Decoder::new(frame).ok()?;
+    let mut decoder = zstd::stream::read::Decoder::new(frame).ok()?;
+    decoder.window_log_max(WIDEST_WINDOW).ok()?;
     let mut bytes = Vec::new();
     let mut limited = decoder.take(limit as u64 + 1);
     limited.read_to_end(&mut bytes).ok()?;

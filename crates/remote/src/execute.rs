@@ -17,8 +17,8 @@ use operation::Running;
 use prost::Message;
 use tokio::runtime::Runtime;
 use tonic::Code;
-use warpcc_cache::Digest;
 use warpcc_cache::command::{Command, Done};
+use warpcc_cache::{Digest, foreign};
 
 use crate::backend::{Backend, Source};
 use crate::fault::Fault;
@@ -260,6 +260,13 @@ impl Cluster {
             wanted.extend(digest.filter(|digest| digest.size <= SMALL));
             files.push(digest);
         }
+        // Before anything is fetched: it says how much that is.
+        let all = wanted.iter().chain(files.iter().flatten());
+        let fits = |digest: &Digest| digest.size <= foreign::LARGEST_PART;
+        let said = streams.iter().filter_map(|(_, digest)| *digest);
+        if !all.into_iter().all(fits) || said.into_iter().any(|d| d.size > foreign::LARGEST_TEXT) {
+            return Err(odd("more bytes than are taken"));
+        }
         let blobs = self.server.read_small(&wanted).await?;
         let found = |digest: &Digest| {
             let at = wanted.iter().position(|wanted| wanted == digest)?;
@@ -276,7 +283,7 @@ impl Cluster {
             };
             locked(traffic).received += text.len() as u64;
         }
-        [done.stdout, done.stderr] = texts;
+        [done.stdout, done.stderr] = texts.map(|text| foreign::shown(&text));
         for (at, digest) in files.iter().enumerate() {
             let Some(digest) = digest else {
                 done.outputs.push(None);

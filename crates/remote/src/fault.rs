@@ -6,7 +6,7 @@ use warpcc_cache::Digest;
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     /// No connection, or it broke.
-    #[error("cannot reach {server}: {why}")]
+    #[error("cannot reach {server}: {}", said(why))]
     Unreachable {
         /// The server, without credentials.
         server: String,
@@ -22,7 +22,7 @@ pub enum Fault {
         seconds: u64,
     },
     /// It does not know us, or we may not.
-    #[error("{server} refuses: {why}")]
+    #[error("{server} refuses: {}", said(why))]
     Refused {
         /// The server, without credentials.
         server: String,
@@ -30,7 +30,7 @@ pub enum Fault {
         why: String,
     },
     /// It answered with an error, or with what the protocol does not allow.
-    #[error("{server} answered: {why}")]
+    #[error("{server} answered: {}", said(why))]
     Answer {
         /// The server, without credentials.
         server: String,
@@ -53,4 +53,36 @@ pub enum Fault {
         /// The system's words.
         why: String,
     },
+}
+
+/// The most characters of a server's own words.
+const MOST_SAID: usize = 400;
+
+/// A server's words on one line that a terminal takes for nothing but text.
+fn said(why: &str) -> String {
+    let line = why.split_whitespace().collect::<Vec<_>>().join(" ");
+    let shown = line.chars().take(MOST_SAID).flat_map(|c| {
+        let is_text = c.is_ascii_graphic() || c == ' ' || c.escape_debug().len() == 1;
+        let escaped = (!is_text).then(|| c.escape_debug());
+        let itself = is_text.then_some(c);
+        itself.into_iter().chain(escaped.into_iter().flatten())
+    });
+    shown.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_cannot_speak_to_the_terminal() {
+        let fault = Fault::Answer {
+            server: "s".to_owned(),
+            why: "a \"b\"\x1b[2J\r\nwarpcc: all is well\u{202e}".to_owned(),
+        };
+        assert_eq!(
+            fault.to_string(),
+            "s answered: a \"b\"\\u{1b}[2J warpcc: all is well\\u{202e}"
+        );
+    }
 }

@@ -18,13 +18,12 @@ use warpcc_cache::{Digest, Key};
 use crate::arriving::Arriving;
 use crate::auth::Credentials;
 use crate::backend::Source;
+use crate::deadline::Pace;
+use crate::entry::{LARGEST_RESULT, TOO_LARGE};
 use crate::fault::Fault;
 use crate::one_by_one::OneByOne;
 use crate::settings::Layer;
 use crate::{deadline, tls};
-
-/// No result is larger.
-const LARGEST_RESULT: usize = 16 << 20;
 
 /// A server that speaks the protocol.
 pub struct Http {
@@ -217,7 +216,7 @@ impl OneByOne for Http {
                     Err(error) => return Err(self.broken(error).await),
                 }
                 if body.len() > LARGEST_RESULT {
-                    return Err(self.odd("a result of more than 16 MiB"));
+                    return Err(self.odd(TOO_LARGE));
                 }
             }
             if packed {
@@ -250,28 +249,33 @@ impl OneByOne for Http {
 
     async fn get_blob(&self, digest: &Digest, out: impl Write + Send) -> Result<bool, Fault> {
         let url = self.address("cas", &digest.hex())?;
-        let fetching = async {
-            let response = self.send(Method::GET, url, None).await?;
-            match response.status() {
-                StatusCode::NOT_FOUND => return Ok(false),
-                status if status.is_success() => {}
-                status => return Err(self.refusal(status)),
-            }
-            let packed = response.headers().get(CONTENT_ENCODING);
-            let packed = packed.is_some_and(|encoding| encoding == "zstd");
-            let mut arriving = Arriving::new(&self.server, digest, packed, out)?;
-            let mut bytes = response.bytes_stream();
-            loop {
+        let mut pace = Pace::new(self.answer);
+        let asked = self.send(Method::GET, url, None);
+        let response = pace.next_of(&self.server, asked).await?;
+        match response.status() {
+            StatusCode::NOT_FOUND => return Ok(false),
+            status if status.is_success() => {}
+            status => return Err(self.refusal(status)),
+        }
+        let packed = response.headers().get(CONTENT_ENCODING);
+        let packed = packed.is_some_and(|encoding| encoding == "zstd");
+        let mut arriving = Arriving::new(&self.server, digest, packed, out)?;
+        let mut bytes = response.bytes_stream();
+        loop {
+            let next = async {
                 match bytes.try_next().await {
-                    Ok(Some(piece)) => arriving.take(&piece)?,
-                    Ok(None) => break,
-                    Err(error) => return Err(self.broken(error).await),
+                    Ok(piece) => Ok(piece),
+                    Err(error) => Err(self.broken(error).await),
                 }
-            }
-            arriving.finish()?;
-            Ok(true)
-        };
-        self.within(digest.size, fetching).await
+            };
+            let Some(piece) = pace.next_of(&self.server, next).await? else {
+                break;
+            };
+            pace.came(piece.len());
+            arriving.take(&piece)?;
+        }
+        arriving.finish()?;
+        Ok(true)
     }
 
     async fn put_blob(&self, digest: &Digest, source: &Source) -> Result<(), Fault> {

@@ -17,6 +17,7 @@ pub mod health;
 pub mod http;
 pub mod object;
 mod one_by_one;
+mod patience;
 pub mod ping;
 pub mod settings;
 pub mod shared;

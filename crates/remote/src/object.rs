@@ -20,6 +20,8 @@ use warpcc_cache::{Digest, Key};
 
 use crate::arriving::Arriving;
 use crate::backend::Source;
+use crate::deadline::Pace;
+use crate::entry::{LARGEST_RESULT, TOO_LARGE};
 use crate::fault::Fault;
 use crate::one_by_one::OneByOne;
 use crate::settings::{Layer, Scheme};
@@ -27,8 +29,6 @@ use crate::{deadline, http, tls};
 
 /// Larger blobs go up in pieces of this many bytes.
 const PIECE: usize = 8 << 20;
-/// No result is larger.
-const LARGEST_RESULT: usize = 16 << 20;
 /// zstd's level: blobs are packed once and fetched often, but a laptop's core packs them.
 const LEVEL: i32 = 3;
 
@@ -100,6 +100,44 @@ impl Object {
         }
     }
 
+    fn unless_absent<T>(&self, found: opendal::Result<T>) -> Result<Option<T>, Fault> {
+        match found {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.fault(&error)),
+        }
+    }
+
+    /// Hands on what is at `path`, piece by piece. False where nothing is.
+    async fn read(
+        &self,
+        path: &str,
+        mut take: impl FnMut(&[u8]) -> Result<(), Fault> + Send,
+    ) -> Result<bool, Fault> {
+        let mut pace = Pace::new(self.answer);
+        let opening = async {
+            let reader = self.operator.reader(path).await;
+            let reader = reader.map_err(|e| self.fault(&e))?;
+            self.unless_absent(reader.into_stream(..).await)
+        };
+        let Some(mut pieces) = pace.next_of(&self.server, opening).await? else {
+            return Ok(false);
+        };
+        loop {
+            let next = async { self.unless_absent(pieces.try_next().await) };
+            match pace.next_of(&self.server, next).await? {
+                Some(Some(buffer)) => {
+                    pace.came(buffer.len());
+                    for piece in buffer {
+                        take(&piece)?;
+                    }
+                }
+                Some(None) => return Ok(true),
+                None => return Ok(false),
+            }
+        }
+    }
+
     async fn put_file(&self, path: &str, from: &Path) -> Result<(), Fault> {
         let named = |error: std::io::Error| Fault::Local {
             path: from.display().to_string(),
@@ -151,19 +189,22 @@ impl OneByOne for Object {
             why: why.to_owned(),
         };
         let path = format!("ac/{}", key.hex());
-        let fetching = async {
-            match self.operator.read(&path).await {
-                Ok(bytes) if bytes.len() > LARGEST_RESULT => {
-                    Err(odd("a result of more than 16 MiB"))
-                }
-                Ok(bytes) => ActionResult::decode(bytes)
-                    .map(Some)
-                    .map_err(|_| odd("bytes that are no ActionResult")),
-                Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-                Err(error) => Err(self.fault(&error)),
+        let mut bytes = Vec::new();
+        let take = |piece: &[u8]| {
+            bytes.extend_from_slice(piece);
+            match bytes.len() > LARGEST_RESULT {
+                true => Err(odd(TOO_LARGE)),
+                false => Ok(()),
             }
         };
-        self.within(0, fetching).await
+        // A result is short: it earns no time.
+        let reading = self.read(&path, take);
+        if !self.within(0, reading).await? {
+            return Ok(None);
+        }
+        ActionResult::decode(&bytes[..])
+            .map(Some)
+            .map_err(|_| odd("bytes that are no ActionResult"))
     }
 
     async fn replace_result(&self, key: &Key, result: &ActionResult) -> Result<(), Fault> {
@@ -186,32 +227,12 @@ impl OneByOne for Object {
 
     async fn get_blob(&self, digest: &Digest, out: impl Write + Send) -> Result<bool, Fault> {
         let path = blob(digest);
-        let fetching = async {
-            let mut arriving = Arriving::new(&self.server, digest, true, out)?;
-            let reader = self.operator.reader(&path).await;
-            let reader = reader.map_err(|e| self.fault(&e))?;
-            let pieces = match reader.into_stream(..).await {
-                Ok(pieces) => pieces,
-                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-                Err(error) => return Err(self.fault(&error)),
-            };
-            let mut pieces = std::pin::pin!(pieces);
-            loop {
-                match pieces.try_next().await {
-                    Ok(Some(buffer)) => {
-                        for piece in buffer {
-                            arriving.take(&piece)?;
-                        }
-                    }
-                    Ok(None) => break,
-                    Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-                    Err(error) => return Err(self.fault(&error)),
-                }
-            }
-            arriving.finish()?;
-            Ok(true)
-        };
-        self.within(digest.size, fetching).await
+        let mut arriving = Arriving::new(&self.server, digest, true, out)?;
+        if !self.read(&path, |piece| arriving.take(piece)).await? {
+            return Ok(false);
+        }
+        arriving.finish()?;
+        Ok(true)
     }
 
     async fn put_blob(&self, digest: &Digest, source: &Source) -> Result<(), Fault> {

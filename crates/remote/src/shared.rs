@@ -7,14 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tokio::runtime::Runtime;
-use warpcc_cache::{DiskStore, Key, Level, Upstream};
+use warpcc_cache::{DiskStore, Key, Level, Upstream, Vet};
 
 use crate::any::AnyBackend;
 use crate::fault::Fault;
 use crate::health::{Health, Way};
+use crate::patience::Patience;
 use crate::settings::{Access, Layer};
 use crate::spool::Spool;
-use crate::transfer::{self, Fetched};
+use crate::transfer::{self, Fetched, Wanted};
 
 /// The shared caches, near to far.
 pub struct Shared<'a> {
@@ -25,6 +26,7 @@ pub struct Shared<'a> {
     warn: Box<dyn Fn(&str) + Send + Sync + 'a>,
     runtime: OnceLock<Option<Runtime>>,
     offered: AtomicBool,
+    patience: Patience,
 }
 
 struct Server {
@@ -52,7 +54,14 @@ impl<'a> Shared<'a> {
             warn: Box::new(warn),
             runtime: OnceLock::new(),
             offered: AtomicBool::new(false),
+            patience: Patience::of_a_call(),
         }
+    }
+
+    /// The same for a process that asks again and again, as long as it lives.
+    pub fn for_many_calls(mut self) -> Self {
+        self.patience = Patience::of_each_question();
+        self
     }
 
     /// Whether an uploader should be started: something waits that nobody is uploading, and the server may be asked.
@@ -126,14 +135,7 @@ impl<'a> Shared<'a> {
     }
 
     /// Asks one server for one key. None where it is not to be asked, or fails.
-    async fn ask(
-        &self,
-        server: &Server,
-        store: &DiskStore,
-        level: Level,
-        key: &Key,
-        base: &Path,
-    ) -> Option<Fetched> {
+    async fn ask(&self, server: &Server, store: &DiskStore, wanted: Wanted<'_>) -> Option<Fetched> {
         if server.off.load(Ordering::Relaxed)
             || self.health.resting(&server.layer, Way::Reading).is_some()
         {
@@ -141,7 +143,8 @@ impl<'a> Shared<'a> {
         }
         let backend = self.backend(server, store)?;
         let shown = server.layer.shown();
-        match transfer::fetch(&*backend, &shown, store, level, key, base).await {
+        let fetching = transfer::fetch(&*backend, &shown, store, wanted);
+        match self.patience.within(&shown, fetching).await {
             Ok(fetched) => {
                 if !server.well.swap(true, Ordering::Relaxed) {
                     self.health.well(&server.layer, Way::Reading);
@@ -150,6 +153,10 @@ impl<'a> Shared<'a> {
                 let (what, bytes) = match fetched {
                     Fetched::Brought(bytes) => ("hits", bytes),
                     Fetched::Nothing(bytes) => ("misses", bytes),
+                    Fetched::Refused(bytes) => {
+                        store.count(&[("remote.refused", 1)]);
+                        ("misses", bytes)
+                    }
                 };
                 store.count(&[
                     (&format!("remote.{what}"), 1),
@@ -175,11 +182,11 @@ impl<'a> Shared<'a> {
     }
 
     /// Near to far, until one has it.
-    async fn ask_all(&self, store: &DiskStore, level: Level, key: &Key, base: &Path) -> bool {
+    async fn ask_all(&self, store: &DiskStore, wanted: Wanted<'_>) -> bool {
         for (place, server) in self.servers.iter().enumerate() {
-            if let Some(Fetched::Brought(_)) = self.ask(server, store, level, key, base).await {
+            if let Some(Fetched::Brought(_)) = self.ask(server, store, wanted).await {
                 // The nearer ones are to have it too.
-                self.note(&self.servers[..place], level, key);
+                self.note(&self.servers[..place], wanted.level, wanted.key);
                 return true;
             }
         }
@@ -199,7 +206,14 @@ impl<'a> Shared<'a> {
 }
 
 impl Upstream for Shared<'_> {
-    fn fetch(&self, store: &DiskStore, level: Level, keys: &[Key], base: &Path) -> bool {
+    fn fetch(
+        &self,
+        store: &DiskStore,
+        level: Level,
+        keys: &[Key],
+        base: &Path,
+        vet: Vet<'_>,
+    ) -> bool {
         let asks = |server: &Server| {
             !server.off.load(Ordering::Relaxed)
                 && self.health.resting(&server.layer, Way::Reading).is_none()
@@ -213,7 +227,13 @@ impl Upstream for Shared<'_> {
         };
         let asking = || {
             runtime.block_on(async {
-                let all = keys.iter().map(|key| self.ask_all(store, level, key, base));
+                let wanted = |key| Wanted {
+                    level,
+                    key,
+                    base,
+                    vet,
+                };
+                let all = keys.iter().map(|key| self.ask_all(store, wanted(key)));
                 let found = futures_util::future::join_all(all).await;
                 found.contains(&true)
             })

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use warpcc_cache::{Digest, DiskStore, Key, Level, Packing, StoreError, Variant};
+use warpcc_cache::{
+    Digest, DiskStore, Key, Level, Packing, RecordError, StoreError, Variant, Vet, foreign,
+};
 
 use crate::backend::{Backend, Source};
 use crate::entry::{self, Stored};
@@ -22,10 +24,25 @@ pub enum Fetched {
     Brought(u64),
     /// There is no result of a run that saw what is here; so many bytes said so.
     Nothing(u64),
+    /// There is one that no run of ours can have left, or that is larger than what is taken.
+    Refused(u64),
 }
 
-/// Brings the result under `key` into `store`, if it holds for a run in `base`: the record first, and only the blobs of
-/// the variant that holds.
+/// Which result is asked for.
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Of a call, a step or a kernel.
+    pub level: Level,
+    /// Under which key.
+    pub key: &'a Key,
+    /// Where it is to hold.
+    pub base: &'a Path,
+    /// What it may be.
+    pub vet: Vet<'a>,
+}
+
+/// Brings a result into `store`, if it is one that may be and holds here: the record first, and only the blobs of the
+/// variant that holds.
 ///
 /// # Errors
 /// The server's faults, bytes that are not what they should be, a store that cannot be written.
@@ -33,12 +50,26 @@ pub async fn fetch(
     backend: &impl Backend,
     server: &str,
     store: &DiskStore,
-    level: Level,
-    key: &Key,
-    base: &Path,
+    wanted: Wanted<'_>,
 ) -> Result<Fetched, Fault> {
+    let Wanted {
+        level,
+        key,
+        base,
+        vet,
+    } = wanted;
     let mut bytes = 0;
-    for variant in known(backend, server, key, &mut bytes).await? {
+    let mut refused = false;
+    let mut compared: u64 = 0;
+    let room = store.room();
+    for mut variant in known(backend, server, key, &mut bytes).await? {
+        // Before a file is compared and a blob fetched.
+        let brings = size(variant.outcome.outputs.iter().map(|output| output.digest));
+        compared = compared.saturating_add(variant.witness.bytes_read());
+        if !vet(&mut variant.outcome) || brings > room || compared > foreign::MOST_COMPARED {
+            refused = true;
+            continue;
+        }
         let here = store.relocated(variant.witness);
         let Some(witness) = here.and_then(|seen| seen.adopted(base, Some(store))) else {
             continue;
@@ -50,13 +81,23 @@ pub async fn fetch(
             // The server has evicted some of it.
             continue;
         }
-        bytes += wanted.iter().map(|digest| digest.size).sum::<u64>();
+        bytes += size(wanted.iter().copied());
         store
             .store(level, key, &witness, &variant.outcome)
             .map_err(|e| of_store(&e))?;
         return Ok(Fetched::Brought(bytes));
     }
-    Ok(Fetched::Nothing(bytes))
+    Ok(match refused {
+        true => Fetched::Refused(bytes),
+        false => Fetched::Nothing(bytes),
+    })
+}
+
+/// How many bytes they say they have.
+fn size(digests: impl Iterator<Item = Digest>) -> u64 {
+    digests
+        .map(|digest| digest.size)
+        .fold(0, u64::saturating_add)
 }
 
 /// What the server remembers under `key`.
@@ -71,6 +112,12 @@ async fn known(
     };
     let packed = match entry::record_of(&result) {
         Stored::Inline(packed) => packed,
+        Stored::Blob(digest) if digest.size > entry::LARGEST as u64 => {
+            return Err(Fault::Answer {
+                server: server.to_owned(),
+                why: format!("a record of {} bytes", digest.size),
+            });
+        }
         Stored::Blob(digest) => {
             let read = backend.read_small(&[digest]).await?;
             match read.into_iter().next().flatten() {
@@ -180,10 +227,17 @@ pub async fn push(
         return Ok(Pushed::Nothing);
     }
     merged.truncate(warpcc_cache::MOST_VARIANTS);
-    let packed = entry::pack(key, &merged).map_err(|why| Fault::Local {
-        path: format!("the record of {key}"),
-        why: why.to_string(),
-    })?;
+    let packed = match entry::pack(key, &merged) {
+        Ok(packed) => packed,
+        // Nobody would take it.
+        Err(RecordError::TooLarge) => return Ok(Pushed::Nothing),
+        Err(why) => {
+            return Err(Fault::Local {
+                path: format!("the record of {key}"),
+                why: why.to_string(),
+            });
+        }
+    };
     if let Some((digest, record)) = packed.record {
         bytes += digest.size;
         backend.write(&[(digest, Source::Bytes(record))]).await?;

@@ -12,7 +12,7 @@ use warpcc_cache::{DiskStore, Level, Options, Upstream};
 use warpcc_remote::settings::Access;
 use warpcc_remote::upload::{self, Account, Manner};
 use warpcc_remote::{Layer, Shared};
-use warpcc_rtc::{Entry, Environment, Key, Settings, SharedLayer, stored_entry};
+use warpcc_rtc::{Entry, Environment, Key, Settings, SharedLayer, stored_entry, vetted};
 
 /// How long one uploader is at it; what it does not get done waits for the next.
 const AT_MOST: Duration = Duration::from_secs(300);
@@ -83,7 +83,8 @@ impl SharedCache {
         let noted = Arc::clone(&told);
         let shared = Shared::new(&layers, store.root(), move |text: &str| {
             held(&noted).push(text.to_owned());
-        });
+        })
+        .for_many_calls();
         Ok(Some(Self(Arc::new(Inner {
             layers,
             store,
@@ -213,9 +214,10 @@ impl SharedLayer for SharedCache {
             return Ok(None);
         }
         let keys = [*key];
-        let brought = inner
-            .shared
-            .fetch(&inner.store, Level::Kernels, &keys, Path::new("/"));
+        let brought =
+            inner
+                .shared
+                .fetch(&inner.store, Level::Kernels, &keys, Path::new("/"), &vetted);
         if brought {
             return stored_entry(&inner.store, key);
         }

@@ -49,7 +49,7 @@ pub use load::{Device, DriverError, Function, Kernel, Module};
 pub use nvrtc::{BundledHeaders, Version};
 pub use request::{PrecompiledHeaders, Request, Text};
 pub use settings::{Settings, Tier};
-pub use shelves::{Entry, Found, SharedLayer, read_entry, stored_entry};
+pub use shelves::{Entry, Found, SharedLayer, read_entry, stored_entry, vetted};
 pub use warpcc_cache::Key;
 pub use warpcc_fatbin::{Arch, Driver};
 

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use warpcc_cache::{DiskStore, Key, Level, Lookup, Options, Outcome, Output, Packing, Witness};
+use warpcc_cache::{
+    DiskStore, Key, Level, Lookup, Options, Outcome, Output, Packing, Witness, foreign,
+};
 
 use crate::compiler::Compiled;
 use crate::settings::Tier;
@@ -249,6 +251,28 @@ pub fn stored_entry(store: &DiskStore, key: &Key) -> Result<Option<Entry>, Strin
         image: image.into(),
         details: outcome.extra,
     }))
+}
+
+/// Whether a result from elsewhere is one kernel and nothing else; its log is made fit to be shown. For a shared layer that
+/// works through a folder.
+pub fn vetted(outcome: &mut Outcome) -> bool {
+    let [output] = &outcome.outputs[..] else {
+        return false;
+    };
+    let is_image =
+        output.role == IMAGE && !output.executable && output.digest.size <= foreign::LARGEST_PART;
+    let read = postcard::take_from_bytes::<Details>(&outcome.extra);
+    let Ok(((version @ DETAILS, target, lowered, log), [])) = read else {
+        return false;
+    };
+    let shown = foreign::shown(log.as_bytes());
+    // What was changed is ASCII.
+    let log = String::from_utf8(shown).unwrap_or_default();
+    let details: Details = (version, target, lowered, log);
+    outcome.extra = postcard::to_allocvec(&details).unwrap_or_default();
+    outcome.stdout.clear();
+    outcome.stderr.clear();
+    is_image
 }
 
 fn with_source(error: &dyn std::error::Error) -> String {

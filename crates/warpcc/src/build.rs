@@ -24,6 +24,7 @@ use warpcc_plan::{FileKind, TaskGraph, Tool, Transcript, Unsupported};
 use warpcc_report::record::Header;
 
 use crate::direct::NotKept;
+use crate::doubt::{Doubt, FAILS_ON_OTHERS};
 use crate::place::place;
 use crate::report::progress::{Progress, Standing};
 use crate::request::Request;
@@ -225,7 +226,14 @@ pub fn build(
     let_clock_tick(manner.started);
     let first = streams.clone();
     let mut shown = (0, 0);
-    let mut show = |streams: &mut (Vec<u8>, Vec<u8>), finished: &Finished| {
+    let mut doubt = Doubt::default();
+    let mut show = |graph: &TaskGraph,
+                    doubt: &mut Doubt,
+                    streams: &mut (Vec<u8>, Vec<u8>),
+                    finished: &Finished| {
+        if doubt.concerns(graph, finished) {
+            return;
+        }
         streams.0.extend_from_slice(&finished.stdout);
         streams.1.extend_from_slice(&finished.stderr);
         let silent = finished.stdout.is_empty() && finished.stderr.is_empty();
@@ -251,7 +259,7 @@ pub fn build(
     };
     let mut run = execute(&graph, &setting, &mut |finished| {
         look(&graph, finished);
-        show(&mut streams, finished)
+        show(&graph, &mut doubt, &mut streams, finished)
     });
     let rest = || manner.progress.inspect(|progress| progress.rest());
     rest();
@@ -266,10 +274,11 @@ pub fn build(
         retried = Some(why);
         graph = plain.clone();
         streams = first.clone();
+        doubt.begin_again();
         setting.reads_cache = reads_cache;
         run = execute(&graph, &setting, &mut |finished| {
             look(&graph, finished);
-            show(&mut streams, finished)
+            show(&graph, &mut doubt, &mut streams, finished)
         });
         rest();
     }
@@ -286,6 +295,9 @@ pub fn build(
             crate::log::warn(&format!("{accident}; running nvcc again"));
         }
         return Err(Unsupported::new("a command ended abnormally", accident));
+    }
+    if run.code != 0 && doubt.is_justified(manner.store) {
+        return Err(Unsupported::new(FAILS_ON_OTHERS, ""));
     }
     if run.code != 0 && holds_back {
         return Err(Unsupported::new(FAILS_UNDER_THREADS, ""));

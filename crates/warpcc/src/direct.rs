@@ -4,16 +4,16 @@ use std::error::Error;
 use std::fmt;
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use warpcc_cache::{
     Difference, Digest, DiskStore, Key, Level, Lookup, Outcome, Output, Packing, Staged,
-    StoreError, Upstream, Why,
+    StoreError, Upstream, Why, foreign,
 };
 use warpcc_engine::Run;
 use warpcc_engine::conditions::Conditions;
 use warpcc_engine::process::is_executable;
+use warpcc_plan::OutputKind;
 use warpcc_report::record::Header;
 
 use crate::dates::Dates;
@@ -26,6 +26,8 @@ const DEPENDENCIES: &str = "-MF";
 const AT: &str = "at ";
 /// Before the role of a dependency file that is kept with fixed names in it (see [`warpcc_cache::roots`]).
 const LISTS: &str = "lists ";
+/// Why a call is not kept whose plan writes a file that [`warpcc_plan::Invocation::outputs`] does not know.
+const UNEXPECTED: &str = "an output under a name that the command line does not imply";
 
 /// What became of a look-up.
 #[derive(Debug)]
@@ -87,6 +89,10 @@ fn serve_shown(store: &DiskStore, request: &Request, key: &Key) -> Result<Served
 
 /// Asks others for the call. True where looking it up once more may find it.
 pub fn fetch(upstream: &dyn Upstream, store: &DiskStore, request: &Request, key: &Key) -> bool {
+    // What `-keep` leaves is known to nvcc's plan alone.
+    if request.invocation.kept_folder().is_some() {
+        return false;
+    }
     let mut keys = vec![*key];
     if !request.roots.is_empty() {
         keys.push(bound(request, key));
@@ -94,7 +100,9 @@ pub fn fetch(upstream: &dyn Upstream, store: &DiskStore, request: &Request, key:
     if let Some(terminal) = &request.terminal {
         keys.extend(keys.clone().iter().map(|key| terminal.key(key)));
     }
-    upstream.fetch(store, Level::Direct, &keys, &request.directory)
+    let implied = implied(request);
+    let vet = |outcome: &mut Outcome| accepts(outcome, &implied);
+    upstream.fetch(store, Level::Direct, &keys, &request.directory, &vet)
 }
 
 fn serve_under(
@@ -103,6 +111,7 @@ fn serve_under(
     request: &Request,
     suits: impl Fn(&Outcome) -> bool + Sync,
 ) -> Result<Served, StoreError> {
+    let implied = implied(request);
     let mut staged: Vec<(Digest, PathBuf, Staged)> = Vec::new();
     let meanwhile = |outcome: &Outcome| {
         if !suits(outcome) {
@@ -110,8 +119,9 @@ fn serve_under(
         }
         for output in &outcome.outputs {
             if !output.role.starts_with(LISTS)
-                && let Some(path) = place_of(&output.role, request)
-                && let Ok(Some(ready)) = store.stage(&output.digest, &path, output.executable)
+                && let Some((path, may_run)) = place_of(&output.role, &implied, request)
+                && let Ok(Some(ready)) =
+                    store.stage(&output.digest, &path, output.executable && may_run)
             {
                 staged.push((output.digest, path, ready));
             }
@@ -130,7 +140,7 @@ fn serve_under(
         Lookup::Miss(_) => return Ok(Served::Miss(None)),
     };
     for output in &outcome.outputs {
-        let Some(path) = place_of(&output.role, request) else {
+        let Some((path, may_run)) = place_of(&output.role, &implied, request) else {
             return Ok(Served::Miss(None));
         };
         if output.role.starts_with(LISTS) {
@@ -146,7 +156,7 @@ fn serve_under(
             .position(|(digest, at, _)| *digest == output.digest && *at == path);
         match ready {
             Some(ready) => staged.swap_remove(ready).2.commit()?,
-            None if store.get_to(&output.digest, &path, output.executable)? => {}
+            None if store.get_to(&output.digest, &path, output.executable && may_run)? => {}
             None => return Ok(Served::Miss(None)),
         }
     }
@@ -167,58 +177,62 @@ pub fn emit(stdout: &[u8], stderr: &[u8]) {
     }
 }
 
-fn place_of(role: &str, request: &Request) -> Option<PathBuf> {
-    let real;
-    let path = match role.strip_prefix(LISTS).unwrap_or(role) {
-        OUTPUT => request.invocation.output.as_deref()?,
-        DEPENDENCIES => request.invocation.depend.as_ref()?.output.as_deref()?,
-        role => {
-            let path = request.roots.real(role.strip_prefix(AT)?.as_bytes())?;
-            real = String::from_utf8(path.into_owned()).ok()?;
-            is_ours_to_write(&real, request).then_some(&*real)?
-        }
-    };
-    Some(request.absolute(path))
+/// An output that the command line implies, and the role under which a record has it.
+struct Implied {
+    role: String,
+    place: PathBuf,
+    kind: OutputKind,
 }
 
-/// Whether the command line can have meant this place. A result may come from another machine: it may hold any object,
-/// but it must not choose the file that the object is written to.
-fn is_ours_to_write(path: &str, request: &Request) -> bool {
-    let below = |c: std::path::Component<'_>| {
-        matches!(
-            c,
-            std::path::Component::Normal(_) | std::path::Component::CurDir
-        )
+/// Every output that the command line implies, but for the intermediate files of `-keep`.
+fn implied(request: &Request) -> Vec<Implied> {
+    let outputs = request.invocation.outputs().into_iter();
+    let outputs = outputs.map(|output| {
+        let role = role_of(&output.path, request);
+        let is_changed = output.kind == OutputKind::Dependencies && !request.roots.is_empty();
+        Implied {
+            role: match is_changed {
+                true => format!("{LISTS}{role}"),
+                false => role,
+            },
+            place: request.absolute(&output.path),
+            kind: output.kind,
+        }
+    });
+    outputs.collect()
+}
+
+/// Where an output of a record goes, and whether it may be executable there; nothing for one that the command line does
+/// not imply. Of records made here, and only of those ([`accepts`]), intermediate files in the folder of `-keep` too.
+fn place_of(role: &str, implied: &[Implied], request: &Request) -> Option<(PathBuf, bool)> {
+    if let Some(found) = implied.iter().find(|implied| implied.role == role) {
+        return Some((found.place.clone(), found.kind == OutputKind::Linked));
+    }
+    let folder = Path::new(request.invocation.kept_folder()?);
+    let path = Path::new(role.strip_prefix(AT)?);
+    let is_kept = path.parent() == Some(folder) && path.file_name().is_some();
+    is_kept.then(|| (request.directory.join(path), false))
+}
+
+/// Whether a result from elsewhere has the outputs that the command line implies, each once, and no other. It may hold any
+/// object, but it must not choose the file that the object is written to. What it says is made fit to be shown.
+fn accepts(outcome: &mut Outcome, implied: &[Implied]) -> bool {
+    let suits = |output: &Output, implied: &Implied| {
+        let (may_run, most) = match implied.kind {
+            OutputKind::Linked => (true, foreign::LARGEST_OUTPUT),
+            OutputKind::Result => (false, foreign::LARGEST_OUTPUT),
+            // It is changed in memory on its way.
+            OutputKind::Dependencies => (false, foreign::LARGEST_TEXT),
+        };
+        output.role == implied.role && (may_run || !output.executable) && output.digest.size <= most
     };
-    if Path::new(path).components().all(below) {
-        return true;
-    }
-    let invocation = &request.invocation;
-    let depend = invocation.depend.as_ref().and_then(|d| d.output.as_deref());
-    // `-o ../x.o` names `../x.o`, and with -MD `../x.d`.
-    let beside = |named: &str| {
-        let (named, path) = (Path::new(named), Path::new(path));
-        named.parent() == path.parent() && named.file_stem() == path.file_stem()
-    };
-    let named = [invocation.output.as_deref(), depend];
-    if named.into_iter().flatten().any(beside) {
-        return true;
-    }
-    // -odir, --keep-dir and their like name a folder, as a word or behind `=`.
-    let folder = Path::new(path).parent().unwrap_or(Path::new(""));
-    if invocation.output_directory.as_deref().map(Path::new) == Some(folder) {
-        return true;
-    }
-    request.args.iter().any(|word| {
-        let word = word.as_encoded_bytes();
-        let value = word
-            .iter()
-            .position(|b| *b == b'=')
-            .map_or(word, |at| &word[at + 1..]);
-        [word, value]
-            .iter()
-            .any(|named| Path::new(std::ffi::OsStr::from_bytes(named)) == folder)
-    })
+    let outputs = &outcome.outputs;
+    let is_whole = outputs.len() == implied.len()
+        && implied.iter().all(|i| outputs.iter().any(|o| suits(o, i)))
+        && outputs.iter().all(|o| implied.iter().any(|i| suits(o, i)));
+    outcome.stdout = foreign::shown(&outcome.stdout);
+    outcome.stderr = foreign::shown(&outcome.stderr);
+    is_whole
 }
 
 fn role_of(path: &str, request: &Request) -> String {
@@ -314,6 +328,7 @@ pub fn keep(
         return Err(NotKept::Unfit("a date macro".to_owned()));
     }
     let mut stored = Vec::with_capacity(outputs.len());
+    let implied = implied(request);
     let roots = &request.roots;
     let mut is_bound = run.tasks.iter().any(|task| task.bound);
     for Made {
@@ -323,6 +338,14 @@ pub fn keep(
     } in outputs
     {
         let role = role_of(plan, request);
+        let is_changed = *lists_files && !roots.is_empty();
+        let looked_for = match is_changed {
+            true => format!("{LISTS}{role}"),
+            false => role.clone(),
+        };
+        if place_of(&looked_for, &implied, request).is_none() {
+            return Err(NotKept::Unfit(UNEXPECTED.to_owned()));
+        }
         let unreadable = |e: io::Error| NotKept::Unfit(e.to_string());
         if roots.is_empty() {
             stored.push(Output {
@@ -363,7 +386,7 @@ pub fn keep(
     let key = if is_bound { bound(request, key) } else { *key };
     let key = shown.map_or(key, |terminal| terminal.key(&key));
     store.store(Level::Direct, &key, &witness, &outcome)?;
-    if let Some(upstream) = upstream {
+    if let Some(upstream) = upstream.filter(|_| request.invocation.kept_folder().is_none()) {
         upstream.offer(store, Level::Direct, &key);
     }
     let headers = witness.files().filter(|file| is_header(&file.path));

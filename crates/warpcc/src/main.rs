@@ -8,6 +8,7 @@ mod commands;
 mod config;
 mod dates;
 mod direct;
+mod doubt;
 mod explain;
 mod explicit;
 mod fallback;

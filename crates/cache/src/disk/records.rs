@@ -162,6 +162,14 @@ impl DiskStore {
         self.write_whole(&path, &record)
     }
 
+    /// What is remembered under a key is not any more.
+    pub fn forget(&self, level: Level, key: &Key) {
+        let path = self.record_path(level, key);
+        if path.exists() {
+            self.remove_bad(&path, "record_forgotten");
+        }
+    }
+
     /// Every remembered run under a key, the latest first, so that it can be told to others. None where nothing is
     /// remembered, or nothing sound. Paths below roots have their fixed names, as in the record.
     pub fn remembered(&self, level: Level, key: &Key) -> Vec<Variant> {

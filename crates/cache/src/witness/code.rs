@@ -26,7 +26,34 @@ const LEAST_DIRECTORY: usize = 2 + 6 + 1 + 1;
 const LEAST_NAME: usize = 3;
 const LEAST_FACT: usize = 1 + 2 + 2;
 
+/// How much may still be decoded: stored paths share their beginnings, so that few bytes can say much.
+pub(crate) struct Room {
+    /// Bytes of paths and names.
+    pub text: usize,
+    /// Files, directories and names.
+    pub entries: usize,
+}
+
+impl Room {
+    /// For a record of our own.
+    const OWN: Room = Room {
+        text: LONGEST_TEXT,
+        entries: usize::MAX,
+    };
+
+    fn take_entries(&mut self, count: usize) -> Option<()> {
+        self.entries = self.entries.checked_sub(count)?;
+        Some(())
+    }
+}
+
 impl Witness {
+    /// So many bytes were read, as far as their files' lengths tell.
+    pub fn bytes_read(&self) -> u64 {
+        let sizes = self.files.iter().map(|file| file.signature.size);
+        sizes.fold(0, u64::saturating_add)
+    }
+
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         let mut last: &[u8] = b"";
         put_varint(out, self.files.len() as u64);
@@ -68,15 +95,22 @@ impl Witness {
 
     /// `None` when the bytes are no witness.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Witness> {
+        let mut room = Room::OWN;
+        Witness::decode_within(bytes, &mut room)
+    }
+
+    /// The same for bytes that somebody else wrote: what it takes is taken from `room`.
+    pub(crate) fn decode_within(bytes: &[u8], room: &mut Room) -> Option<Witness> {
         let mut reader = Reader::new(bytes);
         let mut witness = Witness::default();
         // Most paths share two thirds with their neighbour.
         witness.text.reserve(bytes.len().min(1 << 20));
         let mut last = 0..0;
         let files = reader.count(LEAST_FILE)?;
+        room.take_entries(files)?;
         witness.files.reserve_exact(files);
         for _ in 0..files {
-            let path = witness.take_path(&mut reader, &mut last)?;
+            let path = witness.take_path(&mut reader, &mut last, room)?;
             let signature = take_signature(&mut reader)?;
             let content = reader.array()?;
             witness.files.push(FileEntry {
@@ -86,12 +120,14 @@ impl Witness {
             });
         }
         let directories = reader.count(LEAST_DIRECTORY)?;
+        room.take_entries(directories)?;
         witness.directories.reserve_exact(directories);
         for _ in 0..directories {
-            let path = witness.take_path(&mut reader, &mut last)?;
+            let path = witness.take_path(&mut reader, &mut last, room)?;
             let signature = take_signature(&mut reader)?;
             let settled = take_flag(&mut reader)?;
             let count = reader.count(LEAST_NAME)?;
+            room.take_entries(count)?;
             let first = witness.names.len();
             let mut last = 0..0;
             for _ in 0..count {
@@ -100,7 +136,7 @@ impl Witness {
                     1 => NameSeen::Folder,
                     _ => return None,
                 };
-                let at = witness.take_path(&mut reader, &mut last)?;
+                let at = witness.take_path(&mut reader, &mut last, room)?;
                 witness.names.push(NameEntry { at, seen });
             }
             witness.directories.push(DirectoryEntry {
@@ -111,11 +147,12 @@ impl Witness {
             });
         }
         let facts = reader.count(LEAST_FACT)?;
+        room.take_entries(facts)?;
         witness.facts.reserve_exact(facts);
         for _ in 0..facts {
             let fact = Fact::from_byte(reader.byte()?)?;
-            let path = witness.take_path(&mut reader, &mut last)?;
-            let text = witness.take_path(&mut reader, &mut (0..0))?;
+            let path = witness.take_path(&mut reader, &mut last, room)?;
+            let text = witness.take_path(&mut reader, &mut (0..0), room)?;
             witness.facts.push(FactEntry { path, fact, text });
         }
         reader.rest().is_empty().then_some(witness)
@@ -126,6 +163,7 @@ impl Witness {
         &mut self,
         reader: &mut Reader<'_>,
         last: &mut std::ops::Range<usize>,
+        room: &mut Room,
     ) -> Option<usize> {
         let shared = reader.length()?;
         let suffix = reader.bytes()?;
@@ -137,6 +175,7 @@ impl Witness {
         if suffix.contains(&0) {
             return None;
         }
+        room.text = room.text.checked_sub(length + 1)?;
         self.text
             .extend_from_within(last.start..last.start + shared);
         self.text.extend_from_slice(suffix);

@@ -24,9 +24,19 @@ const AT_ONCE: usize = 4;
 /// A digest in a question takes 74 bytes: 740 KB.
 const DIGESTS_IN_A_MESSAGE: usize = 10_000;
 
-fn client(channel: Channel) -> ContentAddressableStorageClient<Channel> {
-    ContentAddressableStorageClient::new(channel).max_decoding_message_size(LONGEST_MESSAGE)
+/// A client that takes answers about so many blobs, and so many bytes of them: what is decoded takes a multiple of what
+/// comes, so no more is taken than was asked for.
+fn client(channel: Channel, blobs: usize, bytes: u64) -> ContentAddressableStorageClient<Channel> {
+    let around = blobs.saturating_mul(ABOUT_ONE).saturating_add(ABOUT_ALL);
+    let most = usize::try_from(bytes).map_or(LONGEST_MESSAGE, |bytes| bytes.saturating_add(around));
+    ContentAddressableStorageClient::new(channel)
+        .max_decoding_message_size(most.min(LONGEST_MESSAGE))
 }
+
+/// A digest, a status and what a server says about it.
+const ABOUT_ONE: usize = 512;
+/// What stands in an answer once.
+const ABOUT_ALL: usize = 64 << 10;
 
 /// Cuts `items` into runs that fit into one message each.
 fn batches<T>(items: &[T], limit: u64, size: impl Fn(&T) -> u64) -> Vec<&[T]> {
@@ -55,10 +65,15 @@ impl Grpc {
                 blob_digests: some.iter().map(to_wire).collect(),
                 digest_function: Sha256 as i32,
             };
+            let count = some.len();
             let answer = self
-                .call(self.deadlines().call, &body, |channel, request| async move {
-                    client(channel).find_missing_blobs(request).await
-                })
+                .call(
+                    self.deadlines().call,
+                    &body,
+                    |channel, request| async move {
+                        client(channel, count, 0).find_missing_blobs(request).await
+                    },
+                )
                 .await;
             let answer = match answer {
                 Ok(answer) => answer,
@@ -138,7 +153,11 @@ impl Grpc {
             .call(
                 self.deadlines().of_transfer(bytes),
                 &body,
-                |channel, request| async move { client(channel).batch_read_blobs(request).await },
+                |channel, request| async move {
+                    client(channel, digests.len(), bytes)
+                        .batch_read_blobs(request)
+                        .await
+                },
             )
             .await;
         let answer = match answer {
@@ -216,7 +235,11 @@ impl Grpc {
             .call(
                 self.deadlines().of_transfer(bytes),
                 &body,
-                |channel, request| async move { client(channel).batch_update_blobs(request).await },
+                |channel, request| async move {
+                    client(channel, blobs.len(), 0)
+                        .batch_update_blobs(request)
+                        .await
+                },
             )
             .await;
         let failure = match answer {

@@ -6,6 +6,7 @@ use re::digest_function::Value::Sha256;
 use warpcc_cache::{Digest, Key};
 
 use super::{Grpc, LONGEST_MESSAGE, to_wire};
+use crate::entry::LARGEST_RESULT;
 use crate::fault::Fault;
 
 /// A key as the digest of an action. It is the hash of a list of parts that no server holds as a blob: the length is
@@ -38,7 +39,7 @@ impl Grpc {
                 &body,
                 |channel, request| async move {
                     ActionCacheClient::new(channel)
-                        .max_decoding_message_size(LONGEST_MESSAGE)
+                        .max_decoding_message_size(LARGEST_RESULT)
                         .get_action_result(request)
                         .await
                 },

@@ -16,7 +16,9 @@ use warpcc_cache::Digest;
 use warpcc_cache::digest::Digesting;
 
 use super::{Failure, Grpc, LONGEST_MESSAGE};
+use crate::arriving::unpacker;
 use crate::backend::Source;
+use crate::deadline::Pace;
 use crate::fault::Fault;
 
 /// Bytes of a blob in one message, when we write. Servers take up to 4 MiB; NativeLink's advice is 64 KiB.
@@ -113,7 +115,6 @@ impl Grpc {
         to: impl Write + Send,
         local: &(impl Fn(io::Error) -> Fault + Sync),
     ) -> Result<bool, Fault> {
-        let deadline = self.deadlines().of_transfer(digest.size);
         if digest.size == 0 {
             // Some servers know no resource of no bytes.
             return match *digest == Digest::of_bytes(b"") {
@@ -122,12 +123,7 @@ impl Grpc {
             };
         }
         let packed = self.capabilities().await?.zstd;
-        let reading = self.read_pieces(digest, packed, to, local);
-        let read = match tokio::time::timeout(deadline, reading).await {
-            Ok(read) => read,
-            Err(_) => Err(Failure::TooSlow(deadline)),
-        };
-        match read {
+        match self.read_pieces(digest, packed, to, local).await {
             Ok(()) => Ok(true),
             Err(failure) if failure.is_not_found() => Ok(false),
             Err(failure) => Err(self.fault(failure).await),
@@ -153,6 +149,7 @@ impl Grpc {
             read_limit: 0,
         };
         let patience = self.deadlines().call;
+        let mut pace = Pace::of(patience, self.deadlines().slowest);
         let mut pieces = self
             .call(patience, &body, |channel, mut request| async move {
                 // The stream lives on after its first answer.
@@ -169,7 +166,7 @@ impl Grpc {
             left: digest.size,
         };
         let mut unpacking = if packed {
-            let decoder = zstd::stream::write::Decoder::new(sink).map_err(local)?;
+            let decoder = unpacker(sink).map_err(local)?;
             Unpacking::Zstd(Box::new(decoder))
         } else {
             Unpacking::Plain(sink)
@@ -183,10 +180,11 @@ impl Grpc {
             }
         };
         loop {
-            let piece = tokio::time::timeout(patience, pieces.message())
-                .await
-                .map_err(|_| Failure::TooSlow(patience))??;
-            let Some(piece) = piece else { break };
+            let piece = pace.next(pieces.message()).await;
+            let Some(piece) = piece.map_err(Failure::TooSlow)?? else {
+                break;
+            };
+            pace.came(piece.data.len());
             unpacking.write(&piece.data).map_err(spoilt)?;
         }
         if unpacking.finish().map_err(spoilt)? != *digest {

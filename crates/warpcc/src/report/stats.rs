@@ -22,12 +22,13 @@ const PROJECTS: usize = 5;
 const TOOLS: [&str; 6] = ["cudafe++", "cicc", "ptxas", "fatbinary", "nvlink", "host"];
 
 /// What is counted of the shared caches.
-const REMOTE: [&str; 8] = [
+const REMOTE: [&str; 9] = [
     "hits",
     "misses",
     "uploads",
     "errors",
     "wrong_bytes",
+    "refused",
     "bytes_up",
     "bytes_down",
     "executed",

@@ -31,6 +31,12 @@ pub enum Mode {
     Garbage,
     /// The request's result, for another key.
     WrongKey,
+    /// Blobs of 3 GiB, it says, of which nothing comes.
+    Stall,
+    /// Results that do not end.
+    Endless,
+    /// Results that say they are 1 TiB long.
+    Huge,
     /// Closes the connection at the second request and every one after it.
     Dies,
 }
@@ -100,6 +106,13 @@ impl Faulty {
         self.state.requests.load(Ordering::Relaxed)
     }
 
+    /// From now on this is at a path.
+    pub fn put(&self, path: &str, bytes: Vec<u8>) {
+        let objects = self.state.objects.lock();
+        let mut objects = objects.unwrap_or_else(PoisonError::into_inner);
+        objects.insert(path.to_owned(), bytes);
+    }
+
     /// Forgets objects whose path begins so.
     pub fn forget(&self, prefix: &str) {
         let mut objects = self
@@ -158,6 +171,28 @@ fn serve(connection: TcpStream, state: &State) -> std::io::Result<()> {
                 return Ok(());
             }
             Mode::Dies if number >= 1 => return Ok(()),
+            Mode::Stall if path.starts_with("/cas/") => {
+                out.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3221225472\r\n\r\n")?;
+                while !state.over.load(Ordering::Relaxed) {
+                    thread::sleep(Duration::from_millis(100));
+                }
+                return Ok(());
+            }
+            Mode::Endless if path.starts_with("/ac/") => {
+                out.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")?;
+                let piece = [&b"10000\r\n"[..], &[0x12, 0].repeat(1 << 15), b"\r\n"].concat();
+                // Until the client has enough.
+                loop {
+                    out.write_all(&piece)?;
+                }
+            }
+            Mode::Huge if path.starts_with("/ac/") => {
+                out.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1099511627776\r\n\r\n")?;
+                while !state.over.load(Ordering::Relaxed) {
+                    thread::sleep(Duration::from_millis(100));
+                }
+                return Ok(());
+            }
             _ => {}
         }
         let answer = answer(mode, method, path, body, state);

@@ -4,13 +4,16 @@
 #[path = "../space/mod.rs"]
 mod space;
 
+mod attacks;
 #[path = "../../../remote/tests/grpc/buildgrid.rs"]
 mod buildgrid;
 #[path = "../../../remote/tests/grpc/casd.rs"]
 mod casd;
 mod faults;
 mod faulty;
+mod forger;
 mod kernels;
+mod names;
 mod servers;
 mod two_machines;
 
@@ -81,11 +84,17 @@ impl Project {
     /// Runs the line, and fails unless it makes what `build` made.
     #[track_caller]
     fn like(&self, line: &str, build: &Build) -> Call {
+        self.like_as(&Program::Launcher, line, build)
+    }
+
+    /// The same with another way to start warpcc.
+    #[track_caller]
+    fn like_as(&self, program: &Program, line: &str, build: &Build) -> Call {
         let space = &self.space;
         build.outputs.delete_from(&space.work());
         let stats = space.stats();
         let before = Snapshot::take(&space.work());
-        let said = space.run(&Program::Launcher, &space.words(line));
+        let said = space.run(program, &space.words(line));
         let outputs = Snapshot::take(&space.work()).since(&before);
         let stderr = said.stderr_text();
         assert_eq!(said.code, 0, "{stderr}");

@@ -1,0 +1,52 @@
+//! Steps that rest on what others made: one that fails may fail because of that, and then nvcc is asked and what came
+//! from others forgotten.
+
+use warpcc_cache::{DiskStore, Key, Level};
+use warpcc_engine::event::{Finished, Outcome};
+use warpcc_plan::TaskGraph;
+
+/// Why plain nvcc runs after such a failure.
+pub const FAILS_ON_OTHERS: &str = "a step fails on a result from elsewhere";
+
+/// Which steps of a run rest on results of others.
+#[derive(Default)]
+pub struct Doubt {
+    rests: Vec<bool>,
+    keys: Vec<Key>,
+    /// What a first run of the plan was brought lies in the store, and hits like our own.
+    again: bool,
+    fails: bool,
+}
+
+impl Doubt {
+    /// Learns of a step that ended, those that it needs having been told before. True where it failed, and may have done
+    /// so because of others.
+    pub fn concerns(&mut self, graph: &TaskGraph, finished: &Finished) -> bool {
+        self.rests.resize(graph.steps.len(), false);
+        let needs_others = graph.needs(finished.step).iter().any(|&at| self.rests[at]);
+        let hits_again = self.again && finished.outcome == Outcome::Hit;
+        let is_others = hits_again || !finished.brought.is_empty();
+        self.rests[finished.step] = needs_others || is_others;
+        self.keys.extend_from_slice(&finished.brought);
+        let fails = needs_others && matches!(finished.outcome, Outcome::Failed(_));
+        self.fails |= fails;
+        fails
+    }
+
+    /// The plan begins anew.
+    pub fn begin_again(&mut self) {
+        self.rests.clear();
+        self.again = !self.keys.is_empty();
+        self.fails = false;
+    }
+
+    /// Whether the run failed so; `store` then forgets what others gave.
+    pub fn is_justified(&self, store: Option<&DiskStore>) -> bool {
+        if let Some(store) = store.filter(|_| self.fails) {
+            for key in &self.keys {
+                store.forget(Level::Steps, key);
+            }
+        }
+        self.fails
+    }
+}

@@ -1,0 +1,446 @@
+//! A shared cache that an enemy can write to: whatever it says, the build has nvcc's object, no other file is touched, and
+//! memory and disk stay within bounds.
+
+use std::fs;
+
+use warpcc_cache::{Digest, Output, Variant, encode_record};
+
+use crate::faulty::{Faulty, Mode};
+use crate::forger::{self, Forger};
+use crate::{ONE, Project};
+
+/// What cicc takes is about the most that a call needs.
+const ENOUGH: u64 = 4 << 20;
+/// What a record that is short may not exceed.
+const LITTLE: u64 = 1500 << 10;
+
+fn output(role: &str, digest: Digest) -> Output {
+    Output {
+        role: role.to_owned(),
+        digest,
+        executable: false,
+    }
+}
+
+/// The file that every attack would like to see.
+const EVIL: &[u8] = b"#!/bin/sh\nevil\n";
+
+#[test]
+fn a_record_cannot_choose_a_file() {
+    let mut project = Project::new("attack-names");
+    let elsewhere = project.space.beside("elsewhere");
+    for folder in [
+        &elsewhere,
+        &project.space.work().join(".git/hooks"),
+        &project.space.work().join("inc"),
+    ] {
+        fs::create_dir_all(folder).expect("a folder");
+    }
+    project.space.link("through", &elsewhere.to_string_lossy());
+    project.space.set_env("WARPCC_REMOTE_READONLY", "1");
+    let line = format!("{ONE} -isystem inc -I{{work}}/inc");
+    let absolute = elsewhere.join("absolute").display().to_string();
+    project.space.unset_env("WARPCC_REMOTE_READONLY");
+    let mut forger = Forger::new(project, &line);
+    let evil = forger.blob(EVIL);
+    let names = [
+        "build.ninja",
+        "case.cu",
+        "out.o",
+        "out.d",
+        "./out.o",
+        ".git/hooks/pre-commit",
+        "through/file",
+        "inc/stdio.h",
+        "../elsewhere/above",
+        "through/../../elsewhere/above",
+        &absolute,
+        "a\0b",
+        "",
+        ".",
+        "/dev/shm/attack-names",
+        "/warpcc-base/1/x",
+    ];
+    // One at a time where what it would do differs, the rest at once: each alone is refused.
+    let (alone, together) = names.split_at(8);
+    let forge = |forger: &Forger, names: &[&str]| {
+        forger.forge("direct", |variant| {
+            for name in names {
+                let mut hook = output(&format!("at {name}"), evil);
+                hook.executable = true;
+                variant.outcome.outputs.push(hook);
+            }
+        });
+    };
+    for name in alone {
+        forge(&forger, &[name]);
+        forger.attack(ENOUGH);
+        assert_eq!(forger.refused(), 1, "{name:?} was not refused");
+    }
+    forge(&forger, together);
+    forger.attack(ENOUGH);
+    assert_eq!(forger.refused(), 1, "{together:?} were not refused");
+    let left = fs::read_dir(&elsewhere).expect("the folder").count();
+    assert_eq!(left, 0, "something was written elsewhere");
+    assert!(!std::path::Path::new("/dev/shm/attack-names").exists());
+}
+
+#[test]
+fn a_record_has_each_output_once_and_under_its_own_role() {
+    let mut forger = Forger::new(Project::new("attack-roles"), ONE);
+    let evil = forger.blob(EVIL);
+    type Change = Box<dyn Fn(&mut Variant)>;
+    let changes: Vec<(&str, Change)> = vec![
+        ("no output", Box::new(|v| v.outcome.outputs.clear())),
+        (
+            "its path in place of its role",
+            Box::new(|v| v.outcome.outputs[0].role = "at out.o".to_owned()),
+        ),
+        (
+            "a rule for an object",
+            Box::new(|v| v.outcome.outputs[0].role = "lists -o".to_owned()),
+        ),
+        (
+            "twice `lists`",
+            Box::new(|v| v.outcome.outputs[0].role = "lists lists -o".to_owned()),
+        ),
+        (
+            "executable",
+            Box::new(|v| v.outcome.outputs[0].executable = true),
+        ),
+        (
+            "twice",
+            Box::new(move |v| {
+                let again = Output {
+                    digest: evil,
+                    ..v.outcome.outputs[0].clone()
+                };
+                v.outcome.outputs.push(again);
+            }),
+        ),
+        (
+            "a rule that nobody asked for",
+            Box::new(move |v| v.outcome.outputs.push(output("-MF", evil))),
+        ),
+        (
+            "thousands",
+            Box::new(move |v| {
+                v.outcome.outputs = (0..50_000)
+                    .map(|n| output(&format!("at {n}"), evil))
+                    .collect();
+            }),
+        ),
+    ];
+    for (what, change) in changes {
+        forger.forge("direct", change);
+        forger.attack(ENOUGH);
+        assert_eq!(forger.refused(), 1, "{what} was not refused");
+    }
+}
+
+#[test]
+fn a_step_has_its_files_and_no_other() {
+    let mut forger = Forger::new(Project::new("attack-steps"), ONE);
+    forger.forget("direct");
+    let evil = forger.blob(EVIL);
+    for role in [
+        "99",
+        "+0",
+        "00",
+        "-1",
+        "0 ",
+        " 0",
+        "at build.ninja",
+        "-o",
+        "18446744073709551616",
+    ] {
+        forger.forge("steps", |variant| {
+            variant.outcome.outputs.push(output(role, evil))
+        });
+        forger.attack(ENOUGH);
+        assert!(forger.refused() > 0, "{role:?} was not refused");
+    }
+    for (place, role) in [(0, "0"), (0, "+0")] {
+        // The first file once more, with other content; and under an odd name.
+        forger.forge("steps", |variant| {
+            let outputs = &mut variant.outcome.outputs;
+            outputs.push(output("0", evil));
+            outputs[place].role = role.to_owned();
+        });
+        forger.attack(ENOUGH);
+        assert!(forger.refused() > 0);
+    }
+    forger.forge("steps", |variant| variant.outcome.outputs.clear());
+    forger.attack(ENOUGH);
+    assert!(forger.refused() > 0);
+    forger.forge("steps", |variant| {
+        for output in &mut variant.outcome.outputs {
+            output.executable = true;
+        }
+    });
+    forger.attack(ENOUGH);
+    assert!(forger.refused() > 0);
+}
+
+#[test]
+fn sizes_that_are_claimed_are_not_believed() {
+    let mut forger = Forger::new(Project::new("attack-sizes"), ONE);
+    for size in [6 << 30, 1 << 40, u64::MAX, u64::MAX - 200] {
+        for level in ["direct", "steps"] {
+            forger.forge(level, |variant| {
+                for output in &mut variant.outcome.outputs {
+                    // A blob that is nowhere, or the zeros below.
+                    output.digest.size = size;
+                }
+            });
+        }
+        let call = forger.attack(ENOUGH);
+        assert_eq!(call.stderr, "", "{size} was asked for");
+        assert!(forger.refused() > 0);
+    }
+    // The cache may hold less than a single object.
+    forger.forge("direct", |variant| {
+        variant.outcome.outputs[0].digest.size = 700 << 20
+    });
+    forger.forget("steps");
+    forger.project.space.set_env("WARPCC_MAX_SIZE", "1G");
+    let call = forger.attack(ENOUGH);
+    assert_eq!((call.stderr.as_str(), forger.refused()), ("", 1));
+}
+
+#[test]
+fn a_record_is_unpacked_only_so_far() {
+    let mut forger = Forger::new(Project::new("attack-record"), ONE);
+    let direct = forger.keys("direct").remove(0);
+    // 200 KB that unpack to 6 GiB, in the place of a record that is a blob.
+    let mut packer = zstd::stream::write::Encoder::new(Vec::new(), 1).expect("packs");
+    for _ in 0..6 << 10 {
+        std::io::Write::write_all(&mut packer, &[0; 1 << 20]).expect("packs");
+    }
+    let bomb = packer.finish().expect("packs");
+    for claimed in [6 << 30, i64::MAX, 1] {
+        let digest = bazel_remote_apis::build::bazel::remote::execution::v2::Digest {
+            hash: "ab".repeat(32),
+            size_bytes: claimed,
+        };
+        let record = bazel_remote_apis::build::bazel::remote::execution::v2::OutputFile {
+            path: "record".to_owned(),
+            digest: Some(digest),
+            ..Default::default()
+        };
+        let result = bazel_remote_apis::build::bazel::remote::execution::v2::ActionResult {
+            output_files: vec![record],
+            ..Default::default()
+        };
+        fs::write(forger.path("cas", &"ab".repeat(32)), &bomb).expect("a blob");
+        fs::write(
+            forger.path("ac", &direct),
+            prost::Message::encode_to_vec(&result),
+        )
+        .expect("a result");
+        forger.attack(LITTLE).demand_one_warning("file:");
+    }
+    // In the result itself.
+    let inline = bazel_remote_apis::build::bazel::remote::execution::v2::ActionResult {
+        stdout_raw: [b"WCCREM01", &bomb[..]].concat(),
+        ..Default::default()
+    };
+    fs::write(
+        forger.path("ac", &direct),
+        prost::Message::encode_to_vec(&inline),
+    )
+    .expect("a result");
+    forger.attack(LITTLE).demand_one_warning("malformed");
+    // A result of which nothing but empty entries is told: a hundred bytes of memory for each two.
+    fs::write(forger.path("ac", &direct), [0x12, 0].repeat(8 << 20)).expect("a result");
+    forger.attack(LITTLE).demand_one_warning("more than 1 MiB");
+    // A sparse file of 6 GiB.
+    let file = fs::File::create(forger.path("ac", &direct)).expect("a result");
+    file.set_len(6 << 30).expect("a sparse one");
+    forger.attack(LITTLE).demand_one_warning("more than 1 MiB");
+}
+
+#[test]
+fn short_records_do_not_say_much() {
+    let mut forger = Forger::new(Project::new("attack-witness"), ONE);
+    let direct = forger.keys("direct").remove(0);
+    let object = forger.honest(&direct)[0].outcome.outputs[0].digest;
+    let outcome = forger::outcome("-o", &object);
+    // A path of 4,000 bytes, then thousands that share all of it: 40 bytes in the record, 4,001 in memory; and what is
+    // the same again and again packs well.
+    let long = format!("/{}", "d/".repeat(1999));
+    let mut witness = forger::varint(16_000);
+    witness.extend(forger::file(&long, 1, &[7; 32]));
+    for _ in 1..16_000 {
+        witness.extend(forger::varint(long.len() as u64));
+        witness.extend([0, 0, 0, 1, 0, 0, 0]);
+        witness.extend([7; 32]);
+    }
+    witness.push(0);
+    forger.put(&direct, &forger::record(&direct, &witness, &outcome, 6));
+    forger.attack(LITTLE / 2).demand_one_warning("malformed");
+    // A million files that are not there, and a million names in one folder.
+    let mut files = forger::varint(1_000_000);
+    for _ in 0..1_000_000 {
+        files.extend(forger::file("x", 1, &[7; 32]));
+    }
+    files.push(0);
+    let mut names = vec![0, 1];
+    names.extend([0, 1, b'/', 0, 0, 0, 0, 0, 0, 0]);
+    names.extend(forger::varint(4_000_000));
+    for _ in 0..4_000_000 {
+        names.extend([0, 0, 1, b'x']);
+    }
+    for witness in [files, names] {
+        forger.put(&direct, &forger::record(&direct, &witness, &outcome, 1));
+        forger.attack(LITTLE / 2).demand_one_warning("malformed");
+    }
+    // Thousands of variants, each of which differs.
+    let mut witness = forger::varint(1);
+    witness.extend(forger::file("/nothing", 1, &[7; 32]));
+    witness.push(0);
+    forger.put(&direct, &forger::record(&direct, &witness, &outcome, 5_000));
+    assert_eq!(forger.attack(LITTLE).stderr, "");
+}
+
+#[test]
+fn files_that_never_end_are_not_read() {
+    let mut forger = Forger::new(Project::new("attack-files"), ONE);
+    let pipe = forger.project.space.beside("pipe");
+    let made = rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &pipe,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RWXU,
+        0,
+    );
+    made.expect("a pipe");
+    let huge = forger.project.space.beside("huge");
+    let file = fs::File::create(&huge).expect("a file");
+    file.set_len(1 << 43).expect("a sparse one");
+    let direct = forger.keys("direct").remove(0);
+    let object = forger.honest(&direct)[0].outcome.outputs[0].digest;
+    let outcome = forger::outcome("-o", &object);
+    let kernel = fs::metadata("/proc/kcore").map_or(0, |found| found.len());
+    let files = [
+        (pipe.display().to_string(), 0),
+        (huge.display().to_string(), 1 << 43),
+        ("/dev/zero".to_owned(), 0),
+        ("/dev/full".to_owned(), u64::MAX),
+        ("/proc/self/mem".to_owned(), 1),
+        ("/proc/kmsg".to_owned(), 1),
+        ("/proc/kcore".to_owned(), kernel),
+    ];
+    for (path, size) in files {
+        let mut witness = forger::varint(1);
+        witness.extend(forger::file(&path, size, &[7; 32]));
+        witness.push(0);
+        forger.put(&direct, &forger::record(&direct, &witness, &outcome, 1));
+        assert_eq!(forger.attack(ENOUGH).stderr, "", "{path}");
+    }
+}
+
+#[test]
+fn a_shared_folder_may_hold_what_is_no_file() {
+    let mut forger = Forger::with(Project::new("attack-folder"), ONE, "|timeout=2");
+    let pipe = |path: &std::path::Path| {
+        _ = fs::remove_file(path);
+        let fifo = rustix::fs::FileType::Fifo;
+        let made = rustix::fs::mknodat(rustix::fs::CWD, path, fifo, rustix::fs::Mode::RWXU, 0);
+        made.expect("a pipe");
+    };
+    let direct = forger.keys("direct").remove(0);
+    let object = forger.honest(&direct)[0].outcome.outputs[0].digest;
+    let result = forger.path("ac", &direct);
+    let whole = fs::read(&result).expect("a result");
+    let blob = forger.path("cas", &object.hex());
+    pipe(&blob);
+    forger.attack(ENOUGH);
+    fs::remove_file(&blob).expect("the pipe");
+    std::os::unix::fs::symlink("/dev/zero", &blob).expect("a link");
+    forger.attack(ENOUGH);
+    for other in ["/dev/zero", "/proc/self/mem"] {
+        fs::remove_file(&result).expect("a result");
+        std::os::unix::fs::symlink(other, &result).expect("a link");
+        forger.attack(ENOUGH);
+    }
+    pipe(&result);
+    forger.attack(ENOUGH);
+    fs::remove_file(&result).expect("the pipe");
+    fs::create_dir(&result).expect("a folder");
+    forger.attack(ENOUGH);
+    fs::remove_dir(&result).expect("the folder");
+    // Another key's, and one that ends early.
+    let step = forger.keys("steps").remove(0);
+    fs::copy(forger.path("ac", &step), &result).expect("a result");
+    forger.attack(ENOUGH).demand_one_warning("another key");
+    fs::write(&result, &whole[..whole.len() / 2]).expect("a result");
+    forger.attack(ENOUGH).demand_one_warning("no ActionResult");
+}
+
+#[test]
+fn text_cannot_speak_to_a_terminal() {
+    let mut forger = Forger::new(Project::new("attack-text"), ONE);
+    let said = b"\x1b[01;35mwarning\x1b[0m \x1b]0;title\x07\x1b[2J\x9b\r\xe2\x80\xae \x1b]8;;http://a\x1b\\w\x1b]8;;\x1b\\\n";
+    let shown = b"\x1b[01;35mwarning\x1b[0m \\x1b]0;title\\x07\\x1b[2J\\x9b\\x0d\\xe2\\x80\\xae \x1b]8;;http://a\x1b\\w\x1b]8;;\x1b\\\n";
+    let shown = String::from_utf8_lossy(shown).into_owned();
+    forger.forge("direct", |variant| variant.outcome.stderr = said.to_vec());
+    let call = forger.attack(ENOUGH);
+    assert_eq!(
+        (call.stderr, call.stats.count("direct_hits")),
+        (shown.clone(), 1)
+    );
+    // A local hit says the same.
+    let again = forger.project.like(ONE, &forger.build);
+    assert_eq!(again.stderr, shown);
+    forger.forget("direct");
+    forger.forge("steps", |variant| variant.outcome.stderr = said.to_vec());
+    let call = forger.attack(ENOUGH);
+    assert!(call.stderr.contains(&shown), "{}", call.stderr);
+    assert!(!call.stderr.contains("\x1b[2J"), "{}", call.stderr);
+}
+
+#[test]
+fn rubbish_does_not_fail_a_build() {
+    let mut forger = Forger::new(Project::new("attack-rubbish"), ONE);
+    forger.forget("direct");
+    let rubbish = forger.blob(b"this is neither C++ nor PTX {\n");
+    let mut fallbacks = 0;
+    for name in forger.keys("steps") {
+        let mut forged = forger.honest(&name);
+        for output in forged.iter_mut().flat_map(|v| &mut v.outcome.outputs) {
+            output.digest = rubbish;
+        }
+        let record = encode_record(&forger::key(&name), &forged).expect("a record");
+        let honest = fs::read(forger.path("ac", &name)).expect("a result");
+        forger.put(&name, &record);
+        fallbacks += forger.attack_for_any_object().count("fallbacks");
+        fs::write(forger.path("ac", &name), honest).expect("the result");
+    }
+    assert!(fallbacks > 0, "no step failed, so nothing was tested");
+}
+
+#[test]
+fn what_is_claimed_earns_no_time_and_no_memory() {
+    let shared = Project::new("attack-server");
+    let mut forger = Forger::new(shared, ONE);
+    let server = Faulty::start();
+    let direct = forger.keys("direct").remove(0);
+    let mut forged = forger.honest(&direct);
+    forged[0].outcome.outputs[0].digest = Digest {
+        hash: [7; 32],
+        size: 3 << 30,
+    };
+    let record = encode_record(&forger::key(&direct), &forged).expect("a record");
+    server.put(&format!("/ac/{direct}"), forger::result(&record));
+    let url = format!("http://127.0.0.1:{}|timeout=3", server.port);
+    forger.project.through(&url);
+    for (mode, about) in [
+        (Mode::Stall, "did not answer"),
+        (Mode::Huge, "did not answer"),
+        (Mode::Endless, "more than 1 MiB"),
+    ] {
+        server.set(mode);
+        forger.attack(LITTLE).demand_one_warning(about);
+    }
+}
