@@ -13,8 +13,10 @@ use warpcc_cache::{
 };
 use warpcc_engine::process::is_executable;
 use warpcc_engine::{Run, times};
+use warpcc_plan::Unsupported;
 use warpcc_report::record::Header;
 
+use crate::outputs::{Kind, Outputs};
 use crate::request::Request;
 
 /// Roles of outputs whose place the command line names anew each time.
@@ -32,6 +34,8 @@ pub enum Served {
     Hit(u64),
     /// The compiler has to do it; the first file that is different, where that is the reason.
     Miss(Option<Difference>),
+    /// It is plain nvcc's to write these outputs.
+    NotOurs(Unsupported),
 }
 
 /// Looks the call up and, on a hit, puts everything in place.
@@ -117,6 +121,9 @@ fn serve_under(
     if !suits(&outcome) || !times::hold(&extra, &request.directory) {
         return Ok(Served::Miss(None));
     }
+    if let Err(why) = decide_on_outputs(&outcome, request) {
+        return Ok(Served::NotOurs(why));
+    }
     for output in &outcome.outputs {
         let Some(path) = place_of(&output.role, request) else {
             return Ok(Served::Miss(None));
@@ -141,6 +148,17 @@ fn serve_under(
     let real = |text: &[u8]| request.roots.real_text(text);
     emit(&real(&outcome.stdout), &real(&outcome.stderr));
     Ok(Served::Hit(outcome.micros))
+}
+
+/// Before the first output is touched: all of them must be such that a new file may take the name.
+fn decide_on_outputs(outcome: &Outcome, request: &Request) -> Result<(), Unsupported> {
+    let mut outputs = Outputs::of(request)?;
+    for output in &outcome.outputs {
+        if let Some(path) = place_of(&output.role, request) {
+            outputs.decide(&path, Kind::of(output.executable))?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes both streams, each in one piece.

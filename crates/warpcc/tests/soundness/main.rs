@@ -9,6 +9,7 @@ mod environment;
 mod hits;
 mod libraries;
 mod options;
+mod outputs;
 mod reads;
 mod search;
 mod toolchain;
