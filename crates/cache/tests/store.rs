@@ -1,7 +1,7 @@
 //! The store gives back what it was given, or nothing.
 
 use std::fs;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -204,44 +204,51 @@ fn a_blob_under_another_name_is_a_miss() {
 }
 
 #[test]
-fn devices_pipes_and_links_are_written_as_a_compiler_would() {
+fn only_a_plain_file_of_ours_is_replaced() {
     let (folder, store) = store();
     let digest = store.put_bytes(b"bytes", Packing::Plain).expect("put");
-    assert!(
-        store
-            .get_to(&digest, Path::new("/dev/null"), false)
-            .expect("place")
-    );
-    let null = fs::metadata("/dev/null").expect("stat");
-    assert!(null.file_type().is_char_device());
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("plain"), "before").expect("write");
+    assert!(store.get_to(&digest, &at("plain"), false).expect("place"));
+    assert_eq!(fs::read(at("plain")).expect("read"), b"bytes");
 
-    let pipe = folder.path().join("pipe");
-    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    let link = |target: &str, name: &str| {
+        std::os::unix::fs::symlink(target, at(name)).expect("link");
+    };
+    fs::write(at("target"), "before").expect("write");
+    link("target", "to-file");
+    link("nothing", "to-nothing");
+    link("/dev/null", "to-null");
+    fs::write(at("one"), "before").expect("write");
+    fs::hard_link(at("one"), at("two")).expect("link");
+    let made = std::process::Command::new("mkfifo")
+        .arg(at("pipe"))
+        .status();
     assert!(made.expect("mkfifo").success());
-    let reader = std::thread::spawn({
-        let pipe = pipe.clone();
-        move || fs::read(pipe).expect("read")
-    });
-    assert!(store.get_to(&digest, &pipe, false).expect("place"));
-    assert_eq!(reader.join().expect("join"), b"bytes");
-    assert!(fs::metadata(&pipe).expect("stat").file_type().is_fifo());
+    fs::create_dir(at("folder")).expect("folder");
+    let names = ["to-file", "to-nothing", "to-null", "one", "pipe", "folder"];
+    for name in names.into_iter().chain(["/dev/null"]) {
+        let before = fs::symlink_metadata(at(name)).expect("stat");
+        let error = store.get_to(&digest, &at(name), false);
+        assert!(matches!(error, Err(StoreError::Io { .. })), "{name}");
+        let staged = store.stage(&digest, &at(name), false).expect("stage");
+        assert!(staged.is_none(), "{name}");
+        let after = fs::symlink_metadata(at(name)).expect("stat");
+        let whole = |found: &fs::Metadata| (found.dev(), found.ino(), found.mode(), found.nlink());
+        assert_eq!(whole(&before), whole(&after), "{name}");
+    }
+    assert_eq!(fs::read(at("target")).expect("read"), b"before");
+    assert_eq!(fs::read(at("one")).expect("read"), b"before");
+    assert!(!at("nothing").exists());
 
-    let to_null = folder.path().join("null");
-    std::os::unix::fs::symlink("/dev/null", &to_null).expect("link");
-    assert!(store.get_to(&digest, &to_null, false).expect("place"));
-    assert!(to_null.is_symlink());
+    // Turned into a link between the two steps.
+    let staged = store.stage(&digest, &at("late"), false).expect("stage");
+    link("target", "late");
+    assert!(staged.expect("staged").commit().is_err());
+    assert_eq!(fs::read(at("target")).expect("read"), b"before");
 
-    let target = folder.path().join("target");
-    let link = folder.path().join("link");
-    fs::write(&target, "before").expect("write");
-    std::os::unix::fs::symlink("target", &link).expect("link");
-    assert!(store.get_to(&digest, &link, false).expect("place"));
-    assert_eq!(fs::read(&link).expect("read"), b"bytes");
-    assert_eq!(fs::read(&target).expect("read"), b"before");
-
-    let error = store.get_to(&digest, &folder.path().join("no/folder"), false);
+    let error = store.get_to(&digest, &at("no/folder"), false);
     assert!(matches!(error, Err(StoreError::Io { .. })));
-    assert!(store.get_to(&digest, folder.path(), false).is_err());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! for byte, and the line markers it is made from.
 //!
 //! Seen on 13.0 and 13.5: the passes are read in the plan's order; a header counts when a marker
-//! enters it (flag 1); `-MMD` leaves out system headers (flag 3); the first appearance decides;
+//! enters it (flag 1), and no name that begins with `<`; `-MMD` leaves out system headers (flag 3); the first appearance decides;
 //! a space gets a backslash and nothing else does; the target is taken as it is.
 
 use std::collections::HashSet;
@@ -131,6 +131,8 @@ pub fn rule(rule: &Rule, texts: &[&[u8]]) -> String {
                 source.get_or_insert(path);
             } else if marker.enters
                 && !(rule.skip_system && marker.system)
+                // clang enters `<built-in>` and `<command line>`; nvcc lists no name that begins so.
+                && !marker.path.starts_with('<')
                 && !seen.contains(marker.path.as_ref())
             {
                 let path = marker.path.into_owned();
@@ -203,6 +205,19 @@ mod tests {
             mmd,
             "t : m.cu \\\n    inc/sp\\ dir/h.h \\\n    inc/é.h\n\ninc/sp\\ dir/h.h:\n\ninc/é.h:\n"
         );
+    }
+
+    #[test]
+    fn names_that_are_no_files_are_left_out() {
+        let clang = b"# 1 \"e.cu\"\n# 1 \"<built-in>\" 1\n# 1 \"<built-in>\" 3\n# 1 \"<command line>\" 1\n# 1 \"<built-in>\" 2\n# 1 \"h.h\" 1\n# 1 \"<x>/y.h\" 1\n# 1 \"baz>\" 1\n# 1 \"d/<x>\" 1\n";
+        let listed = rule(
+            &Rule {
+                target: "t".into(),
+                ..Rule::default()
+            },
+            &[clang],
+        );
+        assert_eq!(listed, "t : e.cu \\\n    h.h \\\n    baz> \\\n    d/<x>\n");
     }
 
     #[test]

@@ -25,12 +25,12 @@ use warpcc_report::record::Header;
 
 use crate::direct::NotKept;
 use crate::doubt::{Doubt, FAILS_ON_OTHERS};
-use crate::place::place;
+use crate::outputs::{self, Outputs};
 use crate::report::progress::{Progress, Standing};
 use crate::request::Request;
 use crate::scratch::Scratch;
 use crate::signals::Interrupt;
-use crate::{direct, module_ids};
+use crate::{direct, module_ids, place};
 
 /// nvcc's own verdict on a command line, not a shortcoming of ours: counted as a failed call.
 pub const REFUSED: &str = "nvcc refuses the command line";
@@ -141,6 +141,7 @@ pub fn build(
         Seen::unwatched("the loader refuses the watch library")
     };
     let mut plain = TaskGraph::build(&transcript, &private)?;
+    decide_on_outputs(request, &plain)?;
     if !request.roots.is_empty() {
         relocate(&mut plain, &|path| request.roots.fixed(path).into_owned());
     }
@@ -162,7 +163,7 @@ pub fn build(
         }
     }
     for stale in &graph.removes {
-        _ = fs::remove_file(request.absolute(stale));
+        place::remove(&request.absolute(stale));
     }
     let mut environment = request.environment.clone();
     for (name, value) in &transcript.environment {
@@ -334,6 +335,22 @@ pub fn build(
     })
 }
 
+/// Leaves a call to nvcc whose outputs are not plain files. Nothing has been written yet.
+fn decide_on_outputs(request: &Request, graph: &TaskGraph) -> Result<(), Unsupported> {
+    let mut outputs = Outputs::of(request)?;
+    for file in graph.files.iter().filter(|f| f.kind == FileKind::Output) {
+        let writer = file.writer.map(|at| graph.steps[at].tool);
+        let kind = outputs::Kind::of(writer == Some(Tool::HostLink));
+        outputs.decide(&request.absolute(&file.path), kind)?;
+    }
+    // nvcc removes these at once, whatever they are.
+    let mut removed = Outputs::of(request)?;
+    for path in &graph.removes {
+        removed.decide(&request.absolute(path), outputs::Kind::Data)?;
+    }
+    Ok(())
+}
+
 /// How far a run is, in words for the terminal.
 fn standing(graph: &TaskGraph, states: &TaskStates) -> Standing {
     let mut standing = Standing {
@@ -444,7 +461,7 @@ fn finish(
     for (now, plan) in &run.outputs {
         if now.exists() {
             let to = request.directory.join(plan);
-            place(now, &to, &interrupt.unfinished).map_err(|e| {
+            place::place(now, &to, &interrupt.unfinished).map_err(|e| {
                 Unsupported::new(
                     "an output cannot be written",
                     format!("{}: {e}", plan.display()),

@@ -13,10 +13,11 @@ use warpcc_cache::{
 use warpcc_engine::Run;
 use warpcc_engine::conditions::Conditions;
 use warpcc_engine::process::is_executable;
-use warpcc_plan::OutputKind;
+use warpcc_plan::{OutputKind, Unsupported};
 use warpcc_report::record::Header;
 
 use crate::dates::Dates;
+use crate::outputs::{Kind, Outputs};
 use crate::request::Request;
 
 /// Roles of outputs whose place the command line names anew each time.
@@ -36,6 +37,8 @@ pub enum Served {
     Hit(u64),
     /// The compiler has to do it; the first file that is different, where that is the reason.
     Miss(Option<Difference>),
+    /// It is plain nvcc's to write these outputs.
+    NotOurs(Unsupported),
 }
 
 /// Whether what a run was told besides files is what this call would be told.
@@ -139,6 +142,9 @@ fn serve_under(
         }
         Lookup::Miss(_) => return Ok(Served::Miss(None)),
     };
+    if let Err(why) = decide_on_outputs(&outcome, &implied, request) {
+        return Ok(Served::NotOurs(why));
+    }
     for output in &outcome.outputs {
         let Some((path, may_run)) = place_of(&output.role, &implied, request) else {
             return Ok(Served::Miss(None));
@@ -163,6 +169,21 @@ fn serve_under(
     let real = |text: &[u8]| request.roots.real_text(text);
     emit(&real(&outcome.stdout), &real(&outcome.stderr));
     Ok(Served::Hit(outcome.micros))
+}
+
+/// Before the first output is touched: all of them must be such that a new file may take the name.
+fn decide_on_outputs(
+    outcome: &Outcome,
+    implied: &[Implied],
+    request: &Request,
+) -> Result<(), Unsupported> {
+    let mut outputs = Outputs::of(request)?;
+    for output in &outcome.outputs {
+        if let Some((path, _)) = place_of(&output.role, implied, request) {
+            outputs.decide(&path, Kind::of(output.executable))?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes both streams, each in one piece.

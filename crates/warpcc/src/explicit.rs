@@ -81,6 +81,7 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
                 return Ok(0);
             }
             Ok(Served::Miss(first)) => difference = first,
+            Ok(Served::NotOurs(why)) => bail!(run_alone(&Left::Unsupported(why))),
             Err(_) => {}
         }
     }

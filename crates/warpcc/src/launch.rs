@@ -28,7 +28,7 @@ use crate::{cli, commands, direct, fallback, history, locate};
 pub struct Surroundings {
     /// This program's file, and those of the warpccs that started it.
     pub ourselves: Vec<PathBuf>,
-    /// The working directory.
+    /// The working directory; empty where it has been removed.
     pub directory: PathBuf,
     /// The environment, whole.
     pub environment: Vec<(OsString, OsString)>,
@@ -42,9 +42,10 @@ pub struct Surroundings {
 /// # Errors
 /// What an own command could not do.
 pub fn start(args: &[OsString]) -> anyhow::Result<i32> {
+    let directory = std::env::current_dir();
     let around = Surroundings {
         ourselves: crate::config::ourselves()?,
-        directory: std::env::current_dir()?,
+        directory: directory.as_deref().unwrap_or(Path::new("")).to_owned(),
         environment: crate::config::environment(),
         started: SystemTime::now(),
     };
@@ -61,7 +62,11 @@ pub fn start(args: &[OsString]) -> anyhow::Result<i32> {
         {
             Ok(launch(first, rest, around))
         }
-        _ => commands::run(args, around),
+        _ => {
+            // A compiler needs no working directory for absolute paths; these commands do.
+            directory?;
+            commands::run(args, around)
+        }
     }
 }
 
@@ -209,6 +214,9 @@ fn cached(
     log: &Log,
 ) -> Result<i32, Left> {
     let (config, store) = (account.config, account.store);
+    if around.directory.as_os_str().is_empty() {
+        return Err(Unsupported::new("the working directory is gone", "").into());
+    }
     let request = Request::new(
         nvcc.to_owned(),
         args,
@@ -242,6 +250,7 @@ fn cached(
     let difference = match serve() {
         Some(Served::Hit(micros)) => return hit(micros),
         Some(Served::Miss(difference)) => difference,
+        Some(Served::NotOurs(why)) => return Err(why.into()),
         None => None,
     };
     let name = &key.hex()[..16];

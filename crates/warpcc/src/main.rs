@@ -21,6 +21,7 @@ mod locate;
 mod log;
 mod machine;
 mod module_ids;
+mod outputs;
 mod place;
 mod remote;
 mod report;
@@ -34,6 +35,8 @@ mod watch_folder;
 use std::ffi::OsString;
 
 fn main() -> std::process::ExitCode {
+    outputs::learn_umask();
+    signals::survive_file_size_limit();
     let args: Vec<OsString> = std::env::args_os().collect();
     let code = launch::start(&args).unwrap_or_else(|error| {
         log::fail(&format!("{error:#}"));

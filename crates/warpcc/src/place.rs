@@ -1,69 +1,131 @@
 //! Puts a finished output where the user wants it: at once or not at all.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Moves `from` to `to`, replacing what is there, atomically where `to` is an ordinary file. `unfinished` learns of a
-/// file beside it, while there is one.
+use crate::outputs::{hands_down, is_ours_alone, private_name};
+
+/// Moves `from` to `to`, atomically, replacing a plain file of ours and nothing else. `unfinished` learns of a file
+/// beside it, while there is one.
 ///
 /// # Errors
-/// `to` cannot be written.
+/// `to` cannot be written, or is no plain file of ours.
 pub fn place(from: &Path, to: &Path, unfinished: &Mutex<Vec<PathBuf>>) -> io::Result<()> {
-    match fs::symlink_metadata(to) {
-        // A device or pipe is written into: `-o /dev/null`.
-        Ok(found) if !found.is_file() && !found.is_symlink() => {
-            OpenOptions::new()
-                .write(true)
-                .open(to)?
-                .write_all(&fs::read(from)?)?;
-            return fs::remove_file(from);
+    let folder = to.parent().filter(|f| !f.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    if !hands_down(folder) {
+        may_take(to)?;
+        if fs::rename(from, to).is_ok() {
+            return Ok(());
         }
-        _ => {}
     }
-    match fs::rename(from, to) {
-        Ok(()) => Ok(()),
-        // Another file system, or a folder that lets us write the file but not rename into it.
-        Err(_) => {
-            let beside = temporary_beside(to);
-            let mut list = unfinished.lock().unwrap_or_else(PoisonError::into_inner);
-            list.push(beside.clone());
-            drop(list);
-            let copied = fs::copy(from, &beside).and_then(|_| fs::rename(&beside, to));
-            if copied.is_err() {
-                let _ = fs::remove_file(&beside);
-            }
-            copied?;
-            fs::remove_file(from)
-        }
+    // Another file system, or a folder whose new files get something from it.
+    let beside = private_name(folder);
+    unfinished
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push(beside.clone());
+    let copied = copy(from, &beside)
+        .and_then(|()| may_take(to))
+        .and_then(|()| fs::rename(&beside, to));
+    if copied.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    copied?;
+    fs::remove_file(from)
+}
+
+/// A copy with the mode of a new file, `x` where the original has it.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let mut source = File::open(from)?;
+    let mode = 0o666 | source.metadata()?.mode() & 0o111;
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(mode);
+    io::copy(&mut source, &mut options.open(to)?).map(drop)
+}
+
+/// Asked right before a rename: what was decided at the start may have changed.
+fn may_take(to: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(to) {
+        Ok(found) => is_ours_alone(&found).map_err(io::Error::other),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
     }
 }
 
-fn temporary_beside(to: &Path) -> PathBuf {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(to.file_name().unwrap_or_default());
-    name.push(format!(".warpcc-{}", std::process::id()));
-    to.with_file_name(name)
+/// Removes a file, if it is a plain one of ours; what else has the name stays.
+pub fn remove(path: &Path) {
+    if fs::symlink_metadata(path).is_ok_and(|found| is_ours_alone(&found).is_ok()) {
+        // It may be gone, and that is all that is wanted.
+        let _ = fs::remove_file(path);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
-    fn replaces_and_keeps_the_mode() -> io::Result<()> {
+    fn replaces_a_plain_file() -> io::Result<()> {
         let dir = tempfile::tempdir()?;
         let (from, to) = (dir.path().join("from"), dir.path().join("to"));
         fs::write(&from, "new")?;
         fs::write(&to, "old")?;
-        let unfinished = Mutex::default();
-        place(&from, &to, &unfinished)?;
+        place(&from, &to, &Mutex::default())?;
         assert_eq!(fs::read(&to)?, b"new");
         assert!(!from.exists());
-        fs::write(&from, "gone")?;
-        place(&from, Path::new("/dev/null"), &unfinished)?;
-        assert!(!from.exists());
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_no_plain_file_stays_as_it_is() -> io::Result<()> {
+        let dir = tempfile::tempdir()?;
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("target"), "old")?;
+        symlink("target", at("link"))?;
+        symlink("nothing", at("dangling"))?;
+        symlink("/dev/null", at("null"))?;
+        fs::write(at("one"), "old")?;
+        fs::hard_link(at("one"), at("other"))?;
+        fs::create_dir(at("folder"))?;
+        let named = ["link", "dangling", "null", "one", "other", "folder"];
+        for name in named {
+            fs::write(at("from"), "new")?;
+            let before = fs::symlink_metadata(at(name))?.ino();
+            assert!(
+                place(&at("from"), &at(name), &Mutex::default()).is_err(),
+                "{name}"
+            );
+            remove(&at(name));
+            assert_eq!(fs::symlink_metadata(at(name))?.ino(), before, "{name}");
+        }
+        assert_eq!(fs::read(at("target"))?, b"old");
+        assert_eq!(fs::read(at("one"))?, b"old");
+        Ok(())
+    }
+
+    #[test]
+    fn a_folder_hands_its_group_down() -> io::Result<()> {
+        let dir = tempfile::tempdir()?;
+        let folder = dir.path().join("shared");
+        fs::create_dir(&folder)?;
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o2755))?;
+        // Only root can give a folder to any group; for others it is their own, and this still must work.
+        let _ = std::os::unix::fs::chown(&folder, None, Some(54321));
+        let group = fs::metadata(&folder)?.gid();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o2755))?;
+        fs::write(dir.path().join("from"), "new")?;
+        place(
+            &dir.path().join("from"),
+            &folder.join("to"),
+            &Mutex::default(),
+        )?;
+        assert_eq!(fs::metadata(folder.join("to"))?.gid(), group);
+        assert_eq!(fs::read_dir(&folder)?.count(), 1);
         Ok(())
     }
 }

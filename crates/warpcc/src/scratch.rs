@@ -187,7 +187,8 @@ fn place(temporary: &Path) -> PathBuf {
         Path::new("/tmp")
     };
     let user = rustix::process::geteuid().as_raw();
-    base.join(format!("warpcc-{user}"))
+    // Not the budget's name, which is `warpcc-UID` in /dev/shm.
+    base.join(format!("warpcc-{user}-builds"))
 }
 
 impl Scratch {

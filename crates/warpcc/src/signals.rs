@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use signal_hook::consts::signal::SIGXFSZ;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use warpcc_budget::Tokens;
@@ -78,10 +79,24 @@ impl Interrupt {
             .unwrap_or_else(PoisonError::into_inner)
             .iter()
         {
-            _ = std::fs::remove_file(file);
+            crate::place::remove(file);
         }
         _ = signal_hook::low_level::emulate_default_handler(signal);
         std::process::exit(128 + signal);
+    }
+}
+
+/// Makes a write beyond `ulimit -f` an error, which we can answer, instead of the end of this process. Programs that we
+/// start or become get the signal as they would without us: a handler ends at exec.
+pub fn survive_file_size_limit() {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize);
+    if limit.current.is_none() {
+        return;
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    if ignored(&status) & (1 << (SIGXFSZ - 1)) == 0 {
+        // Without the handler a large write ends us, as it ends nvcc's tools.
+        let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
     }
 }
 

@@ -108,7 +108,8 @@ impl DiskStore {
 
     /// Places a blob at `dest`, executable or not. `false` when it is not in the store, or was spoiled there.
     ///
-    /// A regular file or a link is replaced whole; a device or a pipe is written to, after the bytes are verified.
+    /// A regular file of this user's with no other name is replaced whole; for anything else that has the name there is
+    /// an error, and it stays as it is.
     pub fn get_to(
         &self,
         digest: &Digest,

@@ -31,7 +31,7 @@ const TABLE: &[(&str, &str)] = &[
     ),
     (
         "no private folder",
-        "look at owner and mode of $TMPDIR/warpcc-UID, which must be yours alone",
+        "look at owner and mode of $TMPDIR/warpcc-UID-builds, which must be yours alone",
     ),
     (
         "the private folder is in use",

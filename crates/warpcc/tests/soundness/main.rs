@@ -10,6 +10,7 @@ mod hits;
 mod libraries;
 mod observed;
 mod options;
+mod outputs;
 mod reads;
 mod search;
 mod toolchain;

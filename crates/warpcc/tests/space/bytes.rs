@@ -50,15 +50,31 @@ fn unequal(
     scratch: &Path,
 ) -> Option<String> {
     let (
-        Entry::File { mode, bytes },
+        Entry::File {
+            mode,
+            links,
+            owner,
+            bytes,
+        },
         Entry::File {
             mode: got_mode,
+            links: got_links,
+            owner: got_owner,
             bytes: got_bytes,
         },
     ) = (want, got)
     else {
-        return Some(format!("{name}: one is a file, the other is not"));
+        return Some(format!(
+            "{name}: {} from nvcc, {} from warpcc",
+            kind(want),
+            kind(got)
+        ));
     };
+    if (links, owner) != (got_links, got_owner) {
+        return Some(format!(
+            "{name}: {links} names and owner {owner:?} from nvcc, {got_links} and {got_owner:?} from warpcc"
+        ));
+    }
     if mode != got_mode {
         return Some(format!(
             "{name}: mode {mode:o} from nvcc, {got_mode:o} from warpcc"
@@ -81,6 +97,13 @@ fn unequal(
         excerpt(bytes, offset),
         excerpt(got_bytes, offset),
     ))
+}
+
+fn kind(entry: &Entry) -> String {
+    match entry {
+        Entry::File { .. } => "a file".to_owned(),
+        other => format!("{other:?}"),
+    }
 }
 
 fn first_difference(a: &[u8], b: &[u8]) -> usize {

@@ -23,7 +23,7 @@ mod toolkit;
 pub use agree::Build;
 pub use bytes::{Exactness, differences};
 pub use process::{Outcome, Program, finish};
-pub use snapshot::Snapshot;
+pub use snapshot::{Entry, Snapshot};
 pub use stats::{Stats, TOOLS};
 pub use streams::StreamRule;
 pub use toolkit::Toolkit;

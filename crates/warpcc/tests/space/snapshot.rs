@@ -12,6 +12,10 @@ pub enum Entry {
     File {
         /// An output of 0600 from a temporary file would break `make install`.
         mode: u32,
+        /// How many names it has: an output with two writes to both.
+        links: u64,
+        /// Whose it is, user and group.
+        owner: (u32, u32),
         /// What is in it.
         bytes: Vec<u8>,
     },
@@ -19,6 +23,8 @@ pub enum Entry {
     Link(PathBuf),
     /// A folder.
     Dir,
+    /// A device, a pipe or a socket: type and permission bits, and which device. What is in it is not asked for.
+    Special(u32, u64),
 }
 
 /// What tells that a name was written anew without reading it.
@@ -44,10 +50,13 @@ impl Snapshot {
     /// the outputs of the commands in between.
     pub fn since(&self, before: &Self) -> Self {
         let is_new = |name: &String| {
-            let is_dir = matches!(self.entries.get(name), Some(Entry::Dir));
+            let lasts = matches!(
+                self.entries.get(name),
+                Some(Entry::Dir | Entry::Special(..))
+            );
             match (self.signatures.get(name), before.signatures.get(name)) {
-                // A folder's times change with its contents; only a new one counts.
-                (_, Some(_)) if is_dir => false,
+                // A folder's and a pipe's times change with use; only a new one counts.
+                (_, Some(_)) if lasts => false,
                 (now, then) => now != then,
             }
         };
@@ -89,11 +98,13 @@ impl Snapshot {
             } else if meta.is_file() {
                 Entry::File {
                     mode: meta.permissions().mode() & 0o7777,
+                    links: meta.nlink(),
+                    owner: (meta.uid(), meta.gid()),
                     bytes: fs::read(&path).unwrap_or_default(),
                 }
             } else {
-                // A pipe or a socket of a test: not an output, and reading it may block.
-                continue;
+                // Reading it may block.
+                Entry::Special(meta.mode(), meta.rdev())
             };
             let signature = (
                 meta.ino(),

@@ -1,0 +1,261 @@
+//! Decides, before anything runs or a hit delivers, whether outputs may be put in place by renaming a new file.
+//!
+//! They may where nobody can tell that from what the tool itself leaves: the name is free, or it is a regular file with
+//! one name, ours, and like a file made there now. For any other name plain nvcc runs. `docs/design/outputs.md` has
+//! what each tool does with such names.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
+use warpcc_plan::Unsupported;
+
+use crate::request::Request;
+
+/// The reason that is counted.
+pub const NOT_PLAIN: &str = "an output is not a plain file";
+
+/// What kind of file is to stand there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A program or a shared library: made with its `x` bits.
+    Program,
+    /// Anything else.
+    Data,
+}
+
+impl Kind {
+    /// Of an output that a record calls executable.
+    pub fn of(executable: bool) -> Self {
+        if executable {
+            Self::Program
+        } else {
+            Self::Data
+        }
+    }
+
+    fn mode(self) -> u32 {
+        match self {
+            Self::Program => 0o777,
+            Self::Data => 0o666,
+        }
+    }
+}
+
+/// The outputs of one call, as far as they have been decided on.
+pub struct Outputs<'a> {
+    request: &'a Request,
+    names: Vec<(u64, u64, OsString)>,
+}
+
+impl<'a> Outputs<'a> {
+    /// None yet.
+    ///
+    /// # Errors
+    /// The command line says `-`, which some tools take for standard output and others for a name.
+    pub fn of(request: &'a Request) -> Result<Self, Unsupported> {
+        let invocation = &request.invocation;
+        let depend = invocation.depend.as_ref().and_then(|d| d.output.as_deref());
+        for named in [invocation.output.as_deref(), depend].into_iter().flatten() {
+            if named == "-" {
+                return Err(Unsupported::new(NOT_PLAIN, "-"));
+            }
+        }
+        Ok(Self {
+            request,
+            names: Vec::new(),
+        })
+    }
+
+    /// Decides on one more output, an absolute path.
+    ///
+    /// # Errors
+    /// It is the tool's own business, or the same file as another output or as an input.
+    pub fn decide(&mut self, path: &Path, kind: Kind) -> Result<(), Unsupported> {
+        let refuse = |why: &str| {
+            let detail = format!("{}: {why}", path.display());
+            Err(Unsupported::new(NOT_PLAIN, detail))
+        };
+        let place = match examine(path, kind) {
+            Ok(place) => place,
+            Err(why) => return refuse(&why),
+        };
+        if self.names.contains(&place.name) {
+            return refuse("two outputs have this name");
+        }
+        self.names.push(place.name);
+        let Some(found) = place.found else {
+            return Ok(());
+        };
+        let same = |input: &String| {
+            fs::metadata(self.request.absolute(input))
+                .is_ok_and(|input| input.ino() == found.ino() && input.dev() == found.dev())
+        };
+        // `ar` updates an archive, which then is an input too, but not one of the command line.
+        if self.request.invocation.inputs.iter().any(same) {
+            return refuse("it is an input too");
+        }
+        Ok(())
+    }
+}
+
+/// Where an output goes.
+#[derive(Debug)]
+struct Place {
+    /// Device and number of the folder, and the name in it.
+    name: (u64, u64, OsString),
+    /// What has the name now.
+    found: Option<Metadata>,
+}
+
+/// Looks at a name. The error says what it is that a new file must not take over.
+fn examine(path: &Path, kind: Kind) -> Result<Place, String> {
+    let bytes = path.as_os_str().as_bytes();
+    let last = bytes.rsplit(|b| *b == b'/').next().unwrap_or_default();
+    if last.is_empty() || last == b"." || last == b".." {
+        return Err("it names a folder".to_owned());
+    }
+    let folder = path.parent().filter(|f| !f.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let parent = fs::metadata(folder).map_err(|e| format!("its folder: {e}"))?;
+    rustix::fs::accessat(
+        CWD,
+        folder,
+        Access::WRITE_OK | Access::EXEC_OK,
+        AtFlags::EACCESS,
+    )
+    .map_err(|e| format!("its folder: {e}"))?;
+    let place = |found| Place {
+        name: (parent.dev(), parent.ino(), OsStr::from_bytes(last).into()),
+        found,
+    };
+    let found = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(place(None)),
+        Err(error) => return Err(error.to_string()),
+        Ok(found) => found,
+    };
+    is_ours_alone(&found)?;
+    if !is_as_made_now(path, &found, folder, kind) {
+        return Err("it is unlike a file made there now".to_owned());
+    }
+    Ok(place(Some(found)))
+}
+
+/// Whether it is a regular file of ours with no other name: the least that must hold of what is renamed over, removed
+/// or truncated.
+///
+/// # Errors
+/// What it is instead.
+pub fn is_ours_alone(found: &Metadata) -> Result<(), String> {
+    let kind = found.file_type();
+    if kind.is_symlink() {
+        return Err("it is a symbolic link".to_owned());
+    }
+    if kind.is_dir() {
+        return Err("it is a folder".to_owned());
+    }
+    if kind.is_char_device() || kind.is_block_device() {
+        return Err("it is a device".to_owned());
+    }
+    if !kind.is_file() {
+        return Err("it is a pipe or a socket".to_owned());
+    }
+    if found.nlink() != 1 {
+        return Err(format!("it has {} names", found.nlink()));
+    }
+    if found.uid() != rustix::process::geteuid().as_raw() {
+        return Err("it belongs to another user".to_owned());
+    }
+    Ok(())
+}
+
+/// Whether a file looks as one that a compiler would make there now: its mode, group and attributes. A tool that writes
+/// into an old file leaves the old ones.
+fn is_as_made_now(path: &Path, found: &Metadata, folder: &Path, kind: Kind) -> bool {
+    let own = attributes(|buffer| rustix::fs::llistxattr(path, buffer));
+    let Some(own) = own else {
+        return false;
+    };
+    let usual = UMASK.get().is_some_and(|umask| {
+        found.mode() & 0o7777 == kind.mode() & !umask
+            && found.gid() == rustix::process::getegid().as_raw()
+            && own.is_empty()
+    });
+    // Folders may hand down a group, modes and labels, and some file systems have one mode for all: ask this one.
+    usual
+        || fresh(folder, kind).is_ok_and(|(there, labels)| {
+            found.mode() == there.mode()
+                && found.gid() == there.gid()
+                && own == labels
+                // The names alone do not say what a list of permissions says.
+                && memchr::memmem::find(&own, b"posix_acl").is_none()
+        })
+}
+
+/// A new file's looks. It is gone again afterwards.
+fn fresh(folder: &Path, kind: Kind) -> io::Result<(Metadata, Vec<u8>)> {
+    let looks = |file: &File| {
+        let labels = attributes(|buffer| rustix::fs::flistxattr(file.as_fd(), buffer));
+        let labels = labels.ok_or_else(|| io::Error::other("no attributes"))?;
+        Ok((file.metadata()?, labels))
+    };
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    if let Ok(file) = rustix::fs::open(folder, flags, Mode::from_raw_mode(kind.mode())) {
+        return looks(&File::from(file));
+    }
+    let path = private_name(folder);
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(kind.mode());
+    let seen = looks(&options.open(&path)?);
+    fs::remove_file(&path)?;
+    seen
+}
+
+/// The names of a file's extended attributes; none on a file system that has no such thing.
+fn attributes(list: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> Option<Vec<u8>> {
+    // The most that the kernel gives, XATTR_LIST_MAX.
+    let mut buffer = vec![0; 64 * 1024];
+    match list(&mut buffer) {
+        Ok(length) => {
+            buffer.truncate(length);
+            Some(buffer)
+        }
+        Err(rustix::io::Errno::NOTSUP) => Some(Vec::new()),
+        Err(_) => None,
+    }
+}
+
+/// Whether files made in this folder get more from it than the umask says: a group, a list of permissions. One made
+/// elsewhere and moved there would lack it.
+pub fn hands_down(folder: &Path) -> bool {
+    const SETGID: u32 = 0o2000;
+    let Ok(found) = fs::metadata(folder) else {
+        return true;
+    };
+    let default = || rustix::fs::getxattr(folder, "system.posix_acl_default", &mut [0_u8; 0][..]);
+    found.mode() & SETGID != 0 || default().is_ok()
+}
+
+/// A name beside outputs that nobody else uses.
+pub fn private_name(folder: &Path) -> PathBuf {
+    folder.join(format!(".warpcc-output-{}", std::process::id()))
+}
+
+static UMASK: OnceLock<u32> = OnceLock::new();
+
+/// Learns the umask. To be called while there is one thread: asking for it means setting it.
+pub fn learn_umask() {
+    let umask = rustix::process::umask(Mode::from_raw_mode(0o077));
+    rustix::process::umask(umask);
+    UMASK.get_or_init(|| umask.as_raw_mode());
+}
+
+#[cfg(test)]
+#[path = "outputs_tests.rs"]
+mod tests;
