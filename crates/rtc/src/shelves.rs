@@ -325,3 +325,43 @@ pub fn read_entry(image: &[u8], details: &[u8]) -> Option<Compiled> {
         details: details.to_vec(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(roles: &[(&str, u64, bool)], log: &str) -> Outcome {
+        let output = |(role, size, executable): &(&str, u64, bool)| Output {
+            role: (*role).to_owned(),
+            digest: warpcc_cache::Digest {
+                hash: [7; 32],
+                size: *size,
+            },
+            executable: *executable,
+        };
+        let details: Details = (DETAILS, "sm_80".to_owned(), Vec::new(), log.to_owned());
+        Outcome {
+            outputs: roles.iter().map(output).collect(),
+            extra: postcard::to_allocvec(&details).expect("details"),
+            ..Outcome::default()
+        }
+    }
+
+    #[test]
+    fn from_elsewhere_comes_one_kernel_and_text() {
+        let mut good = outcome(&[(IMAGE, 9, false)], "warning \u{1b}[2J\n");
+        assert!(vetted(&mut good));
+        let (details, _) = postcard::take_from_bytes::<Details>(&good.extra).expect("details");
+        assert_eq!(details.3, "warning \\x1b[2J\n");
+        for wrong in [
+            &[][..],
+            &[("other", 9, false)],
+            &[(IMAGE, 9, true)],
+            &[(IMAGE, u64::MAX, false)],
+            &[(IMAGE, 9, false), (IMAGE, 9, false)],
+            &[(IMAGE, 9, false), ("at x", 9, false)],
+        ] {
+            assert!(!vetted(&mut outcome(wrong, "")), "{wrong:?}");
+        }
+    }
+}
