@@ -113,7 +113,7 @@ impl Conditions {
             (name.as_bytes().to_vec(), digest)
         };
         Self {
-            times: place.roots.fix_text(times).into(),
+            times: place.roots.fix_text(times),
             variables: names.map(value).collect(),
             whole: asked
                 .whole

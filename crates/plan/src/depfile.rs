@@ -129,12 +129,11 @@ pub fn rule(rule: &Rule, texts: &[&[u8]]) -> String {
                 let path = marker.path.into_owned();
                 seen.insert(path.clone());
                 source.get_or_insert(path);
-            } else if marker.enters
-                && !(rule.skip_system && marker.system)
-                // clang enters `<built-in>` and `<command line>`; nvcc lists no name that begins so.
-                && !marker.path.starts_with('<')
-                && !seen.contains(marker.path.as_ref())
-            {
+                return;
+            }
+            // clang enters `<built-in>` and `<command line>`; nvcc lists no name that begins so.
+            let left_out = (rule.skip_system && marker.system) || marker.path.starts_with('<');
+            if marker.enters && !left_out && !seen.contains(marker.path.as_ref()) {
                 let path = marker.path.into_owned();
                 seen.insert(path.clone());
                 headers.push(path);

@@ -464,7 +464,9 @@ fn clang_enters_what_is_no_file() {
         .expect("write");
     };
     for more in ["-MD -MF out", "-MMD -MP -MF out"] {
-        let line = format!("-c k.cu -o k.o -arch=sm_90 -ccbin clang++-19 -Xcompiler -Wno-c23-extensions {more}");
+        let line = format!(
+            "-c k.cu -o k.o -arch=sm_90 -ccbin clang++-19 -Xcompiler -Wno-c23-extensions {more}"
+        );
         let ways = same_tree(&space, &line, source);
         assert_eq!(ways, ["", "hit"], "{more}");
     }
