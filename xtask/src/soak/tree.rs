@@ -7,6 +7,9 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+/// Stands behind a file's name whose content is not nvcc's.
+pub const BYTES_DIFFER: &str = ": bytes differ";
+
 /// One name.
 #[derive(Clone, Debug)]
 struct Node {
@@ -133,7 +136,7 @@ impl Tree {
             };
             match (&want.kind, &node.kind) {
                 (Kind::File(a), Kind::File(b)) if a != b => found.push(format!(
-                    "{}: bytes differ{}",
+                    "{}{BYTES_DIFFER}{}",
                     name(path),
                     first_difference(a, b)
                 )),
