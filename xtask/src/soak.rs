@@ -222,6 +222,15 @@ impl Search<'_> {
             let history = invent::invent(seed, !self.real);
             let history = invent::without(history, &self.options.avoid);
             let verdict = judge::judge(space, &history, Compared::Every)?;
+            if verdict.wrong.is_some() && space.without.is_some() {
+                // What is wrong with all guards too says nothing about this one.
+                let guard = space.without.take();
+                let guarded = judge::judge(space, &history, Compared::Every)?;
+                space.without = guard;
+                if guarded.wrong.is_some() {
+                    continue;
+                }
+            }
             let counters = figures::stats(space);
             self.with_figures(|f| f.count(seed, &verdict, &counters));
             let Some((at, found)) = verdict.wrong else {
