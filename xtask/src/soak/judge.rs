@@ -105,8 +105,10 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
     found.extend(left.map(|e| format!("tmp/{}: left in TMPDIR", e.file_name().to_string_lossy())));
     clear(&space.root.join("tmp"));
     if !space.is_fake() && found.iter().any(|line| line.contains(BYTES_DIFFER)) {
-        // Without --keep, random names stand in nvcc's objects; and some hold a process id.
-        let differs = bypassed || {
+        // Without --keep, random names stand in nvcc's objects; with -g, the folder of kept files; in some, a process id.
+        let flags = space.environment().remove("NVCC_APPEND_FLAGS");
+        let debug = flags.as_deref() == Some("-g") || lines.iter().flatten().any(|w| w == "-g");
+        let differs = bypassed || debug || {
             before.put_back(&got);
             run_nvcc(space, lines)?;
             let again = want.differences(&Tree::take(&watched), &space.root);
