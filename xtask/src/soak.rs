@@ -27,7 +27,7 @@ use crate::{process, repo, toolkit};
 use fake_toolkit::Program;
 use figures::Figures;
 use history::History;
-use judge::Compared;
+use judge::{Compared, Verdict};
 use space::{Space, Tools};
 
 /// What to look for, and how long.
@@ -222,6 +222,15 @@ impl Search<'_> {
             let history = invent::invent(seed, !self.real);
             let history = invent::without(history, &self.options.avoid);
             let verdict = judge::judge(space, &history, Compared::Every)?;
+            if verdict.wrong.is_some() && space.without.is_some() {
+                // What is wrong with all guards too says nothing about this one.
+                let guard = space.without.take();
+                let guarded = judge::judge(space, &history, Compared::Every)?;
+                space.without = guard;
+                if guarded.wrong.is_some() {
+                    continue;
+                }
+            }
             let counters = figures::stats(space);
             self.with_figures(|f| f.count(seed, &verdict, &counters));
             let Some((at, found)) = verdict.wrong else {
@@ -276,9 +285,15 @@ impl Search<'_> {
 fn replay(options: &Options, warpcc: &Path) -> Result<()> {
     let mut wrong = 0;
     for file in &options.replay {
-        let found = replay_file(file, warpcc, &root(options), options.tools == Which::Real)?;
-        let verdict = if found.is_empty() { "right" } else { "WRONG" };
-        println!("{verdict} {}", file.display());
+        let verdict = replay_file(file, warpcc, &root(options), options.tools == Which::Real)?;
+        let found = verdict.wrong.map(|(_, found)| found).unwrap_or_default();
+        println!(
+            "{} {} ({} calls, {} of them failing with nvcc)",
+            if found.is_empty() { "right" } else { "WRONG" },
+            file.display(),
+            verdict.calls,
+            verdict.failing
+        );
         for line in &found {
             println!("  {line}");
         }
@@ -290,7 +305,7 @@ fn replay(options: &Options, warpcc: &Path) -> Result<()> {
     Ok(())
 }
 
-fn replay_file(file: &Path, warpcc: &Path, root: &Path, real: bool) -> Result<Vec<String>> {
+fn replay_file(file: &Path, warpcc: &Path, root: &Path, real: bool) -> Result<Verdict> {
     let history = History::load(file)?;
     let named = file
         .file_name()
@@ -299,7 +314,7 @@ fn replay_file(file: &Path, warpcc: &Path, root: &Path, real: bool) -> Result<Ve
     let verdict = judge::judge(&mut space, &history, Compared::Every)?;
     space.clear();
     _ = fs::remove_dir_all(root);
-    Ok(verdict.wrong.map(|(_, found)| found).unwrap_or_default())
+    Ok(verdict)
 }
 
 /// Whether soak notices that a guard is missing.
@@ -360,7 +375,8 @@ mod tests {
             if name.starts_with("real-") || !name.ends_with(".soak") {
                 continue;
             }
-            let found = replay_file(&file, &warpcc, &root.path().join("space"), false)?;
+            let verdict = replay_file(&file, &warpcc, &root.path().join("space"), false)?;
+            let found = verdict.wrong.map(|(_, found)| found).unwrap_or_default();
             assert!(found.is_empty(), "{name}: {}", found.join("\n"));
             cases += 1;
         }

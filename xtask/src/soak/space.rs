@@ -120,6 +120,8 @@ impl Space {
 
     /// A path of a step: relative ones stand in the project.
     pub fn path(&self, text: &str) -> PathBuf {
+        // The calls' working folder is meant, not this process's.
+        let text = text.strip_prefix("/proc/self/cwd/").unwrap_or(text);
         self.root.join("w").join(self.fill(text))
     }
 

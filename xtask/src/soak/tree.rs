@@ -7,6 +7,9 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+/// Stands behind a file's name whose content is not nvcc's.
+pub const BYTES_DIFFER: &str = ": bytes differ";
+
 /// One name.
 #[derive(Clone, Debug)]
 struct Node {
@@ -93,18 +96,23 @@ impl Tree {
                 remove(path);
             }
         }
+        let kept = |path: &Path, old: &Node| now.0.get(path).is_some_and(|n| n.inode == old.inode);
+        // Of a file with several names, one that is still the same file, else any: the others are linked to it.
         let mut first: BTreeMap<u64, &Path> = BTreeMap::new();
-        for (path, old) in &self.0 {
-            let same = now.0.get(path).is_some_and(|n| {
-                n.inode == old.inode && n.changed == old.changed && n.mode == old.mode
-            });
-            let other = first.get(&old.inode).copied();
-            if old.links > 1 {
-                first.entry(old.inode).or_insert(path);
+        for (path, old) in self.0.iter().filter(|(_, old)| old.links > 1) {
+            if kept(path, old) || !first.contains_key(&old.inode) {
+                first.insert(old.inode, path);
             }
-            if !same {
-                let kept = now.0.get(path).is_some_and(|n| n.inode == old.inode);
-                old.restore(path, other.filter(|_| !kept));
+        }
+        for linked in [false, true] {
+            for (path, old) in &self.0 {
+                let other = first.get(&old.inode).copied().filter(|other| other != path);
+                let same = now.0.get(path).is_some_and(|n| {
+                    n.inode == old.inode && n.changed == old.changed && n.mode == old.mode
+                });
+                if linked == other.is_some() && !same {
+                    old.restore(path, other.filter(|_| !kept(path, old)));
+                }
             }
         }
         // A folder's time is set last: what is put back below it changes it.
@@ -133,7 +141,7 @@ impl Tree {
             };
             match (&want.kind, &node.kind) {
                 (Kind::File(a), Kind::File(b)) if a != b => found.push(format!(
-                    "{}: bytes differ{}",
+                    "{}{BYTES_DIFFER}{}",
                     name(path),
                     first_difference(a, b)
                 )),
