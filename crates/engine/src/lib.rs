@@ -8,6 +8,7 @@ pub mod artifact;
 mod away;
 pub mod event;
 pub mod executor;
+pub mod failure;
 pub mod key;
 mod lifeline;
 mod loader;

@@ -28,6 +28,7 @@ mod roots;
 mod rtc;
 mod scratch;
 mod signals;
+mod threads;
 
 use std::ffi::OsString;
 

@@ -32,7 +32,7 @@ fn work_with(space: &TestSpace, arrange: Arrange) {
 fn rule(space: &TestSpace) -> StreamRule {
     StreamRule {
         random_names: true,
-        folders: vec![space.beside("keep"), space.tmp(), "/tmp".into()],
+        folders: vec![space.beside("keep"), space.tmp()],
         ..StreamRule::default()
     }
 }
@@ -464,9 +464,60 @@ fn clang_enters_what_is_no_file() {
         .expect("write");
     };
     for more in ["-MD -MF out", "-MMD -MP -MF out"] {
-        let line = format!("-c k.cu -o k.o -arch=sm_90 -ccbin clang++-19 -Xcompiler -Wno-c23-extensions {more}");
+        let line = format!(
+            "-c k.cu -o k.o -arch=sm_90 -ccbin clang++-19 -Xcompiler -Wno-c23-extensions {more}"
+        );
         let ways = same_tree(&space, &line, source);
         assert_eq!(ways, ["", "hit"], "{more}");
+    }
+}
+
+/// Under `-t` nvcc shows what ran beside the failure as well; its order is a race.
+#[test]
+fn a_failing_build_with_threads_runs_once() {
+    let space = TestSpace::new("outputs-threads");
+    let two = "-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90";
+    let device = "#ifdef __CUDA_ARCH__\n__global__ void k(int *x) { *x = nothing; }\n#endif\n";
+    let assembly =
+        "__global__ void k() {\n#if __CUDA_ARCH__ == 800\nasm(\"nothing;\");\n#endif\n}\n";
+    for (what, source, options, once) in [
+        ("host and device", "int x = nothing;\n", "-t 2", true),
+        ("each device pass", device, "-t 3", true),
+        (
+            "each device pass, and says when it ends",
+            device,
+            "-t 2",
+            false,
+        ),
+        ("one ptxas", assembly, "-t 2", true),
+    ] {
+        space.clear_cache();
+        space.write("k.cu", source);
+        let words = space.words(&format!("-c k.cu -o k.o -MD -MF k.d {two} {options}"));
+        let want = space.run(&space.reference(), &words);
+        let wanted = tree(&space);
+        for turn in ["cold", "again"] {
+            space.clear_work();
+            space.write("k.cu", source);
+            let before = space.stats();
+            let got = space.run(&Program::Launcher, &words);
+            let stats = space.stats().since(&before);
+            let rule = StreamRule {
+                order: true,
+                ..rule(&space)
+            };
+            let mut found = rule.differences(&want, &got);
+            let compared = space.beside("compare");
+            found.extend(differences(
+                &wanted,
+                &tree(&space),
+                Exactness::Bytes,
+                &compared,
+            ));
+            assert!(found.is_empty(), "{what}, {turn}:\n{}", found.join("\n"));
+            assert_eq!(stats.count("fallbacks"), i64::from(!once), "{what}, {turn}");
+        }
+        space.clear_work();
     }
 }
 
