@@ -130,9 +130,7 @@ pub fn rule(rule: &Rule, texts: &[&[u8]]) -> String {
                 seen.insert(path.clone());
                 source.get_or_insert(path);
             } else if marker.enters
-                && !(rule.skip_system && marker.system)
-                // clang enters `<built-in>` and `<command line>`; nvcc lists no name that begins so.
-                && !marker.path.starts_with('<')
+                && !(rule.skip_system && marker.system || is_no_file(&marker.path))
                 && !seen.contains(marker.path.as_ref())
             {
                 let path = marker.path.into_owned();
@@ -162,6 +160,11 @@ pub fn rule(rule: &Rule, texts: &[&[u8]]) -> String {
         }
     }
     out
+}
+
+/// clang enters `<built-in>` and `<command line>`; nvcc lists no name that begins so.
+fn is_no_file(path: &str) -> bool {
+    path.starts_with('<')
 }
 
 fn object_of(source: &str, folder: Option<&str>) -> String {
