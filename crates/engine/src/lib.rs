@@ -10,6 +10,7 @@ pub mod conditions;
 mod drain;
 pub mod event;
 pub mod executor;
+pub mod failure;
 pub mod key;
 mod lifeline;
 mod loader;

@@ -3,7 +3,7 @@
 //!
 //! On a failure nvcc stops at the first failing command of its order. So does this: tasks after
 //! the first failure are ended, tasks before it run on, because one of them may fail as well and
-//! nvcc would have shown that one.
+//! nvcc would have shown that one. Under `--threads` whole phases take the place of tasks ([`OnFailure`]).
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -24,6 +24,7 @@ use crate::away;
 use crate::conditions::Place;
 use crate::event::{Finished, Outcome};
 use crate::executor::Executor;
+use crate::failure::OnFailure;
 use crate::observe::Seen;
 use crate::process::Children;
 use crate::states::{TaskState, TaskStates};
@@ -66,6 +67,8 @@ pub struct Setting<'a> {
     pub jobs: usize,
     /// Order of the tasks.
     pub order: Order,
+    /// What a failure ends.
+    pub on_failure: OnFailure,
     /// What the dependency filter writes.
     pub rule: Option<Rule>,
     /// The machine's budget, if tasks are to wait for their turn.
@@ -163,7 +166,10 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
     let expected = |task: usize| expected(graph, setting, task);
     let mut states = TaskStates::new(graph, setting.order == Order::Sequential, expected);
     let mut ended: BTreeMap<usize, (Finished, Seen)> = BTreeMap::new();
-    let mut first_failure = usize::MAX;
+    let rank = |task: usize| setting.on_failure.rank(graph, task);
+    let in_order = setting.on_failure == OnFailure::Stop;
+    // The rank of the first failure.
+    let mut failed = usize::MAX;
     let mut accident = artifacts.prepare().err().map(|e| e.to_string());
     let mut retry = None;
     let mut open: Vec<&Assumed> = graph.assumed.iter().collect();
@@ -228,7 +234,7 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
                     .find(|why| error.to_string() == *why)
                 {
                     retry.get_or_insert(why);
-                } else if task < first_failure {
+                } else if rank(task) <= failed {
                     accident = Some(format!("{}: {error}", graph.steps[task].tool));
                 }
                 (Finished::new(task, Outcome::Failed(1)), Seen::default())
@@ -260,10 +266,12 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
             }
             if matches!(finished.outcome, Outcome::Failed(_)) {
                 states.advance(task, TaskState::Over);
-                if task < first_failure {
-                    first_failure = task;
-                    states.cut_after(task);
-                    setting.children.kill(|other| other > task);
+                if rank(task) < failed {
+                    failed = rank(task);
+                    states.cut(|other| rank(other) > failed);
+                    setting
+                        .children
+                        .kill(|other| other < graph.steps.len() && rank(other) > failed);
                 }
             } else {
                 states.advance(task, TaskState::Done);
@@ -320,14 +328,15 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
             }
             // After an accident nvcc does everything itself: nobody wants the rest.
             if retry.is_some() || accident.is_some() {
-                first_failure = 0;
+                failed = 0;
                 states.stop();
                 setting.children.kill(|_| true);
                 continue;
             }
             ended.insert(task, (finished, seen));
             while let Some((finished, _)) = ended.get(&shown)
-                && shown <= first_failure
+                && in_order
+                && shown <= failed
                 && open.is_empty()
             {
                 each(finished);
@@ -337,12 +346,17 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
     });
     // A failure before the command that would have confirmed an assumption depends on none.
     while let Some((finished, _)) = ended.get(&shown)
-        && shown <= first_failure
+        && in_order
+        && shown <= failed
         && retry.is_none()
         && accident.is_none()
     {
         each(finished);
         shown += 1;
+    }
+    if !in_order && retry.is_none() {
+        let counts = ended.values().map(|(finished, _)| finished);
+        counts.filter(|f| rank(f.step) <= failed).for_each(each);
     }
     let mut run = Run {
         code: 0,
@@ -358,7 +372,7 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
     }
     for (i, step) in graph.steps.iter().enumerate() {
         let finished = match ended.remove(&i) {
-            Some((finished, seen)) if i <= first_failure => {
+            Some((finished, seen)) if rank(i) <= failed => {
                 run.seen.merge(&seen);
                 finished
             }

@@ -119,10 +119,10 @@ impl TaskStates {
         }
     }
 
-    /// After `failed` failed, nothing later in nvcc's order may start.
-    pub fn cut_after(&mut self, failed: usize) {
-        for i in failed + 1..self.states.len() {
-            if matches!(self.states[i], TaskState::Waiting | TaskState::Ready) {
+    /// After a failure, tasks that do not count any more may not start.
+    pub fn cut(&mut self, is_cut: impl Fn(usize) -> bool) {
+        for i in 0..self.states.len() {
+            if is_cut(i) && matches!(self.states[i], TaskState::Waiting | TaskState::Ready) {
                 self.advance(i, TaskState::Over);
             }
         }

@@ -131,8 +131,7 @@ pub fn rule(rule: &Rule, texts: &[&[u8]]) -> String {
                 source.get_or_insert(path);
                 return;
             }
-            // clang enters `<built-in>` and `<command line>`; nvcc lists no name that begins so.
-            let left_out = (rule.skip_system && marker.system) || marker.path.starts_with('<');
+            let left_out = (rule.skip_system && marker.system) || is_no_file(&marker.path);
             if marker.enters && !left_out && !seen.contains(marker.path.as_ref()) {
                 let path = marker.path.into_owned();
                 seen.insert(path.clone());
@@ -161,6 +160,11 @@ pub fn rule(rule: &Rule, texts: &[&[u8]]) -> String {
         }
     }
     out
+}
+
+/// clang enters `<built-in>` and `<command line>`; nvcc lists no name that begins so.
+fn is_no_file(path: &str) -> bool {
+    path.starts_with('<')
 }
 
 fn object_of(source: &str, folder: Option<&str>) -> String {

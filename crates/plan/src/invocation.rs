@@ -28,6 +28,8 @@ pub struct Invocation {
     pub output_directory: Option<String>,
     /// `-t` with anything but 1.
     pub threads: bool,
+    /// How many `-t` allows, 0 for one each processor; `None` without `-t`, or with something else behind it.
+    pub thread_count: Option<usize>,
     /// `-keep`, `-save-temps`: the intermediate files are results.
     pub keeps: bool,
     /// `-MD` or `-MMD`.
@@ -154,7 +156,10 @@ impl Invocation {
         match effect {
             Effect::Keyed | Effect::Unkeyed | Effect::KeepDir | Effect::OptionsFile => {}
             Effect::ForwardUnknown | Effect::Language => {}
-            Effect::Threads => self.threads = value != "1",
+            Effect::Threads => {
+                self.threads = value != "1";
+                self.thread_count = value.parse().ok();
+            }
             Effect::Compile => self.compiles_only = true,
             Effect::Library => self.library = true,
             Effect::Output => self.output = Some(value.to_owned()),

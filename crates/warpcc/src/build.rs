@@ -12,6 +12,7 @@ use warpcc_cache::{DiskStore, Expected, Key, Upstream};
 use warpcc_engine::Admission;
 use warpcc_engine::admission::Entry;
 use warpcc_engine::conditions;
+use warpcc_engine::failure::OnFailure;
 use warpcc_engine::observe::{Scene, Seen};
 use warpcc_engine::process;
 use warpcc_engine::relocate::NO_PREFIX_MAP;
@@ -30,12 +31,12 @@ use crate::report::progress::{Progress, Standing};
 use crate::request::Request;
 use crate::scratch::Scratch;
 use crate::signals::Interrupt;
-use crate::{direct, module_ids, place};
+use crate::{direct, module_ids, place, threads};
 
 /// nvcc's own verdict on a command line, not a shortcoming of ours: counted as a failed call.
 pub const REFUSED: &str = "nvcc refuses the command line";
 
-/// nvcc shows more than the first failure then, in an order of its own.
+/// nvcc may show more than the first failure then; what, is a race ([`threads`] knows where it is not).
 pub const FAILS_UNDER_THREADS: &str = "a failing build with --threads";
 
 /// How a build is to be done.
@@ -185,6 +186,11 @@ pub fn build(
                 .map(|&id| request.absolute(&graph.file(id).path)),
         );
     }
+    // Somebody who looks on wants each command in its turn.
+    let finishes_phase = request.invocation.threads
+        && !manner.sequential
+        && manner.onlooker.is_none()
+        && manner.save.is_none();
     // Only this of `manner` is looked at from other threads.
     let progress = manner.progress;
     let tell = |graph: &TaskGraph, states: &TaskStates| {
@@ -209,6 +215,11 @@ pub fn build(
         } else {
             Order::Parallel
         },
+        on_failure: if finishes_phase {
+            OnFailure::FinishPhase
+        } else {
+            OnFailure::Stop
+        },
         rule: rule(request),
         admission: Some(manner.admission),
         executor: manner.executor,
@@ -216,8 +227,8 @@ pub fn build(
         children,
     };
     let mut retried = None;
-    // Under -t nvcc runs what it started to its end and shows more than the first failure; on a
-    // failure it is asked itself, so nothing may be shown before that is known.
+    // Under -t nvcc runs what it started to its end and shows more than the first failure; where
+    // a race decides what, it is asked itself, so nothing may be shown before that is known.
     let holds_back = request.invocation.threads;
     let mut streams = (Vec::new(), Vec::new());
     for message in &transcript.messages {
@@ -301,7 +312,11 @@ pub fn build(
         return Err(Unsupported::new(FAILS_ON_OTHERS, ""));
     }
     if run.code != 0 && holds_back {
-        return Err(Unsupported::new(FAILS_UNDER_THREADS, ""));
+        let count = request.invocation.thread_count.filter(|_| finishes_phase);
+        if !count.is_some_and(|count| threads::is_certain(&graph, &run.tasks, count)) {
+            return Err(Unsupported::new(FAILS_UNDER_THREADS, ""));
+        }
+        run.code = threads::EXIT_CODE;
     }
     if shown == (0, 0) {
         direct::emit(&streams.0, &streams.1);

@@ -30,6 +30,7 @@ mod roots;
 mod rtc;
 mod scratch;
 mod signals;
+mod threads;
 mod watch_folder;
 
 use std::ffi::OsString;

@@ -54,6 +54,14 @@ const TABLE: &[(&str, &str)] = &[
         "look at free space and permissions where the output goes",
     ),
     (
+        crate::outputs::NOT_PLAIN,
+        "nvcc writes through links and into old files: remove the file, or name a new one",
+    ),
+    (
+        "the working directory is gone",
+        "change to a folder that is there",
+    ),
+    (
         "nvcc cannot be started",
         "look at the path of nvcc: warpcc doctor",
     ),

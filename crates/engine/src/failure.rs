@@ -1,0 +1,36 @@
+//! What still runs, and is shown, after a command has failed.
+
+use warpcc_plan::{TaskGraph, Tool};
+
+/// How nvcc goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFailure {
+    /// It stops: nothing that comes later in its order counts.
+    Stop,
+    /// Under `--threads` what runs beside the failing command runs to its end.
+    FinishPhase,
+}
+
+impl OnFailure {
+    /// Where a task stands: after a failure, those that stand further back do not count.
+    pub fn rank(self, graph: &TaskGraph, task: usize) -> usize {
+        match self {
+            Self::Stop => task,
+            Self::FinishPhase => phase(graph.steps[task].tool),
+        }
+    }
+}
+
+/// The phases of nvcc under `--threads`, in which commands of several architectures run beside each other.
+pub fn phase(tool: Tool) -> usize {
+    match tool {
+        Tool::Preprocess | Tool::FilterDependencies => 0,
+        Tool::CudaFe => 1,
+        Tool::Cicc => 2,
+        Tool::Ptxas => 3,
+        _ => LATER,
+    }
+}
+
+/// What comes behind the device compile.
+pub const LATER: usize = 4;
