@@ -6,6 +6,7 @@ mod equipment;
 mod fetched;
 mod maturin;
 mod ninja;
+mod old_glibc;
 mod servers;
 
 use std::time::{Duration, Instant};
@@ -119,6 +120,9 @@ fn tests(arguments: &[String]) -> Result<()> {
     command.env("WARPCC_TEST_NINJA", ninja::program());
     command.env("WARPCC_TEST_SERVERS", servers::packages());
     command.env("WARPCC_TEST_MATURIN", maturin::packages());
+    if old_glibc::loader().exists() {
+        command.env("WARPCC_TEST_OLD_LOADER", old_glibc::loader());
+    }
     if casd::program().exists() {
         command.env("WARPCC_TEST_CASD", casd::program());
     }

@@ -32,6 +32,15 @@ pub struct Seen {
     pub blind: Option<String>,
 }
 
+/// How a run came by a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// It read the file.
+    Read,
+    /// It looked whether it is there, or where it leads.
+    Look,
+}
+
 /// Where a run took place, to know what is its own.
 pub struct Scene<'a> {
     /// The private folder.
@@ -161,10 +170,10 @@ impl Seen {
         for names in observed.variables.values() {
             self.asked.variables.extend(names.iter().cloned());
         }
-        let strangers = observed
-            .called
-            .iter()
-            .filter(|(_, executable)| !conditions::asks_by_name(executable));
+        let strangers = observed.called.iter().filter(|(_, program)| {
+            let has_environ = observed.have_environ.contains(*program);
+            !conditions::asks_by_name(program, has_environ)
+        });
         for (path, _) in strangers {
             self.asked.whole = true;
             self.mention(path);
@@ -280,18 +289,19 @@ impl Seen {
     }
 
     /// A witness of all this but what is `own`, for a run that began at `began`.
-    pub fn witness(&self, began: SystemTime, own: impl Fn(&Path) -> bool) -> WitnessBuilder {
+    pub fn witness(&self, began: SystemTime, own: impl Fn(&Path, Use) -> bool) -> WitnessBuilder {
         let mut builder = WitnessBuilder::new(began);
-        for (path, expected) in self.read.iter().filter(|(path, _)| !own(path)) {
+        for (path, expected) in self.read.iter().filter(|(path, _)| !own(path, Use::Read)) {
             builder.read_as(path, *expected);
         }
-        for path in self.missing.iter().filter(|path| !own(path)) {
+        let looked_at = |path: &Path| !own(path, Use::Look);
+        for path in self.missing.iter().filter(|path| looked_at(path)) {
             builder.absent(path);
         }
-        for path in self.found.iter().filter(|path| !own(path)) {
+        for path in self.found.iter().filter(|path| looked_at(path)) {
             builder.present(path);
         }
-        for ((path, fact), text) in self.facts.iter().filter(|((path, _), _)| !own(path)) {
+        for ((path, fact), text) in self.facts.iter().filter(|((path, _), _)| looked_at(path)) {
             // Names of a folder are read when the witness is made; other texts were told.
             let told = match fact {
                 Fact::Link | Fact::Resolved => Some(&text[..]),

@@ -623,7 +623,7 @@ impl Worker<'_> {
             return Seen::unwatched("a process could not be watched");
         };
         let _ = fs::remove_file(log);
-        let known = |executable: &Path| conditions::asks_by_name(executable);
+        let known = |executable: &Path| conditions::asks_by_name(executable, false);
         let Ok(observed) = warpcc_watch::read_log(&bytes, program, &known) else {
             return Seen::unwatched("a watch log is torn");
         };
@@ -677,7 +677,7 @@ impl Worker<'_> {
             return Err(io::Error::other(why.clone()));
         }
         let witness = seen
-            .witness(began, |_| false)
+            .witness(began, |_, _| false)
             .relative_to(self.setting.directory)
             .finish_knowing(store, None)
             .map_err(io::Error::other)?;

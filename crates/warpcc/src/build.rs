@@ -614,7 +614,7 @@ fn dry_run(
     {
         transcript.messages.remove(ours);
     }
-    let known = |executable: &Path| conditions::asks_by_name(executable);
+    let known = |executable: &Path| conditions::asks_by_name(executable, false);
     let seen = match (watching, fs::read(&log)) {
         (Some(_), Ok(bytes)) => match warpcc_watch::read_log(&bytes, &request.nvcc, &known) {
             Ok(observed) => {

@@ -12,6 +12,7 @@ use warpcc_cache::{
 };
 use warpcc_engine::Run;
 use warpcc_engine::conditions::Conditions;
+use warpcc_engine::observe::Use;
 use warpcc_engine::process::is_executable;
 use warpcc_plan::{OutputKind, Unsupported};
 use warpcc_report::record::Header;
@@ -330,10 +331,14 @@ pub fn keep(
     if request.invocation.native {
         return Err(NotKept::Unfit("-arch=native".to_owned()));
     }
-    let own = |path: &Path| {
-        outputs
-            .iter()
-            .any(|made| path == made.now || path.as_os_str() == made.plan.as_str())
+    let own = |path: &Path, use_of: Use| {
+        outputs.iter().any(|made| {
+            // A tool that reads what stands at an output's place reads what an earlier call left there, unless the
+            // output is written in place.
+            let in_place = request.absolute(&made.plan) == request.directory.join(&made.now);
+            let named = path.as_os_str() == made.plan.as_str();
+            path == made.now || (named && (use_of == Use::Look || in_place))
+        })
     };
     let mut builder = run.seen.witness(run.began, own);
     for file in &request.invocation.options_files {

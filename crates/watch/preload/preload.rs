@@ -17,6 +17,7 @@
 //! | `K` | path | removed, or renamed to something else |
 //! | `Y` `Z` | length: u16 LE, path, target | a link was read; a path was resolved |
 //! | `V` | name | an environment variable was asked for |
+//! | `J` | | the program has the list of all variables, `environ` |
 //! | `P` | pid, path | this pid is about to become the program at path |
 //! | `N` | pid, path | this pid was spawned as the program at path |
 //! | `A` | path | a child that the C library starts itself becomes the program at path |

@@ -258,6 +258,10 @@ pub(crate) fn finished() {
 
 /// The constructor.
 pub(crate) fn started() {
+    // Without our lock, as for the libraries.
+    if symbols::main_program_has_environ() {
+        path(b'J', b"");
+    }
     libraries();
     // SAFETY: __register_atfork has this signature since glibc 2.3.2; a null handle never unregisters,
     // and a preloaded library is never unloaded.

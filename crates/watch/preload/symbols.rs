@@ -73,6 +73,25 @@ pub(crate) fn next(name: &'static str) -> *mut c_void {
     search.found as *mut c_void
 }
 
+/// Whether the main program has the list of all environment variables: it refers to `environ` under one of its names, or
+/// has its own copy of it.
+pub(crate) fn main_program_has_environ() -> bool {
+    extern "C" fn first(object: *mut LoadedObject, _: usize, data: *mut c_void) -> c_int {
+        const NAMES: [&[u8]; 3] = [b"environ", b"__environ", b"_environ"];
+        // SAFETY: the loader's description of an object that is loaded, and the answer that is asked for.
+        unsafe {
+            let refers = |tables: Tables| NAMES.iter().any(|name| tables.names(name));
+            *data.cast::<bool>() = tables(&*object).is_none_or(refers);
+        }
+        // The main program comes first.
+        1
+    }
+    let mut refers = true;
+    // SAFETY: `first` has the signature and takes the data for what it is.
+    unsafe { sys::dl_iterate_phdr(first, (&raw mut refers).cast()) };
+    refers
+}
+
 extern "C" fn visit(object: *mut LoadedObject, _: usize, data: *mut c_void) -> c_int {
     // SAFETY: the loader's description, and the search that `next` passed.
     let (object, search) = unsafe { (&*object, &mut *data.cast::<Search>()) };
@@ -127,6 +146,30 @@ unsafe fn tables(object: &LoadedObject) -> Option<Tables> {
 }
 
 impl Tables {
+    /// Whether the object names this symbol, as its own or as another's.
+    ///
+    /// # Safety
+    /// As for [`Tables::find`].
+    unsafe fn names(&self, name: &[u8]) -> bool {
+        // SAFETY: as in `find`. Symbols of others stand before the first that has a hash; in the chains, the own.
+        unsafe {
+            let [buckets, first, words] = [0, 1, 2].map(|at| *self.hashes.add(at) as usize);
+            if (0..first).any(|index| self.is_called(&*self.symbols.add(index), name)) {
+                return true;
+            }
+            let table = self.hashes.add(4 + words * 2);
+            let last = (0..buckets).map(|at| *table.add(at) as usize).max();
+            let Some(mut index) = last.filter(|last| *last >= first) else {
+                return false;
+            };
+            // The last chain ends the table.
+            while *table.add(buckets + index - first) & 1 == 0 {
+                index += 1;
+            }
+            (first..=index).any(|index| self.is_called(&*self.symbols.add(index), name))
+        }
+    }
+
     /// The address of a function, 0 where there is none: the version that new programs bind to, else an older one.
     ///
     /// # Safety
@@ -171,6 +214,15 @@ impl Tables {
         if symbol.section == 0 || symbol.value == 0 || symbol.info & 0xf != FUNCTION {
             return false;
         }
+        // SAFETY: as the caller promises.
+        unsafe { self.is_called(symbol, name) }
+    }
+
+    /// Whether the symbol has that name.
+    ///
+    /// # Safety
+    /// As for [`Tables::find`].
+    unsafe fn is_called(&self, symbol: &Symbol, name: &[u8]) -> bool {
         // SAFETY: names end in NUL, so the comparison ends at the first that differs.
         unsafe {
             let text = self.strings.add(symbol.name as usize);

@@ -43,6 +43,7 @@ pub(crate) enum Event<'l> {
     Path(Kind, &'l Path),
     Leads(Way, &'l Path, &'l Path),
     Variable(&'l OsStr),
+    HasEnviron,
     Becomes {
         pid: u32,
         program: &'l Path,
@@ -150,6 +151,7 @@ fn event(kind: u8, payload: &[u8]) -> Option<Event<'_>> {
         b'Y' => leads(Way::Link, payload)?,
         b'Z' => leads(Way::Resolved, payload)?,
         b'V' => Event::Variable(OsStr::from_bytes(payload)),
+        b'J' => Event::HasEnviron,
         b'A' => Event::StartedByLibrary {
             program: path(payload)?,
         },

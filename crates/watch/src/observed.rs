@@ -39,6 +39,8 @@ pub struct Observed {
     pub resolved: BTreeMap<PathBuf, PathBuf>,
     /// Environment variables asked for by name, for each executable that did.
     pub variables: BTreeMap<PathBuf, BTreeSet<OsString>>,
+    /// Executables that have the list of all variables, and may look through it.
+    pub have_environ: BTreeSet<PathBuf>,
     /// What was read by programs for which `known` did not hold: their scripts and modules.
     pub texts: BTreeSet<PathBuf>,
     /// Why this may not be all that happened.
@@ -185,6 +187,9 @@ impl<'k> Reader<'k> {
                 let program = image.program.clone();
                 let names = self.observed.variables.entry(program).or_default();
                 names.insert(name.to_owned());
+            }
+            Event::HasEnviron => {
+                self.observed.have_environ.insert(image.program.clone());
             }
             Event::Becomes { pid, program } => {
                 if pid == owner {

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::{casd, fetched, maturin, ninja, servers};
+use super::{casd, fetched, maturin, ninja, old_glibc, servers};
 use crate::{process, toolkit};
 
 /// Programs the tests run, with the Debian package that holds each.
@@ -54,6 +54,7 @@ pub fn install(thorough: bool) -> Result<()> {
     casd::install()?;
     servers::install()?;
     maturin::install()?;
+    old_glibc::install()?;
     fetched::NVFATBIN.install_wheels()?;
     match std::env::consts::ARCH {
         "x86_64" => fetched::OLDEST_NVRTC.install_wheels(),

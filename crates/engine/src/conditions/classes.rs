@@ -45,15 +45,14 @@ pub(crate) const VOLATILE: &[&str] = &[
     "LINES",
 ];
 
+/// NVIDIA's programs. They ask by name, and have no list of all variables: one that has is another's program under the
+/// name.
+const NVIDIAS: &[&str] = &["nvcc", "cudafe++", "cicc", "ptxas", "fatbinary", "nvlink"];
+
 /// The compilers' and binary tools' programs that ask by name: what is left of their names without the target in
-/// front, the version behind, and the kind of linker.
+/// front, the version behind, and the kind of linker. Most have the list of all variables, and hand it on to programs
+/// that they start.
 const ASKERS: &[&str] = &[
-    "nvcc",
-    "cudafe++",
-    "cicc",
-    "ptxas",
-    "fatbinary",
-    "nvlink",
     "gcc",
     "g++",
     "cc",
@@ -84,8 +83,9 @@ pub(super) fn is_ours(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b"WARPCC_")
 }
 
-/// Whether a program, by the file that was executed, is one that asks for variables by name and looks at no others.
-pub fn asks_by_name(executable: &Path) -> bool {
+/// Whether a program, by the file that was executed, is one that asks for variables by name and looks at no others;
+/// `has_environ` says whether it has the list of all.
+pub fn asks_by_name(executable: &Path, has_environ: bool) -> bool {
     let Some(name) = executable.file_name().and_then(OsStr::to_str) else {
         return false;
     };
@@ -93,6 +93,9 @@ pub fn asks_by_name(executable: &Path) -> bool {
     // `x86_64-linux-gnu-g++-12`, `ld.bfd`
     let name = name.split('.').next().unwrap_or(name);
     let mut parts = name.rsplit('-').skip_while(is_version);
+    if NVIDIAS.contains(&name) {
+        return !has_environ;
+    }
     ASKERS.contains(&name) || parts.next().is_some_and(|last| ASKERS.contains(&last))
 }
 
@@ -188,7 +191,7 @@ mod tests {
             "/usr/lib/gcc/x86_64-linux-gnu/12/cc1plus",
             "/opt/conda/bin/x86_64-conda-linux-gnu-c++",
         ] {
-            assert!(asks_by_name(Path::new(name)), "{name}");
+            assert!(asks_by_name(Path::new(name), false), "{name}");
         }
         for name in [
             "/bin/bash",
@@ -197,7 +200,7 @@ mod tests {
             "/usr/bin/ccache",
             "/",
         ] {
-            assert!(!asks_by_name(Path::new(name)), "{name}");
+            assert!(!asks_by_name(Path::new(name), true), "{name}");
         }
     }
 }

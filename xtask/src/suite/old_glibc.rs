@@ -1,0 +1,92 @@
+//! A C library before glibc 2.34, for the test that programs do not hang under it: before that release `dlsym`
+//! allocates. Out of Debian's packages, unpacked into a folder of their own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::fetched::Fetched;
+use crate::process;
+
+const OLD: Fetched = Fetched {
+    name: "old-glibc",
+    program: "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
+};
+
+/// The dynamic loader of it, once it is installed; the libraries are beside it.
+pub fn loader() -> PathBuf {
+    OLD.path()
+}
+
+/// Installs it unless it is there. Where the packages are not to be had, that is said, and the test is passed over.
+pub fn install() -> Result<()> {
+    if !cfg!(target_arch = "x86_64") || process::on_path("apt-get").is_none() {
+        return Ok(());
+    }
+    if let Err(error) = OLD.install(unpack) {
+        println!("no old C library, so its test is passed over: {error:#}");
+    }
+    Ok(())
+}
+
+/// Where this machine's own packages come from.
+fn repository() -> Result<String> {
+    let format = [
+        "indextargets",
+        "--format",
+        "$(REPO_URI)",
+        "Created-By: Packages",
+    ];
+    let known = process::output(Command::new("apt-get").args(format))?;
+    let first = known.lines().find(|line| !line.contains("security"));
+    Ok(first.context("apt-get knows no repository")?.to_owned())
+}
+
+fn unpack(home: &Path, lock_file: &Path) -> Result<()> {
+    let wanted = fs::read_to_string(lock_file)?;
+    let line = wanted.lines().find(|line| !line.starts_with('#'));
+    let mut words = line.unwrap_or_default().split(' ');
+    let Some(suite) = words.next() else {
+        bail!("{} names no suite", lock_file.display());
+    };
+    let apt = home.join("apt");
+    for folder in ["lists/partial", "cache/archives/partial"] {
+        fs::create_dir_all(apt.join(folder))?;
+    }
+    let sources = apt.join("sources.list");
+    // Signed by keys that newer systems need not have; what is unpacked is run by one test.
+    let line = format!("deb [trusted=yes] {} {suite} main\n", repository()?);
+    fs::write(&sources, line)?;
+    let set = |name: &str, value: &Path| format!("{name}={}", value.display());
+    let options = [
+        set("Dir::Etc::sourcelist", &sources),
+        set("Dir::Etc::sourceparts", Path::new("/dev/null")),
+        set("Dir::State::Lists", &apt.join("lists")),
+        set("Dir::Cache", &apt.join("cache")),
+        "APT::Sandbox::User=root".to_owned(),
+    ];
+    let apt_get = |words: &[String]| {
+        let mut command = Command::new("apt-get");
+        command.arg("-qq").current_dir(home);
+        for option in &options {
+            command.args(["-o", option]);
+        }
+        process::run(command.args(words))
+    };
+    apt_get(&["update".to_owned()])?;
+    let packages = words.map(|name| format!("{name}/{suite}"));
+    apt_get(&[vec!["download".to_owned()], packages.collect()].concat())?;
+    for entry in fs::read_dir(home)?.flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|ending| ending == "deb") {
+            process::run(Command::new("dpkg").arg("-x").arg(&path).arg(home))?;
+            fs::remove_file(&path)?;
+        }
+    }
+    fs::remove_dir_all(&apt)?;
+    process::output(Command::new(loader()).arg("--version"))
+        .context("the packages were unpacked but their loader does not run here")?;
+    Ok(())
+}
