@@ -8,7 +8,7 @@
 //! let environment = warpcc_watch::environment(&library, log, inherited.as_deref())?;
 //! let gcc = std::path::Path::new("/usr/bin/gcc");
 //! std::process::Command::new(gcc).args(["-E", "x.c"]).envs(environment).status()?;
-//! let observed = warpcc_watch::read_log(&std::fs::read(log)?, gcc)?;
+//! let observed = warpcc_watch::read_log(&std::fs::read(log)?, gcc, &|_| true)?;
 //! # Ok(()) }
 //! ```
 //!

@@ -127,6 +127,8 @@ fn runs_as(path: &Path, started: &Started) -> bool {
 /// The program that a script names in its first line.
 fn interpreter(script: &Path) -> Option<PathBuf> {
     let mut line = Vec::new();
+    // Opening a pipe would wait for who writes into it.
+    fs::metadata(script).ok().filter(fs::Metadata::is_file)?;
     let file = fs::File::open(script).ok()?;
     file.take(FIRST_LINE as u64).read_to_end(&mut line).ok()?;
     let rest = line.strip_prefix(b"#!")?;
