@@ -351,7 +351,7 @@ fn bite(options: &Options, warpcc: &Path) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// Every committed case with fake tools is right. Cases in `cases/soak/open` are known to be wrong, and wait.
+    /// Every committed case with fake tools is right. Cases in `xtask/soak/cases/open` are known to be wrong, and wait.
     #[test]
     fn committed_cases_are_right() -> Result<()> {
         let program = std::env::current_exe()?;
@@ -367,7 +367,7 @@ mod tests {
         );
         let mut cases = 0;
         let root = tempfile::tempdir()?;
-        for entry in fs::read_dir(repo::root().join("cases/soak"))? {
+        for entry in fs::read_dir(repo::root().join("xtask/soak/cases"))? {
             let file = entry?.path();
             let name = file
                 .file_name()
