@@ -21,6 +21,7 @@ pub(crate) use classes::{VOLATILE, mentioned};
 pub use classes::{asks_by_name, is_harmless, seen_in};
 use searches::Searches;
 
+use crate::key::directory_as_called;
 use crate::relocate::fixed_list;
 use crate::times;
 
@@ -61,7 +62,13 @@ pub struct Place<'a> {
 impl Place<'_> {
     fn variable(&self, name: &OsStr) -> Option<&OsStr> {
         let mut all = self.environment.iter().rev();
-        all.find(|(n, _)| n == name).map(|(_, v)| v.as_os_str())
+        let value = all.find(|(n, _)| n == name).map(|(_, v)| v.as_os_str());
+        // What tools take from it: another name for the working directory, where there is one. The directory itself
+        // is in the keys where it counts.
+        if name == "PWD" {
+            return directory_as_called(value, self.directory);
+        }
+        value
     }
 
     /// A value with the folders that do not count under their fixed names.

@@ -89,7 +89,6 @@ impl Seen {
                 seen.take_read(path, identity);
             }
         }
-        let of_process = |path: &Path| path.starts_with("/proc/self");
         for (path, executable) in &observed.called {
             if foreign(path) && path != executable {
                 seen.fact(path, Fact::Resolved, canonical(path));
@@ -101,10 +100,13 @@ impl Seen {
         ] {
             for (path, text) in texts {
                 // `/proc/self/exe` is the program, whose path was resolved when it was started.
-                if foreign(&path) && !of_process(&path) {
+                if foreign(&path) && !is_of_process(&path) {
                     seen.fact(&path, fact, Some(text));
                 }
             }
+        }
+        for path in observed.nothing.iter().filter(|path| foreign(path)) {
+            seen.facts.insert((path.clone(), Fact::Nothing), Vec::new());
         }
         for path in observed.listed.iter().filter(|path| foreign(path)) {
             // The names, where they stay; the witness tells.
@@ -345,6 +347,21 @@ fn is_harmless_device(special: u64) -> bool {
         device(5, 0),
     ]
     .contains(&special)
+}
+
+/// Whether a path says who the process is and what it has open: another text in each process. The program itself is known
+/// since it was started.
+fn is_of_process(path: &Path) -> bool {
+    let Ok(rest) = path.strip_prefix("/proc") else {
+        return false;
+    };
+    let mut parts = rest.components().map(|part| part.as_os_str());
+    let process = parts.next().is_none_or(|first| {
+        let number = |text: &OsStr| text.as_bytes().iter().all(u8::is_ascii_digit);
+        first == "self" || first == "thread-self" || number(first)
+    });
+    let what = parts.next();
+    process && what.is_none_or(|what| what == "exe" || what == "fd" || what == "task")
 }
 
 fn canonical(path: &Path) -> Option<PathBuf> {

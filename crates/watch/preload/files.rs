@@ -64,6 +64,36 @@ pub(crate) unsafe fn seen(directory: c_int, path: Path, kind: u8, error: c_int, 
     }
 }
 
+/// Logs a look at a name itself, not at where it may lead.
+///
+/// # Safety
+/// As for [`seen`].
+pub(crate) unsafe fn itself(directory: c_int, path: Path, error: c_int) {
+    // SAFETY: passed on.
+    unsafe {
+        seen(directory, path, b'S', error, NO_FILE);
+        if matches!(error, ENOENT | ENOTDIR) {
+            seen(directory, path, b'O', 0, NO_FILE);
+        }
+    }
+}
+
+/// Logs a look at a name itself or at where it leads, as the flags of the `*at` functions say.
+///
+/// # Safety
+/// As for [`seen`].
+unsafe fn by_flags(directory: c_int, path: Path, flags: c_int, error: c_int) {
+    const NOFOLLOW: c_int = 0x100;
+    // SAFETY: passed on.
+    unsafe {
+        if flags & NOFOLLOW != 0 {
+            itself(directory, path, error);
+        } else {
+            seen(directory, path, b'S', error, NO_FILE);
+        }
+    }
+}
+
 /// Whether the path is the terminal's, whether or not there is one.
 ///
 /// # Safety
@@ -215,17 +245,17 @@ hook! {
 
     fn stat(path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
     fn stat64(path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
-    fn lstat(path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
-    fn lstat64(path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
-    fn fstatat(at: c_int, path: Path, to: Any, flags: c_int) -> c_int, -1, |r, e| seen(at, path, b'S', e, NO_FILE);
-    fn fstatat64(at: c_int, path: Path, to: Any, flags: c_int) -> c_int, -1, |r, e| seen(at, path, b'S', e, NO_FILE);
+    fn lstat(path: Path, to: Any) -> c_int, -1, |r, e| itself(AT_FDCWD, path, e);
+    fn lstat64(path: Path, to: Any) -> c_int, -1, |r, e| itself(AT_FDCWD, path, e);
+    fn fstatat(at: c_int, path: Path, to: Any, flags: c_int) -> c_int, -1, |r, e| by_flags(at, path, flags, e);
+    fn fstatat64(at: c_int, path: Path, to: Any, flags: c_int) -> c_int, -1, |r, e| by_flags(at, path, flags, e);
     fn __xstat(v: c_int, path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
     fn __xstat64(v: c_int, path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
-    fn __lxstat(v: c_int, path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
-    fn __lxstat64(v: c_int, path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
-    fn __fxstatat(v: c_int, at: c_int, path: Path, to: Any, f: c_int) -> c_int, -1, |r, e| seen(at, path, b'S', e, NO_FILE);
-    fn __fxstatat64(v: c_int, at: c_int, path: Path, to: Any, f: c_int) -> c_int, -1, |r, e| seen(at, path, b'S', e, NO_FILE);
-    fn statx(at: c_int, path: Path, flags: c_int, mask: c_uint, to: Any) -> c_int, -1, |r, e| seen(at, path, b'S', e, NO_FILE);
+    fn __lxstat(v: c_int, path: Path, to: Any) -> c_int, -1, |r, e| itself(AT_FDCWD, path, e);
+    fn __lxstat64(v: c_int, path: Path, to: Any) -> c_int, -1, |r, e| itself(AT_FDCWD, path, e);
+    fn __fxstatat(v: c_int, at: c_int, path: Path, to: Any, f: c_int) -> c_int, -1, |r, e| by_flags(at, path, f, e);
+    fn __fxstatat64(v: c_int, at: c_int, path: Path, to: Any, f: c_int) -> c_int, -1, |r, e| by_flags(at, path, f, e);
+    fn statx(at: c_int, path: Path, flags: c_int, mask: c_uint, to: Any) -> c_int, -1, |r, e| by_flags(at, path, flags, e);
     fn access(path: Path, mode: c_int) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
     fn eaccess(path: Path, mode: c_int) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
     fn euidaccess(path: Path, mode: c_int) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);

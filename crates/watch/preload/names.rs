@@ -2,7 +2,7 @@
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
-use crate::files::{below, seen};
+use crate::files::{below, itself, seen};
 use crate::state::{self, LONGEST, text};
 use crate::sys::{self, AT_FDCWD};
 use crate::{Real, hook};
@@ -94,7 +94,7 @@ unsafe fn link_read(directory: c_int, path: Path, to: Any, length: isize, error:
     // SAFETY: as the caller promises.
     unsafe {
         let (Ok(length), 0) = (usize::try_from(length), error) else {
-            return seen(directory, path, b'S', error, -1);
+            return itself(directory, path, error);
         };
         let target = core::slice::from_raw_parts(to.cast::<u8>(), length);
         let mut full = [0_u8; LONGEST];

@@ -14,6 +14,7 @@
 //! | `R` `W` | identity, path | opened for reading, for writing |
 //! | `D` `S` | path | listed; looked at and there |
 //! | `M` | path | looked for and not there |
+//! | `O` | path | and not even a link is there |
 //! | `K` | path | removed, or renamed to something else |
 //! | `Y` `Z` | length: u16 LE, path, target | a link was read; a path was resolved |
 //! | `V` | name | an environment variable was asked for |

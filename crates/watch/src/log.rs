@@ -98,6 +98,7 @@ pub(crate) enum Kind {
     Found,
     Missing,
     Removed,
+    Nothing,
 }
 
 /// How a path led to another.
@@ -148,6 +149,7 @@ fn event(kind: u8, payload: &[u8]) -> Option<Event<'_>> {
         b'S' => Event::Path(Kind::Found, path(payload)?),
         b'M' => Event::Path(Kind::Missing, path(payload)?),
         b'K' => Event::Path(Kind::Removed, path(payload)?),
+        b'O' => Event::Path(Kind::Nothing, path(payload)?),
         b'Y' => leads(Way::Link, payload)?,
         b'Z' => leads(Way::Resolved, payload)?,
         b'V' => Event::Variable(OsStr::from_bytes(payload)),

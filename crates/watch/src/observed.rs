@@ -25,6 +25,8 @@ pub struct Observed {
     pub read: BTreeMap<PathBuf, Identity>,
     /// What was looked for and did not exist.
     pub missing: BTreeSet<PathBuf>,
+    /// Names under which not even a link was.
+    pub nothing: BTreeSet<PathBuf>,
     /// Files opened for writing, or put in place, with what each was when it was opened.
     pub written: BTreeMap<PathBuf, Identity>,
     /// Names removed, or renamed to others.
@@ -278,6 +280,7 @@ impl<'k> Reader<'k> {
             Kind::Found => &mut self.observed.found,
             Kind::Missing => &mut self.observed.missing,
             Kind::Removed => &mut self.observed.removed,
+            Kind::Nothing => &mut self.observed.nothing,
         }
     }
 

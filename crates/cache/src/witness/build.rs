@@ -321,7 +321,10 @@ impl WitnessBuilder {
                     return Err(changed());
                 }
             }
-            let text = fact.text_now(base, &name).map_err(|_| vanished())?;
+            let text = fact.text_now(base, &name).map_err(|_| match fact {
+                Fact::Nothing => Unsettled::Appeared { path: path.clone() },
+                _ => vanished(),
+            })?;
             if told.as_ref().is_some_and(|told| *told != text) || text.contains(&0) {
                 return Err(changed());
             }

@@ -13,7 +13,7 @@ use super::build::DIRECTORY_SLACK_NS;
 use super::hash::{Contents, HashFault, Hashed, hash_all};
 use super::signature::{self, Base, Signature, TICK_NS, means_absent};
 use super::trust::Trust;
-use super::{DirectoryEntry, NameSeen, Witness, as_path, path_of};
+use super::{DirectoryEntry, Fact, NameSeen, Witness, as_path, path_of};
 
 /// Whether a witness still holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -289,6 +289,7 @@ impl<'a> Checking<'a> {
             match entry.fact.text_now(&self.base, path) {
                 Ok(now) if now == self.witness.text_at(entry.text).to_bytes() => {}
                 Ok(_) => self.changed(path),
+                Err(_) if entry.fact == Fact::Nothing => self.appeared(c".", path),
                 Err(_) => self.missing(path),
             }
             if self.done() {

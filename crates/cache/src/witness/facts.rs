@@ -9,7 +9,7 @@ use rustix::fs::{Dir, OFlags};
 use rustix::io::Errno;
 
 use super::as_path;
-use super::signature::Base;
+use super::signature::{Base, means_absent};
 
 /// What there is to know of a path without reading a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,6 +27,8 @@ pub enum Fact {
     Resolved = 5,
     /// There is a folder with these names: the BLAKE3 of them, sorted.
     Names = 6,
+    /// There is nothing under this name, not even a link that leads nowhere.
+    Nothing = 7,
 }
 
 impl Fact {
@@ -38,6 +40,7 @@ impl Fact {
             Fact::Link,
             Fact::Resolved,
             Fact::Names,
+            Fact::Nothing,
         ];
         all.into_iter().find(|fact| *fact as u8 == byte)
     }
@@ -70,6 +73,11 @@ impl Fact {
             Fact::Link => Ok(base.read_link(path)?.into_bytes()),
             Fact::Resolved => resolve(base, path),
             Fact::Names => names_in(base, path),
+            Fact::Nothing => match base.stat_link(path) {
+                Err(error) if means_absent(error) => Ok(Vec::new()),
+                Err(error) => Err(error),
+                Ok(_) => Err(Errno::EXIST),
+            },
         }
     }
 }

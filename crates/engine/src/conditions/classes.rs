@@ -7,7 +7,7 @@ use std::path::Path;
 use warpcc_plan::Tool;
 
 /// Variables that tools ask for and that change no result, with the reason.
-const HARMLESS: [(&str, &str); 9] = [
+const HARMLESS: [(&str, &str); 8] = [
     ("TMPDIR", "set by us to the private folder"),
     ("TMP", "asked for besides TMPDIR, which is set"),
     ("TEMP", "asked for besides TMPDIR, which is set"),
@@ -18,7 +18,6 @@ const HARMLESS: [(&str, &str); 9] = [
         "names a jobserver: how many run, not what they make",
     ),
     ("PATH", "counts by the programs that it leads to"),
-    ("PWD", "in the keys where the working directory is"),
     ("TERM", "in the terminal's key where there is a terminal"),
 ];
 
