@@ -394,11 +394,23 @@ impl Worker<'_> {
         Some((finished, seen))
     }
 
+    /// We look for the step's program where nvcc's shell would: what `PATH` has of that name counts.
+    fn stand_on_program(&self, step: &Step, program: &Located, seen: &mut Seen) {
+        seen.expect(&program.path, Expected::default());
+        let asked = match &step.program {
+            Program::AskCompiler { compiler, .. } => Some(compiler.as_str()),
+            Program::Named(_) | Program::Internal => None,
+        };
+        let names = asked.into_iter().chain([program.name.as_str()]);
+        let searched = names.filter(|name| !name.contains('/'));
+        seen.asked.programs.extend(searched.map(OsString::from));
+    }
+
     /// What this step would have looked at itself, had it run: its program, and the user's files that it is given. They
     /// are in the key by their content; a record of the call must know their names too.
     fn stand_on_own_files(&self, step: &Step, program: &Located, seen: &mut Seen) {
         let any = Expected::default();
-        seen.expect(&program.path, any);
+        self.stand_on_program(step, program, seen);
         for &id in &step.reads {
             let file = self.graph.file(id);
             if file.kind == FileKind::External {
@@ -461,12 +473,12 @@ impl Worker<'_> {
         };
         let ended = self.setting.children.run(index, &order)?;
         let seen = if watching.is_some() {
-            let seen = self.read_log(&log, step, &program.path);
-            if directory == self.setting.directory {
-                seen
-            } else {
-                seen.inside(directory)
+            let mut seen = self.read_log(&log, step, &program.path);
+            if directory != self.setting.directory {
+                seen = seen.inside(directory);
             }
+            self.stand_on_program(step, program, &mut seen);
+            seen
         } else {
             Seen::unwatched("the watch library cannot be used here")
         };
@@ -653,9 +665,7 @@ impl Worker<'_> {
             path: self.setting.variable("PATH"),
             own: &is_own,
         };
-        let mut seen = Seen::from_log(observed, &scene);
-        seen.expect(program, Expected::default());
-        seen
+        Seen::from_log(observed, &scene)
     }
 
     /// Stores the result under `key`.

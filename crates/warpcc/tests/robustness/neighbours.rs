@@ -191,7 +191,7 @@ fn somebody_else_makes_the_private_folder_first() {
     let space = crate::space("foreign-scratch");
     open_up(&space);
     let user = rustix::process::geteuid().as_raw();
-    let usual = space.tmp().join(format!("warpcc-{user}"));
+    let usual = space.tmp().join(format!("warpcc-{user}-builds"));
     if somebody_else(&format!("mkdir -m 777 {}", usual.display())).is_none() {
         return crate::skipped("nobody else can be become here");
     }
