@@ -192,6 +192,15 @@ fn start(space: &Space, words: &[String], name: &str) -> io::Result<Child> {
     if let Some(guard) = &space.without {
         command.env("WARPCC_TEST_UNSOUND", guard);
     }
+    // A script that another thread's child still holds open for writing is busy for a moment.
+    for _ in 0..100 {
+        match command.spawn() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            started => return started,
+        }
+    }
     command.spawn()
 }
 
