@@ -12,6 +12,7 @@ use warpcc_cache::{Expected, Fact, Signature, Witness, WitnessBuilder};
 use warpcc_watch::{Identity, Observed};
 
 use crate::conditions::{self, Asked};
+use crate::process;
 
 /// What one step saw, or many.
 #[derive(Debug, Clone, Default)]
@@ -319,16 +320,26 @@ impl Seen {
 /// A file that a run wrote or removed besides its outputs: a result that hits would not bring it back.
 fn side_effect(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
     let there = |path: &Path| fs::symlink_metadata(scene.directory.join(path)).is_ok();
+    // ccache, which nvcc's dry run asks for the compiler's properties, keeps files of its own.
+    let is_caches = |path: &Path| {
+        let writer = observed.writers.get(path);
+        writer.is_some_and(|program| process::is_compiler_cache(program))
+    };
     for (path, identity) in &observed.written {
         let special = identity.mode != 0 && identity.mode & 0o170_000 != 0o100_000;
-        if scene.is_own(path) || (special && is_harmless_device(identity.special)) {
+        if scene.is_own(path)
+            || is_caches(path)
+            || (special && is_harmless_device(identity.special))
+        {
             continue;
         }
         if special || there(path) {
             return Some(format!("{} is written too", path.display()));
         }
     }
-    let removed = |path: &&PathBuf| !scene.is_own(path) && !observed.written.contains_key(*path);
+    let removed = |path: &&PathBuf| {
+        !(scene.is_own(path) || is_caches(path) || observed.written.contains_key(*path))
+    };
     let removed = observed.removed.iter().find(removed);
     removed.map(|path| format!("{} is removed", path.display()))
 }

@@ -348,6 +348,12 @@ pub fn find_compiler(
     behind.or(Some(found))
 }
 
+/// Whether a program, by its own file, is a compiler cache.
+pub fn is_compiler_cache(program: &Path) -> bool {
+    let name = program.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| CACHES.contains(&name))
+}
+
 fn is_cache(file: &Path) -> bool {
     let Ok(real) = file.canonicalize() else {
         return false;

@@ -29,6 +29,8 @@ pub struct Observed {
     pub nothing: BTreeSet<PathBuf>,
     /// Files opened for writing, or put in place, with what each was when it was opened.
     pub written: BTreeMap<PathBuf, Identity>,
+    /// For each name written or removed, the executable that did it first.
+    pub writers: BTreeMap<PathBuf, PathBuf>,
     /// Names removed, or renamed to others.
     pub removed: BTreeSet<PathBuf>,
     /// Directories opened for listing.
@@ -179,10 +181,21 @@ impl<'k> Reader<'k> {
                 if access == Access::Read && !image.known {
                     self.observed.texts.insert(path.clone());
                 }
+                if access == Access::Written {
+                    let program = || image.program.clone();
+                    let writers = &mut self.observed.writers;
+                    writers.entry(path.clone()).or_insert_with(program);
+                }
                 self.opened(access, identity, path);
             }
             Event::Path(kind, path) => {
-                self.set(kind).insert(absolute(path));
+                let path = absolute(path);
+                if kind == Kind::Removed {
+                    let program = || image.program.clone();
+                    let writers = &mut self.observed.writers;
+                    writers.entry(path.clone()).or_insert_with(program);
+                }
+                self.set(kind).insert(path);
             }
             Event::Leads(way, from, to) => self.led(way, absolute(from), to),
             Event::Variable(name) => {

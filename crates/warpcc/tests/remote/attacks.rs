@@ -276,7 +276,7 @@ fn short_records_do_not_say_much() {
         witness.extend([0, 0, 0, 1, 0, 0, 0]);
         witness.extend([7; 32]);
     }
-    witness.push(0);
+    witness.extend([0, 0]);
     forger.put(&direct, &forger::record(&direct, &witness, &outcome, 6));
     forger.attack(LITTLE / 2).demand_one_warning("malformed");
     // A million files that are not there, and a million names in one folder.
@@ -284,13 +284,14 @@ fn short_records_do_not_say_much() {
     for _ in 0..1_000_000 {
         files.extend(forger::file("x", 1, &[7; 32]));
     }
-    files.push(0);
+    files.extend([0, 0]);
     let mut names = vec![0, 1];
     names.extend([0, 1, b'/', 0, 0, 0, 0, 0, 0, 0]);
     names.extend(forger::varint(4_000_000));
     for _ in 0..4_000_000 {
         names.extend([0, 0, 1, b'x']);
     }
+    names.push(0);
     for witness in [files, names] {
         forger.put(&direct, &forger::record(&direct, &witness, &outcome, 1));
         forger.attack(LITTLE / 2).demand_one_warning("malformed");
@@ -298,7 +299,7 @@ fn short_records_do_not_say_much() {
     // Thousands of variants, each of which differs.
     let mut witness = forger::varint(1);
     witness.extend(forger::file("/nothing", 1, &[7; 32]));
-    witness.push(0);
+    witness.extend([0, 0]);
     forger.put(&direct, &forger::record(&direct, &witness, &outcome, 5_000));
     assert_eq!(forger.attack(LITTLE).stderr, "");
 }
@@ -334,7 +335,7 @@ fn files_that_never_end_are_not_read() {
     for (path, size) in files {
         let mut witness = forger::varint(1);
         witness.extend(forger::file(&path, size, &[7; 32]));
-        witness.push(0);
+        witness.extend([0, 0]);
         forger.put(&direct, &forger::record(&direct, &witness, &outcome, 1));
         assert_eq!(forger.attack(ENOUGH).stderr, "", "{path}");
     }

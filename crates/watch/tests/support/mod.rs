@@ -71,6 +71,8 @@ impl Bench {
 
     /// Runs a command that must succeed and whose log must be complete.
     pub fn watch(&self, words: &str) -> Observed {
+        // One log is of one run.
+        let _ = std::fs::remove_file(self.path("log"));
         let output = self.watched(words).output().unwrap();
         assert!(output.status.success(), "{words}: {output:?}");
         let observed = self.log_of(words.split(' ').next().unwrap());
