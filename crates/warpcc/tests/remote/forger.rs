@@ -237,7 +237,7 @@ pub fn outcome(role: &str, digest: &Digest) -> Vec<u8> {
     bytes.extend_from_slice(role.as_bytes());
     bytes.extend_from_slice(&digest.hash);
     bytes.extend(varint(digest.size));
-    // Not executable; no text, nothing else, no time.
-    bytes.extend([0, 0, 0, 0, 0]);
+    // Not executable; no text; conditions that always hold; no time.
+    bytes.extend([0, 0, 0, 4, 0, 0, 0, 0, 0]);
     bytes
 }
