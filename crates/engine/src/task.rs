@@ -402,8 +402,16 @@ impl Worker<'_> {
             Program::Named(_) | Program::Internal => None,
         };
         let names = asked.into_iter().chain([program.name.as_str()]);
-        let searched = names.filter(|name| !name.contains('/'));
-        seen.asked.programs.extend(searched.map(OsString::from));
+        let path = self.setting.variable("PATH").unwrap_or_default();
+        for name in names.filter(|name| !name.contains('/')) {
+            seen.asked.programs.insert(OsString::from(name));
+            // Nobody watches our own search: a program that appears in an earlier folder comes first.
+            let files = std::env::split_paths(path)
+                .map(|folder| self.setting.directory.join(folder).join(name));
+            let earlier = files.take_while(|file| !process::is_executable(file));
+            let absent = earlier.filter(|file| file.symlink_metadata().is_err());
+            seen.missing.extend(absent);
+        }
     }
 
     /// What this step would have looked at itself, had it run: its program, and the user's files that it is given. They
