@@ -127,8 +127,9 @@ fn runs_as(path: &Path, started: &Started) -> bool {
 /// The program that a script names in its first line.
 fn interpreter(script: &Path) -> Option<PathBuf> {
     let mut line = Vec::new();
-    // Opening a pipe would wait for who writes into it.
-    fs::metadata(script).ok().filter(fs::Metadata::is_file)?;
+    // Only what can be executed: opening a pipe, or reading a file of the kernel's, may wait for ever.
+    let can_run = |found: &fs::Metadata| found.is_file() && found.mode() & 0o111 != 0;
+    fs::metadata(script).ok().filter(can_run)?;
     let file = fs::File::open(script).ok()?;
     file.take(FIRST_LINE as u64).read_to_end(&mut line).ok()?;
     let rest = line.strip_prefix(b"#!")?;
