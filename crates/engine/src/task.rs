@@ -67,8 +67,8 @@ pub struct Located {
     pub name: String,
 }
 
-/// A step that is looked up: its number, itself, and the program that would do it.
-type Asking<'s> = (usize, &'s Step, &'s Located);
+/// A step that is looked up: its number and itself.
+type Asking<'s> = (usize, &'s Step);
 
 impl Worker<'_> {
     /// Does the task.
@@ -101,14 +101,27 @@ impl Worker<'_> {
 
     fn command(&self, index: usize, step: &Step, priority_ms: u64) -> io::Result<(Finished, Seen)> {
         let program = self.locate(step)?;
-        let key = self.key(step, &program);
+        let (finished, mut seen) = self.find_or_make(index, step, &program, priority_ms)?;
+        // The step's key has the program's file and content: only the record of the call needs to know how it was found.
+        self.stand_on_program(step, &program, &mut seen);
+        Ok((finished, seen))
+    }
+
+    fn find_or_make(
+        &self,
+        index: usize,
+        step: &Step,
+        program: &Located,
+        priority_ms: u64,
+    ) -> io::Result<(Finished, Seen)> {
+        let key = self.key(step, program);
         if let Some(key) = key.as_ref().filter(|_| self.setting.reads_cache)
-            && let Some(hit) = self.look_up_anywhere(index, step, &program, key)
+            && let Some(hit) = self.look_up_anywhere(index, step, key)
         {
             return Ok(hit);
         }
         let mut turn = Turn::default();
-        let done = self.elsewhere(index, step, &program, key.as_ref(), priority_ms, &mut turn)?;
+        let done = self.elsewhere(index, step, program, key.as_ref(), priority_ms, &mut turn)?;
         if let Some((mut finished, seen)) = done {
             if let Some(key) = key.filter(|_| finished.away) {
                 finished.brought = vec![key, self.bound(&key)];
@@ -118,7 +131,7 @@ impl Worker<'_> {
         if turn.pass.is_none() {
             self.take_turn(index, step, priority_ms, &mut turn)?;
         }
-        self.here(index, step, &program, key.as_ref(), turn)
+        self.here(index, step, program, key.as_ref(), turn)
     }
 
     /// Does the step on this machine, its turn having come.
@@ -268,18 +281,12 @@ impl Worker<'_> {
     }
 
     /// Looks for a result that is good in every folder, then for one that is good in this.
-    fn look_up_anywhere(
-        &self,
-        index: usize,
-        step: &Step,
-        program: &Located,
-        key: &Key,
-    ) -> Option<(Finished, Seen)> {
-        let found = self.look_up((index, step, program), key);
+    fn look_up_anywhere(&self, index: usize, step: &Step, key: &Key) -> Option<(Finished, Seen)> {
+        let found = self.look_up((index, step), key);
         if found.is_some() || self.setting.roots.is_empty() {
             return found;
         }
-        let (mut finished, seen) = self.look_up((index, step, program), &self.bound(key))?;
+        let (mut finished, seen) = self.look_up((index, step), &self.bound(key))?;
         finished.bound = true;
         Some((finished, seen))
     }
@@ -344,7 +351,7 @@ impl Worker<'_> {
     fn look_up_under(
         &self,
         key: &Key,
-        (index, step, program): Asking<'_>,
+        (index, step): Asking<'_>,
         suits: impl Fn(&warpcc_cache::Outcome) -> bool,
     ) -> Option<(Finished, Seen)> {
         let store = self.setting.store?;
@@ -390,7 +397,7 @@ impl Worker<'_> {
         finished.stderr = real(&outcome.stderr);
         let times = self.setting.roots.real_text(&conditions.times);
         let mut seen = Seen::of_hit(&witness, conditions.asked(), times);
-        self.stand_on_own_files(step, program, &mut seen);
+        self.stand_on_own_files(step, &mut seen);
         Some((finished, seen))
     }
 
@@ -414,11 +421,10 @@ impl Worker<'_> {
         }
     }
 
-    /// What this step would have looked at itself, had it run: its program, and the user's files that it is given. They
-    /// are in the key by their content; a record of the call must know their names too.
-    fn stand_on_own_files(&self, step: &Step, program: &Located, seen: &mut Seen) {
+    /// The user's files that this step would have read, had it run. They are in the key by their content; a record of the
+    /// call must know their names too.
+    fn stand_on_own_files(&self, step: &Step, seen: &mut Seen) {
         let any = Expected::default();
-        self.stand_on_program(step, program, seen);
         for &id in &step.reads {
             let file = self.graph.file(id);
             if file.kind == FileKind::External {
@@ -485,7 +491,6 @@ impl Worker<'_> {
             if directory != self.setting.directory {
                 seen = seen.inside(directory);
             }
-            self.stand_on_program(step, program, &mut seen);
             seen
         } else {
             Seen::unwatched("the watch library cannot be used here")

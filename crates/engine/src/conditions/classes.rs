@@ -127,6 +127,7 @@ pub fn seen_in(tool: Tool) -> &'static [&'static str] {
             "NVVM_IR_VER_CHK",
             "NV_NVVM_VERSION",
             "OPENSSL_ia32cap",
+            "PWD",
             "USR_INCLUDE",
             "bar",
         ],

@@ -17,7 +17,8 @@ mod sharing;
 #[path = "../space/mod.rs"]
 mod space;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
@@ -25,6 +26,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use casd::Casd;
+use warpcc_engine::conditions::Conditions;
+
 use space::{Build, Exactness, Program, Snapshot, TestSpace, differences};
 
 /// Two architectures.
@@ -145,8 +148,8 @@ fn modes_that_others_leave_out() {
     assert_ne!(failed.outcome.code, 0);
 }
 
-/// By the names of the records.
-type StepRecords = BTreeMap<String, Vec<String>>;
+/// By the names of the records: what must be the same, and the variables that count.
+type StepRecords = BTreeMap<String, (Vec<String>, BTreeSet<OsString>)>;
 
 /// What the store knows of steps: the record's name, what it rests on, what came of it. Not when, and not how long it took.
 fn step_records(cache: &Path) -> StepRecords {
@@ -161,6 +164,7 @@ fn step_records(cache: &Path) -> StepRecords {
             }
             let bytes = fs::read(&path).expect("a record");
             let mut known = Vec::new();
+            let mut asked = BTreeSet::new();
             for variant in warpcc_cache::decode_record(&bytes).expect("a record") {
                 let outcome = variant.outcome;
                 let mut files: Vec<_> = variant
@@ -188,17 +192,20 @@ fn step_records(cache: &Path) -> StepRecords {
                     .collect();
                 known.push(format!("absent {absent:?}"));
                 known.push(format!("outputs {:?}", outcome.outputs));
+                let conditions = Conditions::decode(&outcome.extra).expect("conditions");
                 known.push(format!(
                     "streams {:?} {:?} {:?}",
-                    outcome.stdout, outcome.stderr, outcome.extra
+                    outcome.stdout, outcome.stderr, conditions.times
                 ));
+                known.push(format!("programs {:?}", conditions.asked().programs));
+                asked.extend(conditions.asked().variables);
             }
             let name = path
                 .file_name()
                 .expect("a name")
                 .to_string_lossy()
                 .into_owned();
-            records.insert(name, known);
+            records.insert(name, (known, asked));
         }
     }
     records
@@ -236,10 +243,14 @@ fn a_step_leaves_the_record_of_a_run_here_wherever_it_ran() {
     assert_eq!(executed(&space), before);
 }
 
-/// Fails where a step left another record there than here.
+/// Fails where a step left another record there than here. There it must count every variable that a tool asked for here,
+/// and may count more: nobody watches there.
 fn demand_equal_records(away: &StepRecords, here: &StepRecords) {
-    let differ = |name: &&String| away.get(*name) != here.get(*name);
-    if let Some(name) = away.keys().chain(here.keys()).find(differ) {
+    let agree = |name: &String| {
+        let ((there, counted), (here, asked)) = (away.get(name)?, here.get(name)?);
+        (there == here && asked.is_subset(counted)).then_some(())
+    };
+    if let Some(name) = away.keys().chain(here.keys()).find(|n| agree(n).is_none()) {
         panic!(
             "{name}: away {:#?}\nhere {:#?}",
             away.get(name),
