@@ -8,6 +8,7 @@ pub mod key;
 pub mod record;
 pub mod roots;
 pub mod upstream;
+mod variants;
 mod wire;
 pub mod witness;
 
@@ -23,6 +24,7 @@ pub use record::{
 };
 pub use roots::Roots;
 pub use upstream::{Upstream, Vet};
+pub use variants::{KeyVariant, KeyVariants};
 pub use witness::{
     ANY_VARIABLE, Difference, DirectorySeen, Expected, Fact, FileSeen, Signature, Unsettled,
     Verdict, Witness, WitnessBuilder,

@@ -28,7 +28,7 @@ use choice::{Choice, choose};
 use parcel::Packed;
 use warpcc_budget::PoolSlot;
 use warpcc_cache::command::Done;
-use warpcc_cache::{Digest, Key};
+use warpcc_cache::{Digest, KeyVariants};
 use warpcc_plan::{Arg, FileKind, Step, Tool};
 
 use crate::admission;
@@ -82,7 +82,7 @@ impl Worker<'_> {
         index: usize,
         step: &Step,
         program: &Located,
-        key: Option<&Key>,
+        keys: Option<&KeyVariants>,
         priority_ms: u64,
         turn: &mut Turn,
     ) -> io::Result<Option<(Finished, Seen)>> {
@@ -125,7 +125,7 @@ impl Worker<'_> {
             command,
             folder: &folder,
         };
-        let race = self.race(index, step, program, key, priority_ms, executor, &job)?;
+        let race = self.race(index, step, program, keys, priority_ms, executor, &job)?;
         let done = match race {
             Race::Here(done) => return Ok(Some(*done)),
             Race::Nobody => None,
@@ -144,7 +144,7 @@ impl Worker<'_> {
         finished.user = done.busy;
         finished.stdout = relocate::real_message(&stdout, self.setting);
         finished.stderr = relocate::real_message(&stderr, self.setting);
-        self.keep_if_wanted(step, key, &mut finished, &seen, began);
+        self.keep_if_wanted(step, keys, &mut finished, &seen, began);
         Ok(Some((finished, seen)))
     }
 
@@ -273,7 +273,7 @@ impl Worker<'_> {
         index: usize,
         step: &Step,
         program: &Located,
-        key: Option<&Key>,
+        keys: Option<&KeyVariants>,
         priority_ms: u64,
         executor: &dyn Executor,
         job: &Job<'_>,
@@ -329,7 +329,7 @@ impl Worker<'_> {
                 if at_once.is_err() || turn.pass.is_none() {
                     continue;
                 }
-                let here = self.here(index, step, program, key, turn);
+                let here = self.here(index, step, program, keys, turn);
                 if let Ok(Some(done)) = receive.try_recv()
                     && done.code == 0
                     && here.is_err()

@@ -6,18 +6,17 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
-use warpcc_cache::{
-    Difference, DiskStore, Expected, Hashing, Key, Level, Lookup, Output, Packing, foreign,
-};
-use warpcc_plan::{Arg, FileId, FileKind, Part, Program, Step, TaskGraph, Tool, depfile, overlap};
+use warpcc_cache::{DiskStore, Expected, Hashing, KeyVariants};
+use warpcc_plan::{FileId, FileKind, Part, Program, Step, TaskGraph, Tool, depfile, overlap};
 
 use crate::artifact::Artifacts;
 use crate::away::Elsewhere;
-use crate::conditions::{self, Conditions};
+use crate::conditions;
 use crate::event::{Finished, Outcome};
 use crate::key;
+use crate::lookup::key_variants;
 use crate::observe::{Scene, Seen};
 use crate::process::{self, Ended};
 use crate::relocate;
@@ -67,9 +66,6 @@ pub struct Located {
     pub name: String,
 }
 
-/// A step that is looked up: its number and itself.
-type Asking<'s> = (usize, &'s Step);
-
 impl Worker<'_> {
     /// Does the task.
     ///
@@ -114,24 +110,24 @@ impl Worker<'_> {
         program: &Located,
         priority_ms: u64,
     ) -> io::Result<(Finished, Seen)> {
-        let key = self.key(step, program);
-        if let Some(key) = key.as_ref().filter(|_| self.setting.reads_cache)
-            && let Some(hit) = self.look_up_anywhere(index, step, key)
+        let keys = self.keys(step, program);
+        if let Some(keys) = keys.as_ref().filter(|_| self.setting.reads_cache)
+            && let Some(hit) = self.look_up(index, step, keys)
         {
             return Ok(hit);
         }
         let mut turn = Turn::default();
-        let done = self.elsewhere(index, step, program, key.as_ref(), priority_ms, &mut turn)?;
+        let done = self.elsewhere(index, step, program, keys.as_ref(), priority_ms, &mut turn)?;
         if let Some((mut finished, seen)) = done {
-            if let Some(key) = key.filter(|_| finished.away) {
-                finished.brought = vec![key, self.bound(&key)];
+            if let Some(keys) = keys.filter(|_| finished.away) {
+                finished.brought = keys.keys();
             }
             return Ok((finished, seen));
         }
         if turn.pass.is_none() {
             self.take_turn(index, step, priority_ms, &mut turn)?;
         }
-        self.here(index, step, program, key.as_ref(), turn)
+        self.here(index, step, program, keys.as_ref(), turn)
     }
 
     /// Does the step on this machine, its turn having come.
@@ -140,7 +136,7 @@ impl Worker<'_> {
         index: usize,
         step: &Step,
         program: &Located,
-        key: Option<&Key>,
+        keys: Option<&KeyVariants>,
         mut turn: Turn,
     ) -> io::Result<(Finished, Seen)> {
         for &id in &step.reads {
@@ -191,29 +187,9 @@ impl Worker<'_> {
                 finished.stderr.clear();
             }
             seen.times = self.times(step, &seen);
-            self.keep_if_wanted(step, key, &mut finished, &seen, began);
+            self.keep_if_wanted(step, keys, &mut finished, &seen, began);
         }
         Ok((finished, seen))
-    }
-
-    /// Stores the result of a success, where results are stored.
-    pub fn keep_if_wanted(
-        &self,
-        step: &Step,
-        key: Option<&Key>,
-        finished: &mut Finished,
-        seen: &Seen,
-        began: SystemTime,
-    ) {
-        let Some(key) = key.filter(|_| self.setting.writes_cache) else {
-            return;
-        };
-        let kept = self.holds_a_folder(step).and_then(|bound| {
-            finished.bound = bound;
-            let key = if bound { self.bound(key) } else { *key };
-            self.keep(step, &key, finished, seen, began)
-        });
-        finished.not_stored = kept.err().map(|e| e.to_string());
     }
 
     fn locate(&self, step: &Step) -> io::Result<Located> {
@@ -249,8 +225,8 @@ impl Worker<'_> {
         }
     }
 
-    /// The step's key, if its result can be kept at all.
-    fn key(&self, step: &Step, program: &Located) -> Option<Key> {
+    /// The step's keys, if its result can be kept at all.
+    fn keys(&self, step: &Step, program: &Located) -> Option<KeyVariants> {
         let store = self.setting.store?;
         let cacheable = matches!(
             step.tool,
@@ -277,128 +253,12 @@ impl Worker<'_> {
             &mut sink,
         )
         .ok()?;
-        Some(sink.finish())
-    }
-
-    /// Looks for a result that is good in every folder, then for one that is good in this.
-    fn look_up_anywhere(&self, index: usize, step: &Step, key: &Key) -> Option<(Finished, Seen)> {
-        let found = self.look_up((index, step), key);
-        if found.is_some() || self.setting.roots.is_empty() {
-            return found;
-        }
-        let (mut finished, seen) = self.look_up((index, step), &self.bound(key))?;
-        finished.bound = true;
-        Some((finished, seen))
-    }
-
-    fn bound(&self, key: &Key) -> Key {
-        let directory = self.setting.directory.as_os_str().as_encoded_bytes();
-        self.setting.roots.bound(key, directory)
-    }
-
-    /// Looks here, and where there is nothing, has others asked and looks here again.
-    fn look_up(&self, task: Asking<'_>, key: &Key) -> Option<(Finished, Seen)> {
-        if let Some(hit) = self.look_up_here(task, key) {
-            return Some(hit);
-        }
-        let (upstream, store) = (self.setting.upstream?, self.setting.store?);
-        let mut keys = vec![*key];
-        keys.extend(self.setting.terminal.map(|terminal| terminal.key(key)));
-        let vet = |outcome: &mut warpcc_cache::Outcome| self.accepts(task.1, outcome);
-        let brought = upstream.fetch(store, Level::Steps, &keys, self.setting.directory, &vet);
-        let (mut finished, seen) = brought.then(|| self.look_up_here(task, key))??;
-        finished.brought = keys;
-        Some((finished, seen))
-    }
-
-    /// Whether a result from elsewhere has what the step writes, each file once, and no other; what it says is made fit to
-    /// be shown.
-    fn accepts(&self, step: &Step, outcome: &mut warpcc_cache::Outcome) -> bool {
-        let outputs = &outcome.outputs;
-        let role_of = |place: usize| place.to_string();
-        let has = |place: usize| {
-            let role = role_of(place);
-            outputs.iter().filter(|output| output.role == role).count() == 1
-        };
-        let may_lack = |id: FileId| self.may_be_missing(step, id);
-        let each_once = |(place, &id): (usize, &FileId)| has(place) || may_lack(id);
-        let suits = |output: &Output| {
-            let is_one = (0..step.writes.len()).any(|place| output.role == role_of(place));
-            is_one && !output.executable && output.digest.size <= foreign::LARGEST_PART
-        };
-        let is_whole = outputs.len() <= step.writes.len()
-            && outputs.iter().all(suits)
-            && step.writes.iter().enumerate().all(each_once);
-        outcome.stdout = self.artifacts.shown(&outcome.stdout);
-        outcome.stderr = self.artifacts.shown(&outcome.stderr);
-        is_whole
-    }
-
-    /// cicc is told of a module id file and makes none with -optix-ir.
-    fn may_be_missing(&self, step: &Step, id: FileId) -> bool {
-        step.tool == Tool::Cicc && self.graph.file(id).path.ends_with(".module_id")
-    }
-
-    /// Takes what says nothing, or says it as the terminal there is would show it.
-    fn look_up_here(&self, task: Asking<'_>, key: &Key) -> Option<(Finished, Seen)> {
-        let Some(terminal) = self.setting.terminal else {
-            return self.look_up_under(key, task, |_| true);
-        };
-        self.look_up_under(key, task, |outcome| outcome.stderr.is_empty())
-            .or_else(|| self.look_up_under(&terminal.key(key), task, |_| true))
-    }
-
-    fn look_up_under(
-        &self,
-        key: &Key,
-        (index, step): Asking<'_>,
-        suits: impl Fn(&warpcc_cache::Outcome) -> bool,
-    ) -> Option<(Finished, Seen)> {
-        let store = self.setting.store?;
-        let directory = self.setting.directory;
-        let holds = |outcome: &warpcc_cache::Outcome| -> Result<(), Option<Difference>> {
-            let conditions = Conditions::decode(&outcome.extra).filter(|_| suits(outcome));
-            conditions.ok_or(None)?.hold(self.setting.place())
-        };
-        let found = store.look_up_if(Level::Steps, key, directory, &holds, |_| {});
-        let Lookup::Hit(outcome, witness) = found else {
-            return None;
-        };
-        let conditions = Conditions::decode(&outcome.extra)?;
-        // All outputs or none: a blob that was evicted makes the whole step a miss.
-        let mut outputs: Vec<(&Output, _)> = Vec::with_capacity(outcome.outputs.len());
-        for output in &outcome.outputs {
-            let id = output
-                .role
-                .parse::<usize>()
-                .ok()
-                .and_then(|i| step.writes.get(i))?;
-            if !store.has(&output.digest) {
-                return None;
-            }
-            outputs.push((output, *id));
-        }
-        for (output, id) in &outputs {
-            self.artifacts.stored(*id, output.digest, output.executable);
-            if self.graph.file(*id).kind == FileKind::Output
-                && self.artifacts.materialise(*id).is_err()
-            {
-                return None;
-            }
-        }
-        let mut finished = Finished::new(index, Outcome::Hit);
-        finished.saved = Duration::from_micros(outcome.micros);
-        let real = |text: &[u8]| {
-            self.setting
-                .roots
-                .real_text(&self.artifacts.with_folder(text))
-        };
-        finished.stdout = real(&outcome.stdout);
-        finished.stderr = real(&outcome.stderr);
-        let times = self.setting.roots.real_text(&conditions.times);
-        let mut seen = Seen::of_hit(&witness, conditions.asked(), times);
-        self.stand_on_own_files(step, &mut seen);
-        Some((finished, seen))
+        Some(key_variants(
+            sink.finish(),
+            self.setting.roots,
+            self.setting.directory,
+            self.setting.terminal,
+        ))
     }
 
     /// We look for the step's program where nvcc's shell would: what `PATH` has of that name counts.
@@ -418,18 +278,6 @@ impl Worker<'_> {
             let earlier = files.take_while(|file| !process::is_executable(file));
             let absent = earlier.filter(|file| file.symlink_metadata().is_err());
             seen.missing.extend(absent);
-        }
-    }
-
-    /// The user's files that this step would have read, had it run. They are in the key by their content; a record of the
-    /// call must know their names too.
-    fn stand_on_own_files(&self, step: &Step, seen: &mut Seen) {
-        let any = Expected::default();
-        for &id in &step.reads {
-            let file = self.graph.file(id);
-            if file.kind == FileKind::External {
-                seen.expect(Path::new(&file.path), any);
-            }
         }
     }
 
@@ -593,30 +441,6 @@ impl Worker<'_> {
         Some((file, lasting))
     }
 
-    /// Whether a result has a folder's name in it that should not count, or may have where it cannot be seen.
-    fn holds_a_folder(&self, step: &Step) -> io::Result<bool> {
-        let roots = self.setting.roots;
-        if roots.is_empty() {
-            return Ok(false);
-        }
-        let mut is_text = true;
-        for &id in &step.writes {
-            match fs::read(self.artifacts.path(id)) {
-                Ok(bytes) if roots.stand_in(&self.artifacts.without_folder(&bytes)) => {
-                    return Ok(true);
-                }
-                Ok(bytes) => is_text &= std::str::from_utf8(&bytes).is_ok(),
-                // cicc is told of a module id file and makes none with -optix-ir.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
-        }
-        // LTO and OptiX code is packed: the directory in it cannot be seen, nor an id that cicc made with a process id.
-        let makes_id = |arg: &Arg| arg.as_text() == Some(relocate::MAKES_MODULE_ID);
-        let moved = relocate::directory(step, self.artifacts, self.setting) == Path::new("/");
-        Ok(step.tool == Tool::Cicc && !is_text && (!moved || step.args.iter().any(makes_id)))
-    }
-
     /// The early stub as the real cicc would have written it.
     fn finish_early_stub(&self, index: usize, step: &Step) -> io::Result<()> {
         let actual =
@@ -679,65 +503,6 @@ impl Worker<'_> {
             own: &is_own,
         };
         Seen::from_log(observed, &scene)
-    }
-
-    /// Stores the result under `key`.
-    fn keep(
-        &self,
-        step: &Step,
-        key: &Key,
-        finished: &Finished,
-        seen: &Seen,
-        began: SystemTime,
-    ) -> io::Result<()> {
-        let Some(store) = self.setting.store else {
-            return Ok(());
-        };
-        if self.setting.children.is_closed() {
-            return Err(io::Error::other("interrupted"));
-        }
-        if let Some(why) = &seen.blind {
-            return Err(io::Error::other(why.clone()));
-        }
-        let witness = seen
-            .witness(began, |_, _| false)
-            .relative_to(self.setting.directory)
-            .finish_knowing(store, None)
-            .map_err(io::Error::other)?;
-        let mut outputs = Vec::with_capacity(step.writes.len());
-        for (place, &id) in step.writes.iter().enumerate() {
-            let path = self.artifacts.path(id);
-            if self.may_be_missing(step, id) && !path.exists() {
-                continue;
-            }
-            outputs.push(Output {
-                role: place.to_string(),
-                digest: self.artifacts.save(id, Packing::Zstd)?,
-                executable: process::is_executable(path),
-            });
-        }
-        let fixed = |text: &[u8]| {
-            self.setting
-                .roots
-                .fix_text(&self.artifacts.without_folder(text))
-        };
-        let outcome = warpcc_cache::Outcome {
-            outputs,
-            stdout: fixed(&finished.stdout),
-            stderr: fixed(&finished.stderr),
-            extra: Conditions::of(&seen.asked, &seen.times, self.setting.place()).encode(),
-            micros: u64::try_from((finished.user + finished.system).as_micros())
-                .unwrap_or(u64::MAX),
-        };
-        let shown = self.setting.terminal.filter(|_| !outcome.stderr.is_empty());
-        let key = shown.map_or(*key, |terminal| terminal.key(key));
-        store
-            .store(Level::Steps, &key, &witness, &outcome)
-            .map_err(io::Error::other)?;
-        if let Some(upstream) = self.setting.upstream {
-            upstream.offer(store, Level::Steps, &key);
-        }
-        Ok(())
     }
 
     /// The times of the files that `step` looked at to write their times into its result.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use warpcc_budget::Kind;
 use warpcc_budget::costs::Measured;
-use warpcc_cache::{DiskStore, Expected, Key, Upstream};
+use warpcc_cache::{DiskStore, Expected, KeyVariants, Upstream};
 use warpcc_engine::Admission;
 use warpcc_engine::admission::Entry;
 use warpcc_engine::conditions;
@@ -49,8 +49,8 @@ pub struct Manner<'a> {
     pub writes_cache: bool,
     /// The shared caches behind it.
     pub upstream: Option<&'a dyn Upstream>,
-    /// The direct key.
-    pub key: Key,
+    /// The keys of the whole call.
+    pub keys: &'a KeyVariants,
     /// At most this many tasks of this call at a time.
     pub jobs: usize,
     /// The machine's budget.
@@ -76,8 +76,8 @@ pub struct Manner<'a> {
 /// Looks on while a plan runs.
 pub trait Onlooker {
     /// A command has ended. In sequential order the next one has not begun, and what it wrote is
-    /// still as it wrote it.
-    fn finished(&self, graph: &TaskGraph, finished: &Finished);
+    /// still as it wrote it. Outputs of the call are in `aside` until the plan has ended.
+    fn finished(&self, graph: &TaskGraph, finished: &Finished, aside: &Path);
 }
 
 /// What a build came to.
@@ -266,7 +266,7 @@ pub fn build(
     };
     let look = |graph: &TaskGraph, finished: &Finished| {
         if let Some(onlooker) = manner.onlooker {
-            onlooker.finished(graph, finished);
+            onlooker.finished(graph, finished, &scratch.path().join("out"));
         }
     };
     let mut run = execute(&graph, &setting, &mut |finished| {
@@ -466,7 +466,7 @@ fn finish(
         kept = direct::keep(
             (store, manner.upstream),
             request,
-            &manner.key,
+            manner.keys,
             run,
             &outputs,
             &texts,

@@ -11,12 +11,13 @@ use warpcc_cache::{Difference, DiskStore, Level, Listing, Witness};
 use crate::account::records;
 use crate::cli::{self, CacheCommand, Command, WhyArgs};
 use crate::config::{Config, variable};
+use crate::direct::conditions_hold;
 use crate::jit::JitCommand;
 use crate::launch::{Surroundings, open_store};
 use crate::report::why::{FileChange, FileDifference, PartDifference, Why};
 use crate::report::{self, stats::Stats};
-use crate::request::{DOMAIN, Request};
-use crate::{explicit, history, insight, jit, locate, remote};
+use crate::request::Request;
+use crate::{history, insight, jit, locate, remote};
 
 /// Runs the command that `args` (the program's name first) ask for; gives the exit code.
 ///
@@ -54,7 +55,7 @@ pub fn run(args: &[OsString], around: Surroundings) -> anyhow::Result<i32> {
     }
     let config = Config::load(variable)?;
     match command {
-        Command::Run(args) => return explicit::run(&args, &config, around),
+        Command::Run(args) => return crate::run::run(&args, &config, around),
         Command::Explain(args) => return crate::explain::run(&args, &config, around),
         Command::Stats(args) => {
             let store = need_store(&config)?;
@@ -199,13 +200,7 @@ fn why(args: &WhyArgs, config: &Config, around: Surroundings) -> anyhow::Result<
     let store = need_store(config)?;
     store.relocate(&request.roots);
     let listing = request.listing();
-    let key = listing.key(DOMAIN);
-    let holds = |outcome: &warpcc_cache::Outcome| crate::direct::conditions_hold(outcome, &request);
-    let mut variants = store.differences(Level::Direct, &key, &request.directory, &holds)?;
-    if let Some(terminal) = &request.terminal {
-        let shown = terminal.key(&key);
-        variants.extend(store.differences(Level::Direct, &shown, &request.directory, &holds)?);
-    }
+    let variants = differences(&store, &request, &listing)?;
     if variants
         .iter()
         .any(|(_, differences)| differences.is_empty())
@@ -223,16 +218,27 @@ fn why(args: &WhyArgs, config: &Config, around: Surroundings) -> anyhow::Result<
         return Ok(Why::NeverSeen);
     };
     let parts = part_differences(&earlier, &listing);
-    let before = store.differences(
-        Level::Direct,
-        &earlier.key(DOMAIN),
-        &request.directory,
-        &holds,
-    )?;
+    let before = differences(&store, &request, &earlier)?;
     Ok(Why::Differs {
         parts,
         files: nearest(before, &request).unwrap_or_default(),
     })
+}
+
+/// What every remembered run under the keys of `listing` saw, and what is different now: none of it, for one that a call
+/// would be answered with.
+fn differences(
+    store: &DiskStore,
+    request: &Request,
+    listing: &Listing,
+) -> anyhow::Result<Vec<(Witness, Vec<Difference>)>> {
+    let mut all = Vec::new();
+    for variant in request.keys(listing).iter() {
+        let holds = |outcome: &warpcc_cache::Outcome| conditions_hold(variant, outcome, request);
+        let directory = &request.directory;
+        all.extend(store.differences(Level::Direct, &variant.key, directory, &holds)?);
+    }
+    Ok(all)
 }
 
 /// What differs from the remembered run that saw most of what is there now.

@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use warpcc_cache::{
-    Difference, Digest, DiskStore, Key, Level, Lookup, Outcome, Output, Packing, Staged,
-    StoreError, Upstream, Why, foreign,
+    Difference, Digest, DiskStore, KeyVariant, KeyVariants, Level, Lookup, Outcome, Output,
+    Packing, Staged, StoreError, Upstream, Why, foreign,
 };
 use warpcc_engine::Run;
 use warpcc_engine::conditions::Conditions;
@@ -42,12 +42,17 @@ pub enum Served {
     NotOurs(Unsupported),
 }
 
-/// Whether what a run was told besides files is what this call would be told.
+/// Whether a result under a key is one for this call, as far as that can be told without files: what the run was told
+/// besides files is what this call would be told.
 ///
 /// # Errors
 /// The variable that differs, where it is one.
-pub fn conditions_hold(outcome: &Outcome, request: &Request) -> Result<(), Option<Difference>> {
-    let conditions = Conditions::decode(&outcome.extra);
+pub fn conditions_hold(
+    variant: &KeyVariant,
+    outcome: &Outcome,
+    request: &Request,
+) -> Result<(), Option<Difference>> {
+    let conditions = Conditions::decode(&outcome.extra).filter(|_| variant.suits(outcome));
     conditions.ok_or(None)?.hold(request.place())
 }
 
@@ -55,70 +60,46 @@ pub fn conditions_hold(outcome: &Outcome, request: &Request) -> Result<(), Optio
 ///
 /// # Errors
 /// An output cannot be written; plain nvcc will say so in its own words.
-pub fn serve(store: &DiskStore, request: &Request, key: &Key) -> Result<Served, StoreError> {
-    let found = serve_shown(store, request, key)?;
-    if request.roots.is_empty() {
-        return Ok(found);
-    }
-    // What is good in every folder, then what is good in this one.
-    match found {
-        Served::Miss(difference) => match serve_shown(store, request, &bound(request, key))? {
-            Served::Miss(other) => Ok(Served::Miss(difference.or(other))),
-            hit => Ok(hit),
-        },
-        hit => Ok(hit),
-    }
-}
-
-fn bound(request: &Request, key: &Key) -> Key {
-    let directory = request.directory.as_os_str().as_encoded_bytes();
-    request.roots.bound(key, directory)
-}
-
-fn serve_shown(store: &DiskStore, request: &Request, key: &Key) -> Result<Served, StoreError> {
-    let Some(terminal) = &request.terminal else {
-        return serve_under(key, store, request, |_| true);
-    };
-    // Most calls say nothing: one result for the terminal and for the pipe of a build system.
-    match serve_under(key, store, request, |outcome| outcome.stderr.is_empty())? {
-        Served::Miss(difference) => {
-            match serve_under(&terminal.key(key), store, request, |_| true)? {
-                Served::Miss(other) => Ok(Served::Miss(difference.or(other))),
-                hit => Ok(hit),
-            }
+pub fn serve(
+    store: &DiskStore,
+    request: &Request,
+    keys: &KeyVariants,
+) -> Result<Served, StoreError> {
+    let mut first = None;
+    for variant in keys.iter() {
+        match serve_under(variant, store, request)? {
+            Served::Miss(difference) => first = first.or(difference),
+            hit => return Ok(hit),
         }
-        hit => Ok(hit),
     }
+    Ok(Served::Miss(first))
 }
 
 /// Asks others for the call. True where looking it up once more may find it.
-pub fn fetch(upstream: &dyn Upstream, store: &DiskStore, request: &Request, key: &Key) -> bool {
+pub fn fetch(
+    upstream: &dyn Upstream,
+    store: &DiskStore,
+    request: &Request,
+    keys: &KeyVariants,
+) -> bool {
     // What `-keep` leaves is known to nvcc's plan alone.
     if request.invocation.kept_folder().is_some() {
         return false;
     }
-    let mut keys = vec![*key];
-    if !request.roots.is_empty() {
-        keys.push(bound(request, key));
-    }
-    if let Some(terminal) = &request.terminal {
-        keys.extend(keys.clone().iter().map(|key| terminal.key(key)));
-    }
     let implied = implied(request);
     let vet = |outcome: &mut Outcome| accepts(outcome, &implied);
-    upstream.fetch(store, Level::Direct, &keys, &request.directory, &vet)
+    upstream.fetch(store, Level::Direct, &keys.keys(), &request.directory, &vet)
 }
 
 fn serve_under(
-    key: &Key,
+    variant: &KeyVariant,
     store: &DiskStore,
     request: &Request,
-    suits: impl Fn(&Outcome) -> bool + Sync,
 ) -> Result<Served, StoreError> {
     let implied = implied(request);
     let mut staged: Vec<(Digest, PathBuf, Staged)> = Vec::new();
     let meanwhile = |outcome: &Outcome| {
-        if !suits(outcome) {
+        if !variant.suits(outcome) {
             return;
         }
         for output in &outcome.outputs {
@@ -131,12 +112,10 @@ fn serve_under(
             }
         }
     };
-    let holds = |outcome: &Outcome| {
-        let fits = suits(outcome).then_some(()).ok_or(None);
-        fits.and_then(|()| conditions_hold(outcome, request))
-    };
+    let holds = |outcome: &Outcome| conditions_hold(variant, outcome, request);
     let directory = &request.directory;
-    let outcome = match store.look_up_if(Level::Direct, key, directory, &holds, meanwhile) {
+    let outcome = match store.look_up_if(Level::Direct, &variant.key, directory, &holds, meanwhile)
+    {
         Lookup::Hit(outcome, _) => outcome,
         Lookup::Miss(Why::Differs(mut differences)) => {
             return Ok(Served::Miss(differences.pop()));
@@ -319,7 +298,7 @@ impl From<StoreError> for NotKept {
 pub fn keep(
     (store, upstream): (&DiskStore, Option<&dyn Upstream>),
     request: &Request,
-    key: &Key,
+    keys: &KeyVariants,
     run: &Run,
     outputs: &[Made],
     texts: &[PathBuf],
@@ -407,10 +386,8 @@ pub fn keep(
             .map(|t| u64::try_from((t.user + t.system + t.saved).as_micros()).unwrap_or(0))
             .sum(),
     };
-    let shown = request.terminal.as_ref();
-    let shown = shown.filter(|_| !outcome.stderr.is_empty());
-    let key = if is_bound { bound(request, key) } else { *key };
-    let key = shown.map_or(key, |terminal| terminal.key(&key));
+    let key = keys.for_result(is_bound, &outcome);
+    let key = key.ok_or_else(|| NotKept::Unfit("a folder's name is in the result".to_owned()))?;
     store.store(Level::Direct, &key, &witness, &outcome)?;
     if let Some(upstream) = upstream.filter(|_| request.invocation.kept_folder().is_none()) {
         upstream.offer(store, Level::Direct, &key);

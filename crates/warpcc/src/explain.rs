@@ -12,20 +12,21 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueHint};
 use warpcc_engine::{Finished, Outcome};
 use warpcc_explain::text::{Form, Tint};
-use warpcc_explain::{Call, Observed, Story, Teller, markdown, page, text};
+use warpcc_explain::{Observed, Story, Teller, markdown, page, text};
 use warpcc_plan::{FileId, FileKind, TaskGraph};
 
-use crate::build::{self, Manner, Onlooker};
+use crate::account::Account;
+use crate::build::{self, Onlooker};
+use crate::bypass::Bypass;
 use crate::commands::{find_nvcc, write_file};
 use crate::config::Config;
-use crate::explicit::account;
 use crate::launch::Surroundings;
 use crate::log::Log;
-use crate::machine::{self, Lineage};
-use crate::request::{DOMAIN, Request};
+use crate::machine::Lineage;
+use crate::request::Request;
 use crate::roots::BaseDirs;
-use crate::scratch::{Naming, Scratch, Wanted};
-use crate::signals::Interrupt;
+use crate::run::timeline_of;
+use crate::session::{Call, Session, Wishes};
 use crate::{cli, report};
 
 const NOTE: &str = "\
@@ -75,26 +76,28 @@ pub struct ExplainArgs {
 pub fn run(args: &ExplainArgs, config: &Config, around: Surroundings) -> anyhow::Result<i32> {
     let (named, rest) = cli::split_compiler(&args.args);
     let nvcc = find_nvcc(args.nvcc.as_deref().or(named), config, &around)?;
-    let request = Request::new(
-        nvcc,
-        rest,
-        around.directory.clone(),
-        around.environment.clone(),
-        // What nvcc does, not what a clone would share.
-        &BaseDirs::default(),
-    )
-    .map_err(|why| anyhow::anyhow!("this command cannot be explained: {why}"))?;
-    if let Some(reason) = request.invocation.plain {
-        bail!(
+    let lineage = Lineage::find(config);
+    // Without a cache nothing is found there, and nothing noted.
+    let account = Account::new(&nvcc, rest, &around, None, config, &lineage);
+    let call = Call {
+        around: &around,
+        account: &account,
+        log: &Log::new(config.log.value.clone()),
+    };
+    // What nvcc does, not what a clone would share.
+    let session = match Session::prepare(&nvcc, rest, &BaseDirs::default(), call) {
+        Ok(session) => session,
+        Err(Bypass::Plain(reason)) => bail!(
             "there is nothing to explain: nvcc does this alone ({reason}); give it a source and an \
              output, as in `warpcc explain nvcc -c kernel.cu`"
-        );
-    }
+        ),
+        Err(why) => bail!("this command cannot be explained: {why}"),
+    };
     // Found out before a minute of compiling, not after it.
     for path in [&args.html, &args.markdown].into_iter().flatten() {
         write_file(path, |_| Ok(()))?;
     }
-    let (story, picture) = tell(&request, config, &around)?;
+    let (story, picture) = tell(&session)?;
     if let Some(path) = &args.html {
         write_file(path, |out| page::write(&story, Some(&picture), out))?;
     }
@@ -135,71 +138,50 @@ fn width() -> usize {
     })
 }
 
-/// Builds what `request` asks for; gives the story and a drawing of the steps.
-fn tell(
-    request: &Request,
-    config: &Config,
-    around: &Surroundings,
-) -> anyhow::Result<(Story, String)> {
-    let key = request.listing().key(DOMAIN);
-    let lineage = Lineage::find(config);
-    let log = Log::new(config.log.value.clone());
-    let admission = machine::admission(config, &lineage, request, None, &log);
-    let interrupt = Interrupt::watch(config.stall_timeout.value);
-    let wanted = Wanted {
-        temporary: &request.temporary(),
-        name: &key.hex()[..16],
-        naming: Naming::with_debug(request.invocation.debug),
-    };
-    let (scratch, _) = Scratch::open(&wanted, &interrupt.scratch, &log)
-        .context("no private folder for intermediate files")?;
+/// Builds what is asked for; gives the story and a drawing of the steps.
+fn tell(session: &Session<'_>) -> anyhow::Result<(Story, String)> {
+    let request = &session.request;
     let words = std::iter::once(request.nvcc.as_os_str()).chain(request.args.iter().map(|a| &**a));
     let listener = Listener {
         request,
-        results: scratch.path().join("out"),
-        teller: RefCell::new(Teller::new(Call {
+        teller: RefCell::new(Teller::new(warpcc_explain::Call {
             command: words.map(|w| w.to_string_lossy().into_owned()).collect(),
             directory: request.directory.display().to_string(),
         })),
     };
-    let manner = Manner {
-        progress: None,
-        store: None,
-        reads_cache: false,
-        writes_cache: false,
-        upstream: None,
-        key,
+    let wishes = Wishes {
+        looks_up: false,
+        may_leave: false,
         jobs: 1,
-        admission: &admission,
-        executor: None,
         sequential: true,
         faithful: true,
         save: None,
         onlooker: Some(&listener),
-        started: around.started,
-        ourselves: &around.ourselves,
+        progress: None,
     };
-    let clock = std::time::Instant::now();
-    let built = match build::build(request, &manner, &scratch, &interrupt) {
-        Ok(built) => built,
-        Err(why) if why.reason == build::REFUSED => {
+    let mut timeline = None;
+    let code = session.complete(&wishes, |request, (built, wall)| {
+        timeline = Some(timeline_of(request, built, wall));
+    });
+    let code = match code {
+        Ok(code) => code,
+        Err(Bypass::Unsupported(why)) if why.reason == build::REFUSED => {
             bail!(
                 "this command cannot be explained: nvcc refuses it; run it without `warpcc \
                    explain` to see why"
             );
         }
-        Err(why) if why.reason == build::FAILS_UNDER_THREADS => bail!(
+        Err(Bypass::Unsupported(why)) if why.reason == build::FAILS_UNDER_THREADS => bail!(
             "this command fails, and with -t nothing can be told of it: leave -t out, the steps run \
              one at a time anyway"
         ),
         Err(why) => bail!("this command cannot be explained: {why}"),
     };
-    let account = account(request, &built, clock.elapsed());
-    drop(scratch);
+    let timeline = timeline.context("the command was not run")?;
     let mut drawing = Vec::new();
-    report::write_svg(&account, &mut drawing).context("the steps cannot be drawn")?;
+    report::write_svg(&timeline, &mut drawing).context("the steps cannot be drawn")?;
     Ok((
-        listener.teller.into_inner().finish(built.code),
+        listener.teller.into_inner().finish(code),
         String::from_utf8_lossy(&drawing).into_owned(),
     ))
 }
@@ -207,17 +189,15 @@ fn tell(
 /// Looks at what each step wrote, before the next one starts.
 struct Listener<'a> {
     request: &'a Request,
-    /// Where final outputs are before they are put in place.
-    results: PathBuf,
     teller: RefCell<Teller>,
 }
 
 impl Listener<'_> {
-    fn bytes(&self, graph: &TaskGraph, id: FileId) -> Option<Vec<u8>> {
+    fn bytes(&self, graph: &TaskGraph, id: FileId, aside: &Path) -> Option<Vec<u8>> {
         let file = graph.file(id);
         let in_place = self.request.absolute(&file.path);
         // The engine keeps most outputs aside until all is well, and writes others in place.
-        let aside = self.results.join(format!("{}-{}", id.0, file.name()));
+        let aside = aside.join(format!("{}-{}", id.0, file.name()));
         let path: &Path = match file.kind {
             FileKind::Output if aside.is_file() => &aside,
             _ => &in_place,
@@ -228,7 +208,7 @@ impl Listener<'_> {
 }
 
 impl Onlooker for Listener<'_> {
-    fn finished(&self, graph: &TaskGraph, finished: &Finished) {
+    fn finished(&self, graph: &TaskGraph, finished: &Finished, aside: &Path) {
         let mut teller = self.teller.borrow_mut();
         if !teller.has_plan() {
             teller.plan(graph, &mut |path| {
@@ -250,7 +230,7 @@ impl Onlooker for Listener<'_> {
             stderr: String::from_utf8_lossy(&finished.stderr).into_owned(),
         };
         teller.step(graph, finished.step, observed, &mut |id| {
-            self.bytes(graph, id)
+            self.bytes(graph, id, aside)
         });
     }
 }

@@ -7,22 +7,15 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use warpcc_cache::{Access, DiskStore, OpenError, Options, Upstream};
-use warpcc_engine::Executor;
-use warpcc_plan::Unsupported;
-use warpcc_remote::Shared;
+use warpcc_cache::{Access, DiskStore, OpenError, Options};
 
 use crate::account::Account;
-use crate::build::{self, Manner};
-use crate::cluster::Elsewhere;
+use crate::bypass::Bypass;
 use crate::config::Config;
-use crate::direct::Served;
 use crate::log::Log;
-use crate::machine::{self, Lineage};
-use crate::request::{DOMAIN, Request};
-use crate::scratch::{self, Naming, Scratch, Wanted};
-use crate::signals::Interrupt;
-use crate::{cli, commands, direct, fallback, history, locate};
+use crate::machine::Lineage;
+use crate::session::{Call, Session, Wishes};
+use crate::{cli, commands, fallback, locate};
 
 /// What the environment says about us.
 pub struct Surroundings {
@@ -138,71 +131,10 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: Surroundings) -> i32 
     let account = Account::new(&file, args, &around, store.as_ref(), &config, &lineage);
     match cached(&file, args, &around, &account, &log) {
         Ok(code) => code,
-        Err(left) => {
-            left.count_and_make_room(&account, &log);
+        Err(bypass) => {
+            bypass.count_and_make_room(&account, &log);
             become_compiler(&file, args, &around)
         }
-    }
-}
-
-/// Calls in which nvcc only answers, or preprocesses: they need no room.
-const ASKS_NVCC_ONLY: [&str; 7] = [
-    "no input file",
-    "--help",
-    "--version",
-    "--list-gpu",
-    "--dryrun",
-    "-clean",
-    "-E",
-];
-
-/// Why a call is nvcc's alone.
-pub enum Left {
-    /// Nothing in it to cache.
-    Plain(&'static str),
-    /// Something in it that is not understood, or could not be done.
-    Unsupported(Unsupported),
-}
-
-impl Left {
-    /// What is to be done before this process becomes nvcc: the call is counted, and waits until the machine has room for
-    /// an nvcc that compiles.
-    pub fn count_and_make_room(&self, account: &Account<'_>, log: &Log) {
-        let compiles = match self {
-            Self::Plain(reason) => {
-                log.line(|| format!("nothing to cache: {reason}"));
-                account.passed();
-                (!ASKS_NVCC_ONLY.contains(reason)).then_some(*reason)
-            }
-            Self::Unsupported(why) if why.reason == build::REFUSED => {
-                log.line(|| why.reason.to_owned());
-                account.refused();
-                None
-            }
-            Self::Unsupported(why) => {
-                log.line(|| format!("running nvcc: {why}"));
-                account.fallback(why.reason);
-                Some(why.reason)
-            }
-        };
-        if let Some(reason) = compiles {
-            machine::make_room_for_nvcc(account.config, account.lineage, reason, log);
-        }
-    }
-}
-
-impl std::fmt::Display for Left {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Plain(reason) => f.write_str(reason),
-            Self::Unsupported(why) => why.fmt(f),
-        }
-    }
-}
-
-impl From<Unsupported> for Left {
-    fn from(why: Unsupported) -> Self {
-        Self::Unsupported(why)
     }
 }
 
@@ -212,139 +144,15 @@ fn cached(
     around: &Surroundings,
     account: &Account<'_>,
     log: &Log,
-) -> Result<i32, Left> {
-    let (config, store) = (account.config, account.store);
-    if around.directory.as_os_str().is_empty() {
-        return Err(Unsupported::new("the working directory is gone", "").into());
-    }
-    let request = Request::new(
-        nvcc.to_owned(),
-        args,
-        around.directory.clone(),
-        around.environment.clone(),
-        &config.base_dir.value,
-    )?;
-    if let Some(reason) = request.invocation.plain {
-        return Err(Left::Plain(reason));
-    }
-    if let Some(store) = store {
-        store.relocate(&request.roots);
-    }
-    let listing = request.listing();
-    let key = listing.key(DOMAIN);
-    let reads_cache = !config.recache.value;
-    let serve = || {
-        let store = store.filter(|_| reads_cache)?;
-        Some(
-            direct::serve(store, &request, &key).unwrap_or_else(|error| {
-                log.line(|| format!("direct hit not usable: {error}"));
-                Served::Miss(None)
-            }),
-        )
+) -> Result<i32, Bypass> {
+    let base_dirs = &account.config.base_dir.value;
+    let call = Call {
+        around,
+        account,
+        log,
     };
-    let hit = |micros: u64| {
-        account.direct_hit(&request, micros);
-        log.line(|| "direct hit".to_owned());
-        Ok(0)
-    };
-    let difference = match serve() {
-        Some(Served::Hit(micros)) => return hit(micros),
-        Some(Served::Miss(difference)) => difference,
-        Some(Served::NotOurs(why)) => return Err(why.into()),
-        None => None,
-    };
-    let name = &key.hex()[..16];
-    let interrupt = Interrupt::watch(config.stall_timeout.value);
-    let wanted = Wanted {
-        temporary: &request.temporary(),
-        name,
-        naming: Naming::with_debug(request.invocation.debug),
-    };
-    let opened = Scratch::open(&wanted, &interrupt.scratch, log);
-    let told = match &opened {
-        Ok((scratch, _)) => scratch.advice(),
-        Err(error) => error.advice(),
-    };
-    if let Some(told) = told {
-        account.warn_once(&told);
-    }
-    let (scratch, waited) =
-        opened.map_err(|error| Unsupported::new(error.reason(), error.to_string()))?;
-    // Another process has just built the same thing.
-    if waited && let Some(Served::Hit(micros)) = serve() {
-        drop(scratch);
-        return hit(micros);
-    }
-    let layers = config.layers();
-    let shared = store
-        .filter(|_| reads_cache || !config.readonly.value)
-        .and_then(|store| {
-            (!layers.is_empty()).then(|| Shared::new(&layers, store.root(), crate::log::warn))
-        });
-    if let (Some(shared), Some(store)) = (shared.as_ref().filter(|_| reads_cache), store)
-        && direct::fetch(shared, store, &request, &key)
-        && let Some(Served::Hit(micros)) = serve()
-    {
-        drop(scratch);
-        if shared.needs_uploader() {
-            history::upload_in_background(&around.ourselves[0]);
-        }
-        return hit(micros);
-    }
-    let admission = machine::admission(config, account.lineage, &request, store, log);
-    let elsewhere = Elsewhere::of(config, store);
-    let manner = Manner {
-        // The build tool owns the terminal.
-        progress: None,
-        store,
-        reads_cache,
-        writes_cache: store.is_some() && !config.readonly.value,
-        upstream: shared.as_ref().map(|shared| shared as &dyn Upstream),
-        key,
-        jobs: config.job_limit().get(),
-        admission: &admission,
-        executor: elsewhere.as_ref().map(|cluster| cluster as &dyn Executor),
-        sequential: false,
-        faithful: false,
-        save: None,
-        onlooker: None,
-        started: around.started,
-        ourselves: &around.ourselves,
-    };
-    let built = build::build(&request, &manner, &scratch, &interrupt);
-    drop(scratch);
-    let built = built?;
-    log_build(log, &built);
-    account.built(&request, &listing, &built, difference.as_ref());
-    if let Some(store) = store.filter(|_| manner.writes_cache) {
-        scratch::sweep(&request.temporary());
-        if store.needs_gc() {
-            history::collect_in_background(&around.ourselves[0]);
-        }
-    }
-    if shared.as_ref().is_some_and(Shared::needs_uploader) {
-        history::upload_in_background(&around.ourselves[0]);
-    }
-    Ok(built.code)
-}
-
-/// Says in the log how a build went.
-pub fn log_build(log: &Log, built: &build::Built) {
-    log.line(|| match &built.not_stored {
-        None => format!("built, exit code {}", built.code),
-        Some(why) => format!(
-            "built, exit code {}; will not hit as a whole: {why}",
-            built.code
-        ),
-    });
-    for task in &built.run.tasks {
-        if let Some(why) = &task.not_stored {
-            log.line(|| format!("{} not stored: {why}", built.graph.steps[task.step].tool));
-        }
-    }
-    if let Some(why) = built.retried {
-        log.line(|| format!("ran twice: {why}"));
-    }
+    let session = Session::prepare(nvcc, args, base_dirs, call)?;
+    session.complete(&Wishes::of_launcher(account.config), |_, _| {})
 }
 
 fn become_compiler(file: &Path, args: &[OsString], around: &Surroundings) -> i32 {

@@ -2,6 +2,7 @@
 
 mod account;
 mod build;
+mod bypass;
 mod cli;
 mod cluster;
 mod commands;
@@ -10,7 +11,6 @@ mod dates;
 mod direct;
 mod doubt;
 mod explain;
-mod explicit;
 mod fallback;
 mod fatbin;
 mod history;
@@ -28,7 +28,9 @@ mod report;
 mod request;
 mod roots;
 mod rtc;
+mod run;
 mod scratch;
+mod session;
 mod signals;
 mod threads;
 mod watch_folder;

@@ -18,10 +18,11 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use warpcc_cache::{Digest, Explaining, KeySink, Listing, Roots};
+use warpcc_cache::{Digest, Explaining, KeySink, KeyVariants, Listing, Roots};
 use warpcc_engine::Terminal;
 use warpcc_engine::conditions::Place;
 use warpcc_engine::key::{HOST_VARIABLES, LANGUAGE_VARIABLES, directory_as_called};
+use warpcc_engine::lookup::key_variants;
 use warpcc_engine::process::find_program;
 use warpcc_engine::relocate::fixed_list;
 use warpcc_plan::{Invocation, Unsupported};
@@ -29,7 +30,7 @@ use warpcc_plan::{Invocation, Unsupported};
 use crate::roots::{self, BaseDirs};
 
 /// Changes when what a direct record means changes.
-pub const DOMAIN: &str = "warpcc direct 2";
+const DOMAIN: &str = "warpcc direct 2";
 
 /// Variables that nvcc and its profile read. `PTXAS_FLAGS += ` in nvcc.profile means that the
 /// caller's value is kept.
@@ -156,6 +157,12 @@ impl Request {
         self.variable("TMPDIR")
             .filter(|t| !t.is_empty())
             .map_or_else(|| PathBuf::from("/tmp"), |t| self.directory.join(t))
+    }
+
+    /// The keys under which this call's result may be kept; `listing` is what they are made from.
+    pub fn keys(&self, listing: &Listing) -> KeyVariants {
+        let terminal = self.terminal.as_ref();
+        key_variants(listing.key(DOMAIN), &self.roots, &self.directory, terminal)
     }
 
     /// Everything that the direct key is made from, by name.

@@ -179,7 +179,7 @@ impl DiskStore {
         }
     }
 
-    /// For every remembered run under a key, the latest first: what it saw, and everything that is different now. What `look_up` would say, told in full.
+    /// For every remembered run under a key, the latest first: what it saw, and everything that is different now. What `look_up` would say, in full, of those runs that are meant for this call.
     pub fn differences(
         &self,
         level: Level,
@@ -198,7 +198,12 @@ impl DiskStore {
                 return Ok(None);
             };
             let mut differences = witness.differences(base);
-            differences.extend(suits(&stored.outcome()?).err().flatten());
+            match suits(&stored.outcome()?) {
+                Ok(()) => {}
+                Err(Some(difference)) => differences.push(difference),
+                // It was never meant for this call.
+                Err(None) => return Ok(None),
+            }
             Ok(Some((witness, differences)))
         };
         variants(&bytes, Some(key))

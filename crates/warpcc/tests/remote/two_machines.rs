@@ -201,6 +201,23 @@ fn through_a_folder() {
     two_machines(&mut project, &format!("file:{}", share.display()));
 }
 
+/// `run` goes the launcher's way: its whole call comes from the shared cache, and why the next one misses is known.
+#[test]
+fn through_a_folder_with_run() {
+    let mut project = Project::new("remote-run");
+    let share = project.space.beside("share");
+    project.through(&format!("file:{}", share.display()));
+    project.on("first");
+    let build = project.first(ONE);
+    project.on("second");
+    let nvcc = project.space.toolkit.nvcc.display().to_string();
+    let first = ["run".to_owned(), "--".to_owned(), nvcc].to_vec();
+    let run = crate::Program::Other(crate::TestSpace::warpcc(), first);
+    let call = project.like_as(&run, ONE, &build);
+    call.demand_no_compiler();
+    assert_eq!(call.stats.count("direct_hits"), 1, "{:?}", call.stats);
+}
+
 #[test]
 fn from_far_to_near_and_never_to_what_is_read_only() {
     let mut project = Project::new("remote-layers");

@@ -1,0 +1,159 @@
+//! The keys under which the result of one call or step may be kept, in the order in which they are looked up.
+//!
+//! Looking up, storing, asking shared caches and explaining a miss all walk this one list.
+
+use crate::key::Key;
+use crate::record::Outcome;
+
+/// A result may be reusable in every folder or only where it was made, and may be shown alike everywhere or only on one
+/// terminal: up to four keys for one question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyVariants {
+    base: Key,
+    variants: Vec<KeyVariant>,
+}
+
+/// One of the keys of a question, and which results are kept under it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyVariant {
+    /// The key.
+    pub key: Key,
+    /// Results under it are reusable only in these folders.
+    pub is_path_specific: bool,
+    shown: Shown,
+}
+
+/// Which diagnostics the results under a key may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    /// Any: there is no terminal that they would be fitted to.
+    Any,
+    /// None: there is a terminal, and it shows nothing as everything does.
+    Nothing,
+    /// As the terminal shows them.
+    OnTerminal,
+}
+
+impl KeyVariants {
+    /// Those of `key`; `path_specific` is the key of a result that holds a folder's name, `on_terminal` makes the key of
+    /// one with diagnostics for the terminal that there is.
+    pub fn new(
+        key: Key,
+        path_specific: Option<Key>,
+        on_terminal: Option<&dyn Fn(&Key) -> Key>,
+    ) -> Self {
+        let path_specific = path_specific.map(|key| (key, true));
+        let mut variants = Vec::with_capacity(4);
+        for (key, is_path_specific) in std::iter::once((key, false)).chain(path_specific) {
+            let variant = |key, shown| KeyVariant {
+                key,
+                is_path_specific,
+                shown,
+            };
+            match on_terminal {
+                None => variants.push(variant(key, Shown::Any)),
+                Some(on_terminal) => variants.extend([
+                    variant(key, Shown::Nothing),
+                    variant(on_terminal(&key), Shown::OnTerminal),
+                ]),
+            }
+        }
+        Self {
+            base: key,
+            variants,
+        }
+    }
+
+    /// The key that the others are made from.
+    pub fn base(&self) -> Key {
+        self.base
+    }
+
+    /// In the order in which they are looked up.
+    pub fn iter(&self) -> impl Iterator<Item = &KeyVariant> {
+        self.variants.iter()
+    }
+
+    /// All keys, for a shared cache, which is asked for all of them at once.
+    pub fn keys(&self) -> Vec<Key> {
+        self.variants.iter().map(|variant| variant.key).collect()
+    }
+
+    /// The key under which a new result is kept; `None` for a result that is path-specific where no folder's name is left
+    /// out of keys.
+    pub fn for_result(&self, is_path_specific: bool, outcome: &Outcome) -> Option<Key> {
+        let fits = |variant: &&KeyVariant| {
+            variant.is_path_specific == is_path_specific && variant.suits(outcome)
+        };
+        self.variants.iter().find(fits).map(|variant| variant.key)
+    }
+}
+
+impl KeyVariant {
+    /// Whether a result under this key is one that this look-up may use.
+    pub fn suits(&self, outcome: &Outcome) -> bool {
+        self.shown != Shown::Nothing || outcome.stderr.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn saying(stderr: &str) -> Outcome {
+        Outcome {
+            stderr: stderr.as_bytes().to_vec(),
+            ..Outcome::default()
+        }
+    }
+
+    fn on_terminal(key: &Key) -> Key {
+        Key(key.0.map(|byte| byte + 100))
+    }
+
+    const ANYWHERE: Key = Key([1; 32]);
+    const HERE: Key = Key([2; 32]);
+
+    #[test]
+    fn a_result_is_found_under_the_key_it_is_kept_under() {
+        for path_specific in [None, Some(HERE)] {
+            for terminal in [None, Some(&on_terminal as &dyn Fn(&Key) -> Key)] {
+                let variants = KeyVariants::new(ANYWHERE, path_specific, terminal);
+                for is_path_specific in [false, path_specific.is_some()] {
+                    for outcome in [saying(""), saying("a warning")] {
+                        let key = variants.for_result(is_path_specific, &outcome);
+                        let mut found = variants.iter().filter(|v| Some(v.key) == key);
+                        assert!(found.any(|variant| variant.suits(&outcome)));
+                        assert!(variants.keys().contains(&key.expect("a key")));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_says_nothing_is_shared_by_terminals_and_pipes() {
+        let pipe = KeyVariants::new(ANYWHERE, None, None);
+        let terminal = KeyVariants::new(ANYWHERE, None, Some(&on_terminal));
+        assert_eq!(
+            pipe.for_result(false, &saying("")),
+            terminal.for_result(false, &saying(""))
+        );
+        let loud = saying("a warning");
+        assert_ne!(
+            pipe.for_result(false, &loud),
+            terminal.for_result(false, &loud)
+        );
+        assert!(
+            terminal
+                .iter()
+                .all(|v| v.key != ANYWHERE || !v.suits(&loud))
+        );
+    }
+
+    #[test]
+    fn a_path_specific_result_needs_a_path_specific_key() {
+        let variants = KeyVariants::new(ANYWHERE, None, None);
+        assert_eq!(variants.for_result(true, &saying("")), None);
+    }
+}

@@ -1,0 +1,158 @@
+//! A step's result from the cache: here, or brought from a shared one.
+
+use std::path::Path;
+use std::time::Duration;
+
+use warpcc_cache::{
+    Difference, Expected, Key, KeyVariant, KeyVariants, Level, Lookup, Outcome, Output, Roots,
+    foreign,
+};
+use warpcc_plan::{FileId, FileKind, Step, Tool};
+
+use crate::conditions::Conditions;
+use crate::event::{self, Finished};
+use crate::observe::Seen;
+use crate::task::Worker;
+use crate::terminal::Terminal;
+
+/// The keys of one call or step, for a run in `directory` whose diagnostics go to `terminal`.
+pub fn key_variants(
+    key: Key,
+    roots: &Roots,
+    directory: &Path,
+    terminal: Option<&Terminal>,
+) -> KeyVariants {
+    let directory = directory.as_os_str().as_encoded_bytes();
+    let path_specific = (!roots.is_empty()).then(|| roots.bound(&key, directory));
+    let on_terminal = terminal.map(|terminal| |key: &Key| terminal.key(key));
+    let on_terminal = on_terminal
+        .as_ref()
+        .map(|make| make as &dyn Fn(&Key) -> Key);
+    KeyVariants::new(key, path_specific, on_terminal)
+}
+
+impl Worker<'_> {
+    /// Looks here, and where there is nothing, has shared caches asked and looks here again.
+    pub fn look_up(
+        &self,
+        index: usize,
+        step: &Step,
+        keys: &KeyVariants,
+    ) -> Option<(Finished, Seen)> {
+        if let Some(hit) = self.look_up_here(index, step, keys) {
+            return Some(hit);
+        }
+        let (upstream, store) = (self.setting.upstream?, self.setting.store?);
+        let all = keys.keys();
+        let vet = |outcome: &mut Outcome| self.accepts(step, outcome);
+        let directory = self.setting.directory;
+        let is_brought = upstream.fetch(store, Level::Steps, &all, directory, &vet);
+        let (mut finished, seen) = is_brought.then(|| self.look_up_here(index, step, keys))??;
+        finished.brought = all;
+        Some((finished, seen))
+    }
+
+    fn look_up_here(
+        &self,
+        index: usize,
+        step: &Step,
+        keys: &KeyVariants,
+    ) -> Option<(Finished, Seen)> {
+        let mut variants = keys.iter();
+        variants.find_map(|variant| self.look_up_under(variant, index, step))
+    }
+
+    fn look_up_under(
+        &self,
+        variant: &KeyVariant,
+        index: usize,
+        step: &Step,
+    ) -> Option<(Finished, Seen)> {
+        let store = self.setting.store?;
+        let directory = self.setting.directory;
+        let holds = |outcome: &Outcome| -> Result<(), Option<Difference>> {
+            let conditions = Conditions::decode(&outcome.extra).filter(|_| variant.suits(outcome));
+            conditions.ok_or(None)?.hold(self.setting.place())
+        };
+        let found = store.look_up_if(Level::Steps, &variant.key, directory, &holds, |_| {});
+        let Lookup::Hit(outcome, witness) = found else {
+            return None;
+        };
+        let conditions = Conditions::decode(&outcome.extra)?;
+        // All outputs or none: a blob that was evicted makes the whole step a miss.
+        let mut outputs: Vec<(&Output, _)> = Vec::with_capacity(outcome.outputs.len());
+        for output in &outcome.outputs {
+            let id = output
+                .role
+                .parse::<usize>()
+                .ok()
+                .and_then(|i| step.writes.get(i))?;
+            if !store.has(&output.digest) {
+                return None;
+            }
+            outputs.push((output, *id));
+        }
+        for (output, id) in &outputs {
+            self.artifacts.stored(*id, output.digest, output.executable);
+            if self.graph.file(*id).kind == FileKind::Output
+                && self.artifacts.materialise(*id).is_err()
+            {
+                return None;
+            }
+        }
+        let mut finished = Finished::new(index, event::Outcome::Hit);
+        finished.bound = variant.is_path_specific;
+        finished.saved = Duration::from_micros(outcome.micros);
+        let real = |text: &[u8]| {
+            self.setting
+                .roots
+                .real_text(&self.artifacts.with_folder(text))
+        };
+        finished.stdout = real(&outcome.stdout);
+        finished.stderr = real(&outcome.stderr);
+        let times = self.setting.roots.real_text(&conditions.times);
+        let mut seen = Seen::of_hit(&witness, conditions.asked(), times);
+        self.stand_on_own_files(step, &mut seen);
+        Some((finished, seen))
+    }
+
+    /// Whether a result from elsewhere has what the step writes, each file once, and no other; what it says is made fit to
+    /// be shown.
+    fn accepts(&self, step: &Step, outcome: &mut Outcome) -> bool {
+        let outputs = &outcome.outputs;
+        let role_of = |place: usize| place.to_string();
+        let has = |place: usize| {
+            let role = role_of(place);
+            outputs.iter().filter(|output| output.role == role).count() == 1
+        };
+        let may_lack = |id: FileId| self.may_be_missing(step, id);
+        let each_once = |(place, &id): (usize, &FileId)| has(place) || may_lack(id);
+        let suits = |output: &Output| {
+            let is_one = (0..step.writes.len()).any(|place| output.role == role_of(place));
+            is_one && !output.executable && output.digest.size <= foreign::LARGEST_PART
+        };
+        let is_whole = outputs.len() <= step.writes.len()
+            && outputs.iter().all(suits)
+            && step.writes.iter().enumerate().all(each_once);
+        outcome.stdout = self.artifacts.shown(&outcome.stdout);
+        outcome.stderr = self.artifacts.shown(&outcome.stderr);
+        is_whole
+    }
+
+    /// cicc is told of a module id file and makes none with -optix-ir.
+    pub fn may_be_missing(&self, step: &Step, id: FileId) -> bool {
+        step.tool == Tool::Cicc && self.graph.file(id).path.ends_with(".module_id")
+    }
+
+    /// The user's files that this step would have read, had it run. They are in the key by their content; a record of the
+    /// call must know their names too.
+    fn stand_on_own_files(&self, step: &Step, seen: &mut Seen) {
+        let any = Expected::default();
+        for &id in &step.reads {
+            let file = self.graph.file(id);
+            if file.kind == FileKind::External {
+                seen.expect(Path::new(&file.path), any);
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Calls that nvcc alone does: why, and what is done before this process becomes nvcc.
+
+use warpcc_plan::Unsupported;
+
+use crate::account::Account;
+use crate::log::Log;
+use crate::{build, machine};
+
+/// Calls in which nvcc only answers, or preprocesses: they need no room.
+const ASKS_NVCC_ONLY: [&str; 7] = [
+    "no input file",
+    "--help",
+    "--version",
+    "--list-gpu",
+    "--dryrun",
+    "-clean",
+    "-E",
+];
+
+/// Why a call bypasses the cache.
+pub enum Bypass {
+    /// Nothing in it to cache.
+    Plain(&'static str),
+    /// Something in it that is not understood, or could not be done.
+    Unsupported(Unsupported),
+}
+
+impl Bypass {
+    /// What is to be done before this process becomes nvcc: the call is counted, and waits until the machine has room for
+    /// an nvcc that compiles.
+    pub fn count_and_make_room(&self, account: &Account<'_>, log: &Log) {
+        let compiles = match self {
+            Self::Plain(reason) => {
+                log.line(|| format!("nothing to cache: {reason}"));
+                account.passed();
+                (!ASKS_NVCC_ONLY.contains(reason)).then_some(*reason)
+            }
+            Self::Unsupported(why) if why.reason == build::REFUSED => {
+                log.line(|| why.reason.to_owned());
+                account.refused();
+                None
+            }
+            Self::Unsupported(why) => {
+                log.line(|| format!("running nvcc: {why}"));
+                account.fallback(why.reason);
+                Some(why.reason)
+            }
+        };
+        if let Some(reason) = compiles {
+            machine::make_room_for_nvcc(account.config, account.lineage, reason, log);
+        }
+    }
+}
+
+impl std::fmt::Display for Bypass {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Plain(reason) => f.write_str(reason),
+            Self::Unsupported(why) => why.fmt(f),
+        }
+    }
+}
+
+impl From<Unsupported> for Bypass {
+    fn from(why: Unsupported) -> Self {
+        Self::Unsupported(why)
+    }
+}

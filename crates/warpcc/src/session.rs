@@ -1,0 +1,267 @@
+//! One call of nvcc from its words to its end: prepared, looked up, built, recorded.
+//!
+//! The launcher, `warpcc run` and `warpcc explain` all go this way. They differ in what they wish and in who listens.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use warpcc_cache::{DiskStore, KeyVariants, Listing, Upstream};
+use warpcc_engine::Executor;
+use warpcc_plan::Unsupported;
+use warpcc_remote::Shared;
+
+use crate::account::Account;
+use crate::build::{self, Built, Manner, Onlooker};
+use crate::bypass::Bypass;
+use crate::cluster::Elsewhere;
+use crate::config::Config;
+use crate::direct::Served;
+use crate::launch::Surroundings;
+use crate::log::Log;
+use crate::report::progress::Progress;
+use crate::request::Request;
+use crate::roots::BaseDirs;
+use crate::scratch::{self, Naming, Scratch, Wanted};
+use crate::signals::Interrupt;
+use crate::{direct, history, machine};
+
+/// Where a call comes from, and where it is noted.
+#[derive(Clone, Copy)]
+pub struct Call<'a> {
+    /// What the environment says about us.
+    pub around: &'a Surroundings,
+    /// The cache, the settings, and what becomes of the call.
+    pub account: &'a Account<'a>,
+    /// The log.
+    pub log: &'a Log,
+}
+
+/// A call that is understood.
+pub struct Session<'a> {
+    /// What is asked for.
+    pub request: Request,
+    call: Call<'a>,
+    listing: Listing,
+    keys: KeyVariants,
+}
+
+/// How a call is to be done.
+pub struct Wishes<'a> {
+    /// Whether the whole call may be answered from a cache.
+    pub looks_up: bool,
+    /// Whether other machines may run steps.
+    pub may_leave: bool,
+    /// At most this many tasks at a time.
+    pub jobs: usize,
+    /// One at a time, in nvcc's order.
+    pub sequential: bool,
+    /// Exactly nvcc's commands.
+    pub faithful: bool,
+    /// Where each command's files are to be copied.
+    pub save: Option<&'a Path>,
+    /// Who looks at each command's files as soon as it has ended.
+    pub onlooker: Option<&'a dyn Onlooker>,
+    /// The line on the terminal.
+    pub progress: Option<&'a Progress>,
+}
+
+impl Wishes<'_> {
+    /// Those of a build system: the terminal is its own.
+    pub fn of_launcher(config: &Config) -> Self {
+        Self {
+            looks_up: true,
+            may_leave: true,
+            jobs: config.job_limit().get(),
+            sequential: false,
+            faithful: false,
+            save: None,
+            onlooker: None,
+            progress: None,
+        }
+    }
+}
+
+impl<'a> Session<'a> {
+    /// Understands a call. Folders of `base_dirs` do not count.
+    ///
+    /// # Errors
+    /// Why nvcc is to do it alone.
+    pub fn prepare(
+        nvcc: &Path,
+        args: &[OsString],
+        base_dirs: &BaseDirs,
+        call: Call<'a>,
+    ) -> Result<Self, Bypass> {
+        let around = call.around;
+        if around.directory.as_os_str().is_empty() {
+            return Err(Unsupported::new("the working directory is gone", "").into());
+        }
+        let request = Request::new(
+            nvcc.to_owned(),
+            args,
+            around.directory.clone(),
+            around.environment.clone(),
+            base_dirs,
+        )?;
+        if let Some(reason) = request.invocation.plain {
+            return Err(Bypass::Plain(reason));
+        }
+        if let Some(store) = call.account.store {
+            store.relocate(&request.roots);
+        }
+        let listing = request.listing();
+        let keys = request.keys(&listing);
+        Ok(Self {
+            request,
+            call,
+            listing,
+            keys,
+        })
+    }
+
+    /// Answers the call from a cache, or builds what it asks for. `listen` gets what was built, and how long it took, while
+    /// the intermediate files are there. Gives nvcc's exit code.
+    ///
+    /// # Errors
+    /// Why nvcc is to do it alone. Nothing was shown or put in place then.
+    pub fn complete(
+        &self,
+        wishes: &Wishes<'_>,
+        listen: impl FnOnce(&Request, (&Built, Duration)),
+    ) -> Result<i32, Bypass> {
+        let Call {
+            around,
+            account,
+            log,
+        } = self.call;
+        let (config, store) = (account.config, account.store);
+        let looks_up = wishes.looks_up && !config.recache.value;
+        let difference = match self.look_up(looks_up) {
+            Served::Hit(micros) => return Ok(self.hit(micros)),
+            Served::Miss(difference) => difference,
+            Served::NotOurs(why) => return Err(why.into()),
+        };
+        let interrupt = Interrupt::watch(config.stall_timeout.value);
+        let (scratch, waited) = self.open_scratch(&interrupt)?;
+        // Another process has just built the same thing.
+        if waited && let Served::Hit(micros) = self.look_up(looks_up) {
+            drop(scratch);
+            return Ok(self.hit(micros));
+        }
+        let layers = config.layers();
+        let shared = store
+            .filter(|_| !layers.is_empty() && (!config.recache.value || !config.readonly.value))
+            .map(|store| Shared::new(&layers, store.root(), crate::log::warn));
+        let upload = || {
+            if shared.as_ref().is_some_and(Shared::needs_uploader) {
+                history::upload_in_background(&around.ourselves[0]);
+            }
+        };
+        if looks_up
+            && let (Some(shared), Some(store)) = (&shared, store)
+            && direct::fetch(shared, store, &self.request, &self.keys)
+            && let Served::Hit(micros) = self.look_up(true)
+        {
+            drop(scratch);
+            upload();
+            return Ok(self.hit(micros));
+        }
+        let admission = machine::admission(config, account.lineage, &self.request, store, log);
+        let elsewhere = wishes.may_leave.then(|| Elsewhere::of(config, store));
+        let elsewhere = elsewhere.flatten();
+        let manner = Manner {
+            progress: wishes.progress,
+            store,
+            reads_cache: !config.recache.value,
+            writes_cache: store.is_some() && !config.readonly.value,
+            upstream: shared.as_ref().map(|shared| shared as &dyn Upstream),
+            keys: &self.keys,
+            jobs: wishes.jobs,
+            admission: &admission,
+            executor: elsewhere.as_ref().map(|cluster| cluster as &dyn Executor),
+            sequential: wishes.sequential,
+            faithful: wishes.faithful,
+            save: wishes.save,
+            onlooker: wishes.onlooker,
+            started: around.started,
+            ourselves: &around.ourselves,
+        };
+        let clock = Instant::now();
+        let built = build::build(&self.request, &manner, &scratch, &interrupt);
+        if let Ok(built) = &built {
+            listen(&self.request, (built, clock.elapsed()));
+        }
+        drop(scratch);
+        let built = built?;
+        log_build(log, &built);
+        account.built(&self.request, &self.listing, &built, difference.as_ref());
+        if let Some(store) = store.filter(|_| manner.writes_cache) {
+            self.tidy_up(store);
+        }
+        upload();
+        Ok(built.code)
+    }
+
+    /// Looks the call up in the cache on this disk.
+    fn look_up(&self, looks_up: bool) -> Served {
+        let Some(store) = self.call.account.store.filter(|_| looks_up) else {
+            return Served::Miss(None);
+        };
+        direct::serve(store, &self.request, &self.keys).unwrap_or_else(|error| {
+            let line = || format!("direct hit not usable: {error}");
+            self.call.log.line(line);
+            Served::Miss(None)
+        })
+    }
+
+    fn hit(&self, micros: u64) -> i32 {
+        self.call.account.direct_hit(&self.request, micros);
+        self.call.log.line(|| "direct hit".to_owned());
+        0
+    }
+
+    /// The private folder, and whether another process had it until now.
+    fn open_scratch(&self, interrupt: &Interrupt) -> Result<(Scratch, bool), Unsupported> {
+        let wanted = Wanted {
+            temporary: &self.request.temporary(),
+            name: &self.keys.base().hex()[..16],
+            naming: Naming::with_debug(self.request.invocation.debug),
+        };
+        let opened = Scratch::open(&wanted, &interrupt.scratch, self.call.log);
+        let advice = match &opened {
+            Ok((scratch, _)) => scratch.advice(),
+            Err(error) => error.advice(),
+        };
+        if let Some(advice) = advice {
+            self.call.account.warn_once(&advice);
+        }
+        opened.map_err(|error| Unsupported::new(error.reason(), error.to_string()))
+    }
+
+    fn tidy_up(&self, store: &DiskStore) {
+        scratch::sweep(&self.request.temporary());
+        if store.needs_gc() {
+            history::collect_in_background(&self.call.around.ourselves[0]);
+        }
+    }
+}
+
+/// Says in the log how a build went.
+fn log_build(log: &Log, built: &Built) {
+    log.line(|| match &built.not_stored {
+        None => format!("built, exit code {}", built.code),
+        Some(why) => format!(
+            "built, exit code {}; will not hit as a whole: {why}",
+            built.code
+        ),
+    });
+    for task in &built.run.tasks {
+        if let Some(why) = &task.not_stored {
+            log.line(|| format!("{} not stored: {why}", built.graph.steps[task.step].tool));
+        }
+    }
+    if let Some(why) = built.retried {
+        log.line(|| format!("ran twice: {why}"));
+    }
+}
