@@ -231,6 +231,7 @@ impl Scratch {
         log: &Log,
     ) -> Result<Result<(Self, bool), String>, NoScratch> {
         // The last process to leave removes the parent, perhaps between our looking for it and using it.
+        let mut vanished = false;
         for _ in 0..1000 {
             let mut made = held.lock();
             let (root, instead_of) = root(wanted.temporary, wanted.naming)?;
@@ -241,7 +242,10 @@ impl Scratch {
             let (lock, waited) = match lock::take(&lock_path, &path, log) {
                 Ok(Taken::Ours { lock, waited }) => (lock, waited),
                 Ok(Taken::PassedBy(why)) => return Ok(Err(why)),
-                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                    vanished = true;
+                    continue;
+                }
                 Err(e) => return Err(e.into()),
             };
             made = held.lock();
@@ -256,10 +260,10 @@ impl Scratch {
             let filled = scratch.fill();
             drop(made);
             filled?;
-            return Ok(Ok((scratch, waited)));
+            // Who made it vanish was at work until then.
+            return Ok(Ok((scratch, waited || vanished)));
         }
-        let vanished = "the scratch folder keeps vanishing";
-        Err(io::Error::other(vanished).into())
+        Err(io::Error::other("the scratch folder keeps vanishing").into())
     }
 
     /// What to tell a user whose usual folder somebody else has.

@@ -208,11 +208,16 @@ impl<'a> Session<'a> {
         let Some(store) = self.call.account.store.filter(|_| looks_up) else {
             return Served::Miss(None);
         };
-        direct::serve(store, &self.request, &self.keys).unwrap_or_else(|error| {
-            let line = || format!("direct hit not usable: {error}");
-            self.call.log.line(line);
-            Served::Miss(None)
-        })
+        let served = direct::serve(store, &self.request, &self.keys);
+        let log = self.call.log;
+        match &served {
+            Ok(Served::Miss(Some(difference))) => {
+                log.line(|| format!("no direct hit: {} differs", difference.path().display()));
+            }
+            Ok(_) => {}
+            Err(error) => log.line(|| format!("direct hit not usable: {error}")),
+        }
+        served.unwrap_or(Served::Miss(None))
     }
 
     fn hit(&self, micros: u64) -> i32 {
