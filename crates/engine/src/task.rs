@@ -62,8 +62,10 @@ impl Tools {
 pub struct Located {
     /// Its file.
     pub path: PathBuf,
-    /// What it is called as.
+    /// The name that it was looked for by.
     pub name: String,
+    /// What it is called as, its first argument.
+    pub called: String,
 }
 
 impl Worker<'_> {
@@ -195,19 +197,31 @@ impl Worker<'_> {
     fn locate(&self, step: &Step) -> io::Result<Located> {
         let path = self.setting.variable("PATH");
         let find = |name: &str| {
-            process::find_compiler(name, path, self.setting.directory).ok_or_else(|| {
+            let directory = self.setting.directory;
+            let found = process::find_compiler(name, path, directory);
+            let path = found.ok_or_else(|| {
                 io::Error::new(io::ErrorKind::NotFound, format!("{name} is not in PATH"))
+            })?;
+            let usual = process::find_program(name, self.setting.variable("PATH"), directory);
+            // A compiler looks for its own programs from the name that it is called by, through PATH; a compiler cache,
+            // which stands there in its place, would call it by its whole path.
+            let called = match usual.as_ref() == Some(&path) {
+                true => name.to_owned(),
+                false => path.to_string_lossy().into_owned(),
+            };
+            Ok::<_, io::Error>(Located {
+                path,
+                name: name.to_owned(),
+                called,
             })
         };
         match &step.program {
-            Program::Named(name) => Ok(Located {
-                path: find(name)?,
-                name: name.clone(),
-            }),
+            Program::Named(name) => find(name),
             Program::AskCompiler { compiler, name } => {
+                let compiler = find(compiler)?;
                 let order = process::Order {
-                    program: &find(compiler)?,
-                    name: compiler,
+                    program: &compiler.path,
+                    name: &compiler.called,
                     args: &[OsString::from(format!("-print-prog-name={name}"))],
                     environment: self.setting.environment,
                     directory: self.setting.directory,
@@ -215,11 +229,7 @@ impl Worker<'_> {
                     claim: None,
                 };
                 let ended = self.setting.children.run(usize::MAX, &order)?;
-                let name = String::from_utf8_lossy(&ended.stdout).trim().to_owned();
-                Ok(Located {
-                    path: find(&name)?,
-                    name,
-                })
+                find(String::from_utf8_lossy(&ended.stdout).trim())
             }
             Program::Internal => Err(io::Error::other("not a program")),
         }
@@ -239,7 +249,8 @@ impl Worker<'_> {
                 | Tool::HostAssembly
                 | Tool::Assemble
         );
-        if !cacheable {
+        // A date in it would be found by nobody.
+        if !cacheable || step.preprocesses_unseen(self.graph) {
             return None;
         }
         let tool = self.tools.content(store, &program.path)?;
@@ -326,7 +337,7 @@ impl Worker<'_> {
         }
         let order = process::Order {
             program: &program.path,
-            name: &program.name,
+            name: &program.called,
             args: &args,
             environment: &environment,
             directory,

@@ -22,7 +22,7 @@ pub mod words;
 pub use graph::TaskGraph;
 pub use invocation::Invocation;
 pub use outputs::{Output, OutputKind};
-pub use step::{Arg, FileId, FileKind, Part, Program, Step, Tool};
+pub use step::{Arg, FileId, FileKind, Part, PlanFile, Program, Step, Tool};
 pub use transcript::Transcript;
 
 /// Why a command line or a dry run is left to plain nvcc.

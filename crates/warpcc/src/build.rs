@@ -21,9 +21,10 @@ use warpcc_engine::{Children, Executor, Finished, Order, Run, Setting, Spectator
 use warpcc_plan::depfile::Rule;
 use warpcc_plan::overlap;
 use warpcc_plan::relocate::relocate;
-use warpcc_plan::{FileKind, TaskGraph, Tool, Transcript, Unsupported};
+use warpcc_plan::{FileKind, PlanFile, Step, TaskGraph, Tool, Transcript, Unsupported};
 use warpcc_report::record::Header;
 
+use crate::dates::Texts;
 use crate::direct::NotKept;
 use crate::doubt::{Doubt, FAILS_ON_OTHERS};
 use crate::outputs::{self, Outputs};
@@ -442,34 +443,38 @@ fn finish(
         && manner.writes_cache
         && let Some(store) = manner.store
     {
+        let now_at = |file: &PlanFile| {
+            let plan = file.path.as_str();
+            let mut made = run.outputs.iter();
+            let made = made.find(|(_, name)| name.as_os_str() == plan);
+            made.map_or_else(|| request.absolute(plan), |(now, _)| now.clone())
+        };
         let mut outputs = Vec::new();
         for file in graph.files.iter().filter(|f| f.kind == FileKind::Output) {
-            let now = run
-                .outputs
-                .iter()
-                .find(|(_, plan)| plan.as_os_str() == file.path.as_str());
-            let now = now.map_or_else(|| request.absolute(&file.path), |(now, _)| now.clone());
             let writer = file.writer.map(|at| graph.steps[at].tool);
             outputs.push(direct::Made {
-                now,
+                now: now_at(file),
                 plan: file.path.clone(),
                 lists_files: writer == Some(Tool::FilterDependencies),
             });
         }
-        let texts: Vec<PathBuf> = graph
-            .steps
-            .iter()
-            .filter(|s| s.tool == Tool::Preprocess)
-            .flat_map(|s| &s.writes)
-            .map(|&id| request.absolute(&graph.file(id).path))
-            .collect();
+        let made_by = |wanted: &dyn Fn(&Step) -> bool| -> Vec<PathBuf> {
+            let steps = graph.steps.iter().filter(|step| wanted(step));
+            let files = steps.flat_map(|step| &step.writes);
+            files.map(|&id| now_at(graph.file(id))).collect()
+        };
         kept = direct::keep(
             (store, manner.upstream),
             request,
             manner.keys,
             run,
             &outputs,
-            &texts,
+            &Texts {
+                preprocessed: &made_by(&|step| step.tool == Tool::Preprocess),
+                made_unseen: &made_by(&|step| step.preprocesses_unseen(graph)),
+                args: &request.args,
+                began: run.began,
+            },
             streams,
         );
     }

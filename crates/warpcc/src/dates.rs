@@ -1,39 +1,76 @@
 //! Finds results that hold the date or time of their making: `__DATE__`, `__TIME__`, `__TIMESTAMP__`, wherever the macro
 //! stood.
 //!
-//! A preprocessed text that holds a date as a string got it from the clock, unless one of the files that were read has
-//! the very same string. So a macro in a header, in an option or put together with `##` is found alike.
+//! A preprocessed text that holds a date got it from the clock, unless one of the files that were read, or the command
+//! line, has the very same characters. So a macro in a header, in an option, put together with `##` or made a string
+//! once more is found alike. A `.cpp` file is preprocessed and compiled in one: nobody sees its text. There the macros'
+//! names count, and the times of this run in what was made.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const MACROS: [&[u8]; 3] = [b"__DATE__", b"__TIME__", b"__TIMESTAMP__"];
 
+const MONTHS: [&[u8; 3]; 12] = [
+    b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
+];
+
+/// Time zones differ by quarters of an hour.
+const QUARTER: u64 = 15 * 60;
+
+/// Where dates of a call could stand.
+pub struct Texts<'a> {
+    /// Preprocessed texts.
+    pub preprocessed: &'a [PathBuf],
+    /// What was made of sources whose preprocessed text nobody sees; none where every source's is seen.
+    pub made_unseen: &'a [PathBuf],
+    /// The command line.
+    pub args: &'a [OsString],
+    /// When the run began.
+    pub began: SystemTime,
+}
+
 /// What is known so far of the dates in a run.
 pub struct Dates {
-    /// Dates in the preprocessed texts that no file has had yet.
+    /// Dates that no file has had yet.
     unexplained: BTreeSet<Vec<u8>>,
-    /// There was a date at all, or there is no preprocessed text to look at.
+    /// There was a date at all, or a source whose text nobody sees.
     suspicious: bool,
     /// Somebody names one of the macros.
     named: bool,
 }
 
 impl Dates {
-    /// Looks through the preprocessed texts of a call and its arguments.
-    pub fn in_texts(texts: &[PathBuf], args: &[OsString]) -> Self {
+    /// Looks through what a call made on its way, and its arguments.
+    pub fn in_texts(texts: &Texts<'_>) -> Self {
+        let read = |paths: &[PathBuf]| -> Vec<Vec<u8>> {
+            paths
+                .iter()
+                .filter_map(|path| fs::read(path).ok())
+                .collect()
+        };
         let mut unexplained = BTreeSet::new();
-        for text in texts.iter().filter_map(|text| fs::read(text).ok()) {
+        for text in read(texts.preprocessed) {
             unexplained.extend(dates_in(&text).map(<[u8]>::to_vec));
         }
-        Self {
-            // A `.cpp` file is preprocessed and compiled in one.
-            suspicious: !unexplained.is_empty() || texts.is_empty(),
-            unexplained,
-            named: args.iter().any(|arg| names_macro(arg.as_encoded_bytes())),
+        let now = since_1970(texts.began)..=since_1970(SystemTime::now());
+        for text in read(texts.made_unseen) {
+            let of_now = dates_in(&text).filter(|date| may_be_of(date, &now));
+            unexplained.extend(of_now.map(<[u8]>::to_vec));
         }
+        let mut dates = Self {
+            suspicious: !unexplained.is_empty() || !texts.made_unseen.is_empty(),
+            unexplained,
+            named: false,
+        };
+        for arg in texts.args {
+            dates.inspect(arg.as_encoded_bytes());
+        }
+        dates
     }
 
     /// Looks at a file that the run read.
@@ -52,57 +89,81 @@ impl Dates {
     }
 }
 
+fn since_1970(time: SystemTime) -> Duration {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
 fn names_macro(text: &[u8]) -> bool {
     MACROS
         .iter()
         .any(|name| memchr::memmem::find(text, name).is_some())
 }
 
-/// The strings in a text that `__DATE__`, `__TIME__` or `__TIMESTAMP__` may have left:
-/// `"Nov 21 2026"`, `"00:27:11"`, `"Sat Nov 21 00:27:11 2026"`.
+/// What `__DATE__`, `__TIME__` or `__TIMESTAMP__` may have left in a text, in quotes or not: `Nov 21 2026`, `00:27:11`.
 fn dates_in(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let time = |t: &[u8]| {
-        t.len() == 8
-            && t.iter().enumerate().all(|(i, c)| {
-                if i == 2 || i == 5 {
-                    *c == b':'
-                } else {
-                    c.is_ascii_digit()
-                }
-            })
+    let times = memchr::memchr_iter(b':', text).filter_map(move |colon| {
+        let time = text.get(colon.checked_sub(2)?..)?.get(..8)?;
+        is_time(time).then_some(time)
+    });
+    let dates = memchr::memchr_iter(b' ', text).filter_map(move |space| {
+        let date = text.get(space.checked_sub(3)?..)?.get(..11)?;
+        is_date(date).then_some(date)
+    });
+    times.chain(dates)
+}
+
+fn is_time(text: &[u8]) -> bool {
+    let digits = [0, 1, 3, 4, 6, 7]
+        .iter()
+        .all(|&at| text[at].is_ascii_digit());
+    // Two of three question marks stand where gcc knows no time.
+    let unknown = text == b"??:??:??";
+    unknown || (digits && text[2] == b':' && text[5] == b':')
+}
+
+/// `Nov 21 2026`, `Nov  1 2026`.
+fn is_date(text: &[u8]) -> bool {
+    let month = MONTHS.iter().any(|month| text.starts_with(*month));
+    let day = (text[4] == b' ' || text[4].is_ascii_digit()) && text[5].is_ascii_digit();
+    let known = month && day && text[7..].iter().all(u8::is_ascii_digit);
+    text == b"??? ?? ????" || (known && text[3] == b' ' && text[6] == b' ')
+}
+
+/// Whether a time or date can be one of these moments, in whatever time zone.
+fn may_be_of(date: &[u8], moments: &RangeInclusive<Duration>) -> bool {
+    let (first, last) = (moments.start().as_secs(), moments.end().as_secs());
+    if date.len() == 11 {
+        const DAY: u64 = 24 * 60 * 60;
+        let mut days = first / DAY - 1..=last / DAY + 1;
+        return days.any(|day| date_of(day) == date);
+    }
+    let Some(quarter) = (|| {
+        let number = |at: usize| std::str::from_utf8(&date[at..at + 2]).ok()?.parse().ok();
+        let (minutes, seconds): (u64, u64) = (number(3)?, number(6)?);
+        Some((minutes * 60 + seconds) % QUARTER)
+    })() else {
+        return true;
     };
-    let month = |t: &[u8]| {
-        t.len() == 3
-            && [
-                &b"Jan"[..],
-                b"Feb",
-                b"Mar",
-                b"Apr",
-                b"May",
-                b"Jun",
-                b"Jul",
-                b"Aug",
-                b"Sep",
-                b"Oct",
-                b"Nov",
-                b"Dec",
-                b"???",
-            ]
-            .contains(&t)
+    last - first >= QUARTER || (first..=last).any(|moment| moment % QUARTER == quarter)
+}
+
+/// A day as `__DATE__` has it, by its number since 1970. By Howard Hinnant's `civil_from_days`.
+fn date_of(day: u64) -> Vec<u8> {
+    let day = day + 719_468;
+    let era = day / 146_097;
+    let of_era = day % 146_097;
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let of_month = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 {
+        shifted + 2
+    } else {
+        shifted - 10
     };
-    let date = move |t: &[u8]| {
-        let year = |t: &[u8]| t.iter().all(|c| c.is_ascii_digit() || *c == b'?');
-        month(&t[..3]) && t[3] == b' ' && year(&t[7..])
-    };
-    let stamp = move |t: &[u8]| month(&t[4..7]) && time(&t[11..19]);
-    memchr::memchr_iter(b'"', text).filter_map(move |quote| {
-        let rest = &text[quote + 1..];
-        let literal = |len: usize| (rest.get(len) == Some(&b'"')).then(|| &rest[..len]);
-        literal(8)
-            .filter(|t| time(t))
-            .or_else(|| literal(11).filter(|t| date(t)))
-            .or_else(|| literal(24).filter(|t| stamp(t)))
-    })
+    let year = year_of_era + era * 400 + u64::from(month < 2);
+    let name = MONTHS[usize::try_from(month).unwrap_or_default()];
+    format!("{} {of_month:2} {year}", String::from_utf8_lossy(name)).into_bytes()
 }
 
 #[cfg(test)]
@@ -110,23 +171,54 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strings_that_are_dates() {
+    fn characters_that_are_dates() {
         for text in [
             "x \"Nov 21 2026\" y",
             "f(\"00:27:11\")",
-            "\"Sat Nov  1 00:27:11 2026\"",
+            "\"\\\"00:27:11\\\"\"",
+            "Nov  1 2026",
+            "\"??:??:??\"",
         ] {
             assert_eq!(dates_in(text.as_bytes()).count(), 1, "{text}");
         }
+        assert_eq!(dates_in(b"\"Sat Nov  1 00:27:11 2026\"").count(), 1);
         for text in [
             "\"Nov\"",
             "\"Now 21 2026\"",
             "\"12:34\"",
             "\"",
+            ":",
+            " ",
             "\"00-27-11\"",
             "# 1 \"/usr/x.h\" 1",
+            "std::move(a), May be 2 of",
         ] {
             assert_eq!(dates_in(text.as_bytes()).count(), 0, "{text}");
         }
+    }
+
+    #[test]
+    fn a_day_as_the_preprocessor_writes_it() {
+        for (day, text) in [
+            (0, "Jan  1 1970"),
+            (58, "Feb 28 1970"),
+            (11_016, "Feb 29 2000"),
+            (11_017, "Mar  1 2000"),
+            (20_780, "Nov 23 2026"),
+            (20_819, "Jan  1 2027"),
+        ] {
+            assert_eq!(String::from_utf8_lossy(&date_of(day)), text);
+        }
+    }
+
+    #[test]
+    fn times_of_a_run_are_told_from_others() {
+        let run = Duration::from_secs(20_780 * 86_400 + 3605)
+            ..=Duration::from_secs(20_780 * 86_400 + 3609);
+        // 01:00:05 in Greenwich, and the same moment in Kathmandu.
+        assert!(may_be_of(b"01:00:05", &run) && may_be_of(b"06:45:09", &run));
+        assert!(!may_be_of(b"01:00:04", &run) && !may_be_of(b"01:01:05", &run));
+        assert!(may_be_of(b"Nov 23 2026", &run) && may_be_of(b"Nov 24 2026", &run));
+        assert!(!may_be_of(b"Nov 25 2026", &run) && !may_be_of(b"Nov 23 2025", &run));
     }
 }

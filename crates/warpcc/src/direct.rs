@@ -17,7 +17,7 @@ use warpcc_engine::process::is_executable;
 use warpcc_plan::{OutputKind, Unsupported};
 use warpcc_report::record::Header;
 
-use crate::dates::Dates;
+use crate::dates::{Dates, Texts};
 use crate::outputs::{Kind, Outputs};
 use crate::request::Request;
 
@@ -289,7 +289,7 @@ impl From<StoreError> for NotKept {
     }
 }
 
-/// Stores a finished run. `outputs` are the final files, `texts` the preprocessed ones.
+/// Stores a finished run. `outputs` are the final files, `texts` where dates could stand.
 ///
 /// Gives the headers that were read.
 ///
@@ -301,7 +301,7 @@ pub fn keep(
     keys: &KeyVariants,
     run: &Run,
     outputs: &[Made],
-    texts: &[PathBuf],
+    texts: &Texts<'_>,
     streams: (&[u8], &[u8]),
 ) -> Result<Vec<Header>, NotKept> {
     if let Some(why) = &run.seen.blind {
@@ -323,7 +323,7 @@ pub fn keep(
     for file in &request.invocation.options_files {
         builder.read(Path::new(file));
     }
-    let mut dates = Dates::in_texts(texts, &request.args);
+    let mut dates = Dates::in_texts(texts);
     let mut inspect = |_: &Path, text: &[u8]| dates.inspect(text);
     let witness = builder
         .relative_to(&request.directory)
