@@ -31,6 +31,9 @@ pub struct Seen {
     pub times: Vec<u8>,
     /// Why this cannot be relied on.
     pub blind: Option<String>,
+    /// A name in the private folder that a tool made up: beside an output, or in the folder for temporary files. With
+    /// nvcc it would be in the user's folder, and what the tool does there is part of its work.
+    pub stray: Option<String>,
 }
 
 /// How a run came by a path.
@@ -67,11 +70,14 @@ impl Seen {
     /// From a log, without the run's own files: those under the private folder, the watch library, those that the
     /// processes wrote themselves, and those of the plan.
     pub fn from_log(observed: Observed, scene: &Scene<'_>) -> Self {
+        let stray = stray(&observed, scene);
         let mut seen = Self {
             blind: observed
                 .blind
                 .clone()
+                .or_else(|| stray.clone())
                 .or_else(|| side_effect(&observed, scene)),
+            stray,
             ..Self::default()
         };
         seen.take_asked(&observed, scene);
@@ -278,8 +284,13 @@ impl Seen {
         }
         self.asked.merge(&other.asked);
         self.times.extend_from_slice(&other.times);
-        if self.blind.is_none() {
-            self.blind.clone_from(&other.blind);
+        for (known, theirs) in [
+            (&mut self.blind, &other.blind),
+            (&mut self.stray, &other.stray),
+        ] {
+            if known.is_none() {
+                known.clone_from(theirs);
+            }
         }
     }
 
@@ -315,6 +326,25 @@ impl Seen {
         }
         builder
     }
+}
+
+/// The first name in the private folder that no plan has and that a tool left there, or looked for where it could not be:
+/// beside an output (gcc's `.gcno`, `.su`, `.gcda`), or in `TMPDIR`.
+fn stray(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
+    let [outputs, temporary] = ["out", "tmp"].map(|folder| scene.scratch.join(folder));
+    let is_stranger = |path: &Path| path.starts_with(scene.scratch) && !(scene.own)(path);
+    let left = |path: &&PathBuf| is_stranger(path) && fs::symlink_metadata(path).is_ok();
+    if let Some(path) = observed.written.keys().find(left) {
+        return Some(format!("{} is made too", path.display()));
+    }
+    let looked_for = |path: &&PathBuf| {
+        let inside = |folder: &Path| path.starts_with(folder) && path.as_path() != folder;
+        let is_made_up = inside(&outputs) || inside(&temporary);
+        is_made_up && is_stranger(path) && !observed.written.contains_key(*path)
+    };
+    let read = observed.read.keys().chain(&observed.missing);
+    let path = read.chain(&observed.found).find(looked_for)?;
+    Some(format!("{} is looked for", path.display()))
 }
 
 /// A file that a run wrote or removed besides its outputs: a result that hits would not bring it back.

@@ -1,6 +1,7 @@
 //! A miss: dry run, graph, run, outputs in place, results kept.
 
-use std::ffi::OsString;
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
@@ -36,6 +37,9 @@ use crate::{direct, module_ids, place, threads};
 
 /// nvcc's own verdict on a command line, not a shortcoming of ours: counted as a failed call.
 pub const REFUSED: &str = "nvcc refuses the command line";
+
+/// What a tool makes or looks for beside its output is in the private folder where nobody finds it.
+pub const STRAY: &str = "a tool works with files beside its output";
 
 /// nvcc may show more than the first failure then; what, is a race ([`threads`] knows where it is not).
 pub const FAILS_UNDER_THREADS: &str = "a failing build with --threads";
@@ -319,6 +323,17 @@ pub fn build(
         }
         run.code = threads::EXIT_CODE;
     }
+    if run.code == 0 {
+        let seen = run.seen.stray.take();
+        let unseen = || {
+            watch
+                .is_none()
+                .then(|| left_beside(scratch, &graph, &run))?
+        };
+        if let Some(stray) = seen.or_else(unseen) {
+            return Err(Unsupported::new(STRAY, stray));
+        }
+    }
     if shown == (0, 0) {
         direct::emit(&streams.0, &streams.1);
     }
@@ -349,6 +364,23 @@ pub fn build(
         not_stored,
         headers,
     })
+}
+
+/// A file in the private folder that no plan has: for a run that was not watched.
+fn left_beside(scratch: &Scratch, graph: &TaskGraph, run: &Run) -> Option<String> {
+    let planned = graph.files.iter().map(|file| OsStr::new(file.name()));
+    let made = run.outputs.iter().filter_map(|(now, _)| now.file_name());
+    let known: BTreeSet<&OsStr> = planned.chain(made).collect();
+    let files = ["out", "k"]
+        .into_iter()
+        .filter_map(|folder| fs::read_dir(scratch.path().join(folder)).ok());
+    let mut files = files.flatten().flatten().map(|entry| entry.path());
+    let ours = |path: &Path| path.extension().is_some_and(|ending| ending == "s");
+    let left = files.find(|path| {
+        let name = path.file_name().unwrap_or_default();
+        path.is_file() && !known.contains(name) && !ours(path)
+    });
+    left.map(|path| format!("{} is made too", path.display()))
 }
 
 /// Leaves a call to nvcc whose outputs are not plain files. Nothing has been written yet.

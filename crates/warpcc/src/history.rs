@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use warpcc_cache::{Digest, DiskStore, Hashing, Key, KeySink, Listing};
 
@@ -24,6 +25,27 @@ pub fn remember(store: &DiskStore, request: &Request, listing: &Listing) {
 pub fn recall(store: &DiskStore, request: &Request) -> Option<Listing> {
     let key: Key = request.identity().key(IDENTITY);
     serde_json::from_slice(&store.note(KIND, &key)?).ok()
+}
+
+const STRAY_KIND: &str = "stray";
+
+/// A call that is known to need files beside its output is tried again after this.
+const STRAY_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Notes that a call's tools work with files beside its output.
+pub fn note_stray(store: &DiskStore, key: Key) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let seconds = now.unwrap_or_default().as_secs();
+    // Without the note the next call builds twice, as this one.
+    _ = store.put_note(STRAY_KIND, &key, &seconds.to_le_bytes());
+}
+
+/// Whether that was noted lately.
+pub fn is_known_stray(store: &DiskStore, key: Key) -> bool {
+    let note = store.note(STRAY_KIND, &key);
+    let seconds = note.and_then(|note| note.try_into().ok());
+    let noted = seconds.map(|s| UNIX_EPOCH + Duration::from_secs(u64::from_le_bytes(s)));
+    noted.is_some_and(|at| at.elapsed().is_ok_and(|age| age < STRAY_FOR))
 }
 
 const FREE_KIND: &str = "folder-free";

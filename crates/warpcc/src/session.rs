@@ -142,6 +142,11 @@ impl<'a> Session<'a> {
             Served::Miss(difference) => difference,
             Served::NotOurs(why) => return Err(why.into()),
         };
+        if let Some(store) = store.filter(|_| !config.recache.value)
+            && history::is_known_stray(store, self.keys.base())
+        {
+            return Err(Unsupported::new(build::STRAY, "an earlier call did").into());
+        }
         let interrupt = Interrupt::watch(config.stall_timeout.value);
         let (scratch, waited) = self.open_scratch(&interrupt)?;
         // Another process has just built the same thing.
@@ -193,7 +198,11 @@ impl<'a> Session<'a> {
             listen(&self.request, (built, clock.elapsed()));
         }
         drop(scratch);
-        let built = built?;
+        let built = built.inspect_err(|why| {
+            if let Some(store) = store.filter(|_| why.reason == build::STRAY) {
+                history::note_stray(store, self.keys.base());
+            }
+        })?;
         log_build(log, &built);
         account.built(&self.request, &self.listing, &built, difference.as_ref());
         if let Some(store) = store.filter(|_| manner.writes_cache) {
