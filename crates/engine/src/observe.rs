@@ -57,12 +57,27 @@ pub struct Scene<'a> {
     pub path: Option<&'a OsStr>,
     /// Files of the plan, which are in the key.
     pub own: &'a dyn Fn(&Path) -> bool,
+    /// Those that the run is to write.
+    pub writes: &'a [&'a Path],
 }
 
 impl Scene<'_> {
     fn is_own(&self, path: &Path) -> bool {
         // A fixed name leads nowhere: the tool that looked for it knows the file's text already.
         path.starts_with(self.scratch) || path.starts_with(BASE) || (self.own)(path)
+    }
+
+    /// Whether a name is made from that of a file that the run is to write: `a.gcda` from `a.o`.
+    fn is_derived(&self, path: &Path) -> bool {
+        // `a.cpp.gch`: every file that gcc includes may have a precompiled one.
+        let is_precompiled = (self.own)(&path.with_extension(""));
+        let is_like = |written: &&Path| {
+            let stem = written.file_stem().unwrap_or_default().as_bytes();
+            let name = path.file_name().unwrap_or_default().as_bytes();
+            let rest = name.strip_prefix(stem);
+            path.parent() == written.parent() && rest.is_some_and(|rest| rest.starts_with(b"."))
+        };
+        !is_precompiled && self.writes.iter().any(is_like)
     }
 }
 
@@ -339,7 +354,7 @@ fn stray(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
     }
     let looked_for = |path: &&PathBuf| {
         let inside = |folder: &Path| path.starts_with(folder) && path.as_path() != folder;
-        let is_made_up = inside(&outputs) || inside(&temporary);
+        let is_made_up = inside(&outputs) || inside(&temporary) || scene.is_derived(path);
         is_made_up && is_stranger(path) && !observed.written.contains_key(*path)
     };
     let read = observed.read.keys().chain(&observed.missing);

@@ -506,7 +506,9 @@ impl Worker<'_> {
             let absolute = |o: &&OsStr| self.setting.directory.join(o) == path;
             own.contains(&path.as_os_str()) || (path.is_absolute() && own.iter().any(absolute))
         };
+        let writes = step.writes.iter().map(|&id| self.artifacts.path(id));
         let scene = Scene {
+            writes: &writes.collect::<Vec<_>>(),
             scratch: self.setting.scratch,
             directory: self.setting.directory,
             library: self.setting.watch.unwrap_or(Path::new("")),

@@ -661,6 +661,7 @@ fn dry_run(
                     library: watch.unwrap_or(Path::new("")),
                     path: request.variable("PATH"),
                     own: &|_| false,
+                    writes: &[],
                 };
                 let mut seen = Seen::from_log(observed, &scene);
                 seen.expect(&request.nvcc, Expected::default());

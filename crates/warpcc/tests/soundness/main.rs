@@ -5,6 +5,8 @@
 #[path = "../space/mod.rs"]
 mod space;
 
+mod beside;
+mod dates;
 mod environment;
 mod hits;
 mod libraries;

@@ -1,0 +1,90 @@
+//! Files that a tool makes or looks for beside its output or in `TMPDIR`, although no option of nvcc's speaks of them:
+//! they are where nvcc would have them, on the first call and on every later one.
+
+use crate::space::{Program, Snapshot, TestSpace};
+use crate::{KERNEL, ONE};
+
+const REASON: &str = "a tool works with files beside its output";
+
+fn space(name: &str, options: &str) -> TestSpace {
+    let space = TestSpace::new(name);
+    space.write("case.cu", &format!("#define VALUE 1\n{KERNEL}"));
+    space.write("options", options);
+    space
+}
+
+/// The names of the files that a program leaves for a line.
+fn left_by(space: &TestSpace, program: &Program, line: &str) -> Vec<String> {
+    let before = Snapshot::take(&space.work());
+    let said = space.run(program, &space.words(line));
+    assert_eq!(said.code, 0, "{}", said.stderr_text());
+    let left = Snapshot::take(&space.work()).since(&before);
+    left.delete_from(&space.work());
+    left.entries.into_keys().collect()
+}
+
+/// The call leaves what nvcc leaves, and is nvcc's alone; at the second time without building twice.
+fn is_nvccs(space: &TestSpace, line: &str) -> Vec<String> {
+    let wanted = left_by(space, &Program::Nvcc, line);
+    for calls in 1..=2 {
+        let before = space.stats();
+        assert_eq!(left_by(space, &Program::Launcher, line), wanted);
+        let stats = space.stats().since(&before);
+        assert_eq!(
+            stats.reasons.get(REASON),
+            Some(&1),
+            "call {calls}: {stats:?}"
+        );
+    }
+    wanted
+}
+
+#[test]
+fn options_of_a_file_make_files_beside_the_object() {
+    for (number, option) in ["--coverage", "-fstack-usage", "-fdump-tree-optimized"]
+        .iter()
+        .enumerate()
+    {
+        let space = space(&format!("beside-{number}"), option);
+        let left = is_nvccs(&space, &format!("{ONE} -Xcompiler @options"));
+        assert!(left.len() > 1, "{option}: {left:?}");
+    }
+}
+
+#[test]
+fn a_profile_is_looked_for_beside_the_object() {
+    let space = space("beside-profile", "-fprofile-use -Wno-missing-profile");
+    is_nvccs(&space, &format!("{ONE} -Xcompiler @options"));
+}
+
+#[test]
+fn side_files_are_there_without_a_watch() {
+    let mut space = space("beside-unwatched", "-fstack-usage");
+    space.set_env("WARPCC_READONLY", "1");
+    let line = &format!("{ONE} -Xcompiler @options");
+    let wanted = left_by(&space, &Program::Nvcc, line);
+    assert_eq!(left_by(&space, &Program::Launcher, line), wanted);
+    assert!(wanted.len() > 1, "{wanted:?}");
+}
+
+#[test]
+fn a_wrapper_finds_its_settings_in_tmpdir() {
+    let space = space("beside-tmpdir", "");
+    space.script(
+        "cc.sh",
+        "#!/bin/sh\nexec g++ -DSETTING=$(cat $TMPDIR/setting) \"$@\"\n",
+    );
+    std::fs::write(space.tmp().join("setting"), "7").expect("a setting");
+    space.write(
+        "case.cu",
+        "__global__ void k() {}\nint set() { return SETTING; }\n",
+    );
+    let before = space.stats();
+    let words = space.words(&format!("{ONE} -ccbin {{work}}/cc.sh"));
+    let nvccs = space.run(&space.reference(), &words);
+    assert_eq!(nvccs.code, 0, "{}", nvccs.stderr_text());
+    let ours = space.run(&Program::Launcher, &words);
+    assert_eq!(ours.code, 0, "{}", ours.stderr_text());
+    let stats = space.stats().since(&before);
+    assert_eq!(stats.reasons.get(REASON), Some(&1), "{stats:?}");
+}

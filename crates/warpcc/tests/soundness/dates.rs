@@ -1,0 +1,67 @@
+//! A result that holds the time of its making is never answered from the cache, however the time came into it.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::space::{Program, TestSpace};
+
+/// Two calls of which the second must not give the first one's result.
+fn is_made_anew(space: &TestSpace, line: &str, output: &str) {
+    let mut made = Vec::new();
+    for _ in 0..2 {
+        let before = space.stats();
+        let said = space.run(&Program::Launcher, &space.words(line));
+        assert_eq!(said.code, 0, "{}", said.stderr_text());
+        let stats = space.stats().since(&before);
+        assert_eq!(stats.count("direct_hits"), 0, "{stats:?}");
+        assert_eq!(stats.count("fallbacks"), 0, "{stats:?}");
+        made.push(space.read(output));
+        // The next second, which `__TIME__` tells from this one.
+        sleep(Duration::from_millis(1100));
+    }
+    assert!(made[0] != made[1], "the same time twice");
+}
+
+#[test]
+fn a_time_that_was_made_a_string_once_more() {
+    let space = TestSpace::new("date-string");
+    space.write(
+        "case.cu",
+        "#define TEXT2(x) #x\n#define TEXT(x) TEXT2(x)\n\
+         const char *built() { return TEXT(__TIME__); }\n__global__ void k() {}\n",
+    );
+    is_made_anew(&space, "-c case.cu -o out.o -arch=sm_90", "out.o");
+}
+
+#[test]
+fn a_time_in_a_cpp_file_beside_a_cu_file() {
+    let space = TestSpace::new("date-mixed");
+    space.write("case.cu", "__global__ void k() {}\n");
+    space.write(
+        "main.cpp",
+        "const char *built() { return __TIME__; }\nint main() { return built()[0] == 0; }\n",
+    );
+    is_made_anew(&space, "case.cu main.cpp -o app -arch=sm_90", "app");
+}
+
+#[test]
+fn a_time_in_a_cpp_file_whose_macro_nobody_names() {
+    let space = TestSpace::new("date-joined");
+    space.write(
+        "main.cpp",
+        "#define JOIN2(a, b) a##b\n#define JOIN(a, b) JOIN2(a, b)\n\
+         const char *built() { return JOIN(__TI, ME__); }\n",
+    );
+    is_made_anew(&space, "-c main.cpp -o out.o", "out.o");
+}
+
+/// A `.cpp` file without a date still hits, also where it has a time of its own.
+#[test]
+fn a_fixed_time_is_no_date() {
+    let space = TestSpace::new("date-fixed");
+    space.write(
+        "main.cpp",
+        "const char *noon() { return \"12:00:00 on Jan  1 2001\"; }\nint main() {}\n",
+    );
+    crate::warm(&space, "-c main.cpp -o out.o");
+}
