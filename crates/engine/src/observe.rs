@@ -257,7 +257,9 @@ impl Seen {
             seen.missing
                 .extend(absent.map(|name| directory.path.join(name)));
         }
-        for (path, fact, text) in witness.facts() {
+        // Which files are twins is found out anew, among all files of the call.
+        let is_about_twins = |fact: &Fact| matches!(fact, Fact::SameTime | Fact::OtherTime);
+        for (path, fact, text) in witness.facts().filter(|(_, fact, _)| !is_about_twins(fact)) {
             seen.fact(&path, fact, Some(text));
         }
         seen

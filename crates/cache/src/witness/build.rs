@@ -15,7 +15,9 @@ use super::code::LONGEST_TEXT;
 use super::hash::{Contents, HashFault, Inspect, hash_all};
 use super::signature::{self, Base, Signature, TICK_NS, means_absent};
 use super::trust::Trust;
-use super::{DirectoryEntry, Fact, FactEntry, FileEntry, NameEntry, NameSeen, Witness};
+use super::{
+    DirectoryEntry, Fact, FactEntry, FileEntry, NameEntry, NameSeen, Witness, as_path, facts,
+};
 
 /// A directory that changed this recently may change again without a new time.
 pub(super) const DIRECTORY_SLACK_NS: i64 = 2 * TICK_NS;
@@ -321,7 +323,7 @@ impl WitnessBuilder {
                     return Err(changed());
                 }
             }
-            let text = fact.text_now(base, &name).map_err(|_| match fact {
+            let text = fact.text_now(base, &name, c"").map_err(|_| match fact {
                 Fact::Nothing => Unsettled::Appeared { path: path.clone() },
                 _ => vanished(),
             })?;
@@ -332,8 +334,58 @@ impl WitnessBuilder {
             let text = witness.push_text(&text);
             witness.facts.push(FactEntry { path, fact, text });
         }
-        Ok(())
+        add_twins(base, witness)
     }
+}
+
+/// gcc takes two files for one, for `#pragma once`, if size, content and the second of their last change are equal. So
+/// among files of one content it counts which have the same second.
+fn add_twins(base: &Base, witness: &mut Witness) -> Result<(), Unsettled> {
+    let mut alike: HashMap<[u8; 32], Vec<(usize, Signature)>> = HashMap::new();
+    let files = witness.files.iter().filter(|file| file.signature.size > 0);
+    for file in files {
+        alike
+            .entry(file.content)
+            .or_default()
+            .push((file.path, file.signature));
+    }
+    let mut alike: Vec<_> = alike
+        .into_values()
+        .filter(|files| files.len() > 1)
+        .collect();
+    alike.sort_unstable_by_key(|files| files[0].0);
+    for files in alike {
+        // The first file of each second.
+        let mut seconds: Vec<(i64, u64, usize)> = Vec::new();
+        for (path, _) in files {
+            let name = witness.text_at(path);
+            let found = base.stat(name).map_err(|_| Unsettled::Vanished {
+                path: as_path(name).to_owned(),
+            })?;
+            let second = facts::second(&found);
+            let same = seconds.iter().find(|(known, ..)| *known == second);
+            // Another name of the same file is no twin.
+            if same.is_some_and(|(_, inode, _)| *inode == found.ino) {
+                continue;
+            }
+            let same = same.map(|(_, _, other)| (Fact::SameTime, *other));
+            let apart: Vec<_> = match same {
+                Some(same) => vec![same],
+                None => seconds
+                    .iter()
+                    .map(|(.., other)| (Fact::OtherTime, *other))
+                    .collect(),
+            };
+            if same.is_none() {
+                seconds.push((second, found.ino, path));
+            }
+            let facts = apart
+                .into_iter()
+                .map(|(fact, text)| FactEntry { path, fact, text });
+            witness.facts.extend(facts);
+        }
+    }
+    Ok(())
 }
 
 /// Makes sure that a path is no file, and says whether the signature of the directory it is missing from can vouch for that.

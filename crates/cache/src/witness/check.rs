@@ -286,8 +286,9 @@ impl<'a> Checking<'a> {
     fn look_at_facts(&mut self) {
         for entry in &self.witness.facts {
             let path = self.witness.text_at(entry.path);
-            match entry.fact.text_now(&self.base, path) {
-                Ok(now) if now == self.witness.text_at(entry.text).to_bytes() => {}
+            let told = self.witness.text_at(entry.text);
+            match entry.fact.text_now(&self.base, path, told) {
+                Ok(now) if now == told.to_bytes() => {}
                 Ok(_) => self.changed(path),
                 Err(_) if entry.fact == Fact::Nothing => self.appeared(c".", path),
                 Err(_) => self.missing(path),

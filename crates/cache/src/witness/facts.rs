@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Dir, OFlags};
 use rustix::io::Errno;
 
-use super::as_path;
 use super::signature::{Base, means_absent};
+use super::{Signature, as_path};
 
 /// What there is to know of a path without reading a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +29,10 @@ pub enum Fact {
     Names = 6,
     /// There is nothing under this name, not even a link that leads nowhere.
     Nothing = 7,
+    /// The file was last changed in the same second as this other one.
+    SameTime = 20,
+    /// The file was last changed in another second than this other one.
+    OtherTime = 21,
 }
 
 impl Fact {
@@ -41,6 +45,8 @@ impl Fact {
             Fact::Resolved,
             Fact::Names,
             Fact::Nothing,
+            Fact::SameTime,
+            Fact::OtherTime,
         ];
         all.into_iter().find(|fact| *fact as u8 == byte)
     }
@@ -60,11 +66,11 @@ impl Fact {
         })
     }
 
-    /// The text of this fact about a path as it is now.
+    /// The text of this fact about a path as it is now; `told` is what it was.
     ///
     /// # Errors
     /// The path leads nowhere, to something else, or cannot be looked at.
-    pub(super) fn text_now(self, base: &Base, path: &CStr) -> Result<Vec<u8>, Errno> {
+    pub(super) fn text_now(self, base: &Base, path: &CStr, told: &CStr) -> Result<Vec<u8>, Errno> {
         match self {
             Fact::Folder | Fact::Special | Fact::File => {
                 let is = Fact::of_kind(base, path)? == self;
@@ -73,6 +79,15 @@ impl Fact {
             Fact::Link => Ok(base.read_link(path)?.into_bytes()),
             Fact::Resolved => resolve(base, path),
             Fact::Names => names_in(base, path),
+            Fact::SameTime | Fact::OtherTime => {
+                let same = second(&base.stat(path)?) == second(&base.stat(told)?);
+                let holds = same == (self == Fact::SameTime);
+                Ok(if holds {
+                    told.to_bytes().to_vec()
+                } else {
+                    Vec::new()
+                })
+            }
             Fact::Nothing => match base.stat_link(path) {
                 Err(error) if means_absent(error) => Ok(Vec::new()),
                 Err(error) => Err(error),
@@ -80,6 +95,11 @@ impl Fact {
             },
         }
     }
+}
+
+/// The second of a file's last change, which is all that gcc compares.
+pub(super) fn second(signature: &Signature) -> i64 {
+    signature.mtime_ns.div_euclid(1_000_000_000)
 }
 
 /// The path without links.

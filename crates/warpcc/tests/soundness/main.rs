@@ -16,6 +16,7 @@ mod outputs;
 mod reads;
 mod search;
 mod toolchain;
+mod twins;
 
 use space::TestSpace;
 
