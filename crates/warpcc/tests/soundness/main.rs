@@ -6,6 +6,7 @@
 mod space;
 
 mod environment;
+mod file_systems;
 mod hits;
 mod libraries;
 mod observed;
