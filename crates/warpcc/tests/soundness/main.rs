@@ -15,6 +15,7 @@ mod outputs;
 mod reads;
 mod search;
 mod toolchain;
+mod variables;
 
 use space::TestSpace;
 
