@@ -25,6 +25,7 @@ pub use facts::Fact;
 pub(crate) use hash::content_of;
 pub use hash::{Contents, Inspect};
 pub use signature::Signature;
+pub(crate) use trust::trusted_signature;
 
 /// What a run saw of the file system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -206,11 +206,17 @@ impl Invocation {
             .is_none_or(|d| d.output.is_some() && d.target.is_some());
         // `-dc x.ptx` names the module after the folder of the object (seen on 13.0 and 13.5).
         let module_is_named = self.inputs.iter().any(|i| i.ends_with(".ptx"));
+        // nvcc gives its commands to a shell, which makes another name of such a one.
+        let shell_changes = |name: &String| name.contains(['$', '`', '\\', '"']);
+        let dependencies = self.depend.as_ref().and_then(|d| d.output.as_ref());
+        let mut names = self.output.iter().chain(dependencies);
+        let is_changed = names.any(shell_changes);
         self.compiles_only
             && self.output.is_some()
             && !self.debug
             && !self.keeps
             && !module_is_named
+            && !is_changed
             && dependency_is_free
     }
 

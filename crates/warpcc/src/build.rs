@@ -148,6 +148,12 @@ pub fn build(
     };
     let mut plain = TaskGraph::build(&transcript, &private)?;
     decide_on_outputs(request, &plain)?;
+    if !keeps && let Some(file) = between_steps(&plain) {
+        return Err(Unsupported::new(
+            "an intermediate file outside the private folder",
+            file,
+        ));
+    }
     if !request.roots.is_empty() {
         relocate(&mut plain, &|path| request.roots.fixed(path).into_owned());
     }
@@ -364,6 +370,17 @@ pub fn build(
         not_stored,
         headers,
     })
+}
+
+/// A file that one step writes and another reads, and that is not in the private folder: nvcc puts it where it wants
+/// (`--objdir-as-tempdir`).
+fn between_steps(graph: &TaskGraph) -> Option<&str> {
+    let mut read = graph.steps.iter().flat_map(|step| &step.reads);
+    let outside = read.find(|&&id| {
+        let file = graph.file(id);
+        file.kind == FileKind::Output && file.writer.is_some()
+    });
+    outside.map(|&id| graph.file(id).path.as_str())
 }
 
 /// A file in the private folder that no plan has: for a run that was not watched.

@@ -107,6 +107,15 @@ impl<'a> Session<'a> {
         if let Some(reason) = request.invocation.plain {
             return Err(Bypass::Plain(reason));
         }
+        // `/dev/stdin`, a pipe: read once, and not by every step.
+        let inputs = request.invocation.inputs.iter();
+        let mut odd = inputs.filter(|input| {
+            let found = std::fs::metadata(request.absolute(input));
+            found.is_ok_and(|found| !found.is_file())
+        });
+        if let Some(odd) = odd.next() {
+            return Err(Unsupported::new("an input is no regular file", odd.clone()).into());
+        }
         if let Some(store) = call.account.store {
             store.relocate(&request.roots);
         }

@@ -15,7 +15,7 @@ use super::{DiskStore, NOTES, StoreError};
 use crate::digest::Digest;
 use crate::key::{Hashing, Key, KeySink};
 use crate::wire::Reader;
-use crate::witness::{Contents, Signature};
+use crate::witness::{Contents, Signature, trusted_signature};
 
 const MAGIC: &[u8; 8] = b"WCCNOT01";
 const PROGRAMS: &str = "programs";
@@ -70,12 +70,14 @@ impl DiskStore {
         crate::witness::content_of(path, self)
     }
 
-    /// The digest of a file that seldom changes, such as a tool: remembered by its signature.
+    /// The digest of a file that seldom changes, such as a tool: remembered by its signature, where that can be trusted.
     ///
     /// # Errors
     /// It cannot be read.
     pub fn file_digest(&self, path: &Path) -> io::Result<Digest> {
-        let signature = Signature::of(path)?;
+        let Some(signature) = trusted_signature(path)? else {
+            return Digest::of_file(path);
+        };
         let key = key_of(&signature);
         let noted = self.note(DIGESTS, &key);
         let noted = noted.and_then(|bytes| String::from_utf8(bytes).ok()?.parse::<Digest>().ok());

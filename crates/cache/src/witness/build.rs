@@ -289,7 +289,7 @@ impl WitnessBuilder {
             let mut trusted = || {
                 let flags = OFlags::PATH | OFlags::DIRECTORY;
                 let open = base.open_at(witness.text_at(path), flags);
-                open.is_ok_and(|open| trust.holds(&signature, &open))
+                open.is_ok_and(|open| trust.holds_for_names(&signature, &open))
             };
             let settled = unchanging && directory.sure && trusted();
             witness.directories.push(DirectoryEntry {

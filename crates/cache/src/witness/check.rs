@@ -305,7 +305,7 @@ impl<'a> Checking<'a> {
         let (inside, signature, trusted) = match self.base.open_at(path, flags) {
             Ok(open) => match Signature::of_open(&open) {
                 Ok(signature) => {
-                    let trusted = self.trust.holds(&signature, &open);
+                    let trusted = self.trust.holds_for_names(&signature, &open);
                     (Base::Open(open), signature, trusted)
                 }
                 Err(_) => return self.appeared(path, c""),

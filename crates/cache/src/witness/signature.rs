@@ -83,9 +83,11 @@ impl Signature {
 
     /// Whether the last change was surely before `moment`, given a clock that ticks every `slack` nanoseconds. `now` tells a time set into the future by hand, which says nothing, from a change.
     pub(crate) fn is_older_than(&self, moment: i64, slack: i64, now: i64) -> bool {
-        // File systems with whole seconds show it: such a change may lie a second later than it says.
-        let slack = match self.ctime_ns % 1_000_000_000 {
-            0 => slack.saturating_add(1_000_000_000),
+        // File systems with whole seconds show it: such a change may lie a second later than it says. FAT counts in
+        // steps of two, so it never says an odd one.
+        let slack = match self.ctime_ns % 2_000_000_000 {
+            0 => slack.saturating_add(2_000_000_000),
+            1_000_000_000 => slack.saturating_add(1_000_000_000),
             _ => slack,
         };
         let before = moment.saturating_sub(slack);
@@ -207,6 +209,10 @@ mod tests {
         assert!(signature(99 * second, old).is_older_than(start, TICK_NS, now));
         // Whole seconds may hide a later change.
         assert!(!signature(9 * second + 1, 10 * second).is_older_than(start, TICK_NS, now));
+        // FAT says 8 of a change at 9.9.
+        let late = 9 * second + 950_000_000;
+        assert!(!signature(8 * second, 8 * second).is_older_than(late, TICK_NS, now));
+        assert!(signature(7 * second, 7 * second).is_older_than(late, TICK_NS, now));
     }
 
     #[test]

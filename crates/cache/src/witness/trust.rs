@@ -4,46 +4,104 @@
 //! what an image, a server or a driver says: squashfs gives the modification time, whole seconds, and a second image
 //! mounted in the place of the first may say the same of another file. There contents are compared. So they are on
 //! tmpfs, where a write through a shared mapping changes no time at all.
+//!
+//! overlayfs shows its layers' times, whatever file systems those are on. What is written by a kernel has a birth time,
+//! and what comes out of an image (EROFS, which keeps fractions of a second too) or from a FUSE daemon has none. A folder
+//! there has the times of its uppermost layer, and names of every layer: mounted anew with another lower layer it may
+//! have more names and the same times. So its times never vouch for names.
 
 use std::collections::HashMap;
+use std::io;
+use std::path::Path;
 
 use rustix::fd::AsFd;
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 
 use super::Signature;
 
-/// File systems whose change times this kernel makes, by the numbers of `statfs`.
-const OWN_CHANGE_TIMES: [(&str, u64); 8] = [
-    ("ext2, ext3, ext4", 0xef53),
-    ("xfs", 0x5846_5342),
-    ("btrfs", 0x9123_683e),
-    ("overlayfs", 0x794c_7630),
-    ("f2fs", 0xf2f5_2010),
-    ("zfs", 0x2fc1_2fc1),
-    ("bcachefs", 0xca45_1a4e),
-    ("jfs", 0x3153_464a),
+/// File systems whose change times this kernel makes, by the numbers of `statfs`, and whether their device numbers are a
+/// disk's. 9p gives the number of its server's file system, and a device number that is no disk's (seen with 6.1).
+const OWN_CHANGE_TIMES: [(&str, u64, bool); 7] = [
+    ("ext2, ext3, ext4", 0xef53, true),
+    ("xfs", 0x5846_5342, true),
+    ("f2fs", 0xf2f5_2010, true),
+    ("jfs", 0x3153_464a, true),
+    ("btrfs", 0x9123_683e, false),
+    ("zfs", 0x2fc1_2fc1, false),
+    ("bcachefs", 0xca45_1a4e, false),
 ];
+
+const OVERLAYFS: u64 = 0x794c_7630;
+
+/// Who makes the change times of a file system.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Times {
+    Own,
+    /// Its layers' file systems.
+    Layers,
+    /// An image, a server, a driver, or nobody knows.
+    Others,
+}
 
 /// What is known of the file systems met so far, by device number.
 #[derive(Default)]
-pub(crate) struct Trust(HashMap<u64, bool>);
+pub(crate) struct Trust(HashMap<u64, Times>);
 
 impl Trust {
     /// Whether this signature, taken of `file` just now, will differ when the content does.
     pub(crate) fn holds(&mut self, signature: &Signature, file: impl AsFd) -> bool {
-        // A kernel writes the fraction of a second too; whole seconds are an image's, or of a file system that counts
-        // in seconds, where two changes may share one.
-        signature.ctime_ns % 1_000_000_000 != 0
-            && *self
-                .0
-                .entry(signature.dev)
-                .or_insert_with(|| has_own_change_times(file))
+        has_fraction(signature)
+            && match self.times(signature, &file) {
+                Times::Own => true,
+                Times::Layers => has_birth_time(&file),
+                Times::Others => false,
+            }
+    }
+
+    /// Whether this signature, taken of `folder` just now, will differ when a name is added.
+    pub(crate) fn holds_for_names(&mut self, signature: &Signature, folder: impl AsFd) -> bool {
+        has_fraction(signature) && self.times(signature, &folder) == Times::Own
+    }
+
+    fn times(&mut self, signature: &Signature, file: impl AsFd) -> Times {
+        let known = self.0.entry(signature.dev);
+        *known.or_insert_with(|| times_of(signature.dev, file))
     }
 }
 
-fn has_own_change_times(file: impl AsFd) -> bool {
-    rustix::fs::fstatfs(file).is_ok_and(|found| {
-        // Its width differs between architectures; the numbers are small.
-        let kind = u64::try_from(found.f_type).unwrap_or(0);
-        OWN_CHANGE_TIMES.iter().any(|(_, known)| *known == kind)
-    })
+/// A file's signature, if an equal one will mean an equal content.
+pub(crate) fn trusted_signature(path: &Path) -> io::Result<Option<Signature>> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty())?;
+    let signature = Signature::of_open(&file)?;
+    Ok(Trust::default()
+        .holds(&signature, &file)
+        .then_some(signature))
+}
+
+/// A kernel writes the fraction of a second too; whole seconds are an image's, or of a file system that counts in
+/// seconds, where two changes may share one.
+fn has_fraction(signature: &Signature) -> bool {
+    signature.ctime_ns % 1_000_000_000 != 0
+}
+
+fn times_of(device: u64, file: impl AsFd) -> Times {
+    let Ok(found) = rustix::fs::fstatfs(file) else {
+        return Times::Others;
+    };
+    // Its width differs between architectures; the numbers are small.
+    let kind = u64::try_from(found.f_type).unwrap_or(0);
+    let is_disk = rustix::fs::major(device) != 0;
+    let mut own = OWN_CHANGE_TIMES.iter();
+    match kind {
+        OVERLAYFS => Times::Layers,
+        _ if own.any(|(_, known, on_disk)| *known == kind && (is_disk || !on_disk)) => Times::Own,
+        _ => Times::Others,
+    }
+}
+
+fn has_birth_time(file: impl AsFd) -> bool {
+    let (flags, wanted) = (AtFlags::EMPTY_PATH, StatxFlags::BTIME);
+    rustix::fs::statx(file, c"", flags, wanted)
+        .is_ok_and(|found| StatxFlags::from_bits_retain(found.stx_mask).contains(wanted))
 }

@@ -8,6 +8,7 @@ mod space;
 mod beside;
 mod dates;
 mod environment;
+mod file_systems;
 mod hits;
 mod libraries;
 mod observed;
@@ -17,6 +18,7 @@ mod reads;
 mod search;
 mod toolchain;
 mod twins;
+mod variables;
 
 use space::TestSpace;
 

@@ -1,0 +1,203 @@
+//! Sources, temporary files, outputs and the cache on file systems of many kinds, as far as this machine can mount them;
+//! the others are named in the test's output.
+
+mod mounts;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use crate::space::{TestSpace, make_dir};
+use crate::{KERNEL, ONE};
+use mounts::{IMAGES, Kind, RELAYERED, WRITABLE, inside, say};
+
+/// The kinds that are always tried. A person tries others, or all of them in ten minutes, with
+/// `WARPCC_TEST_FILE_SYSTEMS=all`.
+const USUAL: &str = "ext4-128 overlay bindfs squashfs overlay-of-erofs";
+
+/// One pass over the headers, and no host compiler.
+const PTX: &str = "-ptx case.cu -o out.ptx -arch=sm_90";
+
+/// A space for one kind of file system, not yet written to.
+fn space(test: &str, kind: &str) -> TestSpace {
+    TestSpace::new(&format!("{test}-{kind}"))
+}
+
+/// A time with a fraction of a second that every version of a file has, so that only the change time can differ.
+fn set_time(path: &Path) {
+    let time = SystemTime::UNIX_EPOCH + Duration::new(1_700_000_000, 500_000_000);
+    std::fs::File::options()
+        .append(true)
+        .open(path)
+        .and_then(|file| file.set_modified(time))
+        .unwrap_or_else(|e| panic!("the time of {}: {e}", path.display()));
+}
+
+fn write_header(space: &TestSpace, name: &str, value: u32) {
+    space.write(name, &format!("#define VALUE {value}\n"));
+    set_time(&space.work().join(name));
+}
+
+/// Edits of every kind, in a folder that lies on the file system; says how many calls the cache answered.
+fn edit(space: &TestSpace) -> u32 {
+    space.write("case.cu", &format!("#include <a.h>\n{KERNEL}"));
+    make_dir(&space.work().join("first"));
+    write_header(space, "second/a.h", 1);
+    let line = &format!("{PTX} -Ifirst -Isecond");
+    let compile = || {
+        // Where times are whole seconds an output that is written over looks like the old one.
+        space.remove("out.ptx");
+        space.agree(line)
+    };
+    let built = || {
+        compile().demand_no_direct_hit();
+        u32::from(compile().is_direct_hit())
+    };
+    // Where times are whole seconds, or two, doubt lasts as long.
+    std::thread::sleep(Duration::from_millis(2100));
+    let mut hits = built();
+    // In place, with the size and the modification time of before.
+    write_header(space, "second/a.h", 2);
+    hits += built();
+    // Another file of the same size and time.
+    write_header(space, "second/new.h", 3);
+    let header = |name: &str| space.work().join("second").join(name);
+    std::fs::rename(header("new.h"), header("a.h")).expect("a renamed header");
+    hits += built();
+    // One that is found earlier.
+    write_header(space, "first/a.h", 4);
+    hits += built();
+    space.remove("first/a.h");
+    hits + u32::from(compile().is_direct_hit())
+}
+
+/// Tries every kind, and fails when any failed.
+fn each(test: &str, kinds: &[Kind], try_one: impl Fn(&Kind)) {
+    if !inside(test) {
+        return;
+    }
+    let only = std::env::var("WARPCC_TEST_FILE_SYSTEMS").unwrap_or_else(|_| USUAL.to_owned());
+    let wanted = |kind: &&Kind| only == "all" || only.split(' ').any(|name| name == kind.name);
+    let failed = kinds.iter().filter(wanted).filter(|kind| {
+        let tried = catch_unwind(AssertUnwindSafe(|| try_one(kind)));
+        if tried.is_err() {
+            say(&format!("{} FAILED", kind.name));
+        }
+        tried.is_err()
+    });
+    let failed: Vec<_> = failed.map(|kind| kind.name).collect();
+    assert!(failed.is_empty(), "wrong on {failed:?}");
+}
+
+#[test]
+fn a_project_on_any_file_system() {
+    let test = "file_systems::a_project_on_any_file_system";
+    each(test, WRITABLE, |kind| {
+        let space = space("project", kind.name);
+        let own = space.beside("own");
+        if let Some(_mounted) = kind.mount(&space.work(), &own, Path::new("/")) {
+            let hits = edit(&space);
+            say(&format!("{}: a project, {hits} hits", kind.name));
+        }
+    });
+}
+
+#[test]
+fn the_cache_or_temporary_files_on_any_file_system() {
+    let test = "file_systems::the_cache_or_temporary_files_on_any_file_system";
+    each(test, WRITABLE, |kind| {
+        for place in ["cache", "tmp"] {
+            let space = space(place, kind.name);
+            let own = space.beside("own");
+            let Some(_mounted) = kind.mount(&space.beside(place), &own, Path::new("/")) else {
+                break;
+            };
+            // What a file system puts into its root folder.
+            drop(std::fs::remove_dir(space.tmp().join("lost+found")));
+            space.write("case.cu", &format!("#include \"a.h\"\n{KERNEL}"));
+            write_header(&space, "a.h", 1);
+            let built = space.agree(ONE);
+            let hit = space.again(ONE, &built).is_direct_hit();
+            write_header(&space, "a.h", 2);
+            let built = space.agree(ONE);
+            built.demand_no_direct_hit();
+            let hits = u32::from(hit) + u32::from(space.again(ONE, &built).is_direct_hit());
+            say(&format!("{}: {place}, {hits} hits", kind.name));
+        }
+    });
+}
+
+/// Apptainer, Nydus and their kin: images of one project, one after the other at one place.
+#[test]
+fn images_one_after_another_at_one_place() {
+    let test = "file_systems::images_one_after_another_at_one_place";
+    each(test, IMAGES, |kind| {
+        let space = space("images", kind.name);
+        space.write("case.cu", &format!("#include <a.h>\n{KERNEL}"));
+        let (from, at) = (space.beside("from"), space.beside("at"));
+        make_dir(&from);
+        let line = &format!("{PTX} -I{{beside}}/at");
+        let mut tried = false;
+        let mut hits = 0;
+        for value in [1, 2] {
+            let header = from.join("a.h");
+            std::fs::write(&header, format!("#define VALUE {value}\n")).expect("a header");
+            set_time(&header);
+            set_folder_time(&from);
+            let Some(_mounted) = kind.mount(&at, &space.beside("own"), &from) else {
+                break;
+            };
+            tried = true;
+            space
+                .agree(line)
+                .demand_no_direct_hit()
+                .demand_no_fallback();
+            hits += u32::from(space.agree(line).is_direct_hit());
+        }
+        if tried {
+            say(&format!("{}: images, {hits} hits", kind.name));
+        }
+    });
+}
+
+fn set_folder_time(folder: &Path) {
+    let time = SystemTime::UNIX_EPOCH + Duration::new(1_700_000_000, 500_000_000);
+    std::fs::File::open(folder)
+        .and_then(|open| open.set_modified(time))
+        .expect("the time of a folder");
+}
+
+/// A container's own layer stays, and the image below it is replaced by a newer one.
+#[test]
+fn a_lower_layer_is_replaced() {
+    if !inside("file_systems::a_lower_layer_is_replaced") {
+        return;
+    }
+    let space = TestSpace::new("relayered");
+    space.write("case.cu", &format!("#include <a.h>\n{KERNEL}"));
+    let (own, at) = (space.beside("own"), space.beside("at"));
+    for (layer, name, value) in [
+        ("one", "first/b.h", 1),
+        ("one", "second/a.h", 1),
+        ("two", "first/a.h", 2),
+        ("two", "second/a.h", 1),
+    ] {
+        let file = space.beside(layer).join(name);
+        make_dir(file.parent().expect("a folder"));
+        std::fs::write(&file, format!("#define VALUE {value}\n")).expect("a header");
+        set_time(&file);
+    }
+    let line = &format!("{PTX} -I{{beside}}/at/first -I{{beside}}/at/second");
+    for lower in ["one", "two"] {
+        let Some(_mounted) = RELAYERED.mount(&at, &own, &space.beside(lower)) else {
+            return;
+        };
+        if lower == "one" {
+            // From now on the container's layer has this folder, too.
+            std::fs::write(at.join("first/mine.h"), "").expect("a header of the container");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        space.agree(line).demand_no_direct_hit();
+        space.agree(line).demand_direct_hit();
+    }
+}

@@ -1,0 +1,213 @@
+//! The table of variables that tools ask for, against what they ask for: on the suite's toolkits, on every other that
+//! this machine has, and with every host compiler that it has.
+//!
+//! ```sh
+//! WARPCC_TEST_MORE_NVCC=/a/bin/nvcc:/b/bin/nvcc WARPCC_TEST_MORE_HOSTS=g++-11:clang++-19 \
+//!     cargo nextest run --locked --workspace --no-capture -E 'test(variables::)'
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use warpcc_engine::conditions::{is_harmless, seen_in};
+use warpcc_plan::Tool;
+
+use crate::space::{Program, TestSpace, Toolkit, finish};
+
+/// What is compiled, in this order. Host and device code, templates of the library, separate compilation.
+const LINES: &[&str] = &[
+    "-c case.cu -o case.o -arch=sm_80",
+    "-c case.cu -o case.o -gencode arch=compute_80,code=sm_80 -gencode arch=compute_86,code=compute_86",
+    "-ptx case.cu -o case.ptx -arch=sm_80",
+    "-cubin case.ptx -o case.cubin -arch=sm_80 -Xptxas -v",
+    "-fatbin case.cu -o case.fatbin -arch=sm_80",
+    "-c case.cu -o case.o -arch=sm_80 -g -G",
+    "-c case.cu -o case.o -arch=sm_80 -lineinfo -O2 -MD -Xcompiler -Wall",
+    "-dc case.cu -o case.o -arch=sm_80",
+    "-dlink case.o -o linked.o -arch=sm_80",
+    "-lib case.o -o libcase.a",
+    "main.cu case.o -o case -arch=sm_80 -rdc=true",
+    "main.cu -o case -arch=sm_80 -rdc=true -L. -lcase",
+    "-dc case.cu -o case.o -gencode arch=compute_80,code=lto_80",
+    "-dlink -dlto case.o -o linked.o -arch=sm_80",
+    "-dlto main.cu case.o -o case -arch=sm_80 -rdc=true",
+    "-optix-ir case.cu -o case.optixir -arch=sm_80",
+    "-shared -Xcompiler -fPIC case.cu -o libcase.so -arch=sm_80",
+];
+
+const CASE: &str = "#include <cstdio>\n#include <vector>\n\
+    __device__ int twice(int x) { return 2 * x; }\n\
+    __global__ void k(int *x) { *x = twice(*x); printf(\"%f\", sin(double(*x))); }\n\
+    int host(std::vector<int> &v) { k<<<1, 1>>>(v.data()); return v.size(); }\n";
+
+const MAIN: &str = "extern __device__ int twice(int);\n\
+    __global__ void other(int *x) { *x = 1; }\n\
+    int main() { other<<<1, 1>>>(nullptr); }\n";
+
+/// Which of the tool's rows stands for a program, by its file. `None`: nobody sends it to another machine.
+fn tool_of(program: &Path) -> Option<Tool> {
+    let name = program.file_name()?.to_str()?;
+    match name {
+        "cicc" => Some(Tool::Cicc),
+        "cudafe++" => Some(Tool::CudaFe),
+        "ptxas" => Some(Tool::Ptxas),
+        "nvlink" => Some(Tool::Nvlink),
+        "fatbinary" => Some(Tool::Fatbinary),
+        "nvcc" => None,
+        // A shell, and what a toolkit's scripts call.
+        _ => warpcc_engine::conditions::asks_by_name(program, true).then_some(Tool::HostCompile),
+    }
+}
+
+/// Per program and variable: where it was asked for.
+type Asked = BTreeMap<(String, OsString), BTreeSet<String>>;
+
+/// Compiles everything with one toolkit and one host compiler, and notes what is in no table.
+fn observe(nvcc: &Path, host: &str, missing: &mut Asked, seen: &mut Asked) {
+    let release = release_of(nvcc);
+    let space = TestSpace::new(&format!("variables-{release}-{host}"));
+    space.write("case.cu", CASE);
+    space.write("main.cu", MAIN);
+    let folder = tempfile::tempdir().expect("a folder");
+    let library = warpcc_watch::install(folder.path()).expect("the watch library");
+    let place = format!("CUDA {release} with {host}");
+    let program = Program::Other(nvcc.to_owned(), Vec::new());
+    for (index, line) in LINES.iter().enumerate() {
+        let log = folder.path().join("log");
+        drop(std::fs::remove_file(&log));
+        let line = format!("{line} -ccbin {host} -allow-unsupported-compiler");
+        let mut command = space.command(&program, &space.words(&line));
+        command.envs(warpcc_watch::environment(&library, &log, None).expect("its variables"));
+        let outcome = finish(command);
+        if outcome.code != 0 {
+            say(&format!(
+                "{place}: `{line}` fails: {}",
+                first_line(&outcome.stderr_text())
+            ));
+            // A host compiler that this release cannot use.
+            if index == 0 {
+                return;
+            }
+        }
+        let bytes = std::fs::read(&log).expect("a log");
+        let observed = warpcc_watch::read_log(&bytes, nvcc, &|_| true).expect("a sound log");
+        assert_eq!(observed.blind, None, "{place}: `{line}`");
+        for (program, names) in &observed.variables {
+            let Some(tool) = tool_of(program) else {
+                continue;
+            };
+            let known = seen_in(tool);
+            let short = program
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            for name in names.iter().filter(|name| !is_harmless(name)) {
+                let key = (short.clone(), name.clone());
+                if !known.iter().any(|row| name == *row) {
+                    missing
+                        .entry(key.clone())
+                        .or_default()
+                        .insert(place.clone());
+                }
+                seen.entry(key).or_default().insert(place.clone());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_table_has_every_variable_that_a_tool_asks_for() {
+    let (mut missing, mut seen) = (Asked::new(), Asked::new());
+    for (nvcc, host) in pairs() {
+        observe(&nvcc, &host, &mut missing, &mut seen);
+    }
+    for ((program, name), places) in &seen {
+        say(&format!("{program} {}: {}", name.display(), list(places)));
+    }
+    assert!(seen.len() > 20, "hardly anything was seen: {seen:?}");
+    let rows: Vec<String> = missing
+        .iter()
+        .map(|((program, name), places)| {
+            format!("{program} asks for {} on {}", name.display(), list(places))
+        })
+        .collect();
+    assert!(
+        rows.is_empty(),
+        "add to `seen_in` in crates/engine/src/conditions/classes.rs, in the row of the program's tool (gcc's and clang's \
+         are in the last):\n{}",
+        rows.join("\n")
+    );
+}
+
+/// Toolkits and host compilers. Every release and both compilers once; of toolkits besides the suite's, and where a
+/// person names host compilers, each with each.
+fn pairs() -> BTreeSet<(PathBuf, String)> {
+    let (newest, older) = (Toolkit::newest().nvcc, Toolkit::older().nvcc);
+    let mut hosts: BTreeSet<String> = ["g++", "clang++-14"].map(str::to_owned).into();
+    let mut toolkits = more_toolkits();
+    toolkits.retain(|nvcc| ![&newest, &older].contains(&nvcc));
+    if let Ok(more) = std::env::var("WARPCC_TEST_MORE_HOSTS") {
+        hosts.extend(
+            more.split(':')
+                .filter(|name| !name.is_empty())
+                .map(str::to_owned),
+        );
+        toolkits.extend([newest.clone(), older.clone()]);
+    }
+    let all = toolkits
+        .iter()
+        .flat_map(|nvcc| hosts.iter().map(|host| (nvcc.clone(), host.clone())));
+    let usual = [(newest, "g++".to_owned()), (older, "clang++-14".to_owned())];
+    all.chain(usual).collect()
+}
+
+/// Those that `cargo xtask toolkit` made for this user, and those that a person names.
+fn more_toolkits() -> BTreeSet<PathBuf> {
+    let mut all = BTreeSet::new();
+    let more = std::env::var_os("WARPCC_TEST_MORE_NVCC").unwrap_or_default();
+    all.extend(std::env::split_paths(&more).filter(|path| !path.as_os_str().is_empty()));
+    let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
+    let folder = std::fs::read_dir(home.join(".cache/warpcc/toolkits"));
+    for entry in folder.into_iter().flatten().flatten() {
+        for inside in ["nvidia/cu13/bin/nvcc", "bin/nvcc"] {
+            all.extend(entry.path().join(inside).canonicalize());
+        }
+    }
+    all
+}
+
+/// `13.5`, as the compiler says.
+fn release_of(nvcc: &Path) -> String {
+    let said = std::process::Command::new(nvcc).arg("--version").output();
+    let said = said
+        .unwrap_or_else(|e| panic!("{}: {e}", nvcc.display()))
+        .stdout;
+    let said = String::from_utf8_lossy(&said).into_owned();
+    let release = said
+        .split("release ")
+        .nth(1)
+        .and_then(|rest| rest.split(',').next());
+    release
+        .unwrap_or_else(|| panic!("{} says: {said}", nvcc.display()))
+        .to_owned()
+}
+
+fn list(places: &BTreeSet<String>) -> String {
+    places
+        .iter()
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+/// Tells a person who looks at the test's output.
+#[expect(clippy::print_stderr, reason = "tells a person what was seen")]
+fn say(what: &str) {
+    eprintln!("variables: {what}");
+}
