@@ -5,10 +5,13 @@
 
 #include <dirent.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -81,6 +84,22 @@ static void write_beside(const char *path, const char *words) {
     fclose(file);
 }
 
+/* Asks whoever runs the histories, over a socket without a file, which no watcher of files sees: what the time is, or for
+   the moment to go on. An empty answer where nobody listens. */
+static void ask_soak(const char *name, char question, char *answer, size_t room) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t len = strnlen(name, sizeof address.sun_path - 1), got = 0;
+    memcpy(address.sun_path + 1, name, len);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len)) == 0 &&
+        send(fd, &question, 1, MSG_NOSIGNAL) == 1) {
+        ssize_t more;
+        while (got + 1 < room && (more = recv(fd, answer + got, room - 1 - got, 0)) > 0) got += (size_t)more;
+    }
+    answer[got] = 0;
+    if (fd >= 0) close(fd);
+}
+
 static int exit_code(const char *stage) {
     return strcmp(stage, "ptxas") == 0 || strcmp(stage, "nvlink") == 0 ? 255 : strcmp(stage, "cudafe") == 0 ? 2 : 1;
 }
@@ -111,6 +130,12 @@ static void do_as_told(const char *stage, char *verb, char *rest, struct text *o
         add_program(out, rest);
     } else if (strcmp(verb, "pwd") == 0) {
         add_folder(out);
+    } else if (strcmp(verb, "meet") == 0) {
+        ask_soak(rest, 'm', real, sizeof real);
+    } else if (strcmp(verb, "time") == 0) {
+        char *name = strtok(rest, " ");
+        ask_soak(name ? name : "", 't', real, sizeof real);
+        add(out, " \"%s\"", *real ? real : "00:00:00");
     } else if (strcmp(verb, "environ") == 0) {
         add_environment(out);
     } else if (strcmp(verb, "warn") == 0) {

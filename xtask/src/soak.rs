@@ -8,9 +8,11 @@ mod history;
 mod invent;
 mod invent_real;
 mod judge;
+mod meeting;
 mod random;
 mod shrink;
 mod space;
+mod surroundings;
 mod tree;
 
 use std::collections::BTreeMap;
@@ -45,14 +47,14 @@ pub struct Options {
     /// Which tools run
     #[arg(long, value_enum, default_value_t = Which::Fake)]
     tools: Which,
-    /// The warpcc to try; target/debug's when not given
+    /// The warpcc to try; that of `cargo build --profile soak` when not given
     #[arg(long)]
     warpcc: Option<PathBuf>,
     /// Histories at once
     #[arg(long, default_value_t = 2)]
     jobs: usize,
     /// Where failing histories and figures go
-    #[arg(long, default_value = "target/soak")]
+    #[arg(long, default_value = "target/soak-found")]
     out: PathBuf,
     /// Where the histories run: a folder on the file system that is meant
     #[arg(long)]
@@ -95,10 +97,13 @@ pub fn main(options: &Options) -> Result<()> {
     }
     let warpcc = match &options.warpcc {
         Some(path) => path.canonicalize()?,
-        None => repo::target_dir().join("debug/warpcc"),
+        None => repo::target_dir().join("soak/warpcc"),
     };
     if !process::is_executable(&warpcc) {
-        bail!("{} is not there: cargo build --workspace", warpcc.display());
+        bail!(
+            "{} is not there: cargo build --profile soak -p warpcc",
+            warpcc.display()
+        );
     }
     fs::create_dir_all(&options.out)?;
     if !options.replay.is_empty() {
@@ -134,7 +139,7 @@ pub fn main(options: &Options) -> Result<()> {
 fn tools(real: bool) -> Result<Tools> {
     if !real {
         return Ok(Tools::Fake(Program::build(
-            &repo::target_dir().join("soak"),
+            &repo::target_dir().join("soak-found"),
         )?));
     }
     let nvcc = toolkit::find(toolkit::NEWEST)?.canonicalize()?;
@@ -145,12 +150,14 @@ fn tools(real: bool) -> Result<Tools> {
     Ok(Tools::Real(top.to_owned()))
 }
 
-fn root(options: &Options) -> PathBuf {
-    let id = std::process::id();
-    options.root.as_ref().map_or_else(
-        || std::env::temp_dir().join(format!("soak-{id}")),
-        |root| root.join(format!("soak-{id}")),
-    )
+/// A worker's folder: of those with fake tools, all but the first work in memory, which is several times as fast.
+fn root(options: &Options, real: bool, worker: usize) -> PathBuf {
+    let folder = match &options.root {
+        Some(root) => root.clone(),
+        None if real || worker == 0 => std::env::temp_dir(),
+        None => PathBuf::from("/dev/shm"),
+    };
+    folder.join(format!("soak-{}-{worker}", std::process::id()))
 }
 
 /// What the workers share.
@@ -176,11 +183,10 @@ fn look(options: &Options, warpcc: &Path, real: bool, without: Option<&str>) -> 
         stops_at_first: without.is_some(),
     };
     let tools = tools(real)?;
-    let root = root(options);
     let results = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..options.jobs.max(1))
             .map(|worker| {
-                let place = root.join(worker.to_string());
+                let place = root(options, real, worker);
                 let (search, tools) = (&search, tools.clone());
                 let without = without.map(str::to_owned);
                 scope.spawn(move || -> Result<()> {
@@ -188,6 +194,7 @@ fn look(options: &Options, warpcc: &Path, real: bool, without: Option<&str>) -> 
                     space.without = without;
                     let done = search.work(&mut space);
                     space.clear();
+                    _ = fs::remove_dir_all(&place);
                     done
                 })
             })
@@ -195,7 +202,6 @@ fn look(options: &Options, warpcc: &Path, real: bool, without: Option<&str>) -> 
         let joined = workers.into_iter().map(std::thread::ScopedJoinHandle::join);
         joined.collect::<Vec<_>>()
     });
-    _ = fs::remove_dir_all(&root);
     for result in results {
         result.map_err(|_| anyhow::anyhow!("a worker panicked"))??;
     }
@@ -285,7 +291,8 @@ impl Search<'_> {
 fn replay(options: &Options, warpcc: &Path) -> Result<()> {
     let mut wrong = 0;
     for file in &options.replay {
-        let verdict = replay_file(file, warpcc, &root(options), options.tools == Which::Real)?;
+        let root = root(options, true, 0);
+        let verdict = replay_file(file, warpcc, &root, options.tools == Which::Real)?;
         let found = verdict.wrong.map(|(_, found)| found).unwrap_or_default();
         println!(
             "{} {} ({} calls, {} of them failing with nvcc)",

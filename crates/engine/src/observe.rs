@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use warpcc_cache::roots::BASE;
-use warpcc_cache::{Expected, Fact, Signature, Witness, WitnessBuilder};
+use warpcc_cache::{Expected, Fact, Signature, Witness, WitnessBuilder, guards};
 use warpcc_watch::{Identity, Observed};
 
 use crate::conditions::{self, Asked};
@@ -71,6 +71,7 @@ impl Seen {
             blind: observed
                 .blind
                 .clone()
+                .filter(|_| !guards::is_off("unseen-programs"))
                 .or_else(|| side_effect(&observed, scene)),
             ..Self::default()
         };
@@ -149,7 +150,7 @@ impl Seen {
             FOLDER => drop(self.found.insert(path.to_owned())),
             // The open gave no file to ask.
             0 => self.expect(path, Expected::default()),
-            _ if is_harmless_device(identity.special) => {}
+            _ if is_harmless_device(identity.special) || guards::is_off("special-files") => {}
             _ => {
                 let why = || format!("{} was read, which is no regular file", path.display());
                 self.blind.get_or_insert_with(why);
@@ -162,6 +163,7 @@ impl Seen {
         let known = self.read.entry(path.to_owned()).or_default();
         match known.and(expected) {
             Some(both) => *known = both,
+            None if guards::is_off("identity-at-open") => {}
             None => {
                 let why = || format!("{} changed while it was in use", path.display());
                 self.blind.get_or_insert_with(why);
@@ -224,6 +226,9 @@ impl Seen {
             times,
             ..Self::default()
         };
+        if guards::is_off("what-hits-saw") {
+            return Self::default();
+        }
         for file in witness.files() {
             let expected = Expected {
                 signature: None,
@@ -319,6 +324,9 @@ impl Seen {
 
 /// A file that a run wrote or removed besides its outputs: a result that hits would not bring it back.
 fn side_effect(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
+    if guards::is_off("side-outputs") {
+        return None;
+    }
     let there = |path: &Path| fs::symlink_metadata(scene.directory.join(path)).is_ok();
     // ccache, which nvcc's dry run asks for the compiler's properties, keeps files of its own.
     let is_caches = |path: &Path| {

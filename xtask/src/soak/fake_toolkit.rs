@@ -27,6 +27,8 @@ const TOOLS: [&str; 6] = [
 pub struct Program {
     bytes: Vec<u8>,
     release_at: usize,
+    /// A compiler's wrapper that is linked statically; none where there is no static C library.
+    wrapper: Option<Vec<u8>>,
 }
 
 impl Program {
@@ -53,7 +55,25 @@ impl Program {
             .position(|w| w == MARK)
             .context("no release in the fake program")?
             + MARK.len();
-        Ok(Self { bytes, release_at })
+        let mut cc = Command::new("cc");
+        cc.args(["-O1", "-static", "-o"])
+            .arg(&output)
+            .arg(source.join("wrapper.c"));
+        let wrapper = process::output(&mut cc).and_then(|_| Ok(fs::read(&output)?));
+        _ = fs::remove_file(&output);
+        Ok(Self {
+            bytes,
+            release_at,
+            wrapper: wrapper.ok(),
+        })
+    }
+
+    /// Puts the static wrapper at `path`.
+    pub fn install_wrapper(&self, path: &Path) -> std::io::Result<()> {
+        match &self.wrapper {
+            Some(bytes) => put(path, bytes),
+            None => Ok(()),
+        }
     }
 
     /// Puts a release of the tool at `path`, as an installer does: under another name first.
@@ -61,13 +81,7 @@ impl Program {
         let mut bytes = self.bytes.clone();
         let number = format!("{release:08}");
         bytes[self.release_at..self.release_at + 8].copy_from_slice(number.as_bytes());
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        let new = path.with_extension("new");
-        fs::write(&new, bytes)?;
-        fs::set_permissions(&new, fs::Permissions::from_mode(0o755))?;
-        fs::rename(&new, path)
+        put(path, &bytes)
     }
 
     /// A whole toolkit.
@@ -98,6 +112,16 @@ impl Program {
         }
         Ok(())
     }
+}
+
+fn put(path: &Path, program: &[u8]) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let new = path.with_extension("new");
+    fs::write(&new, program)?;
+    fs::set_permissions(&new, fs::Permissions::from_mode(0o755))?;
+    fs::rename(&new, path)
 }
 
 /// Makes `to` a toolkit of links to the files of `from`, as Nix, Spack and conda make them.

@@ -4,6 +4,7 @@
 use super::changes;
 use super::history::{History, Step};
 use super::random::Random;
+use super::surroundings;
 
 /// Folders that headers may stand in.
 pub const FOLDERS: [&str; 5] = ["inc1", "inc2", "src", "{shm}/inc", "lnk"];
@@ -254,11 +255,15 @@ pub fn invent(seed: u64, fake: bool) -> History {
     let random = &mut random;
     let usual = call(random, fake);
     let mut steps = project(random, &usual, fake);
+    let setting = surroundings::Setting::choose(random, fake);
+    setting.begin(random, &mut steps);
     let search = search_options(random);
     let as_call = |random: &mut Random, line: &[String]| {
         let mut words = vec!["call".to_owned()];
         words.extend(line.iter().chain(&search).cloned());
-        if random.chance(5) {
+        // Kept files would go to one folder: which stay then hangs on who comes first.
+        let shares_a_folder = line.iter().any(|w| w == "-keep-dir" || w == "-odir");
+        if random.chance(5) && !shares_a_folder {
             words[0] = "pair".to_owned();
 
             words.push("--".to_owned());
@@ -294,6 +299,9 @@ pub fn invent(seed: u64, fake: bool) -> History {
         };
         let more = missing(random, &steps, &line, fake);
         steps.extend(more);
+        if setting.go_on(random, &mut steps) {
+            steps.push(as_call(random, &usual));
+        }
         steps.push(as_call(random, &line));
     }
     History(steps)
