@@ -71,7 +71,7 @@ pub struct Options {
     /// Print the history of each seed instead of running it
     #[arg(long)]
     show: bool,
-    /// Switch off guards, one after the other; each has to be found out within the minutes given
+    /// Switch off guards, one after the other, those joined by + together; each has to be found out within the minutes given
     #[arg(long, value_delimiter = ',')]
     without: Vec<String>,
 }
@@ -292,7 +292,9 @@ fn replay(options: &Options, warpcc: &Path) -> Result<()> {
     let mut wrong = 0;
     for file in &options.replay {
         let root = root(options, true, 0);
-        let verdict = replay_file(file, warpcc, &root, options.tools == Which::Real)?;
+        let real = options.tools == Which::Real;
+        let without = (!options.without.is_empty()).then(|| options.without.join(","));
+        let verdict = replay_file(file, warpcc, &root, real, without)?;
         let found = verdict.wrong.map(|(_, found)| found).unwrap_or_default();
         println!(
             "{} {} ({} calls, {} of them failing with nvcc)",
@@ -312,12 +314,19 @@ fn replay(options: &Options, warpcc: &Path) -> Result<()> {
     Ok(())
 }
 
-fn replay_file(file: &Path, warpcc: &Path, root: &Path, real: bool) -> Result<Verdict> {
+fn replay_file(
+    file: &Path,
+    warpcc: &Path,
+    root: &Path,
+    real: bool,
+    without: Option<String>,
+) -> Result<Verdict> {
     let history = History::load(file)?;
     let named = file
         .file_name()
         .is_some_and(|n| n.to_string_lossy().starts_with("real-"));
     let mut space = Space::new(root, tools(real || named)?, warpcc.to_owned())?;
+    space.without = without;
     let verdict = judge::judge(&mut space, &history, Compared::Every)?;
     space.clear();
     _ = fs::remove_dir_all(root);
@@ -331,7 +340,8 @@ fn bite(options: &Options, warpcc: &Path) -> Result<()> {
     println!("|---|---|---|---|---|");
     for guard in &options.without {
         let began = Instant::now();
-        let figures = look(options, warpcc, options.tools == Which::Real, Some(guard))?;
+        let off = guard.replace('+', ",");
+        let figures = look(options, warpcc, options.tools == Which::Real, Some(&off))?;
         let seconds = began.elapsed().as_secs();
         match &figures.first_wrong {
             Some((seed, what)) => println!(
@@ -382,7 +392,7 @@ mod tests {
             if name.starts_with("real-") || !name.ends_with(".soak") {
                 continue;
             }
-            let verdict = replay_file(&file, &warpcc, &root.path().join("space"), false)?;
+            let verdict = replay_file(&file, &warpcc, &root.path().join("space"), false, None)?;
             let found = verdict.wrong.map(|(_, found)| found).unwrap_or_default();
             assert!(found.is_empty(), "{name}: {}", found.join("\n"));
             cases += 1;

@@ -6,6 +6,7 @@
 pub mod admission;
 pub mod artifact;
 mod away;
+mod beside;
 pub mod conditions;
 mod drain;
 pub mod event;

@@ -57,7 +57,8 @@ pub struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    fn is_own(&self, path: &Path) -> bool {
+    /// Whether the path is the run's own: private, or of the plan.
+    pub fn is_own(&self, path: &Path) -> bool {
         // A fixed name leads nowhere: the tool that looked for it knows the file's text already.
         path.starts_with(self.scratch) || path.starts_with(BASE) || (self.own)(path)
     }

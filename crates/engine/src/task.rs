@@ -15,6 +15,7 @@ use warpcc_plan::{Arg, FileId, FileKind, Part, Program, Step, TaskGraph, Tool, d
 
 use crate::artifact::Artifacts;
 use crate::away::Elsewhere;
+use crate::beside::Beside;
 use crate::conditions::{self, Conditions};
 use crate::event::{Finished, Outcome};
 use crate::key;
@@ -39,6 +40,7 @@ pub struct Worker<'a> {
     pub clock: Instant,
     pub tools: Tools,
     pub elsewhere: Elsewhere,
+    pub beside: Beside,
 }
 
 /// What the tools of this run contain, each hashed by one thread although several ask at once: the first
@@ -67,7 +69,7 @@ pub struct Located {
     pub name: String,
 }
 
-/// A step that is looked up: its number and itself.
+/// A step: its number and itself.
 type Asking<'s> = (usize, &'s Step);
 
 impl Worker<'_> {
@@ -499,7 +501,7 @@ impl Worker<'_> {
         };
         let ended = self.setting.children.run(index, &order)?;
         let seen = if watching.is_some() {
-            let mut seen = self.read_log(&log, step, &program.path);
+            let mut seen = self.read_log(&log, (index, step), &program.path);
             if directory != self.setting.directory {
                 seen = seen.inside(directory);
             }
@@ -655,7 +657,7 @@ impl Worker<'_> {
         Ok((assembly, path))
     }
 
-    fn read_log(&self, log: &Path, step: &Step, program: &Path) -> Seen {
+    fn read_log(&self, log: &Path, (index, step): Asking<'_>, program: &Path) -> Seen {
         let Ok(bytes) = fs::read(log) else {
             return Seen::unwatched("a process could not be watched");
         };
@@ -690,6 +692,7 @@ impl Worker<'_> {
             path: self.setting.variable("PATH"),
             own: &is_own,
         };
+        self.beside.note(index, &observed, &scene);
         Seen::from_log(observed, &scene)
     }
 

@@ -286,6 +286,10 @@ fn toolkits(random: &mut Random, fake: bool) -> Vec<Step> {
         "bin/nvlink",
         "nvvm/bin/cicc",
         "bin/nvcc",
+        // Found earlier than the one in `bin`.
+        "nvvm/bin/ptxas",
+        "nvvm/bin/fatbinary",
+        "nvvm/bin/cudafe++",
     ]);
     let release = (2 + random.below(3)).to_string();
     match random.below(8) {

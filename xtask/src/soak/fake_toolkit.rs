@@ -27,6 +27,8 @@ const TOOLS: [&str; 6] = [
 pub struct Program {
     bytes: Vec<u8>,
     release_at: usize,
+    /// The same, but it looks through the list of all variables.
+    walker: Vec<u8>,
     /// A compiler's wrapper that is linked statically; none where there is no static C library.
     wrapper: Option<Vec<u8>>,
 }
@@ -43,13 +45,18 @@ impl Program {
         let names = [
             "text.c", "stages.c", "host.c", "link.c", "device.c", "nvcc.c", "plan.c",
         ];
-        let mut cc = Command::new("cc");
-        cc.args(["-O1", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o"])
-            .arg(&output)
-            .args(names.map(|name| source.join(name)));
-        process::output(&mut cc)?;
-        let bytes = fs::read(&output)?;
-        fs::remove_file(&output)?;
+        let build = |more: &[&str]| -> Result<Vec<u8>> {
+            let mut cc = Command::new("cc");
+            cc.args(["-O1", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o"])
+                .arg(&output)
+                .args(more)
+                .args(names.map(|name| source.join(name)));
+            process::output(&mut cc)?;
+            let bytes = fs::read(&output)?;
+            fs::remove_file(&output)?;
+            Ok(bytes)
+        };
+        let (bytes, walker) = (build(&[])?, build(&["-DWALKS"])?);
         let release_at = bytes
             .windows(MARK.len())
             .position(|w| w == MARK)
@@ -64,8 +71,14 @@ impl Program {
         Ok(Self {
             bytes,
             release_at,
+            walker,
             wrapper: wrapper.ok(),
         })
+    }
+
+    /// Puts a tool that looks through all variables at `path`.
+    pub fn install_walker(&self, path: &Path) -> std::io::Result<()> {
+        put(path, &self.walker)
     }
 
     /// Puts the static wrapper at `path`.

@@ -123,7 +123,11 @@ fn missing(random: &mut Random, steps: &[Step], line: &[String], fake: bool) -> 
         }
     }
     if uses("mpicxx") && !is_there("{root}/host/mpicxx") {
-        more.push(changes::wrapper(random, "{root}/host/mpicxx"));
+        more.push(if fake && random.chance(25) {
+            Step::new(&["static", "{root}/host/mpicxx"])
+        } else {
+            changes::wrapper(random, "{root}/host/mpicxx")
+        });
     }
     if uses("-lfoo") && !is_there("lib/libfoo.a") {
         more.extend(changes::library(random, fake));
@@ -164,6 +168,19 @@ fn project(random: &mut Random, line: &[String], fake: bool) -> Vec<Step> {
             "lnkdata",
             random.one(&["data/d1", "data/d2"]),
         ]));
+    }
+    let walking = [
+        ("@cudafe", "bin/cudafe++"),
+        ("@cicc", "nvvm/bin/cicc"),
+        ("@ptxas", "bin/ptxas"),
+        ("@fatbin", "bin/fatbinary"),
+        ("@nvlink", "bin/nvlink"),
+    ];
+    for (stage, tool) in walking {
+        let looks = |word: &String| word.starts_with(stage) && word.ends_with("environ");
+        if steps.iter().any(|step| step.0.iter().any(looks)) {
+            steps.push(Step::new(&["walker", &format!("{{root}}/tk/{tool}")]));
+        }
     }
     if fake && random.chance(30) {
         steps.push(Step::new(&[

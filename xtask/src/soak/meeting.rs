@@ -6,6 +6,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use super::space::Space;
 
@@ -18,7 +19,7 @@ pub fn during<T>(space: &Space, work: impl FnOnce() -> io::Result<T>) -> io::Res
         return work();
     }
     let address = SocketAddr::from_abstract_name(space.fill("{root}/soak"))?;
-    let listener = UnixListener::bind_addr(&address)?;
+    let listener = listen(&address)?;
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| answer(space, &listener, &over));
@@ -28,6 +29,19 @@ pub fn during<T>(space: &Space, work: impl FnOnce() -> io::Result<T>) -> io::Res
         _ = UnixStream::connect_addr(&address);
         done
     })
+}
+
+fn listen(address: &SocketAddr) -> io::Result<UnixListener> {
+    // Another thread's child holds the last one open until it becomes its program.
+    for _ in 0..200 {
+        match UnixListener::bind_addr(address) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                thread::sleep(Duration::from_millis(5));
+            }
+            made => return made,
+        }
+    }
+    UnixListener::bind_addr(address)
 }
 
 fn answer(space: &Space, listener: &UnixListener, over: &AtomicBool) {

@@ -24,8 +24,12 @@ pub enum Tools {
 /// One worker's folder.
 #[derive(Debug)]
 pub struct Space {
-    /// Holds everything but what is below `shm`.
+    /// Holds everything of one history but what is below `shm`: each has a folder of its own, for a process that the
+    /// last one left behind, an uploader, may still be at work in the other.
     pub root: PathBuf,
+    /// Holds these folders.
+    base: PathBuf,
+    histories: u64,
     /// A folder in `/dev/shm`.
     pub shm: PathBuf,
     /// The program under test.
@@ -79,6 +83,8 @@ impl Space {
             .map_or_else(String::new, |n| n.to_string_lossy().into_owned());
         let space = Self {
             shm: PathBuf::from(format!("/dev/shm/warpcc-soak-{id}-{name}")),
+            base: root.clone(),
+            histories: 0,
             root,
             warpcc,
             without: None,
@@ -106,7 +112,9 @@ impl Space {
     /// A folder cannot be made.
     pub fn reset(&mut self) -> io::Result<()> {
         self.clear();
-        for name in ["w", "tmp", "tmp2", "home", "keep"] {
+        self.histories += 1;
+        self.root = self.base.join(self.histories.to_string());
+        for name in ["w", "tmp", "tmp2", "home", "keep", "shared"] {
             fs::create_dir_all(self.root.join(name))?;
         }
         fs::create_dir_all(&self.shm)?;
@@ -128,7 +136,7 @@ impl Space {
 
     /// Removes everything.
     pub fn clear(&self) {
-        for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(&self.base).into_iter().flatten().flatten() {
             tree::remove(&entry.path());
         }
         tree::remove(&self.shm);
@@ -306,6 +314,7 @@ impl Space {
             ("tool", [path, release], Tools::Fake(program)) => {
                 program.install(&self.path(path), number(release))
             }
+            ("walker", [path], Tools::Fake(program)) => program.install_walker(&self.path(path)),
             ("static", [path], Tools::Fake(program)) => program.install_wrapper(&self.path(path)),
             ("host", [path, release], Tools::Fake(program)) => {
                 program.install_host(&self.path(path), number(release))

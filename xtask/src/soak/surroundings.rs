@@ -20,6 +20,8 @@ pub enum Setting {
     Clock,
     /// Something changes while a call runs.
     Race,
+    /// Equal objects in two folders are linked, then one of them changes.
+    Relinked,
 }
 
 const TIMES: [&str; 3] = ["10:00:00", "11:11:11", "12:34:56"];
@@ -33,6 +35,7 @@ impl Setting {
             3 if fake => Self::Limits,
             4 if fake => Self::Clock,
             5..=7 if fake => Self::Race,
+            8 => Self::Relinked,
             _ => Self::Usual,
         }
     }
@@ -46,12 +49,18 @@ impl Setting {
                 steps.push(Step::new(&["set", "WARPCC_REMOTE", "file:{root}/shared"]));
             }
             Self::Limits => steps.push(limit(random)),
+            Self::Relinked => relink(steps),
             Self::Clock => {
                 steps.push(Step::new(&["clock", random.one(&TIMES)]));
                 add_line(random, steps, "@pp time {root}/soak __TIME__");
             }
             Self::Race => {
                 let stage = random.one(&["pp", "pp", "pp", "host", "cudafe", "cicc", "ptxas"]);
+                for folder in ["inc1", "inc2"] {
+                    let (file, text) = (format!("{folder}/a.h"), format!("that of {folder}"));
+                    steps.push(Step::new(&["write", &file, &text]));
+                }
+                steps.push(Step::new(&["link", "lnk", random.one(&["inc1", "inc2"])]));
                 add_line(random, steps, &format!("@{stage} meet {{root}}/soak"));
             }
         }
@@ -60,7 +69,7 @@ impl Setting {
     /// Steps before a later call. True where the usual call comes between them and it.
     pub fn go_on(self, random: &mut Random, steps: &mut Vec<Step>) -> bool {
         match self {
-            Self::Usual => {}
+            Self::Usual | Self::Relinked => {}
             Self::Clones => {
                 let other = random.one(&["{root}/w2", "{root}/w2", "{root}/w"]);
                 if other != "{root}/w" && random.chance(60) {
@@ -77,6 +86,14 @@ impl Setting {
             Self::Limits => steps.push(limit(random)),
             Self::Clock => steps.push(Step::new(&["clock", random.one(&TIMES)])),
             Self::Race => {
+                if random.chance(50) {
+                    steps.push(match random.below(3) {
+                        0 => Step::new(&["race", "swap", "inc1", "inc2"]),
+                        1 => Step::new(&["race", "link", "lnk", "inc1"]),
+                        _ => Step::new(&["race", "link", "lnk", "inc2"]),
+                    });
+                    return true;
+                }
                 let about = changes::About::of(steps, &[]);
                 for _ in 0..20 {
                     let made = changes::change(random, &about, true);
@@ -93,6 +110,29 @@ impl Setting {
         }
         false
     }
+}
+
+/// Links an object, an equal one in another folder, and another that takes its place there.
+fn relink(steps: &mut Vec<Step>) {
+    for source in ["src/s.cu", "other/s.cu"] {
+        let has = |step: &Step| step.verb() == "write" && step.rest()[0] == source;
+        if !steps.iter().any(has) {
+            let line = if source == "src/s.cu" { "one" } else { "two" };
+            let text = format!("__device__ int number_{line};");
+            steps.push(Step::new(&["write", source, &text]));
+        }
+    }
+    let to_object =
+        |source: &str, to: &str| Step::new(&["call", "-dc", source, "-Iinc1", "-Iinc2", "-o", to]);
+    let linked = |from: &str| Step::new(&["call", "-dlink", from, "-o", "out/l.o"]);
+    steps.extend([
+        to_object("src/s.cu", "out/s.o"),
+        linked("out/s.o"),
+        Step::new(&["copy", "out/s.o", "other/s.o"]),
+        linked("other/s.o"),
+        to_object("other/s.cu", "other/s.o"),
+        linked("other/s.o"),
+    ]);
 }
 
 fn limit(random: &mut Random) -> Step {
