@@ -8,6 +8,7 @@ pub mod artifact;
 mod away;
 mod beside;
 pub mod conditions;
+pub mod dates;
 mod drain;
 pub mod event;
 pub mod executor;

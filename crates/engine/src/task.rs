@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use warpcc_cache::{
-    Difference, DiskStore, Expected, Hashing, Key, Level, Lookup, Output, Packing, foreign, guards,
+    Difference, DiskStore, Expected, Hashing, Inspect, Key, Level, Lookup, Output, Packing,
+    foreign, guards,
 };
 use warpcc_plan::{Arg, FileId, FileKind, Part, Program, Step, TaskGraph, Tool, depfile, overlap};
 
@@ -17,6 +18,7 @@ use crate::artifact::Artifacts;
 use crate::away::Elsewhere;
 use crate::beside::Beside;
 use crate::conditions::{self, Conditions};
+use crate::dates;
 use crate::event::{Finished, Outcome};
 use crate::key;
 use crate::observe::{Scene, Seen};
@@ -714,11 +716,23 @@ impl Worker<'_> {
         if let Some(why) = &seen.blind {
             return Err(io::Error::other(why.clone()));
         }
+        // The host compiler expands macros itself where the source is the user's: `.cpp`.
+        let is_compiled = step.tool == Tool::HostCompile && !guards::is_off("dates");
+        let mut args = step.args.iter().filter_map(Arg::as_text);
+        let mut is_dated = is_compiled && args.any(|arg| dates::are_named_in(arg.as_bytes()));
+        let mut inspect = |_: &Path, text: &[u8]| is_dated |= dates::are_named_in(text);
+        let inspect: Option<Inspect<'_>> = match is_compiled {
+            true => Some(&mut inspect),
+            false => None,
+        };
         let witness = seen
             .witness(began, |_, _| false)
             .relative_to(self.setting.directory)
-            .finish_knowing(store, None)
+            .finish_knowing(store, inspect)
             .map_err(io::Error::other)?;
+        if is_dated {
+            return Err(io::Error::other("a date macro"));
+        }
         let mut outputs = Vec::with_capacity(step.writes.len());
         for (place, &id) in step.writes.iter().enumerate() {
             let path = self.artifacts.path(id);

@@ -10,8 +10,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use warpcc_cache::guards;
-
-const MACROS: [&[u8]; 3] = [b"__DATE__", b"__TIME__", b"__TIMESTAMP__"];
+use warpcc_engine::dates::are_named_in;
 
 /// What is known so far of the dates in a run.
 pub struct Dates {
@@ -34,7 +33,7 @@ impl Dates {
             // A `.cpp` file is preprocessed and compiled in one.
             suspicious: !unexplained.is_empty() || texts.is_empty(),
             unexplained,
-            named: args.iter().any(|arg| names_macro(arg.as_encoded_bytes())),
+            named: args.iter().any(|arg| are_named_in(arg.as_encoded_bytes())),
         }
     }
 
@@ -43,7 +42,7 @@ impl Dates {
         if !self.suspicious {
             return;
         }
-        self.named = self.named || names_macro(text);
+        self.named = self.named || are_named_in(text);
         self.unexplained
             .retain(|date| memchr::memmem::find(text, date).is_none());
     }
@@ -52,12 +51,6 @@ impl Dates {
     pub fn are_of_today(&self) -> bool {
         self.suspicious && (self.named || !self.unexplained.is_empty()) && !guards::is_off("dates")
     }
-}
-
-fn names_macro(text: &[u8]) -> bool {
-    MACROS
-        .iter()
-        .any(|name| memchr::memmem::find(text, name).is_some())
 }
 
 /// The strings in a text that `__DATE__`, `__TIME__` or `__TIMESTAMP__` may have left:
