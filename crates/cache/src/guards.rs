@@ -1,14 +1,20 @@
-//! Switches a guard off, for a test that asks whether anybody would notice: `WARPCC_TEST_UNSOUND=guard,…`.
-//!
-//! Without debug assertions there is nothing to switch: [`is_off`] is `false`, and the variable is not read.
+//! Switches guards off, for a test that asks whether anybody would notice. Without debug assertions there is nothing to
+//! switch.
+
+#[cfg(debug_assertions)]
+static OFF: std::sync::OnceLock<Vec<String>> = std::sync::OnceLock::new();
+
+/// Switches these guards off, names with commas between them, for as long as this process lives. The first call counts.
+#[cfg(debug_assertions)]
+pub fn switch_off(guards: &str) {
+    OFF.get_or_init(|| guards.split(',').map(str::to_owned).collect());
+}
 
 /// Whether the guard of this name is switched off. `cargo xtask soak --without` has a table of what then goes wrong.
 #[cfg(debug_assertions)]
 pub fn is_off(guard: &str) -> bool {
-    use std::sync::LazyLock;
-    static OFF: LazyLock<String> =
-        LazyLock::new(|| std::env::var("WARPCC_TEST_UNSOUND").unwrap_or_default());
-    !OFF.is_empty() && OFF.split(',').any(|name| name == guard)
+    OFF.get()
+        .is_some_and(|off| off.iter().any(|name| name == guard))
 }
 
 /// Never.

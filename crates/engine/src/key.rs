@@ -112,10 +112,8 @@ pub fn describe(
                 Part::Text(text) => sink.part("argument head", text.as_bytes()),
                 Part::File(id) => {
                     let file = graph.file(*id);
-                    if names {
-                        if !guards::is_off("file-names") {
-                            sink.part("file name", file.name().as_bytes());
-                        }
+                    if names && !guards::is_off("file-names") {
+                        sink.part("file name", file.name().as_bytes());
                     }
                     if step.writes.contains(id) {
                         sink.part("output", b"");

@@ -21,6 +21,7 @@ pub mod process;
 pub mod relocate;
 pub mod run;
 mod stall;
+mod standing;
 pub mod states;
 mod task;
 pub mod terminal;
