@@ -5,13 +5,18 @@
 
 #include <dirent.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#ifdef WALKS
 extern char **environ;
+#endif
 
 static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
@@ -56,12 +61,17 @@ static void add_listing(struct text *out, const char *path) {
     add_sorted(out, names, count);
 }
 
+/* Only of a program that has the list of all variables, which the file of a program says. */
 static void add_environment(struct text *out) {
+#ifdef WALKS
     char *names[64];
     size_t count = 0;
     for (char **each = environ; *each && count < 64; each++)
         if (strncmp(*each, "SK_", 3) == 0) names[count++] = *each;
     add_sorted(out, names, count);
+#else
+    add(out, " not looked at");
+#endif
 }
 
 static void add_program(struct text *out, char *name) {
@@ -79,6 +89,22 @@ static void write_beside(const char *path, const char *words) {
     if (!file) fail(1, "error: cannot write %s", path);
     fwrite(text.at, 1, text.len, file);
     fclose(file);
+}
+
+/* Asks whoever runs the histories, over a socket without a file, which no watcher of files sees: what the time is, or for
+   the moment to go on. An empty answer where nobody listens. */
+static void ask_soak(const char *name, char question, char *answer, size_t room) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t len = strnlen(name, sizeof address.sun_path - 1), got = 0;
+    memcpy(address.sun_path + 1, name, len);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len)) == 0 &&
+        send(fd, &question, 1, MSG_NOSIGNAL) == 1) {
+        ssize_t more;
+        while (got + 1 < room && (more = recv(fd, answer + got, room - 1 - got, 0)) > 0) got += (size_t)more;
+    }
+    answer[got] = 0;
+    if (fd >= 0) close(fd);
 }
 
 static int exit_code(const char *stage) {
@@ -111,6 +137,12 @@ static void do_as_told(const char *stage, char *verb, char *rest, struct text *o
         add_program(out, rest);
     } else if (strcmp(verb, "pwd") == 0) {
         add_folder(out);
+    } else if (strcmp(verb, "meet") == 0) {
+        ask_soak(rest, 'm', real, sizeof real);
+    } else if (strcmp(verb, "time") == 0) {
+        char *name = strtok(rest, " ");
+        ask_soak(name ? name : "", 't', real, sizeof real);
+        add(out, " \"%s\"", *real ? real : "00:00:00");
     } else if (strcmp(verb, "environ") == 0) {
         add_environment(out);
     } else if (strcmp(verb, "warn") == 0) {

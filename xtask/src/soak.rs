@@ -1,6 +1,7 @@
 //! Looks for wrong results of warpcc: histories by chance, each call compared with a fresh nvcc. docs/soak.md says what
 //! it covers.
 
+mod bite;
 mod changes;
 mod fake_toolkit;
 mod figures;
@@ -8,9 +9,11 @@ mod history;
 mod invent;
 mod invent_real;
 mod judge;
+mod meeting;
 mod random;
 mod shrink;
 mod space;
+mod surroundings;
 mod tree;
 
 use std::collections::BTreeMap;
@@ -45,14 +48,14 @@ pub struct Options {
     /// Which tools run
     #[arg(long, value_enum, default_value_t = Which::Fake)]
     tools: Which,
-    /// The warpcc to try; target/debug's when not given
+    /// The warpcc to try; that of `cargo build --profile soak` when not given
     #[arg(long)]
     warpcc: Option<PathBuf>,
     /// Histories at once
     #[arg(long, default_value_t = 2)]
     jobs: usize,
     /// Where failing histories and figures go
-    #[arg(long, default_value = "target/soak")]
+    #[arg(long, default_value = "target/soak-found")]
     out: PathBuf,
     /// Where the histories run: a folder on the file system that is meant
     #[arg(long)]
@@ -69,7 +72,8 @@ pub struct Options {
     /// Print the history of each seed instead of running it
     #[arg(long)]
     show: bool,
-    /// Switch off guards, one after the other; each has to be found out within the minutes given
+    /// Switch off guards, one after the other, those joined by + together; each has to be found out, by a case of
+    /// `--replay`, or by histories within the minutes given
     #[arg(long, value_delimiter = ',')]
     without: Vec<String>,
 }
@@ -95,17 +99,20 @@ pub fn main(options: &Options) -> Result<()> {
     }
     let warpcc = match &options.warpcc {
         Some(path) => path.canonicalize()?,
-        None => repo::target_dir().join("debug/warpcc"),
+        None => repo::target_dir().join("soak/warpcc"),
     };
     if !process::is_executable(&warpcc) {
-        bail!("{} is not there: cargo build --workspace", warpcc.display());
+        bail!(
+            "{} is not there: cargo build --profile soak -p warpcc",
+            warpcc.display()
+        );
     }
     fs::create_dir_all(&options.out)?;
+    if !options.without.is_empty() {
+        return bite::bite(options, &warpcc);
+    }
     if !options.replay.is_empty() {
         return replay(options, &warpcc);
-    }
-    if !options.without.is_empty() {
-        return bite(options, &warpcc);
     }
     let mut wrong = 0;
     for real in [false, true] {
@@ -133,9 +140,14 @@ pub fn main(options: &Options) -> Result<()> {
 
 fn tools(real: bool) -> Result<Tools> {
     if !real {
-        return Ok(Tools::Fake(Program::build(
-            &repo::target_dir().join("soak"),
-        )?));
+        // Built once: a table of guards replays every case again and again.
+        static BUILT: Mutex<Option<Program>> = Mutex::new(None);
+        let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+        let program = match built.take() {
+            Some(program) => program,
+            None => Program::build(&repo::target_dir().join("soak-found"))?,
+        };
+        return Ok(Tools::Fake(built.insert(program).clone()));
     }
     let nvcc = toolkit::find(toolkit::NEWEST)?.canonicalize()?;
     let top = nvcc
@@ -145,12 +157,14 @@ fn tools(real: bool) -> Result<Tools> {
     Ok(Tools::Real(top.to_owned()))
 }
 
-fn root(options: &Options) -> PathBuf {
-    let id = std::process::id();
-    options.root.as_ref().map_or_else(
-        || std::env::temp_dir().join(format!("soak-{id}")),
-        |root| root.join(format!("soak-{id}")),
-    )
+/// A worker's folder: of those with fake tools, all but the first work in memory, which is several times as fast.
+fn root(options: &Options, real: bool, worker: usize) -> PathBuf {
+    let folder = match &options.root {
+        Some(root) => root.clone(),
+        None if real || worker == 0 => std::env::temp_dir(),
+        None => PathBuf::from("/dev/shm"),
+    };
+    folder.join(format!("soak-{}-{worker}", std::process::id()))
 }
 
 /// What the workers share.
@@ -176,11 +190,10 @@ fn look(options: &Options, warpcc: &Path, real: bool, without: Option<&str>) -> 
         stops_at_first: without.is_some(),
     };
     let tools = tools(real)?;
-    let root = root(options);
     let results = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..options.jobs.max(1))
             .map(|worker| {
-                let place = root.join(worker.to_string());
+                let place = root(options, real, worker);
                 let (search, tools) = (&search, tools.clone());
                 let without = without.map(str::to_owned);
                 scope.spawn(move || -> Result<()> {
@@ -188,6 +201,7 @@ fn look(options: &Options, warpcc: &Path, real: bool, without: Option<&str>) -> 
                     space.without = without;
                     let done = search.work(&mut space);
                     space.clear();
+                    _ = fs::remove_dir_all(&place);
                     done
                 })
             })
@@ -195,7 +209,6 @@ fn look(options: &Options, warpcc: &Path, real: bool, without: Option<&str>) -> 
         let joined = workers.into_iter().map(std::thread::ScopedJoinHandle::join);
         joined.collect::<Vec<_>>()
     });
-    _ = fs::remove_dir_all(&root);
     for result in results {
         result.map_err(|_| anyhow::anyhow!("a worker panicked"))??;
     }
@@ -285,7 +298,9 @@ impl Search<'_> {
 fn replay(options: &Options, warpcc: &Path) -> Result<()> {
     let mut wrong = 0;
     for file in &options.replay {
-        let verdict = replay_file(file, warpcc, &root(options), options.tools == Which::Real)?;
+        let root = root(options, true, 0);
+        let real = options.tools == Which::Real;
+        let verdict = replay_file(file, warpcc, &root, real, None)?;
         let found = verdict.wrong.map(|(_, found)| found).unwrap_or_default();
         println!(
             "{} {} ({} calls, {} of them failing with nvcc)",
@@ -305,46 +320,23 @@ fn replay(options: &Options, warpcc: &Path) -> Result<()> {
     Ok(())
 }
 
-fn replay_file(file: &Path, warpcc: &Path, root: &Path, real: bool) -> Result<Verdict> {
+fn replay_file(
+    file: &Path,
+    warpcc: &Path,
+    root: &Path,
+    real: bool,
+    without: Option<String>,
+) -> Result<Verdict> {
     let history = History::load(file)?;
     let named = file
         .file_name()
         .is_some_and(|n| n.to_string_lossy().starts_with("real-"));
     let mut space = Space::new(root, tools(real || named)?, warpcc.to_owned())?;
+    space.without = without;
     let verdict = judge::judge(&mut space, &history, Compared::Every)?;
     space.clear();
     _ = fs::remove_dir_all(root);
     Ok(verdict)
-}
-
-/// Whether soak notices that a guard is missing.
-fn bite(options: &Options, warpcc: &Path) -> Result<()> {
-    let mut missed = Vec::new();
-    println!("| guard | found after | histories | seed | what |");
-    println!("|---|---|---|---|---|");
-    for guard in &options.without {
-        let began = Instant::now();
-        let figures = look(options, warpcc, options.tools == Which::Real, Some(guard))?;
-        let seconds = began.elapsed().as_secs();
-        match &figures.first_wrong {
-            Some((seed, what)) => println!(
-                "| {guard} | {seconds} s | {} | {seed} | {} |",
-                figures.histories,
-                what.replace('|', "\\|")
-            ),
-            None => {
-                println!(
-                    "| {guard} | not in {seconds} s | {} | | |",
-                    figures.histories
-                );
-                missed.push(guard.as_str());
-            }
-        }
-    }
-    if !missed.is_empty() {
-        bail!("nothing wrong was found without {}", missed.join(", "));
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -375,7 +367,7 @@ mod tests {
             if name.starts_with("real-") || !name.ends_with(".soak") {
                 continue;
             }
-            let verdict = replay_file(&file, &warpcc, &root.path().join("space"), false)?;
+            let verdict = replay_file(&file, &warpcc, &root.path().join("space"), false, None)?;
             let found = verdict.wrong.map(|(_, found)| found).unwrap_or_default();
             assert!(found.is_empty(), "{name}: {}", found.join("\n"));
             cases += 1;

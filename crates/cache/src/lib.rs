@@ -4,6 +4,7 @@ pub mod command;
 pub mod digest;
 pub mod disk;
 pub mod foreign;
+pub mod guards;
 pub mod key;
 pub mod record;
 pub mod roots;

@@ -14,7 +14,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use warpcc_cache::{Difference, Roots};
+use warpcc_cache::{Difference, Roots, guards};
 
 use classes::is_ours;
 pub(crate) use classes::{VOLATILE, mentioned};
@@ -82,7 +82,7 @@ impl Place<'_> {
         let counts = |name: &OsStr| {
             !is_ours(name)
                 && (!VOLATILE.iter().any(|v| name == *v)
-                    || mentioned.iter().any(|m| name == m.as_str()))
+                    || mentioned.iter().any(|m| name == m.as_str()) && !guards::is_off("mentioned"))
         };
         let variables = self.environment.iter().filter(|(name, _)| counts(name));
         let mut variables: Vec<_> = variables.collect();
@@ -114,7 +114,8 @@ pub struct Conditions {
 impl Conditions {
     /// What `asked` comes to in this place.
     pub fn of(asked: &Asked, times: &[u8], place: Place<'_>) -> Self {
-        let names = asked.variables.iter().filter(|name| !is_harmless(name));
+        let counts = |name: &&OsString| !is_harmless(name) && !guards::is_off("variables");
+        let names = asked.variables.iter().filter(counts);
         let value = |name: &OsString| {
             let digest = place.variable(name).map(|value| place.digest(value));
             (name.as_bytes().to_vec(), digest)
@@ -122,10 +123,10 @@ impl Conditions {
         Self {
             times: place.roots.fix_text(times),
             variables: names.map(value).collect(),
-            whole: asked
-                .whole
+            whole: (asked.whole && !guards::is_off("whole-environment"))
                 .then(|| (asked.mentioned.clone(), place.whole(&asked.mentioned))),
-            searches: (!asked.programs.is_empty()).then(|| Searches::of(&asked.programs, place)),
+            searches: (!asked.programs.is_empty() && !guards::is_off("program-search"))
+                .then(|| Searches::of(&asked.programs, place)),
         }
     }
 

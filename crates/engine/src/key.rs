@@ -19,7 +19,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use warpcc_cache::KeySink;
+use warpcc_cache::{KeySink, guards};
 use warpcc_plan::{Arg, FileId, Part, Program, Step, TaskGraph, Tool};
 
 use crate::artifact::Artifacts;
@@ -61,6 +61,9 @@ pub fn packs_directory(step: &Step, graph: &TaskGraph) -> bool {
 /// write this name into debug information.
 pub fn directory_as_called<'p>(pwd: Option<&'p OsStr>, directory: &Path) -> Option<&'p OsStr> {
     let called = Path::new(pwd?);
+    if guards::is_off("pwd") {
+        return None;
+    }
     let file = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
     let leads_here = called.is_absolute()
         && called != directory
@@ -86,8 +89,12 @@ pub fn describe(
     // By its path too: a tool looks for its libraries and helpers from where it lies, and what it would find there is
     // in the witness of a run from the same place only.
     let path = program.as_os_str().as_encoded_bytes();
-    sink.part("tool path", &setting.roots.fixed_bytes(path));
-    sink.part("tool content", content);
+    if !guards::is_off("tool-path") {
+        sink.part("tool path", &setting.roots.fixed_bytes(path));
+    }
+    if !guards::is_off("tool-content") {
+        sink.part("tool content", content);
+    }
     if let Program::Named(path) = &step.program {
         // gcc, g++ and c++ may be one binary that looks at its name.
         sink.part(
@@ -105,7 +112,7 @@ pub fn describe(
                 Part::Text(text) => sink.part("argument head", text.as_bytes()),
                 Part::File(id) => {
                     let file = graph.file(*id);
-                    if names {
+                    if names && !guards::is_off("file-names") {
                         sink.part("file name", file.name().as_bytes());
                     }
                     if step.writes.contains(id) {
@@ -129,7 +136,7 @@ pub fn describe(
         }
     }
     let packs = packs_directory(step, graph);
-    if debug || packs {
+    if (debug || packs) && !guards::is_off("folder-in-step-keys") {
         sink.part(
             "working directory",
             &setting
@@ -153,7 +160,9 @@ pub fn describe(
         .iter()
         .chain(if host { HOST_VARIABLES } else { &[] })
     {
-        if let Some(value) = setting.variable(name) {
+        if let Some(value) = setting.variable(name)
+            && !guards::is_off("variables-in-step-keys")
+        {
             sink.part(name, &fixed_list(setting.roots, value.as_encoded_bytes()));
         }
     }

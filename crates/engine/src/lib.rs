@@ -6,6 +6,7 @@
 pub mod admission;
 pub mod artifact;
 mod away;
+mod beside;
 pub mod conditions;
 mod drain;
 pub mod event;
@@ -20,6 +21,7 @@ pub mod process;
 pub mod relocate;
 pub mod run;
 mod stall;
+mod standing;
 pub mod states;
 mod store;
 mod task;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use warpcc_cache::roots::BASE;
-use warpcc_cache::{Expected, Fact, Signature, Witness, WitnessBuilder};
+use warpcc_cache::{Expected, Fact, Signature, Witness, WitnessBuilder, guards};
 use warpcc_watch::{Identity, Observed};
 
 use crate::conditions::{self, Asked};
@@ -62,7 +62,8 @@ pub struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    fn is_own(&self, path: &Path) -> bool {
+    /// Whether the path is the run's own: private, or of the plan.
+    pub fn is_own(&self, path: &Path) -> bool {
         // A fixed name leads nowhere: the tool that looked for it knows the file's text already.
         path.starts_with(self.scratch) || path.starts_with(BASE) || (self.own)(path)
     }
@@ -90,6 +91,7 @@ impl Seen {
             blind: observed
                 .blind
                 .clone()
+                .filter(|_| !guards::is_off("unseen-programs"))
                 .or_else(|| stray.clone())
                 .or_else(|| side_effect(&observed, scene)),
             stray,
@@ -170,7 +172,7 @@ impl Seen {
             FOLDER => drop(self.found.insert(path.to_owned())),
             // The open gave no file to ask.
             0 => self.expect(path, Expected::default()),
-            _ if is_harmless_device(identity.special) => {}
+            _ if is_harmless_device(identity.special) || guards::is_off("special-files") => {}
             _ => {
                 let why = || format!("{} was read, which is no regular file", path.display());
                 self.blind.get_or_insert_with(why);
@@ -183,6 +185,7 @@ impl Seen {
         let known = self.read.entry(path.to_owned()).or_default();
         match known.and(expected) {
             Some(both) => *known = both,
+            None if guards::is_off("identity-at-open") => {}
             None => {
                 let why = || format!("{} changed while it was in use", path.display());
                 self.blind.get_or_insert_with(why);
@@ -245,6 +248,9 @@ impl Seen {
             times,
             ..Self::default()
         };
+        if guards::is_off("what-hits-saw") {
+            return Self::default();
+        }
         for file in witness.files() {
             let expected = Expected {
                 signature: None,
@@ -366,6 +372,9 @@ fn stray(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
 
 /// A file that a run wrote or removed besides its outputs: a result that hits would not bring it back.
 fn side_effect(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
+    if guards::is_off("side-outputs") {
+        return None;
+    }
     let there = |path: &Path| fs::symlink_metadata(scene.directory.join(path)).is_ok();
     // ccache, which nvcc's dry run asks for the compiler's properties, keeps files of its own.
     let is_caches = |path: &Path| {

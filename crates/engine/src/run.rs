@@ -21,6 +21,7 @@ use warpcc_plan::overlap::{Assumed, Expected};
 use crate::admission::{self, Admission};
 use crate::artifact::{Artifacts, LOST};
 use crate::away;
+use crate::beside::Beside;
 use crate::conditions::Place;
 use crate::event::{Finished, Outcome};
 use crate::executor::Executor;
@@ -162,6 +163,7 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
         clock,
         tools: task::Tools::default(),
         elsewhere: away::Elsewhere::default(),
+        beside: Beside::new(),
     };
     let expected = |task: usize| expected(graph, setting, task);
     let mut states = TaskStates::new(graph, setting.order == Order::Sequential, expected);
@@ -344,6 +346,8 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
             }
         }
     });
+    // nvcc would not have started them any more.
+    worker.beside.undo(|task| rank(task) > failed);
     // A failure before the command that would have confirmed an assumption depends on none.
     while let Some((finished, _)) = ended.get(&shown)
         && in_order

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use warpcc_cache::{DiskStore, Expected, Hashing, KeyVariants};
+use warpcc_cache::{DiskStore, Hashing, KeyVariants};
 use warpcc_plan::{FileId, FileKind, Part, Program, Step, TaskGraph, Tool, depfile, overlap};
 
 use crate::artifact::Artifacts;
 use crate::away::Elsewhere;
+use crate::beside::Beside;
 use crate::conditions;
 use crate::event::{Finished, Outcome};
 use crate::key;
@@ -38,6 +39,7 @@ pub struct Worker<'a> {
     pub clock: Instant,
     pub tools: Tools,
     pub elsewhere: Elsewhere,
+    pub beside: Beside,
 }
 
 /// What the tools of this run contain, each hashed by one thread although several ask at once: the first
@@ -272,26 +274,6 @@ impl Worker<'_> {
         ))
     }
 
-    /// We look for the step's program where nvcc's shell would: what `PATH` has of that name counts.
-    fn stand_on_program(&self, step: &Step, program: &Located, seen: &mut Seen) {
-        seen.expect(&program.path, Expected::default());
-        let asked = match &step.program {
-            Program::AskCompiler { compiler, .. } => Some(compiler.as_str()),
-            Program::Named(_) | Program::Internal => None,
-        };
-        let names = asked.into_iter().chain([program.name.as_str()]);
-        let path = self.setting.variable("PATH").unwrap_or_default();
-        for name in names.filter(|name| !name.contains('/')) {
-            seen.asked.programs.insert(OsString::from(name));
-            // Nobody watches our own search: a program that appears in an earlier folder comes first.
-            let files = std::env::split_paths(path)
-                .map(|folder| self.setting.directory.join(folder).join(name));
-            let earlier = files.take_while(|file| !process::is_executable(file));
-            let absent = earlier.filter(|file| file.symlink_metadata().is_err());
-            seen.missing.extend(absent);
-        }
-    }
-
     /// Runs the step's command with what is watched of it.
     ///
     /// # Errors
@@ -346,7 +328,7 @@ impl Worker<'_> {
         };
         let ended = self.setting.children.run(index, &order)?;
         let seen = if watching.is_some() {
-            let mut seen = self.read_log(&log, step, &program.path);
+            let mut seen = self.read_log(&log, (index, step), &program.path);
             if directory != self.setting.directory {
                 seen = seen.inside(directory);
             }
@@ -478,7 +460,7 @@ impl Worker<'_> {
         Ok((assembly, path))
     }
 
-    fn read_log(&self, log: &Path, step: &Step, program: &Path) -> Seen {
+    fn read_log(&self, log: &Path, (index, step): (usize, &Step), program: &Path) -> Seen {
         let Ok(bytes) = fs::read(log) else {
             return Seen::unwatched("a process could not be watched");
         };
@@ -515,6 +497,7 @@ impl Worker<'_> {
             path: self.setting.variable("PATH"),
             own: &is_own,
         };
+        self.beside.note(index, &observed, &scene);
         Seen::from_log(observed, &scene)
     }
 

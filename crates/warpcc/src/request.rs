@@ -18,7 +18,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use warpcc_cache::{Digest, Explaining, KeySink, KeyVariants, Listing, Roots};
+use warpcc_cache::{Digest, Explaining, KeySink, KeyVariants, Listing, Roots, guards};
 use warpcc_engine::Terminal;
 use warpcc_engine::conditions::Place;
 use warpcc_engine::key::{HOST_VARIABLES, LANGUAGE_VARIABLES, directory_as_called};
@@ -194,20 +194,22 @@ impl Request {
         for name in compilers.iter().map(String::as_str).chain(["as", "ld"]) {
             let file = find_program(name, path, &self.directory).unwrap_or_default();
             let name = roots.fixed(name);
-            sink.part(&format!("program {name}"), &fixed(file.as_os_str()));
+            if !guards::is_off("programs-in-keys") {
+                sink.part(&format!("program {name}"), &fixed(file.as_os_str()));
+            }
         }
         for (name, value) in invocation.named_key_parts(&|path| roots.fixed(path).into_owned()) {
             sink.part(name, value.as_bytes());
         }
         let anywhere = invocation.output_is_free() && invocation.is_absolute();
-        if !anywhere || invocation.makes_lto_code() {
+        if (!anywhere || invocation.makes_lto_code()) && !guards::is_off("folder-in-keys") {
             sink.part("working directory", &fixed(self.directory.as_os_str()));
             let pwd = self.variable("PWD");
             if let Some(called) = directory_as_called(pwd, &self.directory) {
                 sink.part("working directory as called", &fixed(called));
             }
         }
-        if invocation.debug {
+        if invocation.debug && !guards::is_off("scratch-folder") {
             sink.part(
                 "scratch folder",
                 self.temporary().as_os_str().as_encoded_bytes(),
@@ -218,12 +220,15 @@ impl Request {
             .chain(HOST_VARIABLES)
             .chain(LANGUAGE_VARIABLES)
         {
-            if let Some(value) = self.variable(name) {
+            if let Some(value) = self.variable(name)
+                && !guards::is_off("variables-in-keys")
+            {
                 let value = fixed_list(roots, value.as_encoded_bytes());
                 sink.part(&format!("variable {name}"), &value);
             }
         }
         if invocation.library
+            && !guards::is_off("archive-before")
             && let Some(archive) = &invocation.output
         {
             let held = Digest::of_file(&self.directory.join(archive))

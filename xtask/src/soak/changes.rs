@@ -117,7 +117,7 @@ pub fn change(random: &mut Random, about: &About, fake: bool) -> Vec<Step> {
         }
         8..=12 => surroundings(random, about, fake),
         13..=15 => links(random),
-        16..=19 => outputs(random, about),
+        16..=19 => outputs(random, about, fake),
         20..=22 => variables(random, about, fake),
         23 => toolkits(random, fake),
         24..=26 => toolkits(random, fake),
@@ -190,7 +190,7 @@ fn links(random: &mut Random) -> Vec<Step> {
     }
 }
 
-fn outputs(random: &mut Random, about: &About) -> Vec<Step> {
+fn outputs(random: &mut Random, about: &About, fake: bool) -> Vec<Step> {
     let any = [
         "out/s.o",
         "out/app",
@@ -214,7 +214,16 @@ fn outputs(random: &mut Random, about: &About) -> Vec<Step> {
         ],
         4 => vec![Step::new(&["delete", output])],
         5 => vec![Step::new(&["delete", "out"]), Step::new(&["folder", "out"])],
-        6 => vec![Step::new(&["link", output, "no/where"])],
+        6 => vec![Step::new(&[
+            "link",
+            output,
+            // The real tools would run as root on a device that everybody needs.
+            if fake && random.chance(50) {
+                "/dev/null"
+            } else {
+                "no/where"
+            },
+        ])],
         _ => vec![old],
     }
 }
@@ -277,6 +286,10 @@ fn toolkits(random: &mut Random, fake: bool) -> Vec<Step> {
         "bin/nvlink",
         "nvvm/bin/cicc",
         "bin/nvcc",
+        // Found earlier than the one in `bin`.
+        "nvvm/bin/ptxas",
+        "nvvm/bin/fatbinary",
+        "nvvm/bin/cudafe++",
     ]);
     let release = (2 + random.below(3)).to_string();
     match random.below(8) {
@@ -338,6 +351,7 @@ fn programs(random: &mut Random) -> Vec<Step> {
             "#!/bin/sh",
             "cat data/d1; echo $SK_A",
         ])],
+        5 if random.chance(30) => vec![Step::new(&["static", "{root}/host/mpicxx"])],
         5 => vec![wrapper(random, "{root}/host/mpicxx")],
         6 => vec![
             Step::new(&["tool", "{root}/host2/g++", &release]),

@@ -27,6 +27,10 @@ const TOOLS: [&str; 6] = [
 pub struct Program {
     bytes: Vec<u8>,
     release_at: usize,
+    /// The same, but it looks through the list of all variables.
+    walker: Vec<u8>,
+    /// A compiler's wrapper that is linked statically; none where there is no static C library.
+    wrapper: Option<Vec<u8>>,
 }
 
 impl Program {
@@ -41,19 +45,48 @@ impl Program {
         let names = [
             "text.c", "stages.c", "host.c", "link.c", "device.c", "nvcc.c", "plan.c",
         ];
-        let mut cc = Command::new("cc");
-        cc.args(["-O1", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o"])
-            .arg(&output)
-            .args(names.map(|name| source.join(name)));
-        process::output(&mut cc)?;
-        let bytes = fs::read(&output)?;
-        fs::remove_file(&output)?;
+        let build = |more: &[&str]| -> Result<Vec<u8>> {
+            let mut cc = Command::new("cc");
+            cc.args(["-O1", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o"])
+                .arg(&output)
+                .args(more)
+                .args(names.map(|name| source.join(name)));
+            process::output(&mut cc)?;
+            let bytes = fs::read(&output)?;
+            fs::remove_file(&output)?;
+            Ok(bytes)
+        };
+        let (bytes, walker) = (build(&[])?, build(&["-DWALKS"])?);
         let release_at = bytes
             .windows(MARK.len())
             .position(|w| w == MARK)
             .context("no release in the fake program")?
             + MARK.len();
-        Ok(Self { bytes, release_at })
+        let mut cc = Command::new("cc");
+        cc.args(["-O1", "-static", "-o"])
+            .arg(&output)
+            .arg(source.join("wrapper.c"));
+        let wrapper = process::output(&mut cc).and_then(|_| Ok(fs::read(&output)?));
+        _ = fs::remove_file(&output);
+        Ok(Self {
+            bytes,
+            release_at,
+            walker,
+            wrapper: wrapper.ok(),
+        })
+    }
+
+    /// Puts a tool that looks through all variables at `path`.
+    pub fn install_walker(&self, path: &Path) -> std::io::Result<()> {
+        put(path, &self.walker)
+    }
+
+    /// Puts the static wrapper at `path`.
+    pub fn install_wrapper(&self, path: &Path) -> std::io::Result<()> {
+        match &self.wrapper {
+            Some(bytes) => put(path, bytes),
+            None => Ok(()),
+        }
     }
 
     /// Puts a release of the tool at `path`, as an installer does: under another name first.
@@ -61,13 +94,7 @@ impl Program {
         let mut bytes = self.bytes.clone();
         let number = format!("{release:08}");
         bytes[self.release_at..self.release_at + 8].copy_from_slice(number.as_bytes());
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        let new = path.with_extension("new");
-        fs::write(&new, bytes)?;
-        fs::set_permissions(&new, fs::Permissions::from_mode(0o755))?;
-        fs::rename(&new, path)
+        put(path, &bytes)
     }
 
     /// A whole toolkit.
@@ -98,6 +125,16 @@ impl Program {
         }
         Ok(())
     }
+}
+
+fn put(path: &Path, program: &[u8]) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let new = path.with_extension("new");
+    fs::write(&new, program)?;
+    fs::set_permissions(&new, fs::Permissions::from_mode(0o755))?;
+    fs::rename(&new, path)
 }
 
 /// Makes `to` a toolkit of links to the files of `from`, as Nix, Spack and conda make them.

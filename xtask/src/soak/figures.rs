@@ -1,14 +1,14 @@
 //! What a run of the machine came to.
 
 use std::collections::BTreeMap;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::judge::Verdict;
-use super::space::Space;
+use super::space::{self, Space};
 
 /// Counts, for people and as JSON.
 #[derive(Debug, Default, Serialize)]
@@ -43,10 +43,17 @@ pub struct Figures {
 
 /// `warpcc stats --json` of a space's cache.
 pub fn stats(space: &Space) -> Value {
-    let output = Command::new(&space.warpcc)
+    let mut command = Command::new(&space.warpcc);
+    command
         .args(["stats", "--json"])
         .env("WARPCC_DIR", space.root.join("cache"))
-        .output();
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let started = {
+        let _quiet = space::no_file_open();
+        command.spawn()
+    };
+    let output = started.and_then(std::process::Child::wait_with_output);
     output
         .ok()
         .and_then(|output| serde_json::from_slice(&output.stdout).ok())

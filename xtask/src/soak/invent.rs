@@ -4,6 +4,7 @@
 use super::changes;
 use super::history::{History, Step};
 use super::random::Random;
+use super::surroundings;
 
 /// Folders that headers may stand in.
 pub const FOLDERS: [&str; 5] = ["inc1", "inc2", "src", "{shm}/inc", "lnk"];
@@ -122,7 +123,11 @@ fn missing(random: &mut Random, steps: &[Step], line: &[String], fake: bool) -> 
         }
     }
     if uses("mpicxx") && !is_there("{root}/host/mpicxx") {
-        more.push(changes::wrapper(random, "{root}/host/mpicxx"));
+        more.push(if fake && random.chance(25) {
+            Step::new(&["static", "{root}/host/mpicxx"])
+        } else {
+            changes::wrapper(random, "{root}/host/mpicxx")
+        });
     }
     if uses("-lfoo") && !is_there("lib/libfoo.a") {
         more.extend(changes::library(random, fake));
@@ -163,6 +168,19 @@ fn project(random: &mut Random, line: &[String], fake: bool) -> Vec<Step> {
             "lnkdata",
             random.one(&["data/d1", "data/d2"]),
         ]));
+    }
+    let walking = [
+        ("@cudafe", "bin/cudafe++"),
+        ("@cicc", "nvvm/bin/cicc"),
+        ("@ptxas", "bin/ptxas"),
+        ("@fatbin", "bin/fatbinary"),
+        ("@nvlink", "bin/nvlink"),
+    ];
+    for (stage, tool) in walking {
+        let looks = |word: &String| word.starts_with(stage) && word.ends_with("environ");
+        if steps.iter().any(|step| step.0.iter().any(looks)) {
+            steps.push(Step::new(&["walker", &format!("{{root}}/tk/{tool}")]));
+        }
     }
     if fake && random.chance(30) {
         steps.push(Step::new(&[
@@ -254,11 +272,15 @@ pub fn invent(seed: u64, fake: bool) -> History {
     let random = &mut random;
     let usual = call(random, fake);
     let mut steps = project(random, &usual, fake);
+    let setting = surroundings::Setting::choose(random, fake);
+    setting.begin(random, &mut steps);
     let search = search_options(random);
     let as_call = |random: &mut Random, line: &[String]| {
         let mut words = vec!["call".to_owned()];
         words.extend(line.iter().chain(&search).cloned());
-        if random.chance(5) {
+        // Kept files would go to one folder: which stay then hangs on who comes first.
+        let shares_a_folder = line.iter().any(|w| w == "-keep-dir" || w == "-odir");
+        if random.chance(5) && !shares_a_folder {
             words[0] = "pair".to_owned();
 
             words.push("--".to_owned());
@@ -294,6 +316,9 @@ pub fn invent(seed: u64, fake: bool) -> History {
         };
         let more = missing(random, &steps, &line, fake);
         steps.extend(more);
+        if setting.go_on(random, &mut steps) {
+            steps.push(as_call(random, &usual));
+        }
         steps.push(as_call(random, &line));
     }
     History(steps)

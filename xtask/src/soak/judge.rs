@@ -9,7 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::history::{History, Step};
-use super::space::Space;
+use super::meeting;
+use super::space::{self, Space};
 use super::tree::{self, BYTES_DIFFER, Tree};
 
 /// A command that takes longer hangs.
@@ -63,6 +64,13 @@ pub fn judge(space: &mut Space, history: &History, compared: Compared) -> io::Re
         }
         let lines = lines_of(step);
         verdict.calls += lines.len() as u64;
+        if space.race.is_some() {
+            // What nvcc makes of a change in its middle nobody can say; what comes after is compared.
+            run_warpcc(space, &lines)?;
+            space.race = None;
+            clear(&space.root.join("tmp"));
+            continue;
+        }
         if compared == Compared::Last && Some(at) != last {
             run_warpcc(space, &lines)?;
             continue;
@@ -85,9 +93,13 @@ fn lines_of(step: &Step) -> Vec<Vec<String>> {
 fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Result<Vec<String>> {
     let watched = space.watched();
     let before = Tree::take(&watched);
-    let wanted = run_nvcc(space, lines)?;
+    let wanted = if relocates(space) {
+        run_without_cache(space, lines)?
+    } else {
+        run_nvcc(space, lines)?
+    };
     let want = Tree::take(&watched);
-    before.put_back(&want);
+    put_back(&before, &want);
     let mut found = Vec::new();
     let mut bypassed = false;
     for ((got, log), want) in run_warpcc(space, lines)?.into_iter().zip(&wanted) {
@@ -99,17 +111,25 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
             verdict.log.push(said.to_owned());
         }
     }
+    if !space.limits.is_empty() && wanted.iter().any(|want| want.code != 0) {
+        // nvcc died of a limit, which a hit that writes less need not reach.
+        found.retain(|line| line.contains("hangs"));
+        clear(&space.root.join("tmp"));
+        return Ok(found);
+    }
     let got = Tree::take(&watched);
     found.extend(want.differences(&got, &space.root));
     let left = fs::read_dir(space.root.join("tmp"))?.flatten();
     found.extend(left.map(|e| format!("tmp/{}: left in TMPDIR", e.file_name().to_string_lossy())));
     clear(&space.root.join("tmp"));
     if !space.is_fake() && found.iter().any(|line| line.contains(BYTES_DIFFER)) {
+        // A linker's map names the intermediate files.
+        found.retain(|line| !line.contains(&format!("map{BYTES_DIFFER}")));
         // Without --keep, random names stand in nvcc's objects; with -g, the folder of kept files; in some, a process id.
         let flags = space.environment().remove("NVCC_APPEND_FLAGS");
         let debug = flags.as_deref() == Some("-g") || lines.iter().flatten().any(|w| w == "-g");
         let differs = bypassed || debug || {
-            before.put_back(&got);
+            put_back(&before, &got);
             run_nvcc(space, lines)?;
             let again = want.differences(&Tree::take(&watched), &space.root);
             again.iter().any(|line| line.contains(BYTES_DIFFER))
@@ -119,6 +139,39 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
         }
     }
     Ok(found)
+}
+
+fn put_back(before: &Tree, now: &Tree) {
+    // Scripts are among the files.
+    let _quiet = space::no_process_starting();
+    before.put_back(now);
+}
+
+/// Whether what is right is not what nvcc makes: in clones, what warpcc makes without a cache.
+fn relocates(space: &Space) -> bool {
+    space.environment().contains_key("WARPCC_BASE_DIR")
+}
+
+/// Runs the lines one after the other with warpcc, each with an empty cache.
+fn run_without_cache(space: &Space, lines: &[Vec<String>]) -> io::Result<Vec<Ending>> {
+    let mut endings = Vec::new();
+    for line in lines {
+        tree::remove(&space.root.join("fresh"));
+        let words = words_of_warpcc(space, line);
+        let run = || finish(space, start(space, &words, "fresh", "fresh")?, "fresh");
+        endings.push(meeting::during(space, run)?);
+        clear(&space.root.join("tmp"));
+    }
+    Ok(endings)
+}
+
+fn words_of_warpcc(space: &Space, line: &[String]) -> Vec<String> {
+    let mut words = vec![
+        space.warpcc.to_string_lossy().into_owned(),
+        space.fill(&space.nvcc),
+    ];
+    words.extend(line.iter().map(|w| space.fill(w)));
+    words
 }
 
 /// Runs the lines one after the other with nvcc, as it keeps its files.
@@ -134,7 +187,8 @@ fn run_nvcc(space: &Space, lines: &[Vec<String>]) -> io::Result<Vec<Ending>> {
             words.extend(["--keep".to_owned(), "--keep-dir".to_owned(), keep]);
         }
         words.extend(line.iter().map(|w| space.fill(w)));
-        endings.push(finish(space, start(space, &words, "nvcc")?, "nvcc")?);
+        let run = || finish(space, start(space, &words, "nvcc", &space.cache)?, "nvcc");
+        endings.push(meeting::during(space, run)?);
         clear(&space.root.join("tmp"));
     }
     Ok(endings)
@@ -142,15 +196,15 @@ fn run_nvcc(space: &Space, lines: &[Vec<String>]) -> io::Result<Vec<Ending>> {
 
 /// Runs the lines at once; gives how each ended and what warpcc wrote into its log.
 fn run_warpcc(space: &Space, lines: &[Vec<String>]) -> io::Result<Vec<(Ending, String)>> {
+    meeting::during(space, || run_at_once(space, lines))
+}
+
+fn run_at_once(space: &Space, lines: &[Vec<String>]) -> io::Result<Vec<(Ending, String)>> {
     let mut running = Vec::new();
     for (at, line) in lines.iter().enumerate() {
-        let mut words = vec![
-            space.warpcc.to_string_lossy().into_owned(),
-            space.fill(&space.nvcc),
-        ];
-        words.extend(line.iter().map(|w| space.fill(w)));
         let name = format!("warpcc{at}");
-        running.push((start(space, &words, &name)?, name));
+        let words = words_of_warpcc(space, line);
+        running.push((start(space, &words, &name, &space.cache)?, name));
     }
     let mut ended = Vec::new();
     for (child, name) in running {
@@ -168,22 +222,25 @@ fn clear(folder: &Path) {
     }
 }
 
-fn start(space: &Space, words: &[String], name: &str) -> io::Result<Child> {
+fn start(space: &Space, words: &[String], name: &str, cache: &str) -> io::Result<Child> {
     let (program, args) = (&words[0], &words[1..]);
-    let mut command = match &space.umask {
-        Some(mask) => {
-            let mut shell = Command::new("/bin/sh");
-            shell.args(["-c", &format!("umask {mask} && exec \"$@\""), "sh", program]);
-            shell
-        }
-        None => Command::new(program),
+    let limits = space.limits.iter();
+    let limits = limits.map(|(option, value)| format!("ulimit -{option} {value} && "));
+    let umask = space.umask.iter().map(|mask| format!("umask {mask} && "));
+    let first: String = umask.chain(limits).collect();
+    let mut command = if first.is_empty() {
+        Command::new(program)
+    } else {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", &format!("{first}exec \"$@\""), "sh", program]);
+        shell
     };
     command
         .args(args)
         .current_dir(space.fill(&space.folder))
         .env_clear()
         .envs(space.environment())
-        .env("WARPCC_DIR", space.root.join("cache"))
+        .env("WARPCC_DIR", space.root.join(cache))
         .env("WARPCC_LOG", space.root.join(format!("{name}.log")))
         .env("XDG_CONFIG_HOME", space.root.join("home"))
         .stdin(Stdio::null())
@@ -192,15 +249,7 @@ fn start(space: &Space, words: &[String], name: &str) -> io::Result<Child> {
     if let Some(guard) = &space.without {
         command.env("WARPCC_TEST_UNSOUND", guard);
     }
-    // A script that another thread's child still holds open for writing is busy for a moment.
-    for _ in 0..100 {
-        match command.spawn() {
-            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            started => return started,
-        }
-    }
+    let _quiet = space::no_file_open();
     command.spawn()
 }
 

@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::fake_toolkit::{Program, copy_toolkit, link_toolkit};
 use super::history::Step;
@@ -23,8 +24,12 @@ pub enum Tools {
 /// One worker's folder.
 #[derive(Debug)]
 pub struct Space {
-    /// Holds everything but what is below `shm`.
+    /// Holds everything of one history but what is below `shm`: each has a folder of its own, for a process that the
+    /// last one left behind, an uploader, may still be at work in the other.
     pub root: PathBuf,
+    /// Holds these folders.
+    base: PathBuf,
+    histories: u64,
     /// A folder in `/dev/shm`.
     pub shm: PathBuf,
     /// The program under test.
@@ -40,6 +45,28 @@ pub struct Space {
     pub nvcc: String,
     /// Octal.
     pub umask: Option<String>,
+    /// Limits of the shell, as its options and values.
+    pub limits: BTreeMap<String, String>,
+    /// The folder of warpcc's cache, below the root.
+    pub cache: String,
+    /// What the fake tools are told that the time is.
+    pub clock: Option<String>,
+    /// What changes while the next call runs.
+    pub race: Option<Step>,
+}
+
+/// A program that is open for writing, here or in a child between fork and exec, cannot be executed. So nobody writes
+/// files while somebody starts a process.
+static FILES_OPEN: RwLock<()> = RwLock::new(());
+
+/// Held while a process is started.
+pub fn no_file_open() -> RwLockReadGuard<'static, ()> {
+    FILES_OPEN.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Held while files are written that may be executed.
+pub fn no_process_starting() -> RwLockWriteGuard<'static, ()> {
+    FILES_OPEN.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Space {
@@ -56,6 +83,8 @@ impl Space {
             .map_or_else(String::new, |n| n.to_string_lossy().into_owned());
         let space = Self {
             shm: PathBuf::from(format!("/dev/shm/warpcc-soak-{id}-{name}")),
+            base: root.clone(),
+            histories: 0,
             root,
             warpcc,
             without: None,
@@ -64,6 +93,10 @@ impl Space {
             folder: String::new(),
             nvcc: String::new(),
             umask: None,
+            limits: BTreeMap::new(),
+            cache: String::new(),
+            clock: None,
+            race: None,
         };
         Ok(space)
     }
@@ -79,15 +112,22 @@ impl Space {
     /// A folder cannot be made.
     pub fn reset(&mut self) -> io::Result<()> {
         self.clear();
-        for name in ["w", "tmp", "tmp2", "home", "keep"] {
+        self.histories += 1;
+        self.root = self.base.join(self.histories.to_string());
+        for name in ["w", "tmp", "tmp2", "home", "keep", "shared"] {
             fs::create_dir_all(self.root.join(name))?;
         }
         fs::create_dir_all(&self.shm)?;
         self.variables.clear();
         self.umask = None;
+        self.limits.clear();
+        self.cache = "cache".to_owned();
+        self.clock = None;
+        self.race = None;
         self.folder = "{root}/w".to_owned();
         self.nvcc = "{tk}/bin/nvcc".to_owned();
         if let Tools::Fake(program) = &self.tools {
+            let _quiet = no_process_starting();
             program.install_toolkit(&self.root.join("tk"), 1)?;
             program.install_host(&self.root.join("host"), 1)?;
         }
@@ -96,7 +136,7 @@ impl Space {
 
     /// Removes everything.
     pub fn clear(&self) {
-        for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(&self.base).into_iter().flatten().flatten() {
             tree::remove(&entry.path());
         }
         tree::remove(&self.shm);
@@ -156,6 +196,13 @@ impl Space {
             }
             ("unset", [name]) => _ = self.variables.insert((*name).to_owned(), None),
             ("umask", [mask]) => self.umask = Some((*mask).to_owned()),
+            ("limit", [option, value]) => {
+                self.limits
+                    .insert((*option).to_owned(), (*value).to_owned());
+            }
+            ("cache", [name]) => self.cache = (*name).to_owned(),
+            ("clock", [time]) => self.clock = Some((*time).to_owned()),
+            ("race", words) => self.race = Some(Step::new(words)),
             ("cd", [folder]) if self.path(folder).is_dir() => {
                 self.folder = if folder.starts_with(['/', '{']) {
                     (*folder).to_owned()
@@ -164,11 +211,19 @@ impl Space {
                 };
             }
             ("use", [nvcc]) if self.path(nvcc).exists() => self.nvcc = (*nvcc).to_owned(),
-            _ => _ = self.change_files(step.verb(), &words),
+            _ => self.change_files(step),
         }
     }
 
-    fn change_files(&self, verb: &str, words: &[&str]) -> io::Result<()> {
+    /// Does what a step says that changes files.
+    pub fn change_files(&self, step: &Step) {
+        let words: Vec<&str> = step.rest().iter().map(String::as_str).collect();
+        let _quiet = (step.verb() != "run").then(no_process_starting);
+        // What cannot be done is left.
+        _ = self.try_change(step.verb(), &words);
+    }
+
+    fn try_change(&self, verb: &str, words: &[&str]) -> io::Result<()> {
         let text = |lines: &[&str]| {
             let filled = lines.iter().map(|line| self.fill(line) + "\n");
             filled.collect::<String>()
@@ -221,11 +276,21 @@ impl Space {
                     .current_dir(self.root.join("w"))
                     .stdin(Stdio::null());
                 command.stdout(Stdio::null()).stderr(Stdio::null());
-                command.status().map(drop)
+                let started = {
+                    let _quiet = no_file_open();
+                    command.spawn()
+                };
+                started?.wait().map(drop)
             }
             ("forget", []) => {
-                tree::remove(&self.root.join("cache"));
+                tree::remove(&self.root.join(&self.cache));
                 Ok(())
+            }
+            ("clone", [to]) => {
+                tree::remove(&self.path(to));
+                let mut copy = Command::new("cp");
+                copy.arg("-a").arg(self.root.join("w")).arg(self.path(to));
+                copy.status().map(drop)
             }
             _ => self.change_tools(verb, words),
         }
@@ -249,6 +314,8 @@ impl Space {
             ("tool", [path, release], Tools::Fake(program)) => {
                 program.install(&self.path(path), number(release))
             }
+            ("walker", [path], Tools::Fake(program)) => program.install_walker(&self.path(path)),
+            ("static", [path], Tools::Fake(program)) => program.install_wrapper(&self.path(path)),
             ("host", [path, release], Tools::Fake(program)) => {
                 program.install_host(&self.path(path), number(release))
             }

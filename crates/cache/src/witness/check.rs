@@ -13,6 +13,8 @@ use super::build::DIRECTORY_SLACK_NS;
 use super::hash::{Contents, HashFault, Hashed, hash_all};
 use super::signature::{self, Base, Signature, TICK_NS, means_absent};
 use super::trust::Trust;
+use crate::guards;
+
 use super::{DirectoryEntry, Fact, NameSeen, Witness, as_path, path_of};
 
 /// Whether a witness still holds.
@@ -380,7 +382,7 @@ impl<'a> Checking<'a> {
                     signature,
                     content,
                     trusted,
-                }) if content == witness.files[*index].content => {
+                }) if content == witness.files[*index].content || guards::is_off("second-look") => {
                     if trusted && signature.is_older_than(now, TICK_NS, now) {
                         self.refreshed().files[*index].signature = signature;
                     }

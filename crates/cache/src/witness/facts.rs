@@ -51,6 +51,18 @@ impl Fact {
         all.into_iter().find(|fact| *fact as u8 == byte)
     }
 
+    /// What switches off that it counts (see [`crate::guards`]).
+    pub(super) fn guard(self) -> &'static str {
+        match self {
+            Fact::Folder | Fact::Special | Fact::File => "kinds",
+            Fact::Link => "links",
+            Fact::Resolved => "resolved",
+            Fact::Names => "listings",
+            Fact::Nothing => "nothing",
+            Fact::SameTime | Fact::OtherTime => "twins",
+        }
+    }
+
     /// Which of the first three holds for what a path leads to.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::signature::{Base, Signature};
 use super::trust::Trust;
+use crate::guards;
 
 /// Below this many files, starting threads costs more than it saves.
 const FILES_PER_THREAD: usize = 64;
@@ -162,7 +163,7 @@ fn hash(
         }
     };
     // The kernel's own files (procfs, sysfs) have another length than they say.
-    if !ends_here(&file)? {
+    if !ends_here(&file)? && !guards::is_off("files-without-end") {
         return Err(HashFault::NotAFile);
     }
     let after = Signature::of_open(&file).map_err(HashFault::Unreadable)?;

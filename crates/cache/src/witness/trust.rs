@@ -18,6 +18,7 @@ use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 
 use super::Signature;
+use crate::guards;
 
 /// File systems whose change times this kernel makes, by the numbers of `statfs`, and whether their device numbers are a
 /// disk's. 9p gives the number of its server's file system, and a device number that is no disk's (seen with 6.1).
@@ -50,6 +51,9 @@ pub(crate) struct Trust(HashMap<u64, Times>);
 impl Trust {
     /// Whether this signature, taken of `file` just now, will differ when the content does.
     pub(crate) fn holds(&mut self, signature: &Signature, file: impl AsFd) -> bool {
+        if guards::is_off("trust") {
+            return true;
+        }
         has_fraction(signature)
             && match self.times(signature, &file) {
                 Times::Own => true,

@@ -1,0 +1,160 @@
+//! Files that steps make besides their outputs: a compiler's trace, a log. After a failure those go again that were made
+//! by steps which nvcc would not have started any more.
+//!
+//! Only a file goes that was not there when the call began: it was born since, by the file system's own clock, and the
+//! step's programs opened this very file, then empty, for writing. It goes only as they left it. What stood there before
+//! stays, changed as it may be.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, statx};
+use rustix::time::{ClockId, clock_gettime};
+use warpcc_watch::{Identity, Observed};
+
+use crate::observe::Scene;
+
+/// A file as a step left it.
+#[derive(Debug)]
+struct Made {
+    path: PathBuf,
+    looks: Looks,
+}
+
+/// What tells whether it is still that file, and nobody has written to it since.
+#[derive(Debug, PartialEq, Eq)]
+struct Looks {
+    device: (u32, u32),
+    inode: u64,
+    size: u64,
+    modified: (i64, u32),
+}
+
+/// Seconds and nanoseconds since 1970.
+type Time = (i64, i64);
+
+/// The files, by step.
+#[derive(Debug)]
+pub struct Beside {
+    /// Where the clock stood that file systems go by: it ticks every few milliseconds. The call began longer ago.
+    began: Time,
+    made: Mutex<BTreeMap<usize, Vec<Made>>>,
+}
+
+impl Beside {
+    /// None yet, at the beginning of a run.
+    pub fn new() -> Self {
+        let now = clock_gettime(ClockId::RealtimeCoarse);
+        Self {
+            began: (now.tv_sec, now.tv_nsec),
+            made: Mutex::default(),
+        }
+    }
+
+    /// Notes what a run of `step` made.
+    pub fn note(&self, step: usize, observed: &Observed, scene: &Scene<'_>) {
+        let written = observed.written.iter();
+        let made = written
+            .filter(|(path, _)| !scene.is_own(path) && !observed.removed.contains(*path))
+            .filter_map(|(path, opened)| made(scene.directory.join(path), opened, self.began));
+        let made: Vec<Made> = made.collect();
+        if !made.is_empty() {
+            let mut all = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+            all.entry(step).or_default().extend(made);
+        }
+    }
+
+    /// Removes what these steps made.
+    pub fn undo(&self, is_undone: impl Fn(usize) -> bool) {
+        let all = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        for (_, files) in all.iter().filter(|(step, _)| is_undone(**step)) {
+            for file in files {
+                let same = |now: &Statx| Looks::of(now) == file.looks && is_alone(now);
+                if look(&file.path).as_ref().is_some_and(same) {
+                    // It may be gone meanwhile, and that is all that is wanted.
+                    _ = fs::remove_file(&file.path);
+                }
+            }
+        }
+    }
+}
+
+/// The file, if it was made by a program that opened it as `opened`, and not before `began`.
+fn made(path: PathBuf, opened: &Identity, began: Time) -> Option<Made> {
+    let now = look(&path)?;
+    let knows_births = now.stx_mask & StatxFlags::BTIME.bits() != 0;
+    let birth = (now.stx_btime.tv_sec, now.stx_btime.tv_nsec.into());
+    let is_new = knows_births && birth >= began;
+    let device = rustix::fs::makedev(now.stx_dev_major, now.stx_dev_minor);
+    let is_it = (opened.device, opened.inode) == (device, now.stx_ino) && opened.size == 0;
+    (is_new && is_it && is_alone(&now)).then(|| Made {
+        looks: Looks::of(&now),
+        path,
+    })
+}
+
+impl Looks {
+    fn of(found: &Statx) -> Self {
+        Self {
+            device: (found.stx_dev_major, found.stx_dev_minor),
+            inode: found.stx_ino,
+            size: found.stx_size,
+            modified: (found.stx_mtime.tv_sec, found.stx_mtime.tv_nsec),
+        }
+    }
+}
+
+/// A regular file of ours without another name.
+fn is_alone(found: &Statx) -> bool {
+    found.stx_mode & 0o170_000 == 0o100_000
+        && found.stx_nlink == 1
+        && found.stx_uid == rustix::process::geteuid().as_raw()
+}
+
+fn look(path: &Path) -> Option<Statx> {
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, wanted).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn only_what_a_step_made_goes_and_only_as_it_was_left() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("trace");
+        let note = |began| {
+            fs::write(&path, "text").expect("written");
+            let found = fs::metadata(&path).expect("a file");
+            let opened = Identity {
+                device: found.dev(),
+                inode: found.ino(),
+                mode: found.mode(),
+                ..Identity::default()
+            };
+            made(path.clone(), &opened, began)
+        };
+        let undo = |made: Made, is_undone: fn(usize) -> bool| {
+            let beside = Beside::new();
+            *beside.made.lock().expect("nobody else") = [(3, vec![made])].into();
+            beside.undo(is_undone);
+        };
+        let (long_ago, later) = ((0, 0), (i64::MAX, 0));
+        assert!(note(later).is_none(), "it was there before");
+        // On a file system that does not know births no file goes.
+        let Some(first) = note(long_ago) else { return };
+        undo(first, |step| step > 3);
+        assert!(path.exists(), "the step counts");
+        let second = note(long_ago).expect("as before");
+        fs::write(&path, "others wrote more").expect("written");
+        undo(second, |_| true);
+        assert!(path.exists(), "others wrote to it");
+        let third = note(long_ago).expect("as before");
+        undo(third, |_| true);
+        assert!(!path.exists());
+    }
+}

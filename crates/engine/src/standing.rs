@@ -1,0 +1,54 @@
+//! What a record of a call stands on besides what its tools were seen to do: the programs that we found for it, and the
+//! files of steps that hit.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use warpcc_cache::{Expected, guards};
+use warpcc_plan::{FileKind, Program, Step};
+
+use crate::observe::Seen;
+use crate::process;
+use crate::task::{Located, Worker};
+
+impl Worker<'_> {
+    /// We look for the step's program where nvcc's shell would: what `PATH` has of that name counts.
+    pub fn stand_on_program(&self, step: &Step, program: &Located, seen: &mut Seen) {
+        if guards::is_off("programs-of-steps") {
+            return;
+        }
+        seen.expect(&program.path, Expected::default());
+        let asked = match &step.program {
+            Program::AskCompiler { compiler, .. } => Some(compiler.as_str()),
+            Program::Named(_) | Program::Internal => None,
+        };
+        let names = asked.into_iter().chain([program.name.as_str()]);
+        let path = self.setting.variable("PATH").unwrap_or_default();
+        for name in names.filter(|name| !name.contains('/')) {
+            seen.asked.programs.insert(OsString::from(name));
+            // Nobody watches our own search: a program that appears in an earlier folder comes first.
+            let files = std::env::split_paths(path)
+                .map(|folder| self.setting.directory.join(folder).join(name));
+            let earlier = files.take_while(|file| !process::is_executable(file));
+            let absent = earlier.filter(|file| file.symlink_metadata().is_err());
+            if !guards::is_off("earlier-programs") {
+                seen.missing.extend(absent);
+            }
+        }
+    }
+
+    /// The user's files that this step would have read, had it run. They are in the key by their content; a record of the
+    /// call must know their names too.
+    pub fn stand_on_own_files(&self, step: &Step, seen: &mut Seen) {
+        if guards::is_off("own-files") {
+            return;
+        }
+        let any = Expected::default();
+        for &id in &step.reads {
+            let file = self.graph.file(id);
+            if file.kind == FileKind::External {
+                seen.expect(Path::new(&file.path), any);
+            }
+        }
+    }
+}
