@@ -13,6 +13,7 @@ mod options;
 mod outputs;
 mod reads;
 mod search;
+mod strangers;
 mod toolchain;
 
 use space::TestSpace;
