@@ -28,6 +28,6 @@ pub use upstream::{Upstream, Vet};
 pub use variants::{KeyVariant, KeyVariants};
 pub use witness::{
     ANY_VARIABLE, Difference, DirectorySeen, Expected, Fact, FileSeen, Signature, Unsettled,
-    Verdict, Witness, WitnessBuilder,
+    Verdict, WORKING_DIRECTORY, Witness, WitnessBuilder,
 };
 pub use witness::{Contents, Inspect};

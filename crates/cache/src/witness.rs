@@ -19,7 +19,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 pub use build::{Expected, Unsettled, WitnessBuilder};
-pub use check::{ANY_VARIABLE, Difference, Verdict};
+pub use check::{ANY_VARIABLE, Difference, Verdict, WORKING_DIRECTORY};
 pub(crate) use code::Room;
 pub use facts::Fact;
 pub(crate) use hash::content_of;

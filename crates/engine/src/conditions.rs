@@ -1,5 +1,5 @@
-//! What a run was told by its environment: the variables that its tools asked for, the programs that `PATH` names, and
-//! the times of files.
+//! What a run was told by its environment: the variables that its tools asked for, the programs that `PATH` names, the
+//! working directory, and the times of files.
 //!
 //! A key holds the variables that are known to matter before anything runs. Everything else is observed: a tool asks
 //! for a variable by name, the name is written down, and the result counts only where the variable has the same value.
@@ -18,7 +18,7 @@ use warpcc_cache::{Difference, Roots, guards};
 
 use classes::is_ours;
 pub(crate) use classes::{VOLATILE, mentioned};
-pub use classes::{asks_by_name, is_harmless, seen_in};
+pub use classes::{asks_by_name, is_harmless, is_nvidias, seen_in};
 use searches::Searches;
 
 use crate::key::directory_as_called;
@@ -36,6 +36,8 @@ pub struct Asked {
     pub mentioned: BTreeSet<String>,
     /// Names of programs looked for in the folders of `PATH`.
     pub programs: BTreeSet<OsString>,
+    /// A program asked which the working directory is, by the system or by `PWD`.
+    pub directory: bool,
 }
 
 impl Asked {
@@ -45,6 +47,7 @@ impl Asked {
         self.whole |= other.whole;
         self.mentioned.extend(other.mentioned.iter().cloned());
         self.programs.extend(other.programs.iter().cloned());
+        self.directory |= other.directory;
     }
 }
 
@@ -64,7 +67,7 @@ impl Place<'_> {
         let mut all = self.environment.iter().rev();
         let value = all.find(|(n, _)| n == name).map(|(_, v)| v.as_os_str());
         // What tools take from it: another name for the working directory, where there is one. The directory itself
-        // is in the keys where it counts.
+        // counts by its own name.
         if name == "PWD" {
             return directory_as_called(value, self.directory);
         }
@@ -74,6 +77,12 @@ impl Place<'_> {
     /// A value with the folders that do not count under their fixed names.
     fn digest(&self, value: &OsStr) -> [u8; 32] {
         blake3::hash(&fixed_list(self.roots, value.as_bytes())).into()
+    }
+
+    /// Of the working directory.
+    fn directory_digest(&self) -> [u8; 32] {
+        let directory = self.directory.as_os_str().as_bytes();
+        blake3::hash(&self.roots.fixed_bytes(directory)).into()
     }
 
     /// One digest of every variable but those that change from call to call and are not `mentioned`. One for all, so
@@ -109,6 +118,7 @@ pub struct Conditions {
     variables: Vec<Variable>,
     whole: Option<(BTreeSet<String>, [u8; 32])>,
     searches: Option<Searches>,
+    directory: Option<[u8; 32]>,
 }
 
 impl Conditions {
@@ -127,6 +137,8 @@ impl Conditions {
                 .then(|| (asked.mentioned.clone(), place.whole(&asked.mentioned))),
             searches: (!asked.programs.is_empty() && !guards::is_off("program-search"))
                 .then(|| Searches::of(&asked.programs, place)),
+            directory: (asked.directory && !guards::is_off("asked-folder"))
+                .then(|| place.directory_digest()),
         }
     }
 
@@ -169,6 +181,11 @@ impl Conditions {
         {
             return differs(b"PATH");
         }
+        if let Some(digest) = self.directory
+            && place.directory_digest() != digest
+        {
+            return differs(warpcc_cache::WORKING_DIRECTORY.as_bytes());
+        }
         let times = place.roots.real_text(&self.times);
         match times::first_changed(&times, place.directory) {
             None => Ok(()),
@@ -192,6 +209,7 @@ impl Conditions {
                 .as_ref()
                 .map(Searches::names)
                 .unwrap_or_default(),
+            directory: self.directory.is_some(),
         }
     }
 }
@@ -242,5 +260,28 @@ mod tests {
         assert!(!hold(&asked, &[("PATH", "x")], &[("PATH", "y")]));
         // The border between names and values counts too.
         assert!(!hold(&asked, &[("A", "BC")], &[("AB", "C")]));
+    }
+    #[test]
+    fn the_working_directory_counts_for_who_asked_and_below_a_root_by_its_place() {
+        let holds = |asked: bool, roots: [&str; 2], now: &str| {
+            let asked = Asked {
+                directory: asked,
+                ..Asked::default()
+            };
+            let [before, after] = roots.map(|root| Roots::new([("1", root)]));
+            let place = |directory, roots| Place {
+                environment: &[],
+                directory: Path::new(directory),
+                roots,
+            };
+            let made = Conditions::of(&asked, b"", place("/a/b", &before));
+            assert_eq!(made.asked(), asked);
+            made.hold(place(now, &after)).is_ok()
+        };
+        assert!(holds(true, ["/x", "/x"], "/a/b"));
+        assert!(!holds(true, ["/x", "/x"], "/a/c"));
+        assert!(holds(false, ["/x", "/x"], "/a/c"));
+        assert!(holds(true, ["/a", "/c"], "/c/b"));
+        assert!(!holds(true, ["/a", "/c"], "/c/d"));
     }
 }

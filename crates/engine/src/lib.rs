@@ -16,6 +16,7 @@ pub mod key;
 mod lifeline;
 mod loader;
 pub mod lookup;
+pub mod modes;
 pub mod observe;
 pub mod process;
 pub mod relocate;

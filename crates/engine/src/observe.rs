@@ -108,6 +108,20 @@ impl Seen {
         for executable in &observed.processes {
             seen.read.entry(executable.clone()).or_default();
         }
+        for program in observed.processes.iter().chain(observed.called.keys()) {
+            if foreign(program) {
+                seen.facts
+                    .insert((program.clone(), Fact::Executable), Vec::new());
+            }
+        }
+        for (path, told) in &observed.looked {
+            // What was opened counts by its content.
+            let opened = observed.read.contains_key(path) || observed.libraries.contains_key(path);
+            if foreign(path) && !opened {
+                let text = Fact::size_and_time(told.size, told.mtime_ns);
+                seen.facts.insert((path.clone(), Fact::SizeAndTime), text);
+            }
+        }
         for (path, identity) in &observed.libraries {
             if path != scene.library {
                 seen.take_read(path, identity);
@@ -205,6 +219,12 @@ impl Seen {
             self.asked.whole = true;
             self.mention(path);
         }
+        let by_name = observed.variables.iter();
+        let by_name = by_name.filter(|(_, names)| names.contains(OsStr::new("PWD")));
+        let mut askers = by_name.map(|(p, _)| p).chain(&observed.asked_directory);
+        self.asked.directory = askers.any(|program| {
+            !conditions::is_nvidias(program, observed.have_environ.contains(program))
+        });
         for path in &observed.texts {
             let path = scene.directory.join(path);
             // What it started speaks for itself.
@@ -212,6 +232,8 @@ impl Seen {
                 self.mention(&path);
             }
         }
+        // A shell that mentions it takes it from `PWD`, where that leads to it.
+        self.asked.directory |= self.asked.mentioned.contains("PWD");
         let folders: BTreeSet<PathBuf> = std::env::split_paths(scene.path.unwrap_or_default())
             .map(|folder| scene.directory.join(folder))
             .collect();
@@ -341,7 +363,7 @@ impl Seen {
         for ((path, fact), text) in self.facts.iter().filter(|((path, _), _)| looked_at(path)) {
             // Names of a folder are read when the witness is made; other texts were told.
             let told = match fact {
-                Fact::Link | Fact::Resolved => Some(&text[..]),
+                Fact::Link | Fact::Resolved | Fact::SizeAndTime => Some(&text[..]),
                 Fact::Names if !text.is_empty() => Some(&text[..]),
                 _ => None,
             };

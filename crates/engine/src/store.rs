@@ -10,6 +10,7 @@ use warpcc_plan::{Arg, Step, Tool};
 
 use crate::conditions::Conditions;
 use crate::event::Finished;
+use crate::modes;
 use crate::observe::Seen;
 use crate::process;
 use crate::relocate;
@@ -87,6 +88,9 @@ impl Worker<'_> {
             let path = self.artifacts.path(id);
             if self.may_be_missing(step, id) && !path.exists() {
                 continue;
+            }
+            if !modes::is_usual(path) {
+                return Err(io::Error::other(modes::UNUSUAL));
             }
             outputs.push(Output {
                 role: place.to_string(),

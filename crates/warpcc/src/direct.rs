@@ -12,6 +12,7 @@ use warpcc_cache::{
 };
 use warpcc_engine::Run;
 use warpcc_engine::conditions::Conditions;
+use warpcc_engine::modes;
 use warpcc_engine::observe::Use;
 use warpcc_engine::process::is_executable;
 use warpcc_plan::{OutputKind, Unsupported};
@@ -350,6 +351,9 @@ pub fn keep(
         };
         if place_of(&looked_for, &implied, request).is_none() {
             return Err(NotKept::Unfit(UNEXPECTED.to_owned()));
+        }
+        if !modes::is_usual(now) {
+            return Err(NotKept::Unfit(modes::UNUSUAL.to_owned()));
         }
         let unreadable = |e: io::Error| NotKept::Unfit(e.to_string());
         if roots.is_empty() {

@@ -35,20 +35,10 @@ pub(crate) unsafe fn seen(directory: c_int, path: Path, kind: u8, error: c_int, 
         ENXIO if unsafe { is_terminal(directory, path) } => return,
         _ => b'U',
     };
-    // SAFETY: the call did not fail with EFAULT, so the kernel could read it.
-    let Some(name) = (unsafe { text(path) }) else {
-        return;
-    };
     let mut full = [0_u8; LONGEST];
-    let name = match name {
-        // With an empty name the *at functions look at the descriptor itself.
-        [] => return,
-        [b'/', ..] => name,
-        _ if directory == AT_FDCWD => name,
-        _ => match below(directory, name, &mut full) {
-            Some(name) => name,
-            None => return state::path(b'U', b"a path relative to a directory without a name"),
-        },
+    // SAFETY: the call did not fail with EFAULT, so the kernel could read it.
+    let Some(name) = (unsafe { named(directory, path, &mut full) }) else {
+        return;
     };
     if !matches!(kind, b'R' | b'W') {
         return state::path(kind, name);
@@ -61,6 +51,30 @@ pub(crate) unsafe fn seen(directory: c_int, path: Path, kind: u8, error: c_int, 
     // What goes to the program's own output is caught there.
     if !(kind == b'W' && file >= 0 && is_own_stream(&identity)) {
         state::file(kind, &identity, name);
+    }
+}
+
+/// The name as it is logged, absolute where it is relative to an open directory; `None` where there is none to log.
+///
+/// # Safety
+/// `path` is null or NUL-terminated.
+unsafe fn named<'b>(
+    directory: c_int,
+    path: Path,
+    full: &'b mut [u8; LONGEST],
+) -> Option<&'b [u8]> {
+    // SAFETY: as the caller promises.
+    match unsafe { text(path) }? {
+        // With an empty name the *at functions look at the descriptor itself.
+        [] => None,
+        name if name[0] == b'/' || directory == AT_FDCWD => Some(name),
+        name => {
+            let found = below(directory, name, full);
+            if found.is_none() {
+                state::path(b'U', b"a path relative to a directory without a name");
+            }
+            found
+        }
     }
 }
 
@@ -78,19 +92,52 @@ pub(crate) unsafe fn itself(directory: c_int, path: Path, error: c_int) {
     }
 }
 
-/// Logs a look at a name itself or at where it leads, as the flags of the `*at` functions say.
+/// Flags of the `*at` functions: where the name leads, and the name itself.
+const FOLLOW: c_int = 0;
+const NOFOLLOW: c_int = 0x100;
+
+/// Logs a `stat` of a name itself or of where it leads, as the flags of the `*at` functions say. What it said of a
+/// regular file, which `read` takes from `to`, is logged too.
 ///
 /// # Safety
-/// As for [`seen`].
-unsafe fn by_flags(directory: c_int, path: Path, flags: c_int, error: c_int) {
-    const NOFOLLOW: c_int = 0x100;
+/// As for [`seen`]; where there is no error, `to` is what `read` takes it for.
+unsafe fn looked(
+    directory: c_int,
+    path: Path,
+    flags: c_int,
+    error: c_int,
+    to: Any,
+    read: unsafe fn(Any) -> Identity,
+) {
     // SAFETY: passed on.
     unsafe {
-        if flags & NOFOLLOW != 0 {
-            itself(directory, path, error);
-        } else {
-            seen(directory, path, b'S', error, NO_FILE);
+        if error != 0 && flags & NOFOLLOW != 0 {
+            return itself(directory, path, error);
         }
+        let said = if error == 0 { read(to) } else { Identity::default() };
+        let mut full = [0_u8; LONGEST];
+        if !said.is_file() {
+            seen(directory, path, b'S', error, NO_FILE);
+        } else if let Some(name) = named(directory, path, &mut full) {
+            state::file(b'I', &said, name);
+        }
+    }
+}
+
+/// Logs the names of an open folder, which are listed.
+pub(crate) fn listed(directory: c_int) {
+    let mut full = [0_u8; LONGEST];
+    match below(directory, b".", &mut full) {
+        Some(name) => state::path(b'D', &name[..name.len() - 2]),
+        None => state::path(b'U', b"it lists a directory without a name"),
+    }
+}
+
+/// Logs that a program asked for the working directory.
+fn asked_where(error: c_int) {
+    // Told that the buffer is too short, it asks again.
+    if error != ERANGE {
+        state::path(b'H', b"");
     }
 }
 
@@ -241,21 +288,31 @@ hook! {
     fn freopen(path: Path, mode: Path, stream: Any) -> Any, NONE, |r, e| streamed(path, mode, e, r);
     fn freopen64(path: Path, mode: Path, stream: Any) -> Any, NONE, |r, e| streamed(path, mode, e, r);
     fn opendir(path: Path) -> Any, NONE, |r, e| seen(AT_FDCWD, path, b'D', e, NO_FILE);
+    fn fdopendir(directory: c_int) -> Any, NONE, |r, e| if e == 0 { listed(directory) };
+    fn getdents64(directory: c_int, to: Any, size: usize) -> isize, -1, |r, e| if e == 0 { listed(directory) };
 
-
-    fn stat(path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
-    fn stat64(path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
-    fn lstat(path: Path, to: Any) -> c_int, -1, |r, e| itself(AT_FDCWD, path, e);
-    fn lstat64(path: Path, to: Any) -> c_int, -1, |r, e| itself(AT_FDCWD, path, e);
-    fn fstatat(at: c_int, path: Path, to: Any, flags: c_int) -> c_int, -1, |r, e| by_flags(at, path, flags, e);
-    fn fstatat64(at: c_int, path: Path, to: Any, flags: c_int) -> c_int, -1, |r, e| by_flags(at, path, flags, e);
-    fn __xstat(v: c_int, path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
-    fn __xstat64(v: c_int, path: Path, to: Any) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
-    fn __lxstat(v: c_int, path: Path, to: Any) -> c_int, -1, |r, e| itself(AT_FDCWD, path, e);
-    fn __lxstat64(v: c_int, path: Path, to: Any) -> c_int, -1, |r, e| itself(AT_FDCWD, path, e);
-    fn __fxstatat(v: c_int, at: c_int, path: Path, to: Any, f: c_int) -> c_int, -1, |r, e| by_flags(at, path, f, e);
-    fn __fxstatat64(v: c_int, at: c_int, path: Path, to: Any, f: c_int) -> c_int, -1, |r, e| by_flags(at, path, f, e);
-    fn statx(at: c_int, path: Path, flags: c_int, mask: c_uint, to: Any) -> c_int, -1, |r, e| by_flags(at, path, flags, e);
+    fn stat(path: Path, to: Any) -> c_int, -1, |r, e| looked(AT_FDCWD, path, FOLLOW, e, to, Identity::of_stat);
+    fn stat64(path: Path, to: Any) -> c_int, -1, |r, e| looked(AT_FDCWD, path, FOLLOW, e, to, Identity::of_stat);
+    fn lstat(path: Path, to: Any) -> c_int, -1, |r, e| looked(AT_FDCWD, path, NOFOLLOW, e, to, Identity::of_stat);
+    fn lstat64(path: Path, to: Any) -> c_int, -1, |r, e| looked(AT_FDCWD, path, NOFOLLOW, e, to, Identity::of_stat);
+    fn fstatat(at: c_int, path: Path, to: Any, flags: c_int) -> c_int, -1,
+        |r, e| looked(at, path, flags, e, to, Identity::of_stat);
+    fn fstatat64(at: c_int, path: Path, to: Any, flags: c_int) -> c_int, -1,
+        |r, e| looked(at, path, flags, e, to, Identity::of_stat);
+    fn __xstat(v: c_int, path: Path, to: Any) -> c_int, -1,
+        |r, e| looked(AT_FDCWD, path, FOLLOW, e, to, Identity::of_stat);
+    fn __xstat64(v: c_int, path: Path, to: Any) -> c_int, -1,
+        |r, e| looked(AT_FDCWD, path, FOLLOW, e, to, Identity::of_stat);
+    fn __lxstat(v: c_int, path: Path, to: Any) -> c_int, -1,
+        |r, e| looked(AT_FDCWD, path, NOFOLLOW, e, to, Identity::of_stat);
+    fn __lxstat64(v: c_int, path: Path, to: Any) -> c_int, -1,
+        |r, e| looked(AT_FDCWD, path, NOFOLLOW, e, to, Identity::of_stat);
+    fn __fxstatat(v: c_int, at: c_int, path: Path, to: Any, f: c_int) -> c_int, -1,
+        |r, e| looked(at, path, f, e, to, Identity::of_stat);
+    fn __fxstatat64(v: c_int, at: c_int, path: Path, to: Any, f: c_int) -> c_int, -1,
+        |r, e| looked(at, path, f, e, to, Identity::of_stat);
+    fn statx(at: c_int, path: Path, flags: c_int, mask: c_uint, to: Any) -> c_int, -1,
+        |r, e| looked(at, path, flags, e, to, Identity::of_statx);
     fn access(path: Path, mode: c_int) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
     fn eaccess(path: Path, mode: c_int) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
     fn euidaccess(path: Path, mode: c_int) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
@@ -267,6 +324,10 @@ hook! {
         |r, e| seen(AT_FDCWD, path, b'D', e, NO_FILE);
     fn scandir64(path: Path, names: Any, filter: Any, order: Any) -> c_int, -1,
         |r, e| seen(AT_FDCWD, path, b'D', e, NO_FILE);
+    fn scandirat(at: c_int, path: Path, names: Any, filter: Any, order: Any) -> c_int, -1,
+        |r, e| seen(at, path, b'D', e, NO_FILE);
+    fn scandirat64(at: c_int, path: Path, names: Any, filter: Any, order: Any) -> c_int, -1,
+        |r, e| seen(at, path, b'D', e, NO_FILE);
     fn ftw(path: Path, visit: Any, files: c_int) -> c_int, -1, |r, e| walked();
     fn ftw64(path: Path, visit: Any, files: c_int) -> c_int, -1, |r, e| walked();
     fn nftw(path: Path, visit: Any, files: c_int, flags: c_int) -> c_int, -1, |r, e| walked();
@@ -274,6 +335,11 @@ hook! {
     fn fts_open(paths: Any, options: c_int, order: Any) -> Any, NONE, |r, e| walked();
     fn fts64_open(paths: Any, options: c_int, order: Any) -> Any, NONE, |r, e| walked();
 
+    fn getcwd(to: Any, size: usize) -> Any, NONE, |r, e| asked_where(e);
+    fn __getcwd_chk(to: Any, size: usize, whole: usize) -> Any, NONE, |r, e| asked_where(e);
+    fn getwd(to: Any) -> Any, NONE, |r, e| asked_where(e);
+    fn __getwd_chk(to: Any, whole: usize) -> Any, NONE, |r, e| asked_where(e);
+    fn get_current_dir_name() -> Any, NONE, |r, e| asked_where(e);
     fn chdir(path: Path) -> c_int, -1, |r, e| moved(e);
     fn fchdir(directory: c_int) -> c_int, -1, |r, e| moved(e);
 }

@@ -12,7 +12,9 @@
 //! | `C` | cwd | the working directory changed |
 //! | `L` | identity, path | a shared library is mapped |
 //! | `R` `W` | identity, path | opened for reading, for writing |
+//! | `I` | identity, path | looked at with `stat`, and a regular file |
 //! | `D` `S` | path | listed; looked at and there |
+//! | `H` | | the working directory was asked for |
 //! | `M` | path | looked for and not there |
 //! | `O` | path | and not even a link is there |
 //! | `K` | path | removed, or renamed to something else |
@@ -26,7 +28,7 @@
 //! | `E` | count: u32 LE | the process ends (or, before `P`, may end), having made count records |
 //! | `U` | text | something happened that a record cannot say: do not trust the log |
 //!
-//! An identity is what `fstat` said when the file was opened: device, inode, size (u64 LE), mtime, ctime (i64 LE, in
+//! An identity is what `fstat` said when the file was opened, or `stat` when it was looked at: device, inode, size (u64 LE), mtime, ctime (i64 LE, in
 //! nanoseconds), mode (u32 LE), device number of a special file (u64 LE).
 //!
 //! An image that has neither `E` nor a `P` answered by an `X`, or fewer records than `E` counts, lost
@@ -52,6 +54,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 mod exec;
 mod files;
 mod names;
+mod sockets;
 mod state;
 mod symbols;
 mod sys;

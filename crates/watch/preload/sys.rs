@@ -166,6 +166,35 @@ impl Identity {
         stat.identity(result == 0)
     }
 
+    /// What a `stat` of the C library gave.
+    ///
+    /// # Safety
+    /// `to` is a `struct stat`. This kernel's and the C library's are one.
+    pub(crate) unsafe fn of_stat(to: *mut c_void) -> Identity {
+        // SAFETY: as the caller promises.
+        unsafe { &*to.cast::<Stat>() }.identity(true)
+    }
+
+    /// What `statx` gave: kind, size and time.
+    ///
+    /// # Safety
+    /// `to` is a `struct statx`.
+    pub(crate) unsafe fn of_statx(to: *mut c_void) -> Identity {
+        // SAFETY: as the caller promises; the places are the same on all architectures.
+        unsafe {
+            let at = |place: usize| to.cast::<u8>().add(place);
+            let [seconds, rest] = [112, 120].map(|place| at(place));
+            Identity {
+                inode: at(32).cast::<u64>().read(),
+                size: at(40).cast::<u64>().read(),
+                mtime_ns: (seconds.cast::<i64>().read().wrapping_mul(1_000_000_000))
+                    .wrapping_add(rest.cast::<u32>().read().into()),
+                mode: at(28).cast::<u16>().read().into(),
+                ..Identity::default()
+            }
+        }
+    }
+
     pub(crate) fn bytes(&self) -> [u8; Self::LENGTH] {
         let mut bytes = [0; Self::LENGTH];
         bytes[0..8].copy_from_slice(&self.device.to_le_bytes());

@@ -44,6 +44,7 @@ pub(crate) enum Event<'l> {
     Leads(Way, &'l Path, &'l Path),
     Variable(&'l OsStr),
     HasEnviron,
+    AskedDirectory,
     Becomes {
         pid: u32,
         program: &'l Path,
@@ -64,7 +65,7 @@ pub(crate) enum Event<'l> {
     Unknown(&'l [u8]),
 }
 
-/// What `fstat` said of a file when a program opened it. All zero where it said nothing.
+/// What `fstat` said of a file when a program opened it, or `stat` when it looked at it. All zero where it said nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity {
     /// Device number.
@@ -89,6 +90,8 @@ pub(crate) enum Access {
     Library,
     Read,
     Written,
+    /// Not opened: only looked at.
+    Looked,
 }
 
 /// What happened to a path.
@@ -145,6 +148,7 @@ fn event(kind: u8, payload: &[u8]) -> Option<Event<'_>> {
         b'L' => file(Access::Library, payload)?,
         b'R' => file(Access::Read, payload)?,
         b'W' => file(Access::Written, payload)?,
+        b'I' => file(Access::Looked, payload)?,
         b'D' => Event::Path(Kind::Listed, path(payload)?),
         b'S' => Event::Path(Kind::Found, path(payload)?),
         b'M' => Event::Path(Kind::Missing, path(payload)?),
@@ -154,6 +158,7 @@ fn event(kind: u8, payload: &[u8]) -> Option<Event<'_>> {
         b'Z' => leads(Way::Resolved, payload)?,
         b'V' => Event::Variable(OsStr::from_bytes(payload)),
         b'J' => Event::HasEnviron,
+        b'H' => Event::AskedDirectory,
         b'A' => Event::StartedByLibrary {
             program: path(payload)?,
         },

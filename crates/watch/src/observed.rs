@@ -37,6 +37,9 @@ pub struct Observed {
     pub listed: BTreeSet<PathBuf>,
     /// What was looked at and existed, without being opened.
     pub found: BTreeSet<PathBuf>,
+    /// Regular files that programs for which `known` did not hold looked at, with what they were told. Size and time of
+    /// the last change are there; who asks with `statx` is told no more.
+    pub looked: BTreeMap<PathBuf, Identity>,
     /// Links that were read, with their texts.
     pub links: BTreeMap<PathBuf, PathBuf>,
     /// Paths that were resolved, with what they are without links.
@@ -45,6 +48,8 @@ pub struct Observed {
     pub variables: BTreeMap<PathBuf, BTreeSet<OsString>>,
     /// Executables that have the list of all variables, and may look through it.
     pub have_environ: BTreeSet<PathBuf>,
+    /// Executables that asked for the working directory.
+    pub asked_directory: BTreeSet<PathBuf>,
     /// What was read by programs for which `known` did not hold: their scripts and modules.
     pub texts: BTreeSet<PathBuf>,
     /// Why this may not be all that happened.
@@ -178,6 +183,10 @@ impl<'k> Reader<'k> {
             }
             Event::File(access, identity, path) => {
                 let path = absolute(path);
+                if access == Access::Looked && image.known {
+                    self.observed.found.insert(path);
+                    return;
+                }
                 if access == Access::Read && !image.known {
                     self.observed.texts.insert(path.clone());
                 }
@@ -205,6 +214,10 @@ impl<'k> Reader<'k> {
             }
             Event::HasEnviron => {
                 self.observed.have_environ.insert(image.program.clone());
+            }
+            Event::AskedDirectory => {
+                let program = image.program.clone();
+                self.observed.asked_directory.insert(program);
             }
             Event::Becomes { pid, program } => {
                 if pid == owner {
@@ -246,6 +259,10 @@ impl<'k> Reader<'k> {
         let files = match access {
             Access::Library => &mut self.observed.libraries,
             Access::Read => &mut self.observed.read,
+            Access::Looked => {
+                self.observed.found.insert(path.clone());
+                &mut self.observed.looked
+            }
             Access::Written => {
                 self.observed.written.insert(path, identity);
                 return;

@@ -179,3 +179,23 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn who_only_looked_counts_unless_it_is_known() {
+    let mut told = [0; 52];
+    told[16] = 3;
+    let log = [
+        start(7, FIRST),
+        record(b'I', 7, &[&told[..], b"notes"].concat()),
+        record(b'H', 7, b""),
+        record(b'E', 7, &count(3)),
+    ]
+    .concat();
+    let seen = read(&log).unwrap();
+    assert_eq!(seen.blind, None);
+    assert_eq!(seen.looked[Path::new("notes")].size, 3);
+    assert!(seen.asked_directory.contains(Path::new(FIRST)));
+    let known = read_log(&log, Path::new(FIRST), &|_| true).unwrap();
+    assert!(known.looked.is_empty());
+    assert!(known.found.contains(Path::new("notes")));
+}

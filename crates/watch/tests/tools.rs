@@ -334,3 +334,49 @@ fn the_tools_of_nvcc_are_seen() {
         "{seen:?}"
     );
 }
+
+#[test]
+fn looks_listings_and_servers_are_logged() {
+    let bench = Bench::new();
+    bench.file("notes", "four").file("d/name", "");
+    let seen = bench.watch("/usr/bin/stat notes");
+    let looked = seen.looked.iter().find(|(path, _)| path.ends_with("notes"));
+    assert_eq!(looked.map(|(_, told)| told.size), Some(4), "{seen:?}");
+    let modified = std::fs::metadata(bench.path("notes")).unwrap();
+    let modified = modified.modified().unwrap();
+    let since = modified.duration_since(std::time::UNIX_EPOCH).unwrap();
+    let told = looked.map(|(_, told)| told.mtime_ns);
+    assert_eq!(told, i64::try_from(since.as_nanos()).ok());
+
+    bench.file("ask.c", ASKING);
+    bench.watch("gcc ask.c -o ask");
+    let seen = bench.watch("./ask");
+    let listed = seen.listed.iter().any(|path| path.ends_with("d"));
+    assert!(listed, "{seen:?}");
+    assert!(has(&seen.looked, "notes"), "{seen:?}");
+    assert_eq!(seen.asked_directory.len(), 1, "{seen:?}");
+    std::fs::remove_file(bench.path("log")).unwrap();
+    let talking = bench.watched("./ask talk").output().unwrap();
+    assert!(talking.status.success(), "{talking:?}");
+    let blind = bench.log_of("./ask").blind.unwrap();
+    assert!(blind.ends_with("it talked to a server"), "{blind}");
+}
+
+/// Looks at a file, lists a folder by its descriptor, asks where it is, and where it is told to, speaks to a server.
+const ASKING: &str = r#"
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    struct stat at;
+    char where[4096];
+    int bad = fstatat(AT_FDCWD, "notes", &at, 0) || at.st_size != 4;
+    bad |= !fdopendir(open("d", O_RDONLY)) || !getcwd(where, sizeof where);
+    struct sockaddr_un server = {AF_UNIX, "/nowhere"};
+    if (count > 1) connect(socket(AF_UNIX, SOCK_STREAM, 0), (void *)&server, sizeof server);
+    return bad;
+}
+"#;

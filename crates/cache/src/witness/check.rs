@@ -32,6 +32,9 @@ pub enum Verdict {
 /// any of them changed.
 pub const ANY_VARIABLE: &str = "*";
 
+/// The name of a variable in [`Difference::VariableChanged`] where it is the working directory that a program asked for.
+pub const WORKING_DIRECTORY: &str = "the working directory";
+
 /// One thing a run would see differently.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Difference {
@@ -79,6 +82,9 @@ impl fmt::Display for Difference {
                 let text =
                     "an environment variable changed, and a program ran that may read them all";
                 return f.write_str(text);
+            }
+            Difference::VariableChanged { name } if name == WORKING_DIRECTORY => {
+                return f.write_str("the working directory changed, and a program asked for it");
             }
             Difference::VariableChanged { name } => {
                 return write!(f, "the environment variable {name} changed");
@@ -293,6 +299,7 @@ impl<'a> Checking<'a> {
                 Ok(now) if now == told.to_bytes() => {}
                 Ok(_) => self.changed(path),
                 Err(_) if entry.fact == Fact::Nothing => self.appeared(c".", path),
+                Err(Errno::ACCESS) if entry.fact == Fact::Executable => self.changed(path),
                 Err(_) => self.missing(path),
             }
             if self.done() {

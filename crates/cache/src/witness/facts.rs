@@ -29,6 +29,10 @@ pub enum Fact {
     Names = 6,
     /// There is nothing under this name, not even a link that leads nowhere.
     Nothing = 7,
+    /// There is a regular file of this size, changed last at this time, as [`Fact::size_and_time`] writes them.
+    SizeAndTime = 8,
+    /// There is something that may be executed.
+    Executable = 9,
     /// The file was last changed in the same second as this other one.
     SameTime = 20,
     /// The file was last changed in another second than this other one.
@@ -45,6 +49,8 @@ impl Fact {
             Fact::Resolved,
             Fact::Names,
             Fact::Nothing,
+            Fact::SizeAndTime,
+            Fact::Executable,
             Fact::SameTime,
             Fact::OtherTime,
         ];
@@ -59,8 +65,15 @@ impl Fact {
             Fact::Resolved => "resolved",
             Fact::Names => "listings",
             Fact::Nothing => "nothing",
+            Fact::SizeAndTime => "sizes-and-times",
+            Fact::Executable => "executables",
             Fact::SameTime | Fact::OtherTime => "twins",
         }
+    }
+
+    /// The text of [`Fact::SizeAndTime`].
+    pub fn size_and_time(size: u64, mtime_ns: i64) -> Vec<u8> {
+        format!("{size} {mtime_ns}").into_bytes()
     }
 
     /// Which of the first three holds for what a path leads to.
@@ -91,6 +104,12 @@ impl Fact {
             Fact::Link => Ok(base.read_link(path)?.into_bytes()),
             Fact::Resolved => resolve(base, path),
             Fact::Names => names_in(base, path),
+            Fact::SizeAndTime => {
+                let found = base.stat(path)?;
+                let text = || Fact::size_and_time(found.size, found.mtime_ns);
+                found.is_file().then(text).ok_or(Errno::NOENT)
+            }
+            Fact::Executable => base.may_execute(path).map(|()| Vec::new()),
             Fact::SameTime | Fact::OtherTime => {
                 let same = second(&base.stat(path)?) == second(&base.stat(told)?);
                 let holds = same == (self == Fact::SameTime);
@@ -142,4 +161,32 @@ fn names_in(base: &Base, path: &CStr) -> Result<Vec<u8>, Errno> {
         hasher.update(name.to_bytes_with_nul());
     }
     Ok(hasher.finalize().to_hex().as_bytes().to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_size_a_time_and_a_permission_are_facts() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("notes");
+        std::fs::write(&path, "four").expect("a file");
+        let base = Base::open(folder.path());
+        let told = |fact: Fact| fact.text_now(&base, c"notes", c"");
+        let found = base.stat(c"notes").expect("it is there");
+        let told_first = Fact::size_and_time(4, found.mtime_ns);
+        assert_eq!(told(Fact::SizeAndTime), Ok(told_first.clone()));
+        let file = std::fs::File::open(&path).expect("it is there");
+        file.set_modified(std::time::UNIX_EPOCH).expect("utimens");
+        assert_ne!(told(Fact::SizeAndTime), Ok(told_first));
+        assert!(Fact::SizeAndTime.text_now(&base, c".", c"").is_err());
+
+        assert_eq!(told(Fact::Executable), Err(Errno::ACCESS));
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("chmod");
+        assert_eq!(told(Fact::Executable), Ok(Vec::new()));
+        assert_eq!(Fact::from_byte(8), Some(Fact::SizeAndTime));
+        assert_eq!(Fact::from_byte(9), Some(Fact::Executable));
+    }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -144,6 +144,16 @@ impl Base {
             Base::Current | Base::Missing(_) => rustix::fs::statat(CWD, path, flags),
         };
         stat.map(|stat| Signature::from_stat(&stat))
+    }
+
+    /// Whether this user may execute it.
+    pub(crate) fn may_execute(&self, path: &CStr) -> Result<(), Errno> {
+        let (access, flags) = (Access::EXEC_OK, AtFlags::empty());
+        match self {
+            Base::Open(open) => rustix::fs::accessat(open, path, access, flags),
+            Base::Missing(error) if is_relative(path) => Err(*error),
+            Base::Current | Base::Missing(_) => rustix::fs::accessat(CWD, path, access, flags),
+        }
     }
 
     pub(crate) fn read_link(&self, path: &CStr) -> Result<CString, Errno> {

@@ -98,6 +98,13 @@ pub fn asks_by_name(executable: &Path, has_environ: bool) -> bool {
     ASKERS.contains(&name) || parts.next().is_some_and(|last| ASKERS.contains(&last))
 }
 
+/// Whether a program is one of NVIDIA's, of which it is known when the working directory stands in what they make: the
+/// keys hold it there. They ask for it always.
+pub fn is_nvidias(executable: &Path, has_environ: bool) -> bool {
+    let name = executable.file_name().and_then(OsStr::to_str);
+    !has_environ && name.is_some_and(|name| NVIDIAS.contains(&name))
+}
+
 /// The volatile variables that a text mentions. `_` and the shell's level are in every text, and no text is written
 /// by them.
 pub(crate) fn mentioned(text: &[u8]) -> impl Iterator<Item = &'static str> + '_ {
@@ -226,6 +233,10 @@ mod tests {
             "/opt/conda/bin/x86_64-conda-linux-gnu-c++",
         ] {
             assert!(asks_by_name(Path::new(name), false), "{name}");
+        }
+        assert!(is_nvidias(Path::new("/t/nvvm/bin/cicc"), false));
+        for (name, has_environ) in [("/t/bin/cicc", true), ("/usr/bin/gcc", false)] {
+            assert!(!is_nvidias(Path::new(name), has_environ), "{name}");
         }
         for name in [
             "/bin/bash",

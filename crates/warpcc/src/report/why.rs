@@ -125,6 +125,9 @@ fn file_sentence(file: &FileDifference) -> String {
         FileChange::Variable if path == warpcc_cache::ANY_VARIABLE => {
             "an environment variable changed, and a program ran that may read them all".to_owned()
         }
+        FileChange::Variable if path == warpcc_cache::WORKING_DIRECTORY => {
+            "the working directory changed, and a program asked for it".to_owned()
+        }
         FileChange::Variable => format!("environment variable {path} changed"),
         FileChange::Appeared => format!("file {path} was looked for before, and is there now"),
         FileChange::Shadows(hidden) => {

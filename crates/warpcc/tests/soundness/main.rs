@@ -16,6 +16,7 @@ mod options;
 mod outputs;
 mod reads;
 mod search;
+mod strangers;
 mod toolchain;
 mod twins;
 mod variables;

@@ -1,0 +1,59 @@
+//! Whether a file has the permissions of any new one: a hit gives it no others.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+
+use crate::process::is_executable;
+
+/// Why a result is not kept.
+pub const UNUSUAL: &str = "an output has permissions that a new file does not get";
+
+/// Whether a file has the mode that a compiler's new file in its folder gets, executable or not.
+pub fn is_usual(path: &Path) -> bool {
+    let asked_for = if is_executable(path) { 0o777 } else { 0o666 };
+    let mode = |found: fs::Metadata| found.permissions().mode();
+    let found = path.metadata().map(mode);
+    let folder = path.parent().unwrap_or(Path::new("."));
+    // Umask, lists of permissions and file systems with one mode for all: only a new file knows them.
+    let new = fresh(folder, asked_for).and_then(|file| file.metadata().map(mode));
+    matches!((found, new), (Ok(found), Ok(new)) if found == new)
+}
+
+/// A new file without a name; where the file system has no such thing, one whose name is gone again.
+fn fresh(folder: &Path, mode: u32) -> io::Result<File> {
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    if let Ok(file) = rustix::fs::open(folder, flags, Mode::from_raw_mode(mode)) {
+        return Ok(File::from(file));
+    }
+    let name = format!(".warpcc-mode-{}", std::process::id());
+    let path = folder.join(name);
+    let mut options = fs::OpenOptions::new();
+    let file = options
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(&path)?;
+    fs::remove_file(&path)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mode_that_somebody_chose_is_unusual() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a");
+        fs::write(&path, "").expect("a file");
+        assert!(is_usual(&path));
+        for mode in [0o600, 0o711] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("chmod");
+            assert!(!is_usual(&path), "{mode:o}");
+        }
+    }
+}
