@@ -376,15 +376,20 @@ impl Seen {
 /// The first name in the private folder that no plan has and that a tool left there, or looked for where it could not be:
 /// beside an output (gcc's `.gcno`, `.su`, `.gcda`), or in `TMPDIR`.
 fn stray(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
-    let [outputs, temporary] = ["out", "tmp"].map(|folder| scene.scratch.join(folder));
-    let is_stranger = |path: &Path| path.starts_with(scene.scratch) && !(scene.own)(path);
+    let folders = ["out", "tmp", "k"].map(|folder| scene.scratch.join(folder));
+    let [outputs, temporary, _] = &folders;
+    // What goes to another machine is put together in a folder of its own.
+    let is_stranger = |path: &Path| {
+        let mut folders = folders.iter();
+        folders.any(|folder| path.starts_with(folder)) && !(scene.own)(path)
+    };
     let left = |path: &&PathBuf| is_stranger(path) && fs::symlink_metadata(path).is_ok();
     if let Some(path) = observed.written.keys().find(left) {
         return Some(format!("{} is made too", path.display()));
     }
     let looked_for = |path: &&PathBuf| {
         let inside = |folder: &Path| path.starts_with(folder) && path.as_path() != folder;
-        let is_made_up = inside(&outputs) || inside(&temporary) || scene.is_derived(path);
+        let is_made_up = inside(outputs) || inside(temporary) || scene.is_derived(path);
         is_made_up && is_stranger(path) && !observed.written.contains_key(*path)
     };
     let read = observed.read.keys().chain(&observed.missing);

@@ -222,7 +222,7 @@ impl Children {
                 input.map_or_else(Stdio::null, Stdio::from),
                 Stdio::from(errors),
             ),
-            None => (None, Stdio::null(), Stdio::piped()),
+            None => (None, standard_input(), Stdio::piped()),
         };
         command
             .arg0(order.name)
@@ -324,6 +324,17 @@ pub fn find_program(
     std::env::split_paths(path?)
         .map(|folder| directory.join(folder).join(name))
         .find(|file| is_executable(file))
+}
+
+/// The user's standard input where it is a file: `/dev/stdin` may be the source. A pipe or a terminal is for one reader.
+fn standard_input() -> Stdio {
+    let is_file = rustix::fs::fstat(io::stdin()).is_ok_and(|found| {
+        rustix::fs::FileType::from_raw_mode(found.st_mode) == rustix::fs::FileType::RegularFile
+    });
+    match is_file {
+        true => Stdio::inherit(),
+        false => Stdio::null(),
+    }
 }
 
 /// Programs that stand under a compiler's name and look for the compiler behind them in `PATH`.

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
@@ -50,6 +51,8 @@ pub struct Setting<'a> {
     pub directory: &'a Path,
     /// The whole environment of the commands.
     pub environment: &'a [(OsString, OsString)],
+    /// `PATH` as the user has it. nvcc puts folders of its own before it.
+    pub path: Option<&'a OsStr>,
     /// Folders whose names enter neither keys nor results; usually none.
     pub roots: &'a Roots,
     /// A private folder for logs and results, absolute.
@@ -92,6 +95,18 @@ impl Setting<'_> {
             directory: self.directory,
             roots: self.roots,
         }
+    }
+
+    /// Whether nvcc, and not the user, has put a folder into the `PATH` of the commands.
+    pub fn is_nvccs_folder(&self, folder: &Path) -> bool {
+        let (Some(all), Some(users)) = (self.variable("PATH"), self.path) else {
+            return false;
+        };
+        let own = all
+            .as_encoded_bytes()
+            .strip_suffix(users.as_encoded_bytes());
+        let own = OsStr::from_bytes(own.unwrap_or_default());
+        std::env::split_paths(own).any(|of_nvcc| self.directory.join(of_nvcc) == folder)
     }
 
     /// A variable of the commands' environment, the last one where there are several.

@@ -2,7 +2,7 @@
 //! files of steps that hit.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use warpcc_cache::{Expected, guards};
 use warpcc_plan::{FileKind, Program, Step};
@@ -25,10 +25,15 @@ impl Worker<'_> {
         let names = asked.into_iter().chain([program.name.as_str()]);
         let path = self.setting.variable("PATH").unwrap_or_default();
         for name in names.filter(|name| !name.contains('/')) {
-            seen.asked.programs.insert(OsString::from(name));
+            let folders = || std::env::split_paths(path).map(|f| self.setting.directory.join(f));
+            let is_there = |folder: &PathBuf| process::is_executable(&folder.join(name));
+            // What is found in a folder of nvcc's is found there whatever the user's PATH says.
+            let found = folders().find(is_there);
+            if !found.is_some_and(|folder| self.setting.is_nvccs_folder(&folder)) {
+                seen.asked.programs.insert(OsString::from(name));
+            }
             // Nobody watches our own search: a program that appears in an earlier folder comes first.
-            let files = std::env::split_paths(path)
-                .map(|folder| self.setting.directory.join(folder).join(name));
+            let files = folders().map(|folder| folder.join(name));
             let earlier = files.take_while(|file| !process::is_executable(file));
             let absent = earlier.filter(|file| file.symlink_metadata().is_err());
             if !guards::is_off("earlier-programs") {

@@ -494,7 +494,7 @@ impl Worker<'_> {
             scratch: self.setting.scratch,
             directory: self.setting.directory,
             library: self.setting.watch.unwrap_or(Path::new("")),
-            path: self.setting.variable("PATH"),
+            path: self.setting.path,
             own: &is_own,
         };
         self.beside.note(index, &observed, &scene);

@@ -213,6 +213,7 @@ pub fn build(
         spectator: manner.progress.is_some().then_some(&tell as Spectator<'_>),
         directory: &request.directory,
         environment: &environment,
+        path: request.variable("PATH"),
         roots: &request.roots,
         scratch: scratch.path(),
         store: manner.store,

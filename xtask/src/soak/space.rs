@@ -256,7 +256,12 @@ impl Space {
             }
             ("mode", [path, mode]) => {
                 let mode = u32::from_str_radix(mode, 8).unwrap_or(0o644);
-                fs::set_permissions(self.path(path), Permissions::from_mode(mode))
+                let path = self.path(path);
+                // Never through a link: it may lead to /dev/null, which then nobody else can use.
+                match fs::symlink_metadata(&path)? {
+                    found if found.is_symlink() => Ok(()),
+                    _ => fs::set_permissions(path, Permissions::from_mode(mode)),
+                }
             }
             ("folder", [path]) => fs::create_dir_all(self.path(path)),
             ("swap", [a, b]) => {
