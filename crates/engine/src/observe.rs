@@ -75,8 +75,10 @@ impl Scene<'_> {
         let is_like = |written: &&Path| {
             let stem = written.file_stem().unwrap_or_default().as_bytes();
             let name = path.file_name().unwrap_or_default().as_bytes();
-            let rest = name.strip_prefix(stem);
-            path.parent() == written.parent() && rest.is_some_and(|rest| rest.starts_with(b"."))
+            let ending = name
+                .strip_prefix(stem)
+                .and_then(|rest| rest.strip_prefix(b"."));
+            path.parent() == written.parent() && ending.is_some_and(|e| !e.contains(&b'.'))
         };
         !is_precompiled && self.writes.iter().any(is_like)
     }
