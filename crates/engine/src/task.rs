@@ -484,7 +484,12 @@ impl Worker<'_> {
                 ]
             })
             .collect();
+        // What a front end leaves besides the early stub, nobody takes.
+        let is_early = step.tool == Tool::EarlyStub;
         let is_own = |path: &Path| {
+            if is_early && path.starts_with(self.setting.scratch) {
+                return true;
+            }
             let absolute = |o: &&OsStr| self.setting.directory.join(o) == path;
             own.contains(&path.as_os_str()) || (path.is_absolute() && own.iter().any(absolute))
         };

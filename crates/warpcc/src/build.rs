@@ -148,7 +148,7 @@ pub fn build(
     };
     let mut plain = TaskGraph::build(&transcript, &private)?;
     decide_on_outputs(request, &plain)?;
-    if !keeps && let Some(file) = between_steps(&plain) {
+    if !keeps && let Some(file) = between_steps(request, &plain) {
         return Err(Unsupported::new(
             "an intermediate file outside the private folder",
             file,
@@ -373,13 +373,15 @@ pub fn build(
     })
 }
 
-/// A file that one step writes and another reads, and that is not in the private folder: nvcc puts it where it wants
-/// (`--objdir-as-tempdir`).
-fn between_steps(graph: &TaskGraph) -> Option<&str> {
+/// A file that one step writes and another reads, that the command line does not ask for, and that is not in the private
+/// folder: nvcc puts it where it wants (`--objdir-as-tempdir`).
+fn between_steps<'g>(request: &Request, graph: &'g TaskGraph) -> Option<&'g str> {
+    let outputs = request.invocation.outputs();
+    let is_asked_for = |path: &str| outputs.iter().any(|output| output.path == path);
     let mut read = graph.steps.iter().flat_map(|step| &step.reads);
     let outside = read.find(|&&id| {
         let file = graph.file(id);
-        file.kind == FileKind::Output && file.writer.is_some()
+        file.kind == FileKind::Output && file.writer.is_some() && !is_asked_for(&file.path)
     });
     outside.map(|&id| graph.file(id).path.as_str())
 }

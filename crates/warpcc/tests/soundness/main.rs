@@ -19,6 +19,7 @@ mod search;
 mod strangers;
 mod toolchain;
 mod twins;
+mod unusual;
 mod variables;
 
 use space::TestSpace;

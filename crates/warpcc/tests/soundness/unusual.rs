@@ -1,0 +1,87 @@
+//! Calls whose words look as usual, and in which nvcc does something else: a source from a descriptor, intermediate files
+//! beside the object, a name that the shell changes, a compiler behind a compiler cache.
+
+use std::fs::File;
+use std::process::Stdio;
+
+use crate::space::{Program, Snapshot, TestSpace, finish};
+use crate::{KERNEL, ONE};
+
+fn space(name: &str) -> TestSpace {
+    let space = TestSpace::new(name);
+    space.write("case.cu", &format!("#define VALUE 1\n{KERNEL}"));
+    space
+}
+
+#[test]
+fn the_source_is_standard_input() {
+    let space = space("stdin-source");
+    space.write("other.cu", &format!("#define VALUE 2\n{KERNEL}"));
+    let line = "-x cu -c /dev/stdin -o out.o -arch=sm_90";
+    let compile = |program: &Program, source: &str| {
+        let mut command = space.command(program, &space.words(line));
+        command.stdin(Stdio::from(
+            File::open(space.work().join(source)).expect("a source"),
+        ));
+        let said = finish(command);
+        assert_eq!(said.code, 0, "{}", said.stderr_text());
+        let object = space.read("out.o");
+        space.remove("out.o");
+        object
+    };
+    for source in ["case.cu", "other.cu", "case.cu"] {
+        let wanted = compile(&space.reference(), source);
+        assert!(
+            compile(&Program::Launcher, source) == wanted,
+            "{source}: another object"
+        );
+    }
+}
+
+/// What a program leaves for a line, and how it ended.
+fn leaves(space: &TestSpace, program: &Program, line: &str) -> (i32, Vec<String>) {
+    let before = Snapshot::take(&space.work());
+    let said = space.run(program, &space.words(line));
+    let left = Snapshot::take(&space.work()).since(&before);
+    left.delete_from(&space.work());
+    (said.code, left.entries.into_keys().collect())
+}
+
+#[test]
+fn intermediate_files_beside_the_object() {
+    let space = space("objdir-as-tempdir");
+    let line = "-c case.cu --objdir-as-tempdir -o sub/out.o -arch=sm_90";
+    crate::space::make_dir(&space.work().join("sub"));
+    let wanted = leaves(&space, &Program::Nvcc, line);
+    assert_eq!(wanted.0, 0);
+    assert_eq!(leaves(&space, &Program::Launcher, line), wanted);
+}
+
+#[test]
+fn a_name_that_the_shell_changes() {
+    let mut space = space("dollar-name");
+    space.set_env("lar", "LAR");
+    crate::warm(&space, ONE);
+    let line = "-c case.cu -o dol$lar.o -arch=sm_90";
+    let wanted = leaves(&space, &Program::Nvcc, line);
+    assert_eq!(wanted, (0, vec!["dolLAR.o".to_owned()]));
+    assert_eq!(leaves(&space, &Program::Launcher, line), wanted);
+}
+
+/// gcc looks for cc1plus from the name that it is called by. ccache calls it by its whole path.
+#[test]
+fn a_compiler_cache_in_a_folder_of_its_own() {
+    let mut space = space("cache-elsewhere");
+    space.script(
+        "tools/bin/ccache",
+        "#!/bin/sh\nexec /usr/bin/${0##*/} \"$@\"\n",
+    );
+    crate::space::make_dir(&space.work().join("tools/lib"));
+    for name in ["gcc", "g++"] {
+        space.link(&format!("tools/lib/{name}"), "../bin/ccache");
+    }
+    let path = std::env::var("PATH").expect("a PATH");
+    space.set_env("PATH", &format!("{{work}}/tools/lib:{path}"));
+    let said = space.run(&Program::Launcher, &space.words(ONE));
+    assert_eq!(said.code, 0, "{}", said.stderr_text());
+}
