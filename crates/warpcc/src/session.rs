@@ -163,10 +163,7 @@ impl<'a> Session<'a> {
             drop(scratch);
             return Ok(self.hit(micros));
         }
-        let layers = config.layers();
-        let shared = store
-            .filter(|_| !layers.is_empty() && (!config.recache.value || !config.readonly.value))
-            .map(|store| Shared::new(&layers, store.root(), crate::log::warn));
+        let shared = self.shared_caches();
         let upload = || {
             if shared.as_ref().is_some_and(Shared::needs_uploader) {
                 history::upload_in_background(&around.ourselves[0]);
@@ -219,6 +216,15 @@ impl<'a> Session<'a> {
         }
         upload();
         Ok(built.code)
+    }
+
+    /// The shared caches, where they may be asked or told.
+    fn shared_caches(&self) -> Option<Shared<'static>> {
+        let Account { config, store, .. } = self.call.account;
+        let layers = config.layers();
+        let is_used = !config.recache.value || !config.readonly.value;
+        let store = store.filter(|_| is_used && !layers.is_empty())?;
+        Some(Shared::new(&layers, store.root(), crate::log::warn))
     }
 
     /// Looks the call up in the cache on this disk.
