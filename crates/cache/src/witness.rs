@@ -9,6 +9,8 @@ mod check;
 mod code;
 mod facts;
 mod hash;
+mod links;
+mod mount;
 mod moved;
 mod signature;
 mod trust;

@@ -188,9 +188,9 @@ pub struct Header {
 /// What the machine's scheduler allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Budget {
-    /// Tasks at once; zero where there was no limit.
+    /// Tasks at once; zero where there was no limit, or no task.
     pub slots: u32,
-    /// Memory for all tasks together, KiB; zero where there was no limit.
+    /// Memory for all tasks together, KiB; zero where there was no limit, or no task.
     pub memory_kib: u64,
 }
 

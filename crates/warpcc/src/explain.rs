@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -152,7 +153,7 @@ fn tell(session: &Session<'_>) -> anyhow::Result<(Story, String)> {
     let wishes = Wishes {
         looks_up: false,
         may_leave: false,
-        jobs: 1,
+        jobs: NonZeroUsize::new(1),
         sequential: true,
         faithful: true,
         save: None,

@@ -152,7 +152,7 @@ fn cached(
         log,
     };
     let session = Session::prepare(nvcc, args, base_dirs, call)?;
-    session.complete(&Wishes::of_launcher(account.config), |_, _| {})
+    session.complete(&Wishes::of_launcher(), |_, _| {})
 }
 
 fn become_compiler(file: &Path, args: &[OsString], around: &Surroundings) -> i32 {

@@ -47,12 +47,12 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
         let wishes = Wishes {
             // A call that is answered as a whole has nothing to show.
             looks_up: !wants_reports(args),
-            jobs: args.jobs.unwrap_or_else(|| config.job_limit()).get(),
+            jobs: args.jobs,
             sequential: args.sequential,
             faithful: args.faithful,
             save: args.save.as_deref(),
             progress: progress.as_ref(),
-            ..Wishes::of_launcher(config)
+            ..Wishes::of_launcher()
         };
         session.complete(&wishes, |request, (built, wall)| {
             timeline = Some(timeline_of(request, built, wall));

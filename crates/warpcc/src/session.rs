@@ -3,6 +3,7 @@
 //! The launcher, `warpcc run` and `warpcc explain` all go this way. They differ in what they wish and in who listens.
 
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,6 @@ use crate::account::Account;
 use crate::build::{self, Built, Manner, Onlooker};
 use crate::bypass::Bypass;
 use crate::cluster::Elsewhere;
-use crate::config::Config;
 use crate::direct::Served;
 use crate::launch::Surroundings;
 use crate::log::Log;
@@ -52,8 +52,8 @@ pub struct Wishes<'a> {
     pub looks_up: bool,
     /// Whether other machines may run steps.
     pub may_leave: bool,
-    /// At most this many tasks at a time.
-    pub jobs: usize,
+    /// At most this many tasks at a time; when not given, as many as the settings say.
+    pub jobs: Option<NonZeroUsize>,
     /// One at a time, in nvcc's order.
     pub sequential: bool,
     /// Exactly nvcc's commands.
@@ -68,11 +68,11 @@ pub struct Wishes<'a> {
 
 impl Wishes<'_> {
     /// Those of a build system: the terminal is its own.
-    pub fn of_launcher(config: &Config) -> Self {
+    pub fn of_launcher() -> Self {
         Self {
             looks_up: true,
             may_leave: true,
-            jobs: config.job_limit().get(),
+            jobs: None,
             sequential: false,
             faithful: false,
             save: None,
@@ -188,7 +188,7 @@ impl<'a> Session<'a> {
             writes_cache: store.is_some() && !config.readonly.value,
             upstream: shared.as_ref().map(|shared| shared as &dyn Upstream),
             keys: &self.keys,
-            jobs: wishes.jobs,
+            jobs: wishes.jobs.unwrap_or_else(|| config.job_limit()).get(),
             admission: &admission,
             executor: elsewhere.as_ref().map(|cluster| cluster as &dyn Executor),
             sequential: wishes.sequential,

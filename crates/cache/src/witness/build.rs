@@ -15,6 +15,7 @@ use crate::guards;
 use super::check::NOBODYS;
 use super::code::LONGEST_TEXT;
 use super::hash::{Contents, HashFault, Inspect, hash_all};
+use super::links::Links;
 use super::signature::{self, Base, Signature, TICK_NS, means_absent};
 use super::trust::Trust;
 use super::{
@@ -250,14 +251,11 @@ impl WitnessBuilder {
             if !(is_it && (is_older || guards::is_off("changed-during"))) {
                 return Err(Unsettled::ChangedDuring { path: named() });
             }
-            let signature = if hashed.trusted {
-                hashed.signature
-            } else {
-                Signature {
-                    size: hashed.signature.size,
-                    ..NOBODYS
-                }
+            let nobodys = Signature {
+                size: hashed.signature.size,
+                ..NOBODYS
             };
+            let signature = hashed.remembered.unwrap_or(nobodys);
             witness.files.push(FileEntry {
                 path: at,
                 signature,
@@ -299,13 +297,16 @@ impl WitnessBuilder {
                 witness.names.push(NameEntry { at, seen });
             }
             let unchanging = signature.is_older_than(now, DIRECTORY_SLACK_NS, now);
-            let mut trusted = || {
+            let mut remembered = || {
                 let flags = OFlags::PATH | OFlags::DIRECTORY;
-                let open = base.open_at(witness.text_at(path), flags);
-                open.is_ok_and(|open| trust.holds_for_names(&signature, &open))
+                let open = base.open_at(witness.text_at(path), flags).ok()?;
+                trust.of_names(&signature, &open)
             };
-            let settled = unchanging && directory.sure && trusted();
-            let settled = settled || guards::is_off("settled-folders");
+            let remembered = (unchanging && directory.sure)
+                .then(&mut remembered)
+                .flatten();
+            let settled = remembered.is_some() || guards::is_off("settled-folders");
+            let signature = remembered.unwrap_or(signature);
             witness.directories.push(DirectoryEntry {
                 path,
                 signature,
@@ -319,6 +320,7 @@ impl WitnessBuilder {
 
 impl WitnessBuilder {
     fn add_facts(&self, base: &Base, witness: &mut Witness) -> Result<(), Unsettled> {
+        let mut links = Links::default();
         for ((path, fact), told) in &self.facts {
             if self.read.contains_key(path.as_os_str()) && fact.is_none() {
                 continue;
@@ -337,10 +339,12 @@ impl WitnessBuilder {
                     return Err(changed());
                 }
             }
-            let text = fact.text_now(base, &name, c"").map_err(|_| match fact {
-                Fact::Nothing => Unsettled::Appeared { path: path.clone() },
-                _ => vanished(),
-            })?;
+            let text = fact
+                .text_now(base, &name, c"", &mut links)
+                .map_err(|_| match fact {
+                    Fact::Nothing => Unsettled::Appeared { path: path.clone() },
+                    _ => vanished(),
+                })?;
             if told.as_ref().is_some_and(|told| *told != text) || text.contains(&0) {
                 return Err(changed());
             }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::build::DIRECTORY_SLACK_NS;
 use super::hash::{Contents, HashFault, Hashed, hash_all};
+use super::links::Links;
 use super::signature::{self, Base, Signature, TICK_NS, means_absent};
 use super::trust::Trust;
 use crate::guards;
@@ -194,6 +195,17 @@ struct Checking<'a> {
     hashed: usize,
     names_looked_at: usize,
     trust: Trust,
+    /// Of every file, whether its last name is no link.
+    plain: Vec<bool>,
+}
+
+/// What a first look at the files showed.
+#[derive(Default)]
+struct Looks {
+    /// Those that do not have the signature they had, in order.
+    others: Vec<(usize, Result<Signature, Errno>)>,
+    /// Of each, whether its last name is no link.
+    plain: Vec<bool>,
 }
 
 impl<'a> Checking<'a> {
@@ -208,6 +220,7 @@ impl<'a> Checking<'a> {
             hashed: 0,
             names_looked_at: 0,
             trust: Trust::default(),
+            plain: Vec::new(),
         }
     }
 
@@ -235,7 +248,9 @@ impl<'a> Checking<'a> {
     /// The files whose signatures differ though their sizes agree.
     fn stat_files(&mut self) -> Vec<usize> {
         let mut touched = Vec::new();
-        for (index, now) in self.other_signatures() {
+        let looks = self.look_at_files();
+        self.plain = looks.plain;
+        for (index, now) in looks.others {
             let file = &self.witness.files[index];
             let path = self.witness.text_at(file.path);
             match now {
@@ -250,17 +265,21 @@ impl<'a> Checking<'a> {
         touched
     }
 
-    /// The files that do not have the signature they had, in order; of many files two threads look at half each.
-    fn other_signatures(&self) -> Vec<(usize, Result<Signature, Errno>)> {
+    /// Looks at every file; of many files two threads look at half each.
+    fn look_at_files(&self) -> Looks {
         let (witness, base) = (self.witness, &self.base);
-        let look = |range: Range<usize>| -> Vec<_> {
-            range
-                .filter_map(|index| {
-                    let file = &witness.files[index];
-                    let now = base.stat(witness.text_at(file.path));
-                    (now != Ok(file.signature)).then_some((index, now))
-                })
-                .collect()
+        let look = |range: Range<usize>| {
+            let mut looks = Looks::default();
+            for index in range {
+                let file = &witness.files[index];
+                let now = base.look(witness.text_at(file.path));
+                looks.plain.push(matches!(now, Ok((_, false))));
+                let now = now.map(|(now, _)| now);
+                if now != Ok(file.signature) {
+                    looks.others.push((index, now));
+                }
+            }
+            looks
         };
         let count = witness.files.len();
         if count < WORTH_A_THREAD {
@@ -271,7 +290,10 @@ impl<'a> Checking<'a> {
             let other = std::thread::Builder::new().spawn_scoped(scope, half);
             let mut all = look(0..count / 2);
             // A thread that cannot be started is one less to share the work.
-            all.extend(other.ok().and_then(|t| t.join().ok()).unwrap_or_else(half));
+            let rest = other.ok().and_then(|t| t.join().ok());
+            let rest = rest.unwrap_or_else(half);
+            all.plain.extend(rest.plain);
+            all.others.extend(rest.others);
             all
         })
     }
@@ -280,8 +302,12 @@ impl<'a> Checking<'a> {
         for index in 0..self.witness.directories.len() {
             let directory = &self.witness.directories[index];
             let path = self.witness.text_at(directory.path);
-            let now = self.base.stat(path);
-            if directory.settled && now == Ok(directory.signature) {
+            if directory.settled
+                && self
+                    .base
+                    .look(path)
+                    .is_ok_and(|(now, _)| now == directory.signature)
+            {
                 continue;
             }
             self.look_at_names(index, directory, path);
@@ -292,10 +318,12 @@ impl<'a> Checking<'a> {
     }
 
     fn look_at_facts(&mut self) {
+        let plain = std::mem::take(&mut self.plain);
+        let mut links = Links::after_looking_at(self.witness, &plain);
         for entry in &self.witness.facts {
             let path = self.witness.text_at(entry.path);
             let told = self.witness.text_at(entry.text);
-            match entry.fact.text_now(&self.base, path, told) {
+            match entry.fact.text_now(&self.base, path, told, &mut links) {
                 Ok(now) if now == told.to_bytes() => {}
                 Ok(_) => self.changed(path),
                 Err(_) if entry.fact == Fact::Nothing => self.appeared(c".", path),
@@ -311,11 +339,11 @@ impl<'a> Checking<'a> {
     fn look_at_names(&mut self, index: usize, directory: &DirectoryEntry, path: &CStr) {
         let now = signature::now();
         let flags = OFlags::PATH | OFlags::DIRECTORY;
-        let (inside, signature, trusted) = match self.base.open_at(path, flags) {
+        let (inside, signature, remembered) = match self.base.open_at(path, flags) {
             Ok(open) => match Signature::of_open(&open) {
                 Ok(signature) => {
-                    let trusted = self.trust.holds_for_names(&signature, &open);
-                    (Base::Open(open), signature, trusted)
+                    let remembered = self.trust.of_names(&signature, &open);
+                    (Base::Open(open), signature, remembered)
                 }
                 Err(_) => return self.appeared(path, c""),
             },
@@ -364,7 +392,8 @@ impl<'a> Checking<'a> {
             }
         }
         let settled = signature.is_older_than(now, DIRECTORY_SLACK_NS, now);
-        let settled = settled && shows_here && trusted;
+        let remembered = remembered.filter(|_| settled && shows_here);
+        let (signature, settled) = (remembered.unwrap_or(signature), remembered.is_some());
         if (signature, settled) != (directory.signature, directory.settled) {
             let refreshed = &mut self.refreshed().directories[index];
             refreshed.signature = signature;
@@ -388,10 +417,11 @@ impl<'a> Checking<'a> {
                 Ok(Hashed {
                     signature,
                     content,
-                    trusted,
+                    remembered,
                 }) if content == witness.files[*index].content || guards::is_off("second-look") => {
-                    if trusted && signature.is_older_than(now, TICK_NS, now) {
-                        self.refreshed().files[*index].signature = signature;
+                    let settled = signature.is_older_than(now, TICK_NS, now);
+                    if let Some(remembered) = remembered.filter(|_| settled) {
+                        self.refreshed().files[*index].signature = remembered;
                     }
                 }
                 Ok(_) | Err(HashFault::Changed) => self.changed(path),

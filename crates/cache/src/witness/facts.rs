@@ -2,14 +2,13 @@
 //! folder holds.
 
 use std::ffi::{CStr, CString};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
 
 use rustix::fs::{Dir, OFlags};
 use rustix::io::Errno;
 
-use super::signature::{Base, means_absent};
-use super::{Signature, as_path};
+use super::Signature;
+use super::links::Links;
+use super::signature::{Base, descriptor_path, means_absent};
 
 /// What there is to know of a path without reading a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -95,14 +94,20 @@ impl Fact {
     ///
     /// # Errors
     /// The path leads nowhere, to something else, or cannot be looked at.
-    pub(super) fn text_now(self, base: &Base, path: &CStr, told: &CStr) -> Result<Vec<u8>, Errno> {
+    pub(super) fn text_now(
+        self,
+        base: &Base,
+        path: &CStr,
+        told: &CStr,
+        links: &mut Links<'_>,
+    ) -> Result<Vec<u8>, Errno> {
         match self {
             Fact::Folder | Fact::Special | Fact::File => {
                 let is = Fact::of_kind(base, path)? == self;
                 is.then(Vec::new).ok_or(Errno::NOENT)
             }
             Fact::Link => Ok(base.read_link(path)?.into_bytes()),
-            Fact::Resolved => resolve(base, path),
+            Fact::Resolved => resolve(base, path, links),
             Fact::Names => names_in(base, path),
             Fact::SizeAndTime => {
                 let found = base.stat(path)?;
@@ -134,18 +139,16 @@ pub(super) fn second(signature: &Signature) -> i64 {
 }
 
 /// The path without links.
-fn resolve(base: &Base, path: &CStr) -> Result<Vec<u8>, Errno> {
-    let path: PathBuf = match base {
-        Base::Open(open) if path.to_bytes().first() != Some(&b'/') => {
-            let folder = rustix::fs::readlink(super::signature::descriptor_path(open), Vec::new())?;
-            Path::new(std::ffi::OsStr::from_bytes(folder.to_bytes())).join(as_path(path))
-        }
-        Base::Missing(error) if path.to_bytes().first() != Some(&b'/') => return Err(*error),
-        _ => as_path(path).to_owned(),
+fn resolve(base: &Base, path: &CStr, links: &mut Links<'_>) -> Result<Vec<u8>, Errno> {
+    let mut whole = match base {
+        _ if path.to_bytes().first() == Some(&b'/') => return links.resolve(path.to_bytes()),
+        Base::Open(open) => rustix::fs::readlink(descriptor_path(open), Vec::new())?.into_bytes(),
+        Base::Missing(error) => return Err(*error),
+        Base::Current => rustix::process::getcwd(Vec::new())?.into_bytes(),
     };
-    let error = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
-    let real = path.canonicalize().map_err(error)?;
-    Ok(real.into_os_string().into_encoded_bytes())
+    whole.push(b'/');
+    whole.extend_from_slice(path.to_bytes());
+    links.resolve(&whole)
 }
 
 /// The BLAKE3 of a folder's names, in hex.
@@ -174,14 +177,15 @@ mod tests {
         let path = folder.path().join("notes");
         std::fs::write(&path, "four").expect("a file");
         let base = Base::open(folder.path());
-        let told = |fact: Fact| fact.text_now(&base, c"notes", c"");
+        let told = |fact: Fact| fact.text_now(&base, c"notes", c"", &mut Links::default());
         let found = base.stat(c"notes").expect("it is there");
         let told_first = Fact::size_and_time(4, found.mtime_ns);
         assert_eq!(told(Fact::SizeAndTime), Ok(told_first.clone()));
         let file = std::fs::File::open(&path).expect("it is there");
         file.set_modified(std::time::UNIX_EPOCH).expect("utimens");
         assert_ne!(told(Fact::SizeAndTime), Ok(told_first));
-        assert!(Fact::SizeAndTime.text_now(&base, c".", c"").is_err());
+        let folder = Fact::SizeAndTime.text_now(&base, c".", c"", &mut Links::default());
+        assert!(folder.is_err());
 
         assert_eq!(told(Fact::Executable), Err(Errno::ACCESS));
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("chmod");

@@ -25,8 +25,8 @@ const PIECE: usize = 1 << 20;
 pub(super) struct Hashed {
     pub signature: Signature,
     pub content: [u8; 32],
-    /// Whether an equal signature will mean an equal content.
-    pub trusted: bool,
+    /// What to remember: a signature that will be equal only while the content is.
+    pub remembered: Option<Signature>,
 }
 
 /// What hashing one file after the other needs.
@@ -138,15 +138,15 @@ fn hash(
         return Err(HashFault::NotAFile);
     }
     let size = usize::try_from(before.size).map_err(|_| HashFault::Changed)?;
-    let trusted = space.trust.holds(&before, &file);
+    let remembered = space.trust.of_file(&before, &file);
     // Programs only: nobody wants to inspect their text.
     let contents = contents.filter(|_| size > PIECE / 4 && is_program(&file));
-    let known = contents.filter(|_| trusted);
-    if let Some(content) = known.and_then(|contents| contents.recall(&before)) {
+    let known = contents.zip(remembered);
+    if let Some(content) = known.and_then(|(contents, named)| contents.recall(&named)) {
         return Ok(Hashed {
             signature: before,
             content,
-            trusted,
+            remembered,
         });
     }
     let buffer = &mut space.buffer;
@@ -171,13 +171,13 @@ fn hash(
         return Err(HashFault::Changed);
     }
     let content = content.into();
-    if let Some(contents) = known {
-        contents.remember(&before, &content);
+    if let Some((contents, named)) = known {
+        contents.remember(&named, &content);
     }
     Ok(Hashed {
         signature: before,
         content,
-        trusted,
+        remembered,
     })
 }
 

@@ -6,9 +6,13 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
-use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::fs::{
+    Access, AtFlags, CWD, FileType, Mode, OFlags, Stat, Statx, StatxTimestamp, makedev,
+};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+
+use super::mount::Looked;
 
 /// Identity, size and times of what a path leads to, links followed.
 ///
@@ -46,18 +50,26 @@ impl Signature {
         clippy::unnecessary_cast,
         reason = "the widths of stat's fields differ between architectures"
     )]
-    fn from_stat(stat: &Stat) -> Signature {
-        let nanoseconds = |seconds: i64, rest: i64| {
-            let seconds = seconds.saturating_mul(1_000_000_000);
-            seconds.saturating_add(rest)
-        };
+    pub(super) fn from_stat(stat: &Stat) -> Signature {
         Signature {
             dev: stat.st_dev as u64,
             ino: stat.st_ino as u64,
             size: stat.st_size as u64,
-            mtime_ns: nanoseconds(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
-            ctime_ns: nanoseconds(stat.st_ctime as i64, stat.st_ctime_nsec as i64),
+            mtime_ns: in_nanoseconds(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+            ctime_ns: in_nanoseconds(stat.st_ctime as i64, stat.st_ctime_nsec as i64),
             kind: FileType::from_raw_mode(stat.st_mode).as_raw_mode() as u32,
+        }
+    }
+
+    pub(super) fn from_statx(found: &Statx) -> Signature {
+        let time = |time: &StatxTimestamp| in_nanoseconds(time.tv_sec, i64::from(time.tv_nsec));
+        Signature {
+            dev: makedev(found.stx_dev_major, found.stx_dev_minor),
+            ino: found.stx_ino,
+            size: found.stx_size,
+            mtime_ns: time(&found.stx_mtime),
+            ctime_ns: time(&found.stx_ctime),
+            kind: FileType::from_raw_mode(found.stx_mode.into()).as_raw_mode(),
         }
     }
 
@@ -96,6 +108,10 @@ impl Signature {
     }
 }
 
+fn in_nanoseconds(seconds: i64, rest: i64) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(rest)
+}
+
 /// Nanoseconds since 1970.
 pub(crate) fn nanoseconds(time: SystemTime) -> i64 {
     match time.duration_since(UNIX_EPOCH) {
@@ -131,6 +147,26 @@ impl Base {
 
     pub(crate) fn stat(&self, path: &CStr) -> Result<Signature, Errno> {
         self.stat_with(path, AtFlags::empty())
+    }
+
+    /// The signature of what a path leads to as a witness remembers it, and whether its last name is a link.
+    pub(crate) fn look(&self, path: &CStr) -> Result<(Signature, bool), Errno> {
+        let looked = |flags| match self {
+            Base::Open(open) => Looked::at(open, path, flags),
+            Base::Missing(error) if is_relative(path) => Err(*error),
+            Base::Current | Base::Missing(_) => Looked::at(CWD, path, flags),
+        };
+        let mut found = looked(AtFlags::SYMLINK_NOFOLLOW)?;
+        let link = found.signature.is_link();
+        if link {
+            found = looked(AtFlags::empty())?;
+        }
+        // A device that nobody has: an untrusted file differs from what any witness says.
+        let nobodys = Signature {
+            dev: 0,
+            ..found.signature
+        };
+        Ok((found.remembered().unwrap_or(nobodys), link))
     }
 
     pub(crate) fn stat_link(&self, path: &CStr) -> Result<Signature, Errno> {

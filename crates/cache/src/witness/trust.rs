@@ -18,6 +18,7 @@ use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 
 use super::Signature;
+use super::mount::Looked;
 use crate::guards;
 
 /// File systems whose change times this kernel makes, by the numbers of `statfs`, and whether their device numbers are a
@@ -49,22 +50,25 @@ enum Times {
 pub(crate) struct Trust(HashMap<u64, Times>);
 
 impl Trust {
-    /// Whether this signature, taken of `file` just now, will differ when the content does.
-    pub(crate) fn holds(&mut self, signature: &Signature, file: impl AsFd) -> bool {
-        if guards::is_off("trust") {
-            return true;
-        }
-        has_fraction(signature)
-            && match self.times(signature, &file) {
+    /// The signature to remember of `file`, where a later one will differ when the content does; it was taken just now.
+    pub(crate) fn of_file(&mut self, signature: &Signature, file: impl AsFd) -> Option<Signature> {
+        let vouches = guards::is_off("trust")
+            || match self.times(signature, &file) {
                 Times::Own => true,
                 Times::Layers => has_birth_time(&file),
                 Times::Others => false,
-            }
+            };
+        vouches.then(|| remembered(signature, file)).flatten()
     }
 
-    /// Whether this signature, taken of `folder` just now, will differ when a name is added.
-    pub(crate) fn holds_for_names(&mut self, signature: &Signature, folder: impl AsFd) -> bool {
-        has_fraction(signature) && self.times(signature, &folder) == Times::Own
+    /// The same of a folder, where a later one will differ when a name is added.
+    pub(crate) fn of_names(
+        &mut self,
+        signature: &Signature,
+        folder: impl AsFd,
+    ) -> Option<Signature> {
+        let vouches = self.times(signature, &folder) == Times::Own;
+        vouches.then(|| remembered(signature, folder)).flatten()
     }
 
     fn times(&mut self, signature: &Signature, file: impl AsFd) -> Times {
@@ -73,20 +77,18 @@ impl Trust {
     }
 }
 
-/// A file's signature, if an equal one will mean an equal content.
+/// The signature as [`Base::look`](super::signature::Base::look) will give it.
+fn remembered(signature: &Signature, file: impl AsFd) -> Option<Signature> {
+    let now = Looked::at(file, c"", AtFlags::EMPTY_PATH).ok()?;
+    (now.signature == *signature).then(|| now.remembered())?
+}
+
+/// A file's signature to remember, if an equal one will mean an equal content.
 pub(crate) fn trusted_signature(path: &Path) -> io::Result<Option<Signature>> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::empty())?;
     let signature = Signature::of_open(&file)?;
-    Ok(Trust::default()
-        .holds(&signature, &file)
-        .then_some(signature))
-}
-
-/// A kernel writes the fraction of a second too; whole seconds are an image's, or of a file system that counts in
-/// seconds, where two changes may share one.
-fn has_fraction(signature: &Signature) -> bool {
-    signature.ctime_ns % 1_000_000_000 != 0
+    Ok(Trust::default().of_file(&signature, &file))
 }
 
 fn times_of(device: u64, file: impl AsFd) -> Times {

@@ -15,6 +15,17 @@ use crate::config::format_bytes;
 /// So many rows of each kind: what stands on a screen at once.
 const SHOWN: usize = 5;
 
+/// How full the machine was; nothing where every call was answered as a whole.
+fn at_once(summary: &Summary) -> String {
+    match summary.budget.slots {
+        0 => String::new(),
+        slots => {
+            let mean = summary.load.mean_running;
+            format!(", {mean:.1} tasks at once of {slots} slots")
+        }
+    }
+}
+
 /// Writes the build for people: the figures, then where the time went, then where to read on.
 pub fn write_text(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "{}", harmless(&summary.build))?;
@@ -36,12 +47,7 @@ pub fn write_text(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     row(
         out,
         "CPU time",
-        &format!(
-            "{}, {:.1} tasks at once of {} slots",
-            format_seconds(summary.cpu()),
-            summary.load.mean_running,
-            summary.budget.slots
-        ),
+        &format!("{}{}", format_seconds(summary.cpu()), at_once(summary)),
     )?;
     if summary.load.peak_kib > 0 {
         row(

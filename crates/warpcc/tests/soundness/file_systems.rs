@@ -7,13 +7,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use warpcc_cache::{Signature, Verdict, WitnessBuilder};
+
 use crate::space::{TestSpace, make_dir};
 use crate::{KERNEL, ONE};
 use mounts::{IMAGES, Kind, RELAYERED, WRITABLE, inside, say};
 
 /// The kinds that are always tried. A person tries others, or all of them in ten minutes, with
 /// `WARPCC_TEST_FILE_SYSTEMS=all`.
-const USUAL: &str = "ext4-128 overlay bindfs squashfs overlay-of-erofs";
+const USUAL: &str = "ext4-128 overlay bindfs squashfs ext4-image overlay-of-erofs";
 
 /// One pass over the headers, and no host compiler.
 const PTX: &str = "-ptx case.cu -o out.ptx -arch=sm_90";
@@ -158,6 +160,52 @@ fn images_one_after_another_at_one_place() {
             say(&format!("{}: images, {hits} hits", kind.name));
         }
     });
+}
+
+/// Change times in whole seconds vouch for content for as long as the file system stays mounted, and no longer.
+#[test]
+fn whole_seconds_count_while_mounted() {
+    let test = "file_systems::whole_seconds_count_while_mounted";
+    each(test, IMAGES, |kind| {
+        if kind.name != "ext4-image" {
+            return;
+        }
+        let space = space("seconds", kind.name);
+        let (from, at) = (space.beside("from"), space.beside("at"));
+        make_dir(&from);
+        let header = at.join("a.h");
+        let mount = |value: u32| {
+            std::fs::write(from.join("a.h"), format!("{value}\n")).expect("a header");
+            kind.mount(&at, &space.beside("own"), &from)
+        };
+        let Some(mounted) = mount(1) else { return };
+        let mut builder = WitnessBuilder::new(SystemTime::now());
+        builder.read(&header);
+        builder.absent(&at.join("b.h"));
+        let witness = builder.finish().expect("nothing changes");
+        let before = Signature::of(&header).expect("a header");
+        assert_eq!(before.ctime_ns, 1_700_000_000_000_000_000);
+        let verdict = witness.check(&at);
+        if kernel() >= (6, 8) {
+            assert_eq!(verdict, Verdict::Holds);
+        } else {
+            say("whole seconds: this kernel has no number for a mount that comes only once");
+            assert!(matches!(verdict, Verdict::HoldsAfterHashing(_)));
+        }
+        drop(mounted);
+        let Some(_mounted) = mount(2) else { return };
+        assert_eq!(Signature::of(&header).expect("a header"), before);
+        let verdict = witness.check(&at);
+        assert!(matches!(verdict, Verdict::Differs(_)), "{verdict:?}");
+    });
+}
+
+/// The running kernel's first two numbers.
+fn kernel() -> (u32, u32) {
+    let name = rustix::system::uname();
+    let text = name.release().to_string_lossy();
+    let mut numbers = text.split(['.', '-']).map_while(|part| part.parse().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 fn set_folder_time(folder: &Path) {
