@@ -117,6 +117,7 @@ impl Worker<'_> {
         let times = self.setting.roots.real_text(&conditions.times);
         let mut seen = Seen::of_hit(&witness, conditions.asked(), times);
         self.stand_on_own_files(step, &mut seen);
+        self.stand_on_searches(&mut seen);
         Some((finished, seen))
     }
 

@@ -1,7 +1,7 @@
 //! What a record of a call stands on besides what its tools were seen to do: the programs that we found for it, and the
 //! files of steps that hit.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use warpcc_cache::{Expected, guards};
@@ -32,14 +32,30 @@ impl Worker<'_> {
             if !found.is_some_and(|folder| self.setting.is_nvccs_folder(&folder)) {
                 seen.asked.programs.insert(OsString::from(name));
             }
-            // Nobody watches our own search: a program that appears in an earlier folder comes first.
-            let files = folders().map(|folder| folder.join(name));
-            let earlier = files.take_while(|file| !process::is_executable(file));
-            let absent = earlier.filter(|file| file.symlink_metadata().is_err());
-            if !guards::is_off("earlier-programs") {
-                seen.missing.extend(absent);
-            }
+            // Nobody watches our own search.
+            self.stand_on_search(OsStr::new(name), seen);
         }
+    }
+
+    /// The programs that a step would look for now, had it run: in another `PATH` than the run's that made its result they
+    /// are looked for in other folders.
+    pub fn stand_on_searches(&self, seen: &mut Seen) {
+        for name in seen.asked.programs.clone() {
+            self.stand_on_search(&name, seen);
+        }
+    }
+
+    /// A program that appears in an earlier folder of `PATH` comes first.
+    fn stand_on_search(&self, name: &OsStr, seen: &mut Seen) {
+        if guards::is_off("earlier-programs") {
+            return;
+        }
+        let path = self.setting.variable("PATH").unwrap_or_default();
+        let folders = std::env::split_paths(path).map(|f| self.setting.directory.join(f));
+        let files = folders.map(|folder| folder.join(name));
+        let earlier = files.take_while(|file| !process::is_executable(file));
+        let absent = earlier.filter(|file| file.symlink_metadata().is_err());
+        seen.missing.extend(absent);
     }
 
     /// The user's files that this step would have read, had it run. They are in the key by their content; a record of the

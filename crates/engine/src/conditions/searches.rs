@@ -12,8 +12,6 @@ use crate::process::is_executable;
 /// Programs looked for, and what `PATH` had of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Searches {
-    /// Of the value of `PATH`: while it is the same, the witness of files vouches for what is found.
-    path: Option<[u8; 32]>,
     /// Names, each with the BLAKE3 of the list of files.
     found: Vec<(Vec<u8>, [u8; 32])>,
 }
@@ -22,7 +20,6 @@ impl Searches {
     pub(super) fn of(names: &BTreeSet<OsString>, place: Place<'_>) -> Self {
         let list = |name: &OsString| (name.as_bytes().to_vec(), files(name, place));
         Self {
-            path: path(place),
             found: names.iter().map(list).collect(),
         }
     }
@@ -30,19 +27,13 @@ impl Searches {
     pub(super) fn hold(&self, place: Place<'_>) -> bool {
         let same =
             |(name, list): &(Vec<u8>, [u8; 32])| files(OsStr::from_bytes(name), place) == *list;
-        path(place) == self.path || self.found.iter().all(same)
+        self.found.iter().all(same)
     }
 
     pub(super) fn names(&self) -> BTreeSet<OsString> {
         let name = |(name, _): &(Vec<u8>, _)| OsString::from_vec(name.clone());
         self.found.iter().map(name).collect()
     }
-}
-
-fn path(place: Place<'_>) -> Option<[u8; 32]> {
-    place
-        .variable(OsStr::new("PATH"))
-        .map(|value| place.digest(value))
 }
 
 /// The BLAKE3 of the executable files of that name in the folders of `PATH`, in order.
