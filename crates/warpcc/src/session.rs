@@ -4,6 +4,7 @@
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -82,6 +83,26 @@ impl Wishes<'_> {
     }
 }
 
+/// An input that is no regular file, such as `/dev/stdin`, or a pipe that any option names (`-include <(…)` of a shell):
+/// it is read once, and who reads it first depends on the order of the steps.
+fn odd_input(request: &Request, args: &[OsString]) -> Option<String> {
+    let kind = |path: &str| {
+        let found = std::fs::metadata(request.absolute(path));
+        found.ok().map(|found| found.file_type())
+    };
+    let inputs = request.invocation.inputs.iter();
+    let mut odd = inputs.filter(|input| kind(input).is_some_and(|kind| !kind.is_file()));
+    let words = args.iter().filter_map(|word| word.to_str());
+    let values = words.map(|word| word.split_once('=').map_or(word, |(_, value)| value));
+    let is_pipe = |word: &&str| kind(word).is_some_and(|kind| kind.is_fifo());
+    odd.next().cloned().or_else(|| {
+        values
+            .filter(|word| !word.starts_with('-'))
+            .find(is_pipe)
+            .map(str::to_owned)
+    })
+}
+
 impl<'a> Session<'a> {
     /// Understands a call. Folders of `base_dirs` do not count.
     ///
@@ -107,14 +128,8 @@ impl<'a> Session<'a> {
         if let Some(reason) = request.invocation.plain {
             return Err(Bypass::Plain(reason));
         }
-        // `/dev/stdin`, a pipe: read once, and not by every step.
-        let inputs = request.invocation.inputs.iter();
-        let mut odd = inputs.filter(|input| {
-            let found = std::fs::metadata(request.absolute(input));
-            found.is_ok_and(|found| !found.is_file())
-        });
-        if let Some(odd) = odd.next() {
-            return Err(Unsupported::new("an input is no regular file", odd.clone()).into());
+        if let Some(odd) = odd_input(&request, args) {
+            return Err(Unsupported::new("an input is no regular file", odd).into());
         }
         if let Some(store) = call.account.store {
             store.relocate(&request.roots);
