@@ -319,13 +319,29 @@ impl<'a> Checking<'a> {
 
     fn look_at_facts(&mut self) {
         let plain = std::mem::take(&mut self.plain);
-        let mut links = Links::after_looking_at(self.witness, &plain);
-        for entry in &self.witness.facts {
-            let path = self.witness.text_at(entry.path);
-            let told = self.witness.text_at(entry.text);
-            match entry.fact.text_now(&self.base, path, told, &mut links) {
-                Ok(now) if now == told.to_bytes() => {}
-                Ok(_) => self.changed(path),
+        let mut links = Links::default();
+        let witness = self.witness;
+        let text = |at: usize| witness.text_at(at);
+        let mut files = witness.files.iter().zip(&plain).peekable();
+        for entry in &witness.facts {
+            let (path, told) = (text(entry.path), text(entry.text));
+            let holds = if entry.fact == Fact::Resolved && path.to_bytes().first() == Some(&b'/') {
+                // Files and facts come in one order, but for a few names.
+                while files.next_if(|(file, _)| text(file.path) < path).is_some() {}
+                let file = files.peek();
+                if file.is_some_and(|(file, plain)| **plain && text(file.path) == path) {
+                    links.plain_leads_to(path.to_bytes(), told.to_bytes())
+                } else {
+                    let now = links.resolve(path.to_bytes());
+                    now.map(|now| now == told.to_bytes())
+                }
+            } else {
+                let now = entry.fact.text_now(&self.base, path, told, &mut links);
+                now.map(|now| now == told.to_bytes())
+            };
+            match holds {
+                Ok(true) => {}
+                Ok(false) => self.changed(path),
                 Err(_) if entry.fact == Fact::Nothing => self.appeared(c".", path),
                 Err(Errno::ACCESS) if entry.fact == Fact::Executable => self.changed(path),
                 Err(_) => self.missing(path),

@@ -89,7 +89,8 @@ impl Witness {
             let path = self.text_at(entry.path).to_bytes();
             put_path(out, last, path);
             last = path;
-            put_path(out, b"", self.text_at(entry.text).to_bytes());
+            // A path without links is mostly the path.
+            put_path(out, path, self.text_at(entry.text).to_bytes());
         }
     }
 
@@ -152,7 +153,7 @@ impl Witness {
         for _ in 0..facts {
             let fact = Fact::from_byte(reader.byte()?)?;
             let path = witness.take_path(&mut reader, &mut last, room)?;
-            let text = witness.take_path(&mut reader, &mut (0..0), room)?;
+            let text = witness.take_path(&mut reader, &mut last.clone(), room)?;
             witness.facts.push(FactEntry { path, fact, text });
         }
         reader.rest().is_empty().then_some(witness)

@@ -99,7 +99,7 @@ impl Fact {
         base: &Base,
         path: &CStr,
         told: &CStr,
-        links: &mut Links<'_>,
+        links: &mut Links,
     ) -> Result<Vec<u8>, Errno> {
         match self {
             Fact::Folder | Fact::Special | Fact::File => {
@@ -139,7 +139,7 @@ pub(super) fn second(signature: &Signature) -> i64 {
 }
 
 /// The path without links.
-fn resolve(base: &Base, path: &CStr, links: &mut Links<'_>) -> Result<Vec<u8>, Errno> {
+fn resolve(base: &Base, path: &CStr, links: &mut Links) -> Result<Vec<u8>, Errno> {
     let mut whole = match base {
         _ if path.to_bytes().first() == Some(&b'/') => return links.resolve(path.to_bytes()),
         Base::Open(open) => rustix::fs::readlink(descriptor_path(open), Vec::new())?.into_bytes(),

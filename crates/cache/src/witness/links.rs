@@ -1,42 +1,26 @@
 //! Paths without links, of many paths in the same folders: each folder is walked once.
 
-use std::collections::HashMap;
-
-use rustix::fs::CWD;
+use rustix::fs::{AtFlags, CWD, FileType};
 use rustix::io::Errno;
-
-use super::Witness;
 
 /// As many links as the kernel follows on one way.
 const MOST_LINKS: u32 = 40;
 
 /// What is known of the folders on the way to paths so far. For one look at the file system: it is not asked again.
 #[derive(Default)]
-pub(super) struct Links<'a> {
-    /// Absolute paths of folders, as they were named, and what they are without links.
-    folders: HashMap<Vec<u8>, Vec<u8>>,
-    /// Files in order of their paths, and of each whether its last name was just seen to be no link.
-    seen: Option<(&'a Witness, &'a [bool])>,
+pub(super) struct Links {
+    folders: Vec<Folder>,
+    /// The one that was wanted last, and mostly is wanted next.
+    latest: usize,
 }
 
-impl<'a> Links<'a> {
-    /// With what was just seen of a witness' files: whether the last name of each is there and no link.
-    pub(super) fn after_looking_at(witness: &'a Witness, plain: &'a [bool]) -> Links<'a> {
-        Links {
-            folders: HashMap::new(),
-            seen: Some((witness, plain)),
-        }
-    }
+/// A folder's absolute path as it was named, and without links.
+struct Folder {
+    named: Vec<u8>,
+    real: Vec<u8>,
+}
 
-    fn is_plain(&self, path: &[u8]) -> bool {
-        self.seen.is_some_and(|(witness, plain)| {
-            let text = |at| witness.text_at(at).to_bytes();
-            let files = &witness.files;
-            let found = files.binary_search_by(|file| text(file.path).cmp(path));
-            found.is_ok_and(|index| plain.get(index) == Some(&true))
-        })
-    }
-
+impl Links {
     /// What an absolute path leads to, without links, as `realpath` tells it.
     ///
     /// # Errors
@@ -45,11 +29,34 @@ impl<'a> Links<'a> {
         self.follow(path, &mut 0)
     }
 
+    /// Whether an absolute path, whose last name was just seen to be no link, leads to `told`.
+    ///
+    /// # Errors
+    /// As [`Links::resolve`].
+    pub(super) fn plain_leads_to(&mut self, path: &[u8], told: &[u8]) -> Result<bool, Errno> {
+        let slash = path.iter().rposition(|byte| *byte == b'/');
+        let (above, name) = path.split_at(slash.ok_or(Errno::INVAL)?);
+        if matches!(name, b"/" | b"/." | b"/..") {
+            return Ok(self.resolve(path)? == told);
+        }
+        let at = self.folder(above, &mut 0)?;
+        let real = self
+            .folders
+            .get(at)
+            .map_or(b"".as_slice(), |folder| &folder.real);
+        let real = real.strip_suffix(b"/").unwrap_or(real);
+        Ok(told.strip_prefix(real) == Some(name))
+    }
+
     fn follow(&mut self, path: &[u8], links: &mut u32) -> Result<Vec<u8>, Errno> {
-        let Some(slash) = path.iter().rposition(|byte| *byte == b'/') else {
-            return Err(Errno::INVAL);
-        };
-        let (folder, name) = (self.folder(&path[..slash], links)?, &path[slash + 1..]);
+        let slash = path.iter().rposition(|byte| *byte == b'/');
+        let slash = slash.ok_or(Errno::INVAL)?;
+        let at = self.folder(&path[..slash], links)?;
+        let folder = self
+            .folders
+            .get(at)
+            .map_or_else(Vec::new, |folder| folder.real.clone());
+        let name = &path[slash + 1..];
         match name {
             b"" | b"." => return Ok(folder),
             b".." => {
@@ -59,9 +66,6 @@ impl<'a> Links<'a> {
             _ => {}
         }
         let there = beneath(&folder, name);
-        if self.is_plain(path) {
-            return Ok(there);
-        }
         match rustix::fs::readlinkat(CWD, there.as_slice(), Vec::new()) {
             Err(Errno::INVAL) => Ok(there),
             Err(error) => Err(error),
@@ -76,22 +80,36 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// A path that is followed by a slash: it has to be a folder.
-    fn folder(&mut self, path: &[u8], links: &mut u32) -> Result<Vec<u8>, Errno> {
+    /// Where the folder of this path stands among those known; a path that is followed by a slash.
+    fn folder(&mut self, path: &[u8], links: &mut u32) -> Result<usize, Errno> {
+        let is_it = |folder: &Folder| folder.named == path;
+        if self.folders.get(self.latest).is_some_and(is_it) {
+            return Ok(self.latest);
+        }
+        let known = self.folders.iter().position(is_it);
+        let at = match known {
+            Some(known) => known,
+            None => {
+                let real = self.walk(path, links)?;
+                let named = path.to_vec();
+                self.folders.push(Folder { named, real });
+                self.folders.len() - 1
+            }
+        };
+        self.latest = at;
+        Ok(at)
+    }
+
+    fn walk(&mut self, path: &[u8], links: &mut u32) -> Result<Vec<u8>, Errno> {
         if path.iter().all(|byte| *byte == b'/') {
             return Ok(b"/".to_vec());
         }
-        if let Some(known) = self.folders.get(path) {
-            return Ok(known.clone());
-        }
         let real = self.follow(path, links)?;
-        let found =
-            rustix::fs::statat(CWD, real.as_slice(), rustix::fs::AtFlags::SYMLINK_NOFOLLOW)?;
-        if !rustix::fs::FileType::from_raw_mode(found.st_mode).is_dir() {
-            return Err(Errno::NOTDIR);
+        let found = rustix::fs::statat(CWD, real.as_slice(), AtFlags::SYMLINK_NOFOLLOW)?;
+        match FileType::from_raw_mode(found.st_mode).is_dir() {
+            true => Ok(real),
+            false => Err(Errno::NOTDIR),
         }
-        self.folders.insert(path.to_vec(), real.clone());
-        Ok(real)
     }
 }
 
@@ -138,7 +156,7 @@ mod tests {
             symlink(target, root.join(format!("deep{level}"))).expect("a link");
         }
         let mut links = Links::default();
-        let mut right = 0;
+        let (mut right, mut plain) = (0, 0);
         for path in [
             "",
             "/",
@@ -181,6 +199,28 @@ mod tests {
             let told = Path::new(&path).canonicalize();
             let found = links.resolve(path.as_bytes());
             right += u32::from(told.is_ok());
+            if let (Ok(told), Ok(last)) = (&told, std::fs::symlink_metadata(&path))
+                && !last.is_symlink()
+            {
+                let told = told.as_os_str().as_bytes();
+                let mut other = Links::default();
+                assert_eq!(
+                    other.plain_leads_to(path.as_bytes(), told),
+                    Ok(true),
+                    "{path}"
+                );
+                assert_eq!(
+                    links.plain_leads_to(path.as_bytes(), told),
+                    Ok(true),
+                    "{path}"
+                );
+                assert_eq!(
+                    links.plain_leads_to(path.as_bytes(), b"/x"),
+                    Ok(false),
+                    "{path}"
+                );
+                plain += 1;
+            }
             match (told, found) {
                 (Ok(told), Ok(found)) => assert_eq!(told.as_os_str().as_bytes(), found, "{path}"),
                 (Err(told), Err(found)) => {
@@ -189,6 +229,6 @@ mod tests {
                 (told, found) => panic!("{path}: {told:?} {found:?}"),
             }
         }
-        assert!(right > 15);
+        assert!(right > 15 && plain > 10);
     }
 }

@@ -189,7 +189,7 @@ pub fn key(hex: &str) -> Key {
 
 /// A record with one variant whose witness and outcome are these bytes.
 pub fn record(name: &str, witness: &[u8], outcome: &[u8], times: usize) -> Vec<u8> {
-    let mut record = b"WCCREC02".to_vec();
+    let mut record = b"WCCREC03".to_vec();
     record.extend_from_slice(&key(name).0);
     record.extend_from_slice(&xxh3_64(&record).to_le_bytes());
     let mut body = varint(witness.len() as u64);
