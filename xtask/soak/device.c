@@ -171,7 +171,7 @@ int main(int argc, char **argv) {
         int (*tool)(int, char **);
     } tools[] = {{"nvcc", nvcc},           {"cudafe++", front_end}, {"cicc", front_end}, {"ptxas", ptxas},
                  {"fatbinary", fatbinary}, {"nvlink", nvlink},      {"as", as},          {"ld", ld},
-                 {"ar", ar}};
+                 {"ar", ar},               {"mapper", mapper}};
     const char *name = base_name(argv[0]);
     for (size_t i = 0; i < sizeof tools / sizeof *tools; i++)
         if (strcmp(name, tools[i].name) == 0) return tools[i].tool(argc, argv);

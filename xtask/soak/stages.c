@@ -4,6 +4,7 @@
 #include "fake.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -74,6 +75,17 @@ static void add_environment(struct text *out) {
 #endif
 }
 
+/* Of a pipe that somebody may fill again. */
+static void add_first_line(struct text *out, const char *path) {
+    char line[256];
+    int fd = open(path, O_RDONLY);
+    ssize_t len = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
+    if (fd >= 0) close(fd);
+    line[len < 0 ? 0 : len] = 0;
+    line[strcspn(line, "\n")] = 0;
+    add(out, len < 0 ? " absent" : " [%s]", line);
+}
+
 static void add_program(struct text *out, char *name) {
     char *words[] = {name, "asked", NULL};
     struct text said = {0};
@@ -117,6 +129,8 @@ static void do_as_told(const char *stage, char *verb, char *rest, struct text *o
     add(out, "= %s %s %s:", stage, verb, rest);
     if (strcmp(verb, "read") == 0) {
         add_flat(out, read_file(rest));
+    } else if (strcmp(verb, "first") == 0) {
+        add_first_line(out, rest);
     } else if (strcmp(verb, "env") == 0) {
         const char *value = getenv(rest);
         add(out, value ? " [%s]" : " unset", value);

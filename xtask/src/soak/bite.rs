@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use super::{Options, Which, look, replay_file, root};
+use super::{Options, Which, replay_file, workers};
 
 /// Prints a table of guards, each with what found out that it is missing.
 pub fn bite(options: &Options, warpcc: &Path) -> Result<()> {
@@ -39,9 +39,8 @@ pub fn bite(options: &Options, warpcc: &Path) -> Result<()> {
 
 /// The first case that goes wrong, and what is wrong in it.
 fn by_case(options: &Options, warpcc: &Path, off: &str) -> Result<Option<(String, String)>> {
-    let real = options.tools == Which::Real;
     for file in &options.replay {
-        let run = |without| replay_file(file, warpcc, &root(options, true, 0), real, without);
+        let run = |without| replay_file(options, file, warpcc, without);
         let Some((_, found)) = run(Some(off.to_owned()))?.wrong else {
             continue;
         };
@@ -59,7 +58,7 @@ fn by_case(options: &Options, warpcc: &Path, off: &str) -> Result<Option<(String
 
 /// The first history by chance that goes wrong.
 fn by_history(options: &Options, warpcc: &Path, off: &str) -> Result<Option<(String, String)>> {
-    let figures = look(options, warpcc, options.tools == Which::Real, Some(off))?;
+    let figures = workers::look(options, warpcc, options.tools == Which::Real, Some(off))?;
     let by = |seed| format!("seed {seed}, the {}th", figures.histories);
     Ok(figures.first_wrong.map(|(seed, what)| (by(seed), what)))
 }

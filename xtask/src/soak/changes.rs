@@ -28,6 +28,10 @@ impl About {
                     }
                     (Some("env"), Some(name)) => about.variables.push(name.to_owned()),
                     (Some("environ"), _) => about.variables.push("SK_A".to_owned()),
+                    (Some("first" | "link"), Some(file)) if file.starts_with("data/") => {
+                        about.files.push(file.to_owned());
+                    }
+                    _ if word.contains("MAKELEVEL") => about.variables.push("MAKELEVEL".to_owned()),
                     _ if word.contains("SPACK_CXX") => about.variables.push("SPACK_CXX".to_owned()),
                     _ => {}
                 }
@@ -51,10 +55,11 @@ fn choose<'a>(random: &mut Random, about: &'a [String], any: &[&'a str]) -> &'a 
 
 /// A host compiler's wrapper that finds the compiler behind it by PATH, by a variable or by a file.
 pub fn wrapper(random: &mut Random, path: &str) -> Step {
-    let body = match random.below(4) {
+    let body = match random.below(5) {
         0 => "exec g++ \"$@\"",
         1 => "exec ${SPACK_CXX:-g++} \"$@\"",
-        2 => "exec $(cat {root}/w/data/compiler 2>/dev/null || echo g++) \"$@\"",
+        2 => "exec g++ -DWRAPPED=$MAKELEVEL \"$@\"",
+        3 => "exec $(cat {root}/w/data/compiler 2>/dev/null || echo g++) \"$@\"",
         _ => "exec {root}/host/g++ -DWRAPPED=2 \"$@\"",
     };
     Step::new(&["script", path, "#!/bin/sh", body])
@@ -96,7 +101,7 @@ fn any_file(random: &mut Random, about: &About) -> String {
 
 /// One change, as one step or a few.
 pub fn change(random: &mut Random, about: &About, fake: bool) -> Vec<Step> {
-    match random.below(if fake { 34 } else { 24 }) {
+    match random.below(if fake { 38 } else { 24 }) {
         0..=4 => {
             let path = any_file(random, about);
             vec![edited(random, "write", &path, fake)]
@@ -121,12 +126,22 @@ pub fn change(random: &mut Random, about: &About, fake: bool) -> Vec<Step> {
         20..=22 => variables(random, about, fake),
         23 => toolkits(random, fake),
         24..=26 => toolkits(random, fake),
+        27..=28 => elsewhere(random),
         _ => programs(random),
     }
 }
 
 fn edited(random: &mut Random, verb: &str, path: &str, fake: bool) -> Step {
     match path {
+        "data/pipe" => {
+            let line = random.one(&["one", "two"]);
+            Step::new(&["pipe", path, line])
+        }
+        "data/gone" => Step::new(&["link", path, random.one(&["nowhere", "d1"])]),
+        _ if path.starts_with("{shm}") && fake && random.chance(30) => {
+            let written = writing(random, verb, path, fake);
+            Step([&["map".to_owned()], written.rest()].concat())
+        }
         _ if path.ends_with("mpicxx") => wrapper(random, path),
         _ if path.ends_with("asked") => Step::new(&["script", path, "#!/bin/sh", "echo two"]),
         "lib/libfoo.a" => {
@@ -190,6 +205,30 @@ fn links(random: &mut Random) -> Vec<Step> {
     }
 }
 
+/// In the file systems around: a link whose target comes later, a file written through memory, a pipe, a limit.
+fn elsewhere(random: &mut Random) -> Vec<Step> {
+    let header = format!("inc1/{}", random.one(&HEADERS));
+    match random.below(6) {
+        0 => vec![
+            Step::new(&["folder", "elsewhere"]),
+            Step::new(&["link", &header, "../elsewhere/h"]),
+        ],
+        1 => vec![Step::new(&["write", "elsewhere/h", "text elsewhere"])],
+        2 => vec![Step::new(&[
+            "map",
+            "{shm}/d3",
+            &format!("data {}", random.below(5)),
+        ])],
+        3 => vec![Step::new(&[
+            "pipe",
+            "data/pipe",
+            random.one(&["one", "two"]),
+        ])],
+        4 => vec![Step::new(&["limit", "n", random.one(&["512", "600"])])],
+        _ => vec![Step::new(&["set", "MAKELEVEL", random.one(&["1", "2"])])],
+    }
+}
+
 fn outputs(random: &mut Random, about: &About, fake: bool) -> Vec<Step> {
     let any = [
         "out/s.o",
@@ -201,7 +240,14 @@ fn outputs(random: &mut Random, about: &About, fake: bool) -> Vec<Step> {
     ];
     let output = choose(random, &about.outputs, &any);
     let old = Step::new(&["write", output, "old"]);
-    match random.below(8) {
+    match random.below(9) {
+        8 => vec![Step::new(&[
+            "write",
+            "out/x.a",
+            "!<arch>",
+            random.one(&["/member s.o ar 1", "/member other.o ar 1"]),
+            "old",
+        ])],
         0 => vec![Step::new(&["link", output, "real"])],
         1 => vec![
             Step::new(&["write", "out/real", "old"]),
@@ -273,10 +319,10 @@ fn toolkits(random: &mut Random, fake: bool) -> Vec<Step> {
     let other = Step::new(&["use", "{root}/tk2/bin/nvcc"]);
     if !fake {
         let links = Step::new(&["toolkit", "{root}/tk2", "links"]);
-        return if random.chance(50) {
-            vec![real]
-        } else {
-            vec![links, other]
+        return match random.below(3) {
+            0 => vec![real],
+            1 => vec![Step::new(&["use", "{tk-other}/bin/nvcc"])],
+            _ => vec![links, other],
         };
     }
     let tool = random.one(&[

@@ -34,45 +34,49 @@ pub struct Program {
 }
 
 impl Program {
-    /// Builds it with the machine's C compiler, in `folder`.
+    /// Builds it with the machine's C compiler, and leaves it in `folder`.
     ///
     /// # Errors
     /// There is no C compiler, or it refuses.
     pub fn build(folder: &Path) -> Result<Self> {
         fs::create_dir_all(folder)?;
-        let output = folder.join(format!("fake-{}", std::process::id()));
         let source = repo::root().join("xtask/soak");
         let names = [
             "text.c", "stages.c", "host.c", "link.c", "device.c", "nvcc.c", "plan.c",
         ];
-        let build = |more: &[&str]| -> Result<Vec<u8>> {
+        for (name, more) in [("tool", &[][..]), ("walker", &["-DWALKS"][..])] {
             let mut cc = Command::new("cc");
             cc.args(["-O1", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o"])
-                .arg(&output)
+                .arg(folder.join(name))
                 .args(more)
                 .args(names.map(|name| source.join(name)));
             process::output(&mut cc)?;
-            let bytes = fs::read(&output)?;
-            fs::remove_file(&output)?;
-            Ok(bytes)
-        };
-        let (bytes, walker) = (build(&[])?, build(&["-DWALKS"])?);
+        }
+        let mut cc = Command::new("cc");
+        cc.args(["-O1", "-static", "-o"])
+            .arg(folder.join("wrapper"))
+            .arg(source.join("wrapper.c"));
+        // There need not be a static C library.
+        _ = process::output(&mut cc);
+        Self::load(folder)
+    }
+
+    /// Reads what was built in `folder`.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub fn load(folder: &Path) -> Result<Self> {
+        let bytes = fs::read(folder.join("tool"))?;
         let release_at = bytes
             .windows(MARK.len())
             .position(|w| w == MARK)
             .context("no release in the fake program")?
             + MARK.len();
-        let mut cc = Command::new("cc");
-        cc.args(["-O1", "-static", "-o"])
-            .arg(&output)
-            .arg(source.join("wrapper.c"));
-        let wrapper = process::output(&mut cc).and_then(|_| Ok(fs::read(&output)?));
-        _ = fs::remove_file(&output);
         Ok(Self {
             bytes,
             release_at,
-            walker,
-            wrapper: wrapper.ok(),
+            walker: fs::read(folder.join("walker"))?,
+            wrapper: fs::read(folder.join("wrapper")).ok(),
         })
     }
 

@@ -1,17 +1,18 @@
 //! What a run of the machine came to.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::Result;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::judge::Verdict;
 use super::space::{self, Space};
 
 /// Counts, for people and as JSON.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Figures {
     /// Histories that ran.
     pub histories: u64,
@@ -39,6 +40,10 @@ pub struct Figures {
     pub shapes: BTreeMap<String, u64>,
     /// Seed and first difference of the first wrong history.
     pub first_wrong: Option<(u64, String)>,
+    /// Files of failing histories.
+    pub saved: Vec<PathBuf>,
+    /// Warnings that the cache could not be written, under a limit.
+    pub cache_warnings: u64,
 }
 
 /// `warpcc stats --json` of a space's cache.
@@ -68,6 +73,7 @@ impl Figures {
         self.changes += verdict.changes;
         self.calls += verdict.calls;
         self.failing_calls += verdict.failing;
+        self.cache_warnings += verdict.cache_warnings;
         if let Some((_, found)) = &verdict.wrong {
             self.wrong += 1;
             let first = found.first().cloned().unwrap_or_default();
@@ -95,6 +101,37 @@ impl Figures {
         }
     }
 
+    /// Adds those of another worker.
+    pub fn merge(&mut self, other: Self) {
+        for (ours, theirs) in [
+            (&mut self.histories, other.histories),
+            (&mut self.changes, other.changes),
+            (&mut self.calls, other.calls),
+            (&mut self.failing_calls, other.failing_calls),
+            (&mut self.wrong, other.wrong),
+            (&mut self.direct_hits, other.direct_hits),
+            (&mut self.step_hits, other.step_hits),
+            (&mut self.step_misses, other.step_misses),
+            (&mut self.built, other.built),
+            (&mut self.cache_warnings, other.cache_warnings),
+        ] {
+            *ours += theirs;
+        }
+        for (ours, theirs) in [
+            (&mut self.bypassed, other.bypassed),
+            (&mut self.unstored, other.unstored),
+            (&mut self.shapes, other.shapes),
+        ] {
+            for (what, count) in theirs {
+                *ours.entry(what).or_default() += count;
+            }
+        }
+        if self.first_wrong.is_none() {
+            self.first_wrong = other.first_wrong;
+        }
+        self.saved.extend(other.saved);
+    }
+
     /// The figures as JSON.
     ///
     /// # Errors
@@ -113,6 +150,12 @@ impl Figures {
             "{} direct hits, {} built, steps: {} hits, {} misses",
             self.direct_hits, self.built, self.step_hits, self.step_misses
         );
+        if self.cache_warnings > 0 {
+            println!(
+                "{} warnings that a result was not kept, under a limit",
+                self.cache_warnings
+            );
+        }
         for (what, counts) in [
             ("left to nvcc", &self.bypassed),
             ("not stored", &self.unstored),

@@ -37,6 +37,8 @@ pub struct Verdict {
     pub log: Vec<String>,
     /// Calls in which nvcc failed.
     pub failing: u64,
+    /// Warnings of warpcc that a result was not kept, where a limit is set: what it does then is documented.
+    pub cache_warnings: u64,
 }
 
 /// Which calls of a history nvcc runs too.
@@ -102,7 +104,10 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
     put_back(&before, &want);
     let mut found = Vec::new();
     let mut bypassed = false;
-    for ((got, log), want) in run_warpcc(space, lines)?.into_iter().zip(&wanted) {
+    for ((mut got, log), want) in run_warpcc(space, lines)?.into_iter().zip(&wanted) {
+        if !space.limits.is_empty() {
+            verdict.cache_warnings += take_cache_warnings(&mut got.stderr);
+        }
         verdict.failing += u64::from(want.code != 0);
         found.extend(differences(space, want, &got));
         for line in log.lines() {
@@ -127,7 +132,8 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
         found.retain(|line| !line.contains(&format!("map{BYTES_DIFFER}")));
         // Without --keep, random names stand in nvcc's objects; with -g, the folder of kept files; in some, a process id.
         let flags = space.environment().remove("NVCC_APPEND_FLAGS");
-        let debug = flags.as_deref() == Some("-g") || lines.iter().flatten().any(|w| w == "-g");
+        let debug = flags.as_deref() == Some("-g")
+            || lines.iter().flatten().any(|w| w == "-g" || w == "-G");
         let differs = bypassed || debug || {
             put_back(&before, &got);
             run_nvcc(space, lines)?;
@@ -139,6 +145,22 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
         }
     }
     Ok(found)
+}
+
+/// Takes warnings that a result could not be kept out of standard error.
+fn take_cache_warnings(stderr: &mut Vec<u8>) -> u64 {
+    const NOT_KEPT: &[u8] = b"warpcc: warning: built, but not kept: ";
+    let mut taken = 0;
+    let kept: Vec<&[u8]> = stderr
+        .split_inclusive(|&byte| byte == b'\n')
+        .filter(|line| {
+            let is_warning = line.starts_with(NOT_KEPT);
+            taken += u64::from(is_warning);
+            !is_warning
+        })
+        .collect();
+    *stderr = kept.concat();
+    taken
 }
 
 fn put_back(before: &Tree, now: &Tree) {
@@ -270,7 +292,7 @@ fn finish(space: &Space, mut child: Child, name: &str) -> io::Result<Ending> {
             });
         }
         std::thread::sleep(pause);
-        pause = (pause * 5 / 4).min(Duration::from_millis(20));
+        pause = (pause * 5 / 4).min(Duration::from_millis(4));
     };
     Ok(Ending {
         code: status

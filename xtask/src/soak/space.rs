@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::fs::{self, FileTimes, Permissions};
 use std::io;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::fake_toolkit::{Program, copy_toolkit, link_toolkit};
 use super::history::Step;
+use super::random::Random;
 use super::tree;
 
 /// Which tools the histories run.
@@ -17,8 +18,8 @@ use super::tree;
 pub enum Tools {
     /// The fake ones.
     Fake(Program),
-    /// The real ones of a toolkit that stands here.
-    Real(PathBuf),
+    /// The real ones of toolkits that stand here.
+    Real(Vec<PathBuf>),
 }
 
 /// One worker's folder.
@@ -37,6 +38,8 @@ pub struct Space {
     /// A guard that is switched off in it.
     pub without: Option<String>,
     tools: Tools,
+    /// Which of the real toolkits.
+    chosen: usize,
     /// Variables, beside those of [`Space::environment`].
     pub variables: BTreeMap<String, Option<String>>,
     /// The folder that calls run in.
@@ -53,6 +56,8 @@ pub struct Space {
     pub clock: Option<String>,
     /// What changes while the next call runs.
     pub race: Option<Step>,
+    /// What who reads a pipe is given.
+    pub pipes: BTreeMap<String, String>,
 }
 
 /// A program that is open for writing, here or in a child between fork and exec, cannot be executed. So nobody writes
@@ -89,6 +94,7 @@ impl Space {
             warpcc,
             without: None,
             tools,
+            chosen: 0,
             variables: BTreeMap::new(),
             folder: String::new(),
             nvcc: String::new(),
@@ -97,6 +103,7 @@ impl Space {
             cache: String::new(),
             clock: None,
             race: None,
+            pipes: BTreeMap::new(),
         };
         Ok(space)
     }
@@ -104,6 +111,24 @@ impl Space {
     /// Whether the tools are the fake ones.
     pub fn is_fake(&self) -> bool {
         matches!(self.tools, Tools::Fake(_))
+    }
+
+    /// Has the history of this seed choose among real toolkits.
+    pub fn choose_toolkit(&mut self, seed: u64) {
+        self.chosen = Random::new(!seed).below(64);
+    }
+
+    /// The real toolkit that was chosen; the next one for `ahead` 1.
+    fn toolkit(&self, ahead: usize) -> PathBuf {
+        match &self.tools {
+            Tools::Fake(_) => self.root.join("tk"),
+            Tools::Real(tops) => tops[(self.chosen + ahead) % tops.len()].clone(),
+        }
+    }
+
+    /// The real toolkit of this history.
+    pub fn real_toolkit(&self) -> Option<PathBuf> {
+        (!self.is_fake()).then(|| self.toolkit(0))
     }
 
     /// Makes everything as it is before a history's first step.
@@ -124,6 +149,7 @@ impl Space {
         self.cache = "cache".to_owned();
         self.clock = None;
         self.race = None;
+        self.pipes.clear();
         self.folder = "{root}/w".to_owned();
         self.nvcc = "{tk}/bin/nvcc".to_owned();
         if let Tools::Fake(program) = &self.tools {
@@ -149,13 +175,13 @@ impl Space {
 
     /// Puts this space's paths into a step's text.
     pub fn fill(&self, text: &str) -> String {
-        let toolkit = match &self.tools {
-            Tools::Fake(_) => self.root.join("tk"),
-            Tools::Real(top) => top.clone(),
-        };
+        if !text.contains('{') {
+            return text.to_owned();
+        }
         text.replace("{root}", &self.root.to_string_lossy())
             .replace("{shm}", &self.shm.to_string_lossy())
-            .replace("{tk}", &toolkit.to_string_lossy())
+            .replace("{tk}", &self.toolkit(0).to_string_lossy())
+            .replace("{tk-other}", &self.toolkit(1).to_string_lossy())
     }
 
     /// A path of a step: relative ones stand in the project.
@@ -202,6 +228,10 @@ impl Space {
             }
             ("cache", [name]) => self.cache = (*name).to_owned(),
             ("clock", [time]) => self.clock = Some((*time).to_owned()),
+            ("pipe", [path, line]) => {
+                self.change_files(step);
+                self.pipes.insert((*path).to_owned(), format!("{line}\n"));
+            }
             ("race", words) => self.race = Some(Step::new(words)),
             ("cd", [folder]) if self.path(folder).is_dir() => {
                 self.folder = if folder.starts_with(['/', '{']) {
@@ -228,6 +258,16 @@ impl Space {
             let filled = lines.iter().map(|line| self.fill(line) + "\n");
             filled.collect::<String>()
         };
+        // Who opens a pipe to write waits for a reader.
+        let is_pipe = |path: PathBuf| {
+            path.metadata()
+                .is_ok_and(|found| found.file_type().is_fifo())
+        };
+        if ["write", "script", "replace", "touch", "map", "copy"].contains(&verb)
+            && words.iter().take(2).any(|path| is_pipe(self.path(path)))
+        {
+            return Ok(());
+        }
         match (verb, words) {
             ("write", [path, lines @ ..]) => write(&self.path(path), &text(lines)),
             ("script", [path, lines @ ..]) => {
@@ -287,6 +327,11 @@ impl Space {
                 };
                 started?.wait().map(drop)
             }
+            ("pipe", [path, _]) => {
+                let path = self.path(path);
+                make_room(&path)?;
+                Command::new("mkfifo").arg(path).status().map(drop)
+            }
             ("forget", []) => {
                 tree::remove(&self.root.join(&self.cache));
                 Ok(())
@@ -321,6 +366,14 @@ impl Space {
             }
             ("walker", [path], Tools::Fake(program)) => program.install_walker(&self.path(path)),
             ("static", [path], Tools::Fake(program)) => program.install_wrapper(&self.path(path)),
+            ("map", [path, lines @ ..], Tools::Fake(program)) => {
+                let mapper = self.root.join("host/mapper");
+                program.install(&mapper, 1)?;
+                let mut command = Command::new(mapper);
+                let text: String = lines.iter().map(|line| self.fill(line) + "\n").collect();
+                command.arg(self.path(path)).arg(text);
+                command.stderr(Stdio::null()).status().map(drop)
+            }
             ("host", [path, release], Tools::Fake(program)) => {
                 program.install_host(&self.path(path), number(release))
             }
