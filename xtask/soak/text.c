@@ -123,14 +123,17 @@ int run(char *const *words, struct text *output) {
 }
 
 int mapper(int argc, char **argv) {
-    int fd = argc == 3 ? open(argv[1], O_RDWR) : -1;
+    int fd = argc == 2 ? open(argv[1], O_RDWR) : -1;
     struct stat now;
     if (fd < 0 || fstat(fd, &now) != 0 || !S_ISREG(now.st_mode) || !now.st_size) return 1;
-    char *at = mmap(NULL, (size_t)now.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    size_t room = (size_t)now.st_size;
+    char *at = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), line[4096];
     if (at == MAP_FAILED) return 1;
-    size_t len = strlen(argv[2]), room = (size_t)now.st_size;
-    memcpy(at, argv[2], len < room ? len : room);
-    munmap(at, room);
-    close(fd);
+    while (fgets(line, sizeof line, stdin)) {
+        size_t len = strlen(line);
+        memcpy(at, line, len < room ? len : room);
+        putchar('.');
+        fflush(stdout);
+    }
     return 0;
 }

@@ -9,6 +9,7 @@ mod history;
 mod invent;
 mod invent_real;
 mod judge;
+mod mapper;
 mod meeting;
 mod random;
 mod shrink;
@@ -69,7 +70,7 @@ pub struct Options {
     /// Leave out steps of these kinds, and lines and words with these texts: what is known to be wrong already
     #[arg(long, value_delimiter = ',')]
     avoid: Vec<String>,
-    /// Print the history of each seed instead of running it
+    /// Print the history of each seed instead of running it; with --replay, warpcc's log
     #[arg(long)]
     show: bool,
     /// Switch off guards, one after the other, those joined by + together; each has to be found out, by a case of
@@ -94,7 +95,7 @@ enum Which {
 
 /// Runs the machine.
 pub fn main(options: &Options) -> Result<()> {
-    if options.show {
+    if options.show && options.replay.is_empty() {
         for seed in options.seed..options.seed + options.histories.unwrap_or(1) {
             println!(
                 "# seed {seed}\n{}",
@@ -118,7 +119,7 @@ pub fn main(options: &Options) -> Result<()> {
         let place = workers::Place { worker, shared };
         return workers::work(options, &warpcc, options.tools == Which::Real, &place);
     }
-    if !options.without.is_empty() {
+    if !options.without.is_empty() && !options.show {
         return bite::bite(options, &warpcc);
     }
     if !options.replay.is_empty() {
@@ -185,7 +186,9 @@ fn toolkits(options: &Options) -> Result<Vec<PathBuf>> {
 fn replay(options: &Options, warpcc: &Path) -> Result<()> {
     let mut wrong = 0;
     for file in &options.replay {
-        let verdict = replay_file(options, file, warpcc, None)?;
+        let guards = options.without.join(",");
+        let guards = Some(guards).filter(|guards| !guards.is_empty());
+        let verdict = replay_file(options, file, warpcc, guards)?;
         let found = verdict.wrong.map(|(_, found)| found).unwrap_or_default();
         println!(
             "{} {} ({} calls, {} of them failing with nvcc)",
@@ -194,6 +197,9 @@ fn replay(options: &Options, warpcc: &Path) -> Result<()> {
             verdict.calls,
             verdict.failing
         );
+        for line in verdict.log.iter().filter(|_| options.show) {
+            println!("    {line}");
+        }
         for line in &found {
             println!("  {line}");
         }

@@ -10,6 +10,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::fake_toolkit::{Program, copy_toolkit, link_toolkit};
 use super::history::Step;
+use super::mapper::Mappers;
 use super::random::Random;
 use super::tree;
 
@@ -58,6 +59,7 @@ pub struct Space {
     pub race: Option<Step>,
     /// What who reads a pipe is given.
     pub pipes: BTreeMap<String, String>,
+    mappers: Mappers,
 }
 
 /// A program that is open for writing, here or in a child between fork and exec, cannot be executed. So nobody writes
@@ -104,6 +106,7 @@ impl Space {
             clock: None,
             race: None,
             pipes: BTreeMap::new(),
+            mappers: Mappers::default(),
         };
         Ok(space)
     }
@@ -137,6 +140,7 @@ impl Space {
     /// A folder cannot be made.
     pub fn reset(&mut self) -> io::Result<()> {
         self.clear();
+        self.mappers.clear();
         self.histories += 1;
         self.root = self.base.join(self.histories.to_string());
         for name in ["w", "tmp", "tmp2", "home", "keep", "shared"] {
@@ -228,6 +232,10 @@ impl Space {
             }
             ("cache", [name]) => self.cache = (*name).to_owned(),
             ("clock", [time]) => self.clock = Some((*time).to_owned()),
+            ("map", [path, line]) => {
+                // What cannot be done is left.
+                _ = self.write_mapped(path, line);
+            }
             ("pipe", [path, line]) => {
                 self.change_files(step);
                 self.pipes.insert((*path).to_owned(), format!("{line}\n"));
@@ -243,6 +251,19 @@ impl Space {
             ("use", [nvcc]) if self.path(nvcc).exists() => self.nvcc = (*nvcc).to_owned(),
             _ => self.change_files(step),
         }
+    }
+
+    fn write_mapped(&mut self, path: &str, line: &str) -> io::Result<()> {
+        let Tools::Fake(program) = &self.tools else {
+            return Ok(());
+        };
+        let mapper = self.root.join("host/mapper");
+        if !mapper.exists() {
+            let _quiet = no_process_starting();
+            program.install(&mapper, 1)?;
+        }
+        let (path, line) = (self.path(path), self.fill(line));
+        self.mappers.write(&mapper, &path, &line)
     }
 
     /// Does what a step says that changes files.
@@ -263,7 +284,7 @@ impl Space {
             path.metadata()
                 .is_ok_and(|found| found.file_type().is_fifo())
         };
-        if ["write", "script", "replace", "touch", "map", "copy"].contains(&verb)
+        if ["write", "script", "replace", "touch", "copy"].contains(&verb)
             && words.iter().take(2).any(|path| is_pipe(self.path(path)))
         {
             return Ok(());
@@ -366,14 +387,6 @@ impl Space {
             }
             ("walker", [path], Tools::Fake(program)) => program.install_walker(&self.path(path)),
             ("static", [path], Tools::Fake(program)) => program.install_wrapper(&self.path(path)),
-            ("map", [path, lines @ ..], Tools::Fake(program)) => {
-                let mapper = self.root.join("host/mapper");
-                program.install(&mapper, 1)?;
-                let mut command = Command::new(mapper);
-                let text: String = lines.iter().map(|line| self.fill(line) + "\n").collect();
-                command.arg(self.path(path)).arg(text);
-                command.stderr(Stdio::null()).status().map(drop)
-            }
             ("host", [path, release], Tools::Fake(program)) => {
                 program.install_host(&self.path(path), number(release))
             }
