@@ -156,7 +156,7 @@ int fatbinary(int argc, char **argv) {
         else if (strncmp(argv[i], "--image", 7) == 0 && file) {
             struct text image = read_file(file + 6);
             if (!image.at) fail(1, "fatbinary fatal : no image");
-            add(&images, "image %.*s\n%s", (int)(file - argv[i]), argv[i], image.at);
+            add(&images, "image %.*s %s\n%s", (int)(file - argv[i]), argv[i], base_name(file + 6), image.at);
         }
     }
     follow("fatbin", "", images, &out);

@@ -122,8 +122,6 @@ int nvlink(int argc, char **argv) {
     if (!output) fail(1, "nvlink: nothing to do");
     take_all(argc, argv, "nvlink", &all);
     add(&out, "LINKED nvlink %s for %s, %016llx\n", (const char *)release + 11, arch, hash(all.at ? all.at : "", all.len));
-    for (int i = 1; i < argc; i++)
-        if (argv[i][0] != '-' && strcmp(argv[i - 1], "-o") != 0) add(&out, "object %s\n", base_name(argv[i]));
     struct text followed = {0};
     follow("nvlink", arch, all, &followed);
     /* Only what it learned: the objects themselves are in the hash. */

@@ -129,6 +129,8 @@ static void do_as_told(const char *stage, char *verb, char *rest, struct text *o
     add(out, "= %s %s %s:", stage, verb, rest);
     if (strcmp(verb, "read") == 0) {
         add_flat(out, read_file(rest));
+    } else if (strcmp(verb, "input") == 0) {
+        add(out, " %s", being_compiled ? being_compiled : "?");
     } else if (strcmp(verb, "first") == 0) {
         add_first_line(out, rest);
     } else if (strcmp(verb, "env") == 0) {

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+const char *being_compiled;
 const volatile char release[] = "@@RELEASE@@00000000";
 
 void add_bytes(struct text *text, const char *bytes, size_t len) {

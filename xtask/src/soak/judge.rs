@@ -169,9 +169,10 @@ fn put_back(before: &Tree, now: &Tree) {
     before.put_back(now);
 }
 
-/// Whether what is right is not what nvcc makes: in clones, what warpcc makes without a cache.
+/// Whether what is right is not what nvcc makes but what warpcc makes without a cache: in clones, and where the folder of
+/// intermediate files shows.
 fn relocates(space: &Space) -> bool {
-    space.environment().contains_key("WARPCC_BASE_DIR")
+    space.fresh || space.environment().contains_key("WARPCC_BASE_DIR")
 }
 
 /// Runs the lines one after the other with warpcc, each with an empty cache.

@@ -60,6 +60,8 @@ pub struct Space {
     /// What who reads a pipe is given.
     pub pipes: BTreeMap<String, String>,
     mappers: Mappers,
+    /// Whether what is right is what warpcc makes with an empty cache.
+    pub fresh: bool,
 }
 
 /// A program that is open for writing, here or in a child between fork and exec, cannot be executed. So nobody writes
@@ -107,6 +109,7 @@ impl Space {
             race: None,
             pipes: BTreeMap::new(),
             mappers: Mappers::default(),
+            fresh: false,
         };
         Ok(space)
     }
@@ -154,6 +157,7 @@ impl Space {
         self.clock = None;
         self.race = None;
         self.pipes.clear();
+        self.fresh = false;
         self.folder = "{root}/w".to_owned();
         self.nvcc = "{tk}/bin/nvcc".to_owned();
         if let Tools::Fake(program) = &self.tools {
@@ -231,6 +235,7 @@ impl Space {
                     .insert((*option).to_owned(), (*value).to_owned());
             }
             ("cache", [name]) => self.cache = (*name).to_owned(),
+            ("fresh", []) => self.fresh = true,
             ("clock", [time]) => self.clock = Some((*time).to_owned()),
             ("map", [path, line]) => {
                 // What cannot be done is left.
