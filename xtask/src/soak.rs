@@ -73,8 +73,8 @@ pub struct Options {
     /// Print the history of each seed instead of running it; with --replay, warpcc's log
     #[arg(long)]
     show: bool,
-    /// Switch off guards, one after the other, those joined by + together; each has to be found out, by a case of
-    /// `--replay`, or by histories within the minutes given
+    /// Switch off guards, one after the other, those joined by + together, or `all` that there are; each has to be found
+    /// out, by a case (of `--replay`, or the one that is known), or by histories within the minutes given
     #[arg(long, value_delimiter = ',')]
     without: Vec<String>,
     /// Which worker of another soak this process is

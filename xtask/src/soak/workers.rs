@@ -66,7 +66,7 @@ pub fn look(
             .arg("--shared")
             .arg(&shared);
         if let Some(guards) = without {
-            command.args(["--without", &guards.replace(',', "+")]);
+            command.args(["--without", guards]);
         }
         workers.push((command.spawn()?, root));
     }
