@@ -3,6 +3,7 @@
 
 mod bite;
 mod changes;
+mod doing;
 mod fake_toolkit;
 mod figures;
 mod history;
@@ -11,6 +12,7 @@ mod invent_real;
 mod judge;
 mod mapper;
 mod meeting;
+mod programs;
 mod random;
 mod shrink;
 mod space;

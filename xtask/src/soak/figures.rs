@@ -42,8 +42,8 @@ pub struct Figures {
     pub first_wrong: Option<(u64, String)>,
     /// Files of failing histories.
     pub saved: Vec<PathBuf>,
-    /// Warnings that the cache could not be written, under a limit.
-    pub cache_warnings: u64,
+    /// Calls in which warpcc came to a limit of the shell, said so, and gave what nvcc gives.
+    pub limit_warnings: u64,
 }
 
 /// `warpcc stats --json` of a space's cache.
@@ -73,7 +73,7 @@ impl Figures {
         self.changes += verdict.changes;
         self.calls += verdict.calls;
         self.failing_calls += verdict.failing;
-        self.cache_warnings += verdict.cache_warnings;
+        self.limit_warnings += verdict.limit_warnings;
         if let Some((_, found)) = &verdict.wrong {
             self.wrong += 1;
             let first = found.first().cloned().unwrap_or_default();
@@ -113,7 +113,7 @@ impl Figures {
             (&mut self.step_hits, other.step_hits),
             (&mut self.step_misses, other.step_misses),
             (&mut self.built, other.built),
-            (&mut self.cache_warnings, other.cache_warnings),
+            (&mut self.limit_warnings, other.limit_warnings),
         ] {
             *ours += theirs;
         }
@@ -150,10 +150,10 @@ impl Figures {
             "{} direct hits, {} built, steps: {} hits, {} misses",
             self.direct_hits, self.built, self.step_hits, self.step_misses
         );
-        if self.cache_warnings > 0 {
+        if self.limit_warnings > 0 {
             println!(
-                "{} warnings that a result was not kept, under a limit",
-                self.cache_warnings
+                "{} calls with a warning about a limit of the shell",
+                self.limit_warnings
             );
         }
         for (what, counts) in [

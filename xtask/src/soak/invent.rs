@@ -3,6 +3,7 @@
 
 use super::changes;
 use super::history::{History, Step};
+use super::programs;
 use super::random::Random;
 use super::surroundings;
 
@@ -135,7 +136,7 @@ fn missing(random: &mut Random, steps: &[Step], line: &[String], fake: bool) -> 
         more.push(if fake && random.chance(25) {
             Step::new(&["static", "{root}/host/mpicxx"])
         } else {
-            changes::wrapper(random, "{root}/host/mpicxx")
+            programs::wrapper(random, "{root}/host/mpicxx")
         });
     }
     if uses("-lfoo") && !is_there("lib/libfoo.a") {
