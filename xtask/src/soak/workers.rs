@@ -215,7 +215,8 @@ impl Search<'_> {
                 return Ok(());
             }
         }
-        self.figures.count(seed, &verdict, &figures::stats(space));
+        self.figures
+            .count(seed, &verdict, &figures::stats(space, seed));
         let Some((at, found)) = verdict.wrong else {
             return Ok(());
         };
