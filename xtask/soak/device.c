@@ -156,7 +156,7 @@ int fatbinary(int argc, char **argv) {
         else if (strncmp(argv[i], "--image", 7) == 0 && file) {
             struct text image = read_file(file + 6);
             if (!image.at) fail(1, "fatbinary fatal : no image");
-            add(&images, "image %.*s\n%s", (int)(file - argv[i]), argv[i], image.at);
+            add(&images, "image %.*s %s\n%s", (int)(file - argv[i]), argv[i], base_name(file + 6), image.at);
         }
     }
     follow("fatbin", "", images, &out);
@@ -171,7 +171,7 @@ int main(int argc, char **argv) {
         int (*tool)(int, char **);
     } tools[] = {{"nvcc", nvcc},           {"cudafe++", front_end}, {"cicc", front_end}, {"ptxas", ptxas},
                  {"fatbinary", fatbinary}, {"nvlink", nvlink},      {"as", as},          {"ld", ld},
-                 {"ar", ar}};
+                 {"ar", ar},               {"mapper", mapper}};
     const char *name = base_name(argv[0]);
     for (size_t i = 0; i < sizeof tools / sizeof *tools; i++)
         if (strcmp(name, tools[i].name) == 0) return tools[i].tool(argc, argv);

@@ -28,6 +28,9 @@ void fail(int code, const char *format, ...) __attribute__((noreturn, format(pri
 /* Does what the lines of `in` tell this stage to do and copies the rest. */
 void follow(const char *stage, const char *arch, struct text in, struct text *out);
 
+/* What gcc was told to compile. */
+extern const char *being_compiled;
+
 int nvcc(int argc, char **argv);
 
 /* Which of several releases of this tool this is: the soak writes over it in a copy of the program. */

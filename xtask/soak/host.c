@@ -126,6 +126,7 @@ static void take_named(const char *macro, struct text *out) {
 
 static struct text compiled(void) {
     struct text whole = {0}, plain = {0}, out = {0};
+    being_compiled = call.input;
     expand(call.input, "", &whole, 0);
     drop_markers(whole, &plain, 0);
     add(&out, "\t.file \"%s\"\n", base_name(call.input));

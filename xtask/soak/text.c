@@ -1,5 +1,6 @@
 /* Texts, files and processes for the fake tools, through the C library alone, so that a preloaded library sees them. */
 #include "fake.h"
+#include "tools.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,10 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+const char *being_compiled;
 const volatile char release[] = "@@RELEASE@@00000000";
 
 void add_bytes(struct text *text, const char *bytes, size_t len) {
@@ -118,4 +121,20 @@ int run(char *const *words, struct text *output) {
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int mapper(int argc, char **argv) {
+    int fd = argc == 2 ? open(argv[1], O_RDWR) : -1;
+    struct stat now;
+    if (fd < 0 || fstat(fd, &now) != 0 || !S_ISREG(now.st_mode) || !now.st_size) return 1;
+    size_t room = (size_t)now.st_size;
+    char *at = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), line[4096];
+    if (at == MAP_FAILED) return 1;
+    while (fgets(line, sizeof line, stdin)) {
+        size_t len = strlen(line);
+        memcpy(at, line, len < room ? len : room);
+        putchar('.');
+        fflush(stdout);
+    }
+    return 0;
 }

@@ -2,10 +2,10 @@
 //! by steps which nvcc would not have started any more.
 //!
 //! Only a file goes that was not there when the call began: it was born since, by the file system's own clock, and the
-//! step's programs opened this very file, then empty, for writing. It goes only as they left it. What stood there before
-//! stays, changed as it may be.
+//! step's programs opened this very file, then empty, for writing. It goes only as they left it, and only where no step
+//! that counts wrote to it as well. What stood there before stays, changed as it may be.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -41,6 +41,8 @@ pub struct Beside {
     /// Where the clock stood that file systems go by: it ticks every few milliseconds. The call began longer ago.
     began: Time,
     made: Mutex<BTreeMap<usize, Vec<Made>>>,
+    /// All that each step wrote, whoever made it.
+    written: Mutex<BTreeMap<usize, BTreeSet<PathBuf>>>,
 }
 
 impl Beside {
@@ -50,29 +52,45 @@ impl Beside {
         Self {
             began: (now.tv_sec, now.tv_nsec),
             made: Mutex::default(),
+            written: Mutex::default(),
         }
     }
 
     /// Notes what a run of `step` made.
     pub fn note(&self, step: usize, observed: &Observed, scene: &Scene<'_>) {
         let written = observed.written.iter();
-        let made = written
-            .filter(|(path, _)| !scene.is_own(path) && !observed.removed.contains(*path))
-            .filter_map(|(path, opened)| made(scene.directory.join(path), opened, self.began));
-        let made: Vec<Made> = made.collect();
-        if !made.is_empty() {
+        let foreign = written.filter(|(path, _)| !scene.is_own(path));
+        let mut written = BTreeSet::new();
+        let mut made_anew: Vec<Made> = Vec::new();
+        for (path, opened) in foreign {
+            let file = scene.directory.join(path);
+            if !observed.removed.contains(path) {
+                made_anew.extend(made(file.clone(), opened, self.began));
+            }
+            written.insert(file);
+        }
+        if !written.is_empty() {
+            let mut all = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+            all.entry(step).or_default().extend(written);
+        }
+        if !made_anew.is_empty() {
             let mut all = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-            all.entry(step).or_default().extend(made);
+            all.entry(step).or_default().extend(made_anew);
         }
     }
 
     /// Removes what these steps made.
     pub fn undo(&self, is_undone: impl Fn(usize) -> bool) {
+        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_anothers = |path: &Path| {
+            let mut others = written.iter().filter(|(step, _)| !is_undone(**step));
+            others.any(|(_, files)| files.contains(path))
+        };
         let all = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         for (_, files) in all.iter().filter(|(step, _)| is_undone(**step)) {
             for file in files {
                 let same = |now: &Statx| Looks::of(now) == file.looks && is_alone(now);
-                if look(&file.path).as_ref().is_some_and(same) {
+                if !is_anothers(&file.path) && look(&file.path).as_ref().is_some_and(same) {
                     // It may be gone meanwhile, and that is all that is wanted.
                     _ = fs::remove_file(&file.path);
                 }
@@ -153,6 +171,12 @@ mod tests {
         fs::write(&path, "others wrote more").expect("written");
         undo(second, |_| true);
         assert!(path.exists(), "others wrote to it");
+        let shared = note(long_ago).expect("as before");
+        let beside = Beside::new();
+        *beside.made.lock().expect("nobody else") = [(3, vec![shared])].into();
+        *beside.written.lock().expect("nobody else") = [(1, [path.clone()].into())].into();
+        beside.undo(|step| step > 2);
+        assert!(path.exists(), "a step that counts wrote it too");
         let third = note(long_ago).expect("as before");
         undo(third, |_| true);
         assert!(!path.exists());

@@ -108,7 +108,9 @@ impl Seen {
             }
         }
         for executable in &observed.processes {
-            seen.read.entry(executable.clone()).or_default();
+            if !guards::is_off("programs-run") {
+                seen.read.entry(executable.clone()).or_default();
+            }
         }
         for program in observed.processes.iter().chain(observed.called.keys()) {
             if foreign(program) {

@@ -222,7 +222,8 @@ pub fn build(
         writes_cache: manner.writes_cache,
         watch: watch.as_deref(),
         jobs: manner.jobs,
-        order: if manner.sequential {
+        // Kept files are written where the user finds them: nothing may run that nvcc would not have started.
+        order: if manner.sequential || (keeps && !finishes_phase) {
             Order::Sequential
         } else {
             Order::Parallel

@@ -155,8 +155,11 @@ fn examine(path: &Path, kind: Kind) -> Result<Place, String> {
 /// What it is instead.
 pub fn is_ours_alone(found: &Metadata) -> Result<(), String> {
     let kind = found.file_type();
-    if kind.is_symlink() && !guards::is_off("outputs-that-are-links") {
-        return Err("it is a symbolic link".to_owned());
+    if kind.is_symlink() {
+        return match guards::is_off("outputs-that-are-links") {
+            true => Ok(()),
+            false => Err("it is a symbolic link".to_owned()),
+        };
     }
     if kind.is_dir() {
         return Err("it is a folder".to_owned());

@@ -5,29 +5,94 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use super::{Options, Which, look, replay_file, root};
+use super::{Options, Which, replay_file, workers};
+use crate::repo;
+
+/// Every guard, and a case that goes wrong without it. Of guards that stand for each other, joined by `+`, the case is
+/// right without any one.
+const ROWS: [(&str, &str); 39] = [
+    ("missing-names", "header-shadowed"),
+    ("second-look", "replaced-with-equal-times"),
+    ("kinds", "file-looked-at"),
+    ("links", "link-read"),
+    ("nothing", "link-appears-where-nothing-was"),
+    ("resolved", "path-resolved"),
+    ("listings", "folder-listed"),
+    ("executables", "program-not-executable-any-more"),
+    ("sizes-and-times", "newer-than-another"),
+    ("settled-folders", "header-behind-a-dangling-link"),
+    ("trust", "mapped-in-dev-shm"),
+    ("identity-at-open", "link-retargeted-during-a-call"),
+    (
+        "identity-at-open+changed-during",
+        "file-written-during-a-call",
+    ),
+    (
+        "files-without-end+identity-at-open+changed-during",
+        "file-of-the-kernel",
+    ),
+    ("special-files", "pipe-read"),
+    ("unseen-programs", "static-wrapper"),
+    ("side-outputs", "other-file-written"),
+    ("what-hits-saw", "step-that-hit-read-a-file"),
+    ("conditions-of-steps", "variable-nobody-listed"),
+    ("variables", "variable-nobody-listed"),
+    ("variables-in-keys+variables", "language-of-a-call"),
+    ("variables-in-step-keys+variables", "language-of-a-step"),
+    ("whole-environment", "wrapper-reads-variable"),
+    ("mentioned", "variable-mentioned"),
+    ("asked-folder", "folder-asked-for"),
+    ("pwd", "folder-by-another-name"),
+    ("program-search", "wrapper-searches-path"),
+    ("programs-in-keys+program-search", "compiler-found-earlier"),
+    ("programs-of-steps", "program-found-earlier-beside-a-tool"),
+    ("earlier-programs", "archiver-found-earlier"),
+    ("tool-path+programs-of-steps", "toolkit-of-links"),
+    ("tool-content+programs-run", "tools-replaced"),
+    ("file-names", "two-names-of-one-image"),
+    ("folder-in-keys", "folder-in-a-module-id"),
+    ("folder-in-step-keys", "folder-of-lines"),
+    ("scratch-folder", "folder-of-intermediate-files"),
+    ("archive-before", "archive-before"),
+    ("dates", "dates"),
+    ("looks-of-outputs", "output-has-a-mode"),
+];
+
+/// As [`ROWS`], of outputs' names.
+const OUTPUTS: [(&str, &str); 2] = [
+    (
+        "outputs-that-are-links+looks-of-outputs",
+        "output-is-a-link",
+    ),
+    ("outputs-with-two-names", "output-has-two-names"),
+];
 
 /// Prints a table of guards, each with what found out that it is missing.
 pub fn bite(options: &Options, warpcc: &Path) -> Result<()> {
     let mut missed = Vec::new();
     println!("| without | found by | after | what |");
     println!("|---|---|---|---|");
-    for guard in &options.without {
+    let all = options.without.iter().any(|guard| guard == "all");
+    let rows: Vec<&str> = match all {
+        true => rows().map(|(guards, _)| guards).collect(),
+        false => options.without.iter().map(String::as_str).collect(),
+    };
+    for guards in rows {
         let began = Instant::now();
-        let off = guard.replace('+', ",");
-        let found = match by_case(options, warpcc, &off)? {
-            None if options.minutes > 0.0 => by_history(options, warpcc, &off)?,
+        let found = match by_case(options, warpcc, guards)? {
+            None if options.minutes > 0.0 => by_history(options, warpcc, guards)?,
             found => found,
         };
         let seconds = began.elapsed().as_secs();
+        let guards = guards.replace('+', "`, `");
         match found {
             Some((by, what)) => {
                 let what = what.replace('|', "\\|");
-                println!("| {guard} | {by} | {seconds} s | {what} |");
+                println!("| `{guards}` | {by} | {seconds} s | {what} |");
             }
             None => {
-                println!("| {guard} | nothing | {seconds} s | |");
-                missed.push(guard.as_str());
+                println!("| `{guards}` | nothing | {seconds} s | |");
+                missed.push(guards);
             }
         }
     }
@@ -37,29 +102,92 @@ pub fn bite(options: &Options, warpcc: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The first case that goes wrong, and what is wrong in it.
-fn by_case(options: &Options, warpcc: &Path, off: &str) -> Result<Option<(String, String)>> {
-    let real = options.tools == Which::Real;
-    for file in &options.replay {
-        let run = |without| replay_file(file, warpcc, &root(options, true, 0), real, without);
-        let Some((_, found)) = run(Some(off.to_owned()))?.wrong else {
+fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
+    ROWS.into_iter().chain(OUTPUTS)
+}
+
+/// The first case that goes wrong, and what is wrong in it: of those of `--replay`, or the one that is known.
+fn by_case(options: &Options, warpcc: &Path, guards: &str) -> Result<Option<(String, String)>> {
+    let of_row = rows().filter(|(row, _)| *row == guards);
+    let known = of_row.map(|(_, case)| repo::root().join(format!("xtask/soak/cases/{case}.soak")));
+    let mut files = options.replay.clone();
+    files.extend(known.filter(|_| options.replay.is_empty()));
+    for file in &files {
+        let run = |without: Option<&str>| {
+            let without = without.map(|guards| guards.replace('+', ","));
+            let wrong = replay_file(options, file, warpcc, without)?.wrong;
+            anyhow::Ok(wrong.map(|(_, found)| found.first().cloned().unwrap_or_default()))
+        };
+        let Some(found) = run(Some(guards))? else {
             continue;
         };
-        // What is wrong with all guards too says nothing about this one.
-        if run(None)?.wrong.is_none() {
+        // What is wrong with all guards too says nothing about this one; nor does what is wrong without one of several.
+        let mut fewer: Vec<Option<&str>> = vec![None];
+        if guards.contains('+') {
+            fewer.extend(guards.split('+').map(Some));
+        }
+        let mut is_it = true;
+        for guards in fewer {
+            is_it &= run(guards)?.is_none();
+        }
+        if is_it {
             let name = file.file_stem().unwrap_or_default().to_string_lossy();
-            return Ok(Some((
-                format!("`{name}`"),
-                found.first().cloned().unwrap_or_default(),
-            )));
+            return Ok(Some((format!("`{name}`"), found)));
         }
     }
     Ok(None)
 }
 
 /// The first history by chance that goes wrong.
-fn by_history(options: &Options, warpcc: &Path, off: &str) -> Result<Option<(String, String)>> {
-    let figures = look(options, warpcc, options.tools == Which::Real, Some(off))?;
-    let by = |seed| format!("seed {seed}, the {}th", figures.histories);
+fn by_history(options: &Options, warpcc: &Path, guards: &str) -> Result<Option<(String, String)>> {
+    let real = options.tools == Which::Real;
+    let figures = workers::look(options, warpcc, real, Some(guards))?;
+    let by = |seed| format!("seed {seed}, one of {}", figures.histories);
     Ok(figures.first_wrong.map(|(seed, what)| (by(seed), what)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::fs;
+
+    /// A guard without a row is one of which nobody knows whether it works.
+    #[test]
+    fn every_guard_has_a_row_and_every_row_a_case() -> Result<()> {
+        let mut named = BTreeSet::new();
+        let mut folders = vec![repo::root().join("crates")];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder)? {
+                let path = entry?.path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|e| e == "rs") {
+                    let text = fs::read_to_string(&path)?;
+                    let parts = text.split("is_off(\"").skip(1);
+                    named.extend(parts.filter_map(|part| Some(part.split_once('"')?.0.to_owned())));
+                }
+            }
+        }
+        let of_facts = [
+            "kinds",
+            "links",
+            "resolved",
+            "listings",
+            "nothing",
+            "sizes-and-times",
+            "executables",
+        ];
+        named.extend(of_facts.map(str::to_owned));
+        let known: BTreeSet<String> = rows()
+            .flat_map(|(guards, _)| guards.split('+'))
+            .map(str::to_owned)
+            .collect();
+        assert_eq!(named, known);
+        for (guards, case) in rows() {
+            let file = repo::root().join(format!("xtask/soak/cases/{case}.soak"));
+            assert!(file.is_file(), "{guards}: {case}");
+        }
+        Ok(())
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::history::Step;
 use super::invent::{DATA, FOLDERS, HEADERS, SOURCES, VARIABLES, writing};
+use super::programs;
 use super::random::Random;
 
 /// What a history so far is about: a change to one of these is likely to change a result.
@@ -28,6 +29,10 @@ impl About {
                     }
                     (Some("env"), Some(name)) => about.variables.push(name.to_owned()),
                     (Some("environ"), _) => about.variables.push("SK_A".to_owned()),
+                    (Some("first" | "link"), Some(file)) if file.starts_with("data/") => {
+                        about.files.push(file.to_owned());
+                    }
+                    _ if word.contains("MAKELEVEL") => about.variables.push("MAKELEVEL".to_owned()),
                     _ if word.contains("SPACK_CXX") => about.variables.push("SPACK_CXX".to_owned()),
                     _ => {}
                 }
@@ -47,17 +52,6 @@ fn choose<'a>(random: &mut Random, about: &'a [String], any: &[&'a str]) -> &'a 
         return random.one(any);
     }
     &about[random.below(about.len())]
-}
-
-/// A host compiler's wrapper that finds the compiler behind it by PATH, by a variable or by a file.
-pub fn wrapper(random: &mut Random, path: &str) -> Step {
-    let body = match random.below(4) {
-        0 => "exec g++ \"$@\"",
-        1 => "exec ${SPACK_CXX:-g++} \"$@\"",
-        2 => "exec $(cat {root}/w/data/compiler 2>/dev/null || echo g++) \"$@\"",
-        _ => "exec {root}/host/g++ -DWRAPPED=2 \"$@\"",
-    };
-    Step::new(&["script", path, "#!/bin/sh", body])
 }
 
 /// A library for the linkers, as a regular or a thin archive.
@@ -96,7 +90,7 @@ fn any_file(random: &mut Random, about: &About) -> String {
 
 /// One change, as one step or a few.
 pub fn change(random: &mut Random, about: &About, fake: bool) -> Vec<Step> {
-    match random.below(if fake { 34 } else { 24 }) {
+    match random.below(if fake { 38 } else { 24 }) {
         0..=4 => {
             let path = any_file(random, about);
             vec![edited(random, "write", &path, fake)]
@@ -119,15 +113,24 @@ pub fn change(random: &mut Random, about: &About, fake: bool) -> Vec<Step> {
         13..=15 => links(random),
         16..=19 => outputs(random, about, fake),
         20..=22 => variables(random, about, fake),
-        23 => toolkits(random, fake),
-        24..=26 => toolkits(random, fake),
-        _ => programs(random),
+        23 => programs::toolkits(random, fake),
+        24..=26 => programs::toolkits(random, fake),
+        27..=28 => elsewhere(random),
+        _ => programs::programs(random),
     }
 }
 
 fn edited(random: &mut Random, verb: &str, path: &str, fake: bool) -> Step {
     match path {
-        _ if path.ends_with("mpicxx") => wrapper(random, path),
+        "data/pipe" => {
+            let line = random.one(&["one", "two"]);
+            Step::new(&["pipe", path, line])
+        }
+        "data/gone" => Step::new(&["link", path, random.one(&["nowhere", "d1"])]),
+        _ if path.starts_with("{shm}") && fake && random.chance(30) => {
+            Step::new(&["map", path, &format!("text {}", random.below(10))])
+        }
+        _ if path.ends_with("mpicxx") => programs::wrapper(random, path),
         _ if path.ends_with("asked") => Step::new(&["script", path, "#!/bin/sh", "echo two"]),
         "lib/libfoo.a" => {
             let text = format!("member {}", random.below(4));
@@ -190,6 +193,30 @@ fn links(random: &mut Random) -> Vec<Step> {
     }
 }
 
+/// In the file systems around: a link whose target comes later, a file written through memory, a pipe, a limit.
+fn elsewhere(random: &mut Random) -> Vec<Step> {
+    let header = format!("inc1/{}", random.one(&HEADERS));
+    match random.below(6) {
+        0 => vec![
+            Step::new(&["folder", "elsewhere"]),
+            Step::new(&["link", &header, "../elsewhere/h"]),
+        ],
+        1 => vec![Step::new(&["write", "elsewhere/h", "text elsewhere"])],
+        2 => vec![Step::new(&[
+            "map",
+            "{shm}/d3",
+            &format!("data {}", random.below(5)),
+        ])],
+        3 => vec![Step::new(&[
+            "pipe",
+            "data/pipe",
+            random.one(&["one", "two"]),
+        ])],
+        4 => vec![Step::new(&["limit", "n", random.one(&["512", "600"])])],
+        _ => vec![Step::new(&["set", "MAKELEVEL", random.one(&["1", "2"])])],
+    }
+}
+
 fn outputs(random: &mut Random, about: &About, fake: bool) -> Vec<Step> {
     let any = [
         "out/s.o",
@@ -201,7 +228,14 @@ fn outputs(random: &mut Random, about: &About, fake: bool) -> Vec<Step> {
     ];
     let output = choose(random, &about.outputs, &any);
     let old = Step::new(&["write", output, "old"]);
-    match random.below(8) {
+    match random.below(9) {
+        8 => vec![Step::new(&[
+            "write",
+            "out/x.a",
+            "!<arch>",
+            random.one(&["/member s.o ar 1", "/member other.o ar 1"]),
+            "old",
+        ])],
         0 => vec![Step::new(&["link", output, "real"])],
         1 => vec![
             Step::new(&["write", "out/real", "old"]),
@@ -265,102 +299,5 @@ fn variables(random: &mut Random, about: &About, fake: bool) -> Vec<Step> {
             name,
             random.one(&["one", "two", "-O1", ""]),
         ])],
-    }
-}
-
-fn toolkits(random: &mut Random, fake: bool) -> Vec<Step> {
-    let real = Step::new(&["use", "{tk}/bin/nvcc"]);
-    let other = Step::new(&["use", "{root}/tk2/bin/nvcc"]);
-    if !fake {
-        let links = Step::new(&["toolkit", "{root}/tk2", "links"]);
-        return if random.chance(50) {
-            vec![real]
-        } else {
-            vec![links, other]
-        };
-    }
-    let tool = random.one(&[
-        "bin/ptxas",
-        "bin/cudafe++",
-        "bin/fatbinary",
-        "bin/nvlink",
-        "nvvm/bin/cicc",
-        "bin/nvcc",
-        // Found earlier than the one in `bin`.
-        "nvvm/bin/ptxas",
-        "nvvm/bin/fatbinary",
-        "nvvm/bin/cudafe++",
-    ]);
-    let release = (2 + random.below(3)).to_string();
-    match random.below(8) {
-        0 => vec![real],
-        1..=2 => vec![Step::new(&["toolkit", "{root}/tk2", "links"]), other],
-        3 => vec![Step::new(&["toolkit", "{root}/tk2", "copy"]), other],
-        4 => vec![other],
-        5 => vec![Step::new(&[
-            "tool",
-            &format!("{{root}}/tk/{tool}"),
-            &release,
-        ])],
-        6 => vec![Step::new(&[
-            "tool",
-            &format!("{{root}}/tk2/{tool}"),
-            &release,
-        ])],
-        _ => {
-            let line = random.one(&[
-                "@nvcc env SK_A",
-                "@nvcc read data/d1",
-                "@nvcc exists data/d2",
-                "plain",
-            ]);
-            vec![Step::new(&["write", "{root}/tk/bin/nvcc.profile", line])]
-        }
-    }
-}
-
-fn programs(random: &mut Random) -> Vec<Step> {
-    let release = (2 + random.below(3)).to_string();
-    let host = random.one(&["gcc", "g++", "as", "ld", "ar"]);
-    match random.below(8) {
-        0 => vec![Step::new(&[
-            "tool",
-            &format!("{{root}}/host/{host}"),
-            &release,
-        ])],
-        1 => vec![
-            Step::new(&["tool", &format!("{{root}}/host2/{host}"), &release]),
-            Step::new(&["set", "PATH", "{root}/host2:{root}/host:/usr/bin:/bin"]),
-        ],
-        2 => vec![
-            Step::new(&["unset", "PATH"]),
-            Step::new(&["set", "PATH", "{root}/host:/usr/bin:/bin"]),
-        ],
-        3 => vec![
-            Step::new(&[
-                "script",
-                "{root}/host2/asked",
-                "#!/bin/sh",
-                &format!("echo {release}"),
-            ]),
-            Step::new(&["set", "PATH", "{root}/host2:{root}/host:/usr/bin:/bin"]),
-        ],
-        4 => vec![Step::new(&[
-            "script",
-            "{root}/host/asked",
-            "#!/bin/sh",
-            "cat data/d1; echo $SK_A",
-        ])],
-        5 if random.chance(30) => vec![Step::new(&["static", "{root}/host/mpicxx"])],
-        5 => vec![wrapper(random, "{root}/host/mpicxx")],
-        6 => vec![
-            Step::new(&["tool", "{root}/host2/g++", &release]),
-            Step::new(&[
-                "write",
-                "data/compiler",
-                random.one(&["{root}/host2/g++", "{root}/host/g++"]),
-            ]),
-        ],
-        _ => vec![wrapper(random, "{root}/host2/mpicxx")],
     }
 }

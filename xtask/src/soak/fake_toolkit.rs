@@ -8,9 +8,20 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::{process, repo};
+use crate::process;
 
 const MARK: &[u8] = b"@@RELEASE@@";
+
+macro_rules! sources {
+    ($($name:literal)*) => {
+        [$(($name, include_str!(concat!("../../soak/", $name)))),*]
+    };
+}
+
+/// The program's text: part of us, so that a soak can be carried to a machine without this repository.
+const SOURCES: [(&str, &str); 11] = sources!(
+    "fake.h" "plan.h" "tools.h" "text.c" "stages.c" "host.c" "link.c" "device.c" "nvcc.c" "plan.c" "wrapper.c"
+);
 
 /// Where each program of a toolkit stands.
 const TOOLS: [&str; 6] = [
@@ -34,45 +45,56 @@ pub struct Program {
 }
 
 impl Program {
-    /// Builds it with the machine's C compiler, in `folder`.
+    /// Builds it with the machine's C compiler, and leaves it in `folder`.
     ///
     /// # Errors
     /// There is no C compiler, or it refuses.
     pub fn build(folder: &Path) -> Result<Self> {
         fs::create_dir_all(folder)?;
-        let output = folder.join(format!("fake-{}", std::process::id()));
-        let source = repo::root().join("xtask/soak");
-        let names = [
-            "text.c", "stages.c", "host.c", "link.c", "device.c", "nvcc.c", "plan.c",
-        ];
-        let build = |more: &[&str]| -> Result<Vec<u8>> {
+        for (name, text) in SOURCES {
+            fs::write(folder.join(name), text)?;
+        }
+        let is_part = |name: &&str| name.ends_with(".c") && *name != "wrapper.c";
+        let names = SOURCES.map(|(name, _)| name);
+        for (name, more) in [("tool", &[][..]), ("walker", &["-DWALKS"][..])] {
             let mut cc = Command::new("cc");
             cc.args(["-O1", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o"])
-                .arg(&output)
+                .arg(folder.join(name))
                 .args(more)
-                .args(names.map(|name| source.join(name)));
+                .args(
+                    names
+                        .iter()
+                        .copied()
+                        .filter(is_part)
+                        .map(|name| folder.join(name)),
+                );
             process::output(&mut cc)?;
-            let bytes = fs::read(&output)?;
-            fs::remove_file(&output)?;
-            Ok(bytes)
-        };
-        let (bytes, walker) = (build(&[])?, build(&["-DWALKS"])?);
+        }
+        let mut cc = Command::new("cc");
+        cc.args(["-O1", "-static", "-o"])
+            .arg(folder.join("wrapper"))
+            .arg(folder.join("wrapper.c"));
+        // There need not be a static C library.
+        _ = process::output(&mut cc);
+        Self::load(folder)
+    }
+
+    /// Reads what was built in `folder`.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub fn load(folder: &Path) -> Result<Self> {
+        let bytes = fs::read(folder.join("tool"))?;
         let release_at = bytes
             .windows(MARK.len())
             .position(|w| w == MARK)
             .context("no release in the fake program")?
             + MARK.len();
-        let mut cc = Command::new("cc");
-        cc.args(["-O1", "-static", "-o"])
-            .arg(&output)
-            .arg(source.join("wrapper.c"));
-        let wrapper = process::output(&mut cc).and_then(|_| Ok(fs::read(&output)?));
-        _ = fs::remove_file(&output);
         Ok(Self {
             bytes,
             release_at,
-            walker,
-            wrapper: wrapper.ok(),
+            walker: fs::read(folder.join("walker"))?,
+            wrapper: fs::read(folder.join("wrapper")).ok(),
         })
     }
 

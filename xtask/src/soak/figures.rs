@@ -1,17 +1,18 @@
 //! What a run of the machine came to.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::Result;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::judge::Verdict;
 use super::space::{self, Space};
 
 /// Counts, for people and as JSON.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Figures {
     /// Histories that ran.
     pub histories: u64,
@@ -25,9 +26,11 @@ pub struct Figures {
     pub wrong: u64,
     /// Direct hits, the wrong ones among them.
     pub direct_hits: u64,
-    /// Steps whose results came from the cache.
+    /// Histories whose steps were counted: one of ten, for asking costs a process.
+    pub sampled: u64,
+    /// Of those, steps whose results came from the cache.
     pub step_hits: u64,
-    /// Steps that ran.
+    /// Of those, steps that ran.
     pub step_misses: u64,
     /// Calls that warpcc planned and ran itself.
     pub built: u64,
@@ -39,10 +42,17 @@ pub struct Figures {
     pub shapes: BTreeMap<String, u64>,
     /// Seed and first difference of the first wrong history.
     pub first_wrong: Option<(u64, String)>,
+    /// Files of failing histories.
+    pub saved: Vec<PathBuf>,
+    /// Calls in which warpcc came to a limit of the shell, said so, and gave what nvcc gives.
+    pub limit_warnings: u64,
 }
 
-/// `warpcc stats --json` of a space's cache.
-pub fn stats(space: &Space) -> Value {
+/// `warpcc stats --json` of a space's cache, for one seed of ten.
+pub fn stats(space: &Space, seed: u64) -> Value {
+    if !seed.is_multiple_of(10) {
+        return Value::Null;
+    }
     let mut command = Command::new(&space.warpcc);
     command
         .args(["stats", "--json"])
@@ -68,21 +78,24 @@ impl Figures {
         self.changes += verdict.changes;
         self.calls += verdict.calls;
         self.failing_calls += verdict.failing;
+        self.limit_warnings += verdict.limit_warnings;
         if let Some((_, found)) = &verdict.wrong {
             self.wrong += 1;
             let first = found.first().cloned().unwrap_or_default();
             self.first_wrong.get_or_insert((seed, first));
         }
-        self.direct_hits += number(&stats["invocations"]["direct_hits"]);
-        self.built += number(&stats["invocations"]["built"]);
+        self.sampled += u64::from(!stats.is_null());
         for (_, step) in stats["steps"].as_object().into_iter().flatten() {
             self.step_hits += number(&step["hits"]);
             self.step_misses += number(&step["misses"]);
         }
-        for (reason, count) in stats["fallback_reasons"].as_object().into_iter().flatten() {
-            *self.bypassed.entry(reason.clone()).or_default() += number(count);
-        }
         for line in &verdict.log {
+            self.direct_hits += u64::from(line == "direct hit");
+            self.built += u64::from(line.starts_with("built, "));
+            if let Some(why) = line.strip_prefix("running nvcc: ") {
+                let reason = why.split(": ").next().unwrap_or(why).to_owned();
+                *self.bypassed.entry(reason).or_default() += 1;
+            }
             let reason = line
                 .split_once("will not hit as a whole: ")
                 .or_else(|| line.split_once(" not stored: "));
@@ -93,6 +106,38 @@ impl Figures {
                 *self.unstored.entry(reason).or_default() += 1;
             }
         }
+    }
+
+    /// Adds those of another worker.
+    pub fn merge(&mut self, other: Self) {
+        for (ours, theirs) in [
+            (&mut self.histories, other.histories),
+            (&mut self.changes, other.changes),
+            (&mut self.calls, other.calls),
+            (&mut self.failing_calls, other.failing_calls),
+            (&mut self.wrong, other.wrong),
+            (&mut self.direct_hits, other.direct_hits),
+            (&mut self.sampled, other.sampled),
+            (&mut self.step_hits, other.step_hits),
+            (&mut self.step_misses, other.step_misses),
+            (&mut self.built, other.built),
+            (&mut self.limit_warnings, other.limit_warnings),
+        ] {
+            *ours += theirs;
+        }
+        for (ours, theirs) in [
+            (&mut self.bypassed, other.bypassed),
+            (&mut self.unstored, other.unstored),
+            (&mut self.shapes, other.shapes),
+        ] {
+            for (what, count) in theirs {
+                *ours.entry(what).or_default() += count;
+            }
+        }
+        if self.first_wrong.is_none() {
+            self.first_wrong = other.first_wrong;
+        }
+        self.saved.extend(other.saved);
     }
 
     /// The figures as JSON.
@@ -110,9 +155,15 @@ impl Figures {
             self.histories, self.changes, self.calls, self.failing_calls, self.wrong
         );
         println!(
-            "{} direct hits, {} built, steps: {} hits, {} misses",
-            self.direct_hits, self.built, self.step_hits, self.step_misses
+            "{} direct hits, {} built; steps of {} histories: {} hits, {} misses",
+            self.direct_hits, self.built, self.sampled, self.step_hits, self.step_misses
         );
+        if self.limit_warnings > 0 {
+            println!(
+                "{} calls with a warning about a limit of the shell",
+                self.limit_warnings
+            );
+        }
         for (what, counts) in [
             ("left to nvcc", &self.bypassed),
             ("not stored", &self.unstored),

@@ -3,6 +3,7 @@
 
 use super::changes;
 use super::history::{History, Step};
+use super::programs;
 use super::random::Random;
 use super::surroundings;
 
@@ -38,7 +39,7 @@ const STAGES: [&str; 9] = [
 const GNU: [&str; 4] = ["pp", "host", "as", "link"];
 
 /// Sources that a project has.
-pub const SOURCES: [&str; 3] = ["src/s.cu", "t.cu", "f.cpp"];
+pub const SOURCES: [&str; 4] = ["src/s.cu", "t.cu", "f.cpp", "g.cpp"];
 
 /// One directive of the fake tools.
 fn directive(random: &mut Random) -> String {
@@ -49,7 +50,7 @@ fn directive(random: &mut Random) -> String {
         2 => "?host",
         _ => "",
     };
-    let what = match random.below(36) {
+    let what = match random.below(39) {
         0..=8 => format!("read {}", random.one(&DATA)),
         9..=14 => format!("env {}", random.one(&VARIABLES)),
         15..=18 => format!("exists {}", random.one(&DATA)),
@@ -59,7 +60,9 @@ fn directive(random: &mut Random) -> String {
         23..=24 => "pwd".to_owned(),
         // gcc's programs hand the list of variables on and do not look through it: docs/keys.md, what is not tracked.
         25 if !GNU.contains(&stage) => "environ".to_owned(),
-        26 => format!("link {}", random.one(&["lnkdata", "lnk"])),
+        26 => format!("link {}", random.one(&["lnkdata", "lnk", "data/gone"])),
+        36 if random.chance(40) => "first data/pipe".to_owned(),
+        37 if random.chance(25) => "read /proc/self/limits".to_owned(),
         27 => format!("real {}", random.one(&DATA)),
         28..=29 => format!("warn number {}", random.below(3)),
         30 if random.chance(20) => "fail on purpose".to_owned(),
@@ -118,15 +121,22 @@ fn missing(random: &mut Random, steps: &[Step], line: &[String], fake: bool) -> 
     let mut more = Vec::new();
     for path in SOURCES {
         let linked = path == "src/s.cu" && uses("-dlink");
-        if (uses(path) || linked) && !is_there(path) {
-            more.push(writing(random, "write", path, fake));
+        if !(uses(path) || linked) || is_there(path) {
+            continue;
+        }
+        // Two names of one content make two objects.
+        match path {
+            "g.cpp" if is_there("f.cpp") && random.chance(70) => {
+                more.push(Step::new(&["copy", "f.cpp", path]));
+            }
+            _ => more.push(writing(random, "write", path, fake)),
         }
     }
     if uses("mpicxx") && !is_there("{root}/host/mpicxx") {
         more.push(if fake && random.chance(25) {
             Step::new(&["static", "{root}/host/mpicxx"])
         } else {
-            changes::wrapper(random, "{root}/host/mpicxx")
+            programs::wrapper(random, "{root}/host/mpicxx")
         });
     }
     if uses("-lfoo") && !is_there("lib/libfoo.a") {
@@ -216,10 +226,13 @@ fn search_options(random: &mut Random) -> Vec<String> {
 
 /// Words for one call; `-o` names a file in `out`.
 pub fn call(random: &mut Random, fake: bool) -> Vec<String> {
+    if !fake {
+        return super::invent_real::call(random);
+    }
     let mut words: Vec<String> = Vec::new();
     let mut push = |list: &str| words.extend(list.split(' ').map(str::to_owned));
     let source = random.one(&["src/s.cu", "src/s.cu", "t.cu"]);
-    let mode = random.below(20);
+    let mode = random.below(21);
     match mode {
         0..=8 => push(&format!("-c {source} -o out/s.o")),
         9 => push(&format!("-dc {source} -o out/s.o")),
@@ -231,6 +244,7 @@ pub fn call(random: &mut Random, fake: bool) -> Vec<String> {
         16 => push("-lib src/s.cu -o out/x.a"),
         17 => push("-c src/s.cu t.cu -odir out"),
         18 => push(&format!("-c {source} -o out/s.o -keep -keep-dir out")),
+        19 => push("-c g.cpp -o out/f.o"),
         _ => push("-c f.cpp -o out/f.o"),
     }
     if random.chance(25) && (mode < 9 || mode == 10) {
@@ -253,7 +267,7 @@ pub fn call(random: &mut Random, fake: bool) -> Vec<String> {
     if random.chance(8) {
         push("-optf options");
     }
-    if fake && random.chance(20) {
+    if random.chance(20) {
         push("-ccbin mpicxx");
     }
     if (14..=15).contains(&mode) && random.chance(40) {

@@ -37,6 +37,8 @@ pub struct Verdict {
     pub log: Vec<String>,
     /// Calls in which nvcc failed.
     pub failing: u64,
+    /// Calls in which warpcc came to a limit of the shell and said so, as it is documented, and nvcc did not.
+    pub limit_warnings: u64,
 }
 
 /// Which calls of a history nvcc runs too.
@@ -102,8 +104,11 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
     put_back(&before, &want);
     let mut found = Vec::new();
     let mut bypassed = false;
-    for ((got, log), want) in run_warpcc(space, lines)?.into_iter().zip(&wanted) {
+    for ((mut got, log), want) in run_warpcc(space, lines)?.into_iter().zip(&wanted) {
         verdict.failing += u64::from(want.code != 0);
+        if space.is_tight() {
+            verdict.limit_warnings += take_limit_warnings(&mut got, want);
+        }
         found.extend(differences(space, want, &got));
         for line in log.lines() {
             let said = line.split_once(": ").map_or(line, |(_, said)| said);
@@ -111,7 +116,7 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
             verdict.log.push(said.to_owned());
         }
     }
-    if !space.limits.is_empty() && wanted.iter().any(|want| want.code != 0) {
+    if space.is_tight() && wanted.iter().any(|want| want.code != 0) {
         // nvcc died of a limit, which a hit that writes less need not reach.
         found.retain(|line| line.contains("hangs"));
         clear(&space.root.join("tmp"));
@@ -127,7 +132,8 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
         found.retain(|line| !line.contains(&format!("map{BYTES_DIFFER}")));
         // Without --keep, random names stand in nvcc's objects; with -g, the folder of kept files; in some, a process id.
         let flags = space.environment().remove("NVCC_APPEND_FLAGS");
-        let debug = flags.as_deref() == Some("-g") || lines.iter().flatten().any(|w| w == "-g");
+        let debug = flags.as_deref() == Some("-g")
+            || lines.iter().flatten().any(|w| w == "-g" || w == "-G");
         let differs = bypassed || debug || {
             put_back(&before, &got);
             run_nvcc(space, lines)?;
@@ -141,15 +147,34 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
     Ok(found)
 }
 
+/// Takes out of standard error what warpcc says of a limit that nvcc does not come to: a result that could not be kept,
+/// and a tool that died, whose folder has a longer name; nvcc then says everything again.
+fn take_limit_warnings(got: &mut Ending, want: &Ending) -> u64 {
+    const NOT_KEPT: &[u8] = b"warpcc: warning: built, but not kept: ";
+    const DIED: &str = "ended by signal 25; running nvcc again";
+    if String::from_utf8_lossy(&got.stderr).contains(DIED) {
+        got.stderr.clone_from(&want.stderr);
+        return 1;
+    }
+    let lines = got.stderr.split_inclusive(|&byte| byte == b'\n');
+    let (warnings, others): (Vec<&[u8]>, Vec<&[u8]>) =
+        lines.partition(|line| line.starts_with(NOT_KEPT));
+    let others = others.concat();
+    let taken = warnings.len() as u64;
+    got.stderr = others;
+    taken
+}
+
 fn put_back(before: &Tree, now: &Tree) {
     // Scripts are among the files.
     let _quiet = space::no_process_starting();
     before.put_back(now);
 }
 
-/// Whether what is right is not what nvcc makes: in clones, what warpcc makes without a cache.
+/// Whether what is right is not what nvcc makes but what warpcc makes without a cache: in clones, and where the folder of
+/// intermediate files shows.
 fn relocates(space: &Space) -> bool {
-    space.environment().contains_key("WARPCC_BASE_DIR")
+    space.fresh || space.environment().contains_key("WARPCC_BASE_DIR")
 }
 
 /// Runs the lines one after the other with warpcc, each with an empty cache.
@@ -270,7 +295,7 @@ fn finish(space: &Space, mut child: Child, name: &str) -> io::Result<Ending> {
             });
         }
         std::thread::sleep(pause);
-        pause = (pause * 5 / 4).min(Duration::from_millis(20));
+        pause = (pause * 5 / 4).min(Duration::from_millis(4));
     };
     Ok(Ending {
         code: status

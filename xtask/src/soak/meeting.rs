@@ -1,8 +1,10 @@
 //! Where fake tools meet the soak while a call runs: a socket without a file, which nobody who watches files sees. They
 //! ask what time it is, and wait there for a change to be made in the middle of a call.
 
+use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -10,25 +12,57 @@ use std::time::Duration;
 
 use super::space::Space;
 
-/// Does the work with somebody listening, where the history needs it.
+/// Does the work with somebody listening, and somebody who fills pipes, where the history needs them.
 ///
 /// # Errors
 /// The socket cannot be made; or those of the work.
 pub fn during<T>(space: &Space, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    if space.race.is_none() && space.clock.is_none() {
+    let meets = space.race.is_some() || space.clock.is_some();
+    if !meets && space.pipes.is_empty() {
         return work();
     }
     let address = SocketAddr::from_abstract_name(space.fill("{root}/soak"))?;
-    let listener = listen(&address)?;
+    let listener = meets.then(|| listen(&address)).transpose()?;
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
-        scope.spawn(|| answer(space, &listener, &over));
+        if let Some(listener) = &listener {
+            scope.spawn(|| answer(space, listener, &over));
+        }
+        if !space.pipes.is_empty() {
+            scope.spawn(|| fill_pipes(space, &over));
+        }
         let done = work();
         over.store(true, Ordering::SeqCst);
-        // The listener wakes up and sees that it is over.
-        _ = UnixStream::connect_addr(&address);
+        if meets {
+            // The listener wakes up and sees that it is over.
+            _ = UnixStream::connect_addr(&address);
+        }
         done
     })
+}
+
+/// Gives every reader of a pipe its line. Nobody waits in here: without a reader, a pipe cannot be opened.
+fn fill_pipes(space: &Space, over: &AtomicBool) {
+    while !over.load(Ordering::SeqCst) {
+        let projects = ["w", "w2"].map(|name| space.root.join(name));
+        let in_projects = |(path, line)| projects.each_ref().map(|w| (w.join(path), line));
+        for (path, line) in space.pipes.iter().flat_map(in_projects) {
+            let is_pipe = path
+                .metadata()
+                .is_ok_and(|found| found.file_type().is_fifo());
+            let open = || {
+                let mut options = OpenOptions::new();
+                options
+                    .write(true)
+                    .custom_flags(libc::O_NONBLOCK)
+                    .open(&path)
+            };
+            if let Some(mut pipe) = is_pipe.then(open).and_then(Result::ok) {
+                _ = pipe.write_all(line.as_bytes());
+            }
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 fn listen(address: &SocketAddr) -> io::Result<UnixListener> {

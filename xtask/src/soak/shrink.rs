@@ -1,6 +1,7 @@
 //! A failing history → the shortest that still fails: steps are left out, then words, then lines of files.
 
 use std::io;
+use std::time::{Duration, Instant};
 
 use super::history::{History, Step};
 use super::judge::{Compared, judge};
@@ -8,22 +9,32 @@ use super::space::Space;
 
 /// Tries at most this many shorter histories.
 const TRIES: usize = 120;
+/// And for no longer than this.
+const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Gives the shortest history found that fails, with what is wrong in it.
+/// Gives the shortest history found that fails, with what is wrong in it; `found` is what was.
 ///
 /// # Errors
 /// A history cannot be run.
-pub fn shrink(space: &mut Space, failing: &History) -> io::Result<(History, Vec<String>)> {
+pub fn shrink(
+    space: &mut Space,
+    failing: &History,
+    mut found: Vec<String>,
+) -> io::Result<(History, Vec<String>)> {
     let mut best = failing.clone();
     let Some(mut wrong) = failure(space, &mut best)? else {
-        return Ok((best, vec!["not wrong when it ran again".to_owned()]));
+        found.push("not wrong when it ran again".to_owned());
+        return Ok((best, found));
     };
-    let mut left = TRIES;
+    let mut left = Left {
+        tries: TRIES,
+        end: Instant::now() + PATIENCE,
+    };
     loop {
         let before = best.clone();
         for size in [16, 8, 4, 2, 1] {
             let mut at = best.0.len();
-            while at > 0 && left > 0 {
+            while at > 0 && left.any() {
                 at = at.min(best.0.len());
                 let start = at.saturating_sub(size);
                 let mut shorter = best.clone();
@@ -35,7 +46,7 @@ pub fn shrink(space: &mut Space, failing: &History) -> io::Result<(History, Vec<
         let mut at = 0;
         while at < best.0.len() {
             let mut word = best.0[at].0.len();
-            while word > 1 && left > 0 {
+            while word > 1 && left.any() {
                 word -= 1;
                 for shorter in simpler(&best, at, word) {
                     if try_it(space, shorter, &mut best, &mut wrong, &mut left)? {
@@ -49,9 +60,21 @@ pub fn shrink(space: &mut Space, failing: &History) -> io::Result<(History, Vec<
             }
             at += 1;
         }
-        if best == before || left == 0 {
+        if best == before || !left.any() {
             return Ok((best, wrong));
         }
+    }
+}
+
+/// What is left to try.
+struct Left {
+    tries: usize,
+    end: Instant,
+}
+
+impl Left {
+    fn any(&self) -> bool {
+        self.tries > 0 && Instant::now() < self.end
     }
 }
 
@@ -98,12 +121,12 @@ fn try_it(
     mut shorter: History,
     best: &mut History,
     wrong: &mut Vec<String>,
-    left: &mut usize,
+    left: &mut Left,
 ) -> io::Result<bool> {
-    if *left == 0 || shorter == *best {
+    if !left.any() || shorter == *best {
         return Ok(false);
     }
-    *left -= 1;
+    left.tries -= 1;
     let found = failure(space, &mut shorter)?;
     let fails = found.is_some();
     if let Some(found) = found {

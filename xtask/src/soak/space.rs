@@ -1,15 +1,15 @@
 //! A folder in which histories run: its project, toolkits and caches, its variables, and how each step changes them.
 
 use std::collections::BTreeMap;
-use std::fs::{self, FileTimes, Permissions};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use super::fake_toolkit::{Program, copy_toolkit, link_toolkit};
+use super::fake_toolkit::Program;
 use super::history::Step;
+use super::mapper::Mappers;
+use super::random::Random;
 use super::tree;
 
 /// Which tools the histories run.
@@ -17,8 +17,8 @@ use super::tree;
 pub enum Tools {
     /// The fake ones.
     Fake(Program),
-    /// The real ones of a toolkit that stands here.
-    Real(PathBuf),
+    /// The real ones of toolkits that stand here.
+    Real(Vec<PathBuf>),
 }
 
 /// One worker's folder.
@@ -36,7 +36,9 @@ pub struct Space {
     pub warpcc: PathBuf,
     /// A guard that is switched off in it.
     pub without: Option<String>,
-    tools: Tools,
+    pub tools: Tools,
+    /// Which of the real toolkits.
+    chosen: usize,
     /// Variables, beside those of [`Space::environment`].
     pub variables: BTreeMap<String, Option<String>>,
     /// The folder that calls run in.
@@ -53,6 +55,11 @@ pub struct Space {
     pub clock: Option<String>,
     /// What changes while the next call runs.
     pub race: Option<Step>,
+    /// What who reads a pipe is given.
+    pub pipes: BTreeMap<String, String>,
+    mappers: Mappers,
+    /// Whether what is right is what warpcc makes with an empty cache.
+    pub fresh: bool,
 }
 
 /// A program that is open for writing, here or in a child between fork and exec, cannot be executed. So nobody writes
@@ -89,6 +96,7 @@ impl Space {
             warpcc,
             without: None,
             tools,
+            chosen: 0,
             variables: BTreeMap::new(),
             folder: String::new(),
             nvcc: String::new(),
@@ -97,6 +105,9 @@ impl Space {
             cache: String::new(),
             clock: None,
             race: None,
+            pipes: BTreeMap::new(),
+            mappers: Mappers::default(),
+            fresh: false,
         };
         Ok(space)
     }
@@ -106,12 +117,41 @@ impl Space {
         matches!(self.tools, Tools::Fake(_))
     }
 
+    /// Has the history of this seed choose among real toolkits.
+    pub fn choose_toolkit(&mut self, seed: u64) {
+        self.chosen = Random::new(!seed).below(64);
+    }
+
+    /// The real toolkit that was chosen; the next one for `ahead` 1.
+    fn toolkit(&self, ahead: usize) -> PathBuf {
+        match &self.tools {
+            Tools::Fake(_) => self.root.join("tk"),
+            Tools::Real(tops) => tops[(self.chosen + ahead) % tops.len()].clone(),
+        }
+    }
+
+    /// The real toolkit of this history.
+    pub fn real_toolkit(&self) -> Option<PathBuf> {
+        (!self.is_fake()).then(|| self.toolkit(0))
+    }
+
+    /// Whether files may not be large, or so few be open that programs notice.
+    pub fn is_tight(&self) -> bool {
+        let number = |option| {
+            self.limits
+                .get(option)
+                .and_then(|value| value.parse::<u64>().ok())
+        };
+        number("f").is_some() || number("n").is_some_and(|files| files < 256)
+    }
+
     /// Makes everything as it is before a history's first step.
     ///
     /// # Errors
     /// A folder cannot be made.
     pub fn reset(&mut self) -> io::Result<()> {
         self.clear();
+        self.mappers.clear();
         self.histories += 1;
         self.root = self.base.join(self.histories.to_string());
         for name in ["w", "tmp", "tmp2", "home", "keep", "shared"] {
@@ -124,6 +164,8 @@ impl Space {
         self.cache = "cache".to_owned();
         self.clock = None;
         self.race = None;
+        self.pipes.clear();
+        self.fresh = false;
         self.folder = "{root}/w".to_owned();
         self.nvcc = "{tk}/bin/nvcc".to_owned();
         if let Tools::Fake(program) = &self.tools {
@@ -149,13 +191,13 @@ impl Space {
 
     /// Puts this space's paths into a step's text.
     pub fn fill(&self, text: &str) -> String {
-        let toolkit = match &self.tools {
-            Tools::Fake(_) => self.root.join("tk"),
-            Tools::Real(top) => top.clone(),
-        };
+        if !text.contains('{') {
+            return text.to_owned();
+        }
         text.replace("{root}", &self.root.to_string_lossy())
             .replace("{shm}", &self.shm.to_string_lossy())
-            .replace("{tk}", &toolkit.to_string_lossy())
+            .replace("{tk}", &self.toolkit(0).to_string_lossy())
+            .replace("{tk-other}", &self.toolkit(1).to_string_lossy())
     }
 
     /// A path of a step: relative ones stand in the project.
@@ -201,7 +243,16 @@ impl Space {
                     .insert((*option).to_owned(), (*value).to_owned());
             }
             ("cache", [name]) => self.cache = (*name).to_owned(),
+            ("fresh", []) => self.fresh = true,
             ("clock", [time]) => self.clock = Some((*time).to_owned()),
+            ("map", [path, line]) => {
+                // What cannot be done is left.
+                _ = self.write_mapped(path, line);
+            }
+            ("pipe", [path, line]) => {
+                self.change_files(step);
+                self.pipes.insert((*path).to_owned(), format!("{line}\n"));
+            }
             ("race", words) => self.race = Some(Step::new(words)),
             ("cd", [folder]) if self.path(folder).is_dir() => {
                 self.folder = if folder.starts_with(['/', '{']) {
@@ -215,140 +266,16 @@ impl Space {
         }
     }
 
-    /// Does what a step says that changes files.
-    pub fn change_files(&self, step: &Step) {
-        let words: Vec<&str> = step.rest().iter().map(String::as_str).collect();
-        let _quiet = (step.verb() != "run").then(no_process_starting);
-        // What cannot be done is left.
-        _ = self.try_change(step.verb(), &words);
-    }
-
-    fn try_change(&self, verb: &str, words: &[&str]) -> io::Result<()> {
-        let text = |lines: &[&str]| {
-            let filled = lines.iter().map(|line| self.fill(line) + "\n");
-            filled.collect::<String>()
+    fn write_mapped(&mut self, path: &str, line: &str) -> io::Result<()> {
+        let Tools::Fake(program) = &self.tools else {
+            return Ok(());
         };
-        match (verb, words) {
-            ("write", [path, lines @ ..]) => write(&self.path(path), &text(lines)),
-            ("script", [path, lines @ ..]) => {
-                let path = self.path(path);
-                write(&path, &text(lines))?;
-                fs::set_permissions(path, Permissions::from_mode(0o755))
-            }
-            ("replace", [path, lines @ ..]) => replace(&self.path(path), &text(lines)),
-            ("touch", [path]) => {
-                let file = fs::File::options().append(true).open(self.path(path))?;
-                file.set_times(FileTimes::new().set_modified(std::time::SystemTime::now()))
-            }
-            ("delete", [path]) => {
-                tree::remove(&self.path(path));
-                Ok(())
-            }
-            ("link", [path, target]) => {
-                let path = self.path(path);
-                make_room(&path)?;
-                symlink(self.fill(target), path)
-            }
-            ("hardlink", [path, other]) => {
-                let path = self.path(path);
-                make_room(&path)?;
-                fs::hard_link(self.path(other), path)
-            }
-            ("mode", [path, mode]) => {
-                let mode = u32::from_str_radix(mode, 8).unwrap_or(0o644);
-                let path = self.path(path);
-                // Never through a link: it may lead to /dev/null, which then nobody else can use.
-                match fs::symlink_metadata(&path)? {
-                    found if found.is_symlink() => Ok(()),
-                    _ => fs::set_permissions(path, Permissions::from_mode(mode)),
-                }
-            }
-            ("folder", [path]) => fs::create_dir_all(self.path(path)),
-            ("swap", [a, b]) => {
-                let (a, b, aside) = (self.path(a), self.path(b), self.root.join("aside"));
-                fs::rename(&a, &aside)?;
-                let done = fs::rename(&b, &a);
-                fs::rename(aside, if done.is_ok() { b } else { a })
-            }
-            ("copy", [from, to]) => fs::copy(self.path(from), self.path(to)).map(drop),
-            ("thin", [path, members @ ..]) => {
-                write(&self.path(path), &format!("!<thin>\n{}", text(members)))
-            }
-            ("run", [program, args @ ..]) => {
-                let mut command = Command::new(self.fill(program));
-                command.args(args.iter().map(|w| self.fill(w)));
-                command
-                    .current_dir(self.root.join("w"))
-                    .stdin(Stdio::null());
-                command.stdout(Stdio::null()).stderr(Stdio::null());
-                let started = {
-                    let _quiet = no_file_open();
-                    command.spawn()
-                };
-                started?.wait().map(drop)
-            }
-            ("forget", []) => {
-                tree::remove(&self.root.join(&self.cache));
-                Ok(())
-            }
-            ("clone", [to]) => {
-                tree::remove(&self.path(to));
-                let mut copy = Command::new("cp");
-                copy.arg("-a").arg(self.root.join("w")).arg(self.path(to));
-                copy.status().map(drop)
-            }
-            _ => self.change_tools(verb, words),
+        let mapper = self.root.join("host/mapper");
+        if !mapper.exists() {
+            let _quiet = no_process_starting();
+            program.install(&mapper, 1)?;
         }
+        let (path, line) = (self.path(path), self.fill(line));
+        self.mappers.write(&mapper, &path, &line)
     }
-
-    fn change_tools(&self, verb: &str, words: &[&str]) -> io::Result<()> {
-        let number = |text: &str| text.parse().unwrap_or(1);
-        let from = PathBuf::from(self.fill("{tk}"));
-        match (verb, words, &self.tools) {
-            ("toolkit", [to, "links"], _) => {
-                tree::remove(&self.path(to));
-                link_toolkit(&from, &self.path(to))
-            }
-            ("toolkit", [to, "copy"], Tools::Fake(_)) => {
-                tree::remove(&self.path(to));
-                copy_toolkit(&from, &self.path(to))
-            }
-            ("toolkit", [to, release], Tools::Fake(program)) => {
-                program.install_toolkit(&self.path(to), number(release))
-            }
-            ("tool", [path, release], Tools::Fake(program)) => {
-                program.install(&self.path(path), number(release))
-            }
-            ("walker", [path], Tools::Fake(program)) => program.install_walker(&self.path(path)),
-            ("static", [path], Tools::Fake(program)) => program.install_wrapper(&self.path(path)),
-            ("host", [path, release], Tools::Fake(program)) => {
-                program.install_host(&self.path(path), number(release))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-fn make_room(path: &Path) -> io::Result<()> {
-    tree::remove(path);
-    path.parent().map_or(Ok(()), fs::create_dir_all)
-}
-
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    fs::write(path, text)
-}
-
-/// Another file under the same name, with the same modification time: what `rsync -t` and package managers do.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let time = path.metadata()?.modified()?;
-    let new = path.with_extension("replacing");
-    fs::write(&new, text)?;
-    fs::File::options()
-        .append(true)
-        .open(&new)?
-        .set_times(FileTimes::new().set_modified(time))?;
-    fs::rename(new, path)
 }

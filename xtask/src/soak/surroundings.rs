@@ -12,6 +12,8 @@ pub enum Setting {
     Usual,
     /// The project stands in two folders whose names do not count.
     Clones,
+    /// The project is copied to another folder.
+    Copies,
     /// Two caches share a folder.
     Shared,
     /// Files may not be large, or not many be open.
@@ -36,6 +38,7 @@ impl Setting {
             4 if fake => Self::Clock,
             5..=7 if fake => Self::Race,
             8 => Self::Relinked,
+            9 => Self::Copies,
             _ => Self::Usual,
         }
     }
@@ -43,7 +46,7 @@ impl Setting {
     /// The steps before the first call.
     pub fn begin(self, random: &mut Random, steps: &mut Vec<Step>) {
         match self {
-            Self::Usual => {}
+            Self::Usual | Self::Copies => {}
             Self::Clones => steps.push(Step::new(&["set", "WARPCC_BASE_DIR", "{root}/w"])),
             Self::Shared => {
                 steps.push(Step::new(&["set", "WARPCC_REMOTE", "file:{root}/shared"]));
@@ -78,6 +81,15 @@ impl Setting {
                 steps.push(Step::new(&["set", "WARPCC_BASE_DIR", other]));
                 steps.push(Step::new(&["cd", other]));
                 steps.push(Step::new(&["unset", "PWD"]));
+            }
+            Self::Copies => {
+                if random.chance(60) {
+                    steps.push(Step::new(&["clone", "{root}/w2"]));
+                }
+                steps.push(Step::new(&[
+                    "cd",
+                    random.one(&["{root}/w2", "{root}/w2", "{root}/w"]),
+                ]));
             }
             Self::Shared => match random.below(4) {
                 0 => steps.push(Step::new(&["forget"])),

@@ -116,8 +116,14 @@ impl Tree {
             }
         }
         // A folder's time is set last: what is put back below it changes it.
+        // A folder that nobody touched keeps the time of its last change, too: who trusts that is to be tried.
         for (path, old) in self.0.iter().rev().filter(|(_, n)| n.kind == Kind::Folder) {
-            old.set_time(path);
+            let changed = path
+                .symlink_metadata()
+                .map(|now| (now.ctime(), now.ctime_nsec()));
+            if changed.ok() != Some(old.changed) {
+                old.set_time(path);
+            }
         }
     }
 

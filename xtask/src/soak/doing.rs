@@ -1,0 +1,166 @@
+//! Does what the steps of a history say that change files and programs.
+
+use std::fs::{self, FileTimes, Permissions};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::fake_toolkit::{copy_toolkit, link_toolkit};
+use super::history::Step;
+use super::space::{Space, Tools, no_file_open, no_process_starting};
+use super::tree;
+
+impl Space {
+    /// Does what a step says that changes files.
+    pub fn change_files(&self, step: &Step) {
+        let words: Vec<&str> = step.rest().iter().map(String::as_str).collect();
+        let _quiet = (step.verb() != "run").then(no_process_starting);
+        // What cannot be done is left.
+        _ = self.try_change(step.verb(), &words);
+    }
+
+    fn try_change(&self, verb: &str, words: &[&str]) -> io::Result<()> {
+        let text = |lines: &[&str]| {
+            let filled = lines.iter().map(|line| self.fill(line) + "\n");
+            filled.collect::<String>()
+        };
+        // Who opens a pipe to write waits for a reader.
+        let is_pipe = |path: PathBuf| {
+            path.metadata()
+                .is_ok_and(|found| found.file_type().is_fifo())
+        };
+        if ["write", "script", "replace", "touch", "copy"].contains(&verb)
+            && words.iter().take(2).any(|path| is_pipe(self.path(path)))
+        {
+            return Ok(());
+        }
+        match (verb, words) {
+            ("write", [path, lines @ ..]) => write(&self.path(path), &text(lines)),
+            ("script", [path, lines @ ..]) => {
+                let path = self.path(path);
+                write(&path, &text(lines))?;
+                fs::set_permissions(path, Permissions::from_mode(0o755))
+            }
+            ("replace", [path, lines @ ..]) => replace(&self.path(path), &text(lines)),
+            ("touch", [path]) => {
+                let file = fs::File::options().append(true).open(self.path(path))?;
+                file.set_times(FileTimes::new().set_modified(std::time::SystemTime::now()))
+            }
+            ("delete", [path]) => {
+                tree::remove(&self.path(path));
+                Ok(())
+            }
+            ("link", [path, target]) => {
+                let path = self.path(path);
+                make_room(&path)?;
+                symlink(self.fill(target), path)
+            }
+            ("hardlink", [path, other]) => {
+                let path = self.path(path);
+                make_room(&path)?;
+                fs::hard_link(self.path(other), path)
+            }
+            ("mode", [path, mode]) => {
+                let mode = u32::from_str_radix(mode, 8).unwrap_or(0o644);
+                let path = self.path(path);
+                // Never through a link: it may lead to /dev/null, which then nobody else can use.
+                match fs::symlink_metadata(&path)? {
+                    found if found.is_symlink() => Ok(()),
+                    _ => fs::set_permissions(path, Permissions::from_mode(mode)),
+                }
+            }
+            ("folder", [path]) => fs::create_dir_all(self.path(path)),
+            ("swap", [a, b]) => {
+                let (a, b, aside) = (self.path(a), self.path(b), self.root.join("aside"));
+                fs::rename(&a, &aside)?;
+                let done = fs::rename(&b, &a);
+                fs::rename(aside, if done.is_ok() { b } else { a })
+            }
+            ("copy", [from, to]) => fs::copy(self.path(from), self.path(to)).map(drop),
+            ("thin", [path, members @ ..]) => {
+                write(&self.path(path), &format!("!<thin>\n{}", text(members)))
+            }
+            ("run", [program, args @ ..]) => {
+                let mut command = Command::new(self.fill(program));
+                command.args(args.iter().map(|w| self.fill(w)));
+                command
+                    .current_dir(self.root.join("w"))
+                    .stdin(Stdio::null());
+                command.stdout(Stdio::null()).stderr(Stdio::null());
+                let started = {
+                    let _quiet = no_file_open();
+                    command.spawn()
+                };
+                started?.wait().map(drop)
+            }
+            ("pipe", [path, _]) => {
+                let path = self.path(path);
+                make_room(&path)?;
+                Command::new("mkfifo").arg(path).status().map(drop)
+            }
+            ("forget", []) => {
+                tree::remove(&self.root.join(&self.cache));
+                Ok(())
+            }
+            ("clone", [to]) => {
+                tree::remove(&self.path(to));
+                let mut copy = Command::new("cp");
+                copy.arg("-a").arg(self.root.join("w")).arg(self.path(to));
+                copy.status().map(drop)
+            }
+            _ => self.change_tools(verb, words),
+        }
+    }
+
+    fn change_tools(&self, verb: &str, words: &[&str]) -> io::Result<()> {
+        let number = |text: &str| text.parse().unwrap_or(1);
+        let from = PathBuf::from(self.fill("{tk}"));
+        match (verb, words, &self.tools) {
+            ("toolkit", [to, "links"], _) => {
+                tree::remove(&self.path(to));
+                link_toolkit(&from, &self.path(to))
+            }
+            ("toolkit", [to, "copy"], Tools::Fake(_)) => {
+                tree::remove(&self.path(to));
+                copy_toolkit(&from, &self.path(to))
+            }
+            ("toolkit", [to, release], Tools::Fake(program)) => {
+                program.install_toolkit(&self.path(to), number(release))
+            }
+            ("tool", [path, release], Tools::Fake(program)) => {
+                program.install(&self.path(path), number(release))
+            }
+            ("walker", [path], Tools::Fake(program)) => program.install_walker(&self.path(path)),
+            ("static", [path], Tools::Fake(program)) => program.install_wrapper(&self.path(path)),
+            ("host", [path, release], Tools::Fake(program)) => {
+                program.install_host(&self.path(path), number(release))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn make_room(path: &Path) -> io::Result<()> {
+    tree::remove(path);
+    path.parent().map_or(Ok(()), fs::create_dir_all)
+}
+
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(path, text)
+}
+
+/// Another file under the same name, with the same modification time: what `rsync -t` and package managers do.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let time = path.metadata()?.modified()?;
+    let new = path.with_extension("replacing");
+    fs::write(&new, text)?;
+    fs::File::options()
+        .append(true)
+        .open(&new)?
+        .set_times(FileTimes::new().set_modified(time))?;
+    fs::rename(new, path)
+}

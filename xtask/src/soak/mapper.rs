@@ -1,0 +1,77 @@
+//! Writes to files through memory: who has a file of tmpfs mapped changes its content and none of its times.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use super::space;
+
+/// A process that has a file mapped.
+#[derive(Debug)]
+struct Mapper {
+    child: Child,
+    inode: u64,
+}
+
+/// Those of one history.
+#[derive(Debug, Default)]
+pub struct Mappers(BTreeMap<PathBuf, Mapper>);
+
+impl Mappers {
+    /// Writes a line over the file's begin, by `program`.
+    ///
+    /// # Errors
+    /// The file is not there, or is empty.
+    pub fn write(&mut self, program: &Path, path: &Path, line: &str) -> io::Result<()> {
+        let inode = path.metadata()?.ino();
+        if self.0.get(path).is_some_and(|mapper| mapper.inode != inode) {
+            self.0.remove(path).map_or(Ok(()), Mapper::end)?;
+        }
+        if !self.0.contains_key(path) {
+            let mut command = Command::new(program);
+            command
+                .arg(path)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped());
+            let child = {
+                let _quiet = space::no_file_open();
+                command.spawn()?
+            };
+            self.0.insert(path.to_owned(), Mapper { child, inode });
+        }
+        let written = match self.0.get_mut(path) {
+            Some(mapper) => mapper.write(line),
+            None => Ok(()),
+        };
+        if written.is_err() {
+            self.0.remove(path).map_or(Ok(()), Mapper::end)?;
+        }
+        written
+    }
+
+    /// Ends them all.
+    pub fn clear(&mut self) {
+        for (_, mapper) in std::mem::take(&mut self.0) {
+            // It is of no use to anybody, whether it ended well or not.
+            _ = mapper.end();
+        }
+    }
+}
+
+impl Mapper {
+    fn write(&mut self, line: &str) -> io::Result<()> {
+        let (Some(to), Some(from)) = (self.child.stdin.as_mut(), self.child.stdout.as_mut()) else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
+        writeln!(to, "{line}")?;
+        // It answers when it is done, and its end ends the reading.
+        from.read_exact(&mut [0])
+    }
+
+    fn end(mut self) -> io::Result<()> {
+        drop(self.child.stdin.take());
+        self.child.wait().map(drop)
+    }
+}
