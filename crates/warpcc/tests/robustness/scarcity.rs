@@ -201,7 +201,7 @@ fn few_processes() {
         Ok(group) => group,
         Err(why) => return skipped(&why),
     };
-    for most in (1..=9).chain([12, 16]) {
+    for most in [1, 2, 3, 4, 5, 6, 8, 10] {
         if let Err(why) = group.set("pids.max", most) {
             return skipped(&why);
         }
