@@ -6,6 +6,7 @@
 //! So a variable that nobody here has heard of is a miss, not a wrong result.
 
 mod classes;
+mod limits;
 mod searches;
 
 use std::collections::BTreeSet;
@@ -19,6 +20,7 @@ use warpcc_cache::{Difference, Roots, guards};
 use classes::is_ours;
 pub(crate) use classes::{VOLATILE, mentioned};
 pub use classes::{asks_by_name, is_harmless, is_nvidias, seen_in};
+use limits::Limits;
 use searches::Searches;
 
 use crate::key::directory_as_called;
@@ -38,6 +40,8 @@ pub struct Asked {
     pub programs: BTreeSet<OsString>,
     /// A program asked which the working directory is, by the system or by `PWD`.
     pub directory: bool,
+    /// Limits of the process that a program asked for (see [`warpcc_watch::Observed::limits`]).
+    pub limits: BTreeSet<u8>,
 }
 
 impl Asked {
@@ -48,6 +52,7 @@ impl Asked {
         self.mentioned.extend(other.mentioned.iter().cloned());
         self.programs.extend(other.programs.iter().cloned());
         self.directory |= other.directory;
+        self.limits.extend(&other.limits);
     }
 }
 
@@ -119,6 +124,7 @@ pub struct Conditions {
     whole: Option<(BTreeSet<String>, [u8; 32])>,
     searches: Option<Searches>,
     directory: Option<[u8; 32]>,
+    limits: Limits,
 }
 
 impl Conditions {
@@ -139,6 +145,7 @@ impl Conditions {
                 .then(|| Searches::of(&asked.programs, place)),
             directory: (asked.directory && !guards::is_off("asked-folder"))
                 .then(|| place.directory_digest()),
+            limits: Limits::of(&asked.limits),
         }
     }
 
@@ -186,6 +193,9 @@ impl Conditions {
         {
             return differs(warpcc_cache::WORKING_DIRECTORY.as_bytes());
         }
+        if !self.limits.hold() {
+            return Err(None);
+        }
         let times = place.roots.real_text(&self.times);
         match times::first_changed(&times, place.directory) {
             None => Ok(()),
@@ -210,6 +220,7 @@ impl Conditions {
                 .map(Searches::names)
                 .unwrap_or_default(),
             directory: self.directory.is_some(),
+            limits: self.limits.numbers(),
         }
     }
 }

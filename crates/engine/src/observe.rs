@@ -5,14 +5,15 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use warpcc_cache::roots::BASE;
 use warpcc_cache::{Expected, Fact, Signature, Witness, WitnessBuilder, guards};
 use warpcc_watch::{Identity, Observed};
 
+use crate::compiler_cache::is_compiler_cache;
 use crate::conditions::{self, Asked};
-use crate::process;
+use crate::room;
 
 /// What one step saw, or many.
 #[derive(Debug, Clone, Default)]
@@ -31,6 +32,8 @@ pub struct Seen {
     pub times: Vec<u8>,
     /// Why this cannot be relied on.
     pub blind: Option<String>,
+    /// What only nvcc itself can do: a program met what it would not have met without us.
+    pub hindered: Option<String>,
     /// A name in the private folder that a tool made up: beside an output, or in the folder for temporary files. With
     /// nvcc it would be in the user's folder, and what the tool does there is part of its work.
     pub stray: Option<String>,
@@ -55,6 +58,8 @@ pub struct Scene<'a> {
     pub library: &'a Path,
     /// `PATH` of the commands.
     pub path: Option<&'a OsStr>,
+    /// When it began.
+    pub began: SystemTime,
     /// Files of the plan, which are in the key.
     pub own: &'a dyn Fn(&Path) -> bool,
     /// Those that the run is to write.
@@ -96,6 +101,7 @@ impl Seen {
                 .filter(|_| !guards::is_off("unseen-programs"))
                 .or_else(|| stray.clone())
                 .or_else(|| side_effect(&observed, scene)),
+            hindered: room::hindrance(&observed),
             stray,
             ..Self::default()
         };
@@ -112,7 +118,8 @@ impl Seen {
                 seen.read.entry(executable.clone()).or_default();
             }
         }
-        for program in observed.processes.iter().chain(observed.called.keys()) {
+        let run = observed.processes.iter().chain(observed.called.keys());
+        for program in run.chain(&observed.executable) {
             if foreign(program) {
                 seen.facts
                     .insert((program.clone(), Fact::Executable), Vec::new());
@@ -212,6 +219,7 @@ impl Seen {
     }
 
     fn take_asked(&mut self, observed: &Observed, scene: &Scene<'_>) {
+        self.asked.limits.extend(&observed.limits);
         for names in observed.variables.values() {
             self.asked.variables.extend(names.iter().cloned());
         }
@@ -377,6 +385,9 @@ impl Seen {
     }
 }
 
+/// A tick of the kernel's file clock, at the slowest.
+const TICK: Duration = Duration::from_millis(10);
+
 /// The first name in the private folder that no plan has and that a tool left there, or looked for where it could not be:
 /// beside an output (gcc's `.gcno`, `.su`, `.gcda`), or in `TMPDIR`.
 fn stray(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
@@ -410,8 +421,22 @@ fn side_effect(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
     // ccache, which nvcc's dry run asks for the compiler's properties, keeps files of its own.
     let is_caches = |path: &Path| {
         let writer = observed.writers.get(path);
-        writer.is_some_and(|program| process::is_compiler_cache(program))
+        writer.is_some_and(|program| is_compiler_cache(program))
     };
+    // What a file held before a run began and it was written anew.
+    let was_there = |identity: &Identity| {
+        let began = scene.began.duration_since(SystemTime::UNIX_EPOCH);
+        let before = began.unwrap_or_default().saturating_sub(TICK).as_nanos();
+        identity.mode != 0 && i128::from(identity.ctime_ns) < before as i128
+    };
+    let rewritten = observed.read.iter().find(|(path, identity)| {
+        observed.written.contains_key(*path)
+            && was_there(identity)
+            && !(scene.is_own(path) || is_caches(path))
+    });
+    if let Some((path, _)) = rewritten {
+        return Some(format!("{} is read, and written too", path.display()));
+    }
     for (path, identity) in &observed.written {
         let special = identity.mode != 0 && identity.mode & 0o170_000 != 0o100_000;
         if scene.is_own(path)

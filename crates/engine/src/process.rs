@@ -1,7 +1,8 @@
 //! Runs one command to its end: both streams whole, exit status, CPU time and peak memory.
 
 use std::ffi::OsString;
-use std::io;
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,6 +18,7 @@ use warpcc_budget::{Cancel, Claim};
 
 use crate::drain::hear_out;
 use crate::lifeline::{Lend, Lifeline};
+use crate::room::READS_INPUT;
 use crate::terminal::{Screen, Terminal};
 
 /// What is to be run.
@@ -211,18 +213,26 @@ impl Children {
     /// The program cannot be started, or everything was closed, or it [stood still](StoodStill).
     pub fn run(&self, task: usize, order: &Order<'_>) -> io::Result<Ended> {
         let mut command = Command::new(order.program);
+        let input = Input::open();
         let terminal = order.terminal.and_then(|terminal| terminal.open().ok());
         let (screen, stdin, stderr) = match terminal {
             Some(Screen {
                 ours,
                 errors,
-                input,
+                input: typed,
             }) => (
                 Some(ours),
-                input.map_or_else(Stdio::null, Stdio::from),
+                typed.map_or_else(Stdio::null, Stdio::from),
                 Stdio::from(errors),
             ),
-            None => (None, standard_input(), Stdio::piped()),
+            None => (
+                None,
+                input
+                    .as_ref()
+                    .and_then(Input::share)
+                    .unwrap_or_else(Stdio::null),
+                Stdio::piped(),
+            ),
         };
         command
             .arg0(order.name)
@@ -296,6 +306,10 @@ impl Children {
             let program = order.program.display().to_string();
             return Err(io::Error::other(StoodStill { program, window }));
         }
+        if input.is_some_and(|input| input.is_read_on()) {
+            let program = order.program.display();
+            return Err(io::Error::other(format!("{program}: {READS_INPUT}")));
+        }
         ended.signal = usage.status.signal();
         ended.code = usage
             .status
@@ -326,55 +340,33 @@ pub fn find_program(
         .find(|file| is_executable(file))
 }
 
-/// The user's standard input where it is a file: `/dev/stdin` may be the source. A pipe or a terminal is for one reader.
-fn standard_input() -> Stdio {
-    let is_file = rustix::fs::fstat(io::stdin()).is_ok_and(|found| {
-        rustix::fs::FileType::from_raw_mode(found.st_mode) == rustix::fs::FileType::RegularFile
-    });
-    match is_file {
-        true => Stdio::inherit(),
-        false => Stdio::null(),
+/// The user's standard input where it is a file, opened once more: it may be the source, and nvcc is to find all of it where
+/// a tool reads on. A pipe or a terminal is for one reader.
+struct Input {
+    file: File,
+    at: u64,
+}
+
+impl Input {
+    fn open() -> Option<Self> {
+        let found = rustix::fs::fstat(io::stdin()).ok()?;
+        let kind = rustix::fs::FileType::from_raw_mode(found.st_mode);
+        let mut file = (kind == rustix::fs::FileType::RegularFile)
+            .then(|| File::open("/proc/self/fd/0").ok())??;
+        let at = rustix::fs::tell(io::stdin()).ok()?;
+        file.seek(SeekFrom::Start(at)).ok()?;
+        Some(Self { file, at })
     }
-}
 
-/// Programs that stand under a compiler's name and look for the compiler behind them in `PATH`.
-const CACHES: &[&str] = &["ccache", "sccache"];
-
-/// As [`find_program`]; a compiler cache under the compiler's name gives way to the compiler that it would run. Its
-/// results are ours already, what it reads of its own changes with every call, and one of them that
-/// waits for a server would make us wait too.
-pub fn find_compiler(
-    name: &str,
-    path: Option<&std::ffi::OsStr>,
-    directory: &Path,
-) -> Option<PathBuf> {
-    let found = find_program(name, path, directory)?;
-    if !is_cache(&found) {
-        return Some(found);
+    fn share(&self) -> Option<Stdio> {
+        Some(self.file.try_clone().ok()?.into())
     }
-    let base = Path::new(name).file_name()?;
-    let behind = std::env::split_paths(path?)
-        .map(|folder| directory.join(folder).join(base))
-        .find(|file| is_executable(file) && !is_cache(file));
-    behind.or(Some(found))
-}
 
-/// Whether a program, by its own file, is a compiler cache.
-pub fn is_compiler_cache(program: &Path) -> bool {
-    let name = program.file_name().and_then(|name| name.to_str());
-    name.is_some_and(|name| CACHES.contains(&name))
-}
-
-fn is_cache(file: &Path) -> bool {
-    let Ok(real) = file.canonicalize() else {
-        return false;
-    };
-    // Called by its own name it is somebody's explicit wish.
-    file.file_name() != real.file_name()
-        && real
-            .file_name()
-            .and_then(|n| n.to_str())
-            .is_some_and(|n| CACHES.contains(&n))
+    fn is_read_on(&self) -> bool {
+        (&self.file)
+            .stream_position()
+            .map_or(true, |now| now != self.at)
+    }
 }
 
 /// Whether `file` is a regular file that somebody may execute.

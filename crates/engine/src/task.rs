@@ -14,16 +14,17 @@ use warpcc_plan::{FileId, FileKind, Part, Program, Step, TaskGraph, Tool, depfil
 use crate::artifact::Artifacts;
 use crate::away::Elsewhere;
 use crate::beside::Beside;
-use crate::conditions;
 use crate::event::{Finished, Outcome};
 use crate::key;
 use crate::lookup::key_variants;
 use crate::observe::{Scene, Seen};
 use crate::process::{self, Ended};
 use crate::relocate;
+use crate::room;
 use crate::run::Setting;
 use crate::times;
 use crate::turn::Turn;
+use crate::{compiler_cache, conditions};
 
 /// Changes when what a step record means changes.
 const DOMAIN: &str = "warpcc step 3";
@@ -200,16 +201,20 @@ impl Worker<'_> {
         let path = self.setting.variable("PATH");
         let find = |name: &str| {
             let directory = self.setting.directory;
-            let found = process::find_compiler(name, path, directory);
+            let found = compiler_cache::find_compiler(name, path, directory);
             let path = found.ok_or_else(|| {
                 io::Error::new(io::ErrorKind::NotFound, format!("{name} is not in PATH"))
             })?;
             let usual = process::find_program(name, self.setting.variable("PATH"), directory);
+            let gives_way = usual.as_ref() != Some(&path);
+            if gives_way && compiler_cache::chooses_another(self.setting.environment) {
+                return Err(io::Error::other(compiler_cache::CHOOSES));
+            }
             // A compiler looks for its own programs from the name that it is called by, through PATH; a compiler cache,
             // which stands there in its place, would call it by its whole path.
-            let called = match usual.as_ref() == Some(&path) {
-                true => name.to_owned(),
-                false => path.to_string_lossy().into_owned(),
+            let called = match gives_way {
+                true => path.to_string_lossy().into_owned(),
+                false => name.to_owned(),
             };
             Ok::<_, io::Error>(Located {
                 path,
@@ -326,9 +331,10 @@ impl Worker<'_> {
             terminal: self.setting.terminal,
             claim: turn.pass.as_mut().map(|pass| &*pass.claim()),
         };
+        let began = SystemTime::now();
         let ended = self.setting.children.run(index, &order)?;
         let seen = if watching.is_some() {
-            let mut seen = self.read_log(&log, (index, step), &program.path);
+            let mut seen = self.read_log(&log, (index, step), &program.path, began);
             if directory != self.setting.directory {
                 seen = seen.inside(directory);
             }
@@ -336,6 +342,13 @@ impl Worker<'_> {
         } else {
             Seen::unwatched("the watch library cannot be used here")
         };
+        if let Some(why) = &seen.hindered {
+            return Err(io::Error::other(why.clone()));
+        }
+        let fails = ended.code != 0 && ended.by_us.is_none();
+        if room::is_full(self.setting.scratch) || (fails && room::lacks_processes()) {
+            return Err(io::Error::other(room::NO_ROOM));
+        }
         Ok((ended, seen))
     }
 
@@ -460,7 +473,13 @@ impl Worker<'_> {
         Ok((assembly, path))
     }
 
-    fn read_log(&self, log: &Path, (index, step): (usize, &Step), program: &Path) -> Seen {
+    fn read_log(
+        &self,
+        log: &Path,
+        (index, step): (usize, &Step),
+        program: &Path,
+        began: SystemTime,
+    ) -> Seen {
         let Ok(bytes) = fs::read(log) else {
             return Seen::unwatched("a process could not be watched");
         };
@@ -500,6 +519,7 @@ impl Worker<'_> {
             directory: self.setting.directory,
             library: self.setting.watch.unwrap_or(Path::new("")),
             path: self.setting.path,
+            began,
             own: &is_own,
         };
         self.beside.note(index, &observed, &scene);

@@ -5,6 +5,7 @@
 //! enters it (flag 1), and no name that begins with `<`; `-MMD` leaves out system headers (flag 3); the first appearance decides;
 //! a space gets a backslash and nothing else does; the target is taken as it is.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use memchr::memmem;
@@ -13,7 +14,7 @@ use memchr::memmem;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marker<'a> {
     /// The path after unescaping.
-    pub path: std::borrow::Cow<'a, str>,
+    pub path: Cow<'a, [u8]>,
     /// Flag 1: the preprocessor enters the file here.
     pub enters: bool,
     /// Flag 3: a system header.
@@ -56,9 +57,9 @@ fn parse_marker(line: &[u8]) -> Option<Marker<'_>> {
     }
     let raw = rest.get(..end)?;
     let path = if escaped {
-        std::borrow::Cow::Owned(String::from_utf8(unescape(raw)).ok()?)
+        Cow::Owned(unescape(raw))
     } else {
-        std::borrow::Cow::Borrowed(std::str::from_utf8(raw).ok()?)
+        Cow::Borrowed(raw)
     };
     let flags = rest.get(end + 1..)?;
     let flags = &flags[..memchr::memchr(b'\n', flags).unwrap_or(flags.len())];
@@ -118,10 +119,10 @@ pub struct Rule {
 }
 
 /// The dependency file for the preprocessed `texts`, in the plan's order.
-pub fn rule(rule: &Rule, texts: &[&[u8]]) -> String {
-    let mut source: Option<String> = None;
-    let mut headers: Vec<String> = Vec::new();
-    let mut seen: HashSet<String> = HashSet::new();
+pub fn rule(rule: &Rule, texts: &[&[u8]]) -> Vec<u8> {
+    let mut source: Option<Vec<u8>> = None;
+    let mut headers: Vec<Vec<u8>> = Vec::new();
+    let mut seen: HashSet<Vec<u8>> = HashSet::new();
     for text in texts {
         let mut first = true;
         markers(text, |marker| {
@@ -139,46 +140,52 @@ pub fn rule(rule: &Rule, texts: &[&[u8]]) -> String {
             }
         });
     }
-    let escape = |path: &str| path.replace(' ', "\\ ");
+    let escape = |path: &[u8]| -> Vec<u8> {
+        let parts: Vec<&[u8]> = path.split(|byte| *byte == b' ').collect();
+        parts.join(&b"\\ "[..])
+    };
     let source = source.unwrap_or_default();
     let target = if rule.target.is_empty() {
         object_of(&source, rule.folder.as_deref())
     } else {
-        rule.target.clone()
+        rule.target.clone().into_bytes()
     };
-    let mut out = format!("{target} : {}", escape(&source));
+    let mut out = [&target, &b" : "[..], &escape(&source)].concat();
     for header in &headers {
-        out.push_str(" \\\n    ");
-        out.push_str(&escape(header));
+        out.extend_from_slice(b" \\\n    ");
+        out.extend(escape(header));
     }
-    out.push('\n');
+    out.push(b'\n');
     if rule.phony {
         for header in &headers {
-            out.push('\n');
-            out.push_str(&escape(header));
-            out.push_str(":\n");
+            out.push(b'\n');
+            out.extend(escape(header));
+            out.extend_from_slice(b":\n");
         }
     }
     out
 }
 
 /// clang enters `<built-in>` and `<command line>`; nvcc lists no name that begins so.
-fn is_no_file(path: &str) -> bool {
-    path.starts_with('<')
+fn is_no_file(path: &[u8]) -> bool {
+    path.starts_with(b"<")
 }
 
-fn object_of(source: &str, folder: Option<&str>) -> String {
-    let name = source.rsplit('/').next().unwrap_or(source);
-    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-    folder.map_or_else(
-        || format!("{stem}.o"),
-        |folder| format!("{}/{stem}.o", folder.trim_end_matches('/')),
-    )
+fn object_of(source: &[u8], folder: Option<&str>) -> Vec<u8> {
+    let name = source.rsplit(|byte| *byte == b'/').next().unwrap_or(source);
+    let stem = memchr::memrchr(b'.', name).map_or(name, |dot| &name[..dot]);
+    let folder = folder.map(|folder| format!("{}/", folder.trim_end_matches('/')));
+    let folder = folder.unwrap_or_default();
+    [folder.as_bytes(), stem, b".o"].concat()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn text(rule: Vec<u8>) -> String {
+        String::from_utf8_lossy(&rule).into_owned()
+    }
 
     const TEXT: &[u8] = b"# 0 \"m.cu\"\n# 0 \"<built-in>\"\n# 1 \"/usr/include/stdc-predef.h\" 1 3 4\n# 0 \"<command-line>\" 2\n# 1 \"inc/sp dir/h.h\" 1\nint x;\n# 77 \"forged.y\"\n# 1 \"inc/\\303\\251.h\" 1\n";
 
@@ -192,7 +199,7 @@ mod tests {
             &[TEXT, TEXT],
         );
         assert_eq!(
-            md,
+            text(md),
             "o x.o : m.cu \\\n    /usr/include/stdc-predef.h \\\n    inc/sp\\ dir/h.h \\\n    inc/é.h\n"
         );
         let mmd = rule(
@@ -205,7 +212,7 @@ mod tests {
             &[TEXT],
         );
         assert_eq!(
-            mmd,
+            text(mmd),
             "t : m.cu \\\n    inc/sp\\ dir/h.h \\\n    inc/é.h\n\ninc/sp\\ dir/h.h:\n\ninc/é.h:\n"
         );
     }
@@ -220,7 +227,17 @@ mod tests {
             },
             &[clang],
         );
-        assert_eq!(listed, "t : e.cu \\\n    h.h \\\n    baz> \\\n    d/<x>\n");
+        assert_eq!(
+            text(listed),
+            "t : e.cu \\\n    h.h \\\n    baz> \\\n    d/<x>\n"
+        );
+    }
+
+    #[test]
+    fn names_are_bytes() {
+        let latin = b"# 1 \"e.cu\"\n# 1 \"h\\377 \\351.h\" 1\n";
+        let listed = rule(&Rule::default(), &[latin]);
+        assert_eq!(listed, b"e.o : e.cu \\\n    h\xff\\ \xe9.h\n");
     }
 
     #[test]

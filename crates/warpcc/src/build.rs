@@ -12,11 +12,13 @@ use warpcc_budget::costs::Measured;
 use warpcc_cache::{DiskStore, Expected, KeyVariants, Upstream};
 use warpcc_engine::Admission;
 use warpcc_engine::admission::Entry;
+use warpcc_engine::compiler_cache;
 use warpcc_engine::conditions;
 use warpcc_engine::failure::OnFailure;
 use warpcc_engine::observe::{Scene, Seen};
 use warpcc_engine::process;
 use warpcc_engine::relocate::NO_PREFIX_MAP;
+use warpcc_engine::room;
 use warpcc_engine::states::{TaskState, TaskStates};
 use warpcc_engine::{Children, Executor, Finished, Order, Run, Setting, Spectator, execute};
 use warpcc_plan::depfile::Rule;
@@ -33,7 +35,7 @@ use crate::report::progress::{Progress, Standing};
 use crate::request::Request;
 use crate::scratch::Scratch;
 use crate::signals::Interrupt;
-use crate::{direct, module_ids, place, threads};
+use crate::{direct, module_ids, place, standard_streams, threads};
 
 /// nvcc's own verdict on a command line, not a shortcoming of ours: counted as a failed call.
 pub const REFUSED: &str = "nvcc refuses the command line";
@@ -252,11 +254,14 @@ pub fn build(
     let first = streams.clone();
     let mut shown = (0, 0);
     let mut doubt = Doubt::default();
+    let (is_one, mut is_mixed) = (standard_streams::are_one(), false);
     let mut show = |graph: &TaskGraph,
                     doubt: &mut Doubt,
                     streams: &mut (Vec<u8>, Vec<u8>),
                     finished: &Finished| {
-        if doubt.concerns(graph, finished) {
+        // In which order a tool says two things, it alone knows.
+        is_mixed |= is_one && !finished.stdout.is_empty() && !finished.stderr.is_empty();
+        if doubt.concerns(graph, finished) || is_mixed {
             return;
         }
         streams.0.extend_from_slice(&finished.stdout);
@@ -315,11 +320,20 @@ pub fn build(
         if accident.contains(process::STOOD_STILL) {
             return Err(stood_still(accident));
         }
+        if accident.contains(compiler_cache::CHOOSES) {
+            return Err(Unsupported::new(compiler_cache::CHOOSES, ""));
+        }
+        if accident.contains(room::NO_ROOM) || accident.contains(room::READS_INPUT) {
+            return Err(hindered(&accident));
+        }
         if shown != (0, 0) {
             // Part of it is on the screen already: nvcc would show it again. Better twice than lost.
             crate::log::warn(&format!("{accident}; running nvcc again"));
         }
         return Err(Unsupported::new("a command ended abnormally", accident));
+    }
+    if is_mixed {
+        return Err(Unsupported::new(standard_streams::MIXED, ""));
     }
     if run.code != 0 && doubt.is_justified(manner.store) {
         return Err(Unsupported::new(FAILS_ON_OTHERS, ""));
@@ -551,6 +565,15 @@ fn stood_still(why: String) -> Unsupported {
     Unsupported::new("a step stood still", why)
 }
 
+/// A tool met what it would not have met under nvcc.
+fn hindered(why: &str) -> Unsupported {
+    let reason = match why.contains(room::READS_INPUT) {
+        true => room::READS_INPUT,
+        false => room::NO_ROOM,
+    };
+    Unsupported::new(reason, why)
+}
+
 /// How the dynamic loader begins when it cannot preload a library.
 const NOT_LOADED: &str = "ERROR: ld.so: object";
 
@@ -634,12 +657,13 @@ fn dry_run(
         claim: Some(pass.claim()),
         ..order
     };
-    let clock = Instant::now();
+    let (clock, began) = (Instant::now(), SystemTime::now());
     let output = children.run(DRY_RUN_TASK, &order).map_err(|error| {
         let why = error.to_string();
-        match why.contains(process::STOOD_STILL) {
-            true => stood_still(why),
-            false => Unsupported::new("nvcc cannot be started", why),
+        match why {
+            why if why.contains(process::STOOD_STILL) => stood_still(why),
+            why if why.contains(room::READS_INPUT) => hindered(&why),
+            why => Unsupported::new("nvcc cannot be started", why),
         }
     })?;
     let measured = Measured {
@@ -673,6 +697,14 @@ fn dry_run(
         transcript.messages.remove(ours);
     }
     let known = |executable: &Path| conditions::asks_by_name(executable, false);
+    // nvcc looks what stands where its outputs go.
+    let outputs = request.invocation.outputs();
+    let is_output = |path: &Path| {
+        let path = request.directory.join(path);
+        outputs
+            .iter()
+            .any(|output| request.absolute(&output.path) == path)
+    };
     let seen = match (watching, fs::read(&log)) {
         (Some(_), Ok(bytes)) => match warpcc_watch::read_log(&bytes, &request.nvcc, &known) {
             Ok(observed) => {
@@ -681,10 +713,14 @@ fn dry_run(
                     directory: &request.directory,
                     library: watch.unwrap_or(Path::new("")),
                     path: request.variable("PATH"),
-                    own: &|_| false,
+                    began,
+                    own: &is_output,
                     writes: &[],
                 };
                 let mut seen = Seen::from_log(observed, &scene);
+                if let Some(why) = &seen.hindered {
+                    return Err(hindered(why));
+                }
                 seen.expect(&request.nvcc, Expected::default());
                 seen
             }

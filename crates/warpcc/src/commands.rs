@@ -164,8 +164,15 @@ pub fn find_nvcc(
         .iter()
         .find(|(n, _)| n == "PATH")
         .map(|(_, v)| v.as_os_str());
+    // As the launcher: the setting holds for the bare word.
+    let is_bare = |name: &&Path| {
+        locate::is_nvcc(name.as_os_str())
+            && (name.components().count() == 1 || locate::is_ourselves(name, &around.ourselves))
+    };
+    let chosen = config.nvcc.value.as_deref();
     let name = named
-        .or(config.nvcc.value.as_deref())
+        .filter(|name| chosen.is_none() || !is_bare(name))
+        .or(chosen)
         .map_or(OsStr::new("nvcc"), Path::as_os_str);
     let found = locate::compiler(name, path, &around.ourselves).or_else(|| {
         let in_toolkit = locate::in_toolkit(name, &around.environment, &around.ourselves);

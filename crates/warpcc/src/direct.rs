@@ -21,6 +21,7 @@ use warpcc_report::record::Header;
 use crate::dates::{Dates, Texts};
 use crate::outputs::{Kind, Outputs};
 use crate::request::Request;
+use crate::standard_streams;
 
 /// Roles of outputs whose place the command line names anew each time.
 const OUTPUT: &str = "-o";
@@ -123,6 +124,12 @@ fn serve_under(
         }
         Lookup::Miss(_) => return Ok(Served::Miss(None)),
     };
+    if !outcome.stdout.is_empty() && !outcome.stderr.is_empty() && standard_streams::are_one() {
+        return Ok(Served::NotOurs(Unsupported::new(
+            standard_streams::MIXED,
+            "",
+        )));
+    }
     if let Err(why) = decide_on_outputs(&outcome, &implied, request) {
         return Ok(Served::NotOurs(why));
     }
@@ -311,13 +318,13 @@ pub fn keep(
     if request.invocation.native {
         return Err(NotKept::Unfit("-arch=native".to_owned()));
     }
-    let own = |path: &Path, use_of: Use| {
+    let own = |path: &Path, _: Use| {
         outputs.iter().any(|made| {
             // A tool that reads what stands at an output's place reads what an earlier call left there, unless the
             // output is written in place.
             let in_place = request.absolute(&made.plan) == request.directory.join(&made.now);
             let named = path.as_os_str() == made.plan.as_str();
-            path == made.now || (named && (use_of == Use::Look || in_place))
+            path == made.now || (named && in_place)
         })
     };
     let mut builder = run.seen.witness(run.began, own);

@@ -1,5 +1,6 @@
 //! What this call shares with all others on the machine: the budget, a build tool's tokens, and the build it belongs to.
 
+use rustix::process::{Resource, getrlimit};
 use warpcc_budget::{Board, Cancel, Joined, Kind, Place, Tokens};
 use warpcc_engine::Admission;
 use warpcc_engine::admission::Entry;
@@ -68,6 +69,20 @@ pub fn admission<'a>(
         request.invocation.inputs.join(" ")
     );
     Admission::new(board, tokens, lineage.number(), subject, store)
+}
+
+/// Why a call is left to nvcc where a limit on memory is low: an allocation that fails would end this process.
+pub const LITTLE_MEMORY: &str = "little memory for this process";
+
+/// Whether this process may take less memory than it could need, by `ulimit -v` and `-d`. Each thread has a heap of its own,
+/// for which the C library reserves addresses.
+pub fn has_little_memory(config: &Config) -> bool {
+    const ITSELF: u64 = 1 << 30;
+    const A_THREAD: u64 = 128 << 20;
+    let jobs = u64::try_from(config.job_limit().get()).unwrap_or(u64::MAX);
+    let least = ITSELF.saturating_add(A_THREAD.saturating_mul(jobs));
+    let is_less = |limited| getrlimit(limited).current.is_some_and(|most| most < least);
+    is_less(Resource::As) || is_less(Resource::Data)
 }
 
 /// Waits for the machine to have room for a whole nvcc that this process is about to become, and keeps that room for it.

@@ -32,6 +32,7 @@ mod run;
 mod scratch;
 mod session;
 mod signals;
+mod standard_streams;
 mod threads;
 mod watch_folder;
 
@@ -41,6 +42,7 @@ fn main() -> std::process::ExitCode {
     #[cfg(debug_assertions)]
     config::switch_guards_off();
     outputs::learn_umask();
+    let _for_nvcc = standard_streams::any_was_closed();
     signals::survive_file_size_limit();
     let args: Vec<OsString> = std::env::args_os().collect();
     let code = launch::start(&args).unwrap_or_else(|error| {

@@ -25,7 +25,7 @@ use crate::request::Request;
 use crate::roots::BaseDirs;
 use crate::scratch::{self, Naming, Scratch, Wanted};
 use crate::signals::Interrupt;
-use crate::{direct, history, machine};
+use crate::{direct, history, machine, standard_streams};
 
 /// Where a call comes from, and where it is noted.
 #[derive(Clone, Copy)]
@@ -117,6 +117,12 @@ impl<'a> Session<'a> {
         let around = call.around;
         if around.directory.as_os_str().is_empty() {
             return Err(Unsupported::new("the working directory is gone", "").into());
+        }
+        if standard_streams::any_was_closed() {
+            return Err(Unsupported::new(standard_streams::CLOSED, "").into());
+        }
+        if machine::has_little_memory(call.account.config) {
+            return Err(Unsupported::new(machine::LITTLE_MEMORY, "").into());
         }
         let request = Request::new(
             nvcc.to_owned(),

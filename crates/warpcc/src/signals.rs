@@ -1,13 +1,14 @@
-//! SIGINT, SIGTERM and SIGHUP: ends the children, gives back the build tool's tokens, removes what is unfinished, and dies of
-//! the signal, so that the caller sees the status it expects.
+//! SIGCONT: continues the children. SIGINT, SIGTERM and SIGHUP: ends the children, gives back the build tool's tokens,
+//! removes what is unfinished, and dies of the signal, so that the caller sees the status it expects.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::signal::SIGXFSZ;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use warpcc_budget::Tokens;
 use warpcc_engine::Children;
@@ -45,7 +46,7 @@ impl Interrupt {
                 // What our parent ignores, we ignore (`nohup`, `&` in a script), and nvcc would.
                 let ignored =
                     ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
-                let wanted = [SIGHUP, SIGINT, SIGTERM];
+                let wanted = [SIGHUP, SIGINT, SIGTERM, SIGCONT];
                 let wanted = wanted
                     .into_iter()
                     .filter(|signal| ignored & (1 << (signal - 1)) == 0);
@@ -53,8 +54,11 @@ impl Interrupt {
                     return;
                 };
                 drop(registered);
-                if let Some(signal) = signals.forever().next() {
-                    interrupt.end(signal);
+                for signal in signals.forever() {
+                    match signal {
+                        SIGCONT => continue_children(),
+                        _ => interrupt.end(signal),
+                    }
                 }
             }
         };
@@ -83,6 +87,25 @@ impl Interrupt {
         }
         _ = signal_hook::low_level::emulate_default_handler(signal);
         std::process::exit(128 + signal);
+    }
+}
+
+/// Continues what we started and did not stop. A child that has begun and is no tool yet is in our group, and Ctrl-Z reaches
+/// it; when it stops, it is in a group of its own, and what continues us does not reach it. We would wait for it for ever.
+fn continue_children() {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten();
+    let children = tasks.flatten().filter_map(|task| {
+        let children = task.path().join("children");
+        std::fs::read_to_string(children).ok()
+    });
+    for children in children {
+        let pids = children
+            .split_whitespace()
+            .filter_map(|pid| pid.parse().ok());
+        for pid in pids.filter_map(Pid::from_raw) {
+            // It may have ended.
+            let _ = kill_process(pid, Signal::CONT);
+        }
     }
 }
 

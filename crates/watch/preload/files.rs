@@ -14,7 +14,7 @@ type Path = *const c_char;
 type Any = *mut c_void;
 
 /// A call that opened nothing, or nothing that counts.
-const NO_FILE: c_int = -1;
+pub(crate) const NO_FILE: c_int = -1;
 /// The device number of `/dev/tty`.
 const TERMINAL: u64 = 5 << 8;
 
@@ -58,7 +58,7 @@ pub(crate) unsafe fn seen(directory: c_int, path: Path, kind: u8, error: c_int, 
 ///
 /// # Safety
 /// `path` is null or NUL-terminated.
-unsafe fn named<'b>(
+pub(crate) unsafe fn named<'b>(
     directory: c_int,
     path: Path,
     full: &'b mut [u8; LONGEST],
@@ -199,7 +199,7 @@ pub(crate) fn below<'b>(
 ///
 /// # Safety
 /// As for [`seen`].
-unsafe fn opened(directory: c_int, path: Path, flags: c_int, error: c_int, file: c_int) {
+pub(crate) unsafe fn opened(directory: c_int, path: Path, flags: c_int, error: c_int, file: c_int) {
     // SAFETY: passed on.
     unsafe {
         if flags & O_TMPFILE != 0 {
@@ -313,10 +313,6 @@ hook! {
         |r, e| looked(at, path, f, e, to, Identity::of_stat);
     fn statx(at: c_int, path: Path, flags: c_int, mask: c_uint, to: Any) -> c_int, -1,
         |r, e| looked(at, path, flags, e, to, Identity::of_statx);
-    fn access(path: Path, mode: c_int) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
-    fn eaccess(path: Path, mode: c_int) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
-    fn euidaccess(path: Path, mode: c_int) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'S', e, NO_FILE);
-    fn faccessat(at: c_int, path: Path, mode: c_int, flags: c_int) -> c_int, -1, |r, e| seen(at, path, b'S', e, NO_FILE);
 
     fn glob(pattern: Path, flags: c_int, error: Any, to: Any) -> c_int, -1, |r, e| globbed(pattern);
     fn glob64(pattern: Path, flags: c_int, error: Any, to: Any) -> c_int, -1, |r, e| globbed(pattern);

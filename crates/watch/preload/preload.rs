@@ -26,6 +26,11 @@
 //! | `A` | path | a child that the C library starts itself becomes the program at path |
 //! | `Q` | pid | the `P` of this pid failed |
 //! | `E` | count: u32 LE | the process ends (or, before `P`, may end), having made count records |
+//! | `x` | path | it may be executed, `access` said |
+//! | `l` | number: u8 | this limit of the process was asked for; 255 is its `umask` |
+//! | `i` | | standard input was read, which we left empty |
+//! | `r` | | a write found no room |
+//! | `q` | text | as `U`, if the program is not a known one |
 //! | `U` | text | something happened that a record cannot say: do not trust the log |
 //!
 //! An identity is what `fstat` said when the file was opened, or `stat` when it was looked at: device, inode, size (u64 LE), mtime, ctime (i64 LE, in
@@ -51,11 +56,13 @@
 use core::ffi::{c_long, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
+mod asked;
 mod exec;
 mod files;
 mod names;
 mod sockets;
 mod state;
+mod streams;
 mod symbols;
 mod sys;
 
@@ -130,6 +137,7 @@ extern "C" fn start() {
         let errno = *sys::__errno_location();
         state::started();
         exec::resolve_early();
+        streams::resolve_early();
         *sys::__errno_location() = errno;
     }
 }

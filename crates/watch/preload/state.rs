@@ -5,7 +5,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::sys::{self, Identity};
-use crate::symbols;
+use crate::{streams, symbols};
 
 const BUFFER: usize = 64 * 1024;
 const HEADER: usize = 7;
@@ -241,6 +241,7 @@ pub(crate) fn leaving() {
     let mut own = false;
     with(|state| own = sys::pid() == state.owner);
     if own {
+        streams::ending();
         libraries();
         with(State::end);
     }

@@ -9,6 +9,10 @@ unsafe extern "C" {
     pub(crate) fn __errno_location() -> *mut c_int;
     pub(crate) fn syscall(number: c_long, ...) -> c_long;
     pub(crate) fn fileno(stream: *mut c_void) -> c_int;
+    pub(crate) fn ferror(stream: *mut c_void) -> c_int;
+    pub(crate) fn feof_unlocked(stream: *mut c_void) -> c_int;
+    pub(crate) fn __fwriting(stream: *mut c_void) -> c_int;
+    pub(crate) static stdin: *mut c_void;
     static environ: *const *const c_char;
     pub(crate) fn dl_iterate_phdr(
         visit: extern "C" fn(*mut LoadedObject, usize, *mut c_void) -> c_int,
@@ -87,6 +91,7 @@ pub(crate) const O_TMPFILE: c_int = 0o20_000_000;
 pub(crate) const EPERM: c_int = 1;
 pub(crate) const ENOENT: c_int = 2;
 pub(crate) const EINTR: c_int = 4;
+pub(crate) const EIO: c_int = 5;
 pub(crate) const ENXIO: c_int = 6;
 pub(crate) const EBADF: c_int = 9;
 pub(crate) const EACCES: c_int = 13;
@@ -96,10 +101,13 @@ pub(crate) const ENOTDIR: c_int = 20;
 pub(crate) const EISDIR: c_int = 21;
 pub(crate) const EINVAL: c_int = 22;
 pub(crate) const ETXTBSY: c_int = 26;
+pub(crate) const ENOSPC: c_int = 28;
 pub(crate) const EROFS: c_int = 30;
 pub(crate) const ERANGE: c_int = 34;
 pub(crate) const ENAMETOOLONG: c_int = 36;
 pub(crate) const ENOSYS: c_int = 38;
+pub(crate) const ENOTSUP: c_int = 95;
+pub(crate) const EDQUOT: c_int = 122;
 
 /// A variable of the environment. Not `getenv`: that is one of our hooks.
 pub(crate) fn variable(name: &[u8]) -> Option<&'static CStr> {

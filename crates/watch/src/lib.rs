@@ -17,7 +17,7 @@
 //!   `/etc/localtime`, `tmpfile`, and the links along a path given to `realpath` (its result is seen);
 //! - lookups by the dynamic loader (`LD_LIBRARY_PATH` candidates, a `dlopen` that failed); libraries that
 //!   it did load are seen;
-//! - what came through standard input or another inherited descriptor;
+//! - what came through an inherited descriptor; a read of an empty standard input is seen;
 //! - system calls that a dynamic program makes without the C library's wrappers (Go with cgo does), and a walk over
 //!   `environ` instead of `getenv`.
 //!

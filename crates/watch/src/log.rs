@@ -45,6 +45,11 @@ pub(crate) enum Event<'l> {
     Variable(&'l OsStr),
     HasEnviron,
     AskedDirectory,
+    MayExecute(&'l Path),
+    AskedLimit(u8),
+    ReadInput,
+    FoundNoRoom,
+    UnknownIfStranger(&'l [u8]),
     Becomes {
         pid: u32,
         program: &'l Path,
@@ -159,6 +164,11 @@ fn event(kind: u8, payload: &[u8]) -> Option<Event<'_>> {
         b'V' => Event::Variable(OsStr::from_bytes(payload)),
         b'J' => Event::HasEnviron,
         b'H' => Event::AskedDirectory,
+        b'x' => Event::MayExecute(path(payload)?),
+        b'l' => Event::AskedLimit(*payload.first()?),
+        b'i' => Event::ReadInput,
+        b'r' => Event::FoundNoRoom,
+        b'q' => Event::UnknownIfStranger(payload),
         b'A' => Event::StartedByLibrary {
             program: path(payload)?,
         },

@@ -50,10 +50,23 @@ pub struct Observed {
     pub have_environ: BTreeSet<PathBuf>,
     /// Executables that asked for the working directory.
     pub asked_directory: BTreeSet<PathBuf>,
+    /// What programs for which `known` did not hold were told that they may execute.
+    pub executable: BTreeSet<PathBuf>,
+    /// Limits of the process that such programs asked for, by number; [`Observed::UMASK`] is its `umask`.
+    pub limits: BTreeSet<u8>,
+    /// A program that read standard input, where that was empty because it was not the user's.
+    pub read_input: Option<PathBuf>,
+    /// A program for one of whose writes there was no room.
+    pub no_room: Option<PathBuf>,
     /// What was read by programs for which `known` did not hold: their scripts and modules.
     pub texts: BTreeSet<PathBuf>,
     /// Why this may not be all that happened.
     pub blind: Option<String>,
+}
+
+impl Observed {
+    /// In [`Observed::limits`], no limit.
+    pub const UMASK: u8 = 255;
 }
 
 /// Reads what the library wrote of a run that began as `program`, the path that was executed. What programs read that
@@ -219,6 +232,30 @@ impl<'k> Reader<'k> {
                 let program = image.program.clone();
                 self.observed.asked_directory.insert(program);
             }
+            Event::MayExecute(path) => {
+                if !image.known {
+                    self.observed.executable.insert(absolute(path));
+                }
+            }
+            Event::AskedLimit(number) => {
+                if !image.known {
+                    self.observed.limits.insert(number);
+                }
+            }
+            Event::ReadInput => {
+                let program = image.program.clone();
+                self.observed.read_input.get_or_insert(program);
+            }
+            Event::FoundNoRoom => {
+                let program = image.program.clone();
+                self.observed.no_room.get_or_insert(program);
+            }
+            Event::UnknownIfStranger(text) => {
+                let (known, program) = (image.known, image.program.clone());
+                if !known {
+                    self.blind(|| unknown(&program, text));
+                }
+            }
             Event::Becomes { pid, program } => {
                 if pid == owner {
                     image.becomes = Some(program.into());
@@ -248,7 +285,7 @@ impl<'k> Reader<'k> {
             }
             Event::Unknown(text) => {
                 let program = image.program.clone();
-                self.blind(|| format!("{}: {}", program.display(), String::from_utf8_lossy(text)));
+                self.blind(|| unknown(&program, text));
             }
             // Both begin an image and were dealt with by the caller.
             Event::Started { .. } | Event::Forked { .. } => {}
@@ -325,4 +362,8 @@ impl<'k> Reader<'k> {
         }
         self.observed
     }
+}
+
+fn unknown(program: &Path, text: &[u8]) -> String {
+    format!("{}: {}", program.display(), String::from_utf8_lossy(text))
 }

@@ -40,8 +40,6 @@ pub(crate) const VOLATILE: &[&str] = &[
     "TEMPDIR",
     "LD_PRELOAD",
     "TERM",
-    "COLUMNS",
-    "LINES",
 ];
 
 /// NVIDIA's programs. They ask by name, and have no list of all variables: one that has is another's program under the

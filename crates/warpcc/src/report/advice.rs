@@ -58,6 +58,30 @@ const TABLE: &[(&str, &str)] = &[
         "nvcc writes through links and into old files: remove the file, or name a new one",
     ),
     (
+        warpcc_engine::room::NO_ROOM,
+        "free space in $TMPDIR, or allow more processes",
+    ),
+    (
+        warpcc_engine::room::READS_INPUT,
+        "end the command line with </dev/null where the tool needs no input",
+    ),
+    (
+        crate::machine::LITTLE_MEMORY,
+        "a higher limit of memory, as `ulimit -v` shows it, or none",
+    ),
+    (
+        crate::standard_streams::CLOSED,
+        "open it: `</dev/null`, `2>/dev/null`",
+    ),
+    (
+        crate::standard_streams::MIXED,
+        "give standard output and standard error files of their own",
+    ),
+    (
+        warpcc_engine::compiler_cache::CHOOSES,
+        "name the compiler with -ccbin, or leave the setting out",
+    ),
+    (
         "the working directory is gone",
         "change to a folder that is there",
     ),

@@ -16,6 +16,7 @@ mod neighbours;
 mod orphans;
 mod permissions;
 mod processes;
+mod scarcity;
 mod sessions;
 mod settings;
 mod stalls;

@@ -5,11 +5,13 @@
 #[path = "../space/mod.rs"]
 mod space;
 
+mod asked;
 mod beside;
 mod dates;
 mod environment;
 mod file_systems;
 mod hits;
+mod inherited;
 mod libraries;
 mod observed;
 mod options;

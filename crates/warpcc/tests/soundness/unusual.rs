@@ -1,11 +1,13 @@
 //! Calls whose words look as usual, and in which nvcc does something else: a source from a descriptor, intermediate files
 //! beside the object, a name that the shell changes, a compiler behind a compiler cache.
 
+use std::ffi::OsStr;
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 
 use crate::space::{Program, Snapshot, TestSpace, finish};
-use crate::{KERNEL, ONE};
+use crate::{KERNEL, ONE, warm};
 
 fn space(name: &str) -> TestSpace {
     let space = TestSpace::new(name);
@@ -84,4 +86,22 @@ fn a_compiler_cache_in_a_folder_of_its_own() {
     space.set_env("PATH", &format!("{{work}}/tools/lib:{path}"));
     let said = space.run(&Program::Launcher, &space.words(ONE));
     assert_eq!(said.code, 0, "{}", said.stderr_text());
+}
+
+/// nvcc writes the bytes of a name, whatever they mean.
+#[test]
+fn a_header_whose_name_is_not_utf8_in_a_dependency_file() {
+    let space = TestSpace::new("latin-header");
+    let header = |name: &[u8]| space.work().join(OsStr::from_bytes(name));
+    for name in [&b"h\xe9.h"[..], b"h \xff.h"] {
+        std::fs::write(header(name), "int x();\n").expect("a header");
+    }
+    let source = b"#include \"h\xe9.h\"\n#include \"h \xff.h\"\n__global__ void k() {}\n";
+    std::fs::write(header(b"case.cu"), source).expect("a source");
+    let line = &format!("{ONE} -MMD -MP -MF case.d");
+    warm(&space, line);
+    space.agree(line).demand_direct_hit();
+    assert!(space.read("case.d").contains(&0xff));
+    std::fs::write(header(b"h\xe9.h"), "int y();\n").expect("a header");
+    space.agree(line).demand_no_direct_hit();
 }

@@ -4,7 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-use warpcc_engine::process::{find_compiler, find_program};
+use warpcc_engine::compiler_cache::find_compiler;
+use warpcc_engine::process::find_program;
 use warpcc_report::doctor::Finding;
 
 use super::{error_of, fine, is_script, note, variable, warning, wrapper};

@@ -1,0 +1,89 @@
+//! ccache and its kin under a compiler's name: the compiler behind them is what we run.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::process::{find_program, is_executable};
+
+/// Programs that stand under a compiler's name and look for the compiler behind them in `PATH`.
+const CACHES: &[&str] = &["ccache", "sccache"];
+
+/// As [`find_program`]; a compiler cache under the compiler's name gives way to the compiler that it would run. Its
+/// results are ours already, what it reads of its own changes with every call, and one of them that
+/// waits for a server would make us wait too.
+pub fn find_compiler(name: &str, path: Option<&OsStr>, directory: &Path) -> Option<PathBuf> {
+    let found = find_program(name, path, directory)?;
+    if !is_cache(&found) {
+        return Some(found);
+    }
+    let base = Path::new(name).file_name()?;
+    let behind = std::env::split_paths(path?)
+        .map(|folder| directory.join(folder).join(base))
+        .find(|file| is_executable(file) && !is_cache(file));
+    behind.or(Some(found))
+}
+
+/// Whether a program, by its own file, is a compiler cache.
+pub fn is_compiler_cache(program: &Path) -> bool {
+    let name = program.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| CACHES.contains(&name))
+}
+
+fn is_cache(file: &Path) -> bool {
+    let Ok(real) = file.canonicalize() else {
+        return false;
+    };
+    // Called by its own name it is somebody's explicit wish.
+    file.file_name() != real.file_name()
+        && real
+            .file_name()
+            .and_then(|n| n.to_str())
+            .is_some_and(|n| CACHES.contains(&n))
+}
+
+/// In the message of an accident: nvcc runs ccache, and that what it is told.
+pub const CHOOSES: &str = "settings of a compiler cache choose what it runs";
+
+/// ccache's settings that say which program it runs, as variables and in its files.
+const CHOOSING: [(&str, &str); 4] = [
+    ("CCACHE_COMPILER", "compiler"),
+    ("CCACHE_PREFIX", "prefix_command"),
+    ("CCACHE_PREFIX_CPP", "prefix_command_cpp"),
+    ("CCACHE_PATH", "path"),
+];
+
+/// Whether the compiler cache that stands under this name would run another program than the compiler behind it.
+pub fn chooses_another(environment: &[(OsString, OsString)]) -> bool {
+    let variable = |name: &str| {
+        let mut all = environment.iter().rev();
+        let value = all.find(|(n, _)| n == name).map(|(_, value)| value);
+        value.filter(|value| !value.is_empty())
+    };
+    if CHOOSING.iter().any(|(name, _)| variable(name).is_some()) {
+        return true;
+    }
+    let below = |name: &str, rest: &str| Some(Path::new(variable(name)?).join(rest));
+    let files = [
+        below("CCACHE_CONFIGPATH", ""),
+        below("CCACHE_CONFIGPATH2", ""),
+        below("CCACHE_DIR", "ccache.conf"),
+        below("XDG_CONFIG_HOME", "ccache/ccache.conf"),
+        below("HOME", ".config/ccache/ccache.conf"),
+        below("HOME", ".ccache/ccache.conf"),
+        Some("/etc/ccache.conf".into()),
+    ];
+    let chooses = |text: &str| {
+        let settings = text.lines().filter_map(|line| line.split_once('='));
+        let named = |(name, value): (&str, &str)| {
+            let known = CHOOSING.iter().any(|(_, setting)| name.trim() == *setting);
+            known && !value.trim().is_empty()
+        };
+        settings.map(named).any(|is_set| is_set)
+    };
+    let texts = files
+        .iter()
+        .flatten()
+        .filter_map(|file| fs::read_to_string(file).ok());
+    texts.map(|text| chooses(&text)).any(|found| found)
+}

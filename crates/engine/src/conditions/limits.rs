@@ -1,0 +1,93 @@
+//! Limits of this process and its `umask`, which a program may ask for and which all that it starts inherit.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use rustix::process::{Resource, getrlimit};
+use serde::{Deserialize, Serialize};
+use warpcc_watch::Observed;
+
+/// As the kernel numbers them on x86-64 and aarch64.
+const RESOURCES: [Resource; 16] = [
+    Resource::Cpu,
+    Resource::Fsize,
+    Resource::Data,
+    Resource::Stack,
+    Resource::Core,
+    Resource::Rss,
+    Resource::Nproc,
+    Resource::Nofile,
+    Resource::Memlock,
+    Resource::As,
+    Resource::Locks,
+    Resource::Sigpending,
+    Resource::Msgqueue,
+    Resource::Nice,
+    Resource::Rtprio,
+    Resource::Rttime,
+];
+
+/// A limit's number and what it is; none where nobody can tell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Limit(u8, Option<[Option<u64>; 2]>);
+
+impl Limit {
+    fn now(number: u8) -> Self {
+        if number == Observed::UMASK {
+            return Self(number, umask().map(|mask| [Some(mask), None]));
+        }
+        let limit = RESOURCES.get(usize::from(number)).map(|resource| {
+            let limit = getrlimit(*resource);
+            [limit.current, limit.maximum]
+        });
+        Self(number, limit)
+    }
+}
+
+/// Those that were asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Limits(Vec<Limit>);
+
+impl Limits {
+    pub(super) fn of(asked: &BTreeSet<u8>) -> Self {
+        Self(asked.iter().map(|number| Limit::now(*number)).collect())
+    }
+
+    /// Whether all are as they were.
+    pub(super) fn hold(&self) -> bool {
+        let is_so = |limit: &Limit| limit.1.is_some() && Limit::now(limit.0) == *limit;
+        self.0.iter().all(is_so)
+    }
+
+    pub(super) fn numbers(&self) -> BTreeSet<u8> {
+        self.0.iter().map(|limit| limit.0).collect()
+    }
+}
+
+/// Without setting another for a moment, as the system call does. proc_pid_status(5).
+fn umask() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Umask:"))?;
+    u64::from_str_radix(mask.trim(), 8).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_hold_as_long_as_they_are_what_they_were() {
+        let asked = BTreeSet::from([7, Observed::UMASK]);
+        let mut limits = Limits::of(&asked);
+        assert!(limits.hold());
+        assert_eq!(limits.numbers(), asked);
+        limits.0[1].1 = Some([Some(0o1000), None]);
+        assert!(!limits.hold(), "no umask has this bit");
+        assert!(
+            !Limits::of(&BTreeSet::from([200])).hold(),
+            "nobody knows this one"
+        );
+    }
+}

@@ -1,0 +1,80 @@
+//! Whether the tools have what they would have under nvcc: room for their files, processes, the user's standard input.
+//!
+//! What we take of these is missing to them. A tool that fails for want of it, or ends well with half of a file (fatbinary
+//! does), says nothing about the source: nvcc, without us, does the whole call.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+use std::sync::Mutex;
+use std::thread;
+
+use rustix::fs::{FallocateFlags, fallocate, fstat, statvfs};
+use warpcc_watch::Observed;
+
+/// In the message of an accident of this kind.
+pub const NO_ROOM: &str = "no room for temporary files or processes";
+/// In the message of an accident, where a tool reads what is not there for it.
+pub const READS_INPUT: &str = "a tool reads standard input";
+
+/// With less than this beside it, a file may have been cut short.
+const LEAST_BYTES: u64 = 16 << 20;
+/// A user's share of a disk is seen by trying only.
+const TRIED_BYTES: u64 = 1 << 20;
+/// nvcc, a shell, a compiler driver, what that starts, and one for each to start another.
+const PROCESSES: usize = 8;
+
+/// What the watch saw of it.
+pub fn hindrance(observed: &Observed) -> Option<String> {
+    if let Some(program) = &observed.no_room {
+        return Some(format!("{}: {NO_ROOM}", program.display()));
+    }
+    let program = observed.read_input.as_ref()?;
+    input_matters().then(|| format!("{}: {READS_INPUT}", program.display()))
+}
+
+/// Whether the disk of the private folder is all but full.
+pub fn is_full(scratch: &Path) -> bool {
+    let space = statvfs(scratch);
+    let short = |all: u64, free: u64, least: u64| all > 0 && free < least;
+    if space.is_ok_and(|disk| {
+        short(
+            disk.f_blocks,
+            disk.f_bavail.saturating_mul(disk.f_frsize),
+            LEAST_BYTES,
+        ) || short(disk.f_files, disk.f_favail, 2)
+    }) {
+        return true;
+    }
+    let tried = scratch.join("room");
+    let Ok(file) = File::create(&tried) else {
+        return true;
+    };
+    let result = fallocate(&file, FallocateFlags::empty(), 0, TRIED_BYTES);
+    // The private folder goes as a whole.
+    let _ = fs::remove_file(&tried);
+    matches!(
+        result,
+        Err(rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT)
+    )
+}
+
+/// Whether a tool could not have as many processes as nvcc's need.
+pub fn lacks_processes() -> bool {
+    let gate = Mutex::new(());
+    thread::scope(|scope| {
+        let closed = gate.lock();
+        let wait = || drop(gate.lock());
+        let started = (0..PROCESSES)
+            .take_while(|_| thread::Builder::new().spawn_scoped(scope, wait).is_ok())
+            .count();
+        drop(closed);
+        started < PROCESSES
+    })
+}
+
+/// Whether standard input holds anything: it is not `/dev/null`, and tools got that instead.
+fn input_matters() -> bool {
+    const NULL_DEVICE: u64 = 1 << 8 | 3;
+    fstat(io::stdin()).is_ok_and(|input| input.st_rdev != NULL_DEVICE)
+}

@@ -1,0 +1,57 @@
+//! The standard streams as this process was given them: which were closed, and whether two are one.
+
+use std::io;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use rustix::fd::BorrowedFd;
+use rustix::fs::fstat;
+use rustix::io::{Errno, FdFlags, fcntl_getfd, fcntl_setfd};
+
+/// Why a call is left to nvcc.
+pub const CLOSED: &str = "a standard stream is closed";
+/// Why a call is left to nvcc.
+pub const MIXED: &str = "messages on two streams that are one";
+
+/// A bit for each of the three that was closed.
+static WERE_CLOSED: AtomicU8 = AtomicU8::new(0);
+
+/// Before `main`: Rust's runtime puts `/dev/null` into the place of a stream that is closed.
+extern "C" fn look() {
+    for number in 0..3 {
+        if fcntl_getfd(stream(number)) == Err(Errno::BADF) {
+            WERE_CLOSED.fetch_or(1 << number, Ordering::Relaxed);
+        }
+    }
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+#[expect(unsafe_code, reason = "nothing else runs before the runtime does")]
+static LOOK: extern "C" fn() = look;
+
+#[expect(unsafe_code, reason = "the standard streams are never closed here")]
+fn stream(number: i32) -> BorrowedFd<'static> {
+    // SAFETY: not -1; a number that nothing is open under is an error of the call that it is given to.
+    unsafe { BorrowedFd::borrow_raw(number) }
+}
+
+/// Whether any was closed. What this process becomes finds it closed again.
+pub fn any_was_closed() -> bool {
+    let closed = WERE_CLOSED.load(Ordering::Relaxed);
+    for number in (0..3).filter(|number| closed & (1 << number) != 0) {
+        // It fails for what is closed still.
+        let _ = fcntl_setfd(stream(number), FdFlags::CLOEXEC);
+    }
+    closed != 0
+}
+
+/// Whether standard output and standard error go to one place, where their order is seen.
+pub fn are_one() -> bool {
+    const NULL_DEVICE: u64 = 1 << 8 | 3;
+    match (fstat(io::stdout()), fstat(io::stderr())) {
+        (Ok(out), Ok(errors)) => {
+            (out.st_dev, out.st_ino) == (errors.st_dev, errors.st_ino) && out.st_rdev != NULL_DEVICE
+        }
+        _ => false,
+    }
+}

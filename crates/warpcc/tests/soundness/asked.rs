@@ -1,0 +1,164 @@
+//! What a stranger, a host compiler's wrapper, asks of a file besides its content, and files that come to it on other ways
+//! than `open`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use crate::space::TestSpace;
+use crate::{ONE, rebuilt, warm};
+
+const SOURCE: &str = "__global__ void k(int *x) { *x = 1; }\n\
+                      #ifndef VALUE\n#define VALUE 0\n#endif\nint host() { return VALUE; }\n";
+const LINE: &str = "-c case.cu -o out.o -arch=sm_90 -ccbin {work}/bin";
+
+fn wrapped(name: &str, script: &str) -> TestSpace {
+    let space = TestSpace::new(name);
+    space.write("case.cu", SOURCE);
+    for compiler in ["gcc", "g++"] {
+        space.script(&format!("bin/{compiler}"), script);
+    }
+    space
+}
+
+/// A wrapper in C, whose `text` sets `value`.
+fn in_c(name: &str, text: &str) -> TestSpace {
+    let space = TestSpace::new(name);
+    space.write("case.cu", SOURCE);
+    space.write(
+        "wrapper.c",
+        &format!(
+            "#define _GNU_SOURCE\n#include <fcntl.h>\n#include <spawn.h>\n#include <stdio.h>\n#include <stdlib.h>\n\
+             #include <string.h>\n#include <sys/mman.h>\n#include <sys/wait.h>\n#include <sys/xattr.h>\n\
+             #include <unistd.h>\nextern char **environ;\n\
+             int main(int count, char **words) {{\n  char value[100] = \"\";\n  {text}\n  \
+             value[strcspn(value, \"\\n\")] = 0;\n  char define[200];\n  sprintf(define, \"-DVALUE=%s\", value);\n  \
+             char **all = calloc(count + 2, sizeof *all);\n  char *name = strrchr(words[0], '/');\n  \
+             all[0] = name ? name + 1 : words[0];\n  all[1] = define;\n  \
+             memcpy(all + 2, words + 1, count * sizeof *all);\n  execvp(all[0], all);\n  return 9;\n}}\n"
+        ),
+    );
+    fs::create_dir(space.work().join("bin")).expect("a folder");
+    for compiler in ["gcc", "g++"] {
+        let made = Command::new("gcc")
+            .args(["-w", "wrapper.c", "-o", &format!("bin/{compiler}")])
+            .current_dir(space.work())
+            .status();
+        assert!(made.is_ok_and(|ended| ended.success()), "the wrapper");
+    }
+    space
+}
+
+fn set_mode(space: &TestSpace, name: &str, mode: u32) {
+    let path = space.work().join(name);
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("chmod");
+}
+
+#[test]
+fn a_script_asks_whether_a_file_may_run() {
+    let script = "#!/bin/bash\n[ -x notes ] && v=1 || v=2\nexec ${0##*/} -DVALUE=$v \"$@\"\n";
+    let space = wrapped("may-run", script);
+    space.write("notes", "");
+    set_mode(&space, "notes", 0o644);
+    space.agree(LINE);
+    set_mode(&space, "notes", 0o755);
+    rebuilt(&space, LINE);
+    set_mode(&space, "notes", 0o644);
+    space.agree(LINE).demand_no_direct_hit();
+    set_mode(&space, "notes", 0o755);
+    space.agree(LINE).demand_direct_hit();
+    space.remove("notes");
+    rebuilt(&space, LINE);
+}
+
+#[test]
+fn a_file_that_is_read_and_then_written() {
+    // Once a queue's entry, which goes; once a counter, which stays.
+    for end in ["rm notes", ":"] {
+        let script = format!(
+            "#!/bin/sh\ncase \"$*\" in\n*__CUDA_ARCH__=*) ;;\n*-E*case.cu*)\n  v=$(cat notes)\n  echo 1 >notes\n  \
+             ${{0##*/}} -DVALUE=$v \"$@\"\n  code=$?\n  {end}\n  exit $code;;\nesac\nexec ${{0##*/}} \"$@\"\n"
+        );
+        let space = wrapped("consumed", &script);
+        for value in ["22", "33"] {
+            // Not nvcc and warpcc in one: each consumes it.
+            space.write("notes", value);
+            space.build(LINE).demand_no_direct_hit();
+            let ours = space.read("out.o");
+            space.remove("out.o");
+            space.write("notes", value);
+            space.run(&space.reference(), &space.words(LINE));
+            assert!(ours == space.read("out.o"), "{value}, then {end}");
+        }
+    }
+}
+
+#[test]
+fn a_source_asks_whether_its_own_object_is_there() {
+    let space = TestSpace::new("has-include-output");
+    let source =
+        format!("{SOURCE}#if __has_include(\"out.o\")\nint again() {{ return 1; }}\n#endif\n");
+    space.write("case.cu", &source);
+    let without = space.build(ONE);
+    without.demand_no_fallback();
+    let first = space.read("out.o");
+    space.build(ONE).demand_no_direct_hit();
+    let ours = space.read("out.o");
+    assert!(first != ours, "the object was not looked for");
+    space.run(&space.reference(), &space.words(ONE));
+    assert!(ours == space.read("out.o"), "another object than nvcc's");
+    space.remove("out.o");
+    space.build(ONE).demand_direct_hit();
+    assert!(first == space.read("out.o"));
+}
+
+#[test]
+fn a_file_that_a_spawned_process_is_given() {
+    let text = "posix_spawn_file_actions_t plan;\n  int ends[2];\n  pipe(ends);\n  \
+                posix_spawn_file_actions_init(&plan);\n  \
+                posix_spawn_file_actions_addopen(&plan, 0, \"notes\", O_RDONLY, 0);\n  \
+                posix_spawn_file_actions_adddup2(&plan, ends[1], 1);\n  char *cat[] = {\"cat\", 0};\n  pid_t child;\n  \
+                if (posix_spawn(&child, \"/bin/cat\", &plan, 0, cat, environ)) strcpy(value, \"9\");\n  \
+                close(ends[1]);\n  read(ends[0], value, 99);\n  waitpid(child, 0, 0);";
+    let space = in_c("spawn-open", text);
+    space.write("notes", "11\n");
+    warm(&space, LINE);
+    space.write("notes", "22\n");
+    rebuilt(&space, LINE);
+    space.remove("notes");
+    space.agree(LINE).demand_no_direct_hit();
+}
+
+#[test]
+fn content_without_a_name() {
+    let by_handle = "char space[200]; struct file_handle *handle = (void *)space; int mount;\n  \
+                     handle->handle_bytes = 128;\n  name_to_handle_at(AT_FDCWD, \"notes\", handle, &mount, 0);\n  \
+                     int folder = open(\".\", O_RDONLY);\n  \
+                     read(open_by_handle_at(folder, handle, O_RDONLY), value, 99);";
+    let shared = "read(shm_open(getenv(\"SEGMENT\"), O_RDONLY, 0), value, 99);";
+    let attribute = "getxattr(\"notes\", \"user.value\", value, 99);";
+    let segment = format!("warpcc-test-{}", std::process::id());
+    for (name, text) in [
+        ("by-handle", by_handle),
+        ("shared-memory", shared),
+        ("attribute", attribute),
+    ] {
+        let mut space = in_c(name, text);
+        space.set_env("SEGMENT", &format!("/{segment}"));
+        for value in ["11", "22"] {
+            space.write("notes", value);
+            let memory = format!("/dev/shm/{segment}");
+            fs::write(&memory, value).expect("shared memory");
+            // A file system may have no attributes; then the value is empty each time.
+            let notes = space.work().join("notes");
+            let _ = rustix::fs::setxattr(
+                &notes,
+                "user.value",
+                value.as_bytes(),
+                rustix::fs::XattrFlags::empty(),
+            );
+            space.agree(LINE);
+            fs::remove_file(memory).expect("shared memory");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Hooks of the functions that read and write what is open: a write that finds no room, and a read of standard input.
+
+use core::ffi::{c_int, c_void};
+
+use crate::state;
+use crate::sys::{self, EDQUOT, EIO, ENOSPC, Identity};
+use crate::{Real, hook};
+
+type Any = *mut c_void;
+
+/// The device number of `/dev/null`.
+const NULL_DEVICE: u64 = 1 << 8 | 3;
+
+hook! {
+    fn read(file: c_int, to: Any, size: usize) -> isize, -1, |r, e| if r == 0 && size > 0 { read_nothing(file) };
+    fn __read_chk(file: c_int, to: Any, size: usize, whole: usize) -> isize, -1,
+        |r, e| if r == 0 && size > 0 { read_nothing(file) };
+    fn write(file: c_int, from: Any, size: usize) -> isize, -1, |r, e| written(e);
+    fn writev(file: c_int, from: Any, count: c_int) -> isize, -1, |r, e| written(e);
+    fn pwrite(file: c_int, from: Any, size: usize, at: i64) -> isize, -1, |r, e| written(e);
+    fn pwrite64(file: c_int, from: Any, size: usize, at: i64) -> isize, -1, |r, e| written(e);
+    fn fflush(stream: Any) -> c_int, -1, |r, e| written(e);
+}
+
+/// Finds the real functions: a fork child of a threaded program may call them when the loader's lock is held for ever.
+pub(crate) fn resolve_early() {
+    const NO_FILE: c_int = -1;
+    let nothing = core::ptr::null_mut();
+    // SAFETY: there is no such file; nothing is read or written.
+    unsafe {
+        read(NO_FILE, nothing, 0);
+        write(NO_FILE, nothing, 0);
+    }
+}
+
+/// Logs a write that found no room. Some tools end well all the same, with half of a file.
+fn written(error: c_int) {
+    if matches!(error, ENOSPC | EDQUOT | EIO) {
+        state::path(b'r', b"");
+    }
+}
+
+/// Logs a read at the end of standard input, where that is empty because it is not the user's.
+fn read_nothing(file: c_int) {
+    if file == 0 && Identity::of_open(file).special == NULL_DEVICE {
+        state::path(b'i', b"");
+    }
+}
+
+/// Logs that standard input was read through the C library's stream, whose reads do not pass the hooks.
+pub(crate) fn ending() {
+    // SAFETY: the C library's own stream, which it made before any of us ran.
+    let at_end = unsafe { !sys::stdin.is_null() && sys::feof_unlocked(sys::stdin) != 0 };
+    if at_end {
+        read_nothing(0);
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn fclose(stream: Any) -> c_int {
+    static REAL: Real = Real::new();
+    let Some(real) = REAL.get("fclose\0") else {
+        return -1;
+    };
+    // SAFETY: the caller's argument, passed on to the function it meant.
+    unsafe {
+        // What the stream's own writes met is known in it alone.
+        let spoiled = !stream.is_null()
+            && sys::ferror(stream) != 0
+            && sys::__fwriting(stream) != 0
+            && Identity::of_open(sys::fileno(stream)).is_file();
+        let real: unsafe extern "C" fn(Any) -> c_int = core::mem::transmute(real);
+        let result = real(stream);
+        let errno = *sys::__errno_location();
+        if spoiled {
+            written(ENOSPC);
+        } else if result != 0 {
+            written(errno);
+        }
+        *sys::__errno_location() = errno;
+        result
+    }
+}
