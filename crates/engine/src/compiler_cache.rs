@@ -74,16 +74,16 @@ pub fn chooses_another(environment: &[(OsString, OsString)]) -> bool {
         Some("/etc/ccache.conf".into()),
     ];
     let chooses = |text: &str| {
-        let settings = text.lines().filter_map(|line| line.split_once('='));
+        let mut settings = text.lines().filter_map(|line| line.split_once('='));
         let named = |(name, value): (&str, &str)| {
             let known = CHOOSING.iter().any(|(_, setting)| name.trim() == *setting);
             known && !value.trim().is_empty()
         };
-        settings.map(named).any(|is_set| is_set)
+        settings.any(named)
     };
-    let texts = files
+    let mut texts = files
         .iter()
         .flatten()
         .filter_map(|file| fs::read_to_string(file).ok());
-    texts.map(|text| chooses(&text)).any(|found| found)
+    texts.any(|text| chooses(&text))
 }

@@ -220,7 +220,7 @@ fn few_processes() {
         }
         let nvcc = space.toolkit.nvcc.clone();
         let both = [
-            group.inside(&[nvcc.clone()]),
+            group.inside(std::slice::from_ref(&nvcc)),
             group.inside(&[TestSpace::warpcc(), nvcc]),
         ];
         as_nvcc(&space, &both, &format!("{most} processes"));
