@@ -96,7 +96,7 @@ pub fn call(random: &mut Random) -> Vec<String> {
         93 => format!("-M {source} -o out/s.d"),
         94 => format!("-dc -dlto {source} -arch=sm_80 -o out/s.o"),
         95 => format!("-optix-ir {source} -o out/s.optixir"),
-        96 => format!("-x cu f.cpp -ptx -o out/f.ptx"),
+        96 => "-x cu f.cpp -ptx -o out/f.ptx".to_owned(),
         97 => format!("-cuda {source} -o out/s.cu.cpp.ii"),
         98 => "-c f.cpp t.cu -odir out".to_owned(),
         _ => format!("-ptx {source} -o out/s.ptx -keep"),

@@ -18,7 +18,7 @@ use super::{Options, invent, shrink};
 use crate::repo;
 
 /// A worker that is this late is stopped: a history and a shrinking end long before.
-const GRACE: Duration = Duration::from_mins(15);
+const GRACE: Duration = Duration::from_secs(15 * 60);
 /// How often a worker writes down its figures.
 const OFTEN: Duration = Duration::from_secs(5);
 
