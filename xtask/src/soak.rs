@@ -2,6 +2,7 @@
 //! it covers.
 
 mod bite;
+mod by_chance;
 mod changes;
 mod doing;
 mod fake_toolkit;

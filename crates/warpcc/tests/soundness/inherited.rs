@@ -225,3 +225,16 @@ fn ccache_that_is_told_what_to_run() {
     fs::write(space.beside("ccache").join("ccache.conf"), told).expect("its settings");
     space.agree(PLAIN).demand_no_direct_hit();
 }
+
+/// Each pass reads a part of it, in nvcc's order: a shell's `-include <(…)`.
+#[test]
+fn a_pipe_that_an_option_names() {
+    let space = TestSpace::new("pipe-option");
+    space.write("case.cu", SOURCE);
+    space.write("a.h", "#define VALUE 7\n");
+    for _ in 0..2 {
+        let script = "cat a.h | \"$@\" -include /dev/fd/0";
+        let stats = agree_below(&space, script, PLAIN);
+        assert_eq!(stats.count("fallbacks"), 1, "{stats:?}");
+    }
+}

@@ -1,0 +1,89 @@
+//! What nvcc names by chance, or by its folder of kept files: other names there are not other results.
+
+use std::path::Path;
+
+/// A text without the folders of intermediate files, which stand in some errors and, with line tables, in the output of
+/// `-cuda`, and without names that gcc and nvcc make up.
+pub fn without_names(root: &Path, bytes: &[u8]) -> String {
+    let mut text = String::from_utf8_lossy(bytes).into_owned();
+    for folder in ["keep/", "tmp/", "tmp2/", "cache/"] {
+        let folder = root.join(folder).to_string_lossy().into_owned();
+        while let Some(at) = text.find(&folder) {
+            let end = end_of_name(&text, at);
+            let slash = text[at..end].rfind('/').map_or(at, |slash| at + slash);
+            let name = plain_name(&text[slash + 1..end]);
+            text.replace_range(at..end, &format!("<KEEP>/{name}"));
+        }
+    }
+    text
+}
+
+fn end_of_name(text: &str, at: usize) -> usize {
+    let rest = &text[at..];
+    let end = rest.find(|c: char| c.is_whitespace() || "'\"`:,;()".contains(c));
+    end.map_or(text.len(), |end| at + end)
+}
+
+/// `tmpxft_<pid>_<number>-<number>_name` of an nvcc that keeps no files; the assembly that gcc hands to the assembler,
+/// `cc` and six letters, or, where we run both, the object's name.
+fn plain_name(name: &str) -> &str {
+    if let Some(rest) = name.strip_prefix("tmpxft_") {
+        let of_call = rest.split_once('-').map(|(_, rest)| rest);
+        return of_call
+            .and_then(|rest| rest.split_once('_'))
+            .map_or(name, |(_, plain)| plain);
+    }
+    let stem = name.strip_suffix(".s").unwrap_or_default();
+    let is_gccs = stem.len() == 8 && stem.starts_with("cc");
+    match is_gccs || stem.ends_with(".whole") {
+        true => "<ASSEMBLY>",
+        false => name,
+    }
+}
+
+/// Whether two contents of a file are the same but for such names: what `-cuda` and `-E` make, which is text.
+pub fn same_but_for_names(path: &Path, root: &Path, a: &[u8], b: &[u8]) -> bool {
+    path.extension().is_some_and(|ending| ending == "ii")
+        && without_names(root, a) == without_names(root, b)
+}
+
+/// Whether a file is what cicc 13.0 leaves in `TMPDIR`.
+pub fn is_left_by_cicc(path: &Path) -> bool {
+    path.to_string_lossy().ends_with(".lgenfe.bc")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_by_chance_are_alike() {
+        let alike = |text: &str| without_names(Path::new("/r"), text.as_bytes());
+        assert_eq!(
+            alike("/r/keep/ccR1F5HU.s:58: Error"),
+            alike("/r/tmp/warpcc-0-builds/00ff/k/s.cudafe1.whole.s:58: Error")
+        );
+        assert_eq!(
+            alike("open /r/tmp/tmpxft_00003477_00000000-9_t.cpp1.ii"),
+            alike("open /r/keep/t.cpp1.ii")
+        );
+        assert_ne!(alike("/r/keep/s.s:1: Error"), alike("/r/keep/t.s:1: Error"));
+        assert_ne!(
+            alike("/r/keep/s.ii:1: Error"),
+            alike("/r/keep/s.ii:2: Error")
+        );
+        let same = |name: &str, b: &[u8]| {
+            let a = b"# 0 \"/r/keep/s.cudafe1.cpp\"\nint a;";
+            same_but_for_names(Path::new(name), Path::new("/r"), a, b)
+        };
+        assert!(same(
+            "a.cu.cpp.ii",
+            b"# 0 \"/r/tmp/x/k/s.cudafe1.cpp\"\nint a;"
+        ));
+        assert!(!same(
+            "a.cu.cpp.ii",
+            b"# 0 \"/r/tmp/x/k/s.cudafe1.cpp\"\nint b;"
+        ));
+        assert!(!same("a.o", b"# 0 \"/r/tmp/x/k/s.cudafe1.cpp\"\nint a;"));
+    }
+}
