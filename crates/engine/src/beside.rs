@@ -4,6 +4,8 @@
 //! Only a file goes that was not there when the call began: it was born since, by the file system's own clock, and the
 //! step's programs opened this very file, then empty, for writing. It goes only as they left it, and only where no step
 //! that counts wrote to it as well. What stood there before stays, changed as it may be.
+//!
+//! And files of the plan that a failing step removed: the user's old ones of these names go, too, as with nvcc.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -43,6 +45,8 @@ pub struct Beside {
     made: Mutex<BTreeMap<usize, Vec<Made>>>,
     /// All that each step wrote, whoever made it.
     written: Mutex<BTreeMap<usize, BTreeSet<PathBuf>>>,
+    /// Files of the plan that a step removed.
+    removed: Mutex<BTreeMap<usize, BTreeSet<PathBuf>>>,
 }
 
 impl Beside {
@@ -53,11 +57,26 @@ impl Beside {
             began: (now.tv_sec, now.tv_nsec),
             made: Mutex::default(),
             written: Mutex::default(),
+            removed: Mutex::default(),
         }
+    }
+
+    /// Whether a step removed a file of the plan, and it is gone: an assembler that fails takes its output away, and with
+    /// nvcc the old one, which had the name.
+    pub fn has_removed(&self, step: usize, path: &Path) -> bool {
+        let removed = self.removed.lock().unwrap_or_else(PoisonError::into_inner);
+        let removed = removed.get(&step).is_some_and(|paths| paths.contains(path));
+        removed && fs::symlink_metadata(path).is_err()
     }
 
     /// Notes what a run of `step` made.
     pub fn note(&self, step: usize, observed: &Observed, scene: &Scene<'_>) {
+        let removed = observed.removed.iter().filter(|path| scene.is_own(path));
+        let removed: BTreeSet<_> = removed.map(|path| scene.directory.join(path)).collect();
+        if !removed.is_empty() {
+            let mut all = self.removed.lock().unwrap_or_else(PoisonError::into_inner);
+            all.entry(step).or_default().extend(removed);
+        }
         let written = observed.written.iter();
         let foreign = written.filter(|(path, _)| !scene.is_own(path));
         let mut written = BTreeSet::new();

@@ -197,7 +197,11 @@ impl Seen {
             FOLDER => drop(self.found.insert(path.to_owned())),
             // The open gave no file to ask.
             0 => self.expect(path, Expected::default()),
-            _ if is_harmless_device(identity.special) || guards::is_off("special-files") => {}
+            // Today; a link to it may lead to a file tomorrow.
+            _ if is_harmless_device(identity.special) => {
+                self.fact(path, Fact::Resolved, canonical(path));
+            }
+            _ if guards::is_off("special-files") => {}
             _ => {
                 let why = || format!("{} was read, which is no regular file", path.display());
                 self.blind.get_or_insert_with(why);
@@ -437,11 +441,13 @@ fn side_effect(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
     if let Some((path, _)) = rewritten {
         return Some(format!("{} is read, and written too", path.display()));
     }
+    // By a link of the user's, which may lead to a file the next time.
+    let is_plain = |path: &Path| canonical(path).as_deref() == Some(path);
     for (path, identity) in &observed.written {
         let special = identity.mode != 0 && identity.mode & 0o170_000 != 0o100_000;
         if scene.is_own(path)
             || is_caches(path)
-            || (special && is_harmless_device(identity.special))
+            || (special && is_harmless_device(identity.special) && is_plain(path))
         {
             continue;
         }

@@ -83,6 +83,8 @@ pub struct Setting<'a> {
     pub terminal: Option<&'a Terminal>,
     /// Who looks on, if somebody does.
     pub spectator: Option<Spectator<'a>>,
+    /// Removes a file of the user's that is in the way, as nvcc does right before a command.
+    pub remove: &'a (dyn Fn(&str) + Sync),
     /// The children, so that a signal can end them.
     pub children: &'a Children,
 }
@@ -363,6 +365,13 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
     });
     // nvcc would not have started them any more.
     worker.beside.undo(|task| rank(task) > failed);
+    if retry.is_none() && accident.is_none() {
+        let failing = ended.values().map(|(finished, _)| finished);
+        let failing = failing.filter(|f| matches!(f.outcome, Outcome::Failed(_)));
+        for finished in failing.filter(|f| rank(f.step) <= failed) {
+            worker.take_away_outputs(finished.step);
+        }
+    }
     // A failure before the command that would have confirmed an assumption depends on none.
     while let Some((finished, _)) = ended.get(&shown)
         && in_order

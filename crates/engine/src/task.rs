@@ -100,8 +100,21 @@ impl Worker<'_> {
         Ok(done)
     }
 
+    /// Removes the user's old files that a failing step would have removed under nvcc.
+    pub fn take_away_outputs(&self, index: usize) {
+        let step = self.graph.steps.get(index);
+        let writes = step.into_iter().flat_map(|step| &step.writes);
+        let outputs = writes.filter(|&&id| self.graph.file(id).kind == FileKind::Output);
+        for &id in outputs.filter(|&&id| self.beside.has_removed(index, self.artifacts.path(id))) {
+            (self.setting.remove)(&self.graph.file(id).path);
+        }
+    }
+
     fn command(&self, index: usize, step: &Step, priority_ms: u64) -> io::Result<(Finished, Seen)> {
         let program = self.locate(step)?;
+        for path in &step.removes {
+            (self.setting.remove)(path);
+        }
         let (finished, mut seen) = self.find_or_make(index, step, &program, priority_ms)?;
         // The step's key has the program's file and content: only the record of the call needs to know how it was found.
         self.stand_on_program(step, &program, &mut seen);

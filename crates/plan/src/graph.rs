@@ -60,8 +60,6 @@ pub struct TaskGraph {
     pub files: Vec<PlanFile>,
     /// What nvcc exports to its commands.
     pub environment: Vec<(String, String)>,
-    /// Files that nvcc removes before it starts.
-    pub removes: Vec<String>,
     /// The folder that `--keep-dir` named, with a slash at its end.
     pub private: String,
     /// Files that have to be there before anything starts.
@@ -114,6 +112,7 @@ impl TaskGraph {
                         args: Vec::new(),
                         reads: std::mem::take(&mut unfiltered),
                         writes: vec![target],
+                        removes: Vec::new(),
                         arch: None,
                         raw: "-- Filter Dependencies --".to_owned(),
                     }
@@ -154,13 +153,13 @@ impl TaskGraph {
                     ));
                 }
             }
+            step.removes = std::mem::take(&mut removes);
             steps.push(step);
         }
         let mut graph = Self {
             steps,
             files: files.files,
             environment: transcript.environment.clone(),
-            removes,
             private: private.to_owned(),
             prepared: Vec::new(),
             assumed: Vec::new(),
@@ -275,6 +274,7 @@ fn command(
         args: typed.args,
         reads: typed.reads,
         writes: typed.writes,
+        removes: Vec::new(),
         arch: typed.arch,
         raw: raw.to_owned(),
     })

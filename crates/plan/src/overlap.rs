@@ -148,6 +148,7 @@ fn split(graph: &mut TaskGraph, at: usize) {
             .is_some_and(|w| graph.steps[w].tool == Tool::CudaFe)
     });
     let mut assemble = original.clone();
+    assemble.removes.clear();
     assemble.tool = Tool::Assemble;
     assemble.reads = vec![assembly, fatbin];
     for arg in &mut assemble.args {
@@ -415,6 +416,7 @@ pub fn make_stub_early(graph: &mut TaskGraph) {
     };
     let stand_in = stand_in_for_stub(graph, actual, compile);
     let mut step = graph.steps[writer].clone();
+    step.removes.clear();
     step.tool = Tool::EarlyStub;
     step.writes = vec![stand_in];
     for arg in &mut step.args {

@@ -158,6 +158,8 @@ pub struct Step {
     pub reads: Vec<FileId>,
     /// Files it writes.
     pub writes: Vec<FileId>,
+    /// Files that nvcc removes right before it, such as an old archive before `ar`.
+    pub removes: Vec<String>,
     /// The architecture it works for: `compute_90`, `sm_90`; `None` for the host.
     pub arch: Option<String>,
     /// The line as nvcc printed it, for reports.

@@ -25,7 +25,7 @@ fn plan(text: &str, private: &str) -> String {
         Err(why) => return format!("plain nvcc, because of {}\n", why.reason),
     };
     let mut out = String::new();
-    for path in &graph.removes {
+    for path in graph.steps.iter().flat_map(|step| &step.removes) {
         writeln!(out, "rm {path}").expect("a String");
     }
     let names = |ids: &[FileId]| {

@@ -176,9 +176,7 @@ pub fn build(
             overlap::make_stub_early(&mut graph);
         }
     }
-    for stale in &graph.removes {
-        place::remove(&request.absolute(stale));
-    }
+    let remove = |path: &str| place::remove(&request.absolute(path));
     let mut environment = request.environment.clone();
     for (name, value) in &transcript.environment {
         environment.retain(|(n, _)| n != name.as_str());
@@ -212,6 +210,7 @@ pub fn build(
         }
     };
     let mut setting = Setting {
+        remove: &remove,
         spectator: manner.progress.is_some().then_some(&tell as Spectator<'_>),
         directory: &request.directory,
         environment: &environment,
@@ -426,9 +425,9 @@ fn decide_on_outputs(request: &Request, graph: &TaskGraph) -> Result<(), Unsuppo
         let kind = outputs::Kind::of(writer == Some(Tool::HostLink));
         outputs.decide(&request.absolute(&file.path), kind)?;
     }
-    // nvcc removes these at once, whatever they are.
+    // nvcc removes these, whatever they are.
     let mut removed = Outputs::of(request)?;
-    for path in &graph.removes {
+    for path in graph.steps.iter().flat_map(|step| &step.removes) {
         removed.decide(&request.absolute(path), outputs::Kind::Data)?;
     }
     Ok(())

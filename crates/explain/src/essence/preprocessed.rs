@@ -125,6 +125,7 @@ mod tests {
             args: vec![Arg::text("-D__CUDA_ARCH__=800")],
             reads: Vec::new(),
             writes: Vec::new(),
+            removes: Vec::new(),
             arch: None,
             raw: String::new(),
         };
