@@ -74,14 +74,11 @@ pub fn admission<'a>(
 /// Why a call is left to nvcc where a limit on memory is low: an allocation that fails would end this process.
 pub const LITTLE_MEMORY: &str = "little memory for this process";
 
-/// Whether this process may take less memory than it could need, by `ulimit -v` and `-d`. Each thread has a heap of its own,
-/// for which the C library reserves addresses.
-pub fn has_little_memory(config: &Config) -> bool {
-    const ITSELF: u64 = 1 << 30;
-    const A_THREAD: u64 = 128 << 20;
-    let jobs = u64::try_from(config.job_limit().get()).unwrap_or(u64::MAX);
-    let least = ITSELF.saturating_add(A_THREAD.saturating_mul(jobs));
-    let is_less = |limited| getrlimit(limited).current.is_some_and(|most| most < least);
+/// Whether this process may take less memory than it could need, by `ulimit -v` and `-d`. It aborted near 200 MB; a thread
+/// for which no heap of its own can be reserved uses another's.
+pub fn has_little_memory() -> bool {
+    const LEAST: u64 = 512 << 20;
+    let is_less = |limited| getrlimit(limited).current.is_some_and(|most| most < LEAST);
     is_less(Resource::As) || is_less(Resource::Data)
 }
 

@@ -121,7 +121,7 @@ impl<'a> Session<'a> {
         if standard_streams::any_was_closed() {
             return Err(Unsupported::new(standard_streams::CLOSED, "").into());
         }
-        if machine::has_little_memory(call.account.config) {
+        if machine::has_little_memory() {
             return Err(Unsupported::new(machine::LITTLE_MEMORY, "").into());
         }
         let request = Request::new(

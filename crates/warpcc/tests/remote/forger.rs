@@ -52,7 +52,7 @@ impl Forger {
     /// The keys of one level, `direct` or `steps`.
     pub fn keys(&self, level: &str) -> Vec<String> {
         let store = self.project.space.beside("honest");
-        let folders = fs::read_dir(store.join(format!("{level}-v2"))).expect("records");
+        let folders = fs::read_dir(store.join(format!("{level}-v3"))).expect("records");
         let files = folders.flat_map(|folder| fs::read_dir(folder.expect("a folder").path()));
         let names = files
             .flatten()
@@ -67,7 +67,7 @@ impl Forger {
         let store = self.project.space.beside("honest");
         let found = ["direct", "steps"]
             .iter()
-            .find_map(|level| fs::read(store.join(format!("{level}-v2/{}/{key}", &key[..2]))).ok());
+            .find_map(|level| fs::read(store.join(format!("{level}-v3/{}/{key}", &key[..2]))).ok());
         decode_record(&found.expect("a record")).expect("a sound one")
     }
 
@@ -237,7 +237,13 @@ pub fn outcome(role: &str, digest: &Digest) -> Vec<u8> {
     bytes.extend_from_slice(role.as_bytes());
     bytes.extend_from_slice(&digest.hash);
     bytes.extend(varint(digest.size));
-    // Not executable; no text; conditions that always hold; no time.
-    bytes.extend([0, 0, 0, 4, 0, 0, 0, 0, 0]);
+    // Not executable; no text.
+    bytes.extend([0, 0, 0]);
+    // Those that always hold.
+    let conditions = warpcc_engine::conditions::Conditions::default().encode();
+    bytes.extend(varint(conditions.len() as u64));
+    bytes.extend(conditions);
+    // No time.
+    bytes.push(0);
     bytes
 }
