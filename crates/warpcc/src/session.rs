@@ -94,7 +94,9 @@ fn odd_input(request: &Request, args: &[OsString]) -> Option<String> {
     let mut odd = inputs.filter(|input| kind(input).is_some_and(|kind| !kind.is_file()));
     let words = args.iter().filter_map(|word| word.to_str());
     let values = words.map(|word| word.split_once('=').map_or(word, |(_, value)| value));
-    let is_pipe = |word: &&str| kind(word).is_some_and(|kind| kind.is_fifo());
+    let outputs = request.invocation.outputs();
+    let is_output = |word: &str| outputs.iter().any(|output| output.path == *word);
+    let is_pipe = |word: &&str| kind(word).is_some_and(|kind| kind.is_fifo()) && !is_output(word);
     odd.next().cloned().or_else(|| {
         values
             .filter(|word| !word.starts_with('-'))
