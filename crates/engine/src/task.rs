@@ -205,9 +205,24 @@ impl Worker<'_> {
                 finished.stderr.clear();
             }
             seen.times = self.times(step, &seen);
+            let keys = keys.filter(|keys| self.read_what_is_in(keys, index, step, program));
             self.keep_if_wanted(step, keys, &mut finished, &seen, began);
         }
         Ok((finished, seen))
+    }
+
+    /// Whether a step that has run read the files that are in its key. One that worked on an assumption may have read the
+    /// corrected file: it is not ended before that is written.
+    fn read_what_is_in(
+        &self,
+        keys: &KeyVariants,
+        index: usize,
+        step: &Step,
+        program: &Located,
+    ) -> bool {
+        let mut assumed = self.graph.assumed.iter().filter_map(|a| a.redo);
+        !assumed.any(|(redone, _)| redone == index)
+            || self.keys(step, program).as_ref() == Some(keys)
     }
 
     fn locate(&self, step: &Step) -> io::Result<Located> {
