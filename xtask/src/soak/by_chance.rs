@@ -15,8 +15,34 @@ pub fn without_names(root: &Path, bytes: &[u8]) -> String {
             text.replace_range(at..end, &format!("<KEEP>/{name}"));
         }
     }
+    without_names_in_memory(text)
+}
+
+/// The same where `TMPDIR` is the folder in `/dev/shm`, which also has headers in folders of their own.
+fn without_names_in_memory(mut text: String) -> String {
+    let mut from = 0;
+    while let Some(at) = text.get(from..).and_then(|rest| rest.find(IN_MEMORY)) {
+        let at = from + at;
+        let end = end_of_name(&text, at);
+        let inside = text[at + IN_MEMORY.len()..end].split_once('/');
+        let inside = inside.map_or("", |(_, inside)| inside);
+        let name = match inside.rsplit_once('/') {
+            Some((folder, name)) if folder.starts_with("warpcc-") => plain_name(name),
+            Some(_) => {
+                from = end;
+                continue;
+            }
+            None => plain_name(inside),
+        };
+        let plain = format!("<KEEP>/{name}");
+        from = at + plain.len();
+        text.replace_range(at..end, &plain);
+    }
     text
 }
+
+/// How [`super::space::Space`] calls its folder there.
+const IN_MEMORY: &str = "/dev/shm/warpcc-soak-";
 
 fn end_of_name(text: &str, at: usize) -> usize {
     let rest = &text[at..];
@@ -67,6 +93,12 @@ mod tests {
             alike("open /r/tmp/tmpxft_00003477_00000000-9_t.cpp1.ii"),
             alike("open /r/keep/t.cpp1.ii")
         );
+        assert_eq!(
+            alike("/dev/shm/warpcc-soak-4-soak-9/ccasYH0n.s:58: Error"),
+            alike("/dev/shm/warpcc-soak-4-soak-9/warpcc-0-builds/0f/k/s.cudafe1.whole.s:58: Error")
+        );
+        let header = "/dev/shm/warpcc-soak-4-soak-9/inc/a.h";
+        assert_eq!(alike(header), header);
         assert_ne!(alike("/r/keep/s.s:1: Error"), alike("/r/keep/t.s:1: Error"));
         assert_ne!(
             alike("/r/keep/s.ii:1: Error"),
