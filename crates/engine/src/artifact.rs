@@ -109,7 +109,7 @@ impl<'a> Artifacts<'a> {
     /// Either cannot be read or written.
     pub fn correct(&self, actual: FileId, assumed: FileId) -> io::Result<()> {
         self.materialise(actual)?;
-        // Whoever reads it now reads anything, and its digest from now on is another.
+        // A step that reads it now may read any part of either text. Its digest changes first.
         self.written(assumed);
         fs::copy(self.path(actual), self.path(assumed))?;
         self.written(assumed);

@@ -43,7 +43,7 @@ pub struct Beside {
     /// Where the clock stood that file systems go by: it ticks every few milliseconds. The call began longer ago.
     began: Time,
     made: Mutex<BTreeMap<usize, Vec<Made>>>,
-    /// All that each step wrote, whoever made it.
+    /// All that each step wrote, new or not.
     written: Mutex<BTreeMap<usize, BTreeSet<PathBuf>>>,
     /// Files of the plan that a step removed.
     removed: Mutex<BTreeMap<usize, BTreeSet<PathBuf>>>,

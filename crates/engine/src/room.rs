@@ -17,7 +17,7 @@ pub const NO_ROOM: &str = "no room for temporary files or processes";
 /// In the message of an accident, where a tool reads what is not there for it.
 pub const READS_INPUT: &str = "a tool reads standard input";
 
-/// With less than this beside it, a file may have been cut short.
+/// With less free space than this, a file may have been cut short.
 const LEAST_BYTES: u64 = 16 << 20;
 /// A user's share of a disk is seen by trying only.
 const TRIED_BYTES: u64 = 1 << 20;

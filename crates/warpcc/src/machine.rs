@@ -71,7 +71,7 @@ pub fn admission<'a>(
     Admission::new(board, tokens, lineage.number(), subject, store)
 }
 
-/// Why a call is left to nvcc where a limit on memory is low: an allocation that fails would end this process.
+/// Why a call is bypassed where a limit on memory is low: an allocation that fails would end this process.
 pub const LITTLE_MEMORY: &str = "little memory for this process";
 
 /// Whether this process may take less memory than it could need, by `ulimit -v` and `-d`. It aborted near 200 MB; a thread

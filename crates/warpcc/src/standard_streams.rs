@@ -7,9 +7,9 @@ use rustix::fd::BorrowedFd;
 use rustix::fs::fstat;
 use rustix::io::{Errno, FdFlags, fcntl_getfd, fcntl_setfd};
 
-/// Why a call is left to nvcc.
+/// Why a call is bypassed.
 pub const CLOSED: &str = "a standard stream is closed";
-/// Why a call is left to nvcc.
+/// Why a call is bypassed.
 pub const MIXED: &str = "messages on two streams that are one";
 
 /// A bit for each of the three that was closed.

@@ -12,13 +12,9 @@ const SOURCE: &str = "__global__ void k(int *x) { *x = 1; }\n\
                       #ifndef VALUE\n#define VALUE 0\n#endif\nint host() { return VALUE; }\n";
 const LINE: &str = "-c case.cu -o out.o -arch=sm_90 -ccbin {work}/bin";
 
+/// A space whose host compilers are this script.
 fn wrapped(name: &str, script: &str) -> TestSpace {
-    let space = TestSpace::new(name);
-    space.write("case.cu", SOURCE);
-    for compiler in ["gcc", "g++"] {
-        space.script(&format!("bin/{compiler}"), script);
-    }
-    space
+    crate::wrapped(name, SOURCE, script)
 }
 
 /// A wrapper in C, whose `text` sets `value`.

@@ -17,12 +17,7 @@ const WRAPPED: &str = "-cubin case.cu -o out.cubin -arch=sm_90 -ccbin {work}/bin
 
 /// A space whose host compilers are this script.
 fn wrapped(name: &str, script: &str) -> TestSpace {
-    let space = TestSpace::new(name);
-    space.write("case.cu", SOURCE);
-    for compiler in ["gcc", "g++"] {
-        space.script(&format!("bin/{compiler}"), script);
-    }
-    space
+    crate::wrapped(name, SOURCE, script)
 }
 
 /// The line below a shell's script, whose `"$@"` is nvcc and then warpcc with it. Both must do the same; gives what warpcc

@@ -52,3 +52,13 @@ fn rebuilt(space: &TestSpace, line: &str) {
     // And the new state is a result like any other.
     space.again(line, &built).demand_direct_hit();
 }
+
+/// A space with this source, whose host compilers are this script.
+fn wrapped(name: &str, source: &str, script: &str) -> TestSpace {
+    let space = TestSpace::new(name);
+    space.write("case.cu", source);
+    for compiler in ["gcc", "g++"] {
+        space.script(&format!("bin/{compiler}"), script);
+    }
+    space
+}

@@ -16,12 +16,7 @@ const LINE: &str = "-c case.cu -o out.o -arch=sm_90 -ccbin {work}/bin";
 
 /// A space whose host compilers are this script.
 fn wrapped(name: &str, script: &str) -> TestSpace {
-    let space = TestSpace::new(name);
-    space.write("case.cu", SOURCE);
-    for compiler in ["gcc", "g++"] {
-        space.script(&format!("bin/{compiler}"), script);
-    }
-    space
+    crate::wrapped(name, SOURCE, script)
 }
 
 /// The same in Python; `text` sets `value`.
