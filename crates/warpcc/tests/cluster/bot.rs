@@ -25,6 +25,9 @@ const POLL: Duration = Duration::from_secs(30);
 /// How often a bot at work says that it lives, and hears whether its work is still wanted.
 const HEARTBEAT: Duration = Duration::from_millis(500);
 
+/// How often a bot says the same to a scheduler that fails.
+const TRIES: u32 = 5;
+
 /// `BotStatus.OK`.
 const OK: i32 = 1;
 /// `LeaseState.ACTIVE`, which the server sets, and `COMPLETED`.
@@ -262,12 +265,23 @@ impl Bot {
         Err(Status::unavailable("casd ended the stream"))
     }
 
+    /// Tells the scheduler where this bot stands, and hears what it wants next. Once more where the scheduler failed by
+    /// itself: `PostgreSQL` ends one of two transactions that wait for each other, and BuildGrid passes that on.
     async fn update(&self, session: BotSession) -> Result<BotSession, Status> {
         let update = UpdateBotSessionRequest {
             name: session.name.clone(),
             bot_session: Some(session),
         };
-        self.call("UpdateBotSession", update).await
+        let mut left = TRIES;
+        loop {
+            let answer = self.call("UpdateBotSession", update.clone()).await;
+            let own = |status: &Status| matches!(status.code(), Code::Internal | Code::Unknown);
+            left -= 1;
+            match answer {
+                Err(status) if own(&status) && left > 0 => sleep(HEARTBEAT).await,
+                answer => return answer,
+            }
+        }
     }
 
     async fn call<T: Message + 'static>(

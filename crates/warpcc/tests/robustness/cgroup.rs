@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::space::Program;
@@ -23,7 +24,10 @@ impl Cgroup {
         } else {
             PathBuf::from("/sys/fs/cgroup")
         };
-        let folder = base.join(format!("warpcc-{controller}-{}", std::process::id()));
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("warpcc-{controller}-{}-{number}", std::process::id());
+        let folder = base.join(name);
         fs::create_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
         Ok(Self { folder, first })
     }
@@ -68,9 +72,9 @@ impl Cgroup {
         Program::Other("/bin/sh".into(), words)
     }
 
-    /// Waits until nobody is left in it.
+    /// Waits until nobody is left in it, for a minute at most.
     pub fn wait_until_empty(&self) {
-        for _ in 0..500 {
+        for _ in 0..6_000 {
             let left = fs::read_to_string(self.folder.join("cgroup.procs"));
             if left.is_ok_and(|left| left.is_empty()) {
                 return;
