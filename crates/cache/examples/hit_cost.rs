@@ -69,7 +69,7 @@ fn measure(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
     let key = hashing.finish();
     store.store(Level::Direct, &key, &witness, &Outcome::default())?;
     let hex = key.hex();
-    let record = folder.join(format!("cache/direct-v3/{}/{hex}", &hex[..2]));
+    let record = folder.join(format!("cache/direct-v4/{}/{hex}", &hex[..2]));
     let length = fs::metadata(&record)?.len();
     let looking = time(ROUNDS, || {
         match store.look_up(Level::Direct, &key, folder) {

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! blobs-v1/ab/<sha256>-<length>   bytes            disk/blob.rs
-//! direct-v3/ab/<key>              records          record.rs
-//! steps-v3/ab/<key>               records          record.rs
-//! kernels-v3/ab/<key>             records          record.rs
+//! direct-v4/ab/<key>              records          record.rs
+//! steps-v4/ab/<key>               records          record.rs
+//! kernels-v4/ab/<key>             records          record.rs
 //! notes-v1/<kind>/ab/<key>        small values     disk/notes.rs
 //! stats-v1.log, size-v1.log       sums             disk/tally.rs
 //! tmp/                            files on their way in
@@ -72,9 +72,9 @@ pub enum Level {
 impl Level {
     fn folder(self) -> &'static str {
         match self {
-            Level::Direct => "direct-v3",
-            Level::Steps => "steps-v3",
-            Level::Kernels => "kernels-v3",
+            Level::Direct => "direct-v4",
+            Level::Steps => "steps-v4",
+            Level::Kernels => "kernels-v4",
         }
     }
 }

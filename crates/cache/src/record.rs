@@ -17,7 +17,7 @@ use crate::key::Key;
 use crate::wire::{Reader, put_bytes};
 use crate::witness::{Room, Witness};
 
-const MAGIC: &[u8; 8] = b"WCCREC03";
+const MAGIC: &[u8; 8] = b"WCCREC04";
 /// How many results one key keeps: branches that people switch between.
 pub const MOST_VARIANTS: usize = 6;
 /// Diagnostics and `extra` are small; whoever has more stores a blob.

@@ -58,20 +58,36 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
+    #[inline]
     pub(crate) fn varint(&mut self) -> Option<u64> {
-        let mut value = 0u64;
-        for (i, &byte) in self.rest.iter().take(10).enumerate() {
-            // The tenth byte has room for one bit only.
-            if i == 9 && byte > 1 {
-                return None;
+        match self.rest {
+            [byte @ 0..0x80, rest @ ..] => {
+                self.rest = rest;
+                Some(u64::from(*byte))
             }
-            value |= u64::from(byte & 0x7f) << (7 * i);
+            longer => self.longer_varint(longer),
+        }
+    }
+
+    fn longer_varint(&mut self, bytes: &'a [u8]) -> Option<u64> {
+        let (mut value, mut shift) = (0u64, 0);
+        let mut rest = bytes.iter();
+        loop {
+            let byte = *rest.next()?;
+            value |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
-                self.rest = &self.rest[i + 1..];
+                // The tenth byte has room for one bit only.
+                if shift == 63 && byte > 1 {
+                    return None;
+                }
+                self.rest = rest.as_slice();
                 return Some(value);
             }
+            shift += 7;
+            if shift > 63 {
+                return None;
+            }
         }
-        None
     }
 
     pub(crate) fn signed(&mut self) -> Option<i64> {

@@ -32,7 +32,7 @@ pub(crate) use trust::trusted_signature;
 /// What a run saw of the file system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Witness {
-    /// Every path and name, each ended by a NUL so that it goes to the kernel as it is.
+    /// Every path and name, each ended by a NUL so that it goes to the kernel as it is. Below 4 GiB.
     text: Vec<u8>,
     files: Vec<FileEntry>,
     directories: Vec<DirectoryEntry>,
@@ -40,26 +40,34 @@ pub struct Witness {
     facts: Vec<FactEntry>,
 }
 
+/// Where a path or name stands in the text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Span {
+    at: u32,
+    length: u32,
+}
+
 /// Something else that a run was told about a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FactEntry {
-    path: usize,
+    path: Span,
     fact: Fact,
-    /// Where the fact's text starts: a link's target, the path without links. An empty text for the others.
-    text: usize,
+    /// A link's target, the path without links. Empty for the others.
+    text: Span,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FileEntry {
-    /// Where the path starts in the text.
-    path: usize,
+    path: Span,
     signature: Signature,
     content: [u8; 32],
+    /// The path without links, where the run was told: [`Fact::Resolved`]. Mostly the path.
+    resolved: Option<Span>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct DirectoryEntry {
-    path: usize,
+    path: Span,
     signature: Signature,
     /// Whether an equal signature proves that no name was added. Not so when the directory had just changed, or when a name goes through a dangling link.
     settled: bool,
@@ -68,7 +76,7 @@ struct DirectoryEntry {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct NameEntry {
-    at: usize,
+    at: Span,
     seen: NameSeen,
 }
 
@@ -119,17 +127,21 @@ impl Witness {
             signature: directory.signature,
             absent: self.names[directory.names.clone()]
                 .iter()
-                .map(|name| OsString::from_vec(self.text_at(name.at).to_bytes().to_vec()))
+                .map(|name| OsString::from_vec(self.bytes_at(name.at).to_vec()))
                 .collect(),
         })
     }
 
     /// What else the run was told: path, fact, and the fact's text.
     pub fn facts(&self) -> impl Iterator<Item = (PathBuf, Fact, PathBuf)> + '_ {
-        self.facts.iter().map(|entry| {
-            let text = |at| path_of(self.text_at(at));
-            (text(entry.path), entry.fact, text(entry.text))
-        })
+        let path = |span| path_of(self.text_at(span));
+        let resolved = self.files.iter().filter_map(move |file| {
+            let resolved = file.resolved?;
+            Some((path(file.path), Fact::Resolved, path(resolved)))
+        });
+        let others = self.facts.iter();
+        let others = others.map(move |entry| (path(entry.path), entry.fact, path(entry.text)));
+        resolved.chain(others)
     }
 
     /// How many files were read.
@@ -147,36 +159,58 @@ impl Witness {
         let mut hasher = xxhash_rust::xxh3::Xxh3::new();
         hasher.update(&(self.files.len() as u64).to_le_bytes());
         for file in &self.files {
-            hasher.update(self.text_at(file.path).to_bytes_with_nul());
+            hasher.update(self.ended(file.path));
             hasher.update(&file.content);
+            if let Some(resolved) = file.resolved {
+                hasher.update(self.ended(resolved));
+            }
         }
         for directory in &self.directories {
-            hasher.update(self.text_at(directory.path).to_bytes_with_nul());
+            hasher.update(self.ended(directory.path));
             hasher.update(&(directory.names.len() as u64).to_le_bytes());
             for name in &self.names[directory.names.clone()] {
                 hasher.update(&[name.seen as u8]);
-                hasher.update(self.text_at(name.at).to_bytes_with_nul());
+                hasher.update(self.ended(name.at));
             }
         }
         for entry in &self.facts {
             hasher.update(&[entry.fact as u8]);
-            hasher.update(self.text_at(entry.path).to_bytes_with_nul());
-            hasher.update(self.text_at(entry.text).to_bytes_with_nul());
+            hasher.update(self.ended(entry.path));
+            hasher.update(self.ended(entry.text));
         }
         hasher.digest()
     }
 
-    fn text_at(&self, at: usize) -> &CStr {
-        // Every offset stands before a NUL: `push_text` and `decode` see to it.
-        CStr::from_bytes_until_nul(self.text.get(at..).unwrap_or_default()).unwrap_or_default()
+    fn text_at(&self, span: Span) -> &CStr {
+        // Every text ends with a NUL and has none inside: `push_text` and `decode` see to it.
+        CStr::from_bytes_with_nul(self.ended(span)).unwrap_or_default()
     }
 
-    /// Adds a path or name without its NUL; returns where it starts. The caller has made sure that it has none inside.
-    fn push_text(&mut self, text: &[u8]) -> usize {
-        let at = self.text.len();
+    fn bytes_at(&self, span: Span) -> &[u8] {
+        let at = span.at as usize;
+        self.text
+            .get(at..at + span.length as usize)
+            .unwrap_or_default()
+    }
+
+    /// With the NUL.
+    fn ended(&self, span: Span) -> &[u8] {
+        let at = span.at as usize;
+        self.text
+            .get(at..=at + span.length as usize)
+            .unwrap_or_default()
+    }
+
+    /// Adds a path or name without its NUL; returns where it stands. The caller has made sure that it has none inside, and
+    /// sees to it that the text stays below [`code::LONGEST_TEXT`].
+    fn push_text(&mut self, text: &[u8]) -> Span {
+        let span = Span {
+            at: u32::try_from(self.text.len()).unwrap_or(u32::MAX),
+            length: u32::try_from(text.len()).unwrap_or(u32::MAX),
+        };
         self.text.extend_from_slice(text);
         self.text.push(0);
-        at
+        span
     }
 }
 

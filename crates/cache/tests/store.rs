@@ -281,7 +281,7 @@ fn a_stored_result_is_found_while_its_witness_holds() {
     fs::write(base.join("a.cu"), "one").expect("write");
     std::thread::sleep(Duration::from_millis(40));
     assert!(matches!(look(), Lookup::Hit(found, _) if found == outcome("one")));
-    let record = fs::read(entry(&store, "direct-v3")).expect("read");
+    let record = fs::read(entry(&store, "direct-v4")).expect("read");
     let variants = decode_record(&record).expect("sound");
     assert_eq!(variants.len(), 2);
     assert_eq!(variants[0].outcome, outcome("one"));
@@ -309,7 +309,7 @@ fn a_key_keeps_the_latest_few_results() {
                 .expect("store");
         }
     }
-    let record = fs::read(entry(&store, "steps-v3")).expect("read");
+    let record = fs::read(entry(&store, "steps-v4")).expect("read");
     let kept: Vec<_> = decode_record(&record).expect("sound");
     let kept: Vec<_> = kept.iter().map(|v| v.outcome.stdout.as_slice()).collect();
     assert_eq!(kept, [b"8", b"7", b"6", b"5", b"4", b"3"]);
@@ -324,7 +324,7 @@ fn a_spoiled_record_or_note_is_a_miss() {
     store
         .store(Level::Direct, &key("k"), &seen, &outcome("one"))
         .expect("store");
-    let path = entry(&store, "direct-v3");
+    let path = entry(&store, "direct-v4");
     let good = fs::read(&path).expect("read");
     let spoiled = (0..good.len()).map(|at| {
         let mut bad = good.clone();
@@ -372,9 +372,9 @@ fn a_record_under_another_key_is_a_miss() {
         .store(Level::Direct, &key("k"), &seen, &outcome("one"))
         .expect("store");
     let hex = key("l").hex();
-    let other = store.root().join(format!("direct-v3/{}/{hex}", &hex[..2]));
+    let other = store.root().join(format!("direct-v4/{}/{hex}", &hex[..2]));
     fs::create_dir_all(other.parent().expect("parent")).expect("folder");
-    fs::copy(entry(&store, "direct-v3"), other).expect("copy");
+    fs::copy(entry(&store, "direct-v4"), other).expect("copy");
     assert!(matches!(
         store.look_up(Level::Direct, &key("l"), base),
         Lookup::Miss(Why::Corrupt)
@@ -469,10 +469,10 @@ fn read_only_never_writes() {
     // A touched file would have the record rewritten.
     fs::write(folder.path().join("a.cu"), "one").expect("write");
     std::thread::sleep(Duration::from_millis(40));
-    let record = fs::read(entry(&store, "direct-v3")).expect("read");
+    let record = fs::read(entry(&store, "direct-v4")).expect("read");
     let found = reader.look_up(Level::Direct, &key("k"), folder.path());
     assert!(matches!(found, Lookup::Hit(..)));
-    assert_eq!(fs::read(entry(&store, "direct-v3")).expect("read"), record);
+    assert_eq!(fs::read(entry(&store, "direct-v4")).expect("read"), record);
     fs::write(entry(&store, "blobs-v1"), "spoiled").expect("spoil");
     assert_eq!(reader.get_bytes(&digest).expect("get"), None);
     assert_eq!(files_below(store.root()), before);

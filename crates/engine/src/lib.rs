@@ -23,6 +23,7 @@ pub mod process;
 pub mod relocate;
 pub mod room;
 pub mod run;
+mod search_path;
 mod stall;
 mod standing;
 pub mod states;

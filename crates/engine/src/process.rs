@@ -335,9 +335,13 @@ pub fn find_program(
     if name.contains('/') {
         return Some(directory.join(name));
     }
-    std::env::split_paths(path?)
-        .map(|folder| directory.join(folder).join(name))
-        .find(|file| is_executable(file))
+    let mut files = crate::search_path::FilesInPath::new(path?, directory, name.as_ref());
+    while let Some(file) = files.next() {
+        if is_executable(file) {
+            return Some(file.to_owned());
+        }
+    }
+    None
 }
 
 /// The user's standard input where it is a file, opened once more: it may be the source, and nvcc is to find all of it where

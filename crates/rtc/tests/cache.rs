@@ -298,7 +298,7 @@ fn bad_input_is_refused_before_anything_is_kept() {
             .kind(),
         ErrorKind::Invalid
     );
-    assert!(!folder.path().join("kernels-v3").exists());
+    assert!(!folder.path().join("kernels-v4").exists());
 }
 
 #[test]
@@ -313,12 +313,12 @@ fn spoiled_bytes_are_a_miss() {
     let cache = || KernelCache::with(compiler.clone(), Settings::in_folder(folder.path()), None);
     let good = get(&cache(), &one);
     let mut checked = 0;
-    for kind in ["kernels-v3", "blobs-v1"] {
+    for kind in ["kernels-v4", "blobs-v1"] {
         let path = only_file(&folder.path().join(kind));
         let bytes = std::fs::read(&path).expect("readable");
         let positions: Vec<usize> = match kind {
             // Every byte of the record, and of the end of the blob, which says what it is.
-            "kernels-v3" => (0..bytes.len()).collect(),
+            "kernels-v4" => (0..bytes.len()).collect(),
             _ => (0..40).chain(bytes.len() - 120..bytes.len()).collect(),
         };
         for at in positions {
@@ -336,14 +336,14 @@ fn spoiled_bytes_are_a_miss() {
     let found = look(&cache(), &one).expect("whole again");
     assert_eq!((found.found, found.compiled), (Found::Disk, good.compiled));
     // A foreign entry: another kernel's, under this one's name.
-    let record = only_file(&folder.path().join("kernels-v3"));
+    let record = only_file(&folder.path().join("kernels-v4"));
     let other = tempfile::tempdir().expect("a folder");
     let second = request("l", "extern \"C\" __global__ void l() {}", "compute_90");
     get(
         &KernelCache::with(compiler.clone(), Settings::in_folder(other.path()), None),
         &second,
     );
-    std::fs::copy(only_file(&other.path().join("kernels-v3")), &record).expect("copied");
+    std::fs::copy(only_file(&other.path().join("kernels-v4")), &record).expect("copied");
     assert!(look(&cache(), &one).is_none());
     assert_eq!(get(&cache(), &one).found, Found::Made);
 }

@@ -223,13 +223,20 @@ fn fresh(folder: &Path, kind: Kind) -> io::Result<(Metadata, Vec<u8>)> {
 
 /// The names of a file's extended attributes; none on a file system that has no such thing.
 fn attributes(list: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> Option<Vec<u8>> {
-    // The most that the kernel gives, XATTR_LIST_MAX.
-    let mut buffer = vec![0; 64 * 1024];
-    match list(&mut buffer) {
-        Ok(length) => {
-            buffer.truncate(length);
-            Some(buffer)
+    let mut few = [0; 256];
+    let listed = match list(&mut few) {
+        // The most that the kernel gives, XATTR_LIST_MAX.
+        Err(rustix::io::Errno::RANGE) => {
+            let mut many = vec![0; 64 * 1024];
+            list(&mut many).map(|length| {
+                many.truncate(length);
+                many
+            })
         }
+        listed => listed.map(|length| few[..length].to_vec()),
+    };
+    match listed {
+        Ok(names) => Some(names),
         Err(rustix::io::Errno::NOTSUP) => Some(Vec::new()),
         Err(_) => None,
     }

@@ -11,7 +11,7 @@ use crate::record::{
     MOST_VARIANTS, Outcome, RecordError, Stored, Variant, decode_record_of, identity_of,
     put_variant, start_record, variants,
 };
-use crate::witness::{Difference, Verdict, Witness};
+use crate::witness::{Difference, Witness};
 
 /// Whether an outcome can be used, as far as that can be told without files; where not, the difference that a person
 /// would want to hear of, if there is one.
@@ -92,18 +92,17 @@ impl DiskStore {
                 nearest = nearest.or(difference);
                 continue;
             }
-            let examine = || witness.examine(base, Some(self));
-            let examination = match meanwhile.take() {
+            let examine = || witness.check_for_keeping(base, Some(self));
+            let checked = match meanwhile.take() {
                 Some(meanwhile) => beside(&outcome, meanwhile, examine),
                 None => examine(),
             };
-            let refreshed = match examination.verdict {
-                Verdict::Differs(difference) => {
+            let refreshed = match checked {
+                Ok(refreshed) => refreshed,
+                Err(difference) => {
                     nearest.get_or_insert(difference);
                     continue;
                 }
-                Verdict::HoldsAfterHashing(new) if examination.worth_keeping => Some(new),
-                Verdict::HoldsAfterHashing(_) | Verdict::Holds => None,
             };
             if !self.options.readonly {
                 match &refreshed {

@@ -138,7 +138,7 @@ impl DiskStore {
             let sound = match folder.to_str() {
                 Some(super::BLOBS) => blob::verify(&entry.path),
                 Some(super::NOTES) => notes::verify(&entry.path),
-                Some("direct-v3" | "steps-v3" | "kernels-v3") => records::verify(&entry.path),
+                Some("direct-v4" | "steps-v4" | "kernels-v4") => records::verify(&entry.path),
                 // Another version's.
                 _ => continue,
             };

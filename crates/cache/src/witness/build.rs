@@ -19,7 +19,8 @@ use super::links::Links;
 use super::signature::{self, Base, Signature, TICK_NS, means_absent};
 use super::trust::Trust;
 use super::{
-    DirectoryEntry, Fact, FactEntry, FileEntry, NameEntry, NameSeen, Witness, as_path, facts,
+    DirectoryEntry, Fact, FactEntry, FileEntry, NameEntry, NameSeen, Span, Witness, as_path, facts,
+    path_of,
 };
 
 /// A directory that changed this recently may change again without a new time.
@@ -260,6 +261,7 @@ impl WitnessBuilder {
                 path: at,
                 signature,
                 content: hashed.content,
+                resolved: None,
             });
         }
         Ok(())
@@ -321,45 +323,90 @@ impl WitnessBuilder {
 impl WitnessBuilder {
     fn add_facts(&self, base: &Base, witness: &mut Witness) -> Result<(), Unsettled> {
         let mut links = Links::default();
+        for index in 0..witness.files.len() {
+            let path = witness.files[index].path;
+            let key = (path_of(witness.text_at(path)), Some(Fact::Resolved));
+            let known = self.facts.get_key_value(&key);
+            // A map of paths takes `a//b` for `a/b`.
+            let Some((_, told)) = known.filter(|(known, _)| known.0.as_os_str() == key.0) else {
+                continue;
+            };
+            let (_, text) = self.fact_now(base, (&key.0, key.1), told.as_deref(), &mut links)?;
+            let is_path = text == witness.bytes_at(path);
+            let resolved = if is_path {
+                path
+            } else {
+                witness.push_text(&text)
+            };
+            witness.files[index].resolved = Some(resolved);
+        }
         for ((path, fact), told) in &self.facts {
-            if self.read.contains_key(path.as_os_str()) && fact.is_none() {
+            let of_file = self.read.contains_key(path.as_os_str());
+            if of_file && matches!(fact, None | Some(Fact::Resolved)) {
                 continue;
             }
-            let vanished = || Unsettled::Vanished { path: path.clone() };
-            let changed = || Unsettled::ChangedDuring { path: path.clone() };
-            let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| vanished())?;
-            let fact = match fact {
-                Some(fact) => *fact,
-                None => Fact::of_kind(base, &name).map_err(|_| vanished())?,
+            let (fact, text) = self.fact_now(base, (path, *fact), told.as_deref(), &mut links)?;
+            let name = path.as_os_str().as_bytes();
+            let path = witness.push_text(name);
+            let is_path = text == name;
+            let text = if is_path {
+                path
+            } else {
+                witness.push_text(&text)
             };
-            if fact == Fact::Names {
-                let signature = base.stat(&name).map_err(|_| vanished())?;
-                let started = signature::nanoseconds(self.started);
-                if !signature.is_older_than(started, TICK_NS, signature::now()) {
-                    return Err(changed());
-                }
-            }
-            let text = fact
-                .text_now(base, &name, c"", &mut links)
-                .map_err(|_| match fact {
-                    Fact::Nothing => Unsettled::Appeared { path: path.clone() },
-                    _ => vanished(),
-                })?;
-            if told.as_ref().is_some_and(|told| *told != text) || text.contains(&0) {
-                return Err(changed());
-            }
-            let path = witness.push_text(name.to_bytes());
-            let text = witness.push_text(&text);
             witness.facts.push(FactEntry { path, fact, text });
         }
         add_twins(base, witness)
+    }
+
+    /// A fact with its text, as it is now.
+    ///
+    /// # Errors
+    /// That is not what the run was told, or it changed meanwhile.
+    fn fact_now(
+        &self,
+        base: &Base,
+        (path, fact): (&Path, Option<Fact>),
+        told: Option<&[u8]>,
+        links: &mut Links,
+    ) -> Result<(Fact, Vec<u8>), Unsettled> {
+        let vanished = || Unsettled::Vanished {
+            path: path.to_owned(),
+        };
+        let changed = || Unsettled::ChangedDuring {
+            path: path.to_owned(),
+        };
+        let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| vanished())?;
+        let fact = match fact {
+            Some(fact) => fact,
+            None => Fact::of_kind(base, &name).map_err(|_| vanished())?,
+        };
+        if fact == Fact::Names {
+            let signature = base.stat(&name).map_err(|_| vanished())?;
+            let started = signature::nanoseconds(self.started);
+            if !signature.is_older_than(started, TICK_NS, signature::now()) {
+                return Err(changed());
+            }
+        }
+        let text = fact
+            .text_now(base, &name, c"", links)
+            .map_err(|_| match fact {
+                Fact::Nothing => Unsettled::Appeared {
+                    path: path.to_owned(),
+                },
+                _ => vanished(),
+            })?;
+        if told.is_some_and(|told| told != text) || text.contains(&0) {
+            return Err(changed());
+        }
+        Ok((fact, text))
     }
 }
 
 /// gcc takes two files for one, for `#pragma once`, if size, content and the second of their last change are equal. So
 /// among files of one content it counts which have the same second.
 fn add_twins(base: &Base, witness: &mut Witness) -> Result<(), Unsettled> {
-    let mut alike: HashMap<[u8; 32], Vec<(usize, Signature)>> = HashMap::new();
+    let mut alike: HashMap<[u8; 32], Vec<(Span, Signature)>> = HashMap::new();
     let files = witness.files.iter().filter(|file| file.signature.size > 0);
     for file in files {
         alike
@@ -371,10 +418,10 @@ fn add_twins(base: &Base, witness: &mut Witness) -> Result<(), Unsettled> {
         .into_values()
         .filter(|files| files.len() > 1)
         .collect();
-    alike.sort_unstable_by_key(|files| files[0].0);
+    alike.sort_unstable_by_key(|files| files[0].0.at);
     for files in alike {
         // The first file of each second.
-        let mut seconds: Vec<(i64, u64, usize)> = Vec::new();
+        let mut seconds: Vec<(i64, u64, Span)> = Vec::new();
         for (path, _) in files {
             let name = witness.text_at(path);
             let found = base.stat(name).map_err(|_| Unsettled::Vanished {

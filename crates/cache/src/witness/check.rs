@@ -95,12 +95,6 @@ impl fmt::Display for Difference {
     }
 }
 
-/// A verdict, and whether the work behind it is worth saving the next check.
-pub(crate) struct Examination {
-    pub verdict: Verdict,
-    pub worth_keeping: bool,
-}
-
 /// Below this many files, starting a thread costs more than it saves.
 const WORTH_A_THREAD: usize = 512;
 
@@ -127,7 +121,12 @@ enum Until {
 impl Witness {
     /// Whether a run in `base` would see what this witness says.
     pub fn check(&self, base: &Path) -> Verdict {
-        self.examine(base, None).verdict
+        let looked = self.looked_at(base, None);
+        match looked.verdict() {
+            Ok(None) => Verdict::Holds,
+            Ok(Some(news)) => Verdict::HoldsAfterHashing(news.told_to(self)),
+            Err(difference) => Verdict::Differs(difference),
+        }
     }
 
     /// This witness of a run on another machine as one of this machine, if a run in `base` would see the same.
@@ -136,11 +135,8 @@ impl Witness {
     /// looked for.
     pub fn adopted(&self, base: &Path, contents: Option<&dyn Contents>) -> Option<Witness> {
         let foreign = self.without_signatures();
-        match foreign.examine(base, contents).verdict {
-            Verdict::Holds => Some(foreign),
-            Verdict::HoldsAfterHashing(here) => Some(here),
-            Verdict::Differs(_) => None,
-        }
+        let news = foreign.looked_at(base, contents).verdict().ok()?;
+        Some(news.unwrap_or_default().told_to(&foreign))
     }
 
     /// What is true on every machine: paths, contents, sizes and absent names.
@@ -166,21 +162,27 @@ impl Witness {
         checking.differences
     }
 
-    pub(crate) fn examine(&self, base: &Path, contents: Option<&dyn Contents>) -> Examination {
+    /// As [`Witness::check`], where only a witness counts that spares the next check more work than it is to keep it.
+    ///
+    /// # Errors
+    /// What a run would see differently.
+    pub(crate) fn check_for_keeping(
+        &self,
+        base: &Path,
+        contents: Option<&dyn Contents>,
+    ) -> Result<Option<Witness>, Difference> {
+        let looked = self.looked_at(base, contents);
+        let worth_keeping = looked.hashed > 0 || looked.names_looked_at > CHEAP_NAMES;
+        let news = looked.verdict()?;
+        let news = news.filter(|news| worth_keeping && !news.is_empty());
+        Ok(news.map(|news| news.told_to(self)))
+    }
+
+    fn looked_at<'a>(&'a self, base: &Path, contents: Option<&'a dyn Contents>) -> Checking<'a> {
         let mut checking = Checking::new(self, base, Until::First);
         checking.contents = contents;
         checking.look();
-        let worth_keeping = checking.hashed > 0 || checking.names_looked_at > CHEAP_NAMES;
-        let verdict = match (checking.differences.pop(), checking.refreshed) {
-            (Some(difference), _) => Verdict::Differs(difference),
-            (None, Some(witness)) => Verdict::HoldsAfterHashing(witness),
-            (None, None) => Verdict::Holds,
-        };
-        Examination {
-            worth_keeping: worth_keeping
-                && matches!(&verdict, Verdict::HoldsAfterHashing(new) if new != self),
-            verdict,
-        }
+        checking
     }
 }
 
@@ -190,13 +192,39 @@ struct Checking<'a> {
     until: Until,
     contents: Option<&'a dyn Contents>,
     differences: Vec<Difference>,
-    /// Present as soon as anything had to be looked at closely.
-    refreshed: Option<Witness>,
+    news: News,
     hashed: usize,
     names_looked_at: usize,
     trust: Trust,
     /// Of every file, whether its last name is no link.
     plain: Vec<bool>,
+}
+
+/// Signatures that are not what they were, by index, of files and directories that say the same as before.
+#[derive(Default)]
+struct News {
+    files: Vec<(usize, Signature)>,
+    /// With whether it is settled.
+    directories: Vec<(usize, Signature, bool)>,
+}
+
+impl News {
+    /// The witness with these.
+    fn told_to(self, witness: &Witness) -> Witness {
+        let mut refreshed = witness.clone();
+        for (index, signature) in self.files {
+            refreshed.files[index].signature = signature;
+        }
+        for (index, signature, settled) in self.directories {
+            let directory = &mut refreshed.directories[index];
+            (directory.signature, directory.settled) = (signature, settled);
+        }
+        refreshed
+    }
+
+    fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.directories.is_empty()
+    }
 }
 
 /// What a first look at the files showed.
@@ -216,7 +244,7 @@ impl<'a> Checking<'a> {
             until,
             contents: None,
             differences: Vec::new(),
-            refreshed: None,
+            news: News::default(),
             hashed: 0,
             names_looked_at: 0,
             trust: Trust::default(),
@@ -234,11 +262,24 @@ impl<'a> Checking<'a> {
         if self.done() {
             return;
         }
-        self.look_at_facts();
+        let mut links = Links::default();
+        self.look_at_resolved(&mut links);
+        if self.done() {
+            return;
+        }
+        self.look_at_facts(&mut links);
         if self.done() {
             return;
         }
         self.hash_files(&touched);
+    }
+
+    /// What was different; where nothing was, what a closer look showed, if there was one.
+    fn verdict(mut self) -> Result<Option<News>, Difference> {
+        match self.differences.pop() {
+            Some(difference) => Err(difference),
+            None => Ok((self.hashed > 0 || !self.news.is_empty()).then_some(self.news)),
+        }
     }
 
     fn done(&self) -> bool {
@@ -317,28 +358,41 @@ impl<'a> Checking<'a> {
         }
     }
 
-    fn look_at_facts(&mut self) {
-        let plain = std::mem::take(&mut self.plain);
-        let mut links = Links::default();
+    /// Whether files' paths without links are what they were.
+    fn look_at_resolved(&mut self, links: &mut Links) {
         let witness = self.witness;
-        let text = |at: usize| witness.text_at(at);
-        let mut files = witness.files.iter().zip(&plain).peekable();
-        for entry in &witness.facts {
-            let (path, told) = (text(entry.path), text(entry.text));
-            let holds = if entry.fact == Fact::Resolved && path.to_bytes().first() == Some(&b'/') {
-                // Files and facts come in one order, but for a few names.
-                while files.next_if(|(file, _)| text(file.path) < path).is_some() {}
-                let file = files.peek();
-                if file.is_some_and(|(file, plain)| **plain && text(file.path) == path) {
-                    links.plain_leads_to(path.to_bytes(), told.to_bytes())
-                } else {
-                    let now = links.resolve(path.to_bytes());
-                    now.map(|now| now == told.to_bytes())
-                }
-            } else {
-                let now = entry.fact.text_now(&self.base, path, told, &mut links);
-                now.map(|now| now == told.to_bytes())
+        let plain = std::mem::take(&mut self.plain);
+        for (file, plain) in witness.files.iter().zip(plain) {
+            let Some(resolved) = file.resolved else {
+                continue;
             };
+            let (path, told) = (witness.bytes_at(file.path), witness.bytes_at(resolved));
+            let holds = if path.first() != Some(&b'/') {
+                let path = witness.text_at(file.path);
+                let now = Fact::Resolved.text_now(&self.base, path, c"", links);
+                now.map(|now| now == told)
+            } else if plain {
+                links.plain_leads_to(path, told)
+            } else {
+                links.resolve(path).map(|now| now == told)
+            };
+            match holds {
+                Ok(true) => {}
+                Ok(false) => self.changed(witness.text_at(file.path)),
+                Err(_) => self.missing(witness.text_at(file.path)),
+            }
+            if self.done() {
+                return;
+            }
+        }
+    }
+
+    fn look_at_facts(&mut self, links: &mut Links) {
+        let witness = self.witness;
+        for entry in &witness.facts {
+            let (path, told) = (witness.text_at(entry.path), witness.text_at(entry.text));
+            let now = entry.fact.text_now(&self.base, path, told, links);
+            let holds = now.map(|now| now == told.to_bytes());
             match holds {
                 Ok(true) => {}
                 Ok(false) => self.changed(path),
@@ -411,9 +465,7 @@ impl<'a> Checking<'a> {
         let remembered = remembered.filter(|_| settled && shows_here);
         let (signature, settled) = (remembered.unwrap_or(signature), remembered.is_some());
         if (signature, settled) != (directory.signature, directory.settled) {
-            let refreshed = &mut self.refreshed().directories[index];
-            refreshed.signature = signature;
-            refreshed.settled = settled;
+            self.news.directories.push((index, signature, settled));
         }
     }
 
@@ -427,7 +479,6 @@ impl<'a> Checking<'a> {
         let now = signature::now();
         let paths: Vec<&CStr> = touched.iter().map(path_at).collect();
         let hashed = hash_all(&self.base, &paths, None, self.contents);
-        self.refreshed();
         for ((index, path), hashed) in touched.iter().zip(paths).zip(hashed) {
             match hashed {
                 Ok(Hashed {
@@ -437,7 +488,7 @@ impl<'a> Checking<'a> {
                 }) if content == witness.files[*index].content || guards::is_off("second-look") => {
                     let settled = signature.is_older_than(now, TICK_NS, now);
                     if let Some(remembered) = remembered.filter(|_| settled) {
-                        self.refreshed().files[*index].signature = remembered;
+                        self.news.files.push((*index, remembered));
                     }
                 }
                 Ok(_) | Err(HashFault::Changed) => self.changed(path),
@@ -447,10 +498,6 @@ impl<'a> Checking<'a> {
                 return;
             }
         }
-    }
-
-    fn refreshed(&mut self) -> &mut Witness {
-        self.refreshed.get_or_insert_with(|| self.witness.clone())
     }
 
     fn changed(&mut self, path: &CStr) {

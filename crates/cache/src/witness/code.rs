@@ -1,19 +1,23 @@
 //! A witness as bytes, and back.
 //!
 //! ```text
-//! witness   = count file* count directory* count fact*
+//! witness   = length(varint) count file* resolved* count directory* count fact*
 //! file      = path signature content[32]
+//! resolved  = 0(u8), or 1(u8) where it is the path, or 2(u8) path    one a file
 //! directory = path signature settled(u8) count name*
 //! name      = seen(u8: 0 nothing, 1 folder) path
 //! fact      = kind(u8) path path
 //! path      = shared(varint) length(varint) bytes     shared: bytes in common with the path before
-//! signature = dev ino size(varints) mtime(zigzag) ctime-mtime(zigzag) kind(varint)
+//! signature = dev^before ino size(varints) mtime(zigzag) ctime-mtime(zigzag) kind(varint)
 //! count     = varint
 //! ```
 //!
-//! Paths are stored as what differs from the path before: they are sorted and mostly begin alike. Versions and checksums are the record's.
+//! Paths are stored as what differs from the path before: they are sorted and mostly begin alike. So are devices. The
+//! length is that of all paths together, so that memory is taken once. Versions and checksums are the record's.
 
-use super::{DirectoryEntry, Fact, FactEntry, FileEntry, NameEntry, NameSeen, Signature, Witness};
+use super::{
+    DirectoryEntry, Fact, FactEntry, FileEntry, NameEntry, NameSeen, Signature, Span, Witness,
+};
 use crate::wire::{Reader, put_bytes, put_signed, put_varint};
 
 /// Linux opens no longer path.
@@ -21,7 +25,7 @@ const LONGEST_PATH: usize = 4096;
 /// No run sees this much; a hostile record could claim it, since stored paths share their beginnings.
 pub(super) const LONGEST_TEXT: usize = 64 << 20;
 
-const LEAST_FILE: usize = 2 + 6 + 32;
+const LEAST_FILE: usize = 2 + 6 + 32 + 1;
 const LEAST_DIRECTORY: usize = 2 + 6 + 1 + 1;
 const LEAST_NAME: usize = 3;
 const LEAST_FACT: usize = 1 + 2 + 2;
@@ -56,20 +60,32 @@ impl Witness {
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         let mut last: &[u8] = b"";
+        let mut device = 0;
+        put_varint(out, self.text.len() as u64);
         put_varint(out, self.files.len() as u64);
         for file in &self.files {
-            let path = self.text_at(file.path).to_bytes();
+            let path = self.bytes_at(file.path);
             put_path(out, last, path);
             last = path;
-            put_signature(out, &file.signature);
+            put_signature(out, &file.signature, &mut device);
             out.extend_from_slice(&file.content);
+        }
+        for file in &self.files {
+            match file.resolved {
+                None => out.push(0),
+                Some(resolved) if resolved == file.path => out.push(1),
+                Some(resolved) => {
+                    out.push(2);
+                    put_path(out, self.bytes_at(file.path), self.bytes_at(resolved));
+                }
+            }
         }
         put_varint(out, self.directories.len() as u64);
         for directory in &self.directories {
-            let path = self.text_at(directory.path).to_bytes();
+            let path = self.bytes_at(directory.path);
             put_path(out, last, path);
             last = path;
-            put_signature(out, &directory.signature);
+            put_signature(out, &directory.signature, &mut device);
             out.push(u8::from(directory.settled));
             put_varint(out, directory.names.len() as u64);
             let mut last: &[u8] = b"";
@@ -78,7 +94,7 @@ impl Witness {
                     NameSeen::Nothing => 0,
                     NameSeen::Folder => 1,
                 });
-                let text = self.text_at(name.at).to_bytes();
+                let text = self.bytes_at(name.at);
                 put_path(out, last, text);
                 last = text;
             }
@@ -86,11 +102,10 @@ impl Witness {
         put_varint(out, self.facts.len() as u64);
         for entry in &self.facts {
             out.push(entry.fact as u8);
-            let path = self.text_at(entry.path).to_bytes();
+            let path = self.bytes_at(entry.path);
             put_path(out, last, path);
             last = path;
-            // A path without links is mostly the path.
-            put_path(out, path, self.text_at(entry.text).to_bytes());
+            put_path(out, path, self.bytes_at(entry.text));
         }
     }
 
@@ -104,33 +119,46 @@ impl Witness {
     pub(crate) fn decode_within(bytes: &[u8], room: &mut Room) -> Option<Witness> {
         let mut reader = Reader::new(bytes);
         let mut witness = Witness::default();
-        // Most paths share two thirds with their neighbour.
-        witness.text.reserve(bytes.len().min(1 << 20));
-        let mut last = 0..0;
+        let length = reader.length()?.min(room.text).min(LONGEST_TEXT);
+        // A hostile record could claim it all; what it takes is limited as it is taken.
+        witness.text.reserve(length.min(4 << 20));
+        let mut last = Span::default();
+        let mut device = 0;
         let files = reader.count(LEAST_FILE)?;
         room.take_entries(files)?;
         witness.files.reserve_exact(files);
         for _ in 0..files {
             let path = witness.take_path(&mut reader, &mut last, room)?;
-            let signature = take_signature(&mut reader)?;
+            let signature = take_signature(&mut reader, &mut device)?;
             let content = reader.array()?;
             witness.files.push(FileEntry {
                 path,
                 signature,
                 content,
+                resolved: None,
             });
+        }
+        for index in 0..files {
+            let path = witness.files[index].path;
+            witness.files[index].resolved = match reader.byte()? {
+                0 => None,
+                1 => Some(path),
+                2 => Some(witness.take_path(&mut reader, &mut path.clone(), room)?),
+                _ => return None,
+            };
         }
         let directories = reader.count(LEAST_DIRECTORY)?;
         room.take_entries(directories)?;
         witness.directories.reserve_exact(directories);
         for _ in 0..directories {
             let path = witness.take_path(&mut reader, &mut last, room)?;
-            let signature = take_signature(&mut reader)?;
+            let signature = take_signature(&mut reader, &mut device)?;
             let settled = take_flag(&mut reader)?;
             let count = reader.count(LEAST_NAME)?;
             room.take_entries(count)?;
             let first = witness.names.len();
-            let mut last = 0..0;
+            witness.names.reserve(count);
+            let mut last = Span::default();
             for _ in 0..count {
                 let seen = match reader.byte()? {
                     0 => NameSeen::Nothing,
@@ -153,36 +181,46 @@ impl Witness {
         for _ in 0..facts {
             let fact = Fact::from_byte(reader.byte()?)?;
             let path = witness.take_path(&mut reader, &mut last, room)?;
-            let text = witness.take_path(&mut reader, &mut last.clone(), room)?;
+            let text = witness.take_path(&mut reader, &mut path.clone(), room)?;
             witness.facts.push(FactEntry { path, fact, text });
         }
-        reader.rest().is_empty().then_some(witness)
+        // One NUL behind each text, and none inside, so that the kernel gets the whole of it.
+        let texts = memchr::memchr_iter(0, &witness.text).count();
+        (reader.rest().is_empty() && texts == witness.text_count()).then_some(witness)
+    }
+
+    /// How many paths and names were decoded.
+    fn text_count(&self) -> usize {
+        let elsewhere = |file: &&FileEntry| file.resolved.is_some_and(|span| span != file.path);
+        let resolved = self.files.iter().filter(elsewhere).count();
+        let paths = self.files.len() + self.directories.len() + self.facts.len();
+        resolved + paths + self.names.len() + self.facts.len()
     }
 
     /// Reads a path that may share its beginning with the one at `last`; leaves its own place there.
     fn take_path(
         &mut self,
         reader: &mut Reader<'_>,
-        last: &mut std::ops::Range<usize>,
+        last: &mut Span,
         room: &mut Room,
-    ) -> Option<usize> {
+    ) -> Option<Span> {
         let shared = reader.length()?;
         let suffix = reader.bytes()?;
         let length = shared.checked_add(suffix.len())?;
         let at = self.text.len();
-        if shared > last.len() || length > LONGEST_PATH || at + length >= LONGEST_TEXT {
-            return None;
-        }
-        if suffix.contains(&0) {
+        let before = last.at as usize;
+        if shared > last.length as usize || length > LONGEST_PATH || at + length >= LONGEST_TEXT {
             return None;
         }
         room.text = room.text.checked_sub(length + 1)?;
-        self.text
-            .extend_from_within(last.start..last.start + shared);
+        self.text.extend_from_within(before..before + shared);
         self.text.extend_from_slice(suffix);
         self.text.push(0);
-        *last = at..at + length;
-        Some(at)
+        *last = Span {
+            at: u32::try_from(at).ok()?,
+            length: u32::try_from(length).ok()?,
+        };
+        Some(*last)
     }
 }
 
@@ -192,8 +230,9 @@ fn put_path(out: &mut Vec<u8>, last: &[u8], path: &[u8]) {
     put_bytes(out, &path[shared..]);
 }
 
-fn put_signature(out: &mut Vec<u8>, signature: &Signature) {
-    put_varint(out, signature.dev);
+fn put_signature(out: &mut Vec<u8>, signature: &Signature, device: &mut u64) {
+    put_varint(out, signature.dev ^ *device);
+    *device = signature.dev;
     put_varint(out, signature.ino);
     put_varint(out, signature.size);
     put_signed(out, signature.mtime_ns);
@@ -201,8 +240,10 @@ fn put_signature(out: &mut Vec<u8>, signature: &Signature) {
     put_varint(out, u64::from(signature.kind));
 }
 
-fn take_signature(reader: &mut Reader<'_>) -> Option<Signature> {
-    let (dev, ino, size) = (reader.varint()?, reader.varint()?, reader.varint()?);
+fn take_signature(reader: &mut Reader<'_>, device: &mut u64) -> Option<Signature> {
+    let dev = reader.varint()? ^ *device;
+    *device = dev;
+    let (ino, size) = (reader.varint()?, reader.varint()?);
     let mtime_ns = reader.signed()?;
     Some(Signature {
         dev,
@@ -219,5 +260,61 @@ fn take_flag(reader: &mut Reader<'_>) -> Option<bool> {
         0 => Some(false),
         1 => Some(true),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A witness of files, each with its path without links.
+    fn of_files(files: &[(&[u8], Option<&[u8]>)]) -> Witness {
+        let mut witness = Witness::default();
+        for (path, resolved) in files {
+            let path = witness.push_text(path);
+            witness.files.push(FileEntry {
+                path,
+                signature: super::super::check::NOBODYS,
+                content: [7; 32],
+                resolved: resolved.map(|_| path),
+            });
+        }
+        for (file, (path, resolved)) in files.iter().enumerate() {
+            if let Some(resolved) = resolved.filter(|resolved| resolved != path) {
+                witness.files[file].resolved = Some(witness.push_text(resolved));
+            }
+        }
+        witness
+    }
+
+    fn encoded(witness: &Witness) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        witness.encode(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn files_come_back_with_what_they_lead_to() {
+        let witness = of_files(&[
+            (b"/a/link", Some(b"/a/file")),
+            (b"/a/plain", Some(b"/a/plain")),
+            (b"/a/untold", None),
+            (b"name", Some(b"/work/name")),
+        ]);
+        let bytes = encoded(&witness);
+        assert_eq!(Witness::decode(&bytes), Some(witness));
+        for end in 0..bytes.len() {
+            assert_eq!(Witness::decode(&bytes[..end]), None, "{end}");
+        }
+    }
+
+    #[test]
+    fn a_text_with_a_nul_inside_is_refused() {
+        for files in [
+            [(b"/a\0b".as_slice(), None)],
+            [(b"/a".as_slice(), Some(b"/b\0c".as_slice()))],
+        ] {
+            assert_eq!(Witness::decode(&encoded(&of_files(&files))), None);
+        }
     }
 }

@@ -14,10 +14,17 @@ pub(super) struct Links {
     latest: usize,
 }
 
-/// A folder's absolute path as it was named, and without links.
+/// A folder's absolute path as it was named, without the slash at its end.
 struct Folder {
     named: Vec<u8>,
-    real: Vec<u8>,
+    /// The path without links, where it is another one.
+    real: Option<Vec<u8>>,
+}
+
+impl Folder {
+    fn real(&self) -> &[u8] {
+        self.real.as_deref().unwrap_or(&self.named)
+    }
 }
 
 impl Links {
@@ -26,95 +33,111 @@ impl Links {
     /// # Errors
     /// It leads nowhere, or that cannot be told.
     pub(super) fn resolve(&mut self, path: &[u8]) -> Result<Vec<u8>, Errno> {
-        self.follow(path, &mut 0)
+        let real = self.follow(path, &mut Walk::default())?;
+        Ok(real.unwrap_or_else(|| path.to_vec()))
     }
 
-    /// Whether an absolute path, whose last name was just seen to be no link, leads to `told`.
+    /// Whether an absolute path, whose last name was just seen to be there and no link, leads to `told`.
     ///
     /// # Errors
     /// As [`Links::resolve`].
     pub(super) fn plain_leads_to(&mut self, path: &[u8], told: &[u8]) -> Result<bool, Errno> {
-        let slash = path.iter().rposition(|byte| *byte == b'/');
-        let (above, name) = path.split_at(slash.ok_or(Errno::INVAL)?);
+        let slash = memchr::memrchr(b'/', path).ok_or(Errno::INVAL)?;
+        let (above, name) = path.split_at(slash);
         if matches!(name, b"/" | b"/." | b"/..") {
             return Ok(self.resolve(path)? == told);
         }
-        let at = self.folder(above, &mut 0)?;
-        let real = self
-            .folders
-            .get(at)
-            .map_or(b"".as_slice(), |folder| &folder.real);
+        let mut walk = Walk {
+            leads_on: true,
+            ..Walk::default()
+        };
+        let folder = self.folder(above, &mut walk)?;
+        let real = folder.real();
         let real = real.strip_suffix(b"/").unwrap_or(real);
         Ok(told.strip_prefix(real) == Some(name))
     }
 
-    fn follow(&mut self, path: &[u8], links: &mut u32) -> Result<Vec<u8>, Errno> {
-        let slash = path.iter().rposition(|byte| *byte == b'/');
-        let slash = slash.ok_or(Errno::INVAL)?;
-        let at = self.folder(&path[..slash], links)?;
-        let folder = self
-            .folders
-            .get(at)
-            .map_or_else(Vec::new, |folder| folder.real.clone());
+    /// The path without links; `None` where it has none and is written in the shortest way.
+    fn follow(&mut self, path: &[u8], walk: &mut Walk) -> Result<Option<Vec<u8>>, Errno> {
+        let slash = memchr::memrchr(b'/', path).ok_or(Errno::INVAL)?;
+        let folder = self.folder(&path[..slash], walk)?;
         let name = &path[slash + 1..];
         match name {
-            b"" | b"." => return Ok(folder),
+            b"" | b"." => return Ok(Some(folder.real().to_vec())),
             b".." => {
-                let above = folder.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
-                return Ok(folder[..above.max(1)].to_vec());
+                let real = folder.real();
+                let above = memchr::memrchr(b'/', real).unwrap_or(0);
+                return Ok(Some(real[..above.max(1)].to_vec()));
             }
             _ => {}
         }
-        let there = beneath(&folder, name);
-        match rustix::fs::readlinkat(CWD, there.as_slice(), Vec::new()) {
+        let there = match &folder.real {
+            Some(real) if !folder.named.is_empty() => Some(beneath(real, name)),
+            _ => None,
+        };
+        let asked = there.as_deref().unwrap_or(path);
+        match rustix::fs::readlinkat_raw(CWD, asked, &mut [0_u8; 1]) {
             Err(Errno::INVAL) => Ok(there),
             Err(error) => Err(error),
-            Ok(_) if *links == MOST_LINKS => Err(Errno::LOOP),
-            Ok(target) => {
-                *links += 1;
-                match target.to_bytes() {
-                    absolute @ [b'/', ..] => self.follow(absolute, links),
-                    relative => self.follow(&beneath(&folder, relative), links),
-                }
+            Ok(_) if walk.links == MOST_LINKS => Err(Errno::LOOP),
+            Ok(_) => {
+                walk.links += 1;
+                let target = rustix::fs::readlinkat(CWD, asked, Vec::new())?;
+                let target = match target.to_bytes() {
+                    absolute @ [b'/', ..] => absolute.to_vec(),
+                    relative => beneath(folder.real(), relative),
+                };
+                let real = self.follow(&target, walk)?;
+                Ok(Some(real.unwrap_or(target)))
             }
         }
     }
 
-    /// Where the folder of this path stands among those known; a path that is followed by a slash.
-    fn folder(&mut self, path: &[u8], links: &mut u32) -> Result<usize, Errno> {
+    /// The folder of this path; a path that is followed by a slash.
+    fn folder(&mut self, path: &[u8], walk: &mut Walk) -> Result<&Folder, Errno> {
         let is_it = |folder: &Folder| folder.named == path;
-        if self.folders.get(self.latest).is_some_and(is_it) {
-            return Ok(self.latest);
+        if !self.folders.get(self.latest).is_some_and(is_it) {
+            self.latest = match self.folders.iter().position(is_it) {
+                Some(known) => known,
+                None => {
+                    let real = self.walk(path, walk)?;
+                    let named = path.to_vec();
+                    self.folders.push(Folder { named, real });
+                    self.folders.len() - 1
+                }
+            };
         }
-        let known = self.folders.iter().position(is_it);
-        let at = match known {
-            Some(known) => known,
-            None => {
-                let real = self.walk(path, links)?;
-                let named = path.to_vec();
-                self.folders.push(Folder { named, real });
-                self.folders.len() - 1
-            }
-        };
-        self.latest = at;
-        Ok(at)
+        self.folders.get(self.latest).ok_or(Errno::INVAL)
     }
 
-    fn walk(&mut self, path: &[u8], links: &mut u32) -> Result<Vec<u8>, Errno> {
+    fn walk(&mut self, path: &[u8], walk: &mut Walk) -> Result<Option<Vec<u8>>, Errno> {
         if path.iter().all(|byte| *byte == b'/') {
-            return Ok(b"/".to_vec());
+            return Ok(Some(b"/".to_vec()));
         }
-        let real = self.follow(path, links)?;
-        let found = rustix::fs::statat(CWD, real.as_slice(), AtFlags::SYMLINK_NOFOLLOW)?;
-        match FileType::from_raw_mode(found.st_mode).is_dir() {
-            true => Ok(real),
-            false => Err(Errno::NOTDIR),
+        let real = self.follow(path, walk)?;
+        if !walk.leads_on {
+            let there = real.as_deref().unwrap_or(path);
+            let found = rustix::fs::statat(CWD, there, AtFlags::SYMLINK_NOFOLLOW)?;
+            if !FileType::from_raw_mode(found.st_mode).is_dir() {
+                return Err(Errno::NOTDIR);
+            }
         }
+        Ok(real)
     }
 }
 
+/// One path on its way to where it leads.
+#[derive(Default)]
+struct Walk {
+    /// Links followed so far.
+    links: u32,
+    /// Whether the way is known to lead on, so that what is on it are folders.
+    leads_on: bool,
+}
+
 fn beneath(folder: &[u8], name: &[u8]) -> Vec<u8> {
-    let mut path = folder.to_vec();
+    let mut path = Vec::with_capacity(folder.len() + 1 + name.len());
+    path.extend_from_slice(folder);
     if path.last() != Some(&b'/') {
         path.push(b'/');
     }

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, StatxFlags};
 use rustix::io::Errno;
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::Signature;
 
@@ -55,20 +55,22 @@ impl Looked {
             return Some(signature);
         }
         let (mount, boot) = (self.mount?, boot()?);
-        let mut hasher = Xxh3::new();
-        hasher.update(boot);
-        hasher.update(&mount.to_le_bytes());
-        hasher.update(&signature.dev.to_le_bytes());
+        let mut of = [0; 16];
+        of[..8].copy_from_slice(&mount.to_le_bytes());
+        of[8..].copy_from_slice(&signature.dev.to_le_bytes());
         Some(Signature {
-            dev: hasher.digest(),
+            dev: xxh3_64_with_seed(&of, boot),
             ..signature
         })
     }
 }
 
-/// What the kernel calls this boot.
-fn boot() -> Option<&'static [u8]> {
-    static BOOT: OnceLock<Option<Vec<u8>>> = OnceLock::new();
-    let read = || std::fs::read("/proc/sys/kernel/random/boot_id").ok();
-    BOOT.get_or_init(read).as_deref()
+/// A checksum of what the kernel calls this boot.
+fn boot() -> Option<u64> {
+    static BOOT: OnceLock<Option<u64>> = OnceLock::new();
+    let read = || {
+        let boot = std::fs::read("/proc/sys/kernel/random/boot_id").ok()?;
+        Some(xxh3_64(&boot))
+    };
+    *BOOT.get_or_init(read)
 }

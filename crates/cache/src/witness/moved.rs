@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::Witness;
+use super::{Span, Witness};
 use crate::roots::Roots;
 
 impl Witness {
@@ -14,7 +14,7 @@ impl Witness {
         };
         // In one order whatever the folder is called, so that two that saw the same have one identity.
         let text = std::mem::take(&mut fixed.text);
-        let at = |start: usize| text.get(start..).unwrap_or_default();
+        let at = |span: Span| text.get(span.at as usize..).unwrap_or_default();
         fixed.files.sort_by(|a, b| at(a.path).cmp(at(b.path)));
         fixed.directories.sort_by(|a, b| at(a.path).cmp(at(b.path)));
         fixed
@@ -36,25 +36,33 @@ impl Witness {
             ..Witness::default()
         };
         for file in &self.files {
-            let mut file = file.clone();
-            file.path = new.push_text(&name(self.text_at(file.path).to_bytes())?);
-            new.files.push(file);
+            let path = new.push_text(&name(self.bytes_at(file.path))?);
+            let resolved = match file.resolved {
+                Some(resolved) if resolved == file.path => Some(path),
+                Some(resolved) => Some(new.push_text(&name(self.bytes_at(resolved))?)),
+                None => None,
+            };
+            new.files.push(super::FileEntry {
+                path,
+                resolved,
+                ..file.clone()
+            });
         }
         for directory in &self.directories {
             let mut directory = directory.clone();
-            directory.path = new.push_text(&name(self.text_at(directory.path).to_bytes())?);
+            directory.path = new.push_text(&name(self.bytes_at(directory.path))?);
             let first = new.names.len();
             for seen in &self.names[directory.names.clone()] {
                 // A name may be a whole path, where its directory is not its beginning.
-                let at = new.push_text(&name(self.text_at(seen.at).to_bytes())?);
+                let at = new.push_text(&name(self.bytes_at(seen.at))?);
                 new.names.push(super::NameEntry { at, ..*seen });
             }
             directory.names = first..new.names.len();
             new.directories.push(directory);
         }
         for entry in &self.facts {
-            let path = new.push_text(&name(self.text_at(entry.path).to_bytes())?);
-            let text = new.push_text(&name(self.text_at(entry.text).to_bytes())?);
+            let path = new.push_text(&name(self.bytes_at(entry.path))?);
+            let text = new.push_text(&name(self.bytes_at(entry.text))?);
             new.facts.push(super::FactEntry {
                 path,
                 text,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Place;
 use crate::process::is_executable;
+use crate::search_path::FilesInPath;
 
 /// Programs looked for, and what `PATH` had of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,9 +41,9 @@ impl Searches {
 fn files(name: &OsStr, place: Place<'_>) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
     let path = place.variable(OsStr::new("PATH")).unwrap_or_default();
-    for folder in std::env::split_paths(path) {
-        let file = place.directory.join(folder).join(name);
-        if is_executable(&file) {
+    let mut files = FilesInPath::new(path, place.directory, name);
+    while let Some(file) = files.next() {
+        if is_executable(file) {
             hasher.update(&place.roots.fixed_bytes(file.as_os_str().as_bytes()));
             hasher.update(b"\0");
         }

@@ -70,8 +70,11 @@ impl Ancestry {
 
 /// A process without its command line, and the number of its parent.
 fn process(pid: u32) -> Option<(Process, u32)> {
-    let stat = read_start(&format!("/proc/{pid}/stat"), 1024)?;
-    let (mut process, parent) = parse_stat(&stat)?;
+    let mut stat = [0; 1024];
+    let count = File::open(format!("/proc/{pid}/stat"))
+        .ok()?
+        .read(&mut stat);
+    let (mut process, parent) = parse_stat(stat.get(..count.ok()?)?)?;
     process.pid = pid;
     Some((process, parent))
 }
@@ -86,18 +89,20 @@ fn read_start(path: &str, most: usize) -> Option<Vec<u8>> {
 
 /// `pid (name) state ppid pgrp session … starttime`, where the name may hold anything.
 fn parse_stat(stat: &[u8]) -> Option<(Process, u32)> {
-    let stat = String::from_utf8_lossy(stat);
-    let (_, rest) = stat.split_once('(')?;
-    let (name, rest) = rest.rsplit_once(')')?;
-    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let name = stat.iter().position(|byte| *byte == b'(')? + 1;
+    let rest = stat.iter().rposition(|byte| *byte == b')')?;
+    let fields = std::str::from_utf8(stat.get(rest + 1..)?).ok()?;
+    // Behind the state.
+    let mut fields = fields.split(' ').skip(2);
+    let parent = fields.next()?.parse().ok()?;
     let process = Process {
         pid: 0,
-        started: fields.get(19)?.parse().ok()?,
-        session: fields.get(3)?.parse().ok()?,
-        name: name.to_owned(),
+        session: fields.nth(1)?.parse().ok()?,
+        started: fields.nth(15)?.parse().ok()?,
+        name: String::from_utf8_lossy(stat.get(name..rest)?).into_owned(),
         args: Vec::new(),
     };
-    Some((process, fields.get(1)?.parse().ok()?))
+    Some((process, parent))
 }
 
 fn words(command: &[u8]) -> Vec<String> {

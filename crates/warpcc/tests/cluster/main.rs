@@ -154,7 +154,7 @@ type StepRecords = BTreeMap<String, (Vec<String>, BTreeSet<OsString>)>;
 /// What the store knows of steps: the record's name, what it rests on, what came of it. Not when, and not how long it took.
 fn step_records(cache: &Path) -> StepRecords {
     let mut records = BTreeMap::new();
-    let mut folders = vec![cache.join("steps-v3")];
+    let mut folders = vec![cache.join("steps-v4")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).expect("steps").flatten() {
             let path = entry.path();

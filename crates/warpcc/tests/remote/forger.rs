@@ -52,7 +52,7 @@ impl Forger {
     /// The keys of one level, `direct` or `steps`.
     pub fn keys(&self, level: &str) -> Vec<String> {
         let store = self.project.space.beside("honest");
-        let folders = fs::read_dir(store.join(format!("{level}-v3"))).expect("records");
+        let folders = fs::read_dir(store.join(format!("{level}-v4"))).expect("records");
         let files = folders.flat_map(|folder| fs::read_dir(folder.expect("a folder").path()));
         let names = files
             .flatten()
@@ -67,7 +67,7 @@ impl Forger {
         let store = self.project.space.beside("honest");
         let found = ["direct", "steps"]
             .iter()
-            .find_map(|level| fs::read(store.join(format!("{level}-v3/{}/{key}", &key[..2]))).ok());
+            .find_map(|level| fs::read(store.join(format!("{level}-v4/{}/{key}", &key[..2]))).ok());
         decode_record(&found.expect("a record")).expect("a sound one")
     }
 
