@@ -76,7 +76,7 @@ impl Scene<'_> {
     /// Whether a name is made from that of a file that the run is to write: `a.gcda` from `a.o`.
     fn is_derived(&self, path: &Path) -> bool {
         // `a.cpp.gch`: every file that gcc includes may have a precompiled one.
-        let is_precompiled = (self.own)(&path.with_extension(""));
+        let is_precompiled = || (self.own)(&path.with_extension(""));
         let is_like = |written: &&Path| {
             let stem = written.file_stem().unwrap_or_default().as_bytes();
             let name = path.file_name().unwrap_or_default().as_bytes();
@@ -85,7 +85,7 @@ impl Scene<'_> {
                 .and_then(|rest| rest.strip_prefix(b"."));
             path.parent() == written.parent() && ending.is_some_and(|e| !e.contains(&b'.'))
         };
-        !is_precompiled && self.writes.iter().any(is_like)
+        self.writes.iter().any(is_like) && !is_precompiled()
     }
 }
 

@@ -182,7 +182,9 @@ impl<'k> Reader<'k> {
             return self.blind(|| format!("process {owner} logged before it started"));
         };
         image.records = image.records.saturating_add(1);
-        let cwd = (image.cwd != self.base).then(|| image.cwd.clone());
+        // Texts compare faster than paths, and this is done for every record.
+        let elsewhere = image.cwd.as_os_str() != self.base.as_os_str();
+        let cwd = elsewhere.then(|| image.cwd.clone());
         let absolute = |path: &Path| match &cwd {
             Some(cwd) if path.is_relative() => cwd.join(path),
             _ => path.to_owned(),
