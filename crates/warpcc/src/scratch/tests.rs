@@ -103,6 +103,11 @@ fn what_a_killed_holder_started_is_outlived() {
         .stdin(Stdio::null())
         .spawn()
         .expect("started");
+    // For a moment after exec a process shows no variables.
+    let variables = format!("/proc/{}/environ", tool.id());
+    while std::fs::read(&variables).is_ok_and(|shown| shown.is_empty()) {
+        std::thread::yield_now();
+    }
     let (scratch, _) = open(dir.path(), Naming::Counts).expect("a folder");
     let ended = tool.try_wait().expect("looked at");
     assert!(ended.is_some(), "the tool of a killed holder still runs");

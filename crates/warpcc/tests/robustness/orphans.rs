@@ -16,7 +16,7 @@ impl Daemon {
     /// The one whose number stands in this file, once it does and sleeps: before that it has no session of its own.
     fn of(space: &TestSpace, file: &str) -> Self {
         let path = space.beside(file);
-        let end = Instant::now() + Duration::from_secs(30);
+        let end = Instant::now() + Duration::from_secs(120);
         loop {
             let text = fs::read_to_string(&path).unwrap_or_default();
             if let Some(number) = text.strip_suffix('\n') {

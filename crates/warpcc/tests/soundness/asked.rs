@@ -95,8 +95,7 @@ fn a_source_asks_whether_its_own_object_is_there() {
     let source =
         format!("{SOURCE}#if __has_include(\"out.o\")\nint again() {{ return 1; }}\n#endif\n");
     space.write("case.cu", &source);
-    let without = space.build(ONE);
-    without.demand_no_fallback();
+    space.agree(ONE).demand_no_fallback();
     let first = space.read("out.o");
     space.build(ONE).demand_no_direct_hit();
     let ours = space.read("out.o");
