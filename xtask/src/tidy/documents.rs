@@ -89,6 +89,24 @@ impl<'a> Repository<'a> {
         }
         found.extend(self.unexplained_variables());
         found.extend(self.unreachable_pages());
+        found.extend(self.pages_that_programs_name());
+        found
+    }
+
+    /// Pages in comments and messages that are not there.
+    fn pages_that_programs_name(&self) -> Vec<Found> {
+        let mut found = Vec::new();
+        for (path, text) in self.files {
+            if self.pages.contains_key(path.as_str()) || rules::is_test_path(path) {
+                continue;
+            }
+            for (number, line) in text.lines().enumerate() {
+                for page in named_pages(line).filter(|page| !self.files.contains_key(*page)) {
+                    let message = format!("there is no `{page}`: name a page that is committed");
+                    found.push((path.clone(), Complaint::at(number + 1, message)));
+                }
+            }
+        }
         found
     }
 
@@ -204,6 +222,16 @@ impl<'a> Repository<'a> {
             })
             .collect()
     }
+}
+
+/// `docs/….md` in a line.
+fn named_pages(line: &str) -> impl Iterator<Item = &str> {
+    line.match_indices("docs/").filter_map(|(at, _)| {
+        let rest = &line[at..];
+        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "/_-.".contains(c)));
+        let page = rest[..end.unwrap_or(rest.len())].trim_end_matches('.');
+        page.ends_with(".md").then_some(page)
+    })
 }
 
 /// A path that is relative to a page's folder.

@@ -114,3 +114,12 @@ fn every_page_is_on_the_map() {
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].0, "docs/design/lost.md");
 }
+
+#[test]
+fn programs_name_pages_that_are_there() {
+    let right = "//! See docs/a.md. And `docs/configuration.md`, not docs/b.txt.\n";
+    assert_eq!(complaints_of(&[("crates/plan/src/new.rs", right)]), []);
+    let found = complaints_of(&[("crates/plan/src/new.rs", "\n//! See docs/b.md.\n")]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((&*found[0].0, found[0].1.line), ("crates/plan/src/new.rs", 2));
+}
