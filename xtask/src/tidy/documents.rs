@@ -100,7 +100,8 @@ impl<'a> Repository<'a> {
             if self.pages.contains_key(path.as_str()) || rules::is_test_path(path) {
                 continue;
             }
-            for (number, line) in text.lines().enumerate() {
+            let tests = rules::first_test_line(text);
+            for (number, line) in text.lines().enumerate().take_while(|(n, _)| n + 1 < tests) {
                 for page in named_pages(line).filter(|page| !self.files.contains_key(*page)) {
                     let message = format!("there is no `{page}`: name a page that is committed");
                     found.push((path.clone(), Complaint::at(number + 1, message)));
