@@ -47,7 +47,7 @@ Finished tasks are counted from the start of the monitor.";
 #[derive(Debug, Args)]
 #[command(after_help = MONITOR_NOTE)]
 pub struct MonitorArgs {
-    /// Seconds between two looks
+    /// Seconds between refreshes
     #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = interval)]
     pub interval: Duration,
     /// Write plain lines even on a terminal

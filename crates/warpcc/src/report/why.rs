@@ -67,10 +67,7 @@ pub fn write(why: &Why, out: &mut dyn Write) -> io::Result<()> {
                 out,
                 "Nothing like this command is in the cache: it was not compiled yet,"
             )?;
-            writeln!(
-                out,
-                "or its entry was evicted (see warpcc cache size)."
-            )
+            writeln!(out, "or its entry was evicted (see warpcc cache size).")
         }
         Why::Fallback(reason) => {
             writeln!(

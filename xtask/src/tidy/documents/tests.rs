@@ -121,5 +121,8 @@ fn programs_name_pages_that_are_there() {
     assert_eq!(complaints_of(&[("crates/plan/src/new.rs", right)]), []);
     let found = complaints_of(&[("crates/plan/src/new.rs", "\n//! See docs/b.md.\n")]);
     assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!((&*found[0].0, found[0].1.line), ("crates/plan/src/new.rs", 2));
+    assert_eq!(
+        (&*found[0].0, found[0].1.line),
+        ("crates/plan/src/new.rs", 2)
+    );
 }
