@@ -173,7 +173,7 @@ fn tell(session: &Session<'_>) -> anyhow::Result<(Story, String)> {
             );
         }
         Err(Bypass::Unsupported(why)) if why.reason == build::FAILS_UNDER_THREADS => bail!(
-            "this command fails, and with -t nothing can be told of it: leave -t out, the steps run \
+            "this command fails, and with -t it cannot be explained: leave -t out, the steps run \
              one at a time anyway"
         ),
         Err(why) => bail!("this command cannot be explained: {why}"),

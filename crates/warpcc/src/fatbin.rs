@@ -280,7 +280,7 @@ fn compare(args: &DiffArgs) -> anyhow::Result<i32> {
         sides.push(wanted.collect::<Vec<_>>());
     }
     let [before, after] = &sides[..] else {
-        bail!("two files are compared");
+        bail!("give two files to compare");
     };
     let difference = diff(before, after);
     report::print(|out| match args.json {

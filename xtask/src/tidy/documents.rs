@@ -285,7 +285,7 @@ fn prefixed(line: &str) -> impl Iterator<Item = (&str, Option<char>)> {
 /// Names that are a whole string of this line of a program, comments and bare prefixes aside.
 fn read_here(line: &str) -> impl Iterator<Item = &str> {
     let code = !line.trim_start().starts_with("//");
-    line.match_indices(&"\"WARPCC_"[..])
+    line.match_indices("\"WARPCC_")
         .filter(move |_| code)
         .filter_map(|(at, _)| {
             let inside = &line[at + 1..];
