@@ -7,6 +7,7 @@
 
 mod bench;
 mod demo;
+mod docs;
 mod measure;
 mod pip;
 mod process;
@@ -52,6 +53,8 @@ enum Task {
     Test(suite::Options),
     /// Write docs/tutorial.md anew, from what nvcc does
     Tutorial,
+    /// Write docs/cli.md anew, from the help of every command
+    Docs,
     /// Write crates/rtc-c/include/warpcc_rtc.h anew, from the sources of that crate
     Header,
     /// Look for wrong results: random histories, each call compared with a fresh nvcc
@@ -79,6 +82,7 @@ fn run(task: Task) -> Result<()> {
         Task::CmakeProject(options) => workloads_cmake::main(&options),
         Task::Test(options) => suite::main(&options),
         Task::Tutorial => suite::tutorial(),
+        Task::Docs => docs::main(),
         Task::Header => suite::header(),
         Task::Soak(options) => soak::main(&options),
         Task::Tidy => tidy::main(),

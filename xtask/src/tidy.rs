@@ -1,12 +1,16 @@
 //! Rules of this repository that neither the compiler nor clippy can hold.
 //!
-//! Each rule looks at one file and answers with what to do about it, never with only what is
+//! Each rule looks at one file, and one at all pages together. It answers with what to do about it, never with only what is
 //! wrong. A rule that is in the way is changed here, in the commit that needs it, with its
 //! reason in the message; there are no exemption lists.
 
+mod commands;
 mod direction;
+mod documents;
+mod markdown;
 mod rules;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -64,20 +68,33 @@ const RULES: &[Rule] = &[
 /// `cargo xtask tidy`.
 pub fn main() -> Result<()> {
     let root = repo::root();
-    let files = files(&root)?;
-    let mut complaints = 0;
-    for path in &files {
-        for complaint in check(&root, path)? {
-            let place = match complaint.line {
-                0 => path.clone(),
-                line => format!("{path}:{line}"),
-            };
-            println!("{place}: {}", complaint.message);
-            complaints += 1;
+    let mut texts = BTreeMap::new();
+    let mut complaints = Vec::new();
+    for path in files(&root)? {
+        let Some(bytes) = read(&root, &path)? else {
+            continue;
+        };
+        let text = str::from_utf8(&bytes).unwrap_or_default();
+        let source = Source {
+            path: &path,
+            bytes: &bytes,
+            text,
+        };
+        for complaint in RULES.iter().flat_map(|rule| rule(&source)) {
+            complaints.push((path.clone(), complaint));
         }
+        texts.insert(path, text.to_owned());
     }
-    match complaints {
-        0 => println!("tidy: {} files, nothing to do", files.len()),
+    complaints.extend(documents::Repository::of(&texts).complaints());
+    for (path, complaint) in &complaints {
+        let place = match complaint.line {
+            0 => path.clone(),
+            line => format!("{path}:{line}"),
+        };
+        println!("{place}: {}", complaint.message);
+    }
+    match complaints.len() {
+        0 => println!("tidy: {} files, nothing to do", texts.len()),
         1 => bail!("tidy: one thing to do, named above"),
         n => bail!("tidy: {n} things to do, named above"),
     }
@@ -103,20 +120,13 @@ fn files(root: &Path) -> Result<Vec<String>> {
         .collect())
 }
 
-fn check(root: &Path, path: &str) -> Result<Vec<Complaint>> {
+/// A file's bytes; nothing of one that is deleted and not yet committed as such, and of a link, whose
+/// target is checked by itself.
+fn read(root: &Path, path: &str) -> Result<Option<Vec<u8>>> {
     let full = root.join(path);
-    match full.symlink_metadata() {
-        // Deleted, and not yet committed as such; or a link, whose target is checked by itself.
-        Err(_) => return Ok(Vec::new()),
-        Ok(meta) if !meta.is_file() => return Ok(Vec::new()),
-        Ok(_) => {}
+    if !full.symlink_metadata().is_ok_and(|meta| meta.is_file()) {
+        return Ok(None);
     }
     let bytes = fs::read(&full).with_context(|| format!("failed to read {path}"))?;
-    let text = str::from_utf8(&bytes).unwrap_or_default();
-    let source = Source {
-        path,
-        bytes: &bytes,
-        text,
-    };
-    Ok(RULES.iter().flat_map(|rule| rule(&source)).collect())
+    Ok(Some(bytes))
 }

@@ -152,10 +152,11 @@ fn in_file(
             )
         }
         Some(DeValue::Table(table)) => {
-            let tables = tables(table).ok_or_else(|| at("[remote] is no list of shared caches"))?;
+            let tables =
+                tables(table).ok_or_else(|| at("[remote] is not a list of shared caches"))?;
             tables.iter().map(|table| layer(table, variable)).collect()
         }
-        Some(_) => return Err(at("remote is no list of shared caches")),
+        Some(_) => return Err(at("remote is not a list of shared caches")),
     };
     let readonly = match find("remote_readonly") {
         None => Some(false),

@@ -24,12 +24,12 @@ Examples:
   cmake -DCMAKE_CUDA_COMPILER_LAUNCHER=warpcc ...
   warpcc run --graph plan.svg -- -c kernel.cu
                                              compile, and draw what nvcc did
-  warpcc stats                               how often the cache answered
-  warpcc why -- nvcc -c kernel.cu            why it did not, for this command
+  warpcc stats                               how often the cache was hit
+  warpcc why -- nvcc -c kernel.cu            why this command missed
   warpcc report -o build.html                where the time of the last build went
   warpcc explain nvcc -c kernel.cu           what nvcc does with it, step by step
 
-Anything but the commands above is taken for a compiler to launch.
+Any other first word is a compiler to launch.
 Settings come from the environment and a file: warpcc config";
 
 const RUN_EXAMPLES: &str = "\
@@ -77,35 +77,35 @@ struct Cli {
 /// What the user asked warpcc itself to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Compile once, and keep an account of it: a graph, a table, a trace
+    /// Compile, and write a graph, a table or a trace of what ran
     Run(RunArgs),
-    /// Show how often the cache answered
+    /// Show cache hits and misses, and why calls fell back to nvcc
     Stats(StatsArgs),
     /// Show where the time of a build went
     Report(ReportArgs),
-    /// Watch what runs on this machine now
+    /// Show what runs on this machine now
     Monitor(MonitorArgs),
-    /// Look for what is wrong with this setup, and say what to do
+    /// Find problems with this setup, and say how to fix them
     Doctor(DoctorArgs),
-    /// Look after the cache folder
+    /// Manage the cache folder
     #[command(subcommand)]
     Cache(CacheCommand),
-    /// Look after the shared caches
+    /// Manage the shared caches
     #[command(subcommand)]
     Remote(RemoteCommand),
     /// Show every setting and where it was set
     Config(ConfigArgs),
-    /// Say why a command was, or was not, answered from the cache
+    /// Say why a command hits or misses the cache
     Why(WhyArgs),
-    /// Run a command one step at a time, and tell what each step does and why
+    /// Run a command one step at a time, and explain what each step does
     Explain(ExplainArgs),
-    /// Look into CUDA binaries: what is inside, and what a driver does with it
+    /// Inspect CUDA binaries: what they contain, and what a driver does with them
     #[command(subcommand)]
     Fatbin(FatbinCommand),
-    /// Know and prepare what a driver compiles when a program starts
+    /// Predict and prepare what a driver compiles when a program starts
     #[command(subcommand)]
     Jit(JitCommand),
-    /// Compile kernels that programs have as text, ahead of their start
+    /// Compile a program's run-time kernels ahead of time
     #[command(subcommand)]
     Rtc(RtcCommand),
     /// Print a completion script for a shell
@@ -116,14 +116,14 @@ pub enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
 pub struct RunArgs {
-    /// Draw the commands and the files between them; the ending picks dot, svg or png
+    /// Draw the commands and the files between them; the file's ending chooses dot, svg or png
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(value_parser = OsStringValueParser::new().try_map(GraphFile::from_name))]
     pub graph: Option<GraphFile>,
     /// Write one line per command: seconds, memory, files and their sizes (CSV)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub table: Option<PathBuf>,
-    /// Keep every intermediate file in this folder
+    /// Keep all intermediate files in this folder
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub save: Option<PathBuf>,
     /// Write the environment and the commands in full, like nvcc --verbose
@@ -132,16 +132,16 @@ pub struct RunArgs {
     /// Write a timeline for ui.perfetto.dev or chrome://tracing (JSON)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
-    /// Keep a line on the terminal that says how far it is; nothing where there is no terminal
+    /// Show progress in one line of the terminal; nothing without a terminal
     #[arg(long)]
     pub progress: bool,
-    /// Run exactly the commands nvcc would run, as it would write them
+    /// Run nvcc's commands exactly, with nothing overlapped
     #[arg(long)]
     pub faithful: bool,
     /// Run one command after the other, in nvcc's order
     #[arg(long, conflicts_with = "jobs")]
     pub sequential: bool,
-    /// Neither use nor store results
+    /// Don't use or store cached results
     #[arg(long)]
     pub no_cache: bool,
     /// Run at most this many commands at once
@@ -150,7 +150,7 @@ pub struct RunArgs {
     /// The nvcc to use
     #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
     pub nvcc: Option<PathBuf>,
-    /// nvcc's arguments; a compiler's name before them is understood
+    /// nvcc's arguments, with or without a compiler's name before them
     #[arg(last = true, required = true, value_name = "ARGS")]
     pub args: Vec<OsString>,
 }
@@ -161,7 +161,7 @@ pub struct StatsArgs {
     /// Write JSON
     #[arg(long)]
     pub json: bool,
-    /// Set every counter to zero, after showing it
+    /// Reset all counters after showing them
     #[arg(long)]
     pub zero: bool,
 }
@@ -169,13 +169,13 @@ pub struct StatsArgs {
 /// `warpcc cache`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
 pub enum CacheCommand {
-    /// Print the folder
+    /// Print its path
     Dir,
-    /// Print how much is in it
+    /// Print its size and number of entries
     Size,
     /// Remove everything in it
     Clear,
-    /// Remove what was used longest ago, until it fits its limit
+    /// Remove the entries used longest ago, until the cache fits its limit
     Gc,
     /// Check every entry against its checksum, and remove what is damaged
     Verify,
@@ -184,11 +184,11 @@ pub enum CacheCommand {
 /// `warpcc remote`.
 #[derive(Debug, Subcommand)]
 pub enum RemoteCommand {
-    /// Ask each shared cache what it is, and how long it takes to answer
+    /// Test each shared cache: what it is, and how fast it answers
     Ping(RemoteArgs),
-    /// Show what came from each shared cache, what went there and what waits
+    /// Show downloads, uploads and waiting uploads of each shared cache
     Stat(RemoteArgs),
-    /// Upload what waits, and wait for it: a CI job's last step
+    /// Upload everything that waits; for the last step of a CI job
     Upload(UploadArgs),
 }
 
@@ -203,7 +203,7 @@ pub struct RemoteArgs {
 /// `warpcc remote upload`.
 #[derive(Debug, Args)]
 pub struct UploadArgs {
-    /// Give up after so many seconds; what waits then is kept for the next upload
+    /// Stop after so many seconds; the rest is kept for the next upload
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub limit: u64,
     /// As builds start it: leave alone what is left alone, and say nothing
@@ -223,7 +223,7 @@ pub struct ConfigArgs {
 #[derive(Debug, Args)]
 #[command(after_help = WHY_EXAMPLES)]
 pub struct WhyArgs {
-    /// The command as it was launched; a compiler's name before its arguments is understood
+    /// The command, with or without the compiler's name
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     #[arg(required = true, value_name = "ARGS")]
     pub args: Vec<OsString>,

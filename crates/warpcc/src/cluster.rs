@@ -74,7 +74,7 @@ impl<'a> Elsewhere<'a> {
         let promised = |tool: &&String| settings.promises(tool);
         if let Some(tool) = settings.installed.value.iter().find(|t| !promised(t)) {
             crate::log::warn(&format!(
-                "executor_installed names {tool}, which no property in executor_properties promises; it is sent"
+                "{tool} is in executor_installed, but no executor_properties entry applies to it; uploading it instead"
             ));
         }
         let cluster = Cluster::new(server);
@@ -176,7 +176,7 @@ fn auth(settings: &ExecutorSettings) -> Result<Auth, String> {
     let client = match (&settings.certificate.value, &settings.key.value) {
         (Some(certificate), Some(key)) => Some((certificate.clone(), key.clone())),
         (None, None) => None,
-        _ => return Err("executor_certificate and executor_key belong together".to_owned()),
+        _ => return Err("set both executor_certificate and executor_key, or neither".to_owned()),
     };
     Ok(Auth {
         token: token.or(token_file),

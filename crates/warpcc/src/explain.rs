@@ -36,7 +36,7 @@ Examples:
   warpcc explain --html story.html nvcc -rdc=true a.cu b.cu -o program
   warpcc explain --json nvcc -ptx kernel.cu > story.json
 
-The command does what it always does: its output is made. Exit code: nvcc's own; 2 with a message
+The command runs as usual, and its output is made. Exit code: nvcc's own; 2 with a message
 that begins with `warpcc:` when the command cannot be explained, or a page cannot be written.";
 
 /// A terminal that does not say how wide it is, a pipe, a file.
@@ -48,7 +48,7 @@ const WIDEST: usize = 120;
 #[derive(Debug, Args)]
 #[command(after_help = NOTE)]
 pub struct ExplainArgs {
-    /// Write a page for a browser, which needs no network and no other file
+    /// Write one HTML page that needs no network and no other file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
     /// Write Markdown
@@ -63,7 +63,7 @@ pub struct ExplainArgs {
     /// The nvcc to use
     #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
     pub nvcc: Option<PathBuf>,
-    /// The command; a compiler's name before its arguments is understood
+    /// The command, with or without the compiler's name
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     #[arg(required = true, value_name = "ARGS")]
     pub args: Vec<OsString>,
@@ -173,7 +173,7 @@ fn tell(session: &Session<'_>) -> anyhow::Result<(Story, String)> {
             );
         }
         Err(Bypass::Unsupported(why)) if why.reason == build::FAILS_UNDER_THREADS => bail!(
-            "this command fails, and with -t nothing can be told of it: leave -t out, the steps run \
+            "this command fails, and with -t it cannot be explained: leave -t out, the steps run \
              one at a time anyway"
         ),
         Err(why) => bail!("this command cannot be explained: {why}"),

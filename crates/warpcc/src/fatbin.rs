@@ -268,7 +268,7 @@ fn compare(args: &DiffArgs) -> anyhow::Result<i32> {
             .flat_map(|(input, listing)| listing.problems.iter().map(move |p| (input, p)));
         if tell(&errors, problems) {
             bail!(
-                "{} cannot be read whole, so it is not compared",
+                "{} cannot be read completely, so it is not compared",
                 path.display()
             );
         }
@@ -280,7 +280,7 @@ fn compare(args: &DiffArgs) -> anyhow::Result<i32> {
         sides.push(wanted.collect::<Vec<_>>());
     }
     let [before, after] = &sides[..] else {
-        bail!("two files are compared");
+        bail!("give two files to compare");
     };
     let difference = diff(before, after);
     report::print(|out| match args.json {
@@ -303,10 +303,10 @@ fn rewrite(args: &ThinArgs) -> anyhow::Result<i32> {
     let binary = Binary::open(input, &limits)?;
     let same = args.output.canonicalize().ok() == args.file.canonicalize().ok();
     if same && args.output.exists() {
-        bail!("the output would replace the file that is read; write elsewhere and move it");
+        bail!("the output would overwrite its input; write elsewhere and move it");
     }
     let thinned = thin(&binary, &args.keep, &limits)
-        .with_context(|| format!("{} is left alone", args.file.display()))?;
+        .with_context(|| format!("{} is left unchanged", args.file.display()))?;
     // Whole or not at all, and with the rights of the file it replaces.
     let folder = args.output.parent().filter(|p| !p.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));

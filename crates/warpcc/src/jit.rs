@@ -107,7 +107,7 @@ fn find_ptxas(
         Some(program) => program,
         None => locate::compiler(OsStr::new("ptxas"), path, &around.ourselves).ok_or_else(|| {
             anyhow::anyhow!(
-                "no ptxas beside nvcc or in PATH: name one with --ptxas, or a toolkit's nvcc with \
+                "no ptxas next to nvcc or in PATH: name one with --ptxas, or a toolkit's nvcc with \
                  WARPCC_NVCC"
             )
         })?,

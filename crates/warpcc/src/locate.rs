@@ -73,7 +73,7 @@ pub fn tell(
 ) {
     let shown = used.display();
     if let Some(by) = named_by {
-        log.line(|| format!("nvcc is not in PATH: {shown} is used, of {by}"));
+        log.line(|| format!("nvcc is not in PATH; using {shown} from {by}"));
     }
     if let Some((other, by)) = other_toolkit(used, environment, ourselves) {
         log.line(|| format!("{shown} is used, and {by} has {}", other.display()));

@@ -102,7 +102,7 @@ pub fn make_room_for_nvcc(config: &Config, lineage: &Lineage, label: &str, log: 
 
 fn tell(board: &Board, log: &Log) {
     for warning in board.warnings() {
-        log.line(|| format!("no budget shared with other processes: {warning}"));
+        log.line(|| format!("the budget is not shared with other processes: {warning}"));
     }
 }
 

@@ -26,9 +26,7 @@ pub fn run(command: &RemoteCommand, config: &Config) -> anyhow::Result<i32> {
         if matches!(command, RemoteCommand::Upload(args) if args.background) {
             return Ok(0);
         }
-        bail!(
-            "no shared cache is set: name one in WARPCC_REMOTE or in the settings file's [remote]"
-        );
+        bail!("no shared cache is configured: set WARPCC_REMOTE, or [remote] in the settings file");
     }
     match command {
         RemoteCommand::Ping(args) => {

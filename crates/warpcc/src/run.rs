@@ -62,7 +62,9 @@ pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Res
     let code = match code {
         Ok(code) => code,
         Err(bypass) => {
-            crate::log::warn(&format!("no account of this: nvcc runs alone ({bypass})"));
+            crate::log::warn(&format!(
+                "no record of this call: nvcc runs alone ({bypass})"
+            ));
             bypass.count_and_make_room(&account, &log);
             bail!(fallback::become_compiler(&nvcc, rest, &around.ourselves));
         }

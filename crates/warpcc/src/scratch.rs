@@ -62,7 +62,7 @@ impl Naming {
 #[derive(Debug, thiserror::Error)]
 pub enum NoScratch {
     /// Somebody else has made a folder of that name.
-    #[error("{} is not a folder that only this user can write", .0.display())]
+    #[error("{} is not a folder that only this user can write to", .0.display())]
     Foreign(PathBuf),
     /// Another process has it, and waiting is no use.
     #[error("{0}")]
@@ -92,7 +92,7 @@ impl NoScratch {
 
 fn advice(path: &Path, meanwhile: &str) -> String {
     format!(
-        "{} is not a folder that only this user can write; {meanwhile} (set TMPDIR to a folder of your own)",
+        "{} is not a folder that only this user can write to; {meanwhile} (set TMPDIR to a folder of your own)",
         path.display()
     )
 }

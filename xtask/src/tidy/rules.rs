@@ -154,17 +154,17 @@ fn complain(when: bool, message: impl FnOnce() -> String) -> Vec<Complaint> {
     }
 }
 
-fn is_rust(path: &str) -> bool {
+pub fn is_rust(path: &str) -> bool {
     path.ends_with(".rs")
 }
 
-fn is_test_path(path: &str) -> bool {
+pub fn is_test_path(path: &str) -> bool {
     path.split('/')
         .any(|part| part == "tests" || part == "tests.rs" || part == "benches")
 }
 
 /// The line on which the file's unit tests begin; they stand at its end.
-fn first_test_line(text: &str) -> usize {
+pub fn first_test_line(text: &str) -> usize {
     text.lines()
         .position(|line| line.starts_with("#[cfg(test)]"))
         .map_or(usize::MAX, |index| index + 1)

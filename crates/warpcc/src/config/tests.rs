@@ -178,7 +178,7 @@ fn a_wrong_shared_cache_is_told_without_its_secrets() {
     for (text, told) in [
         (
             "remote = 7",
-            "FILE:1: remote: `it` is no list of shared caches",
+            "FILE:1: remote: `it` is not a list of shared caches",
         ),
         (
             "[remote]\nlayers = [{ ca = \"/x\" }]",

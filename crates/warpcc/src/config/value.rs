@@ -320,7 +320,7 @@ pub(super) fn layers(raw: &Raw) -> Result<Vec<Layer>, LayerError> {
             let layer = |table: &configured::Table| configured::layer(table, &variable);
             return tables.iter().map(layer).collect();
         }
-        _ => return Err(wrong("is no list of shared caches")),
+        _ => return Err(wrong("is not a list of shared caches")),
     };
     let texts: Option<Vec<&str>> = texts.into_iter().collect();
     configured::of_texts(texts.ok_or_else(|| wrong("is not UTF-8"))?, &variable)
@@ -331,7 +331,7 @@ pub(super) fn address(raw: &Raw) -> Result<Address, Problem> {
     match raw.utf8().map(str::parse::<Address>) {
         Some(Ok(address)) => Ok(address),
         Some(Err(NotAnAddress::Credentials)) => {
-            Err("holds a name or password, which belong into executor_headers or executor_token")
+            Err("holds a name or password; put them into executor_headers or executor_token")
         }
         _ => Err("is not grpc://HOST:PORT[/INSTANCE] or grpcs://…"),
     }
@@ -362,7 +362,7 @@ const TOOLS: [&str; 5] = ["host", "cudafe++", "cicc", "ptxas", "fatbinary"];
 pub(super) fn tools(raw: &Raw) -> Result<Vec<String>, Problem> {
     let items = list(raw).ok_or("is not a list of tools")?;
     if items.iter().any(|item| !TOOLS.contains(&item.as_str())) {
-        return Err("names no tool (of host, cudafe++, cicc, ptxas and fatbinary)");
+        return Err("is not a tool (host, cudafe++, cicc, ptxas or fatbinary)");
     }
     Ok(items)
 }
@@ -392,7 +392,7 @@ pub(super) fn properties(raw: &Raw) -> Result<Vec<Property>, Problem> {
 fn below_home(path: &Path, home: Option<&Path>) -> Result<PathBuf, Problem> {
     match (path.strip_prefix("~"), home) {
         (Ok(rest), Some(home)) => Ok(home.join(rest)),
-        (Ok(_), None) => Err("begins with ~, which nothing here replaces by a folder"),
+        (Ok(_), None) => Err("begins with ~, but HOME is not set"),
         (Err(_), _) => Ok(path.to_owned()),
     }
 }

@@ -49,7 +49,7 @@ pub enum FatbinCommand {
     Extract(ExtractArgs),
     /// Compare the kernels of two builds
     Diff(DiffArgs),
-    /// Rewrite a library, object or fat binary without the images nobody needs
+    /// Remove unneeded images from a library, object or fat binary
     Thin(ThinArgs),
     /// Say what a driver will do on a GPU: run, compile (JIT), or fail
     Check(CheckArgs),
@@ -62,10 +62,10 @@ pub struct ListArgs {
     /// What to list; folders and wheels are searched
     #[arg(required = true, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub files: Vec<PathBuf>,
-    /// Also list each image's kernels and what they take
+    /// Also list each image's kernels and their resources
     #[arg(long)]
     pub kernels: bool,
-    /// Only what each architecture comes to
+    /// Only the totals of each architecture
     #[arg(long, conflicts_with_all = ["json", "csv"])]
     pub summary: bool,
     /// Write a JSON array of images
@@ -77,7 +77,7 @@ pub struct ListArgs {
     /// Draw where the bytes are, per architecture and kernel
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub svg: Option<PathBuf>,
-    /// The same as a page, with tables
+    /// Write the same as an HTML page, with tables
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
 }
@@ -100,7 +100,7 @@ pub struct ExtractArgs {
     /// What to extract from
     #[arg(required = true, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub files: Vec<PathBuf>,
-    /// The folder to write to; made if it is not there
+    /// The folder to write to; created if missing
     #[arg(short, long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub output: PathBuf,
     /// Only this kind
@@ -109,7 +109,7 @@ pub struct ExtractArgs {
     /// Only for this architecture, such as sm_90a
     #[arg(long, value_name = "ARCH")]
     pub arch: Option<warpcc_fatbin::Arch>,
-    /// Replace files that are there
+    /// Overwrite existing files
     #[arg(long)]
     pub force: bool,
 }
@@ -154,7 +154,7 @@ pub struct CheckArgs {
     /// What to check
     #[arg(required = true, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub files: Vec<PathBuf>,
-    /// It must run on these, be it by JIT: sm_90, or next for the next generation
+    /// It must run on these, by JIT if need be: sm_90, or next for the next generation
     #[arg(long, value_name = "GPU", value_delimiter = ',')]
     #[arg(required_unless_present = "native")]
     pub gpu: Vec<Gpu>,

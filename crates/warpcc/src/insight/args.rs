@@ -8,8 +8,8 @@ use clap::{Args, ValueHint};
 const REPORT_EXAMPLES: &str = "\
 Examples:
   warpcc report                      the last build, in short
-  warpcc report -o build.html        all of it, as a page for a browser
-  warpcc report --list               the builds that are remembered
+  warpcc report -o build.html        all of it, as one HTML page
+  warpcc report --list               the remembered builds
   warpcc report --build ninja-0123456789 --trace trace.json
                                      open it in ui.perfetto.dev
 
@@ -19,16 +19,16 @@ A build is what one ninja, make, cmake or pip started, or what WARPCC_BUILD_ID n
 #[derive(Debug, Args)]
 #[command(after_help = REPORT_EXAMPLES)]
 pub struct ReportArgs {
-    /// Of the last build, which is also what is meant when nothing is said
+    /// The last build (the default)
     #[arg(long, conflicts_with_all = ["build", "list"])]
     pub last: bool,
-    /// Of this build
+    /// This build
     #[arg(long, value_name = "ID", conflicts_with = "list")]
     pub build: Option<String>,
-    /// List the builds that are remembered, the newest first
+    /// List the remembered builds, newest first
     #[arg(long, conflicts_with_all = ["output", "trace"])]
     pub list: bool,
-    /// Write a page for a browser, which needs no network and no other file
+    /// Write one HTML page that needs no network and no other file
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     /// Write JSON
@@ -41,16 +41,16 @@ pub struct ReportArgs {
 
 const MONITOR_NOTE: &str = "\
 Without a terminal, or with --plain, it writes lines until nothing runs or waits.
-What has finished is counted from when the monitor was started.";
+Finished tasks are counted from the start of the monitor.";
 
 /// `warpcc monitor`.
 #[derive(Debug, Args)]
 #[command(after_help = MONITOR_NOTE)]
 pub struct MonitorArgs {
-    /// Look this often
+    /// Seconds between refreshes
     #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = interval)]
     pub interval: Duration,
-    /// Write plain lines, on a terminal as well
+    /// Write plain lines even on a terminal
     #[arg(long)]
     pub plain: bool,
 }
@@ -66,8 +66,8 @@ fn interval(text: &str) -> Result<Duration, &'static str> {
 const DOCTOR_NOTE: &str = "\
 Exit code: 0 when there is nothing worse than a note, 1 with a warning, 2 with an error.
 
-It looks at the nvcc that is found, the host compiler and wrappers around it, the settings, the
-cache's folder, the budget and the last build. A launcher that CMake puts before nvcc is not seen.";
+It checks the nvcc that is found, the host compiler and wrappers around it, the settings, the
+cache's folder, the budget and the last build. It cannot see a launcher that CMake puts before nvcc.";
 
 /// `warpcc doctor`.
 #[derive(Debug, Args)]

@@ -22,11 +22,11 @@ pub fn report(args: &ReportArgs, history: &History) -> anyhow::Result<()> {
     }
     let found = match &args.build {
         Some(id) => history.build(id)?.with_context(|| {
-            format!("no build {id:?} is remembered; `warpcc report --list` shows those that are")
+            format!("no build {id:?} is recorded; `warpcc report --list` shows those that are")
         })?,
         None => match history.last()? {
             Some(found) => found,
-            None => bail!("no build is remembered yet; compile something: warpcc nvcc -c x.cu"),
+            None => bail!("no build is recorded yet; compile something: warpcc nvcc -c x.cu"),
         },
     };
     if found.damage.is_notable() {

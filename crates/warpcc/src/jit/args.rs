@@ -45,11 +45,11 @@ could not be tried.";
 pub enum JitCommand {
     /// Say what the first start on a GPU compiles, what that costs, and whether it is kept
     Advise(AdviseArgs),
-    /// Have the driver compile everything now, and prove that it keeps it
+    /// Have the driver compile everything now, and check that it is kept
     Warm(WarmArgs),
-    /// Show where the driver keeps what it compiled, and how full that is
+    /// Show the driver's cache: where it is, and how full
     Cache(CacheArgs),
-    /// Assemble every PTX, as a newer GPU would have to
+    /// Check that all PTX can be assembled
     Prove(ProveArgs),
     /// Load modules, for `warm` and `prove`
     #[command(hide = true)]
@@ -59,7 +59,7 @@ pub enum JitCommand {
 /// The assembler to measure or prove with.
 #[derive(Debug, Args)]
 pub struct ToolArgs {
-    /// The ptxas to use; else the one beside nvcc
+    /// The ptxas to use; by default the one next to nvcc
     #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
     pub ptxas: Option<PathBuf>,
     /// Give up on a PTX after this many seconds
@@ -81,7 +81,7 @@ pub struct AdviseArgs {
     /// The driver's CUDA version, as nvidia-smi shows it; else one that knows every PTX
     #[arg(long, value_name = "VERSION")]
     pub driver: Option<Driver>,
-    /// Estimate, though there is a ptxas to measure with
+    /// Estimate, even if a ptxas could measure
     #[arg(long)]
     pub estimate: bool,
     /// The assembler.
@@ -136,7 +136,7 @@ pub struct ProveArgs {
     /// Assemble for these; else for each PTX's own and the newest that ptxas knows
     #[arg(long, value_name = "GPU", value_delimiter = ',')]
     pub gpu: Vec<Gpu>,
-    /// Also have the driver of this machine compile them
+    /// Also compile them with this machine's driver
     #[arg(long)]
     pub load: bool,
     /// Which GPU for that, as the driver counts them

@@ -19,7 +19,11 @@ pub(super) fn cache(args: &CacheArgs, around: &Surroundings) -> anyhow::Result<i
             && error.kind() == std::io::ErrorKind::NotFound
         {
             report::print(|out| {
-                writeln!(out, "{} is not there: nothing to remove", folder.display())
+                writeln!(
+                    out,
+                    "{} does not exist: nothing to remove",
+                    folder.display()
+                )
             })?;
             return Ok(FINE);
         }
@@ -56,8 +60,8 @@ pub(super) fn look(settings: &Settings, around: &Surroundings) -> CacheView {
         }
         Some(Err(error)) => {
             remarks.push(warpcc_jit::Remark::fix(
-                format!("nothing can be learnt of the cache's folder: {error}"),
-                "whether results are kept there is not known",
+                format!("the cache's folder cannot be examined: {error}"),
+                "it is unknown whether results are kept there",
                 "set CUDA_CACHE_PATH to a folder on a local disk",
             ));
             None

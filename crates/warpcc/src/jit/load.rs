@@ -58,7 +58,7 @@ fn each(args: &LoadArgs, loader: &Loader, out: &mut dyn Write) -> anyhow::Result
                 let from = usize::try_from(container.offset)?;
                 let to = usize::try_from(container.offset + container.size)?;
                 let bytes = binary.bytes().get(from..to);
-                loader.load(bytes.context("the file is shorter than it was")?, manner)
+                loader.load(bytes.context("the file became shorter")?, manner)
             }
             Item::Image(_, index) => {
                 let image = container.images.get(index);

@@ -40,7 +40,7 @@ pub(super) fn warm(args: &WarmArgs, around: &Surroundings) -> anyhow::Result<i32
         ..loading(args.device, args.by, around)
     };
     let gpu = loading.gpu().map_err(|why| {
-        anyhow::anyhow!("{why}; `jit warm` needs a machine with a GPU, the same that will be used")
+        anyhow::anyhow!("{why}; `jit warm` needs a machine with the GPU that will be used")
     })?;
     let limits = Limits::default();
     let situation = Situation {

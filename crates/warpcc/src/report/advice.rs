@@ -4,7 +4,7 @@
 
 const REPORT: &str =
     "a plan not seen before: please report it, with `nvcc --version` and `nvcc --dryrun ARGS`";
-const AS_NVCC: &str = "mend the command line where nvcc complains as well";
+const AS_NVCC: &str = "fix the command line; nvcc complains as well";
 
 const TABLE: &[(&str, &str)] = &[
     (
@@ -27,7 +27,7 @@ const TABLE: &[(&str, &str)] = &[
     ),
     (
         "a failing build with --threads",
-        "nothing: it happens only where a compilation fails",
+        "nothing: it happens only when a compile fails",
     ),
     (
         "no private folder",
@@ -83,7 +83,7 @@ const TABLE: &[(&str, &str)] = &[
     ),
     (
         "the working directory is gone",
-        "change to a folder that is there",
+        "change to a folder that exists",
     ),
     (
         "nvcc cannot be started",

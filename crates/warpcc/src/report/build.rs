@@ -116,7 +116,7 @@ pub fn write_text(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
 /// Writes the list of builds for people.
 pub fn write_list(builds: &[Remembered], out: &mut dyn Write) -> io::Result<()> {
     if builds.is_empty() {
-        return writeln!(out, "No build is remembered yet.");
+        return writeln!(out, "No build is recorded yet.");
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     write_list_at(builds, now.unwrap_or_default(), out)

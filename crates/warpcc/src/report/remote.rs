@@ -97,7 +97,7 @@ pub fn write_stat(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
     for row in rows {
         let asked = row.hits.saturating_add(row.misses);
         let rate = match asked {
-            0 => "nothing asked yet".to_owned(),
+            0 => "not asked yet".to_owned(),
             asked => format!(
                 "{} of {asked} found ({} %)",
                 row.hits,
@@ -168,7 +168,7 @@ pub fn write_uploaded(accounts: &[Account], out: &mut dyn Write) -> io::Result<(
             let why = account
                 .why
                 .as_deref()
-                .unwrap_or("another uploader is at it");
+                .unwrap_or("another uploader is working on it");
             write!(
                 out,
                 "; {} still waiting: {}",

@@ -205,7 +205,7 @@ pub fn write_text(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     if !stats.projects.is_empty() {
         writeln!(
             out,
-            "\nCompilations in the builds that are remembered, and from the cache"
+            "\nCompilations of the remembered builds, and how many were hits"
         )?;
         for project in stats.projects.iter().take(PROJECTS) {
             let share = percent(project.direct_hits, project.calls);

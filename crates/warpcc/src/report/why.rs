@@ -61,16 +61,13 @@ pub enum FileChange {
 /// Write the answer, the short of it first.
 pub fn write(why: &Why, out: &mut dyn Write) -> io::Result<()> {
     match why {
-        Why::Hit => writeln!(out, "It is in the cache: compiling it starts no compiler."),
+        Why::Hit => writeln!(out, "It is in the cache: this command hits."),
         Why::NeverSeen => {
             writeln!(
                 out,
                 "Nothing like this command is in the cache: it was not compiled yet,"
             )?;
-            writeln!(
-                out,
-                "or its entry has made room for others (see warpcc cache size)."
-            )
+            writeln!(out, "or its entry was evicted (see warpcc cache size).")
         }
         Why::Fallback(reason) => {
             writeln!(
@@ -129,7 +126,7 @@ fn file_sentence(file: &FileDifference) -> String {
             "the working directory changed, and a program asked for it".to_owned()
         }
         FileChange::Variable => format!("environment variable {path} changed"),
-        FileChange::Appeared => format!("file {path} was looked for before, and is there now"),
+        FileChange::Appeared => format!("file {path} was missing before, and exists now"),
         FileChange::Shadows(hidden) => {
             format!(
                 "new file {path} shadows {}",

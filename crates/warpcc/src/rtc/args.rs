@@ -59,13 +59,13 @@ pub struct CompileArgs {
     /// Look for headers in this folder
     #[arg(short = 'I', long = "include", value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub includes: Vec<PathBuf>,
-    /// Text that stands before the source
+    /// Text to put before the source
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub parameters: String,
-    /// An option for NVRTC, as it takes it: --option=--std=c++20
+    /// An option for NVRTC: --option=--std=c++20
     #[arg(long = "option", value_name = "OPTION", allow_hyphen_values = true)]
     pub options: Vec<String>,
-    /// Where the image goes; else FILE with the target's ending, in the working directory
+    /// The file to write; by default FILE with the target's ending, in the working directory
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     #[command(flatten)]
@@ -79,7 +79,7 @@ pub struct WarmArgs {
     /// What to compile (TOML)
     #[arg(value_name = "MANIFEST", value_hint = ValueHint::FilePath)]
     pub manifest: PathBuf,
-    /// Compile for this, in place of the manifest's targets and of the GPUs that it was recorded on
+    /// Compile for this, instead of the manifest's targets and the GPUs that it was recorded on
     #[arg(long, value_name = "TARGET")]
     pub arch: Vec<Target>,
     #[command(flatten)]
@@ -89,7 +89,7 @@ pub struct WarmArgs {
 /// What to compile with.
 #[derive(Debug, Args)]
 pub struct WithArgs {
-    /// The NVRTC to use, a file or its folder; else the one a program would find here
+    /// The NVRTC to use, a file or its folder; by default the one a program would find here
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub nvrtc: Option<PathBuf>,
     /// Write JSON

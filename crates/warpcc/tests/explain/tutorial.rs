@@ -97,7 +97,7 @@ fn written() -> String {
     let one = format!("-c saxpy.cu -o saxpy.o {TWO}");
     let rdc = "-rdc=true main.cu twice.cu -o program -arch=sm_90";
     let stories = [one.as_str(), rdc].map(|args| elsewhere(&space, &story(&space, args)));
-    let mut text = read(&docs().join("tutorial/frame.md"));
+    let mut text = read(&docs().join("tutorial/frame.md.in"));
     let mut fill = |place: &str, with: &str| {
         let place = format!("{{{{{place}}}}}");
         assert!(text.contains(&place), "{place} in frame.md");

@@ -188,8 +188,8 @@ fn a_broken_setup_is_seen_by_the_doctor() {
     assert_eq!(outcome.code, 2, "{}", outcome.stderr_text());
     let said = json(&space, &["doctor", "--json"]);
     for (part, severity) in [
-        ("ccache stands in PATH under the name of g++", "note"),
-        ("is no folder", "error"),
+        ("ccache is in PATH under the name of g++", "note"),
+        ("is not a folder", "error"),
         ("NVCC_APPEND_FLAGS has -time", "warning"),
         ("the jobserver of MAKEFLAGS cannot be used", "warning"),
     ] {

@@ -28,7 +28,7 @@ pub(super) fn look(config: &Config, findings: &mut Vec<Finding>) -> Usable {
     if folder.exists() && !folder.is_dir() {
         findings.push(error_of(
             format!(
-                "the cache folder {shown} is no folder ({})",
+                "the cache folder {shown} is not a folder ({})",
                 config.dir.source
             ),
             "nothing is cached",
@@ -44,7 +44,7 @@ pub(super) fn look(config: &Config, findings: &mut Vec<Finding>) -> Usable {
         } else {
             error_of(
                 what,
-                "nothing is cached, and every call is built again",
+                "nothing is cached: every call is built again",
                 &format!("look at its owner and mode, or {elsewhere}"),
             )
         });
@@ -53,7 +53,7 @@ pub(super) fn look(config: &Config, findings: &mut Vec<Finding>) -> Usable {
     }
     match rustix::fs::statfs(folder) {
         Err(error) => findings.push(note(
-            format!("nothing is known of the file system of {shown}: {error}"),
+            format!("the file system of {shown} cannot be examined: {error}"),
             "",
             "",
         )),
@@ -93,8 +93,8 @@ fn whose(config: &Config, findings: &mut Vec<Finding>) {
                 "the cache folder {shown} is shared ({})",
                 config.shared.source
             ),
-            "whoever can write there decides what your builds come to",
-            "only with people whose code you would run; else take `shared` out of the settings",
+            "whoever can write there decides what your builds produce",
+            "share only with people whose code you would run, or remove `shared` from the settings",
         ));
         return;
     }
@@ -108,7 +108,7 @@ fn whose(config: &Config, findings: &mut Vec<Finding>) {
         Err(_) => {}
         Ok(store) if store.was_closed() => findings.push(warning(
             format!("other users could write to the cache folder {shown}, and now cannot"),
-            "what they may have put there would be believed",
+            "entries that they may have put there would be used",
             "warpcc cache clear",
         )),
         Ok(_) => findings.push(fine(format!(
@@ -132,7 +132,7 @@ fn write_and_rename(folder: &Path) -> io::Result<()> {
     match tried?.as_slice() {
         b"new" => Ok(()),
         _ => Err(io::Error::other(
-            "a file that was renamed over another is not seen there at once",
+            "a renamed file is not visible there at once",
         )),
     }
 }
@@ -149,15 +149,15 @@ fn unsuited(kind: u64) -> Option<(&'static str, &'static str)> {
         0x5346_414f => ("a network share (AFS)", network),
         0x0102_1997 => (
             "a folder shared with a host (9p)",
-            "each look-up leaves the virtual machine: hits take many times longer",
+            "each look-up leaves the virtual machine: hits take many times as long",
         ),
         0x6573_5546 => (
             "FUSE",
-            "each look-up goes through another process, and what it promises about locks is not known",
+            "each look-up goes through another process, and its locks may not work",
         ),
         0x794c_7630 => (
             "a container's own layer (overlay)",
-            "it is gone with the container; keep the cache on a volume",
+            "it is deleted with the container; keep the cache on a volume",
         ),
         _ => return None,
     })

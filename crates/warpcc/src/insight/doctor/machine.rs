@@ -20,7 +20,7 @@ pub(super) fn look(config: &Config, around: &Surroundings, findings: &mut Vec<Fi
     for problem in board.warnings() {
         findings.push(warning(
             problem.to_string(),
-            "builds side by side may take more processors and memory than there are",
+            "simultaneous builds may use more processors and memory than there are",
             "WARPCC_RUNTIME_DIR=/a/folder/of/yours/alone (mode 700, on a local disk)",
         ));
     }
@@ -28,7 +28,7 @@ pub(super) fn look(config: &Config, around: &Surroundings, findings: &mut Vec<Fi
     if let Some(usual) = foreign_root(&around.directory.join(temporary)) {
         findings.push(warning(
             format!(
-                "{} is not a folder that only this user can write",
+                "{} is not a folder that only this user can write to",
                 usual.display()
             ),
             "every call makes a folder of another name, and those with -g or -G are left to plain nvcc",
@@ -53,23 +53,21 @@ pub(super) fn look(config: &Config, around: &Surroundings, findings: &mut Vec<Fi
     {
         findings.push(note(
             format!("{} commands at once on {there} processors", limits.slots),
-            "they take turns, and need memory all the while",
+            "they take turns, and need memory all the time",
             "unset WARPCC_JOBS",
         ));
     }
     if limits.memory_kib < LITTLE_KIB {
         findings.push(warning(
-            format!("all commands together may take {memory}"),
-            "a large file needs more alone; commands then run one after the other",
+            format!("all commands together may use {memory}"),
+            "a large file alone needs more; commands then run one after the other",
             "a larger WARPCC_MEMORY, or a larger limit of the container",
         ));
     }
     let flags = variable(around, "MAKEFLAGS").map(|flags| flags.to_string_lossy().into_owned());
     match flags.as_deref().map(Tokens::join) {
         None | Some(Joined::Absent) => {
-            findings.push(fine(
-                "no jobserver is asked: the budget alone counts commands",
-            ));
+            findings.push(fine("no jobserver: only the budget counts commands"));
         }
         Some(Joined::Yes(_)) => findings.push(fine("the jobserver of MAKEFLAGS can be used")),
         Some(Joined::Unusable(why)) => findings.push(warning(

@@ -38,22 +38,22 @@ pub(super) fn look(config: &Config, around: &Surroundings, findings: &mut Vec<Fi
     if let Some((other, by)) = other {
         findings.push(warning(
             format!("nvcc is {shown}, and {by} has {}", other.display()),
-            "builds that look at the variable take headers and libraries of one toolkit and the compiler of the other",
+            "builds that read the variable mix headers and libraries of one toolkit with the compiler of the other",
             &format!("let PATH and {by} name one toolkit, or set WARPCC_NVCC"),
         ));
     }
     if let Some(name) = wrapper(&nvcc) {
         findings.push(warning(
             format!("nvcc is {name}: {shown}"),
-            "two caches then keep the same objects, and the steps behind it are not seen",
-            "set WARPCC_NVCC to the real nvcc, or take that folder out of PATH",
+            "two caches then keep the same objects, and warpcc cannot see the steps behind it",
+            "set WARPCC_NVCC to the real nvcc, or remove that folder from PATH",
         ));
         return;
     }
     if is_script(&nvcc) {
         findings.push(warning(
             format!("nvcc is a script: {shown}"),
-            "it runs once more for every call, and what it adds to the command line is not in the key",
+            "it runs once more for every call, and the key does not hold what it adds to the command line",
             "set WARPCC_NVCC to the nvcc that it runs, if it adds nothing",
         ));
     }
@@ -62,7 +62,7 @@ pub(super) fn look(config: &Config, around: &Surroundings, findings: &mut Vec<Fi
         let without = version(&nvcc, Flags::Without, DEADLINE);
         if without.is_ok() {
             findings.push(error_of(
-                "nvcc does not take the flags of NVCC_PREPEND_FLAGS or NVCC_APPEND_FLAGS",
+                "nvcc refuses the flags of NVCC_PREPEND_FLAGS or NVCC_APPEND_FLAGS",
                 "every compilation fails",
                 "start nvcc --version by hand to see why, and correct the variable",
             ));
@@ -72,7 +72,7 @@ pub(super) fn look(config: &Config, around: &Surroundings, findings: &mut Vec<Fi
     findings.push(match answer {
         Err(why) => error_of(
             format!("{shown} --version: {why}"),
-            "nothing can be compiled with it",
+            "it cannot compile anything",
             "start it by hand, and set WARPCC_NVCC to one that works",
         ),
         Ok(version) if TESTED.contains(&version.as_str()) => {
@@ -83,7 +83,7 @@ pub(super) fn look(config: &Config, around: &Surroundings, findings: &mut Vec<Fi
                 "nvcc {version} is not among the tested ones ({}): {shown}",
                 TESTED.join(", ")
             ),
-            "what warpcc does not know of it is left to plain nvcc, and counted",
+            "what warpcc does not support is left to plain nvcc, and counted",
             "after a build see `warpcc stats` for calls left to plain nvcc",
         ),
     });

@@ -52,7 +52,7 @@ pub(super) fn look(
         Err(why) => {
             findings.push(note(
                 format!("nvcc's tools cannot be tried: {why}"),
-                "nothing is known of how they run with the watch library in them",
+                "it is unknown whether they run with the watch library in them",
                 "start nvcc --dryrun by hand to see why",
             ));
             return;
@@ -128,17 +128,17 @@ fn try_with(
         Err(Hang(why)) => Err(error_of(
             format!("{shown} hangs with the watch library in it: {why}"),
             "each call waits for stall_timeout, and is then left to plain nvcc",
-            "WARPCC_DISABLE=1 until it is mended; please report it with the output of ldd --version",
+            "set WARPCC_DISABLE=1 until it is fixed; please report it with the output of ldd --version",
         )),
         Ok(ended) if ended.signal.is_some() => Err(error_of(
             format!("{shown} crashes with the watch library in it"),
             "each call is left to plain nvcc",
-            "WARPCC_DISABLE=1 until it is mended; please report it with the output of ldd --version",
+            "set WARPCC_DISABLE=1 until it is fixed; please report it with the output of ldd --version",
         )),
         Ok(_) if !log.exists() => Err(warning(
             format!("the watch library is not loaded into {shown}"),
-            "what it reads is not seen, and calls in which it runs are not cached as a whole",
-            "a dynamically linked program in its place; a wrapper may be a script",
+            "warpcc cannot see what it reads, so calls that run it are not cached as a whole",
+            "use a dynamically linked program instead; a wrapper may be a script",
         )),
         Ok(_) => Ok(()),
     }
@@ -181,9 +181,10 @@ fn run(
         ended
     });
     match ended {
-        Ok(ended) if ended.by_us.is_some() => {
-            Err(Hang(format!("no end within {} s", DEADLINE.as_secs())))
-        }
+        Ok(ended) if ended.by_us.is_some() => Err(Hang(format!(
+            "it did not end within {} s",
+            DEADLINE.as_secs()
+        ))),
         Ok(ended) => Ok(ended),
         Err(error) if StoodStill::is_in(&error) => Err(Hang(format!(
             "it used no processor time for {} s",

@@ -15,11 +15,10 @@ use crate::launch::Surroundings;
 const PROGRAM: &str = "/bin/true";
 
 pub(super) fn look(config: &Config, around: &Surroundings, findings: &mut Vec<Finding>) {
-    let why =
-        "without it nothing is known of what a compiler reads, and whole calls are not cached";
+    let why = "without it warpcc cannot see what a compiler reads, and whole calls are not cached";
     if !warpcc_watch::available() {
         findings.push(error_of(
-            "this warpcc has no watch library",
+            "this warpcc was built without a watch library",
             why,
             "build it on Linux with glibc, with a C compiler",
         ));

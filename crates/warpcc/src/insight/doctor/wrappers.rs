@@ -44,9 +44,9 @@ fn named(
     };
     if !file.is_file() {
         findings.push(error_of(
-            format!("{name}={value} names no compiler, and {reader} reads it"),
+            format!("{name}={value} is not a compiler, and {reader} reads it"),
             "every compilation fails",
-            &format!("unset {name}, or name a compiler that is there"),
+            &format!("unset {name}, or name a compiler that exists"),
         ));
     } else if let Some(wrapper) = wrapper(&file) {
         findings.push(warning(
@@ -76,7 +76,7 @@ fn in_path(around: &Surroundings, name: &str, findings: &mut Vec<Finding>) {
         findings.push(if is_script(&first) {
             note(
                 format!("{name} is a script: {shown}"),
-                "it is taken for a compiler: its result is kept as long as the files it reads stay as they are",
+                "it is treated as a compiler: its result is kept while the files it reads stay the same",
                 "name the compiler that it runs: NVCC_CCBIN=/usr/bin/g++",
             )
         } else {
@@ -84,7 +84,7 @@ fn in_path(around: &Surroundings, name: &str, findings: &mut Vec<Finding>) {
         });
         return;
     };
-    let what = format!("{wrapper} stands in PATH under the name of {name}: {shown}");
+    let what = format!("{wrapper} is in PATH under the name of {name}: {shown}");
     let folder = first
         .parent()
         .unwrap_or(Path::new("/"))

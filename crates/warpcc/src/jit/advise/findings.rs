@@ -49,7 +49,7 @@ pub(super) fn of_gpu(on: &OnGpu, settings: &Settings, held: u64) -> Vec<Remark> 
         return found;
     }
     let build = on.gencode.as_ref().map_or_else(
-        || "have machine code for it built in".to_owned(),
+        || "compile machine code for it".to_owned(),
         |words| format!("build with {words}"),
     );
     let size = format_bytes(on.kept_bytes);
@@ -75,13 +75,13 @@ pub(super) fn of_gpu(on: &OnGpu, settings: &Settings, held: u64) -> Vec<Remark> 
     } else {
         let why = match on.limit - on.kept_bytes < held {
             true => format!(
-                "what other programs keep there, {} in all, does not fit beside it",
+                "other programs keep {} there, which does not fit as well",
                 format_bytes(held)
             ),
             false => "later starts find it in the driver's cache".to_owned(),
         };
         found.push(Remark::note(
-            format!("what the first start on {gpu} compiles comes to {size} with its PTX, which fits into a cache of {limit}"),
+            format!("the first start on {gpu} compiles {size} with its PTX, which fits into a cache of {limit}"),
             why,
             format!("to compile nothing at all, {build}; to do it ahead, `warpcc jit warm`"),
         ));

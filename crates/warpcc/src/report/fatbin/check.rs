@@ -44,7 +44,7 @@ pub fn write(
         }
         if verdicts.linked_in > 0 {
             beside.push(format!(
-                "{} of relocatable code, linked already",
+                "{} of relocatable code, already linked",
                 count(verdicts.linked_in, "container")
             ));
         }

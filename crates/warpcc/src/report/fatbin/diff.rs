@@ -82,7 +82,7 @@ pub fn write_thinned(thinned: &Thinned, before: u64, out: &mut dyn Write) -> io:
     if thinned.zeroed > 0 {
         writeln!(
             out,
-            "{} could not leave the file and are zeros now",
+            "{} could not be removed and are zeros now",
             format_bytes(thinned.zeroed)
         )?;
     }

@@ -29,16 +29,17 @@ pub struct CacheView {
 /// Writes where it is and what is wrong with it.
 pub fn write(view: &CacheView, out: &mut dyn Write) -> io::Result<()> {
     match &view.folder {
-        None => writeln!(
-            out,
-            "There is no folder that a driver could keep results in."
-        )?,
+        None => writeln!(out, "A driver has no folder here to keep results in.")?,
         Some(folder) => {
             let from = match view.given {
                 true => "CUDA_CACHE_PATH",
                 false => "the default, in HOME",
             };
-            let there = if folder.exists { "" } else { ", not there yet" };
+            let there = if folder.exists {
+                ""
+            } else {
+                ", which does not exist yet"
+            };
             writeln!(
                 out,
                 "{} ({from}{there})",
@@ -47,7 +48,7 @@ pub fn write(view: &CacheView, out: &mut dyn Write) -> io::Result<()> {
             let limit = view.max_size.bytes;
             let said = match view.max_size.given {
                 true => "CUDA_CACHE_MAXSIZE",
-                false => "the default of a driver of today",
+                false => "the default of current drivers",
             };
             let percent = u128::from(view.held.bytes) * 100 / u128::from(limit.max(1));
             let files = view.held.files;
@@ -84,7 +85,7 @@ pub fn write_cleared(cleared: &Cleared, out: &mut dyn Write) -> io::Result<()> {
         count(files, "file"),
     )?;
     for name in &cleared.left {
-        writeln!(out, "  left {}, which is no driver's", plain(name))?;
+        writeln!(out, "  left {}, which is not a driver's", plain(name))?;
     }
     for failed in &cleared.failed {
         writeln!(out, "  could not remove {}", plain(failed))?;

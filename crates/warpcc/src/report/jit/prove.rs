@@ -87,7 +87,7 @@ pub fn write(proof: &Proof, out: &mut dyn Write) -> io::Result<()> {
     if proof.texts == 0 {
         return writeln!(
             out,
-            "There is no PTX: nothing here runs on a GPU it was not made for."
+            "There is no PTX: nothing here runs on other GPUs than those it was compiled for."
         );
     }
     let different = match proof.texts == proof.different {
@@ -109,7 +109,7 @@ pub fn write(proof: &Proof, out: &mut dyn Write) -> io::Result<()> {
     if proof.not_for_any > 0 {
         writeln!(
             out,
-            "  {} not tried: for none of these architectures",
+            "  {} not tried: not for any of these architectures",
             proof.not_for_any
         )?;
     }

@@ -85,7 +85,7 @@ pub fn write(warmed: &Warmed, out: &mut dyn Write) -> io::Result<()> {
     for (number, what) in [
         (
             warmed.jit_link,
-            "linked when the program starts, which only the program itself can do: start it once",
+            "linked when the program starts: start the program once",
         ),
         (
             warmed.not_linked,
@@ -126,12 +126,12 @@ fn write_loaded(warmed: &Warmed, out: &mut dyn Write) -> io::Result<()> {
     match warmed.proven {
         true => writeln!(
             out,
-            "  {kept} of {} load with compiling switched off, so they are kept",
+            "  {kept} of {} load with compiling switched off: they are kept",
             warmed.modules.len()
         )?,
         false => writeln!(
             out,
-            "  whether they are kept was not tried, since JIT is forced; compare the two times"
+            "  JIT is forced, so it was not tested whether they are kept; compare the two times"
         )?,
     }
     for module in warmed.modules.iter().filter(|m| !m.is_kept()) {
