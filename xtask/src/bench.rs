@@ -9,9 +9,9 @@
 
 mod chart;
 mod cluster;
-mod contenders;
-mod facts;
+mod competitors;
 mod fatbin_list;
+mod machine_info;
 mod remote;
 mod servers;
 mod simulate;
@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 
 use crate::measure::{self, Cost};
 use crate::{programs, repo};
-use contenders::{Contender, Workplace};
+use competitors::{Contender, Workplace};
 
 const SOURCE: &str = include_str!("../bench/thrust.cu");
 
@@ -80,7 +80,7 @@ pub fn main(options: &Options) -> Result<()> {
         [one] if one == cluster::NAME => return cluster::main(options, &nvcc),
         _ => {}
     }
-    let wanted = contenders::chosen(&options.only)?;
+    let wanted = competitors::chosen(&options.only)?;
     let warpcc = if wanted.iter().any(|contender| contender.is_ours()) {
         Some(programs::warpcc(options.warpcc.as_deref())?)
     } else {
@@ -102,7 +102,7 @@ pub fn main(options: &Options) -> Result<()> {
         eprintln!("{}: not installed, left out", contender.name());
     }
     let result = measure_all(&place, &present, options.runs);
-    contenders::stop_servers(&place, &present);
+    competitors::stop_servers(&place, &present);
     let measured = result?;
 
     let report = report(options, &place, &measured, &absent)?;
@@ -216,12 +216,12 @@ fn report(
     });
     Ok(json!({
         "name": options.name,
-        "date": facts::date()?,
-        "machine": facts::machine(),
-        "toolkit": facts::toolkit(&place.nvcc)?,
-        "host_compiler": facts::host_compiler(),
+        "date": machine_info::date()?,
+        "machine": machine_info::machine(),
+        "toolkit": machine_info::toolkit(&place.nvcc)?,
+        "host_compiler": machine_info::host_compiler(),
         "architectures": options.archs,
-        "headers": facts::headers(&place.nvcc, &place.source())?,
+        "headers": machine_info::headers(&place.nvcc, &place.source())?,
         "command": format!("nvcc {}", place.arguments().join(" ")),
         "runs": options.runs,
         "statistic": "median",

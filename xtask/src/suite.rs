@@ -2,12 +2,12 @@
 //! name the ones that failed.
 
 pub mod casd;
-mod equipment;
 mod fetched;
 mod maturin;
 mod ninja;
 mod old_glibc;
 mod servers;
+mod setup;
 
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,7 @@ pub fn main(options: &Options) -> Result<()> {
     let mut suite = Suite::default();
     let thorough = !options.quick;
 
-    suite.step("equipment", || equipment::install(thorough));
+    suite.step("equipment", || setup::install(thorough));
     suite.step("fmt", || {
         // The names of the files: what to do is `cargo fmt`, and nobody reads the rest.
         process::run(process::cargo("fmt").args(["--all", "--", "--check", "-l"]))

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use warpcc_budget::{
-    Ask, Board, Cancel, Claim, Joined, Kind, Limits, Place, Reserve, Tokens, Verdict,
+    Board, Cancel, Claim, ClaimRequest, Joined, Kind, Limits, Place, Reserve, Tokens, Verdict,
 };
 
 type Problem = Box<dyn std::error::Error>;
@@ -92,8 +92,8 @@ impl Worker {
         board
     }
 
-    fn ask(&self, tag: u64) -> Ask {
-        Ask {
+    fn ask(&self, tag: u64) -> ClaimRequest {
+        ClaimRequest {
             kind: Kind::Cicc,
             slots: self.number("slots", 1) as u32,
             memory_kib: self.number("kib", 0),

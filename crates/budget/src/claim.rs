@@ -5,22 +5,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::board::{Board, Inner, Shared, now};
 use crate::cancel::{Cancel, Cancelled};
-use crate::file::Hurry;
+use crate::entry::Seat;
+use crate::file::LockTimeout;
 use crate::kind::Kind;
 use crate::label::Label;
 use crate::local::Share;
 use crate::own::Own;
+use crate::reconcile::CheckLevel;
 use crate::record::{Record, State};
-use crate::seat::Seat;
-use crate::settle::Care;
+use crate::shared_table::{Board, Inner, Shared, now};
 use crate::table::Table;
 use crate::warning::Warning;
 
 /// What a claim is for.
 #[derive(Debug, Clone, Default)]
-pub struct Ask {
+pub struct ClaimRequest {
     /// What will be run.
     pub kind: Kind,
     /// CPU slots: threads that it keeps busy. 0 means 1.
@@ -84,7 +84,7 @@ impl Board {
     /// # Errors
     /// Only [`Cancelled`], by `cancel`. What goes wrong with the board is a warning, and the claim
     /// is then one on the budget of this process.
-    pub fn claim(&self, ask: &Ask, cancel: &Cancel) -> Result<Claim, Cancelled> {
+    pub fn claim(&self, ask: &ClaimRequest, cancel: &Cancel) -> Result<Claim, Cancelled> {
         cancel.check()?;
         if let Some(shared) = self.0.shared() {
             match arrive(&shared, &self.0, ask) {
@@ -106,7 +106,7 @@ impl Board {
     }
 }
 
-fn record_of(ask: &Ask, board: &Inner) -> Record {
+fn record_of(ask: &ClaimRequest, board: &Inner) -> Record {
     Record {
         state: State::Waiting,
         kind: ask.kind,
@@ -124,9 +124,13 @@ fn record_of(ask: &Ask, board: &Inner) -> Record {
 
 /// Takes a seat and puts the claim on the board, where it may be granted at once. Nothing if all
 /// seats are taken.
-fn arrive(shared: &Arc<Shared>, board: &Arc<Inner>, ask: &Ask) -> io::Result<Option<Claim>> {
+fn arrive(
+    shared: &Arc<Shared>,
+    board: &Arc<Inner>,
+    ask: &ClaimRequest,
+) -> io::Result<Option<Claim>> {
     let mut seat: Option<Seat> = None;
-    let record = shared.transact(Hurry::Later, |table| {
+    let record = shared.transact(LockTimeout::Later, |table| {
         let taken = match seat.take() {
             Some(seat) => seat,
             None => match find_seat(shared, table)? {
@@ -144,10 +148,10 @@ fn arrive(shared: &Arc<Shared>, board: &Arc<Inner>, ask: &Ask) -> io::Result<Opt
         record.arrived = arrived;
         record.ticket = table.next_ticket(arrived);
         *table.change(number) = record;
-        shared.settle(table, Care::Quick, arrived);
+        shared.settle(table, CheckLevel::Quick, arrived);
         let waits = table.records()[number].state == State::Waiting;
         if waits && arrived.saturating_sub(table.header.checked) > SETTLED {
-            shared.settle(table, Care::Check, arrived);
+            shared.settle(table, CheckLevel::Check, arrived);
         }
         table.silence(number);
         Ok::<_, io::Error>(Some(table.records()[number]))
@@ -279,7 +283,7 @@ impl Claim {
             return self.take_local(alone, cancel);
         };
         let shared = Arc::clone(shared);
-        let changed = shared.transact(Hurry::Soon, |table| {
+        let changed = shared.transact(LockTimeout::Soon, |table| {
             let now = now();
             self.own.stop.store(false, Ordering::SeqCst);
             self.own.change(table, |record| {
@@ -295,7 +299,7 @@ impl Claim {
                 record.flags.suspended = false;
                 change(record);
             });
-            shared.settle(table, Care::Quick, now);
+            shared.settle(table, CheckLevel::Quick, now);
             self.own.remember(&table.records()[self.own.seat]);
         });
         match changed {
@@ -356,7 +360,7 @@ impl Claim {
     fn update(&self, change: impl Fn(&mut Record)) {
         if let Place::Seat(shared, _) = &self.place {
             // Others then know less of us; nothing depends on it.
-            let _ = shared.transact(Hurry::Soon, |table| self.own.change(table, &change));
+            let _ = shared.transact(LockTimeout::Soon, |table| self.own.change(table, &change));
         }
     }
 
@@ -372,13 +376,13 @@ impl Claim {
             Place::Seat(shared, seat) => {
                 self.board.remove_own(&self.own);
                 // If the board cannot be written, closing the seat says the same to all who look.
-                let _ = shared.transact(Hurry::Soon, |table| {
+                let _ = shared.transact(LockTimeout::Soon, |table| {
                     self.own.leave();
                     if table.claim(seat.number, self.own.ticket).is_some() {
                         table.free(seat.number);
                     }
                     seat.release();
-                    shared.settle(table, Care::Quick, now());
+                    shared.settle(table, CheckLevel::Quick, now());
                 });
             }
             Place::Local(share) => self.board.local.give(share),

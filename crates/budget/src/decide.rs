@@ -314,7 +314,7 @@ pub fn youngest(records: &[Record], domain: u64) -> Option<usize> {
 
 /// The claim to stop when those with some memory limit were measured to use more than that together, though the
 /// machine may have plenty: the youngest of them, unless it is the only one.
-pub fn overdrawn(records: &[Record]) -> Option<usize> {
+pub fn over_limit(records: &[Record]) -> Option<usize> {
     let mut levels = BTreeMap::new();
     let holds = |r: &&Record| r.state == State::Running && !r.flags.nested;
     for record in records.iter().filter(holds) {

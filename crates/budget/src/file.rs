@@ -24,7 +24,7 @@ const PIECE: usize = 64;
 
 /// Who gets the lock first where many want it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hurry {
+pub enum LockTimeout {
     /// Somebody gives back what others wait for.
     Soon,
     /// Somebody comes to wait, or looks around: of those there may be a thousand, and all of them
@@ -32,7 +32,7 @@ pub enum Hurry {
     Later,
 }
 
-impl Hurry {
+impl LockTimeout {
     fn longest_pause(self) -> Duration {
         Duration::from_millis(match self {
             Self::Soon => 4,
@@ -74,7 +74,11 @@ impl BoardFile {
     ///
     /// # Errors
     /// The board cannot be locked, read or written.
-    pub fn with<T>(&self, hurry: Hurry, mut change: impl FnMut(&mut Table) -> T) -> io::Result<T> {
+    pub fn with<T>(
+        &self,
+        hurry: LockTimeout,
+        mut change: impl FnMut(&mut Table) -> T,
+    ) -> io::Result<T> {
         loop {
             let held = Held::take(self, hurry)?;
             let mut table = self.read()?;
@@ -122,7 +126,7 @@ impl BoardFile {
     ///
     /// # Errors
     /// The board cannot be read.
-    pub fn glance(&self) -> io::Result<Table> {
+    pub fn peek(&self) -> io::Result<Table> {
         self.read()
     }
 
@@ -188,7 +192,7 @@ struct Held<'a> {
 impl<'a> Held<'a> {
     /// Not by a blocking flock: a holder that is stopped in the middle would block every build of
     /// the user, and nothing could end that wait.
-    fn take(of: &'a BoardFile, hurry: Hurry) -> io::Result<Self> {
+    fn take(of: &'a BoardFile, hurry: LockTimeout) -> io::Result<Self> {
         let began = Instant::now();
         let mut look = STOPPED;
         // Different processes come at different times.

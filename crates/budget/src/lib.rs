@@ -9,12 +9,12 @@
 //! of this process alone.
 
 mod ancestry;
-mod board;
 mod cancel;
 mod cgroup;
 mod claim;
 pub mod costs;
 pub mod decide;
+mod entry;
 mod file;
 mod folder;
 pub mod jobserver;
@@ -27,17 +27,16 @@ mod own;
 mod pool;
 mod pressure;
 pub mod proc;
+mod reconcile;
 mod record;
-mod seat;
-mod settle;
+mod shared_table;
 mod snapshot;
 mod table;
 mod wait;
 mod warning;
 
-pub use board::Board;
 pub use cancel::{Cancel, Cancelled};
-pub use claim::{Ask, Claim, Standing, Verdict};
+pub use claim::{Claim, ClaimRequest, Standing, Verdict};
 pub use costs::{Costs, Expectation};
 pub use folder::Place;
 pub use jobserver::{Joined, Token, Tokens};
@@ -47,5 +46,6 @@ pub use limits::{Limits, Reserve};
 pub use pool::{Pool, PoolSlot};
 pub use pressure::{Pressure, Stop, Tick};
 pub use record::{Flags, Record, State};
+pub use shared_table::Board;
 pub use snapshot::Snapshot;
 pub use warning::Warning;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::board::{Board, Shared, now};
 use crate::decide;
-use crate::file::Hurry;
+use crate::file::LockTimeout;
 use crate::memory::Reading;
 use crate::own::Own;
 use crate::proc;
 use crate::record::{Header, Record, State};
+use crate::shared_table::{Board, Shared, now};
 use crate::table::Table;
 
 /// How often to look when there is plenty.
@@ -51,7 +51,7 @@ pub struct Tick {
 /// A claim whose tool is to be ended; who holds it then calls [`crate::Claim::requeue`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stop {
-    /// The number from [`crate::Ask::tag`].
+    /// The number from [`crate::ClaimRequest::tag`].
     pub tag: u64,
     /// The tool's process, 0 if it was not started yet. Ended by this number, not by the tag alone,
     /// a tool that was started again meanwhile is left in peace.
@@ -97,7 +97,7 @@ impl Pressure {
 
     /// The claims of `own`, which are on the board `shared`, that are to be stopped.
     fn tick_on(&self, shared: &Shared, own: &[Arc<Own>], reading: &Reading) -> Vec<Arc<Own>> {
-        let (kept, overdrawn) = self.look_around(shared, own);
+        let (kept, over_limit) = self.look_around(shared, own);
         let news: Vec<(&Arc<Own>, Option<u64>)> = own.iter().map(|o| (o, measure(o))).collect();
         let short = is_short(reading, self.board.0.limits.reserve.0);
         let flagged = |o: &Arc<Own>| {
@@ -107,7 +107,7 @@ impl Pressure {
         };
         let mut stop = Vec::new();
         let anything = short
-            || overdrawn
+            || over_limit
             || !kept.is_empty()
             || news.iter().any(|(o, kib)| kib.is_some() || flagged(o));
         if !anything {
@@ -119,7 +119,7 @@ impl Pressure {
             0
         };
         // Whoever cannot use the board any more learns that at the next claim.
-        let _ = shared.transact(Hurry::Soon, |table| {
+        let _ = shared.transact(LockTimeout::Soon, |table| {
             let now = now();
             stop.clear();
             for (seat, ticket, kib) in &kept {
@@ -184,7 +184,7 @@ impl Pressure {
         if self.ticks % 4 != 1 {
             return (kept, false);
         }
-        let Ok(table) = shared.file.glance() else {
+        let Ok(table) = shared.file.peek() else {
             return (kept, false);
         };
         let seats = table.records().iter().enumerate();
@@ -196,7 +196,7 @@ impl Pressure {
             let unmeasured = running().filter(|(_, r)| r.flags.kept);
             kept.extend(unmeasured.map(|(seat, r)| (seat, r.ticket, proc::tree_kib(r.pid))));
         }
-        (kept, decide::overdrawn(table.records()).is_some())
+        (kept, decide::over_limit(table.records()).is_some())
     }
 }
 
@@ -251,7 +251,7 @@ fn evict(
 /// stopped are gone with it, so there is nothing to damp.
 fn evict_overdrawn(records: &[Record], now: u64) -> Option<usize> {
     (!somebody_reacts(records, now))
-        .then(|| decide::overdrawn(records))
+        .then(|| decide::over_limit(records))
         .flatten()
 }
 

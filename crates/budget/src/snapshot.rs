@@ -2,9 +2,9 @@
 
 use std::io;
 
-use crate::board::{Shared, now};
+use crate::entry;
 use crate::record::{Record, State};
-use crate::seat;
+use crate::shared_table::{Shared, now};
 
 /// All claims at one moment.
 #[derive(Debug, Clone, Default)]
@@ -20,10 +20,10 @@ pub struct Snapshot {
 impl Snapshot {
     /// Reads the board without its lock. A claim that is just being written is left out.
     pub(crate) fn take(shared: &Shared) -> io::Result<Self> {
-        let table = shared.file.glance()?;
+        let table = shared.file.peek()?;
         let claims = table.records().iter().enumerate();
         let claims = claims
-            .filter(|(seat, r)| r.state != State::Free && seat::is_held(&shared.folder, *seat))
+            .filter(|(seat, r)| r.state != State::Free && entry::is_held(&shared.folder, *seat))
             .map(|(_, r)| *r);
         Ok(Self {
             taken: now(),

@@ -8,14 +8,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::board::{Me, Shared, now};
 use crate::cancel::{Cancel, Cancelled};
-use crate::file::Hurry;
+use crate::entry::WakeSocket;
+use crate::file::LockTimeout;
 use crate::own::Own;
 use crate::proc;
+use crate::reconcile::CheckLevel;
 use crate::record::{Record, State};
-use crate::seat::Bell;
-use crate::settle::Care;
+use crate::shared_table::{Me, Shared, now};
 
 /// A watcher looks this often for what no descriptor tells: stopped owners, memory that others
 /// gave back.
@@ -39,11 +39,11 @@ impl Shared {
         if own.record().state == State::Running {
             return Ok(Ok(()));
         }
-        if self.is_nested(self.file.glance()?.records()) {
-            self.transact(Hurry::Soon, |table| own.change(table, run_nested))?;
+        if self.is_nested(self.file.peek()?.records()) {
+            self.transact(LockTimeout::Soon, |table| own.change(table, run_nested))?;
             return Ok(Ok(()));
         }
-        let bell = Bell::hang(&self.folder, own.seat).ok();
+        let bell = WakeSocket::hang(&self.folder, own.seat).ok();
         let mut watch = Watch::default();
         loop {
             let mut record = self.file.glance_at(own.seat)?;
@@ -59,7 +59,7 @@ impl Shared {
                 return Ok(Err(Cancelled));
             }
             if record.flags.watch {
-                if watch.refresh(self.file.glance()?.records(), self.me) {
+                if watch.refresh(self.file.peek()?.records(), self.me) {
                     // Somebody who ran is gone already.
                     self.look(own)?;
                     continue;
@@ -98,7 +98,7 @@ impl Shared {
 
     /// Checks the whole board, and puts `own` back on it if it is lost.
     fn look(&self, own: &Own) -> io::Result<Record> {
-        self.transact(Hurry::Later, |table| {
+        self.transact(LockTimeout::Later, |table| {
             own.restore(table);
             // A waiter that looks is not stopped.
             if table.records()[own.seat].flags.paused {
@@ -110,7 +110,7 @@ impl Shared {
             {
                 own.change(table, run_nested);
             }
-            self.settle(table, Care::Check, now());
+            self.settle(table, CheckLevel::Check, now());
             table.silence(own.seat);
             table.records().get(own.seat).copied().unwrap_or_default()
         })
@@ -135,7 +135,7 @@ enum Woken {
 }
 
 fn sleep(
-    bell: Option<&Bell>,
+    bell: Option<&WakeSocket>,
     watch: &Watch,
     cancel: &Cancel,
     timeout: Duration,

@@ -7,12 +7,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use warpcc_budget::{Ask, Board, Cancel, Claim, Limits, Place, Reserve, Standing, Warning};
+use warpcc_budget::{
+    Board, Cancel, Claim, ClaimRequest, Limits, Place, Reserve, Standing, Warning,
+};
 use worker::{Site, Worker, load, skipped, until};
 
 fn claim(board: &Board) -> Claim {
     board
-        .claim(&Ask::default(), &Cancel::new())
+        .claim(&ClaimRequest::default(), &Cancel::new())
         .expect("granted")
 }
 
@@ -121,7 +123,7 @@ fn assert_local(path: &Path, reason: &str) {
     assert_eq!(two.0.standing(), Standing::Local);
     let cancel = Cancel::new();
     std::thread::scope(|scope| {
-        let third = scope.spawn(|| board.claim(&Ask::default(), &cancel).map(drop));
+        let third = scope.spawn(|| board.claim(&ClaimRequest::default(), &cancel).map(drop));
         std::thread::sleep(Duration::from_millis(50));
         assert!(!third.is_finished(), "the limit holds here too");
         drop(two);

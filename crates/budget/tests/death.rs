@@ -5,7 +5,7 @@ mod worker;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use warpcc_budget::{Ask, Board, Cancel};
+use warpcc_budget::{Board, Cancel, ClaimRequest};
 use worker::{Event, Site, Worker, until};
 
 const LONG: &str = "limit=2 hold=1000000";
@@ -151,7 +151,7 @@ fn a_stopped_holder_of_the_lock_loses_it() {
     std::os::unix::fs::FileExt::write_all_at(&lock, &idle.pid().to_le_bytes(), 0).expect("named");
     let began = std::time::Instant::now();
     let claim = board
-        .claim(&Ask::default(), &Cancel::new())
+        .claim(&ClaimRequest::default(), &Cancel::new())
         .expect("granted");
     let after = began.elapsed();
     assert!(
@@ -202,12 +202,12 @@ fn killing_at_random_neither_loses_slots_nor_makes_any() {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
-    // A glance without the lock may see one that has gone and one that has come.
+    // A peek without the lock may see one that has gone and one that has come.
     assert!((3..=4).contains(&most), "{most} slots of 3");
     let before = site.count('G');
     until("still going on", || site.count('G') > before + 20);
     workers.iter_mut().for_each(Worker::kill);
-    let left = board.claim(&Ask::default(), &Cancel::new());
+    let left = board.claim(&ClaimRequest::default(), &Cancel::new());
     assert!(left.is_ok());
     until("only our own left", || board.snapshot().claims.len() == 1);
 }

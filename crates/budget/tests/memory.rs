@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use warpcc_budget::{Ask, Cancel};
+use warpcc_budget::{Cancel, ClaimRequest};
 use worker::{Event, Site, Worker, load, skipped, until};
 
 #[test]
@@ -41,13 +41,15 @@ fn after_an_out_of_memory_kill_it_runs_with_nothing_beside_it() {
     let cancel = Cancel::new();
     let other = site.start("run", "limit=8 hold=400");
     site.wait_for('G', 1);
-    let mut claim = board.claim(&Ask::default(), &cancel).expect("room");
+    let mut claim = board
+        .claim(&ClaimRequest::default(), &cancel)
+        .expect("room");
     claim.requeue_alone(&cancel).expect("not cancelled");
     assert_eq!(site.count('R'), 1, "it waited for the other's release");
     assert_eq!(board.snapshot().running().count(), 1);
     other.finish();
     let thirds = std::thread::scope(|scope| {
-        let third = scope.spawn(|| board.claim(&Ask::default(), &cancel).map(drop));
+        let third = scope.spawn(|| board.claim(&ClaimRequest::default(), &cancel).map(drop));
         until("a waiter", || board.snapshot().waiting().count() == 1);
         std::thread::sleep(Duration::from_millis(50));
         assert_eq!(board.snapshot().waiting().count(), 1, "not beside it");

@@ -4,7 +4,7 @@ mod worker;
 
 use std::time::Duration;
 
-use warpcc_budget::{Ask, Cancel, Cancelled, Standing};
+use warpcc_budget::{Cancel, Cancelled, ClaimRequest, Standing};
 use worker::{Site, Worker, load, until};
 
 fn finish(workers: Vec<Worker>) {
@@ -125,12 +125,14 @@ fn a_claim_within_a_claim_does_not_wait_for_it() {
 fn waiting_ends_at_once_when_cancelled() {
     let site = Site::new();
     let board = site.board(1);
-    let claim = board.claim(&Ask::default(), &Cancel::new()).expect("free");
+    let claim = board
+        .claim(&ClaimRequest::default(), &Cancel::new())
+        .expect("free");
     // The best of several: without being woken every one would take as long as a watcher sleeps.
     let took = (0..5).map(|_| {
         let cancel = Cancel::new();
         std::thread::scope(|scope| {
-            let waiter = scope.spawn(|| board.claim(&Ask::default(), &cancel).map(drop));
+            let waiter = scope.spawn(|| board.claim(&ClaimRequest::default(), &cancel).map(drop));
             until("a waiter", || board.snapshot().waiting().count() == 1);
             let began = std::time::Instant::now();
             cancel.cancel();
@@ -143,7 +145,7 @@ fn waiting_ends_at_once_when_cancelled() {
     cancel.cancel();
     assert_eq!(board.snapshot().waiting().count(), 0);
     assert_eq!(
-        board.claim(&Ask::default(), &cancel).map(drop),
+        board.claim(&ClaimRequest::default(), &cancel).map(drop),
         Err(Cancelled)
     );
     assert_eq!(claim.standing(), Standing::Shared);

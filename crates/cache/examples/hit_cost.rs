@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use warpcc_cache::{
-    DiskStore, Hashing, KeySink, Level, Lookup, Options, Outcome, Packing, WitnessBuilder,
+    DiskStore, Hashing, InputManifestBuilder, KeySink, Level, Lookup, Options, Outcome, Packing,
 };
 
 const FILES: usize = 1100;
@@ -39,7 +39,7 @@ fn measure(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
     std::thread::sleep(Duration::from_millis(100));
 
     let build = || {
-        let mut builder = WitnessBuilder::new(SystemTime::now());
+        let mut builder = InputManifestBuilder::new(SystemTime::now());
         for path in &headers {
             builder.read(path);
             // Looked for in vain in the folders before.
@@ -53,9 +53,9 @@ fn measure(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
             .finish_with(&mut |_, text| dates += usize::from(text.first() == Some(&b'_')))
             .map(drop)
     })?;
-    let witness = build().finish()?;
+    let manifest = build().finish()?;
     let checking = time(ROUNDS, || {
-        witness.check(folder);
+        manifest.check(folder);
         Ok::<_, std::convert::Infallible>(())
     })?;
 
@@ -67,7 +67,7 @@ fn measure(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
     let mut hashing = Hashing::new("example");
     hashing.part("source", b"example.cu");
     let key = hashing.finish();
-    store.store(Level::Direct, &key, &witness, &Outcome::default())?;
+    store.store(Level::Direct, &key, &manifest, &Outcome::default())?;
     let hex = key.hex();
     let record = folder.join(format!("cache/direct-v4/{}/{hex}", &hex[..2]));
     let length = fs::metadata(&record)?.len();
@@ -92,12 +92,12 @@ fn measure(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
     }
     std::thread::sleep(Duration::from_millis(100));
     let rehashing = time(5, || {
-        witness.check(folder);
+        manifest.check(folder);
         Ok::<_, std::convert::Infallible>(())
     })?;
 
     let rows = [
-        ("make the witness (at a miss)", building),
+        ("make the manifest (at a miss)", building),
         ("check it, nothing touched", checking),
         ("look up: read record, check", looking),
         ("check it, everything touched", rehashing),
@@ -106,7 +106,7 @@ fn measure(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
     ];
     let mut report = format!(
         "{FILES} files, {} directories, record of {length} bytes\n",
-        witness.directory_count()
+        manifest.directory_count()
     );
     for (what, (least, median)) in rows {
         report += &format!(

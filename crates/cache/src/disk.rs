@@ -16,15 +16,15 @@
 
 mod access;
 mod blob;
+mod counters;
 mod error;
 mod file;
 mod frames;
+mod gc;
+mod install;
 mod notes;
-mod place;
 mod records;
 mod room;
-mod tally;
-mod upkeep;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -35,15 +35,15 @@ use std::sync::OnceLock;
 pub use access::{Access, is_never_uploaded};
 pub use blob::Packing;
 pub use error::{OpenError, StoreError};
-pub use place::Staged;
+pub use gc::{Collected, Report};
+pub use install::Staged;
 pub use records::{Lookup, Suits, Why};
-pub use upkeep::{Collected, Report};
 
 use crate::digest::Digest;
 use crate::key::Key;
 use crate::roots::Roots;
+use counters::Tally;
 use file::TempFile;
-use tally::Tally;
 
 const BLOBS: &str = "blobs-v1";
 const NOTES: &str = "notes-v1";

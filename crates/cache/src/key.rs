@@ -70,7 +70,7 @@ impl KeySink for Hashing {
     }
 }
 
-/// Turns parts into a [`Listing`].
+/// Turns parts into a [`KeyParts`].
 #[derive(Clone, Default)]
 pub struct Explaining(Vec<(String, Vec<u8>)>);
 
@@ -81,8 +81,8 @@ impl Explaining {
     }
 
     /// All parts so far.
-    pub fn finish(self) -> Listing {
-        Listing(self.0)
+    pub fn finish(self) -> KeyParts {
+        KeyParts(self.0)
     }
 }
 
@@ -94,7 +94,7 @@ impl KeySink for Explaining {
 
 /// The parts of a key, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Listing(pub Vec<(String, Vec<u8>)>);
+pub struct KeyParts(pub Vec<(String, Vec<u8>)>);
 
 /// A part that differs between two listings: changed, gone (`new` is none) or added (`old` is none).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,7 +112,7 @@ impl Change {
     pub const ORDER: &'static str = "(order of parts)";
 }
 
-impl Listing {
+impl KeyParts {
     /// The key that [`Hashing`] gives for the same parts.
     pub fn key(&self, domain: &str) -> Key {
         let mut hashing = Hashing::new(domain);
@@ -125,7 +125,7 @@ impl Listing {
     /// What differs. Empty exactly when the listings are equal.
     ///
     /// Parts of one name are compared as a multiset, what is left over is paired in order; so one argument put in front of twenty is one addition, not twenty changes.
-    pub fn changes(old: &Listing, new: &Listing) -> Vec<Change> {
+    pub fn changes(old: &KeyParts, new: &KeyParts) -> Vec<Change> {
         if old == new {
             return Vec::new();
         }
@@ -195,7 +195,7 @@ fn changes_of_one_name(name: &str, old: &[&[u8]], new: &[&[u8]]) -> Vec<Change> 
 mod tests {
     use super::*;
 
-    fn listing(parts: &[(&str, &str)]) -> Listing {
+    fn listing(parts: &[(&str, &str)]) -> KeyParts {
         let mut explaining = Explaining::new();
         for (name, value) in parts {
             explaining.part(name, value.as_bytes());
@@ -215,7 +215,7 @@ mod tests {
     fn one_more_argument_is_one_change() {
         let old = listing(&[("tool", "t"), ("arg", "-a"), ("arg", "-b")]);
         let new = listing(&[("tool", "t"), ("arg", "-c"), ("arg", "-a"), ("arg", "-b")]);
-        let changes = Listing::changes(&old, &new);
+        let changes = KeyParts::changes(&old, &new);
         assert_eq!(
             changes,
             [Change {
@@ -230,7 +230,7 @@ mod tests {
     fn a_changed_value_is_paired_with_the_old_one() {
         let old = listing(&[("arg", "-O2"), ("arg", "-g")]);
         let new = listing(&[("arg", "-O3"), ("arg", "-g")]);
-        let changes = Listing::changes(&old, &new);
+        let changes = KeyParts::changes(&old, &new);
         assert_eq!(changes.len(), 1);
         assert_eq!(changes[0].old.as_deref(), Some(&b"-O2"[..]));
         assert_eq!(changes[0].new.as_deref(), Some(&b"-O3"[..]));
@@ -240,9 +240,9 @@ mod tests {
     fn order_alone_is_a_change() {
         let old = listing(&[("a", "1"), ("b", "2")]);
         let new = listing(&[("b", "2"), ("a", "1")]);
-        assert_eq!(Listing::changes(&old, &new)[0].name, Change::ORDER);
+        assert_eq!(KeyParts::changes(&old, &new)[0].name, Change::ORDER);
         let old = listing(&[("a", "1"), ("a", "2")]);
         let new = listing(&[("a", "2"), ("a", "1")]);
-        assert_eq!(Listing::changes(&old, &new).len(), 2);
+        assert_eq!(KeyParts::changes(&old, &new).len(), 2);
     }
 }

@@ -1,24 +1,29 @@
-//! What is this task, and do we have its result? Digests, keys, witnesses and the local store. Knows no nvcc and no network.
+//! What is this task, and do we have its result? Digests, keys, manifests and the local store. Knows no nvcc and no network.
 
 pub mod command;
 pub mod digest;
 pub mod disk;
 pub mod foreign;
 pub mod guards;
+pub mod input_manifest;
 pub mod key;
 pub mod record;
 pub mod roots;
 pub mod upstream;
 mod variants;
 mod wire;
-pub mod witness;
 
 pub use digest::Digest;
 pub use disk::{
     Access, DiskStore, Level, Lookup, OpenError, Options, Packing, Staged, StoreError, Suits, Why,
     is_never_uploaded,
 };
-pub use key::{Change, Explaining, Hashing, Key, KeySink, Listing};
+pub use input_manifest::{
+    ANY_VARIABLE, Difference, DirectorySeen, Expected, Fact, FileSeen, InputManifest,
+    InputManifestBuilder, Signature, Unsettled, Verdict, WORKING_DIRECTORY,
+};
+pub use input_manifest::{Contents, Inspect};
+pub use key::{Change, Explaining, Hashing, Key, KeyParts, KeySink};
 pub use record::{
     MOST_VARIANTS, Outcome, Output, RecordError, Variant, decode_foreign_record, decode_record,
     decode_record_of, encode_record,
@@ -26,8 +31,3 @@ pub use record::{
 pub use roots::Roots;
 pub use upstream::{Upstream, Vet};
 pub use variants::{KeyVariant, KeyVariants};
-pub use witness::{
-    ANY_VARIABLE, Difference, DirectorySeen, Expected, Fact, FileSeen, Signature, Unsettled,
-    Verdict, WORKING_DIRECTORY, Witness, WitnessBuilder,
-};
-pub use witness::{Contents, Inspect};

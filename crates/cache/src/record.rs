@@ -3,7 +3,7 @@
 //! ```text
 //! record  = magic[8] key[32] checksum(u64 of magic and key) variant{0,6}
 //! variant = length(u32) identity(u64) checksum(u64 of identity and body) body[length]
-//! body    = length(varint) witness outcome(postcard)
+//! body    = length(varint) manifest outcome(postcard)
 //! ```
 //!
 //! Integers are little-endian, checksums XXH3-64. The variant used last comes first. Each is checked on its own, so that a hit on the first reads no other. `identity` is equal for two runs that saw the same. The magic ends in the version.
@@ -13,9 +13,9 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::digest::Digest;
 use crate::foreign;
+use crate::input_manifest::{InputManifest, Room};
 use crate::key::Key;
 use crate::wire::{Reader, put_bytes};
-use crate::witness::{Room, Witness};
 
 const MAGIC: &[u8; 8] = b"WCCREC04";
 /// How many results one key keeps: branches that people switch between.
@@ -53,7 +53,7 @@ pub struct Outcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variant {
     /// What it saw.
-    pub witness: Witness,
+    pub manifest: InputManifest,
     /// What came of it.
     pub outcome: Outcome,
 }
@@ -110,8 +110,8 @@ pub fn decode_foreign_record(bytes: &[u8], key: &Key) -> Result<Vec<Variant>, Re
     };
     let decode = |stored: Stored<'_>| {
         let outcome = stored.outcome_within(&mut room)?;
-        let witness = stored.witness_within(&mut room)?;
-        Ok(Variant { witness, outcome })
+        let manifest = stored.manifest_within(&mut room)?;
+        Ok(Variant { manifest, outcome })
     };
     let mut decode = decode;
     variants(bytes, Some(key))?
@@ -126,7 +126,7 @@ pub fn decode_foreign_record(bytes: &[u8], key: &Key) -> Result<Vec<Variant>, Re
 pub fn encode_record(key: &Key, variants: &[Variant]) -> Result<Vec<u8>, RecordError> {
     let mut record = start_record(key);
     for variant in variants.iter().take(MOST_VARIANTS) {
-        put_variant(&mut record, &variant.witness, &variant.outcome)?;
+        put_variant(&mut record, &variant.manifest, &variant.outcome)?;
     }
     Ok(record)
 }
@@ -134,7 +134,7 @@ pub fn encode_record(key: &Key, variants: &[Variant]) -> Result<Vec<u8>, RecordE
 impl Variant {
     /// Equal for two runs that saw the same, whenever and on whichever machine.
     pub fn identity(&self) -> u64 {
-        identity_of(&self.witness, &self.outcome)
+        identity_of(&self.manifest, &self.outcome)
     }
 }
 
@@ -156,11 +156,11 @@ impl<'a> Stored<'a> {
         self.whole
     }
 
-    fn witness_within(&self, room: &mut Room) -> Result<Witness, RecordError> {
+    fn manifest_within(&self, room: &mut Room) -> Result<InputManifest, RecordError> {
         let mut reader = Reader::new(self.body);
-        let witness = reader.bytes();
-        let witness = witness.and_then(|bytes| Witness::decode_within(bytes, room));
-        witness.ok_or(RecordError::Malformed)
+        let manifest = reader.bytes();
+        let manifest = manifest.and_then(|bytes| InputManifest::decode_within(bytes, room));
+        manifest.ok_or(RecordError::Malformed)
     }
 
     /// The outcome, each of its outputs an entry: one takes two bytes at least and a hundred in memory.
@@ -175,10 +175,10 @@ impl<'a> Stored<'a> {
         self.outcome()
     }
 
-    pub(crate) fn witness(&self) -> Result<Witness, RecordError> {
+    pub(crate) fn manifest(&self) -> Result<InputManifest, RecordError> {
         let mut reader = Reader::new(self.body);
-        let witness = reader.bytes().and_then(Witness::decode);
-        witness.ok_or(RecordError::Malformed)
+        let manifest = reader.bytes().and_then(InputManifest::decode);
+        manifest.ok_or(RecordError::Malformed)
     }
 
     pub(crate) fn outcome(&self) -> Result<Outcome, RecordError> {
@@ -192,7 +192,7 @@ impl<'a> Stored<'a> {
 
     pub(crate) fn decode(&self) -> Result<Variant, RecordError> {
         Ok(Variant {
-            witness: self.witness()?,
+            manifest: self.manifest()?,
             outcome: self.outcome()?,
         })
     }
@@ -261,11 +261,11 @@ pub(crate) fn start_record(key: &Key) -> Vec<u8> {
 /// Appends a variant to a record.
 pub(crate) fn put_variant(
     out: &mut Vec<u8>,
-    witness: &Witness,
+    manifest: &InputManifest,
     outcome: &Outcome,
 ) -> Result<(), RecordError> {
     let mut seen = Vec::new();
-    witness.encode(&mut seen);
+    manifest.encode(&mut seen);
     let mut body = Vec::with_capacity(seen.len() + 256);
     put_bytes(&mut body, &seen);
     let body = postcard::to_extend(outcome, body).map_err(|_| RecordError::Malformed)?;
@@ -273,7 +273,7 @@ pub(crate) fn put_variant(
         return Err(RecordError::TooLarge);
     }
     let length = u32::try_from(body.len()).map_err(|_| RecordError::TooLarge)?;
-    let identity = identity_of(witness, outcome);
+    let identity = identity_of(manifest, outcome);
     out.extend_from_slice(&length.to_le_bytes());
     out.extend_from_slice(&identity.to_le_bytes());
     out.extend_from_slice(&checksum_of(identity, &body).to_le_bytes());
@@ -282,9 +282,9 @@ pub(crate) fn put_variant(
 }
 
 /// Equal for two runs that saw the same files and were told the same besides.
-pub(crate) fn identity_of(witness: &Witness, outcome: &Outcome) -> u64 {
+pub(crate) fn identity_of(manifest: &InputManifest, outcome: &Outcome) -> u64 {
     let mut hasher = Xxh3::new();
-    hasher.update(&witness.identity().to_le_bytes());
+    hasher.update(&manifest.identity().to_le_bytes());
     hasher.update(&outcome.extra);
     hasher.digest()
 }

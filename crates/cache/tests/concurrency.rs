@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use warpcc_cache::{
-    Digest, DiskStore, Hashing, Key, KeySink, Level, Lookup, Options, Outcome, Output, Packing,
-    Why, Witness, WitnessBuilder,
+    Digest, DiskStore, Hashing, InputManifest, InputManifestBuilder, Key, KeySink, Level, Lookup,
+    Options, Outcome, Output, Packing, Why,
 };
 
 const OPTIONS: Options = Options {
@@ -29,8 +29,8 @@ fn content(number: u64) -> Vec<u8> {
         .repeat(1 + (number as usize * 37) % 20_000)
 }
 
-fn witness() -> Witness {
-    WitnessBuilder::new(SystemTime::now())
+fn manifest() -> InputManifest {
+    InputManifestBuilder::new(SystemTime::now())
         .finish()
         .expect("nothing was read")
 }
@@ -52,7 +52,7 @@ fn write(store: &DiskStore, number: u64) {
         ..Outcome::default()
     };
     store
-        .store(Level::Steps, &key(number), &witness(), &outcome)
+        .store(Level::Steps, &key(number), &manifest(), &outcome)
         .expect("store");
     store
         .put_note("test", &key(number), &number.to_le_bytes())

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use warpcc_cache::{
-    Change, Digest, Explaining, Hashing, Key, KeySink, Listing, Outcome, decode_record,
+    Change, Digest, Explaining, Hashing, Key, KeyParts, KeySink, Outcome, decode_record,
 };
 
 type Parts = Vec<(String, Vec<u8>)>;
@@ -26,14 +26,14 @@ fn key(parts: &Parts) -> Key {
     hashing.finish()
 }
 
-fn listing(parts: &Parts) -> Listing {
+fn listing(parts: &Parts) -> KeyParts {
     let mut explaining = Explaining::new();
     write(parts, &mut explaining);
     explaining.finish()
 }
 
 /// What is left of the old parts of one name after the changes.
-fn applied(old: &Listing, changes: &[Change]) -> Option<Vec<(String, Vec<u8>)>> {
+fn applied(old: &KeyParts, changes: &[Change]) -> Option<Vec<(String, Vec<u8>)>> {
     let mut left = old.0.clone();
     for change in changes.iter().filter(|change| change.name != Change::ORDER) {
         if let Some(value) = &change.old {
@@ -84,7 +84,7 @@ proptest! {
     #[test]
     fn changes_lead_from_the_old_listing_to_the_new(one in parts(), two in parts()) {
         let (old, new) = (listing(&one), listing(&two));
-        let changes = Listing::changes(&old, &new);
+        let changes = KeyParts::changes(&old, &new);
         prop_assert_eq!(changes.is_empty(), old == new);
         let mut expected = two.clone();
         expected.sort();

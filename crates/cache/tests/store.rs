@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 use warpcc_cache::{
-    Digest, DiskStore, Hashing, Key, KeySink, Level, Lookup, OpenError, Options, Outcome, Output,
-    Packing, StoreError, Why, Witness, WitnessBuilder, decode_record,
+    Digest, DiskStore, Hashing, InputManifest, InputManifestBuilder, Key, KeySink, Level, Lookup,
+    OpenError, Options, Outcome, Output, Packing, StoreError, Why, decode_record,
 };
 
 const OPTIONS: Options = Options {
@@ -42,9 +42,9 @@ fn outcome(text: &str) -> Outcome {
     }
 }
 
-fn witness(base: &Path, names: &[&str]) -> Witness {
+fn manifest(base: &Path, names: &[&str]) -> InputManifest {
     std::thread::sleep(Duration::from_millis(40));
-    let mut builder = WitnessBuilder::new(SystemTime::now()).relative_to(base);
+    let mut builder = InputManifestBuilder::new(SystemTime::now()).relative_to(base);
     names.iter().for_each(|name| builder.read(Path::new(name)));
     builder.finish().expect("settled")
 }
@@ -252,11 +252,11 @@ fn only_a_plain_file_of_ours_is_replaced() {
 }
 
 #[test]
-fn a_stored_result_is_found_while_its_witness_holds() {
+fn a_stored_result_is_found_while_its_manifest_holds() {
     let (folder, store) = store();
     let base = folder.path();
     fs::write(base.join("a.cu"), "one").expect("write");
-    let seen = witness(base, &["a.cu"]);
+    let seen = manifest(base, &["a.cu"]);
     store
         .store(Level::Direct, &key("k"), &seen, &outcome("one"))
         .expect("store");
@@ -272,7 +272,7 @@ fn a_stored_result_is_found_while_its_witness_holds() {
         Lookup::Miss(Why::Differs(what)) => assert_eq!(what[0].path(), Path::new("a.cu")),
         other => panic!("{other:?}"),
     }
-    let seen = witness(base, &["a.cu"]);
+    let seen = manifest(base, &["a.cu"]);
     store
         .store(Level::Direct, &key("k"), &seen, &outcome("two"))
         .expect("store");
@@ -286,7 +286,7 @@ fn a_stored_result_is_found_while_its_witness_holds() {
     assert_eq!(variants.len(), 2);
     assert_eq!(variants[0].outcome, outcome("one"));
     assert!(matches!(
-        variants[0].witness.check(base),
+        variants[0].manifest.check(base),
         warpcc_cache::Verdict::Holds
     ));
     let all = store
@@ -301,7 +301,7 @@ fn a_key_keeps_the_latest_few_results() {
     let base = folder.path();
     for i in 0..9 {
         fs::write(base.join("a.cu"), i.to_string()).expect("write");
-        let seen = witness(base, &["a.cu"]);
+        let seen = manifest(base, &["a.cu"]);
         // Storing the same twice keeps one.
         for _ in 0..2 {
             store
@@ -320,7 +320,7 @@ fn a_spoiled_record_or_note_is_a_miss() {
     let (folder, store) = store();
     let base = folder.path();
     fs::write(base.join("a.cu"), "one").expect("write");
-    let seen = witness(base, &["a.cu"]);
+    let seen = manifest(base, &["a.cu"]);
     store
         .store(Level::Direct, &key("k"), &seen, &outcome("one"))
         .expect("store");
@@ -367,7 +367,7 @@ fn a_record_under_another_key_is_a_miss() {
     let (folder, store) = store();
     let base = folder.path();
     fs::write(base.join("a.cu"), "one").expect("write");
-    let seen = witness(base, &["a.cu"]);
+    let seen = manifest(base, &["a.cu"]);
     store
         .store(Level::Direct, &key("k"), &seen, &outcome("one"))
         .expect("store");
@@ -441,7 +441,7 @@ fn read_only_never_writes() {
     let (folder, store) = store();
     let digest = store.put_bytes(b"bytes", Packing::Plain).expect("put");
     fs::write(folder.path().join("a.cu"), "one").expect("write");
-    let seen = witness(folder.path(), &["a.cu"]);
+    let seen = manifest(folder.path(), &["a.cu"]);
     store
         .store(Level::Direct, &key("k"), &seen, &outcome("one"))
         .expect("store");

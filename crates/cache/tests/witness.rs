@@ -1,4 +1,4 @@
-//! A witness holds exactly while a run would see what it saw.
+//! An input manifest holds exactly while a run would see what it saw.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
-use warpcc_cache::{Difference, Unsettled, Verdict, Witness, WitnessBuilder};
+use warpcc_cache::{Difference, InputManifest, InputManifestBuilder, Unsettled, Verdict};
 
 struct Space(TempDir);
 
@@ -30,7 +30,7 @@ impl Space {
     }
 
     /// Relative names, after everything has settled.
-    fn see(&self, read: &[&str], absent: &[&str]) -> Result<Witness, Unsettled> {
+    fn see(&self, read: &[&str], absent: &[&str]) -> Result<InputManifest, Unsettled> {
         settle();
         self.see_at(SystemTime::now(), read, absent)
     }
@@ -40,8 +40,8 @@ impl Space {
         started: SystemTime,
         read: &[&str],
         absent: &[&str],
-    ) -> Result<Witness, Unsettled> {
-        let mut builder = WitnessBuilder::new(started).relative_to(self.base());
+    ) -> Result<InputManifest, Unsettled> {
+        let mut builder = InputManifestBuilder::new(started).relative_to(self.base());
         for path in read {
             builder.read(Path::new(path));
         }
@@ -51,8 +51,8 @@ impl Space {
         builder.finish()
     }
 
-    fn check(&self, witness: &Witness) -> Verdict {
-        witness.check(self.base())
+    fn check(&self, manifest: &InputManifest) -> Verdict {
+        manifest.check(self.base())
     }
 }
 
@@ -77,12 +77,12 @@ fn nothing_touched_holds() {
     let space = Space::new();
     space.write("a.cu", "a");
     space.write("inc/b.h", "b");
-    let witness = space
+    let manifest = space
         .see(&["a.cu", "inc/b.h"], &["b.h", "other/b.h"])
         .expect("settled");
-    assert_eq!(space.check(&witness), Verdict::Holds);
-    assert_eq!(witness.files().count(), 2);
-    let directories: Vec<_> = witness.directories().collect();
+    assert_eq!(space.check(&manifest), Verdict::Holds);
+    assert_eq!(manifest.files().count(), 2);
+    let directories: Vec<_> = manifest.directories().collect();
     assert_eq!(directories.len(), 1);
     assert_eq!(directories[0].absent, ["b.h", "other/b.h"]);
 }
@@ -92,16 +92,16 @@ fn absolute_paths_need_no_base() {
     let space = Space::new();
     space.write("a.cu", "a");
     settle();
-    let mut builder = WitnessBuilder::new(SystemTime::now());
+    let mut builder = InputManifestBuilder::new(SystemTime::now());
     builder.read(&space.path("a.cu"));
     builder.absent(&space.path("b.h"));
-    let witness = builder.finish().expect("settled");
-    assert_eq!(witness.file_count(), 1);
-    assert_eq!(witness.check(Path::new("/nowhere")), Verdict::Holds);
+    let manifest = builder.finish().expect("settled");
+    assert_eq!(manifest.file_count(), 1);
+    assert_eq!(manifest.check(Path::new("/nowhere")), Verdict::Holds);
 }
 
 #[test]
-fn what_is_no_regular_file_gives_no_witness() {
+fn what_is_no_regular_file_gives_no_manifest() {
     // The kernel's own files have another length than they say.
     for path in [
         "/dev/null",
@@ -112,7 +112,7 @@ fn what_is_no_regular_file_gives_no_witness() {
         if !Path::new(path).exists() {
             continue;
         }
-        let mut builder = WitnessBuilder::new(SystemTime::now());
+        let mut builder = InputManifestBuilder::new(SystemTime::now());
         builder.read(Path::new(path));
         assert!(builder.finish().is_err(), "{path}");
     }
@@ -122,13 +122,13 @@ fn what_is_no_regular_file_gives_no_witness() {
 fn touched_but_unchanged_holds_and_is_refreshed() {
     let space = Space::new();
     space.write("a.cu", "a");
-    let witness = space.see(&["a.cu"], &[]).expect("settled");
+    let manifest = space.see(&["a.cu"], &[]).expect("settled");
     space.write("a.cu", "a");
     settle();
-    let Verdict::HoldsAfterHashing(refreshed) = space.check(&witness) else {
+    let Verdict::HoldsAfterHashing(refreshed) = space.check(&manifest) else {
         panic!("must look closer");
     };
-    assert_ne!(refreshed, witness);
+    assert_ne!(refreshed, manifest);
     assert_eq!(space.check(&refreshed), Verdict::Holds);
 }
 
@@ -136,10 +136,10 @@ fn touched_but_unchanged_holds_and_is_refreshed() {
 fn a_brand_new_signature_is_not_relied_on() {
     let space = Space::new();
     space.write("a.cu", "a");
-    let witness = space.see(&["a.cu"], &[]).expect("settled");
+    let manifest = space.see(&["a.cu"], &[]).expect("settled");
     // Fresh at the check: the old signature stays, and the next check hashes again.
     space.write("a.cu", "a");
-    match space.check(&witness) {
+    match space.check(&manifest) {
         Verdict::HoldsAfterHashing(refreshed) => {
             space.write("a.cu", "b");
             assert_eq!(space.check(&refreshed), changed("a.cu"));
@@ -152,7 +152,7 @@ fn a_brand_new_signature_is_not_relied_on() {
 fn another_content_of_the_same_size_and_mtime_differs() {
     let space = Space::new();
     space.write("a.cu", "a");
-    let witness = space.see(&["a.cu"], &[]).expect("settled");
+    let manifest = space.see(&["a.cu"], &[]).expect("settled");
     let path = space.path("a.cu");
     let time = fs::metadata(&path)
         .and_then(|m| m.modified())
@@ -161,7 +161,7 @@ fn another_content_of_the_same_size_and_mtime_differs() {
     fs::write(&path, "b").expect("write");
     let file = fs::File::options().write(true).open(&path).expect("open");
     file.set_modified(time).expect("set time");
-    assert_eq!(space.check(&witness), changed("a.cu"));
+    assert_eq!(space.check(&manifest), changed("a.cu"));
 }
 
 #[test]
@@ -169,16 +169,16 @@ fn another_size_or_no_file_differs() {
     let space = Space::new();
     space.write("a.cu", "a");
     space.write("b.h", "b");
-    let witness = space.see(&["a.cu", "b.h"], &["c.h"]).expect("settled");
+    let manifest = space.see(&["a.cu", "b.h"], &["c.h"]).expect("settled");
     space.write("a.cu", "aa");
-    assert_eq!(space.check(&witness), changed("a.cu"));
+    assert_eq!(space.check(&manifest), changed("a.cu"));
     fs::remove_file(space.path("a.cu")).expect("remove");
-    assert_eq!(space.check(&witness), missing("a.cu"));
+    assert_eq!(space.check(&manifest), missing("a.cu"));
     fs::create_dir(space.path("a.cu")).expect("folder");
-    assert_eq!(space.check(&witness), missing("a.cu"));
+    assert_eq!(space.check(&manifest), missing("a.cu"));
     space.write("b.h", "bb");
     space.write("c.h", "");
-    let paths: Vec<_> = witness.differences(space.base());
+    let paths: Vec<_> = manifest.differences(space.base());
     assert_eq!(
         paths,
         [
@@ -198,21 +198,21 @@ fn a_retargeted_link_is_followed() {
     space.write("two/a.h", "two");
     space.write("same/a.h", "one");
     symlink("one", space.path("now")).expect("link");
-    let witness = space.see(&["now/a.h"], &["now/b.h"]).expect("settled");
-    assert_eq!(space.check(&witness), Verdict::Holds);
+    let manifest = space.see(&["now/a.h"], &["now/b.h"]).expect("settled");
+    assert_eq!(space.check(&manifest), Verdict::Holds);
     let retarget = |to: &str| {
         fs::remove_file(space.path("now")).expect("remove");
         symlink(to, space.path("now")).expect("link");
     };
     retarget("two");
-    assert_eq!(space.check(&witness), changed("now/a.h"));
+    assert_eq!(space.check(&manifest), changed("now/a.h"));
     retarget("same");
     assert!(matches!(
-        space.check(&witness),
+        space.check(&manifest),
         Verdict::HoldsAfterHashing(_)
     ));
     space.write("same/b.h", "");
-    assert_eq!(space.check(&witness), appeared("now/b.h"));
+    assert_eq!(space.check(&manifest), appeared("now/b.h"));
 }
 
 #[test]
@@ -220,33 +220,33 @@ fn a_header_that_shadows_another_is_noticed() {
     let space = Space::new();
     space.write("late/a.h", "a");
     space.write("early/other.h", "");
-    let witness = space.see(&["late/a.h"], &["early/a.h"]).expect("settled");
+    let manifest = space.see(&["late/a.h"], &["early/a.h"]).expect("settled");
     // Another name in the same folder changes the folder, not the answer.
     space.write("early/third.h", "");
     assert!(matches!(
-        space.check(&witness),
+        space.check(&manifest),
         Verdict::HoldsAfterHashing(_)
     ));
     space.write("early/a.h", "a");
-    assert_eq!(space.check(&witness), appeared("early/a.h"));
+    assert_eq!(space.check(&manifest), appeared("early/a.h"));
 }
 
 #[test]
 fn a_missing_folder_that_is_created_is_noticed() {
     let space = Space::new();
     space.write("a.cu", "a");
-    let witness = space
+    let manifest = space
         .see(&["a.cu"], &["gen/deep/a.h", "gen/deep/b.h", "gen2/c.h"])
         .expect("settled");
     fs::create_dir(space.path("gen")).expect("folder");
     settle();
-    // The folder alone is no file; but its names no longer show above it, not even in a refreshed witness.
-    let Verdict::HoldsAfterHashing(refreshed) = space.check(&witness) else {
+    // The folder alone is no file; but its names no longer show above it, not even in a refreshed manifest.
+    let Verdict::HoldsAfterHashing(refreshed) = space.check(&manifest) else {
         panic!("must look closer");
     };
     space.write("gen/deep/b.h", "");
     assert_eq!(space.check(&refreshed), appeared("gen/deep/b.h"));
-    assert_eq!(space.check(&witness), appeared("gen/deep/b.h"));
+    assert_eq!(space.check(&manifest), appeared("gen/deep/b.h"));
 }
 
 #[test]
@@ -255,53 +255,53 @@ fn a_missing_name_behind_a_dangling_link_is_noticed() {
     space.write("x/keep", "");
     symlink("../target", space.path("x/link")).expect("link");
     symlink("../file", space.path("x/a.h")).expect("link");
-    let witness = space.see(&[], &["x/link/b.h", "x/a.h"]).expect("settled");
-    assert_ne!(space.check(&witness), appeared("x/a.h"));
+    let manifest = space.see(&[], &["x/link/b.h", "x/a.h"]).expect("settled");
+    assert_ne!(space.check(&manifest), appeared("x/a.h"));
     // Neither changes the folder that has the links.
     space.write("file", "");
-    assert_eq!(space.check(&witness), appeared("x/a.h"));
+    assert_eq!(space.check(&manifest), appeared("x/a.h"));
     fs::remove_file(space.path("file")).expect("remove");
     space.write("target/b.h", "");
-    assert_eq!(space.check(&witness), appeared("x/link/b.h"));
+    assert_eq!(space.check(&manifest), appeared("x/link/b.h"));
 }
 
 #[test]
 fn a_vanished_folder_has_no_names() {
     let space = Space::new();
     space.write("inc/keep", "");
-    let witness = space.see(&[], &["inc/a.h"]).expect("settled");
+    let manifest = space.see(&[], &["inc/a.h"]).expect("settled");
     fs::remove_dir_all(space.path("inc")).expect("remove");
-    assert!(!matches!(space.check(&witness), Verdict::Differs(_)));
+    assert!(!matches!(space.check(&manifest), Verdict::Differs(_)));
     space.write("inc/a.h", "");
-    assert_eq!(space.check(&witness), appeared("inc/a.h"));
+    assert_eq!(space.check(&manifest), appeared("inc/a.h"));
 }
 
 #[test]
 fn a_folder_is_no_file_but_may_become_one() {
     let space = Space::new();
     space.write("inc/cuda/x.h", "");
-    let witness = space
+    let manifest = space
         .see(&[], &["inc/cuda"])
         .expect("a folder is passed over");
-    assert_eq!(space.check(&witness), Verdict::Holds);
+    assert_eq!(space.check(&manifest), Verdict::Holds);
     fs::remove_dir_all(space.path("inc/cuda")).expect("remove");
     assert!(matches!(
-        space.check(&witness),
+        space.check(&manifest),
         Verdict::HoldsAfterHashing(_)
     ));
     space.write("inc/cuda", "");
-    assert_eq!(space.check(&witness), appeared("inc/cuda"));
+    assert_eq!(space.check(&manifest), appeared("inc/cuda"));
 }
 
 #[test]
 fn a_file_where_a_folder_was_sought() {
     let space = Space::new();
     space.write("inc/x", "a file");
-    let witness = space.see(&[], &["inc/x/a.h"]).expect("settled");
-    assert_eq!(space.check(&witness), Verdict::Holds);
+    let manifest = space.see(&[], &["inc/x/a.h"]).expect("settled");
+    assert_eq!(space.check(&manifest), Verdict::Holds);
     fs::remove_file(space.path("inc/x")).expect("remove");
     space.write("inc/x/a.h", "");
-    assert_eq!(space.check(&witness), appeared("inc/x/a.h"));
+    assert_eq!(space.check(&manifest), appeared("inc/x/a.h"));
 }
 
 #[test]
@@ -311,14 +311,14 @@ fn a_folder_that_just_changed_is_looked_into() {
     settle();
     let started = SystemTime::now();
     space.write("a.o", "");
-    let witness = space.see_at(started, &["a.cu"], &["a.h"]).expect("settled");
+    let manifest = space.see_at(started, &["a.cu"], &["a.h"]).expect("settled");
     // Possibly within the same tick of the clock: no time may tell.
     space.write("a.h", "");
-    assert_eq!(space.check(&witness), appeared("a.h"));
+    assert_eq!(space.check(&manifest), appeared("a.h"));
 }
 
 #[test]
-fn what_changes_during_the_run_has_no_witness() {
+fn what_changes_during_the_run_has_no_manifest() {
     let space = Space::new();
     space.write("a.cu", "a");
     settle();
@@ -353,12 +353,12 @@ fn each_text_is_shown_once_with_one_thread_or_several() {
             space.write(&format!("h/{i}.h"), &format!("text {i}"));
         }
         settle();
-        let mut builder = WitnessBuilder::new(SystemTime::now()).relative_to(space.base());
+        let mut builder = InputManifestBuilder::new(SystemTime::now()).relative_to(space.base());
         for i in (0..count).chain(0..count) {
             builder.read(&PathBuf::from(format!("h/{i}.h")));
         }
         let mut seen = Vec::new();
-        let witness = builder
+        let manifest = builder
             .finish_with(&mut |path, text| seen.push((path.to_path_buf(), text.to_vec())))
             .expect("settled");
         assert_eq!(seen.len(), count);
@@ -366,7 +366,7 @@ fn each_text_is_shown_once_with_one_thread_or_several() {
             let stem = path.file_stem().and_then(|s| s.to_str()).expect("stem");
             text == format!("text {stem}").as_bytes()
         }));
-        for file in witness.files() {
+        for file in manifest.files() {
             let text = fs::read(space.base().join(&file.path)).expect("read");
             assert_eq!(file.content, *blake3::hash(&text).as_bytes());
         }

@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use warpcc_budget::costs::Measured;
 use warpcc_budget::{
-    Ask, Board, Cancel, Cancelled, Claim, Costs, Expectation, Kind, Token, Tokens,
+    Board, Cancel, Cancelled, Claim, ClaimRequest, Costs, Expectation, Kind, Token, Tokens,
 };
 use warpcc_cache::{DiskStore, Hashing, Key, KeySink};
 use warpcc_plan::{FileKind, Step, TaskGraph, Tool};
 
-use crate::away::choice::Here;
 use crate::process::Children;
+use crate::remote_exec::placement::Here;
 
 const NOTES: &str = "costs-v1";
 
@@ -162,7 +162,7 @@ impl<'a> Admission<'a> {
         let expected = self.expect(request.name, request.kind, request.input_bytes);
         // The size of its input was not known when the way to the end was.
         let guessed = self.expect(request.name, request.kind, 0).millis;
-        let ask = Ask {
+        let ask = ClaimRequest {
             kind: request.kind,
             slots: request.slots,
             memory_kib: expected.peak_kib,

@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, statx};
 use rustix::time::{ClockId, clock_gettime};
 use warpcc_watch::{Identity, Observed};
 
-use crate::observe::Scene;
+use crate::traced_inputs::Scene;
 
 /// A file as a step left it.
 #[derive(Debug)]

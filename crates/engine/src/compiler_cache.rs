@@ -76,7 +76,7 @@ pub fn chooses_another(environment: &[(OsString, OsString)]) -> bool {
     let chooses = |text: &str| {
         let mut settings = text.lines().filter_map(|line| line.split_once('='));
         let named = |(name, value): (&str, &str)| {
-            let known = CHOOSING.iter().any(|(_, setting)| name.trim() == *setting);
+            let known = CHOOSING.iter().any(|(_, options)| name.trim() == *options);
             known && !value.trim().is_empty()
         };
         settings.any(named)

@@ -24,8 +24,8 @@ use limits::Limits;
 use searches::Searches;
 
 use crate::key::directory_as_called;
+use crate::mtimes;
 use crate::relocate::fixed_list;
-use crate::times;
 
 /// What the programs of a run asked of their environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -118,7 +118,7 @@ type Variable = (Vec<u8>, Option<[u8; 32]>);
 /// What must be so for a result to count again, besides files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conditions {
-    /// See [`crate::times`].
+    /// See [`crate::mtimes`].
     pub times: Vec<u8>,
     variables: Vec<Variable>,
     whole: Option<(BTreeSet<String>, [u8; 32])>,
@@ -197,7 +197,7 @@ impl Conditions {
             return Err(None);
         }
         let times = place.roots.real_text(&self.times);
-        match times::first_changed(&times, place.directory) {
+        match mtimes::first_changed(&times, place.directory) {
             None => Ok(()),
             Some(path) => Err(Some(Difference::FileChanged { path })),
         }

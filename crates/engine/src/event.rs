@@ -47,7 +47,7 @@ pub struct Finished {
     /// For a hit: the processor time that the run it comes from had cost.
     pub saved: Duration,
     /// How often it was ended to make room, and began again.
-    pub begun_again: u32,
+    pub retries: u32,
     /// Whether it ran on another machine.
     pub away: bool,
     /// User CPU time of the process; of one that ran elsewhere the time that it took there.
@@ -87,7 +87,7 @@ impl Finished {
             waited: Duration::ZERO,
             waited_for: WaitedFor::Slot,
             saved: Duration::ZERO,
-            begun_again: 0,
+            retries: 0,
             away: false,
             user: Duration::ZERO,
             system: Duration::ZERO,

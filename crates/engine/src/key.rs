@@ -3,7 +3,7 @@
 //!
 //! | part | counts for |
 //! |---|---|
-//! | tool: its name, its path, the BLAKE3 of its content | every step; its libraries and helpers (cc1plus, as) are in the witness |
+//! | tool: its name, its path, the BLAKE3 of its content | every step; its libraries and helpers (cc1plus, as) are in the manifest |
 //! | arguments, files in them by content | every step |
 //! | base names of files | where they can show (see [`Step::names_matter`]) |
 //! | working directory, keep folder | host and device code with debug information; the former also LTO and OptiX code |
@@ -12,7 +12,7 @@
 //! | LANG and the LC_ variables | every step: diagnostics are part of a result |
 //!
 //! Not tracked by the key: files that a tool finds for itself. They are seen by watching the run
-//! and stand in the record's witness.
+//! and stand in the record's manifest.
 
 use std::ffi::OsStr;
 use std::io;
@@ -24,7 +24,7 @@ use warpcc_plan::{Arg, FileId, Part, Program, Step, TaskGraph, Tool};
 
 use crate::artifact::Artifacts;
 use crate::relocate::{fixed_argument, fixed_list};
-use crate::run::Setting;
+use crate::run::RunOptions;
 
 /// Variables that change what gcc or clang does.
 pub const HOST_VARIABLES: &[&str] = &[
@@ -80,17 +80,17 @@ pub fn describe(
     graph: &TaskGraph,
     artifacts: &Artifacts<'_>,
     (program, content): (&Path, &[u8; 32]),
-    setting: &Setting<'_>,
+    options: &RunOptions<'_>,
     sink: &mut dyn KeySink,
 ) -> io::Result<()> {
     let names = step.names_matter();
     let debug = step.has_debug_information();
     sink.part("tool", step.tool.name().as_bytes());
     // By its path too: a tool looks for its libraries and helpers from where it lies, and what it would find there is
-    // in the witness of a run from the same place only.
+    // in the manifest of a run from the same place only.
     let path = program.as_os_str().as_encoded_bytes();
     if !guards::is_off("tool-path") {
-        sink.part("tool path", &setting.roots.fixed_bytes(path));
+        sink.part("tool path", &options.roots.fixed_bytes(path));
     }
     if !guards::is_off("tool-content") {
         sink.part("tool content", content);
@@ -104,7 +104,7 @@ pub fn describe(
     }
     for arg in &step.args {
         if let Some(text) = arg.as_text() {
-            sink.part("argument", fixed_argument(setting.roots, text).as_bytes());
+            sink.part("argument", fixed_argument(options.roots, text).as_bytes());
             continue;
         }
         for part in &arg.0 {
@@ -139,15 +139,15 @@ pub fn describe(
     if (debug || packs) && !guards::is_off("folder-in-step-keys") {
         sink.part(
             "working directory",
-            &setting
+            &options
                 .roots
-                .fixed_bytes(setting.directory.as_os_str().as_encoded_bytes()),
+                .fixed_bytes(options.directory.as_os_str().as_encoded_bytes()),
         );
-        if let Some(called) = directory_as_called(setting.variable("PWD"), setting.directory) {
-            let called = setting.roots.fixed_bytes(called.as_encoded_bytes());
+        if let Some(called) = directory_as_called(options.variable("PWD"), options.directory) {
+            let called = options.roots.fixed_bytes(called.as_encoded_bytes());
             sink.part("working directory as called", &called);
         }
-        let relocated = !setting.roots.is_empty() && step.tool == Tool::HostCompile;
+        let relocated = !options.roots.is_empty() && step.tool == Tool::HostCompile;
         if !(relocated || matches!(step.tool, Tool::Cicc | Tool::Ptxas)) {
             sink.part("keep folder", graph.private.as_bytes());
         }
@@ -160,15 +160,15 @@ pub fn describe(
         .iter()
         .chain(if host { HOST_VARIABLES } else { &[] })
     {
-        if let Some(value) = setting.variable(name)
+        if let Some(value) = options.variable(name)
             && !guards::is_off("variables-in-step-keys")
         {
-            sink.part(name, &fixed_list(setting.roots, value.as_encoded_bytes()));
+            sink.part(name, &fixed_list(options.roots, value.as_encoded_bytes()));
         }
     }
     // What debug information and the host compiler make of a fixed name is not what they make of the folder.
-    if !setting.roots.is_empty() && (debug || host || step.tool == Tool::CudaFe) {
-        sink.part("relocatable", setting.roots.names().join(" ").as_bytes());
+    if !options.roots.is_empty() && (debug || host || step.tool == Tool::CudaFe) {
+        sink.part("relocatable", options.roots.names().join(" ").as_bytes());
     }
     Ok(())
 }

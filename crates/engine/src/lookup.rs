@@ -11,9 +11,9 @@ use warpcc_plan::{FileId, FileKind, Step, Tool};
 
 use crate::conditions::Conditions;
 use crate::event::{self, Finished};
-use crate::observe::Seen;
 use crate::task::Worker;
 use crate::terminal::Terminal;
+use crate::traced_inputs::Seen;
 
 /// The keys of one call or step, for a run in `directory` whose diagnostics go to `terminal`.
 pub fn key_variants(
@@ -42,10 +42,10 @@ impl Worker<'_> {
         if let Some(hit) = self.look_up_here(index, step, keys) {
             return Some(hit);
         }
-        let (upstream, store) = (self.setting.upstream?, self.setting.store?);
+        let (upstream, store) = (self.options.upstream?, self.options.store?);
         let all = keys.keys();
         let vet = |outcome: &mut Outcome| self.accepts(step, outcome);
-        let directory = self.setting.directory;
+        let directory = self.options.directory;
         let is_brought = upstream.fetch(store, Level::Steps, &all, directory, &vet);
         let (mut finished, seen) = is_brought.then(|| self.look_up_here(index, step, keys))??;
         finished.brought = all;
@@ -68,18 +68,18 @@ impl Worker<'_> {
         index: usize,
         step: &Step,
     ) -> Option<(Finished, Seen)> {
-        let store = self.setting.store?;
-        let directory = self.setting.directory;
+        let store = self.options.store?;
+        let directory = self.options.directory;
         let holds = |outcome: &Outcome| -> Result<(), Option<Difference>> {
             let conditions = Conditions::decode(&outcome.extra).filter(|_| variant.suits(outcome));
             let conditions = conditions.ok_or(None)?;
             match guards::is_off("conditions-of-steps") {
                 true => Ok(()),
-                false => conditions.hold(self.setting.place()),
+                false => conditions.hold(self.options.place()),
             }
         };
         let found = store.look_up_if(Level::Steps, &variant.key, directory, &holds, |_| {});
-        let Lookup::Hit(outcome, witness) = found else {
+        let Lookup::Hit(outcome, manifest) = found else {
             return None;
         };
         let conditions = Conditions::decode(&outcome.extra)?;
@@ -108,14 +108,14 @@ impl Worker<'_> {
         finished.bound = variant.is_path_specific;
         finished.saved = Duration::from_micros(outcome.micros);
         let real = |text: &[u8]| {
-            self.setting
+            self.options
                 .roots
                 .real_text(&self.artifacts.with_folder(text))
         };
         finished.stdout = real(&outcome.stdout);
         finished.stderr = real(&outcome.stderr);
-        let times = self.setting.roots.real_text(&conditions.times);
-        let mut seen = Seen::of_hit(&witness, conditions.asked(), times);
+        let times = self.options.roots.real_text(&conditions.times);
+        let mut seen = Seen::of_hit(&manifest, conditions.asked(), times);
         self.stand_on_own_files(step, &mut seen);
         self.stand_on_searches(&mut seen);
         Some((finished, seen))

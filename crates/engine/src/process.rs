@@ -17,7 +17,7 @@ use wait4::Wait4;
 use warpcc_budget::{Cancel, Claim};
 
 use crate::drain::hear_out;
-use crate::lifeline::{Lend, Lifeline};
+use crate::parent_death::{Lend, Lifeline};
 use crate::room::READS_INPUT;
 use crate::terminal::{Screen, Terminal};
 

@@ -16,7 +16,7 @@ use warpcc_cache::{Digest, Hashing, KeySink, Roots};
 use warpcc_plan::{Arg, Part, Step, TaskGraph, Tool, overlap, relocate};
 
 use crate::artifact::Artifacts;
-use crate::run::Setting;
+use crate::run::RunOptions;
 
 /// What a host compiler says of a prefix map that it does not know.
 const UNKNOWN_MAP: &[u8] = b"-prefix-map";
@@ -102,30 +102,30 @@ pub fn knows_no_map(stderr: &[u8], roots: &Roots) -> bool {
 
 /// Where a step runs. cicc and ptxas write their directory into debug information, and cicc into LTO and OptiX code; of
 /// what they are given nothing is relative to it, so it can be one that is the same everywhere.
-pub fn directory<'a>(step: &Step, artifacts: &Artifacts<'_>, setting: &Setting<'a>) -> &'a Path {
+pub fn directory<'a>(step: &Step, artifacts: &Artifacts<'_>, options: &RunOptions<'a>) -> &'a Path {
     let absolute = |part: &Part| match part {
         Part::File(id) => artifacts.path(*id).is_absolute(),
         Part::Text(_) => true,
     };
     let debug = step.has_debug_information();
     let may_move = match step.tool {
-        Tool::Cicc | Tool::EarlyStub => !debug || fixed_directory(setting).is_some(),
-        Tool::Ptxas => debug && fixed_directory(setting).is_some(),
+        Tool::Cicc | Tool::EarlyStub => !debug || fixed_directory(options).is_some(),
+        Tool::Ptxas => debug && fixed_directory(options).is_some(),
         _ => false,
     };
     if may_move
-        && !setting.roots.is_empty()
+        && !options.roots.is_empty()
         && step.args.iter().flat_map(|arg| &arg.0).all(absolute)
     {
         return Path::new("/");
     }
-    setting.directory
+    options.directory
 }
 
 /// The fixed name of the working directory, if it is below a root.
-fn fixed_directory(setting: &Setting<'_>) -> Option<String> {
-    let directory = setting.directory.to_str()?;
-    match setting.roots.fixed(directory) {
+fn fixed_directory(options: &RunOptions<'_>) -> Option<String> {
+    let directory = options.directory.to_str()?;
+    match options.roots.fixed(directory) {
         Cow::Owned(fixed) => Some(fixed),
         Cow::Borrowed(_) => None,
     }
@@ -146,15 +146,15 @@ pub fn markers_beside(text: &Path) -> PathBuf {
 pub fn rename_preprocessed(
     path: &Path,
     graph: &TaskGraph,
-    setting: &Setting<'_>,
+    options: &RunOptions<'_>,
 ) -> io::Result<()> {
     let text = fs::read(path)?;
     let debug = graph.steps.iter().any(Step::has_debug_information);
-    let here = fixed_directory(setting).filter(|_| debug);
-    if setting.rule.is_some() {
+    let here = fixed_directory(options).filter(|_| debug);
+    if options.rule.is_some() {
         fs::write(markers_beside(path), relocate::only_markers(&text))?;
     }
-    let roots = setting.roots;
+    let roots = options.roots;
     let renamed = relocate::rename_markers(&text, &|path| match (path.first()?, &here) {
         (b'/', _) => Some(roots.fixed_bytes(path)),
         (b'<', _) | (_, None) => None,
@@ -167,9 +167,9 @@ pub fn rename_preprocessed(
 const HERE: &[u8] = b"/./";
 
 /// What a tool said, with the names that people know.
-pub fn real_message(text: &[u8], setting: &Setting<'_>) -> Vec<u8> {
-    let roots = setting.roots;
-    let Some(here) = fixed_directory(setting).filter(|_| !text.is_empty()) else {
+pub fn real_message(text: &[u8], options: &RunOptions<'_>) -> Vec<u8> {
+    let roots = options.roots;
+    let Some(here) = fixed_directory(options).filter(|_| !text.is_empty()) else {
         return roots.real_text(text);
     };
     let here = [here.as_bytes(), HERE].concat();
@@ -187,14 +187,14 @@ pub fn real_message(text: &[u8], setting: &Setting<'_>) -> Vec<u8> {
 ///
 /// # Errors
 /// The text cannot be read or written.
-pub fn restore_names(path: &Path, setting: &Setting<'_>) -> io::Result<()> {
+pub fn restore_names(path: &Path, options: &RunOptions<'_>) -> io::Result<()> {
     let text = fs::read(path)?;
-    let here = fixed_directory(setting).map(|here| [here.as_bytes(), HERE].concat());
+    let here = fixed_directory(options).map(|here| [here.as_bytes(), HERE].concat());
     let renamed = relocate::rename_markers(&text, &|path| {
         let relative = here.as_ref().and_then(|here| path.strip_prefix(&here[..]));
         match relative {
             Some(relative) => Some(relative.into()),
-            None => setting.roots.real(path),
+            None => options.roots.real(path),
         }
     });
     fs::write(path, renamed)

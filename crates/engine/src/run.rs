@@ -21,17 +21,17 @@ use warpcc_plan::overlap::{Assumed, Expected};
 
 use crate::admission::{self, Admission};
 use crate::artifact::{Artifacts, LOST};
-use crate::away;
 use crate::beside::Beside;
 use crate::conditions::Place;
 use crate::event::{Finished, Outcome};
 use crate::executor::Executor;
 use crate::failure::OnFailure;
-use crate::observe::Seen;
 use crate::process::Children;
+use crate::remote_exec;
 use crate::states::{TaskState, TaskStates};
 use crate::task::{self, Worker};
 use crate::terminal::Terminal;
+use crate::traced_inputs::Seen;
 
 /// In which order tasks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,10 +43,10 @@ pub enum Order {
 }
 
 /// Is told where every task of a graph is, each time that something has changed.
-pub type Spectator<'a> = &'a (dyn Fn(&TaskGraph, &TaskStates) + Sync);
+pub type Listener<'a> = &'a (dyn Fn(&TaskGraph, &TaskStates) + Sync);
 
 /// Everything a run needs to know.
-pub struct Setting<'a> {
+pub struct RunOptions<'a> {
     /// The user's working directory, in which every command runs.
     pub directory: &'a Path,
     /// The whole environment of the commands.
@@ -82,14 +82,14 @@ pub struct Setting<'a> {
     /// The terminal that diagnostics go to, if they do.
     pub terminal: Option<&'a Terminal>,
     /// Who looks on, if somebody does.
-    pub spectator: Option<Spectator<'a>>,
+    pub listener: Option<Listener<'a>>,
     /// Removes a file of the user's that is in the way, as nvcc does right before a command.
     pub remove: &'a (dyn Fn(&str) + Sync),
     /// The children, so that a signal can end them.
     pub children: &'a Children,
 }
 
-impl Setting<'_> {
+impl RunOptions<'_> {
     /// Where conditions are looked at.
     pub fn place(&self) -> Place<'_> {
         Place {
@@ -142,10 +142,10 @@ pub struct Run {
 }
 
 /// Milliseconds that a task will take, waiting not counted.
-fn expected(graph: &TaskGraph, setting: &Setting<'_>, task: usize) -> u64 {
+fn expected(graph: &TaskGraph, options: &RunOptions<'_>, task: usize) -> u64 {
     let step = &graph.steps[task];
     let kind = admission::kind_of(step.tool);
-    match setting.admission {
+    match options.admission {
         Some(admission) => {
             let name = admission::name_of(step, graph);
             admission.expect(&name, kind, 0).millis
@@ -168,25 +168,29 @@ fn work_or_report(
 
 /// Runs `graph`; `each` gets the tasks in plan order as soon as everything before them is done,
 /// to show their diagnostics.
-pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&Finished)) -> Run {
+pub fn execute(
+    graph: &TaskGraph,
+    options: &RunOptions<'_>,
+    each: &mut dyn FnMut(&Finished),
+) -> Run {
     let clock = Instant::now();
     let began = SystemTime::now();
-    let results = (!graph.private.is_empty()).then(|| setting.scratch.join("out"));
-    let artifacts = Artifacts::new(graph, setting.store, setting.directory, results.as_deref());
+    let results = (!graph.private.is_empty()).then(|| options.scratch.join("out"));
+    let artifacts = Artifacts::new(graph, options.store, options.directory, results.as_deref());
     let worker = Worker {
         graph,
-        setting,
+        options,
         artifacts: &artifacts,
         clock,
         tools: task::Tools::default(),
-        elsewhere: away::Elsewhere::default(),
+        elsewhere: remote_exec::Elsewhere::default(),
         beside: Beside::new(),
     };
-    let expected = |task: usize| expected(graph, setting, task);
-    let mut states = TaskStates::new(graph, setting.order == Order::Sequential, expected);
+    let expected = |task: usize| expected(graph, options, task);
+    let mut states = TaskStates::new(graph, options.order == Order::Sequential, expected);
     let mut ended: BTreeMap<usize, (Finished, Seen)> = BTreeMap::new();
-    let rank = |task: usize| setting.on_failure.rank(graph, task);
-    let in_order = setting.on_failure == OnFailure::Stop;
+    let rank = |task: usize| options.on_failure.rank(graph, task);
+    let in_order = options.on_failure == OnFailure::Stop;
     // The rank of the first failure.
     let mut failed = usize::MAX;
     let mut accident = artifacts.prepare().err().map(|e| e.to_string());
@@ -196,15 +200,15 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
     let mut pointless = None;
     let mut shown = 0;
     // What goes to other machines is beside what may run here.
-    let abroad = setting.executor.map_or(0, |e| e.slots().size());
-    let jobs = setting.jobs.max(1).saturating_add(abroad);
+    let abroad = options.executor.map_or(0, |e| e.slots().size());
+    let jobs = options.jobs.max(1).saturating_add(abroad);
     thread::scope(|scope| {
         let (send, receive) = mpsc::channel::<(usize, std::io::Result<(Finished, Seen)>)>();
         let mut running = 0;
         // Closed when the loop is over.
-        let _looking = setting.admission.map(|admission| {
+        let _looking = options.admission.map(|admission| {
             let (looking, done) = mpsc::channel();
-            let (board, children) = (admission.board(), setting.children);
+            let (board, children) = (admission.board(), options.children);
             let watch = move || admission::watch_memory(board, children, &done);
             // Without the thread nobody makes room for others.
             drop(thread::Builder::new().spawn_scoped(scope, watch));
@@ -238,8 +242,8 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
             if running == 0 {
                 break;
             }
-            if let Some(spectator) = setting.spectator {
-                spectator(graph, &states);
+            if let Some(listener) = options.listener {
+                listener(graph, &states);
             }
             let Ok((task, result)) = receive.recv() else {
                 break;
@@ -288,7 +292,7 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
                 if rank(task) < failed {
                     failed = rank(task);
                     states.cut(|other| rank(other) > failed);
-                    setting
+                    options
                         .children
                         .kill(|other| other < graph.steps.len() && rank(other) > failed);
                 }
@@ -307,7 +311,7 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
                         && states.get(step) != TaskState::Done
                     {
                         // The real one came first, from the cache.
-                        setting.children.kill(|other| other == step);
+                        options.children.kill(|other| other == step);
                         pointless = (states.get(step) == TaskState::Running).then_some(step);
                         if artifacts.correct(assumed.file, early).is_err() {
                             retry = Some("the stub is not the remembered one");
@@ -335,7 +339,7 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
                         }
                         TaskState::Running if !held => {
                             discarded = Some(step);
-                            setting.children.kill(|other| other == step);
+                            options.children.kill(|other| other == step);
                         }
                         TaskState::Done if !held => {
                             ended.remove(&step);
@@ -349,7 +353,7 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
             if retry.is_some() || accident.is_some() {
                 failed = 0;
                 states.stop();
-                setting.children.kill(|_| true);
+                options.children.kill(|_| true);
                 continue;
             }
             ended.insert(task, (finished, seen));
@@ -420,7 +424,7 @@ pub fn execute(graph: &TaskGraph, setting: &Setting<'_>, each: &mut dyn FnMut(&F
         }
         run.tasks.push(finished);
     }
-    if let Some(admission) = setting.admission.filter(|_| run.code == 0) {
+    if let Some(admission) = options.admission.filter(|_| run.code == 0) {
         // What it would take with nobody else on the machine: measured where it ran.
         let took = |task: usize| match run.tasks[task].outcome {
             Outcome::Ran => run.tasks[task].busy_millis(),

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use warpcc_cache::{Expected, guards};
 use warpcc_plan::{FileKind, Program, Step};
 
-use crate::observe::Seen;
 use crate::process;
 use crate::task::{Located, Worker};
+use crate::traced_inputs::Seen;
 
 impl Worker<'_> {
     /// We look for the step's program where nvcc's shell would: what `PATH` has of that name counts.
@@ -23,13 +23,13 @@ impl Worker<'_> {
             Program::Named(_) | Program::Internal => None,
         };
         let names = asked.into_iter().chain([program.name.as_str()]);
-        let path = self.setting.variable("PATH").unwrap_or_default();
+        let path = self.options.variable("PATH").unwrap_or_default();
         for name in names.filter(|name| !name.contains('/')) {
-            let folders = || std::env::split_paths(path).map(|f| self.setting.directory.join(f));
+            let folders = || std::env::split_paths(path).map(|f| self.options.directory.join(f));
             let is_there = |folder: &PathBuf| process::is_executable(&folder.join(name));
             // What is found in a folder of nvcc's is found there whatever the user's PATH says.
             let found = folders().find(is_there);
-            if !found.is_some_and(|folder| self.setting.is_nvccs_folder(&folder)) {
+            if !found.is_some_and(|folder| self.options.is_nvccs_folder(&folder)) {
                 seen.asked.programs.insert(OsString::from(name));
             }
             // Nobody watches our own search.
@@ -50,8 +50,8 @@ impl Worker<'_> {
         if guards::is_off("earlier-programs") {
             return;
         }
-        let path = self.setting.variable("PATH").unwrap_or_default();
-        let folders = std::env::split_paths(path).map(|f| self.setting.directory.join(f));
+        let path = self.options.variable("PATH").unwrap_or_default();
+        let folders = std::env::split_paths(path).map(|f| self.options.directory.join(f));
         let files = folders.map(|folder| folder.join(name));
         let earlier = files.take_while(|file| !process::is_executable(file));
         let absent = earlier.filter(|file| file.symlink_metadata().is_err());

@@ -11,10 +11,10 @@ use warpcc_plan::{Arg, Step, Tool};
 use crate::conditions::Conditions;
 use crate::event::Finished;
 use crate::modes;
-use crate::observe::Seen;
 use crate::process;
 use crate::relocate;
 use crate::task::Worker;
+use crate::traced_inputs::Seen;
 
 impl Worker<'_> {
     /// Stores the result of a success, where results are stored.
@@ -26,7 +26,7 @@ impl Worker<'_> {
         seen: &Seen,
         began: SystemTime,
     ) {
-        let Some(keys) = keys.filter(|_| self.setting.writes_cache) else {
+        let Some(keys) = keys.filter(|_| self.options.writes_cache) else {
             return;
         };
         let kept = self.holds_a_folder(step).and_then(|bound| {
@@ -38,7 +38,7 @@ impl Worker<'_> {
 
     /// Whether a result has a folder's name in it that should not count, or may have where it cannot be seen.
     fn holds_a_folder(&self, step: &Step) -> io::Result<bool> {
-        let roots = self.setting.roots;
+        let roots = self.options.roots;
         if roots.is_empty() {
             return Ok(false);
         }
@@ -56,7 +56,7 @@ impl Worker<'_> {
         }
         // LTO and OptiX code is packed: the directory in it cannot be seen, nor an id that cicc made with a process id.
         let makes_id = |arg: &Arg| arg.as_text() == Some(relocate::MAKES_MODULE_ID);
-        let moved = relocate::directory(step, self.artifacts, self.setting) == Path::new("/");
+        let moved = relocate::directory(step, self.artifacts, self.options) == Path::new("/");
         Ok(step.tool == Tool::Cicc && !is_text && (!moved || step.args.iter().any(makes_id)))
     }
 
@@ -69,18 +69,18 @@ impl Worker<'_> {
         seen: &Seen,
         began: SystemTime,
     ) -> io::Result<()> {
-        let Some(store) = self.setting.store else {
+        let Some(store) = self.options.store else {
             return Ok(());
         };
-        if self.setting.children.is_closed() {
+        if self.options.children.is_closed() {
             return Err(io::Error::other("interrupted"));
         }
         if let Some(why) = &seen.blind {
             return Err(io::Error::other(why.clone()));
         }
-        let witness = seen
-            .witness(began, |_, _| false)
-            .relative_to(self.setting.directory)
+        let manifest = seen
+            .manifest(began, |_, _| false)
+            .relative_to(self.options.directory)
             .finish_knowing(store, None)
             .map_err(io::Error::other)?;
         let mut outputs = Vec::with_capacity(step.writes.len());
@@ -99,7 +99,7 @@ impl Worker<'_> {
             });
         }
         let fixed = |text: &[u8]| {
-            self.setting
+            self.options
                 .roots
                 .fix_text(&self.artifacts.without_folder(text))
         };
@@ -107,16 +107,16 @@ impl Worker<'_> {
             outputs,
             stdout: fixed(&finished.stdout),
             stderr: fixed(&finished.stderr),
-            extra: Conditions::of(&seen.asked, &seen.times, self.setting.place()).encode(),
+            extra: Conditions::of(&seen.asked, &seen.times, self.options.place()).encode(),
             micros: u64::try_from((finished.user + finished.system).as_micros())
                 .unwrap_or(u64::MAX),
         };
         let key = keys.for_result(finished.bound, &outcome);
         let key = key.ok_or_else(|| io::Error::other("a folder's name is in the result"))?;
         store
-            .store(Level::Steps, &key, &witness, &outcome)
+            .store(Level::Steps, &key, &manifest, &outcome)
             .map_err(io::Error::other)?;
-        if let Some(upstream) = self.setting.upstream {
+        if let Some(upstream) = self.options.upstream {
             upstream.offer(store, Level::Steps, &key);
         }
         Ok(())

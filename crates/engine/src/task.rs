@@ -12,18 +12,18 @@ use warpcc_cache::{DiskStore, Hashing, KeyVariants};
 use warpcc_plan::{FileId, FileKind, Part, Program, Step, TaskGraph, Tool, depfile, overlap};
 
 use crate::artifact::Artifacts;
-use crate::away::Elsewhere;
 use crate::beside::Beside;
 use crate::event::{Finished, Outcome};
 use crate::key;
 use crate::lookup::key_variants;
-use crate::observe::{Scene, Seen};
+use crate::mtimes;
 use crate::process::{self, Ended};
 use crate::relocate;
+use crate::remote_exec::Elsewhere;
 use crate::room;
-use crate::run::Setting;
-use crate::times;
-use crate::turn::Turn;
+use crate::run::RunOptions;
+use crate::slot_wait::Turn;
+use crate::traced_inputs::{Scene, Seen};
 use crate::{compiler_cache, conditions};
 
 /// Changes when what a step record means changes.
@@ -35,7 +35,7 @@ pub const NOT_SPLICED: &str = "the fat binary does not fit into the assembly";
 /// What every task of a run shares.
 pub struct Worker<'a> {
     pub graph: &'a TaskGraph,
-    pub setting: &'a Setting<'a>,
+    pub options: &'a RunOptions<'a>,
     pub artifacts: &'a Artifacts<'a>,
     pub clock: Instant,
     pub tools: Tools,
@@ -106,14 +106,14 @@ impl Worker<'_> {
         let writes = step.into_iter().flat_map(|step| &step.writes);
         let outputs = writes.filter(|&&id| self.graph.file(id).kind == FileKind::Output);
         for &id in outputs.filter(|&&id| self.beside.has_removed(index, self.artifacts.path(id))) {
-            (self.setting.remove)(&self.graph.file(id).path);
+            (self.options.remove)(&self.graph.file(id).path);
         }
     }
 
     fn command(&self, index: usize, step: &Step, priority_ms: u64) -> io::Result<(Finished, Seen)> {
         let program = self.locate(step)?;
         for path in &step.removes {
-            (self.setting.remove)(path);
+            (self.options.remove)(path);
         }
         let (finished, mut seen) = self.find_or_make(index, step, &program, priority_ms)?;
         // The step's key has the program's file and content: only the record of the call needs to know how it was found.
@@ -129,7 +129,7 @@ impl Worker<'_> {
         priority_ms: u64,
     ) -> io::Result<(Finished, Seen)> {
         let keys = self.keys(step, program);
-        if let Some(keys) = keys.as_ref().filter(|_| self.setting.reads_cache)
+        if let Some(keys) = keys.as_ref().filter(|_| self.options.reads_cache)
             && let Some(hit) = self.look_up(index, step, keys)
         {
             return Ok(hit);
@@ -190,7 +190,7 @@ impl Worker<'_> {
         finished.peak_kib = ended.peak_kib;
         finished.waited = turn.waited;
         finished.waited_for = turn.waited_for;
-        finished.begun_again = turn.begun_again;
+        finished.retries = turn.retries;
         finished.stdout = ended.stdout;
         finished.stderr = ended.stderr;
         if ended.code == 0 {
@@ -226,16 +226,16 @@ impl Worker<'_> {
     }
 
     fn locate(&self, step: &Step) -> io::Result<Located> {
-        let path = self.setting.variable("PATH");
+        let path = self.options.variable("PATH");
         let find = |name: &str| {
-            let directory = self.setting.directory;
+            let directory = self.options.directory;
             let found = compiler_cache::find_compiler(name, path, directory);
             let path = found.ok_or_else(|| {
                 io::Error::new(io::ErrorKind::NotFound, format!("{name} is not in PATH"))
             })?;
-            let usual = process::find_program(name, self.setting.variable("PATH"), directory);
+            let usual = process::find_program(name, self.options.variable("PATH"), directory);
             let gives_way = usual.as_ref() != Some(&path);
-            if gives_way && compiler_cache::chooses_another(self.setting.environment) {
+            if gives_way && compiler_cache::chooses_another(self.options.environment) {
                 return Err(io::Error::other(compiler_cache::CHOOSES));
             }
             // A compiler looks for its own programs from the name that it is called by, through PATH; a compiler cache,
@@ -258,12 +258,12 @@ impl Worker<'_> {
                     program: &compiler.path,
                     name: &compiler.called,
                     args: &[OsString::from(format!("-print-prog-name={name}"))],
-                    environment: self.setting.environment,
-                    directory: self.setting.directory,
+                    environment: self.options.environment,
+                    directory: self.options.directory,
                     terminal: None,
                     claim: None,
                 };
-                let ended = self.setting.children.run(usize::MAX, &order)?;
+                let ended = self.options.children.run(usize::MAX, &order)?;
                 find(String::from_utf8_lossy(&ended.stdout).trim())
             }
             Program::Internal => Err(io::Error::other("not a program")),
@@ -272,7 +272,7 @@ impl Worker<'_> {
 
     /// The step's keys, if its result can be kept at all.
     fn keys(&self, step: &Step, program: &Located) -> Option<KeyVariants> {
-        let store = self.setting.store?;
+        let store = self.options.store?;
         let cacheable = matches!(
             step.tool,
             Tool::CudaFe
@@ -295,15 +295,15 @@ impl Worker<'_> {
             self.graph,
             self.artifacts,
             (&program.path, &tool),
-            self.setting,
+            self.options,
             &mut sink,
         )
         .ok()?;
         Some(key_variants(
             sink.finish(),
-            self.setting.roots,
-            self.setting.directory,
-            self.setting.terminal,
+            self.options.roots,
+            self.options.directory,
+            self.options.terminal,
         ))
     }
 
@@ -336,16 +336,16 @@ impl Worker<'_> {
                 text
             })
             .collect();
-        let args: Vec<OsString> = relocate::host_arguments(step, self.graph, self.setting.roots)
+        let args: Vec<OsString> = relocate::host_arguments(step, self.graph, self.options.roots)
             .into_iter()
             .chain(args)
             .collect();
-        let directory = relocate::directory(step, self.artifacts, self.setting);
-        let log = self.setting.scratch.join(format!("watch-{index}"));
-        let watching = self.setting.watch.and_then(|library| {
-            warpcc_watch::environment(library, &log, self.setting.variable("LD_PRELOAD")).ok()
+        let directory = relocate::directory(step, self.artifacts, self.options);
+        let log = self.options.scratch.join(format!("watch-{index}"));
+        let watching = self.options.watch.and_then(|library| {
+            warpcc_watch::environment(library, &log, self.options.variable("LD_PRELOAD")).ok()
         });
-        let mut environment = self.setting.environment.to_vec();
+        let mut environment = self.options.environment.to_vec();
         if let Some(extra) = &watching {
             environment.retain(|(n, _)| !extra.iter().any(|(e, _)| e == n));
             environment.extend(extra.iter().cloned());
@@ -356,14 +356,14 @@ impl Worker<'_> {
             args: &args,
             environment: &environment,
             directory,
-            terminal: self.setting.terminal,
+            terminal: self.options.terminal,
             claim: turn.pass.as_mut().map(|pass| &*pass.claim()),
         };
         let began = SystemTime::now();
-        let ended = self.setting.children.run(index, &order)?;
+        let ended = self.options.children.run(index, &order)?;
         let seen = if watching.is_some() {
             let mut seen = self.read_log(&log, (index, step), &program.path, began);
-            if directory != self.setting.directory {
+            if directory != self.options.directory {
                 seen = seen.inside(directory);
             }
             seen
@@ -374,7 +374,7 @@ impl Worker<'_> {
             return Err(io::Error::other(why.clone()));
         }
         let fails = ended.code != 0 && ended.by_us.is_none();
-        if room::is_full(self.setting.scratch) || (fails && room::lacks_processes()) {
+        if room::is_full(self.options.scratch) || (fails && room::lacks_processes()) {
             return Err(io::Error::other(room::NO_ROOM));
         }
         Ok((ended, seen))
@@ -383,13 +383,13 @@ impl Worker<'_> {
     /// Before the host compiler: the sources under the names that people know.
     pub fn show_real_names(&self, step: &Step) -> io::Result<()> {
         let compiles = matches!(step.tool, Tool::HostCompile | Tool::HostAssembly);
-        if self.setting.roots.is_empty() || !compiles {
+        if self.options.roots.is_empty() || !compiles {
             return Ok(());
         }
         for &id in &step.reads {
             let writer = self.graph.file(id).writer.map(|w| &self.graph.steps[w]);
             if writer.is_some_and(|w| w.tool == Tool::CudaFe) {
-                relocate::restore_names(self.artifacts.path(id), self.setting)?;
+                relocate::restore_names(self.artifacts.path(id), self.options)?;
             }
         }
         Ok(())
@@ -405,13 +405,13 @@ impl Worker<'_> {
         ended: &mut Ended,
         turn: &mut Turn,
     ) -> io::Result<()> {
-        let roots = self.setting.roots;
+        let roots = self.options.roots;
         if roots.is_empty() {
             return Ok(());
         }
         if ended.code == 0 && step.tool == Tool::Preprocess {
             for &id in &step.writes {
-                relocate::rename_preprocessed(self.artifacts.path(id), self.graph, self.setting)?;
+                relocate::rename_preprocessed(self.artifacts.path(id), self.graph, self.options)?;
             }
         }
         if ended.code == 0 && matches!(step.tool, Tool::CudaFe | Tool::Cicc) {
@@ -421,8 +421,8 @@ impl Worker<'_> {
         if ended.code != 0 && host && relocate::knows_no_map(&ended.stderr, roots) {
             return Err(io::Error::other(relocate::NO_PREFIX_MAP));
         }
-        ended.stdout = relocate::real_message(&ended.stdout, self.setting);
-        ended.stderr = relocate::real_message(&ended.stderr, self.setting);
+        ended.stdout = relocate::real_message(&ended.stdout, self.options);
+        ended.stderr = relocate::real_message(&ended.stderr, self.options);
         Ok(())
     }
 
@@ -534,19 +534,19 @@ impl Worker<'_> {
         // What a front end leaves besides the early stub, nobody takes.
         let is_early = step.tool == Tool::EarlyStub;
         let is_own = |path: &Path| {
-            if is_early && path.starts_with(self.setting.scratch) {
+            if is_early && path.starts_with(self.options.scratch) {
                 return true;
             }
-            let absolute = |o: &&OsStr| self.setting.directory.join(o) == path;
+            let absolute = |o: &&OsStr| self.options.directory.join(o) == path;
             own.contains(&path.as_os_str()) || (path.is_absolute() && own.iter().any(absolute))
         };
         let writes = step.writes.iter().map(|&id| self.artifacts.path(id));
         let scene = Scene {
             writes: &writes.collect::<Vec<_>>(),
-            scratch: self.setting.scratch,
-            directory: self.setting.directory,
-            library: self.setting.watch.unwrap_or(Path::new("")),
-            path: self.setting.path,
+            scratch: self.options.scratch,
+            directory: self.options.directory,
+            library: self.options.watch.unwrap_or(Path::new("")),
+            path: self.options.path,
             began,
             own: &is_own,
         };
@@ -561,12 +561,12 @@ impl Worker<'_> {
         }
         match step.tool {
             // ptxas of 13.0 looks at every file that a .file directive names.
-            Tool::Ptxas => times::of_files(&seen.found, self.setting.directory),
+            Tool::Ptxas => mtimes::of_files(&seen.found, self.options.directory),
             Tool::Cicc => {
                 let ptx = step.writes.iter().map(|&id| self.artifacts.path(id));
                 let ptx = ptx.filter(|path| path.extension().is_some_and(|e| e == "ptx"));
                 ptx.filter_map(|path| fs::read(path).ok())
-                    .flat_map(|text| times::of_ptx(&text, self.setting.directory))
+                    .flat_map(|text| mtimes::of_ptx(&text, self.options.directory))
                     .collect()
             }
             _ => Vec::new(),
@@ -575,7 +575,7 @@ impl Worker<'_> {
 
     fn filter_dependencies(&self, index: usize, step: &Step) -> io::Result<(Finished, Seen)> {
         let rule = self
-            .setting
+            .options
             .rule
             .as_ref()
             .ok_or_else(|| io::Error::other("a dependency file nobody asked for"))?;
@@ -584,7 +584,7 @@ impl Worker<'_> {
             self.artifacts.materialise(id)?;
             let path = self.artifacts.path(id);
             let markers = relocate::markers_beside(path);
-            texts.push(if self.setting.roots.is_empty() {
+            texts.push(if self.options.roots.is_empty() {
                 fs::read(path)?
             } else {
                 fs::read(markers)?

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::story::{Block, FileStory, Outcome, StepStory, Story, Table};
+use crate::explanation::{Block, FileStory, Outcome, StepStory, Story, Table};
 
 /// What stands for a value that another machine gives otherwise.
 const VARIES: &str = "…";
@@ -190,7 +190,7 @@ fn code(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::story::Fact;
+    use crate::explanation::Fact;
 
     #[test]
     fn what_varies_is_left_out() {

@@ -10,7 +10,7 @@ mod macros;
 
 use warpcc_plan::{Program, Step, Tool};
 
-use crate::story::{OptionRow, Variable};
+use crate::explanation::{OptionRow, Variable};
 
 /// What stands for an option without a row.
 pub const UNKNOWN: &str = "not described here";

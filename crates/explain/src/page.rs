@@ -8,7 +8,9 @@ use std::io::{self, Write};
 
 use warpcc_markup::{escape, policy};
 
-use crate::story::{Block, FileStory, Outcome, Role, State, StepStory, Story, Table, quoted, size};
+use crate::explanation::{
+    Block, FileStory, Outcome, Role, State, StepStory, Story, Table, quoted, size,
+};
 
 const STYLE: &str = include_str!("../page/page.css");
 const SCRIPT: &str = include_str!("../page/page.js");

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::story::{
+use crate::explanation::{
     Block, FileStory, Line, Outcome, Role, State, StepStory, Story, Table, quoted, size,
 };
 

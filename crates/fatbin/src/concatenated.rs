@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use crate::bytes::{Bytes, slice, u32_at, u64_at};
+use crate::error::{Flaw, Limits};
 use crate::image::{Image, Place, SMALLEST_HEADER};
 use crate::payload;
-use crate::problem::{Flaw, Limits};
 
 /// Where the table's place stands in the header.
 const TABLE_AT: usize = 0x14;

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::concatenated;
+use crate::error::{Flaw, Limits, Problem};
 use crate::image::{Image, Kind};
-use crate::problem::{Flaw, Limits, Problem};
 
 /// The first four bytes of a container.
 pub const MAGIC: u32 = 0xba55_ed50;

@@ -11,7 +11,7 @@ use object::{LittleEndian, SectionIndex};
 use crate::arch::{Arch, Suffix};
 use crate::attributes;
 use crate::bytes::u32_at;
-use crate::problem::Flaw;
+use crate::error::Flaw;
 
 const E: LittleEndian = LittleEndian;
 /// `EM_CUDA`.

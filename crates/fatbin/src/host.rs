@@ -13,8 +13,8 @@ use crate::bytes::Bytes;
 use crate::bytes::{u16_at, u32_at};
 use crate::container::{Container, Found, MAGIC, Region, Section};
 use crate::cubin::{self, Cubin};
+use crate::error::{Flaw, Limits};
 use crate::image::{Flags, Image, Kind, Place};
-use crate::problem::{Flaw, Limits};
 
 const E: LittleEndian = LittleEndian;
 /// Where an ELF header says for which machine it is, whatever its class.

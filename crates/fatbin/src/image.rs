@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::arch::{Arch, Suffix};
 use crate::bytes::{Bytes, slice, text_at, u16_at, u32_at, u64_at};
-use crate::problem::Flaw;
+use crate::error::Flaw;
 
 /// The part of every header whose place is fixed.
 pub const SMALLEST_HEADER: u32 = 64;

@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use crate::arch::Arch;
 use crate::cubin::Cubin;
+use crate::error::{Flaw, Limits};
 use crate::image::{Image, Kind};
 use crate::kernels::{self, Function};
-use crate::problem::{Flaw, Limits};
 use crate::ptx;
 
 /// An image after a look inside.

@@ -5,10 +5,10 @@ use serde::Serialize;
 
 use crate::container::{Container, Section};
 use crate::demangle::demangle;
+use crate::error::{Flaw, Limits, Problem};
 use crate::image::{Image, Kind, Method};
 use crate::inspect::Inside;
 use crate::kernels::Function;
-use crate::problem::{Flaw, Limits, Problem};
 use crate::source::Binary;
 
 /// How far to look.

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 
 use crate::bytes::slice;
 use crate::cubin;
+use crate::error::{Flaw, Limits};
 use crate::image::{Image, Kind, Method};
-use crate::problem::{Flaw, Limits};
 
 /// No LZ4 block grows to more than this many times its size: a length byte adds at most 255.
 const LZ4_GROWTH: u64 = 255;

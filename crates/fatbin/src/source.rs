@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use memmap2::Mmap;
 
 use crate::container::Found;
+use crate::error::Limits;
 use crate::host::{self, Format};
-use crate::problem::Limits;
 
 /// What is enough to tell a file's format.
 const HEAD: usize = 32;

@@ -4,11 +4,11 @@
 //! smaller by that depends on what it is (`thin_elf`). Nothing is decompressed or compiled.
 
 use crate::container::{Container, HEADER, Section};
+use crate::error::Limits;
 use crate::host::{self, Format};
 use crate::image::{Image, Kind};
 use crate::inspect::Inside;
-use crate::keep::Keep;
-use crate::problem::Limits;
+use crate::selection::Keep;
 use crate::source::Binary;
 use crate::thin_elf;
 

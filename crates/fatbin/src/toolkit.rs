@@ -5,8 +5,8 @@ use std::io::Read;
 
 use crate::bytes::{slice, u32_at};
 use crate::cubin::{self, Cubin};
+use crate::error::Limits;
 use crate::image::{Image, Kind, Method};
-use crate::problem::Limits;
 use crate::ptx;
 
 /// What is decompressed before it is looked at.

@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use crate::container::{Container, Section};
 use crate::demangle::demangle;
+use crate::error::{Limits, Problem};
 use crate::image::Kind;
 use crate::inspect::Inside;
-use crate::problem::{Limits, Problem};
 use crate::select::{Candidate, Choice, CudaError, Gpu, Situation, choose, ptx_compiles};
 use crate::source::Binary;
 

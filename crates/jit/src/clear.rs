@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::folder::{Contents, contents, is_bucket};
+use crate::compute_cache::{Contents, contents, is_bucket};
 
 /// Why a folder is not cleared.
 #[derive(Debug, thiserror::Error)]

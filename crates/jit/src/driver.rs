@@ -81,7 +81,7 @@ pub enum DriverError {
 
 /// How a module is given to the driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Manner {
+pub enum LoadOptions {
     /// `cuModuleLoadData`, without options.
     #[default]
     Module,
@@ -163,7 +163,7 @@ impl Loader {
     ///
     /// # Errors
     /// The driver's.
-    pub fn load(&self, image: &[u8], manner: Manner) -> Result<Duration, DriverError> {
+    pub fn load(&self, image: &[u8], manner: LoadOptions) -> Result<Duration, DriverError> {
         // A fat binary's fields are words of eight bytes, and it may stand anywhere in a file.
         let mut words = vec![0_u64; (image.len() + PADDING).div_ceil(8)];
         for (word, bytes) in words.iter_mut().zip(image.chunks(8)) {
@@ -173,9 +173,9 @@ impl Loader {
         }
         let data = words.as_ptr().cast::<c_void>();
         match manner {
-            Manner::Module => self.load_module(data),
-            Manner::Logged => self.load_logged(data),
-            Manner::Library => self.load_library(data),
+            LoadOptions::Module => self.load_module(data),
+            LoadOptions::Logged => self.load_logged(data),
+            LoadOptions::Library => self.load_library(data),
         }
     }
 

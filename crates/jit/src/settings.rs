@@ -9,8 +9,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::misspelt;
 use crate::remark::Remark;
+use crate::typo;
 
 /// The default of a driver of today on a desktop or a server, in bytes.
 const DEFAULT_MAX: u64 = 1 << 30;
@@ -131,7 +131,7 @@ fn is_on(value: &OsStr) -> bool {
 pub fn remarks(variables: &[(OsString, OsString)], settings: &Settings) -> Vec<Remark> {
     let mut found = Vec::new();
     for name in variables.iter().filter_map(|(name, _)| name.to_str()) {
-        if let Some(known) = misspelt::meant(name) {
+        if let Some(known) = typo::meant(name) {
             found.push(Remark::fix(
                 format!("{name} is set, and no driver reads it"),
                 format!("it was probably meant to be {known}"),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bazel_remote_apis::build::bazel::remote::execution::v2::ActionResult;
 use warpcc_cache::{Digest, Key};
 
-use crate::fault::Fault;
+use crate::error::Fault;
 
 /// Where the bytes of a blob to be uploaded are.
 #[derive(Clone, Debug)]

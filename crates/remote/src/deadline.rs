@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::fault::Fault;
+use crate::error::Fault;
 
 /// A line that carries less than this a second is no gain over compiling.
 const SLOWEST_BYTES: u64 = 1 << 20;

@@ -21,7 +21,7 @@ use warpcc_cache::command::{Command, Done};
 use warpcc_cache::{Digest, foreign};
 
 use crate::backend::{Backend, Source};
-use crate::fault::Fault;
+use crate::error::Fault;
 use crate::grpc::{Failure, Grpc, from_wire, to_wire};
 use tree::{Leaf, Tree};
 

@@ -25,7 +25,7 @@ use warpcc_cache::{Digest, Key};
 
 use crate::auth::{Auth, Credentials};
 use crate::backend::{Backend, Source};
-use crate::fault::Fault;
+use crate::error::Fault;
 
 pub use address::{Address, NotAnAddress};
 pub use capabilities::Capabilities;

@@ -15,13 +15,13 @@ use reqwest::{Body, Method, Response, StatusCode, Url};
 use tonic::metadata::MetadataMap;
 use warpcc_cache::{Digest, Key};
 
-use crate::arriving::Arriving;
+use crate::action_result::{LARGEST_RESULT, TOO_LARGE};
 use crate::auth::Credentials;
 use crate::backend::Source;
 use crate::deadline::Pace;
-use crate::entry::{LARGEST_RESULT, TOO_LARGE};
-use crate::fault::Fault;
-use crate::one_by_one::OneByOne;
+use crate::download::Arriving;
+use crate::error::Fault;
+use crate::per_blob::OneByOne;
 use crate::settings::Layer;
 use crate::{deadline, tls};
 
@@ -220,7 +220,7 @@ impl OneByOne for Http {
                 }
             }
             if packed {
-                body = crate::entry::unpack(&body, LARGEST_RESULT)
+                body = crate::action_result::unpack(&body, LARGEST_RESULT)
                     .ok_or_else(|| self.odd("a result that cannot be unpacked"))?;
             }
             ActionResult::decode(body.as_slice())

@@ -18,12 +18,12 @@ use prost::Message;
 use tokio::io::AsyncReadExt;
 use warpcc_cache::{Digest, Key};
 
-use crate::arriving::Arriving;
+use crate::action_result::{LARGEST_RESULT, TOO_LARGE};
 use crate::backend::Source;
 use crate::deadline::Pace;
-use crate::entry::{LARGEST_RESULT, TOO_LARGE};
-use crate::fault::Fault;
-use crate::one_by_one::OneByOne;
+use crate::download::Arriving;
+use crate::error::Fault;
+use crate::per_blob::OneByOne;
 use crate::settings::{Layer, Scheme};
 use crate::{deadline, http, tls};
 

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use crate::fault::Fault;
+use crate::error::Fault;
 
 /// A call waits no longer, and no question takes longer.
 const MOST: Duration = Duration::from_secs(600);

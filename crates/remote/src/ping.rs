@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use warpcc_cache::Key;
 
-use crate::any::AnyBackend;
 use crate::backend::Backend;
-use crate::fault::Fault;
+use crate::backend_kind::AnyBackend;
+use crate::error::Fault;
 use crate::settings::Layer;
 
 /// What a server said.

@@ -9,13 +9,13 @@ use std::sync::{Arc, OnceLock};
 use tokio::runtime::Runtime;
 use warpcc_cache::{DiskStore, Key, Level, Upstream, Vet};
 
-use crate::any::AnyBackend;
-use crate::fault::Fault;
-use crate::health::{Health, Way};
+use crate::backend_kind::AnyBackend;
+use crate::backoff::{Health, Way};
+use crate::error::Fault;
 use crate::patience::Patience;
 use crate::settings::{Access, Layer};
-use crate::spool::Spool;
 use crate::transfer::{self, Fetched, Wanted};
+use crate::upload_queue::Spool;
 
 /// The shared caches, near to far.
 pub struct Shared<'a> {

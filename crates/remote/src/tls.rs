@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
 use crate::auth::Auth;
-use crate::fault::Fault;
+use crate::error::Fault;
 
 /// Names the library that does the arithmetic, for clients that are made without [`config`].
 pub fn choose_provider() {

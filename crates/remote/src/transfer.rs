@@ -8,9 +8,9 @@ use warpcc_cache::{
     Digest, DiskStore, Key, Level, Packing, RecordError, StoreError, Variant, Vet, foreign,
 };
 
+use crate::action_result::{self, Stored};
 use crate::backend::{Backend, Source};
-use crate::entry::{self, Stored};
-use crate::fault::Fault;
+use crate::error::Fault;
 
 /// Blobs up to this size come together and through memory.
 const SMALL: u64 = 1 << 20;
@@ -65,13 +65,13 @@ pub async fn fetch(
     for mut variant in known(backend, server, key, &mut bytes).await? {
         // Before a file is compared and a blob fetched.
         let brings = size(variant.outcome.outputs.iter().map(|output| output.digest));
-        compared = compared.saturating_add(variant.witness.bytes_read());
+        compared = compared.saturating_add(variant.manifest.bytes_read());
         if !vet(&mut variant.outcome) || brings > room || compared > foreign::MOST_COMPARED {
             refused = true;
             continue;
         }
-        let here = store.relocated(variant.witness);
-        let Some(witness) = here.and_then(|seen| seen.adopted(base, Some(store))) else {
+        let here = store.relocated(variant.manifest);
+        let Some(manifest) = here.and_then(|seen| seen.adopted(base, Some(store))) else {
             continue;
         };
         let outputs = &variant.outcome.outputs;
@@ -83,7 +83,7 @@ pub async fn fetch(
         }
         bytes += size(wanted.iter().copied());
         store
-            .store(level, key, &witness, &variant.outcome)
+            .store(level, key, &manifest, &variant.outcome)
             .map_err(|e| of_store(&e))?;
         return Ok(Fetched::Brought(bytes));
     }
@@ -110,9 +110,9 @@ async fn known(
     let Some(result) = backend.result(key).await? else {
         return Ok(Vec::new());
     };
-    let packed = match entry::record_of(&result) {
+    let packed = match action_result::record_of(&result) {
         Stored::Inline(packed) => packed,
-        Stored::Blob(digest) if digest.size > entry::LARGEST as u64 => {
+        Stored::Blob(digest) if digest.size > action_result::LARGEST as u64 => {
             return Err(Fault::Answer {
                 server: server.to_owned(),
                 why: format!("a record of {} bytes", digest.size),
@@ -129,7 +129,7 @@ async fn known(
         Stored::Nowhere => return Ok(Vec::new()),
     };
     *bytes += packed.len() as u64;
-    entry::variants(&packed, key).map_err(|why| Fault::Answer {
+    action_result::variants(&packed, key).map_err(|why| Fault::Answer {
         server: server.to_owned(),
         why: format!("a result of {key} that is {why}"),
     })
@@ -227,7 +227,7 @@ pub async fn push(
         return Ok(Pushed::Nothing);
     }
     merged.truncate(warpcc_cache::MOST_VARIANTS);
-    let packed = match entry::pack(key, &merged) {
+    let packed = match action_result::pack(key, &merged) {
         Ok(packed) => packed,
         // Nobody would take it.
         Err(RecordError::TooLarge) => return Ok(Pushed::Nothing),

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use warpcc_cache::{DiskStore, Key, Level};
 
-use crate::any::AnyBackend;
 use crate::backend::Backend;
-use crate::fault::Fault;
-use crate::health::{Health, Way};
+use crate::backend_kind::AnyBackend;
+use crate::backoff::{Health, Way};
+use crate::error::Fault;
 use crate::settings::{Access, Layer};
-use crate::spool::{Spool, Waiting};
 use crate::transfer::{self, Pushed};
+use crate::upload_queue::{Spool, Waiting};
 
 /// Results on their way to one server at a time.
 const AT_ONCE: usize = 8;
@@ -50,7 +50,7 @@ impl Account {
 
 /// How an uploader works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Manner {
+pub enum UploadMode {
     /// Beside a build: leaves a server alone that is left alone, and what another uploader is at.
     Background,
     /// Because somebody waits for it: asks every server, and waits for other uploaders.
@@ -65,7 +65,7 @@ pub fn drain(
     layers: &[Layer],
     store: &DiskStore,
     limit: Duration,
-    manner: Manner,
+    manner: UploadMode,
 ) -> std::io::Result<Vec<Account>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -82,7 +82,7 @@ pub fn drain(
     Ok(accounts)
 }
 
-async fn of_one(layer: &Layer, store: &DiskStore, until: Instant, manner: Manner) -> Account {
+async fn of_one(layer: &Layer, store: &DiskStore, until: Instant, manner: UploadMode) -> Account {
     let (spool, health) = (Spool::of(store.root()), Health::of(store.root()));
     let mut account = Account {
         server: layer.shown(),
@@ -92,12 +92,12 @@ async fn of_one(layer: &Layer, store: &DiskStore, until: Instant, manner: Manner
         let resting = [Way::Writing, Way::Reading]
             .into_iter()
             .find_map(|way| health.resting(layer, way));
-        if let Some(resting) = resting.filter(|_| manner == Manner::Background) {
+        if let Some(resting) = resting.filter(|_| manner == UploadMode::Background) {
             account.why = Some(resting.why);
             break;
         }
         let Some(lock) = spool.lock(layer) else {
-            if manner == Manner::Background {
+            if manner == UploadMode::Background {
                 // That one looks once more when it is done.
                 break;
             }

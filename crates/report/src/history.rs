@@ -12,7 +12,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::identity::BuildId;
+use crate::build_id::BuildId;
 use crate::log::{self, Damage};
 use crate::record::Invocation;
 
@@ -299,7 +299,7 @@ impl History {
         let mut logs = self.logs()?;
         logs.reverse();
         // A log is named after its build, but for lone calls.
-        let named = crate::identity::log_name(id);
+        let named = crate::build_id::log_name(id);
         for log in logs {
             let name = file_name(&log.path);
             if !(name.starts_with(&named) || name.starts_with(ALONE)) {

@@ -2,9 +2,9 @@
 //! the doctor's findings. Prints nothing, reads no environment, and of our crates knows only `markup`.
 
 pub mod build;
+pub mod build_id;
 pub mod doctor;
 pub mod history;
-pub mod identity;
 pub mod json;
 pub mod log;
 pub mod monitor;
@@ -16,7 +16,7 @@ pub mod summary;
 pub mod trace;
 
 pub use build::Build;
+pub use build_id::{Ancestry, BuildId};
 pub use history::{History, Limits};
-pub use identity::{Ancestry, BuildId};
 pub use record::Invocation;
 pub use summary::Summary;

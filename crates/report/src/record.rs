@@ -17,9 +17,9 @@ pub const COMMAND_KEPT: usize = 16 << 10;
 /// One call of warpcc, from its start to its exit code.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Invocation {
-    /// Tells this call from any other; see [`crate::identity::Process::invocation_id`].
+    /// Tells this call from any other; see [`crate::build_id::Process::invocation_id`].
     pub id: u64,
-    /// The build it belongs to; see [`crate::identity::BuildId`].
+    /// The build it belongs to; see [`crate::build_id::BuildId`].
     pub build: String,
     /// The command line of what drives the build, such as `ninja -j16`.
     pub driver: Option<String>,

@@ -11,12 +11,10 @@ use std::time::Duration;
 
 use warpcc_rtc::{Driver, Environment, KernelCache};
 
-use crate::border::{
-    bytes, copy_text, enter, free, given, given_mut, long_text, make, text, texts,
-};
 use crate::compiler::Compiler;
 use crate::device::{Device, Function};
-use crate::failure::{Failure, Status};
+use crate::error::{Failure, Status};
+use crate::ffi::{bytes, copy_text, enter, free, given, given_mut, long_text, make, text, texts};
 use crate::images::{Image, Pieces};
 use crate::remote::Attached;
 use crate::request::{Limits, Request, limits};

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use warpcc_rtc::Environment;
 
-use crate::border::{copy_text, enter, free, given, given_mut, make, text};
-use crate::failure::{Failure, Status};
+use crate::error::{Failure, Status};
+use crate::ffi::{copy_text, enter, free, given, given_mut, make, text};
 use crate::images::Image;
 use crate::request::{Limits, Request, limits};
 

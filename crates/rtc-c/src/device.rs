@@ -11,8 +11,8 @@ use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::{CudaContext, CudaStream, result, sys};
 
-use crate::border::{enter, free, given, given_mut, make, text};
-use crate::failure::{Failure, Status};
+use crate::error::{Failure, Status};
+use crate::ffi::{enter, free, given, given_mut, make, text};
 use crate::images::Image;
 
 /// The driver's stream: `CUstream` is a pointer to it, and so is the runtime's `cudaStream_t`.
@@ -209,7 +209,7 @@ pub unsafe extern "C" fn warpcc_rtc_function_launch(
             shared,
         } = *given(shape, "shape")?;
         // SAFETY: as the caller says.
-        let arguments = unsafe { crate::border::list(arguments, count, "arguments") }?;
+        let arguments = unsafe { crate::ffi::list(arguments, count, "arguments") }?;
         if let Some(index) = arguments.iter().position(|argument| argument.is_null()) {
             let problem = format!("the pointer to argument {index} is null");
             return Err(Failure::invalid("arguments", problem));

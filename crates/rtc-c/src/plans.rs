@@ -11,15 +11,15 @@ use std::mem::MaybeUninit;
 use warpcc_rtc::KernelCache;
 use warpcc_rtc::kernels::dtype::DType;
 use warpcc_rtc::kernels::elementwise::{Value as RustValue, binary, fused, unary};
-use warpcc_rtc::kernels::known::parsed;
 use warpcc_rtc::kernels::plan::{Plan as RustPlan, Request as Output, Tensor as RustTensor};
+use warpcc_rtc::kernels::plan_cache::parsed;
 use warpcc_rtc::kernels::reduce::reduce;
 use warpcc_rtc::kernels::{self, Launcher as RustLauncher};
 
-use crate::border::{copy_text, enter, free, given, given_mut, list, make, text};
 use crate::cache::{Cache, Counts};
 use crate::device::{CUstream_st, Device};
-use crate::failure::{Failure, Status};
+use crate::error::{Failure, Status};
+use crate::ffi::{copy_text, enter, free, given, given_mut, list, make, text};
 use crate::request::{Limits, limits};
 
 /// An element's type. docs/kernels.md says in what each is computed.

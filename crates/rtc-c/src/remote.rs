@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use warpcc_rtc::{Environment, Settings, SharedLayer};
 
-use crate::failure::Failure;
+use crate::error::Failure;
 
 /// Which shared caches settings name.
 #[derive(Debug, Clone, Default)]

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use warpcc_rtc::{PrecompiledHeaders, RealArch, Target, Text};
 
-use crate::border::{enter, free, given, long_text, make, text};
-use crate::failure::{Failure, Status};
+use crate::error::{Failure, Status};
+use crate::ffi::{enter, free, given, long_text, make, text};
 
 /// A program to compile.
 #[derive(Debug)]

@@ -11,8 +11,8 @@ use std::sync::{Mutex, PoisonError};
 
 use warpcc_rtc::{Environment, Tier};
 
-use crate::border::{enter, free, given, make, text};
-use crate::failure::{Failure, Status};
+use crate::error::{Failure, Status};
+use crate::ffi::{enter, free, given, make, text};
 use crate::remote::{self, Named};
 
 /// How a cache behaves.

@@ -6,8 +6,8 @@
 
 use std::ffi::c_char;
 
-use crate::border::enter;
-use crate::failure::{Failure, Status};
+use crate::error::{Failure, Status};
+use crate::ffi::enter;
 
 /// The number of this interface. It changes when a program that was compiled against an older header would no longer run
 /// rightly; what only adds functions or numbers leaves it.

@@ -164,7 +164,7 @@ impl Configured {
             .iter()
             .map(|value| arrays::describe(value, Use::Read))
             .collect();
-        let stream = crate::work::stream_of(py, stream.as_ref(), args.iter().zip(&described))?;
+        let stream = crate::ops::stream_of(py, stream.as_ref(), args.iter().zip(&described))?;
         let mut values = Vec::with_capacity(args.len());
         let mut waits = Vec::new();
         // The arrays stay until the kernel is under way.

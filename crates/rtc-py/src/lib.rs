@@ -12,7 +12,7 @@ mod exchange;
 mod function;
 mod image;
 mod interrupt;
-mod work;
+mod ops;
 
 use pyo3::prelude::*;
 
@@ -23,8 +23,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<image::Image>()?;
     module.add_class::<function::Function>()?;
     module.add_class::<function::Configured>()?;
-    module.add_function(wrap_pyfunction!(work::function, module)?)?;
-    module.add_function(wrap_pyfunction!(work::fused, module)?)?;
-    module.add_function(wrap_pyfunction!(work::reduce, module)?)?;
+    module.add_function(wrap_pyfunction!(ops::function, module)?)?;
+    module.add_function(wrap_pyfunction!(ops::fused, module)?)?;
+    module.add_function(wrap_pyfunction!(ops::reduce, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use warpcc_cache::{DiskStore, Level, Options, Upstream};
 use warpcc_remote::settings::Access;
-use warpcc_remote::upload::{self, Account, Manner};
+use warpcc_remote::upload::{self, Account, UploadMode};
 use warpcc_remote::{Layer, Shared};
 use warpcc_rtc::{Entry, Environment, Key, Settings, SharedLayer, stored_entry, vetted};
 
@@ -25,7 +25,7 @@ const EVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 /// What is wrong with it, without credentials.
 pub fn check(text: &str, environment: &Environment) -> Result<(), String> {
     let get = |name: &str| environment.get(name)?.to_str().map(str::to_owned);
-    let read = warpcc_remote::configured::of_texts([text], &get);
+    let read = warpcc_remote::config_file::of_texts([text], &get);
     read.map(drop).map_err(|error| error.to_string())
 }
 
@@ -105,7 +105,7 @@ impl SharedCache {
         settings: &Settings,
     ) -> Result<Option<Self>, String> {
         let get = |name: &str| environment.get(name).map(ToOwned::to_owned);
-        Self::open(warpcc_remote::configured::layers(&get)?, settings)
+        Self::open(warpcc_remote::config_file::layers(&get)?, settings)
     }
 
     /// The servers are to have what the folder has under `key`; an upload begins beside the caller.
@@ -123,7 +123,7 @@ impl SharedCache {
     pub fn flush(&self, limit: Duration) -> Vec<String> {
         let inner = &self.0;
         let limit = limit.min(EVER);
-        let accounts = upload::drain(&inner.layers, &inner.store, limit, Manner::Asked);
+        let accounts = upload::drain(&inner.layers, &inner.store, limit, UploadMode::Asked);
         let accounts = match accounts {
             Ok(accounts) => accounts,
             Err(error) => return vec![format!("nothing is uploaded: {error}")],
@@ -186,7 +186,7 @@ impl Inner {
     fn upload(&self) {
         loop {
             held(&self.uploader).asked = false;
-            let done = upload::drain(&self.layers, &self.store, AT_MOST, Manner::Background);
+            let done = upload::drain(&self.layers, &self.store, AT_MOST, UploadMode::Background);
             let stuck = match done {
                 Ok(accounts) => accounts.iter().all(|account| account.waiting > 0),
                 Err(_) => true,

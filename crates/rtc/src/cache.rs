@@ -6,12 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
-use warpcc_cache::{Hashing, Key, KeySink, Verdict, Witness, WitnessBuilder};
+use warpcc_cache::{Hashing, InputManifest, InputManifestBuilder, Key, KeySink, Verdict};
 
 use crate::compiler::{Compiled, Compiler, Limits};
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::flight::{Flights, Maker};
 use crate::includes::{self, Included};
 use crate::linker::{LinkRequest, Linker};
 use crate::load::Loaded;
@@ -19,9 +18,10 @@ use crate::memory::{Memory, Remembered, read, written};
 use crate::record::Recorder;
 use crate::request::{Request, keeps_paths, writes_a_file};
 use crate::settings::Settings;
-use crate::shelves::{Found, SharedLayer, Shelves};
+use crate::single_flight::{Flights, Maker};
 use crate::target::{RealArch, Target};
-use crate::{lock, saved};
+use crate::tiers::{Found, SharedLayer, Shelves};
+use crate::{failure_dump, lock};
 
 /// Changes with what a key or an entry means.
 const DOMAIN: &str = "warpcc kernel 1";
@@ -266,10 +266,10 @@ impl KernelCache {
                 let compiled = self.compile(&request, Some(&key), limits)?;
                 Ok((compiled, seen.still_holds(&request)))
             })?;
-            if let Some(witness) = &seen.witness
+            if let Some(manifest) = &seen.manifest
                 && !seen.included.computed
             {
-                let image = Remembered::new(&compiled, key, witness.clone(), directory.clone());
+                let image = Remembered::new(&compiled, key, manifest.clone(), directory.clone());
                 written(&self.memory).put(asked.clone(), image);
             }
             Ok((compiled, found))
@@ -314,7 +314,7 @@ impl KernelCache {
                 return Ok((image.compiled.clone(), Found::Memory));
             }
             let (compiled, found) = self.find_or_make(&key, &request.name, limits, make)?;
-            let image = Remembered::new(&compiled, key, Witness::default(), PathBuf::new());
+            let image = Remembered::new(&compiled, key, InputManifest::default(), PathBuf::new());
             written(&self.linked).put(key, image);
             Ok((compiled, found))
         })
@@ -426,7 +426,7 @@ impl KernelCache {
                         .copied()
                         .unwrap_or_else(|| Hashing::new(DOMAIN).finish());
                     let folder = self.shelves.failure_folder();
-                    failure.saved = saved::save(&folder, request, &key, &failure);
+                    failure.saved = failure_dump::save(&folder, request, &key, &failure);
                     Error::Compile(failure)
                 }
                 other => other,
@@ -437,7 +437,7 @@ impl KernelCache {
     fn look(&self, request: &Request, directory: &Path) -> Option<Seen> {
         let mut seen = Seen {
             included: Included::default(),
-            witness: Some(Witness::default()),
+            manifest: Some(InputManifest::default()),
             directory: directory.to_path_buf(),
         };
         if !request.opens_files() {
@@ -454,15 +454,15 @@ impl KernelCache {
                     return None;
                 }
             }
-            let mut builder = WitnessBuilder::new(started);
+            let mut builder = InputManifestBuilder::new(started);
             for path in &seen.included.read {
                 builder.read(path);
             }
             for path in &seen.included.absent {
                 builder.absent(path);
             }
-            seen.witness = builder.finish().ok();
-            if seen.witness.is_some() {
+            seen.manifest = builder.finish().ok();
+            if seen.manifest.is_some() {
                 break;
             }
             std::thread::sleep(TICK);
@@ -539,15 +539,15 @@ impl KernelCache {
         let compiled = entry.compiled.clone();
         let key = entry.key;
         // Most kernels include nothing; else it is a `stat` for each file.
-        if entry.witness == Witness::default() {
+        if entry.manifest == InputManifest::default() {
             return Some((compiled, Some(key)));
         }
-        match entry.witness.check(Path::new("/")) {
+        match entry.manifest.check(Path::new("/")) {
             Verdict::Holds => {}
             Verdict::Differs(_) => return None,
-            Verdict::HoldsAfterHashing(witness) => {
+            Verdict::HoldsAfterHashing(manifest) => {
                 drop(memory);
-                let image = Remembered::new(&compiled, key, witness, directory.to_path_buf());
+                let image = Remembered::new(&compiled, key, manifest, directory.to_path_buf());
                 written(&self.memory).put(request.clone(), image);
             }
         }
@@ -570,19 +570,19 @@ impl KernelCache {
 struct Seen {
     included: Included,
     /// None where a file changed too shortly before to be told from one that changed since.
-    witness: Option<Witness>,
+    manifest: Option<InputManifest>,
     directory: PathBuf,
 }
 
 impl Seen {
     /// Whether NVRTC has read what was hashed: nothing was touched meanwhile.
     fn still_holds(&self, request: &Request) -> bool {
-        // A file that came to be is in no witness where names are not known.
+        // A file that came to be is in no manifest where names are not known.
         let same = || {
             let now = includes::find(request, &self.directory);
             now.is_ok_and(|now| now.files == self.included.files)
         };
-        let untouched = self.witness.as_ref().is_some_and(|before| {
+        let untouched = self.manifest.as_ref().is_some_and(|before| {
             match before.check(Path::new("/")) {
                 Verdict::Holds => true,
                 // Something else came into a folder, and no file of ours was touched.

@@ -9,8 +9,8 @@ use crate::cache::{Image, KernelCache};
 use crate::compiler::{Compiled, Limits};
 use crate::error::Error;
 use crate::load::DriverError;
-use crate::shelves::Found;
 use crate::target::{RealArch, Target};
+use crate::tiers::Found;
 
 impl KernelCache {
     /// The machine code that a driver would run of a fat binary, a cubin or a PTX text on a GPU of compute capability

@@ -9,15 +9,15 @@
 //! Nothing of NVIDIA's is linked. Libraries are found when they are first needed; one that is missing is an
 //! [`Error`] that lists what was tried.
 
-mod bundle;
 mod cache;
 mod compiler;
 mod diagnostics;
 mod environment;
 mod error;
+mod failure_dump;
+mod fatbin_writer;
 mod fatbins;
-mod flight;
-mod foreign;
+mod ffi;
 mod includes;
 pub mod kernels;
 mod library;
@@ -31,17 +31,17 @@ mod nvrtc;
 mod parameters;
 mod record;
 mod request;
-mod saved;
 mod settings;
-mod shelves;
+mod single_flight;
 mod target;
+mod tiers;
 
-pub use bundle::{FatbinImage, FatbinMaker};
 pub use cache::{Counts, Image, KernelCache};
 pub use compiler::{Cancel, Compiled, Compiler, Limits};
 pub use diagnostics::Place;
 pub use environment::Environment;
 pub use error::{CompileFailure, Error, ErrorKind, LibraryError};
+pub use fatbin_writer::{FatbinImage, FatbinMaker};
 pub use includes::names_included;
 pub use library::driver_version;
 pub use linker::{LinkRequest, Linked, Linker, Piece, PieceKind};
@@ -49,7 +49,7 @@ pub use load::{Device, DriverError, Function, Kernel, Module};
 pub use nvrtc::{BundledHeaders, Version};
 pub use request::{PrecompiledHeaders, Request, Text};
 pub use settings::{Settings, Tier};
-pub use shelves::{Entry, Found, SharedLayer, read_entry, stored_entry, vetted};
+pub use tiers::{Entry, Found, SharedLayer, read_entry, stored_entry, vetted};
 pub use warpcc_cache::Key;
 pub use warpcc_fatbin::{Arch, Driver};
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use warpcc_cache::{Key, Witness};
+use warpcc_cache::{InputManifest, Key};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::compiler::Compiled;
@@ -83,7 +83,7 @@ pub(crate) struct Memory<K> {
 pub(crate) struct Remembered {
     pub compiled: Arc<Compiled>,
     pub key: Key,
-    pub witness: Witness,
+    pub manifest: InputManifest,
     /// The working directory; empty where it has no part in the image.
     pub directory: PathBuf,
     /// [`Asked::thorough`] of what it is kept by.
@@ -95,13 +95,13 @@ impl Remembered {
     pub(crate) fn new(
         compiled: &Arc<Compiled>,
         key: Key,
-        witness: Witness,
+        manifest: InputManifest,
         directory: PathBuf,
     ) -> Self {
         Self {
             compiled: compiled.clone(),
             key,
-            witness,
+            manifest,
             directory,
             thorough: 0,
             used: AtomicU64::new(0),
@@ -245,7 +245,7 @@ mod tests {
         Remembered::new(
             &Arc::new(compiled),
             key.finish(),
-            Witness::default(),
+            InputManifest::default(),
             PathBuf::new(),
         )
     }

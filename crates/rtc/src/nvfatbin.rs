@@ -13,7 +13,7 @@ use libloading::os::unix::Library;
 
 use crate::environment::Environment;
 use crate::error::LibraryError;
-use crate::foreign::{self, Handle, Output, function};
+use crate::ffi::{self, Handle, Output, function};
 use crate::library::{self, Opened, Wanted};
 use crate::nvrtc::Version;
 
@@ -95,7 +95,7 @@ impl NvFatbin {
         unsafe {
             let create: Create = function(library, "nvFatbinCreate")?;
             Ok(Self {
-                version: foreign::version(library, "nvFatbinVersion")?,
+                version: ffi::version(library, "nvFatbinVersion")?,
                 path: library::file_at(create as usize).unwrap_or_default(),
                 create,
                 destroy: function(library, "nvFatbinDestroy")?,

@@ -15,7 +15,7 @@ use libloading::os::unix::Library;
 
 use crate::environment::Environment;
 use crate::error::LibraryError;
-use crate::foreign::{self, Handle, Output};
+use crate::ffi::{self, Handle, Output};
 use crate::library::{self, Opened, Wanted};
 use crate::nvrtc::Version;
 
@@ -247,14 +247,14 @@ impl Named {
             return version;
         }
         // SAFETY: it takes two numbers.
-        let version = unsafe { foreign::version(self.library, "nvJitLinkVersion") };
+        let version = unsafe { ffi::version(self.library, "nvJitLinkVersion") };
         version.unwrap_or(Version::new(0, 0))
     }
 
     /// A function of nvJitLink's. `F` must be its type in nvJitLink.h; all types are listed above.
     fn function<F: Copy>(&self, name: &str) -> Result<F, String> {
         // SAFETY: the callers give the name and the type that belong together.
-        unsafe { foreign::function(self.library, &self.name(name)) }
+        unsafe { ffi::function(self.library, &self.name(name)) }
     }
 
     fn name(&self, name: &str) -> String {

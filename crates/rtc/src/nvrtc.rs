@@ -18,7 +18,7 @@ use libloading::os::unix::Library;
 
 use crate::environment::Environment;
 use crate::error::LibraryError;
-use crate::foreign::{self, Handle, Output, function};
+use crate::ffi::{self, Handle, Output, function};
 use crate::library::{self, Opened, Wanted};
 
 const WANTED: Wanted = Wanted {
@@ -182,7 +182,7 @@ impl Nvrtc {
             .map_err(|error| refused(error.clone()))?;
         let path = library::file_at(create as usize).unwrap_or_default();
         // SAFETY: it takes two numbers.
-        let version = unsafe { foreign::version(library, "nvrtcVersion") }
+        let version = unsafe { ffi::version(library, "nvrtcVersion") }
             .map_err(|error| refused(format!("{}: {error}", path.display())))?;
         if version < OLDEST {
             return Err(refused(format!(

@@ -15,12 +15,12 @@ use warpcc_engine::admission::Entry;
 use warpcc_engine::compiler_cache;
 use warpcc_engine::conditions;
 use warpcc_engine::failure::OnFailure;
-use warpcc_engine::observe::{Scene, Seen};
 use warpcc_engine::process;
 use warpcc_engine::relocate::NO_PREFIX_MAP;
 use warpcc_engine::room;
 use warpcc_engine::states::{TaskState, TaskStates};
-use warpcc_engine::{Children, Executor, Finished, Order, Run, Setting, Spectator, execute};
+use warpcc_engine::traced_inputs::{Scene, Seen};
+use warpcc_engine::{Children, Executor, Finished, Listener, Order, Run, RunOptions, execute};
 use warpcc_plan::depfile::Rule;
 use warpcc_plan::overlap;
 use warpcc_plan::relocate::relocate;
@@ -47,7 +47,7 @@ pub const STRAY: &str = "a tool works with files beside its output";
 pub const FAILS_UNDER_THREADS: &str = "a failing build with --threads";
 
 /// How a build is to be done.
-pub struct Manner<'a> {
+pub struct BuildOptions<'a> {
     /// The cache, if it can be used.
     pub store: Option<&'a DiskStore>,
     /// Whether results may come from it.
@@ -75,13 +75,13 @@ pub struct Manner<'a> {
     /// Where each command's files are to be copied.
     pub save: Option<&'a Path>,
     /// Who looks at each command's files as soon as it has ended.
-    pub onlooker: Option<&'a dyn Onlooker>,
+    pub listener: Option<&'a dyn BuildListener>,
     /// The line on the terminal, if somebody asked for it.
     pub progress: Option<&'a Progress>,
 }
 
 /// Looks on while a plan runs.
-pub trait Onlooker {
+pub trait BuildListener {
     /// A command has ended. In sequential order the next one has not begun, and what it wrote is
     /// still as it wrote it. Outputs of the call are in `aside` until the plan has ended.
     fn finished(&self, graph: &TaskGraph, finished: &Finished, aside: &Path);
@@ -109,7 +109,7 @@ pub struct Built {
 /// Whatever makes plain nvcc the better choice; nothing was shown or put in place then.
 pub fn build(
     request: &Request,
-    manner: &Manner<'_>,
+    options: &BuildOptions<'_>,
     scratch: &Scratch,
     interrupt: &Interrupt,
 ) -> Result<Built, Unsupported> {
@@ -119,18 +119,18 @@ pub fn build(
     } else {
         scratch.keep_folder()
     };
-    let mut watch = manner
+    let mut watch = options
         .store
-        .filter(|_| manner.writes_cache && warpcc_watch::available())
+        .filter(|_| options.writes_cache && warpcc_watch::available())
         .and_then(|store| install_watch(store, scratch));
     let children = &interrupt.children;
     *interrupt
         .tokens
         .lock()
-        .unwrap_or_else(PoisonError::into_inner) = manner.admission.tokens().cloned();
+        .unwrap_or_else(PoisonError::into_inner) = options.admission.tokens().cloned();
     let dry = dry_run(
         request,
-        manner,
+        options,
         &private,
         watch.as_deref(),
         scratch,
@@ -161,18 +161,18 @@ pub fn build(
     }
     let mut graph = plain.clone();
     let id_subject = overlap::module_id_subject(&graph);
-    if !manner.faithful && !manner.sequential {
+    if !options.faithful && !options.sequential {
         overlap::split_host_compile(&mut graph);
-        if let (Some(store), Some(subject)) = (manner.store, &id_subject)
+        if let (Some(store), Some(subject)) = (options.store, &id_subject)
             && let Some(id) = module_ids::recall(store, subject)
         {
             overlap::predict_module_id(&mut graph, &id);
         }
-        if let (Some(store), Some(subject)) = (manner.store, &id_subject)
+        if let (Some(store), Some(subject)) = (options.store, &id_subject)
             && let Some(stub) = module_ids::recall_stub(store, subject, &graph)
         {
             overlap::predict_stub(&mut graph, &stub);
-        } else if has_idle_cores(&graph, manner) {
+        } else if has_idle_cores(&graph, options) {
             overlap::make_stub_early(&mut graph);
         }
     }
@@ -199,32 +199,32 @@ pub fn build(
     }
     // Somebody who looks on wants each command in its turn.
     let finishes_phase = request.invocation.threads
-        && !manner.sequential
-        && manner.onlooker.is_none()
-        && manner.save.is_none();
-    // Only this of `manner` is looked at from other threads.
-    let progress = manner.progress;
+        && !options.sequential
+        && options.listener.is_none()
+        && options.save.is_none();
+    // Only this of `options` is looked at from other threads.
+    let progress = options.progress;
     let tell = |graph: &TaskGraph, states: &TaskStates| {
         if let Some(progress) = progress {
             progress.update(standing(graph, states));
         }
     };
-    let mut setting = Setting {
+    let mut setting = RunOptions {
         remove: &remove,
-        spectator: manner.progress.is_some().then_some(&tell as Spectator<'_>),
+        listener: options.progress.is_some().then_some(&tell as Listener<'_>),
         directory: &request.directory,
         environment: &environment,
         path: request.variable("PATH"),
         roots: &request.roots,
         scratch: scratch.path(),
-        store: manner.store,
-        reads_cache: manner.reads_cache,
-        upstream: manner.upstream,
-        writes_cache: manner.writes_cache,
+        store: options.store,
+        reads_cache: options.reads_cache,
+        upstream: options.upstream,
+        writes_cache: options.writes_cache,
         watch: watch.as_deref(),
-        jobs: manner.jobs,
+        jobs: options.jobs,
         // Kept files are written where the user finds them: nothing may run that nvcc would not have started.
-        order: if manner.sequential || (keeps && !finishes_phase) {
+        order: if options.sequential || (keeps && !finishes_phase) {
             Order::Sequential
         } else {
             Order::Parallel
@@ -235,8 +235,8 @@ pub fn build(
             OnFailure::Stop
         },
         rule: rule(request),
-        admission: Some(manner.admission),
-        executor: manner.executor,
+        admission: Some(options.admission),
+        executor: options.executor,
         terminal: request.terminal.as_ref(),
         children,
     };
@@ -249,7 +249,7 @@ pub fn build(
         streams.1.extend_from_slice(message.as_bytes());
         streams.1.push(b'\n');
     }
-    let_clock_tick(manner.started);
+    let_clock_tick(options.started);
     let first = streams.clone();
     let mut shown = (0, 0);
     let mut doubt = Doubt::default();
@@ -274,7 +274,7 @@ pub fn build(
                     streams.1.get(shown.1..).unwrap_or_default(),
                 );
             };
-            match manner.progress {
+            match options.progress {
                 Some(progress) => progress.aside(emit),
                 None => emit(),
             }
@@ -282,19 +282,19 @@ pub fn build(
         }
     };
     let look = |graph: &TaskGraph, finished: &Finished| {
-        if let Some(onlooker) = manner.onlooker {
-            onlooker.finished(graph, finished, &scratch.path().join("out"));
+        if let Some(listener) = options.listener {
+            listener.finished(graph, finished, &scratch.path().join("out"));
         }
     };
     let mut run = execute(&graph, &setting, &mut |finished| {
         look(&graph, finished);
         show(&graph, &mut doubt, &mut streams, finished)
     });
-    let rest = || manner.progress.inspect(|progress| progress.rest());
+    let rest = || options.progress.inspect(|progress| progress.rest());
     rest();
     // Everything that did work out is in the cache by now. Without overlaps and without taking
     // results from the cache there is nothing left that could go wrong this way.
-    let mut reads_cache = manner.reads_cache;
+    let mut reads_cache = options.reads_cache;
     while let Some(why) = run.retry.filter(|_| !children.is_closed()) {
         if retried.is_some() && !reads_cache {
             return Err(Unsupported::new("a plan that does not work out", why));
@@ -334,7 +334,7 @@ pub fn build(
     if is_mixed {
         return Err(Unsupported::new(standard_streams::MIXED, ""));
     }
-    if run.code != 0 && doubt.is_justified(manner.store) {
+    if run.code != 0 && doubt.is_justified(options.store) {
         return Err(Unsupported::new(FAILS_ON_OTHERS, ""));
     }
     if run.code != 0 && holds_back {
@@ -359,20 +359,20 @@ pub fn build(
         direct::emit(&streams.0, &streams.1);
     }
     if let (Some(store), Some(subject)) =
-        (manner.store.filter(|_| manner.writes_cache), &id_subject)
+        (options.store.filter(|_| options.writes_cache), &id_subject)
     {
         module_ids::remember(store, subject, &graph);
         module_ids::remember_stub(store, subject, &graph);
     }
-    if let Some(folder) = manner.save {
+    if let Some(folder) = options.save {
         save(&graph, &run, folder, request);
     }
-    if let Some(store) = manner.store.filter(|_| manner.writes_cache) {
-        manner.admission.keep(store);
+    if let Some(store) = options.store.filter(|_| options.writes_cache) {
+        options.admission.keep(store);
     }
     run.seen.merge(&dry_seen);
     let shown_as = (&streams.0[..], &streams.1[..]);
-    let kept = finish(request, manner, &graph, &run, shown_as, interrupt)?;
+    let kept = finish(request, options, &graph, &run, shown_as, interrupt)?;
     let (headers, not_stored) = match kept {
         Ok(headers) => (headers, None),
         Err(why) => (Vec::new(), Some(why)),
@@ -468,9 +468,9 @@ fn install_watch(store: &DiskStore, scratch: &Scratch) -> Option<PathBuf> {
 
 /// Whether a front end more would cost nobody anything: several architectures, a core for each
 /// and to spare that no other call uses or waits for, and no other load on the machine.
-fn has_idle_cores(graph: &TaskGraph, manner: &Manner<'_>) -> bool {
+fn has_idle_cores(graph: &TaskGraph, options: &BuildOptions<'_>) -> bool {
     let ciccs = graph.steps.iter().filter(|s| s.tool == Tool::Cicc).count();
-    if ciccs < 2 || manner.jobs < ciccs + 2 {
+    if ciccs < 2 || options.jobs < ciccs + 2 {
         return false;
     }
     let load = fs::read_to_string("/proc/loadavg")
@@ -478,15 +478,15 @@ fn has_idle_cores(graph: &TaskGraph, manner: &Manner<'_>) -> bool {
         .and_then(|text| text.split(' ').next().and_then(|l| l.parse::<f64>().ok()));
     // Who is not a warpcc is seen in the load alone. It is a minute's average: what this build's own predecessor left
     // is in it.
-    manner.admission.idle_slots() >= ciccs as u64 + 2
-        && load.is_none_or(|load| load < manner.jobs as f64 * 0.75)
+    options.admission.idle_slots() >= ciccs as u64 + 2
+        && load.is_none_or(|load| load < options.jobs as f64 * 0.75)
 }
 
 /// Waits until a change made before this process began shows an older time than anything that
 /// happens from now on. A file that a build system wrote just before it called us then counts as
 /// settled, and only one that changes while we run does not.
 fn let_clock_tick(started: SystemTime) {
-    /// More than a tick of the kernel's file clock (10 ms at the slowest), as the witness asks.
+    /// More than a tick of the kernel's file clock (10 ms at the slowest), as the manifest asks.
     const TICK: Duration = Duration::from_millis(11);
     if let Ok(age) = started.elapsed()
         && let Some(rest) = TICK.checked_sub(age)
@@ -498,7 +498,7 @@ fn let_clock_tick(started: SystemTime) {
 /// Puts the outputs in place, and stores the whole call when it succeeded.
 fn finish(
     request: &Request,
-    manner: &Manner<'_>,
+    options: &BuildOptions<'_>,
     graph: &TaskGraph,
     run: &Run,
     streams: (&[u8], &[u8]),
@@ -506,8 +506,8 @@ fn finish(
 ) -> Result<Result<Vec<Header>, NotKept>, Unsupported> {
     let mut kept = Ok(Vec::new());
     if run.code == 0
-        && manner.writes_cache
-        && let Some(store) = manner.store
+        && options.writes_cache
+        && let Some(store) = options.store
     {
         let now_at = |file: &PlanFile| {
             let plan = file.path.as_str();
@@ -530,9 +530,9 @@ fn finish(
             files.map(|&id| now_at(graph.file(id))).collect()
         };
         kept = direct::keep(
-            (store, manner.upstream),
+            (store, options.upstream),
             request,
-            manner.keys,
+            options.keys,
             run,
             &outputs,
             &Texts {
@@ -593,7 +593,7 @@ fn wait_if_interrupted(children: &Children) {
 
 fn dry_run(
     request: &Request,
-    manner: &Manner<'_>,
+    options: &BuildOptions<'_>,
     private: &str,
     watch: Option<&Path>,
     scratch: &Scratch,
@@ -624,7 +624,7 @@ fn dry_run(
     }
     set(
         crate::config::BEHIND.into(),
-        crate::fallback::behind(manner.ourselves),
+        crate::fallback::behind(options.ourselves),
     );
     // nvcc makes temporary files even for a dry run.
     set("TMPDIR".into(), scratch.path().join("tmp").into());
@@ -642,14 +642,14 @@ fn dry_run(
         name: DRY_RUN,
         kind: Kind::DryRun,
         // All of the call comes behind it.
-        priority_ms: manner.admission.expect_whole(),
+        priority_ms: options.admission.expect_whole(),
         label: label.rsplit('/').next().unwrap_or(&label),
         tag: DRY_RUN_TASK as u64,
         ..Entry::default()
     };
     let mut pass = children
         .waiting(DRY_RUN_TASK, |cancel| {
-            manner.admission.enter(&entry, cancel)
+            options.admission.enter(&entry, cancel)
         })
         .map_err(|e| Unsupported::new("nvcc cannot be started", e.to_string()))?;
     let order = process::Order {
@@ -670,7 +670,7 @@ fn dry_run(
         millis: u64::try_from(clock.elapsed().as_millis()).unwrap_or(u64::MAX),
         peak_kib: output.peak_kib,
     };
-    manner.admission.learn(DRY_RUN, Kind::DryRun, measured);
+    options.admission.learn(DRY_RUN, Kind::DryRun, measured);
     drop(pass);
     if let Some(signal) = output.signal {
         return Err(Unsupported::new(

@@ -2,9 +2,9 @@
 
 use warpcc_plan::Unsupported;
 
-use crate::account::Account;
+use crate::call_record::Account;
 use crate::log::Log;
-use crate::{build, machine};
+use crate::{build, resources};
 
 /// Calls in which nvcc only answers, or preprocesses: they need no room.
 const ASKS_NVCC_ONLY: [&str; 7] = [
@@ -47,7 +47,7 @@ impl Bypass {
             }
         };
         if let Some(reason) = compiles {
-            machine::make_room_for_nvcc(account.config, account.lineage, reason, log);
+            resources::make_room_for_nvcc(account.config, account.lineage, reason, log);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A cluster that cannot be reached is left alone for a while by all calls, so that a build of a thousand files waits
 //! for it once.
 
-mod outlook;
+mod estimates;
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use outlook::Outlook;
+use estimates::Outlook;
 use warpcc_budget::Pool;
 use warpcc_cache::command::Done;
 use warpcc_cache::{Digest, DiskStore, Hashing, Key, KeySink};
@@ -24,7 +24,7 @@ use warpcc_remote::grpc::Deadlines;
 use warpcc_remote::{Auth, Cluster, Fault, Grpc};
 
 use crate::config::{Config, ExecutorSettings};
-use crate::machine;
+use crate::resources;
 
 /// So long nobody asks a cluster that did not answer.
 const LEFT_ALONE: Duration = Duration::from_secs(60);
@@ -79,7 +79,7 @@ impl<'a> Elsewhere<'a> {
         }
         let cluster = Cluster::new(server);
         let slots = Pool::open(
-            &machine::place(config),
+            &resources::place(config),
             &format!("cluster-{}", key_of(&cluster).hex()),
             settings.jobs.value.get(),
         );

@@ -6,14 +6,14 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use anyhow::Context;
-use warpcc_cache::{Difference, DiskStore, Level, Listing, Witness};
+use warpcc_cache::{Difference, DiskStore, InputManifest, KeyParts, Level};
 
-use crate::account::records;
+use crate::call_record::records;
 use crate::cli::{self, CacheCommand, Command, WhyArgs};
 use crate::config::{Config, variable};
 use crate::direct::conditions_hold;
 use crate::jit::JitCommand;
-use crate::launch::{Surroundings, open_store};
+use crate::launch::{ProcessContext, open_store};
 use crate::report::why::{FileChange, FileDifference, PartDifference, Why};
 use crate::report::{self, stats::Stats};
 use crate::request::Request;
@@ -23,7 +23,7 @@ use crate::{history, insight, jit, locate, remote};
 ///
 /// # Errors
 /// What went wrong, on which file, for the user.
-pub fn run(args: &[OsString], around: Surroundings) -> anyhow::Result<i32> {
+pub fn run(args: &[OsString], around: ProcessContext) -> anyhow::Result<i32> {
     let command = match cli::parse(args) {
         Ok(command) => command,
         Err(error) => {
@@ -157,7 +157,7 @@ fn cache(command: &CacheCommand, config: &Config) -> anyhow::Result<i32> {
 pub fn find_nvcc(
     named: Option<&Path>,
     config: &Config,
-    around: &Surroundings,
+    around: &ProcessContext,
 ) -> anyhow::Result<std::path::PathBuf> {
     let path = around
         .environment
@@ -188,7 +188,7 @@ pub fn find_nvcc(
     })
 }
 
-fn why(args: &WhyArgs, config: &Config, around: Surroundings) -> anyhow::Result<Why> {
+fn why(args: &WhyArgs, config: &Config, around: ProcessContext) -> anyhow::Result<Why> {
     let (named, rest) = cli::split_compiler(&args.args);
     let nvcc = find_nvcc(named, config, &around)?;
     let request = match Request::new(
@@ -237,8 +237,8 @@ fn why(args: &WhyArgs, config: &Config, around: Surroundings) -> anyhow::Result<
 fn differences(
     store: &DiskStore,
     request: &Request,
-    listing: &Listing,
-) -> anyhow::Result<Vec<(Witness, Vec<Difference>)>> {
+    listing: &KeyParts,
+) -> anyhow::Result<Vec<(InputManifest, Vec<Difference>)>> {
     let mut all = Vec::new();
     for variant in request.keys(listing).iter() {
         let holds = |outcome: &warpcc_cache::Outcome| conditions_hold(variant, outcome, request);
@@ -250,20 +250,20 @@ fn differences(
 
 /// What differs from the remembered run that saw most of what is there now.
 fn nearest(
-    variants: Vec<(Witness, Vec<Difference>)>,
+    variants: Vec<(InputManifest, Vec<Difference>)>,
     request: &Request,
 ) -> Option<Vec<FileDifference>> {
-    let (witness, differences) = variants.into_iter().min_by_key(|(_, d)| d.len())?;
+    let (manifest, differences) = variants.into_iter().min_by_key(|(_, d)| d.len())?;
     let found = differences
         .into_iter()
-        .map(|d| file_difference(d, request, &witness))
+        .map(|d| file_difference(d, request, &manifest))
         .collect();
     Some(found)
 }
 
-fn part_differences(old: &Listing, new: &Listing) -> Vec<PartDifference> {
+fn part_differences(old: &KeyParts, new: &KeyParts) -> Vec<PartDifference> {
     let text = |value: Option<Vec<u8>>| value.map(|v| String::from_utf8_lossy(&v).into_owned());
-    Listing::changes(old, new)
+    KeyParts::changes(old, new)
         .into_iter()
         .map(|change| PartDifference {
             name: change.name,
@@ -273,7 +273,11 @@ fn part_differences(old: &Listing, new: &Listing) -> Vec<PartDifference> {
         .collect()
 }
 
-fn file_difference(difference: Difference, request: &Request, witness: &Witness) -> FileDifference {
+fn file_difference(
+    difference: Difference,
+    request: &Request,
+    manifest: &InputManifest,
+) -> FileDifference {
     let path = difference.path().to_owned();
     let is_source = request
         .invocation
@@ -286,7 +290,7 @@ fn file_difference(difference: Difference, request: &Request, witness: &Witness)
         Difference::FileMissing { .. } => FileChange::Missing,
         Difference::VariableChanged { .. } => FileChange::Variable,
         // Looked for here and found elsewhere: the new one now comes first.
-        Difference::FileAppeared { .. } => witness
+        Difference::FileAppeared { .. } => manifest
             .files()
             .map(|file| file.path)
             .find(|old| old.file_name() == path.file_name())

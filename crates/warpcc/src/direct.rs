@@ -13,8 +13,8 @@ use warpcc_cache::{
 use warpcc_engine::Run;
 use warpcc_engine::conditions::Conditions;
 use warpcc_engine::modes;
-use warpcc_engine::observe::Use;
 use warpcc_engine::process::is_executable;
+use warpcc_engine::traced_inputs::Use;
 use warpcc_plan::{OutputKind, Unsupported};
 use warpcc_report::record::Header;
 
@@ -327,13 +327,13 @@ pub fn keep(
             path == made.now || (named && in_place)
         })
     };
-    let mut builder = run.seen.witness(run.began, own);
+    let mut builder = run.seen.manifest(run.began, own);
     for file in &request.invocation.options_files {
         builder.read(Path::new(file));
     }
     let mut dates = Dates::in_texts(texts);
     let mut inspect = |_: &Path, text: &[u8]| dates.inspect(text);
-    let witness = builder
+    let manifest = builder
         .relative_to(&request.directory)
         .finish_knowing(store, Some(&mut inspect))
         .map_err(|e| NotKept::Unfit(e.to_string()))?;
@@ -399,11 +399,11 @@ pub fn keep(
     };
     let key = keys.for_result(is_bound, &outcome);
     let key = key.ok_or_else(|| NotKept::Unfit("a folder's name is in the result".to_owned()))?;
-    store.store(Level::Direct, &key, &witness, &outcome)?;
+    store.store(Level::Direct, &key, &manifest, &outcome)?;
     if let Some(upstream) = upstream.filter(|_| request.invocation.kept_folder().is_none()) {
         upstream.offer(store, Level::Direct, &key);
     }
-    let headers = witness.files().filter(|file| is_header(&file.path));
+    let headers = manifest.files().filter(|file| is_header(&file.path));
     Ok(headers
         .map(|file| Header {
             path: file.path.to_string_lossy().into_owned(),

@@ -13,18 +13,18 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueHint};
 use warpcc_engine::{Finished, Outcome};
 use warpcc_explain::text::{Form, Tint};
-use warpcc_explain::{Observed, Story, Teller, markdown, page, text};
+use warpcc_explain::{Observed, Recorder, Story, markdown, page, text};
 use warpcc_plan::{FileId, FileKind, TaskGraph};
 
-use crate::account::Account;
-use crate::build::{self, Onlooker};
+use crate::build::{self, BuildListener};
 use crate::bypass::Bypass;
+use crate::call_record::Account;
 use crate::commands::{find_nvcc, write_file};
 use crate::config::Config;
-use crate::launch::Surroundings;
+use crate::launch::ProcessContext;
 use crate::log::Log;
-use crate::machine::Lineage;
 use crate::request::Request;
+use crate::resources::Lineage;
 use crate::roots::BaseDirs;
 use crate::run::timeline_of;
 use crate::session::{Call, Session, Wishes};
@@ -74,7 +74,7 @@ pub struct ExplainArgs {
 /// # Errors
 /// No nvcc, a command with nothing to explain, a plan that is not understood, a page that cannot be
 /// written.
-pub fn run(args: &ExplainArgs, config: &Config, around: Surroundings) -> anyhow::Result<i32> {
+pub fn run(args: &ExplainArgs, config: &Config, around: ProcessContext) -> anyhow::Result<i32> {
     let (named, rest) = cli::split_compiler(&args.args);
     let nvcc = find_nvcc(args.nvcc.as_deref().or(named), config, &around)?;
     let lineage = Lineage::find(config);
@@ -145,7 +145,7 @@ fn tell(session: &Session<'_>) -> anyhow::Result<(Story, String)> {
     let words = std::iter::once(request.nvcc.as_os_str()).chain(request.args.iter().map(|a| &**a));
     let listener = Listener {
         request,
-        teller: RefCell::new(Teller::new(warpcc_explain::Call {
+        teller: RefCell::new(Recorder::new(warpcc_explain::Call {
             command: words.map(|w| w.to_string_lossy().into_owned()).collect(),
             directory: request.directory.display().to_string(),
         })),
@@ -157,7 +157,7 @@ fn tell(session: &Session<'_>) -> anyhow::Result<(Story, String)> {
         sequential: true,
         faithful: true,
         save: None,
-        onlooker: Some(&listener),
+        listener: Some(&listener),
         progress: None,
     };
     let mut timeline = None;
@@ -190,7 +190,7 @@ fn tell(session: &Session<'_>) -> anyhow::Result<(Story, String)> {
 /// Looks at what each step wrote, before the next one starts.
 struct Listener<'a> {
     request: &'a Request,
-    teller: RefCell<Teller>,
+    teller: RefCell<Recorder>,
 }
 
 impl Listener<'_> {
@@ -208,7 +208,7 @@ impl Listener<'_> {
     }
 }
 
-impl Onlooker for Listener<'_> {
+impl BuildListener for Listener<'_> {
     fn finished(&self, graph: &TaskGraph, finished: &Finished, aside: &Path) {
         let mut teller = self.teller.borrow_mut();
         if !teller.has_plan() {

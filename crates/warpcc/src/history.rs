@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use warpcc_cache::{Digest, DiskStore, Hashing, Key, KeySink, Listing};
+use warpcc_cache::{Digest, DiskStore, Hashing, Key, KeyParts, KeySink};
 
 use crate::request::Request;
 
@@ -13,7 +13,7 @@ const KIND: &str = "calls";
 const IDENTITY: &str = "warpcc call 1";
 
 /// Notes what a call's key was made from.
-pub fn remember(store: &DiskStore, request: &Request, listing: &Listing) {
+pub fn remember(store: &DiskStore, request: &Request, listing: &KeyParts) {
     let key = request.identity().key(IDENTITY);
     if let Ok(value) = serde_json::to_vec(listing) {
         // Without the note `why` knows less.
@@ -22,7 +22,7 @@ pub fn remember(store: &DiskStore, request: &Request, listing: &Listing) {
 }
 
 /// What the last call with the same identity was made from.
-pub fn recall(store: &DiskStore, request: &Request) -> Option<Listing> {
+pub fn recall(store: &DiskStore, request: &Request) -> Option<KeyParts> {
     let key: Key = request.identity().key(IDENTITY);
     serde_json::from_slice(&store.note(KIND, &key)?).ok()
 }

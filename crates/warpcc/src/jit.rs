@@ -20,7 +20,7 @@ pub use load::load;
 
 use crate::commands::find_nvcc;
 use crate::config::{Config, ConfigError, variable};
-use crate::launch::Surroundings;
+use crate::launch::ProcessContext;
 use crate::{fatbin, locate};
 
 /// All is well.
@@ -34,7 +34,7 @@ const FAILED: i32 = 2;
 ///
 /// # Errors
 /// What could not be done at all.
-pub fn run(command: &JitCommand, config: &Config, around: &Surroundings) -> anyhow::Result<i32> {
+pub fn run(command: &JitCommand, config: &Config, around: &ProcessContext) -> anyhow::Result<i32> {
     match command {
         JitCommand::Advise(args) => advise::advise(args, config, around),
         JitCommand::Warm(args) => warm::warm(args, around),
@@ -91,7 +91,7 @@ fn tell(errors: &[OpenError], files: &[(&Binary, Vec<warpcc_fatbin::Problem>)]) 
 fn find_ptxas(
     named: Option<&Path>,
     config: &Config,
-    around: &Surroundings,
+    around: &ProcessContext,
 ) -> anyhow::Result<Ptxas> {
     if let Some(program) = named {
         return Ok(Ptxas::ask(program)?);

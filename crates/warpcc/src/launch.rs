@@ -9,16 +9,16 @@ use std::time::SystemTime;
 
 use warpcc_cache::{Access, DiskStore, OpenError, Options};
 
-use crate::account::Account;
 use crate::bypass::Bypass;
+use crate::call_record::Account;
 use crate::config::Config;
 use crate::log::Log;
-use crate::machine::Lineage;
+use crate::resources::Lineage;
 use crate::session::{Call, Session, Wishes};
 use crate::{cli, commands, fallback, locate};
 
 /// What the environment says about us.
-pub struct Surroundings {
+pub struct ProcessContext {
     /// This program's file, and those of the warpccs that started it.
     pub ourselves: Vec<PathBuf>,
     /// The working directory; empty where it has been removed.
@@ -36,7 +36,7 @@ pub struct Surroundings {
 /// What an own command could not do.
 pub fn start(args: &[OsString]) -> anyhow::Result<i32> {
     let directory = std::env::current_dir();
-    let around = Surroundings {
+    let around = ProcessContext {
         ourselves: crate::config::ourselves()?,
         directory: directory.as_deref().unwrap_or(Path::new("")).to_owned(),
         environment: crate::config::environment(),
@@ -64,7 +64,7 @@ pub fn start(args: &[OsString]) -> anyhow::Result<i32> {
 }
 
 /// Runs `compiler` with `args`; comes back with the exit code, or never.
-pub fn launch(compiler: &OsStr, args: &[OsString], around: Surroundings) -> i32 {
+pub fn launch(compiler: &OsStr, args: &[OsString], around: ProcessContext) -> i32 {
     let path = around
         .environment
         .iter()
@@ -141,7 +141,7 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: Surroundings) -> i32 
 fn cached(
     nvcc: &Path,
     args: &[OsString],
-    around: &Surroundings,
+    around: &ProcessContext,
     account: &Account<'_>,
     log: &Log,
 ) -> Result<i32, Bypass> {
@@ -155,7 +155,7 @@ fn cached(
     session.complete(&Wishes::of_launcher(), |_, _| {})
 }
 
-fn become_compiler(file: &Path, args: &[OsString], around: &Surroundings) -> i32 {
+fn become_compiler(file: &Path, args: &[OsString], around: &ProcessContext) -> i32 {
     let error = fallback::become_compiler(file, args, &around.ourselves);
     crate::log::warn(&error.to_string());
     if error.kind() == std::io::ErrorKind::NotFound {

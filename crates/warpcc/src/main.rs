@@ -1,8 +1,8 @@
 //! The `warpcc` binary: argv in, exit code out.
 
-mod account;
 mod build;
 mod bypass;
+mod call_record;
 mod cli;
 mod cluster;
 mod commands;
@@ -19,13 +19,13 @@ mod jit;
 mod launch;
 mod locate;
 mod log;
-mod machine;
 mod module_ids;
 mod outputs;
 mod place;
 mod remote;
 mod report;
 mod request;
+mod resources;
 mod roots;
 mod rtc;
 mod run;

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use warpcc_cache::{DiskStore, Options};
-use warpcc_remote::health::{Health, Way};
+use warpcc_remote::backoff::{Health, Way};
 use warpcc_remote::settings::Access;
-use warpcc_remote::upload::{self, Account, Manner};
+use warpcc_remote::upload::{self, Account, UploadMode};
 use warpcc_remote::{Layer, ping};
 use warpcc_rtc::{Environment, Settings};
 
@@ -113,8 +113,8 @@ fn row(layer: &Layer, stores: &[DiskStore]) -> Row {
 fn upload(args: &UploadArgs, layers: &[Layer], config: &Config) -> anyhow::Result<i32> {
     let until = Instant::now() + Duration::from_secs(args.limit);
     let manner = match args.background {
-        true => Manner::Background,
-        false => Manner::Asked,
+        true => UploadMode::Background,
+        false => UploadMode::Asked,
     };
     let mut accounts: Vec<Account> = Vec::new();
     let kernels = kernels();

@@ -4,7 +4,7 @@
 //!
 //! | part | why |
 //! |---|---|
-//! | nvcc: path | it stands in the paths of the headers; its content is in the witness |
+//! | nvcc: path | it stands in the paths of the headers; its content is in the manifest |
 //! | host compiler, `as`, `ld`: the files that PATH names | a PATH that finds others is another build |
 //! | option, input, host option | the command line after options files, without `-t`; `-o` and `-MF` only as "given" where the result does not hold them |
 //! | working directory | relative paths; left out when every path is absolute and nothing holds it |
@@ -13,12 +13,12 @@
 //! | scratch folder | with debug information only |
 //! | relocatable: the names of the roots | paths below one count by that name |
 //!
-//! What was read and what was looked for in vain is not in the key but in the record's witness.
+//! What was read and what was looked for in vain is not in the key but in the record's manifest.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use warpcc_cache::{Digest, Explaining, KeySink, KeyVariants, Listing, Roots, guards};
+use warpcc_cache::{Digest, Explaining, KeyParts, KeySink, KeyVariants, Roots, guards};
 use warpcc_engine::Terminal;
 use warpcc_engine::conditions::Place;
 use warpcc_engine::key::{HOST_VARIABLES, LANGUAGE_VARIABLES, directory_as_called};
@@ -160,18 +160,18 @@ impl Request {
     }
 
     /// The keys under which this call's result may be kept; `listing` is what they are made from.
-    pub fn keys(&self, listing: &Listing) -> KeyVariants {
+    pub fn keys(&self, listing: &KeyParts) -> KeyVariants {
         let terminal = self.terminal.as_ref();
         key_variants(listing.key(DOMAIN), &self.roots, &self.directory, terminal)
     }
 
     /// Everything that the direct key is made from, by name.
-    pub fn listing(&self) -> Listing {
+    pub fn listing(&self) -> KeyParts {
         self.listing_under(&self.roots)
     }
 
     /// The same as it would be with these folders' names left out.
-    fn listing_under(&self, roots: &Roots) -> Listing {
+    fn listing_under(&self, roots: &Roots) -> KeyParts {
         let mut sink = Explaining::new();
         let invocation = &self.invocation;
         let fixed = |path: &OsStr| roots.fixed_bytes(path.as_encoded_bytes()).into_owned();
@@ -240,7 +240,7 @@ impl Request {
 
     /// What this call would be kept under with `base_dir = "auto"`, and the folders that are then left out; `None` for
     /// one that has other roots, or none that could be left out.
-    pub fn in_every_folder(&self) -> Option<(Listing, Roots)> {
+    pub fn in_every_folder(&self) -> Option<(KeyParts, Roots)> {
         if !self.roots.is_empty() || self.invocation.leaves_intermediate_files() {
             return None;
         }
@@ -256,7 +256,7 @@ impl Request {
     }
 
     /// What `warpcc why` finds this call again by: where it ran and what it made.
-    pub fn identity(&self) -> Listing {
+    pub fn identity(&self) -> KeyParts {
         let mut sink = Explaining::new();
         sink.part(
             "working directory",

@@ -23,7 +23,7 @@ use manifest::{Job, Manifest};
 
 use crate::commands::write_file;
 use crate::config::{Config, variable};
-use crate::launch::Surroundings;
+use crate::launch::ProcessContext;
 use crate::{history, log, report};
 
 /// All is well.
@@ -37,7 +37,7 @@ const UPLOADS: Duration = Duration::from_secs(300);
 ///
 /// # Errors
 /// What could not be tried at all.
-pub fn run(command: &RtcCommand, around: &Surroundings) -> anyhow::Result<i32> {
+pub fn run(command: &RtcCommand, around: &ProcessContext) -> anyhow::Result<i32> {
     match command {
         RtcCommand::Compile(args) => compile(args, around),
         RtcCommand::Warm(args) => warm(args, around),
@@ -51,7 +51,7 @@ struct Caches {
 }
 
 impl Caches {
-    fn open(with: &WithArgs, around: &Surroundings, common: Request) -> anyhow::Result<Self> {
+    fn open(with: &WithArgs, around: &ProcessContext, common: Request) -> anyhow::Result<Self> {
         let environment = Environment::of(around.environment.iter().cloned());
         let compiler = Compiler::find_with(with.nvrtc.as_deref(), &environment)?;
         let settings = Settings::from_environment(&environment);
@@ -117,7 +117,7 @@ fn word_of(found: Found) -> &'static str {
     }
 }
 
-fn compile(args: &CompileArgs, around: &Surroundings) -> anyhow::Result<i32> {
+fn compile(args: &CompileArgs, around: &ProcessContext) -> anyhow::Result<i32> {
     let source = std::fs::read_to_string(&args.file)
         .map_err(|error| anyhow::anyhow!("cannot read {}: {error}", args.file.display()))?;
     let mut common = Request::new("", "", args.arch);
@@ -179,7 +179,7 @@ fn compile(args: &CompileArgs, around: &Surroundings) -> anyhow::Result<i32> {
     Ok(FINE)
 }
 
-fn warm(args: &WarmArgs, around: &Surroundings) -> anyhow::Result<i32> {
+fn warm(args: &WarmArgs, around: &ProcessContext) -> anyhow::Result<i32> {
     let manifest = Manifest::read(&args.manifest, &args.arch)?;
     let caches = Caches::open(&args.with, around, manifest.common)?;
     let cache = &caches.kernels;

@@ -6,26 +6,26 @@ use anyhow::bail;
 use warpcc_engine::Outcome;
 use warpcc_plan::Step;
 
-use crate::account::Account;
 use crate::build::Built;
+use crate::call_record::Account;
 use crate::cli::{self, GraphFormat, RunArgs};
 use crate::commands::{find_nvcc, write_file};
 use crate::config::Config;
 use crate::fallback;
-use crate::launch::{Surroundings, open_store};
+use crate::launch::{ProcessContext, open_store};
 use crate::log::Log;
-use crate::machine::Lineage;
 use crate::report::progress::Progress;
 use crate::report::timeline::{FileRole, FileRow, Run, TaskOutcome, TaskRow};
 use crate::report::{self, table, trace, verbose};
 use crate::request::Request;
+use crate::resources::Lineage;
 use crate::session::{Call, Session, Wishes};
 
 /// Builds what the arguments ask for; gives nvcc's exit code.
 ///
 /// # Errors
 /// No nvcc, or a report that cannot be written.
-pub fn run(args: &RunArgs, config: &Config, around: Surroundings) -> anyhow::Result<i32> {
+pub fn run(args: &RunArgs, config: &Config, around: ProcessContext) -> anyhow::Result<i32> {
     let (named, rest) = cli::split_compiler(&args.args);
     let nvcc = find_nvcc(args.nvcc.as_deref().or(named), config, &around)?;
     let store = if args.no_cache {

@@ -8,30 +8,30 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use warpcc_cache::{DiskStore, KeyVariants, Listing, Upstream};
+use warpcc_cache::{DiskStore, KeyParts, KeyVariants, Upstream};
 use warpcc_engine::Executor;
 use warpcc_plan::Unsupported;
 use warpcc_remote::Shared;
 
-use crate::account::Account;
-use crate::build::{self, Built, Manner, Onlooker};
+use crate::build::{self, BuildListener, BuildOptions, Built};
 use crate::bypass::Bypass;
+use crate::call_record::Account;
 use crate::cluster::Elsewhere;
 use crate::direct::Served;
-use crate::launch::Surroundings;
+use crate::launch::ProcessContext;
 use crate::log::Log;
 use crate::report::progress::Progress;
 use crate::request::Request;
 use crate::roots::BaseDirs;
 use crate::scratch::{self, Naming, Scratch, Wanted};
 use crate::signals::Interrupt;
-use crate::{direct, history, machine, standard_streams};
+use crate::{direct, history, resources, standard_streams};
 
 /// Where a call comes from, and where it is noted.
 #[derive(Clone, Copy)]
 pub struct Call<'a> {
     /// What the environment says about us.
-    pub around: &'a Surroundings,
+    pub around: &'a ProcessContext,
     /// The cache, the settings, and what becomes of the call.
     pub account: &'a Account<'a>,
     /// The log.
@@ -43,7 +43,7 @@ pub struct Session<'a> {
     /// What is asked for.
     pub request: Request,
     call: Call<'a>,
-    listing: Listing,
+    listing: KeyParts,
     keys: KeyVariants,
 }
 
@@ -62,7 +62,7 @@ pub struct Wishes<'a> {
     /// Where each command's files are to be copied.
     pub save: Option<&'a Path>,
     /// Who looks at each command's files as soon as it has ended.
-    pub onlooker: Option<&'a dyn Onlooker>,
+    pub listener: Option<&'a dyn BuildListener>,
     /// The line on the terminal.
     pub progress: Option<&'a Progress>,
 }
@@ -77,7 +77,7 @@ impl Wishes<'_> {
             sequential: false,
             faithful: false,
             save: None,
-            onlooker: None,
+            listener: None,
             progress: None,
         }
     }
@@ -123,8 +123,8 @@ impl<'a> Session<'a> {
         if standard_streams::any_was_closed() {
             return Err(Unsupported::new(standard_streams::CLOSED, "").into());
         }
-        if machine::has_little_memory() {
-            return Err(Unsupported::new(machine::LITTLE_MEMORY, "").into());
+        if resources::has_little_memory() {
+            return Err(Unsupported::new(resources::LITTLE_MEMORY, "").into());
         }
         let request = Request::new(
             nvcc.to_owned(),
@@ -201,10 +201,10 @@ impl<'a> Session<'a> {
             upload();
             return Ok(self.hit(micros));
         }
-        let admission = machine::admission(config, account.lineage, &self.request, store, log);
+        let admission = resources::admission(config, account.lineage, &self.request, store, log);
         let elsewhere = wishes.may_leave.then(|| Elsewhere::of(config, store));
         let elsewhere = elsewhere.flatten();
-        let manner = Manner {
+        let options = BuildOptions {
             progress: wishes.progress,
             store,
             reads_cache: !config.recache.value,
@@ -217,12 +217,12 @@ impl<'a> Session<'a> {
             sequential: wishes.sequential,
             faithful: wishes.faithful,
             save: wishes.save,
-            onlooker: wishes.onlooker,
+            listener: wishes.listener,
             started: around.started,
             ourselves: &around.ourselves,
         };
         let clock = Instant::now();
-        let built = build::build(&self.request, &manner, &scratch, &interrupt);
+        let built = build::build(&self.request, &options, &scratch, &interrupt);
         if let Ok(built) = &built {
             listen(&self.request, (built, clock.elapsed()));
         }
@@ -234,7 +234,7 @@ impl<'a> Session<'a> {
         })?;
         log_build(log, &built);
         account.built(&self.request, &self.listing, &built, difference.as_ref());
-        if let Some(store) = store.filter(|_| manner.writes_cache) {
+        if let Some(store) = store.filter(|_| options.writes_cache) {
             self.tidy_up(store);
         }
         upload();

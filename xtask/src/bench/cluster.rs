@@ -14,7 +14,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::servers::{Casd, Dispatcher, Share};
-use super::{Options, facts};
+use super::{Options, machine_info};
 use crate::measure::{self, Cost};
 use crate::suite::casd;
 use crate::{process, programs, repo, workloads, workloads_toolkit};
@@ -75,9 +75,9 @@ pub fn main(options: &Options, nvcc: &Path) -> Result<()> {
     }
     let report = json!({
         "name": NAME,
-        "date": facts::date()?,
-        "machine": facts::machine(),
-        "toolkit": facts::toolkit(nvcc)?,
+        "date": machine_info::date()?,
+        "machine": machine_info::machine(),
+        "toolkit": machine_info::toolkit(nvcc)?,
         "project": "llama.cpp, ggml-cuda",
         "files": FILES,
         "architectures": options.archs,

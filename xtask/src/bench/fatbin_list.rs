@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 
-use super::{Options, facts};
+use super::{Options, machine_info};
 use crate::measure::{self, Cost};
 use crate::{pip, process, programs, repo};
 
@@ -68,9 +68,9 @@ pub fn main(options: &Options, nvcc: &Path) -> Result<()> {
     let walls = |costs: &[Cost]| costs.iter().map(|cost| cost.wall).collect::<Vec<_>>();
     let report = json!({
         "name": NAME,
-        "date": facts::date()?,
-        "machine": facts::machine(),
-        "toolkit": facts::toolkit(nvcc)?,
+        "date": machine_info::date()?,
+        "machine": machine_info::machine(),
+        "toolkit": machine_info::toolkit(nvcc)?,
         "library": library.file_name().map(|name| name.to_string_lossy().into_owned()),
         "library_bytes": fs::metadata(&library).map_or(0, |meta| meta.len()),
         "commands": ["warpcc fatbin list", "cuobjdump -all -lelf -lptx"],

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::cluster::save;
 use super::servers::{Casd, free_port, wait_for};
-use super::{Options, facts};
+use super::{Options, machine_info};
 use crate::measure::{self, Cost};
 use crate::suite::casd;
 use crate::{process, programs, repo};
@@ -156,10 +156,10 @@ fn place(options: &Options, nvcc: &Path, dir: &Path) -> Result<Place> {
 fn report(options: &Options, nvcc: &Path, name: &str, results: &[Value]) -> Result<()> {
     let report = json!({
         "name": name,
-        "date": facts::date()?,
-        "machine": facts::machine(),
+        "date": machine_info::date()?,
+        "machine": machine_info::machine(),
         "load_before_and_after_others_included": fs::read_to_string("/proc/loadavg").ok(),
-        "toolkit": facts::toolkit(nvcc)?,
+        "toolkit": machine_info::toolkit(nvcc)?,
         "results": results,
     });
     let out = options.out.clone();

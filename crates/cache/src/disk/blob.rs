@@ -16,8 +16,8 @@ use std::path::Path;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_128};
 
 use super::file::{mark_used, means_missing};
-use super::place::Staged;
-use super::{DiskStore, StoreError, frames, place};
+use super::install::Staged;
+use super::{DiskStore, StoreError, frames, install};
 use crate::digest::{Digest, Digesting};
 use crate::wire::Reader;
 
@@ -117,7 +117,7 @@ impl DiskStore {
         executable: bool,
     ) -> Result<bool, StoreError> {
         let path = self.blob_path(digest);
-        let placed = place::place(dest, executable, |out| {
+        let placed = install::place(dest, executable, |out| {
             self.read_blob(&path, digest, |blob| blob.copy_to(out))
                 .map(|copied| copied.is_some())
         });
@@ -136,7 +136,7 @@ impl DiskStore {
             return Ok(false);
         };
         let changed = change(&bytes);
-        let placed = place::place(dest, false, |out| {
+        let placed = install::place(dest, false, |out| {
             out.write_all(&changed).map_err(BlobFault::Writing)?;
             Ok(true)
         });
@@ -153,7 +153,7 @@ impl DiskStore {
         executable: bool,
     ) -> Result<Option<Staged>, StoreError> {
         let path = self.blob_path(digest);
-        let staged = place::stage(dest, executable, |out| {
+        let staged = install::stage(dest, executable, |out| {
             self.read_blob(&path, digest, |blob| blob.copy_to(out))
                 .map(|copied| copied.is_some())
         });

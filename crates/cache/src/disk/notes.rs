@@ -13,9 +13,9 @@ use xxhash_rust::xxh3::Xxh3;
 use super::file::{mark_used, read_whole};
 use super::{DiskStore, NOTES, StoreError};
 use crate::digest::Digest;
+use crate::input_manifest::{Contents, Signature, trusted_signature};
 use crate::key::{Hashing, Key, KeySink};
 use crate::wire::Reader;
-use crate::witness::{Contents, Signature, trusted_signature};
 
 const MAGIC: &[u8; 8] = b"WCCNOT01";
 const PROGRAMS: &str = "programs";
@@ -62,12 +62,12 @@ impl DiskStore {
     }
 
     /// The BLAKE3 of a tool's content. A program is hashed once and remembered by its signature, for keys and for
-    /// witnesses alike: a toolkit's programs are 250 MB.
+    /// manifests alike: a toolkit's programs are 250 MB.
     ///
     /// # Errors
     /// It cannot be read, or changes meanwhile.
     pub fn tool_content(&self, path: &Path) -> io::Result<[u8; 32]> {
-        crate::witness::content_of(path, self)
+        crate::input_manifest::content_of(path, self)
     }
 
     /// The digest of a file that seldom changes, such as a tool: remembered by its signature, where that can be trusted.

@@ -6,12 +6,12 @@ use std::path::Path;
 
 use super::file::{mark_used, read_whole};
 use super::{DiskStore, Level, StoreError};
+use crate::input_manifest::{Difference, InputManifest};
 use crate::key::Key;
 use crate::record::{
     MOST_VARIANTS, Outcome, RecordError, Stored, Variant, decode_record_of, identity_of,
     put_variant, start_record, variants,
 };
-use crate::witness::{Difference, Witness};
 
 /// Whether an outcome can be used, as far as that can be told without files; where not, the difference that a person
 /// would want to hear of, if there is one.
@@ -21,7 +21,7 @@ pub type Suits<'a> = &'a dyn Fn(&Outcome) -> Result<(), Option<Difference>>;
 #[derive(Debug)]
 pub enum Lookup {
     /// What came of a run that saw what is there now, and what it saw. Its blobs may have been evicted.
-    Hit(Outcome, Witness),
+    Hit(Outcome, InputManifest),
     /// Nothing that holds.
     Miss(Why),
 }
@@ -45,7 +45,7 @@ impl DiskStore {
         self.look_up_if(level, key, base, &|_| Ok(()), |_| {})
     }
 
-    /// The same, of runs whose outcome `suits`. While the witness of the run used last is checked, which is a `stat`
+    /// The same, of runs whose outcome `suits`. While the manifest of the run used last is checked, which is a `stat`
     /// for each of a thousand headers, `meanwhile` gets that run's outcome, to prepare for the hit it most likely is.
     pub fn look_up_if(
         &self,
@@ -84,7 +84,7 @@ impl DiskStore {
         let mut meanwhile = Some(meanwhile);
         for (index, stored) in variants(bytes, Some(key))?.enumerate() {
             let stored = stored?;
-            let Some(witness) = self.witness_here(&stored)? else {
+            let Some(manifest) = self.manifest_here(&stored)? else {
                 continue;
             };
             let outcome = stored.outcome()?;
@@ -92,7 +92,7 @@ impl DiskStore {
                 nearest = nearest.or(difference);
                 continue;
             }
-            let examine = || witness.check_for_keeping(base, Some(self));
+            let examine = || manifest.check_for_keeping(base, Some(self));
             let checked = match meanwhile.take() {
                 Some(meanwhile) => beside(&outcome, meanwhile, examine),
                 None => examine(),
@@ -111,7 +111,7 @@ impl DiskStore {
                     _ => drop(self.bring_forward(path, bytes, key, &stored, refreshed, &outcome)),
                 }
             }
-            return Ok(Lookup::Hit(outcome, witness));
+            return Ok(Lookup::Hit(outcome, manifest));
         }
         // A record without variants says nothing.
         Ok(Lookup::Miss(nearest.map_or(Why::NoRecord, |difference| {
@@ -119,19 +119,19 @@ impl DiskStore {
         })))
     }
 
-    /// Rewrites a record with one variant first, and with its new witness if there is one.
+    /// Rewrites a record with one variant first, and with its new manifest if there is one.
     fn bring_forward(
         &self,
         path: &Path,
         bytes: &[u8],
         key: &Key,
         stored: &Stored<'_>,
-        refreshed: Option<Witness>,
+        refreshed: Option<InputManifest>,
         outcome: &Outcome,
     ) -> Result<(), StoreError> {
         let mut record = start_record(key);
         match refreshed {
-            Some(witness) => put_variant(&mut record, &self.to_store(&witness), outcome)
+            Some(manifest) => put_variant(&mut record, &self.to_store(&manifest), outcome)
                 .map_err(|source| record_error(path, source))?,
             None => record.extend_from_slice(stored.whole()),
         }
@@ -146,17 +146,18 @@ impl DiskStore {
         &self,
         level: Level,
         key: &Key,
-        witness: &Witness,
+        manifest: &InputManifest,
         outcome: &Outcome,
     ) -> Result<(), StoreError> {
         self.writable()?;
         let path = self.record_path(level, key);
         let mut record = start_record(key);
-        let witness = &*self.to_store(witness);
-        put_variant(&mut record, witness, outcome).map_err(|source| record_error(&path, source))?;
+        let manifest = &*self.to_store(manifest);
+        put_variant(&mut record, manifest, outcome)
+            .map_err(|source| record_error(&path, source))?;
         // What cannot be read is replaced.
         if let Ok(Some((_, bytes))) = read_whole(&path) {
-            append_others(&mut record, &bytes, key, identity_of(witness, outcome));
+            append_others(&mut record, &bytes, key, identity_of(manifest, outcome));
         }
         self.write_whole(&path, &record)
     }
@@ -185,7 +186,7 @@ impl DiskStore {
         key: &Key,
         base: &Path,
         suits: Suits<'_>,
-    ) -> Result<Vec<(Witness, Vec<Difference>)>, StoreError> {
+    ) -> Result<Vec<(InputManifest, Vec<Difference>)>, StoreError> {
         let path = self.record_path(level, key);
         let read = read_whole(&path).map_err(|source| StoreError::io("read", &path, source))?;
         let Some((_, bytes)) = read else {
@@ -193,17 +194,17 @@ impl DiskStore {
         };
         let of_one = |stored: Result<Stored<'_>, RecordError>| {
             let stored = stored?;
-            let Some(witness) = self.witness_here(&stored)? else {
+            let Some(manifest) = self.manifest_here(&stored)? else {
                 return Ok(None);
             };
-            let mut differences = witness.differences(base);
+            let mut differences = manifest.differences(base);
             match suits(&stored.outcome()?) {
                 Ok(()) => {}
                 Err(Some(difference)) => differences.push(difference),
                 // It was never meant for this call.
                 Err(None) => return Ok(None),
             }
-            Ok(Some((witness, differences)))
+            Ok(Some((manifest, differences)))
         };
         variants(&bytes, Some(key))
             .and_then(|all| {
@@ -214,23 +215,23 @@ impl DiskStore {
     }
 
     /// What a remembered run saw, where it is to be looked for now; `None` when it lies below a root that there is not.
-    fn witness_here(&self, stored: &Stored<'_>) -> Result<Option<Witness>, RecordError> {
-        Ok(self.relocated(stored.witness()?))
+    fn manifest_here(&self, stored: &Stored<'_>) -> Result<Option<InputManifest>, RecordError> {
+        Ok(self.relocated(stored.manifest()?))
     }
 
-    /// A witness as records hold it, with its paths where they are now: below this call's roots. `None` when one lies
+    /// An input manifest as records hold it, with its paths where they are now: below this call's roots. `None` when one lies
     /// below a root that there is not.
-    pub fn relocated(&self, witness: Witness) -> Option<Witness> {
+    pub fn relocated(&self, manifest: InputManifest) -> Option<InputManifest> {
         match self.roots() {
-            Some(roots) => witness.real(roots),
-            None => Some(witness),
+            Some(roots) => manifest.real(roots),
+            None => Some(manifest),
         }
     }
 
-    fn to_store<'a>(&self, witness: &'a Witness) -> Cow<'a, Witness> {
+    fn to_store<'a>(&self, manifest: &'a InputManifest) -> Cow<'a, InputManifest> {
         match self.roots() {
-            Some(roots) => Cow::Owned(witness.fixed(roots)),
-            None => Cow::Borrowed(witness),
+            Some(roots) => Cow::Owned(manifest.fixed(roots)),
+            None => Cow::Borrowed(manifest),
         }
     }
 }

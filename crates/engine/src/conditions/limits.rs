@@ -64,7 +64,7 @@ impl Limits {
     }
 }
 
-/// Without setting another for a moment, as the system call does. proc_pid_status(5).
+/// Without options another for a moment, as the system call does. proc_pid_status(5).
 fn umask() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let mask = status

@@ -13,7 +13,7 @@ use warpcc_cache::Digest;
 
 use super::{Failure, Grpc, LONGEST_MESSAGE, from_wire, to_wire};
 use crate::backend::Source;
-use crate::fault::Fault;
+use crate::error::Fault;
 
 /// What a digest and its status take beside a blob's bytes.
 const AROUND: u64 = 256;

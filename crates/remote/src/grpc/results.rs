@@ -6,8 +6,8 @@ use re::digest_function::Value::Sha256;
 use warpcc_cache::{Digest, Key};
 
 use super::{Grpc, LONGEST_MESSAGE, to_wire};
-use crate::entry::LARGEST_RESULT;
-use crate::fault::Fault;
+use crate::action_result::LARGEST_RESULT;
+use crate::error::Fault;
 
 /// A key as the digest of an action. It is the hash of a list of parts that no server holds as a blob: the length is
 /// the key's own, the same always, because servers tell digests apart by both.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tonic::{Code, Status, TimeoutExpired};
 
 use crate::auth::{CredentialError, Credentials};
-use crate::fault::Fault;
+use crate::error::Fault;
 
 /// How a call failed, while its caller may still want to know the status.
 #[derive(Debug)]

@@ -16,10 +16,10 @@ use warpcc_cache::Digest;
 use warpcc_cache::digest::Digesting;
 
 use super::{Failure, Grpc, LONGEST_MESSAGE};
-use crate::arriving::unpacker;
 use crate::backend::Source;
 use crate::deadline::Pace;
-use crate::fault::Fault;
+use crate::download::unpacker;
+use crate::error::Fault;
 
 /// Bytes of a blob in one message, when we write. Servers take up to 4 MiB; NativeLink's advice is 64 KiB.
 const PIECE: usize = 256 << 10;

@@ -12,14 +12,14 @@ use warpcc_remote::execute::Moved;
 use warpcc_remote::{Cluster, Fault};
 
 use crate::client;
-use crate::fake::{Fake, Manner, Play};
+use crate::fake::{Fake, Play, UploadMode};
 
 /// What came of an action, what the server saw, and the bytes of the output.
 type Played = (Result<Option<Done>, Fault>, Vec<String>, Option<Vec<u8>>);
 
 /// One action against the plays; what came of it, and what the server saw.
 fn run(
-    manner: Manner,
+    manner: UploadMode,
     plays: impl FnOnce(&Fake) -> Vec<Play>,
     cancelled: &dyn Fn() -> bool,
 ) -> Played {
@@ -84,11 +84,11 @@ fn result(digest: re::Digest, exit_code: i32) -> Play {
 fn what_is_missing_is_sent_again_once() {
     for code in [Code::NotFound, Code::FailedPrecondition, Code::Internal] {
         let plays = |fake: &Fake| vec![Play::Says(code), result(fake.hold(b"made"), 0)];
-        let (done, _, output) = run(Manner::default(), plays, &never);
+        let (done, _, output) = run(UploadMode::default(), plays, &never);
         assert!(done.is_ok(), "{code:?}: {done:?}");
         assert_eq!(output.as_deref(), Some(&b"made"[..]));
         let plays = |_: &Fake| vec![Play::Refuses(code), Play::Refuses(code)];
-        let (done, _, _) = run(Manner::default(), plays, &never);
+        let (done, _, _) = run(UploadMode::default(), plays, &never);
         assert!(
             matches!(done, Err(Fault::Answer { .. })),
             "{code:?}: {done:?}"
@@ -101,7 +101,7 @@ fn what_is_missing_is_sent_again_once() {
             Play::Says(Code::Aborted),
         ]
     };
-    let (_, seen, _) = run(Manner::default(), plays, &never);
+    let (_, seen, _) = run(UploadMode::default(), plays, &never);
     let batches = seen.iter().filter(|s| s.starts_with("batch")).count();
     assert_eq!(batches, 2, "{seen:?}");
 }
@@ -113,7 +113,7 @@ fn other_refusals_are_not_asked_twice() {
         Code::ResourceExhausted,
         Code::InvalidArgument,
     ] {
-        let (done, _, _) = run(Manner::default(), |_| vec![Play::Says(code)], &never);
+        let (done, _, _) = run(UploadMode::default(), |_| vec![Play::Says(code)], &never);
         assert!(done.is_err(), "{code:?}");
     }
 }
@@ -121,16 +121,16 @@ fn other_refusals_are_not_asked_twice() {
 #[test]
 fn a_failure_comes_without_outputs() {
     let plays = |fake: &Fake| vec![result(fake.hold(b"half"), 2)];
-    let (done, _, output) = run(Manner::default(), plays, &never);
+    let (done, _, output) = run(UploadMode::default(), plays, &never);
     assert_eq!(done.expect("ran").expect("wanted").code, 2);
     assert_eq!(output, None);
 }
 
 #[test]
 fn wrong_bytes_are_a_fault() {
-    let manner = Manner {
+    let manner = UploadMode {
         spoils: true,
-        ..Manner::default()
+        ..UploadMode::default()
     };
     let plays = |fake: &Fake| vec![result(fake.hold(b"made"), 0)];
     let (done, _, _) = run(manner, plays, &never);
@@ -144,7 +144,7 @@ fn a_result_whose_blobs_are_gone_is_made_anew() {
         size_bytes: 4,
     };
     let plays = |fake: &Fake| vec![result(gone.clone(), 0), result(fake.hold(b"made"), 0)];
-    let (done, seen, output) = run(Manner::default(), plays, &never);
+    let (done, seen, output) = run(UploadMode::default(), plays, &never);
     assert!(done.is_ok(), "{done:?}");
     assert_eq!(output.as_deref(), Some(&b"made"[..]));
     let asked: Vec<_> = seen.iter().filter(|s| s.starts_with("execute")).collect();
@@ -154,7 +154,7 @@ fn a_result_whose_blobs_are_gone_is_made_anew() {
 #[test]
 fn a_broken_stream_is_taken_up_again() {
     let plays = |fake: &Fake| vec![Play::BreaksOff, result(fake.hold(b"made"), 0)];
-    let (done, seen, output) = run(Manner::default(), plays, &never);
+    let (done, seen, output) = run(UploadMode::default(), plays, &never);
     assert!(done.is_ok(), "{done:?}");
     assert_eq!(output.as_deref(), Some(&b"made"[..]));
     assert!(
@@ -172,7 +172,7 @@ fn an_action_that_nobody_wants_is_cancelled() {
         // Time enough for the action to have a name.
         looks.fetch_add(1, Ordering::SeqCst) > 50
     };
-    let (done, seen, _) = run(Manner::default(), |_| vec![Play::Runs], &cancelled);
+    let (done, seen, _) = run(UploadMode::default(), |_| vec![Play::Runs], &cancelled);
     assert!(matches!(done, Ok(None)), "{done:?}");
     assert!(seen.contains(&"cancel operations/1".to_owned()), "{seen:?}");
 }

@@ -32,7 +32,7 @@ use warpcc_cache::Digest;
 
 /// How it behaves.
 #[derive(Clone, Default)]
-pub struct Manner {
+pub struct UploadMode {
     /// What it advertises and keeps to; 0 is no limit.
     pub batch: u64,
     /// Whether blobs may travel as zstd.
@@ -70,7 +70,7 @@ pub enum Play {
 
 #[derive(Clone, Default)]
 pub struct Fake {
-    manner: Manner,
+    manner: UploadMode,
     blobs: Arc<Mutex<HashMap<String, Vec<u8>>>>,
     results: Arc<Mutex<HashMap<String, re::ActionResult>>>,
     /// The names of resources, and other things of interest.
@@ -81,7 +81,7 @@ type Boxed<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 impl Fake {
     /// Starts it; gives the port. It lives as long as the runtime.
-    pub async fn start(manner: Manner, tls: Option<ServerTlsConfig>) -> (Self, u16) {
+    pub async fn start(manner: UploadMode, tls: Option<ServerTlsConfig>) -> (Self, u16) {
         let fake = Self {
             manner,
             ..Self::default()

@@ -14,7 +14,7 @@ use warpcc_remote::backend::Source;
 use warpcc_remote::grpc::Deadlines;
 use warpcc_remote::{Auth, Backend, Fault, Grpc};
 
-use crate::fake::{Fake, Manner};
+use crate::fake::{Fake, UploadMode};
 use crate::{block_on, bytes_of, client};
 
 fn with(port: u16, auth: Auth) -> Grpc {
@@ -30,9 +30,9 @@ fn with(port: u16, auth: Auth) -> Grpc {
 #[test]
 fn a_limit_of_64_kib_is_kept_to() {
     block_on(async {
-        let manner = Manner {
+        let manner = UploadMode {
             batch: 65_536,
-            ..Manner::default()
+            ..UploadMode::default()
         };
         let (fake, port) = Fake::start(manner, None).await;
         let server = with(port, Auth::default());
@@ -60,9 +60,9 @@ fn a_limit_of_64_kib_is_kept_to() {
 fn zstd_where_it_is_offered() {
     let folder = tempfile::tempdir().expect("folder");
     block_on(async {
-        let manner = Manner {
+        let manner = UploadMode {
             zstd: true,
-            ..Manner::default()
+            ..UploadMode::default()
         };
         let (fake, port) = Fake::start(manner, None).await;
         let server = with(port, Auth::default());
@@ -90,15 +90,15 @@ fn wrong_bytes_are_never_handed_on() {
     let folder = tempfile::tempdir().expect("folder");
     for zstd in [false, true] {
         for manner in [
-            Manner {
+            UploadMode {
                 spoils: true,
                 zstd,
-                ..Manner::default()
+                ..UploadMode::default()
             },
-            Manner {
+            UploadMode {
                 exaggerates: true,
                 zstd,
-                ..Manner::default()
+                ..UploadMode::default()
             },
         ] {
             block_on(async {
@@ -126,7 +126,7 @@ fn wrong_bytes_are_never_handed_on() {
 #[test]
 fn bytes_of_another_digest_are_not_taken_up() {
     block_on(async {
-        let (_, port) = Fake::start(Manner::default(), None).await;
+        let (_, port) = Fake::start(UploadMode::default(), None).await;
         let server = with(port, Auth::default());
         let digest = Digest::of_bytes(b"these");
         let written = server
@@ -148,9 +148,9 @@ fn bytes_of_another_digest_are_not_taken_up() {
 #[test]
 fn a_server_without_sha256_is_not_used() {
     block_on(async {
-        let manner = Manner {
+        let manner = UploadMode {
             functions: vec![Blake3 as i32],
-            ..Manner::default()
+            ..UploadMode::default()
         };
         let (_, port) = Fake::start(manner, None).await;
         let fault = with(port, Auth::default())
@@ -159,9 +159,9 @@ fn a_server_without_sha256_is_not_used() {
             .expect_err("no SHA-256")
             .to_string();
         assert!(fault.contains("SHA-256"), "{fault}");
-        let manner = Manner {
+        let manner = UploadMode {
             functions: vec![Blake3 as i32, Sha256 as i32],
-            ..Manner::default()
+            ..UploadMode::default()
         };
         let (_, port) = Fake::start(manner, None).await;
         assert!(with(port, Auth::default()).capabilities().await.is_ok());
@@ -178,9 +178,9 @@ fn each_status_has_its_fault() {
         Code::PermissionDenied,
     ] {
         block_on(async {
-            let manner = Manner {
+            let manner = UploadMode {
                 fails: Some(code),
-                ..Manner::default()
+                ..UploadMode::default()
             };
             let (_, port) = Fake::start(manner, None).await;
             let fault = with(port, Auth::default())
@@ -220,9 +220,9 @@ fn an_expired_token_is_read_again_and_never_shown() {
         block_on(async {
             fs::write(&path, "sesame-1\n").expect("write");
             let token = Arc::new(Mutex::new(Some("Bearer sesame-1".to_owned())));
-            let manner = Manner {
+            let manner = UploadMode {
                 token: Arc::clone(&token),
-                ..Manner::default()
+                ..UploadMode::default()
             };
             let (_, port) = Fake::start(manner, None).await;
             let server = with(port, auth.clone());
@@ -244,7 +244,7 @@ fn an_expired_token_is_read_again_and_never_shown() {
 #[test]
 fn a_given_token_that_is_refused_is_a_fault() {
     block_on(async {
-        let manner = Manner::default();
+        let manner = UploadMode::default();
         *manner.token.lock().expect("lock") = Some("Bearer right".to_owned());
         let (_, port) = Fake::start(manner, None).await;
         let token = Some(Origin::Given(Secret::new("wrong-one")));
@@ -304,7 +304,7 @@ fn certificates_count_on_both_sides() {
         let tls = ServerTlsConfig::new()
             .identity(Identity::from_pem(&ours.certificate, &ours.key))
             .client_ca_root(Certificate::from_pem(&ours.authority));
-        let (_, port) = Fake::start(Manner::default(), Some(tls)).await;
+        let (_, port) = Fake::start(UploadMode::default(), Some(tls)).await;
         let ask = async |roots: &std::path::Path, client: Option<_>| {
             let auth = Auth {
                 roots: Some(roots.to_owned()),

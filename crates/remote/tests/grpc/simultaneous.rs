@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use bazel_remote_apis::build::bazel::remote::execution::v2::ActionResult;
 use tokio::sync::Barrier;
 use warpcc_cache::{
-    Digest, DiskStore, Key, Level, Options, Outcome, Output, Packing, WitnessBuilder,
+    Digest, DiskStore, InputManifestBuilder, Key, Level, Options, Outcome, Output, Packing,
 };
 use warpcc_remote::backend::Source;
 use warpcc_remote::transfer::{self, Pushed};
@@ -66,8 +66,8 @@ fn machine(folder: &Path, text: &str) -> DiskStore {
     fs::write(&header, text).expect("a header");
     // It must be older than the run that reads it.
     std::thread::sleep(Duration::from_millis(40));
-    let mut witness = WitnessBuilder::new(SystemTime::now());
-    witness.read(&header);
+    let mut manifest = InputManifestBuilder::new(SystemTime::now());
+    manifest.read(&header);
     let digest = store.put_bytes(text.as_bytes(), Packing::Zstd);
     let outcome = Outcome {
         outputs: vec![Output {
@@ -77,8 +77,8 @@ fn machine(folder: &Path, text: &str) -> DiskStore {
         }],
         ..Outcome::default()
     };
-    let witness = witness.finish().expect("settled");
-    let stored = store.store(Level::Direct, &KEY, &witness, &outcome);
+    let manifest = manifest.finish().expect("settled");
+    let stored = store.store(Level::Direct, &KEY, &manifest, &outcome);
     stored.expect("stored");
     store
 }

@@ -13,9 +13,9 @@ use super::dtype::DType;
 use super::expression::{Expr, Number};
 use super::generate::{index, places};
 use super::infer::{Body, Bound, body, dtype_text};
-use super::known::{self, function_of};
 use super::layout::{Layout, broadcast};
 use super::plan::{Argument, Launch, Plan, PlanError, Request, Tensor, Tuning, Which};
+use super::plan_cache::{self, function_of};
 
 /// What a name in an expression stands for.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +88,7 @@ pub fn fused(
     output: &Tensor,
     request: Request,
 ) -> Result<Plan, PlanError> {
-    known::plan(expr, values, output, request, || {
+    plan_cache::plan(expr, values, output, request, || {
         planned(expr, values, output, request, None)
     })
 }
@@ -189,7 +189,7 @@ pub(super) fn argument(number: Number) -> Argument {
 ///
 /// A name that is not given or not used, types that a function does not take.
 pub fn result_type(expr: &Expr, values: &[(&str, Value<'_>)]) -> Result<DType, PlanError> {
-    known::result_type(expr, values, || {
+    plan_cache::result_type(expr, values, || {
         let (bound, inputs, _) = bind(expr, values)?;
         let made = body(expr, &bound)?.dtype;
         let mixed = inputs
@@ -247,11 +247,11 @@ fn is_row(layout: &Layout) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Access {
     /// Side by side: accesses of this many elements.
-    Together(u64),
+    Contiguous(u64),
     /// All one element.
-    One,
+    Broadcast,
     /// A step apart.
-    Apart,
+    Strided,
     /// Side by side in the other dimension of a square: held turned.
     Turned,
 }
@@ -279,7 +279,7 @@ impl Kernel<'_> {
     /// Accesses at once of a row: two where a thread's elements are many and each takes long to compute, or is read in
     /// several small accesses. Else one was faster on an H200, by 3 %.
     fn unroll(&self, access: &[Access], group: u64) -> u32 {
-        let small = |each: &Access| matches!(each, Access::Together(width) if *width < group);
+        let small = |each: &Access| matches!(each, Access::Contiguous(width) if *width < group);
         if !self.told && group >= 8 && (self.body.heavy || access.iter().any(small)) {
             return 2;
         }
@@ -318,10 +318,10 @@ impl Kernel<'_> {
             .enumerate()
             .map(|(input, tensor)| {
                 if is_one(input + 1) {
-                    return Access::One;
+                    return Access::Broadcast;
                 }
                 let off = Self::place(tensor) % group + group - lead;
-                Access::Together(share((off % group).cast_signed(), group))
+                Access::Contiguous(share((off % group).cast_signed(), group))
             })
             .collect();
         let unroll = self.unroll(&access, group);
@@ -350,7 +350,7 @@ impl Kernel<'_> {
         let mut inside = String::new();
         let mut edge = String::new();
         for (array, each) in access.iter().enumerate() {
-            if let Access::Together(width) = each {
+            if let Access::Contiguous(width) = each {
                 let _ = writeln!(
                     inside,
                     "      warpcc::read<{width}, V>(in{array} + first + u * (T * V), h{array}[u]);"
@@ -428,9 +428,9 @@ impl Kernel<'_> {
             )
         };
         let reach = |array: usize, tensor: &Tensor| match layout.inner_step(array) {
-            1 => Access::Together(width(array, tensor)),
-            0 => Access::One,
-            _ => Access::Apart,
+            1 => Access::Contiguous(width(array, tensor)),
+            0 => Access::Broadcast,
+            _ => Access::Strided,
         };
         let access: Vec<Access> = self
             .inputs
@@ -471,12 +471,12 @@ impl Kernel<'_> {
             let (many, read) = match each {
                 // `turned` takes those.
                 Access::Turned => continue,
-                Access::Together(width) => (
+                Access::Contiguous(width) => (
                     "V",
                     format!("warpcc::read<{width}, V>({from}, h{array}[u])"),
                 ),
-                Access::One => ("1", format!("h{array}[u][0] = *({from})")),
-                Access::Apart => (
+                Access::Broadcast => ("1", format!("h{array}[u][0] = *({from})")),
+                Access::Strided => (
                     "V",
                     format!(
                         "warpcc::gather<V, type{array}, {i}>({from}, step{}, h{array}[u])",
@@ -490,7 +490,7 @@ impl Kernel<'_> {
         if self.request == Request::Add {
             held += "  alignas(16) output was[U][V];\n";
             reads += &match target {
-                Access::Together(width) => format!(
+                Access::Contiguous(width) => format!(
                     "      warpcc::read<{width}, V>((const output*)out + at[u][0], was[u]);\n"
                 ),
                 _ => format!(
@@ -499,7 +499,7 @@ impl Kernel<'_> {
             };
         }
         let store = match target {
-            Access::Together(width) => {
+            Access::Contiguous(width) => {
                 format!("warpcc::write<{width}, V>(out + at[u][0], result)")
             }
             _ => format!("warpcc::scatter<V, output, {i}>(out + at[u][0], step0, result)"),
@@ -592,7 +592,7 @@ extern \"C\" __global__ void __launch_bounds__({threads}) {name}({kernel}, {rest
     fn holds(&self, text: &mut String, access: &[Access]) {
         for (array, each) in access.iter().enumerate() {
             let _ = match each {
-                Access::One => writeln!(text, "  const type{array} h{array} = *in{array};"),
+                Access::Broadcast => writeln!(text, "  const type{array} h{array} = *in{array};"),
                 _ => writeln!(text, "  alignas(16) type{array} h{array}[U][V];"),
             };
         }
@@ -620,7 +620,7 @@ extern \"C\" __global__ void __launch_bounds__({threads}) {name}({kernel}, {rest
         };
         for (array, each) in access.iter().enumerate() {
             match each {
-                Access::One => {}
+                Access::Broadcast => {}
                 Access::Turned => turned.push(array),
                 _ => wide(array, &format!("h{array}[u]")),
             }
@@ -638,7 +638,7 @@ extern \"C\" __global__ void __launch_bounds__({threads}) {name}({kernel}, {rest
             );
         }
         let arrays = access.iter().enumerate().map(|(array, each)| match each {
-            Access::One => format!("warpcc::widen({})", single(array)),
+            Access::Broadcast => format!("warpcc::widen({})", single(array)),
             _ => format!("w{array}[v]"),
         });
         let numbers = (0..self.numbers.len()).map(|number| format!("s{number}"));

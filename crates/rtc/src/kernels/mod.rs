@@ -10,13 +10,13 @@ pub mod expression;
 pub mod functions;
 mod generate;
 mod infer;
-pub mod known;
 mod launch;
 mod layout;
 pub mod parse;
 pub mod plan;
+pub mod plan_cache;
 pub mod reduce;
-mod turned;
+mod transposed;
 mod workspace;
 
 pub use launch::{LaunchError, Launcher, requests};

@@ -5,9 +5,9 @@
 
 use super::dtype::DType;
 use super::generate::{index, places};
-use super::known;
 use super::layout::{Layout, aliases, canonical};
 use super::plan::{Argument, Launch, Plan, PlanError, Request, Tensor, Which, check, span};
+use super::plan_cache;
 use crate::Kernel;
 
 /// A reduction's name and formula.
@@ -130,7 +130,7 @@ pub fn reduce(
                 .collect::<Vec<_>>()
                 .join(", "),
         })?;
-    known::reduction(of.name, input, axes, output, request, || {
+    plan_cache::reduction(of.name, input, axes, output, request, || {
         planned(of, input, axes, output, request)
     })
 }
@@ -372,7 +372,7 @@ impl Shaped<'_> {
             Argument::index(share.cast_signed(), wide),
         ];
         // Four blocks of a multiprocessor leave a thread 64 registers, and the compiler plans to use them: it then has all
-        // reads under way at once, where it else saved registers. Sixteen values in a group do not fit them.
+        // reads under way at once, where it else failure_dump registers. Sixteen values in a group do not fit them.
         let bound = if group < 16 { "4" } else { "1" };
         self.launches("", bound, &body, (blocks, parts), wide, arguments)
     }

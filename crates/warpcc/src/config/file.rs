@@ -6,7 +6,7 @@ use std::path::Path;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use warpcc_remote::configured::tables;
+use warpcc_remote::config_file::tables;
 
 use super::error::ConfigError;
 use super::setting::Source;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use warpcc_remote::grpc::{Address, NotAnAddress};
 use warpcc_remote::settings::LayerError;
-use warpcc_remote::{Layer, configured};
+use warpcc_remote::{Layer, config_file};
 
 use super::executor::Property;
 use super::setting::LogTarget;
@@ -174,7 +174,7 @@ pub(super) enum Raw {
     Flag(bool),
     List(Vec<OsString>),
     /// Shared caches, each as the names and values of its table, `url` among them.
-    Layers(Vec<configured::Table>),
+    Layers(Vec<config_file::Table>),
     /// A kind no setting takes (a date, a table); kept as written for the message.
     Other(String),
 }
@@ -317,13 +317,13 @@ pub(super) fn layers(raw: &Raw) -> Result<Vec<Layer>, LayerError> {
         Raw::Text(text) => vec![text.to_str()],
         Raw::List(items) => items.iter().map(|item| item.to_str()).collect(),
         Raw::Layers(tables) => {
-            let layer = |table: &configured::Table| configured::layer(table, &variable);
+            let layer = |table: &config_file::Table| config_file::layer(table, &variable);
             return tables.iter().map(layer).collect();
         }
         _ => return Err(wrong("is not a list of shared caches")),
     };
     let texts: Option<Vec<&str>> = texts.into_iter().collect();
-    configured::of_texts(texts.ok_or_else(|| wrong("is not UTF-8"))?, &variable)
+    config_file::of_texts(texts.ok_or_else(|| wrong("is not UTF-8"))?, &variable)
 }
 
 /// Where the cluster is.

@@ -7,7 +7,7 @@ use warpcc_report::doctor::{Finding, Severity, worst, write_json, write_text};
 
 use super::DoctorArgs;
 use crate::config::{Config, ConfigError};
-use crate::launch::Surroundings;
+use crate::launch::ProcessContext;
 use crate::report;
 
 mod folder;
@@ -26,7 +26,7 @@ mod wrappers;
 pub fn doctor(
     args: &DoctorArgs,
     config: Result<Config, ConfigError>,
-    around: &Surroundings,
+    around: &ProcessContext,
 ) -> anyhow::Result<i32> {
     let findings = match config {
         Ok(config) => examine(&config, around),
@@ -47,7 +47,7 @@ pub fn doctor(
     })
 }
 
-fn examine(config: &Config, around: &Surroundings) -> Vec<Finding> {
+fn examine(config: &Config, around: &ProcessContext) -> Vec<Finding> {
     let mut findings = Vec::new();
     toolkit::look(config, around, &mut findings);
     wrappers::look(around, &mut findings);
@@ -62,7 +62,7 @@ fn examine(config: &Config, around: &Surroundings) -> Vec<Finding> {
 }
 
 /// A variable of the build's environment; one that is empty says nothing.
-fn variable<'a>(around: &'a Surroundings, name: &str) -> Option<&'a OsStr> {
+fn variable<'a>(around: &'a ProcessContext, name: &str) -> Option<&'a OsStr> {
     let found = around.environment.iter().find(|(n, _)| n == name);
     found
         .map(|(_, value)| value.as_os_str())

@@ -14,7 +14,7 @@ use warpcc_report::record::Wait;
 
 use super::MonitorArgs;
 use crate::config::{Config, NoColor, no_color};
-use crate::{machine, report};
+use crate::{report, resources};
 
 /// Shows what runs until somebody ends it, or, as plain lines, until nothing runs; gives the exit code.
 ///
@@ -25,7 +25,7 @@ pub fn monitor(
     config: &Config,
     store: Option<&DiskStore>,
 ) -> anyhow::Result<i32> {
-    let board = Board::open(&machine::place(config), config.limits());
+    let board = Board::open(&resources::place(config), config.limits());
     for warning in board.warnings() {
         crate::log::warn(&warning.to_string());
     }

@@ -15,7 +15,7 @@ use warpcc_jit::{
 use super::args::AdviseArgs;
 use super::{FAILED, FINE, TO_FIX, cache, contents, find_ptxas, open_all, tell};
 use crate::config::Config;
-use crate::launch::Surroundings;
+use crate::launch::ProcessContext;
 use crate::log;
 use crate::report::{self, jit as show};
 use findings::{gencode, of_gpu};
@@ -24,7 +24,7 @@ use show::advise::{Advice, OfFile, OnGpu, TextRow};
 pub(super) fn advise(
     args: &AdviseArgs,
     config: &Config,
-    around: &Surroundings,
+    around: &ProcessContext,
 ) -> anyhow::Result<i32> {
     let limits = Limits::default();
     let settings = Settings::read(&around.environment);
@@ -277,7 +277,7 @@ fn row(text: &Text<'_>, known: &Known, first: bool) -> TextRow {
 fn conclude(
     gpus: Vec<OnGpu>,
     settings: &Settings,
-    around: &Surroundings,
+    around: &ProcessContext,
     ptxas: Option<Ptxas>,
 ) -> Advice {
     let mut cache = cache::look(settings, around);

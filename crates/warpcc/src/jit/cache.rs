@@ -4,12 +4,12 @@ use warpcc_jit::{Folder, Settings, clear, contents, folder_remarks, setting_rema
 
 use super::args::CacheArgs;
 use super::{FINE, TO_FIX};
-use crate::launch::Surroundings;
+use crate::launch::ProcessContext;
 use crate::report::{self, jit as show};
 use show::cache::CacheView;
 use warpcc_jit::Weight;
 
-pub(super) fn cache(args: &CacheArgs, around: &Surroundings) -> anyhow::Result<i32> {
+pub(super) fn cache(args: &CacheArgs, around: &ProcessContext) -> anyhow::Result<i32> {
     let settings = Settings::read(&around.environment);
     if args.clear {
         let folder = settings.place.folder().ok_or_else(|| {
@@ -48,7 +48,7 @@ pub(super) fn cache(args: &CacheArgs, around: &Surroundings) -> anyhow::Result<i
 }
 
 /// Everything about the cache of a process with these settings.
-pub(super) fn look(settings: &Settings, around: &Surroundings) -> CacheView {
+pub(super) fn look(settings: &Settings, around: &ProcessContext) -> CacheView {
     let mut remarks = setting_remarks(&around.environment, settings);
     let path = settings.place.folder();
     let held = path.as_deref().map(contents).unwrap_or_default();

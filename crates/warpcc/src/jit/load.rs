@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use warpcc_fatbin::{Binary, Input, Limits};
-use warpcc_jit::{DriverError, Item, Loader, Manner, Said};
+use warpcc_jit::{DriverError, Item, LoadOptions, Loader, Said};
 
 use super::FINE;
 use super::args::{By, LoadArgs};
@@ -45,9 +45,9 @@ fn each(args: &LoadArgs, loader: &Loader, out: &mut dyn Write) -> anyhow::Result
     let binary = Binary::open(input, &limits)?;
     let found = binary.contents(&limits);
     let manner = match args.by {
-        By::Module => Manner::Module,
-        By::Logged => Manner::Logged,
-        By::Library => Manner::Library,
+        By::Module => LoadOptions::Module,
+        By::Logged => LoadOptions::Logged,
+        By::Library => LoadOptions::Library,
     };
     for item in &args.items {
         let (Item::Container(number) | Item::Image(number, _)) = *item;

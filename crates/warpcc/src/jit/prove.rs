@@ -11,7 +11,7 @@ use warpcc_jit::{
 use super::args::{By, ProveArgs};
 use super::{FAILED, FINE, TO_FIX, contents, find_ptxas, open_all, tell};
 use crate::config::Config;
-use crate::launch::Surroundings;
+use crate::launch::ProcessContext;
 use crate::report::{self, jit as show};
 use show::prove::{ByDriver, Failure, Proof, Tried};
 
@@ -21,7 +21,7 @@ type Placed<'f> = (&'f Binary, &'f Text<'f>);
 pub(super) fn prove(
     args: &ProveArgs,
     config: &Config,
-    around: &Surroundings,
+    around: &ProcessContext,
 ) -> anyhow::Result<i32> {
     let limits = Limits::default();
     let ptxas = find_ptxas(args.tool.ptxas.as_deref(), config, around)?;

@@ -7,7 +7,7 @@ use warpcc_jit::{Item, Loading, Outcome, Settings, contents};
 
 use super::args::{By, WarmArgs};
 use super::{FAILED, FINE, TO_FIX, open_all, tell};
-use crate::launch::Surroundings;
+use crate::launch::ProcessContext;
 use crate::report::{self, jit as show};
 use show::warm::{Module, Warmed};
 
@@ -15,7 +15,7 @@ use show::warm::{Module, Warmed};
 const NOT_KEPT: u32 = 223;
 
 /// How loading processes are started: this program, by its hidden command.
-pub(super) fn loading(device: u32, by: By, around: &Surroundings) -> Loading {
+pub(super) fn loading(device: u32, by: By, around: &ProcessContext) -> Loading {
     let by = match by {
         By::Module => "--by=module",
         By::Logged => "--by=logged",
@@ -30,7 +30,7 @@ pub(super) fn loading(device: u32, by: By, around: &Surroundings) -> Loading {
     }
 }
 
-pub(super) fn warm(args: &WarmArgs, around: &Surroundings) -> anyhow::Result<i32> {
+pub(super) fn warm(args: &WarmArgs, around: &ProcessContext) -> anyhow::Result<i32> {
     let settings = Settings::read(&around.environment);
     refuse_in_vain(&settings)?;
     let loading = Loading {

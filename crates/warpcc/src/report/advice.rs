@@ -66,7 +66,7 @@ const TABLE: &[(&str, &str)] = &[
         "end the command line with </dev/null where the tool needs no input",
     ),
     (
-        crate::machine::LITTLE_MEMORY,
+        crate::resources::LITTLE_MEMORY,
         "a higher limit of memory, as `ulimit -v` shows it, or none",
     ),
     (

@@ -12,7 +12,7 @@ use warpcc_report::monitor::harmless;
 
 use super::advice::advice;
 use super::timeline::format_seconds;
-use crate::account::WOULD_SHARE;
+use crate::call_record::WOULD_SHARE;
 use crate::config::format_bytes;
 
 /// So many projects are shown.

@@ -168,7 +168,7 @@ fn step_records(cache: &Path) -> StepRecords {
             for variant in warpcc_cache::decode_record(&bytes).expect("a record") {
                 let outcome = variant.outcome;
                 let mut files: Vec<_> = variant
-                    .witness
+                    .manifest
                     .files()
                     .map(|f| (f.path, f.content))
                     .collect();
@@ -182,7 +182,7 @@ fn step_records(cache: &Path) -> StepRecords {
                 known.push(format!("contents {contents:?}"));
                 // The options of cicc's memory allocator are no part of the input tree; and where includes are
                 // resolved for another machine, gcc looks for one precompiled header more.
-                let absent = variant.witness.directories().map(|d| {
+                let absent = variant.manifest.directories().map(|d| {
                     let names = d.absent.into_iter();
                     let names: Vec<_> = names.filter(|n| n != "host_runtime.h.gch").collect();
                     (d.path, names)

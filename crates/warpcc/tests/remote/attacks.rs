@@ -262,22 +262,22 @@ fn a_record_is_unpacked_only_so_far() {
 
 #[test]
 fn short_records_do_not_say_much() {
-    let mut forger = Forger::new(Project::new("attack-witness"), ONE);
+    let mut forger = Forger::new(Project::new("attack-manifest"), ONE);
     let direct = forger.keys("direct").remove(0);
     let object = forger.honest(&direct)[0].outcome.outputs[0].digest;
     let outcome = forger::outcome("-o", &object);
     // A path of 4,000 bytes, then thousands that share all of it: 40 bytes in the record, 4,001 in memory; and what is
     // the same again and again packs well.
     let long = format!("/{}", "d/".repeat(1999));
-    let mut witness = forger::varint(16_000);
-    witness.extend(forger::file(&long, 1, &[7; 32]));
+    let mut manifest = forger::varint(16_000);
+    manifest.extend(forger::file(&long, 1, &[7; 32]));
     for _ in 1..16_000 {
-        witness.extend(forger::varint(long.len() as u64));
-        witness.extend([0, 0, 0, 1, 0, 0, 0]);
-        witness.extend([7; 32]);
+        manifest.extend(forger::varint(long.len() as u64));
+        manifest.extend([0, 0, 0, 1, 0, 0, 0]);
+        manifest.extend([7; 32]);
     }
-    witness.extend([0, 0]);
-    forger.put(&direct, &forger::record(&direct, &witness, &outcome, 6));
+    manifest.extend([0, 0]);
+    forger.put(&direct, &forger::record(&direct, &manifest, &outcome, 6));
     forger.attack(LITTLE / 2).demand_one_warning("malformed");
     // A million files that are not there, and a million names in one folder.
     let mut files = forger::varint(1_000_000);
@@ -292,15 +292,18 @@ fn short_records_do_not_say_much() {
         names.extend([0, 0, 1, b'x']);
     }
     names.push(0);
-    for witness in [files, names] {
-        forger.put(&direct, &forger::record(&direct, &witness, &outcome, 1));
+    for manifest in [files, names] {
+        forger.put(&direct, &forger::record(&direct, &manifest, &outcome, 1));
         forger.attack(LITTLE / 2).demand_one_warning("malformed");
     }
     // Thousands of variants, each of which differs.
-    let mut witness = forger::varint(1);
-    witness.extend(forger::file("/nothing", 1, &[7; 32]));
-    witness.extend([0, 0]);
-    forger.put(&direct, &forger::record(&direct, &witness, &outcome, 5_000));
+    let mut manifest = forger::varint(1);
+    manifest.extend(forger::file("/nothing", 1, &[7; 32]));
+    manifest.extend([0, 0]);
+    forger.put(
+        &direct,
+        &forger::record(&direct, &manifest, &outcome, 5_000),
+    );
     assert_eq!(forger.attack(LITTLE).stderr, "");
 }
 
@@ -333,10 +336,10 @@ fn files_that_never_end_are_not_read() {
         ("/proc/kcore".to_owned(), kernel),
     ];
     for (path, size) in files {
-        let mut witness = forger::varint(1);
-        witness.extend(forger::file(&path, size, &[7; 32]));
-        witness.extend([0, 0]);
-        forger.put(&direct, &forger::record(&direct, &witness, &outcome, 1));
+        let mut manifest = forger::varint(1);
+        manifest.extend(forger::file(&path, size, &[7; 32]));
+        manifest.extend([0, 0]);
+        forger.put(&direct, &forger::record(&direct, &manifest, &outcome, 1));
         assert_eq!(forger.attack(ENOUGH).stderr, "", "{path}");
     }
 }

@@ -187,13 +187,13 @@ pub fn key(hex: &str) -> Key {
     Key(bytes.try_into().expect("32 bytes"))
 }
 
-/// A record with one variant whose witness and outcome are these bytes.
-pub fn record(name: &str, witness: &[u8], outcome: &[u8], times: usize) -> Vec<u8> {
+/// A record with one variant whose manifest and outcome are these bytes.
+pub fn record(name: &str, manifest: &[u8], outcome: &[u8], times: usize) -> Vec<u8> {
     let mut record = b"WCCREC03".to_vec();
     record.extend_from_slice(&key(name).0);
     record.extend_from_slice(&xxh3_64(&record).to_le_bytes());
-    let mut body = varint(witness.len() as u64);
-    body.extend_from_slice(witness);
+    let mut body = varint(manifest.len() as u64);
+    body.extend_from_slice(manifest);
     body.extend_from_slice(outcome);
     for identity in 0..times as u64 {
         let mut checksum = Xxh3::new();
@@ -207,7 +207,7 @@ pub fn record(name: &str, witness: &[u8], outcome: &[u8], times: usize) -> Vec<u
     record
 }
 
-/// A file as a witness has it: what it shares with the path before is nothing.
+/// A file as an input manifest has it: what it shares with the path before is nothing.
 pub fn file(path: &str, size: u64, content: &[u8; 32]) -> Vec<u8> {
     let mut bytes = vec![0];
     bytes.extend(varint(path.len() as u64));

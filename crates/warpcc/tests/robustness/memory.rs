@@ -131,10 +131,10 @@ fn what_kills_nvcc_is_finished_by_warpcc() {
     let misled = ninja(&space, &cgroup);
     assert_eq!(misled.code, 0, "{}", text(&misled));
     agree(&space, &wanted);
-    let (begun_again, waited) = reported(&space);
+    let (retries, waited) = reported(&space);
     // Which of the two is a matter of milliseconds: whether one starts before the other has grown.
     assert!(
-        begun_again > 0 || waited > 0.0,
+        retries > 0 || waited > 0.0,
         "nothing made room, and nothing is told to have waited for memory"
     );
 

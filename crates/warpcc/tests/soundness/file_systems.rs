@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use warpcc_cache::{Signature, Verdict, WitnessBuilder};
+use warpcc_cache::{InputManifestBuilder, Signature, Verdict};
 
 use crate::space::{TestSpace, make_dir};
 use crate::{KERNEL, ONE};
@@ -179,13 +179,13 @@ fn whole_seconds_count_while_mounted() {
             kind.mount(&at, &space.beside("own"), &from)
         };
         let Some(mounted) = mount(1) else { return };
-        let mut builder = WitnessBuilder::new(SystemTime::now());
+        let mut builder = InputManifestBuilder::new(SystemTime::now());
         builder.read(&header);
         builder.absent(&at.join("b.h"));
-        let witness = builder.finish().expect("nothing changes");
+        let manifest = builder.finish().expect("nothing changes");
         let before = Signature::of(&header).expect("a header");
         assert_eq!(before.ctime_ns, 1_700_000_000_000_000_000);
-        let verdict = witness.check(&at);
+        let verdict = manifest.check(&at);
         if kernel() >= (6, 8) {
             assert_eq!(verdict, Verdict::Holds);
         } else {
@@ -195,7 +195,7 @@ fn whole_seconds_count_while_mounted() {
         drop(mounted);
         let Some(_mounted) = mount(2) else { return };
         assert_eq!(Signature::of(&header).expect("a header"), before);
-        let verdict = witness.check(&at);
+        let verdict = manifest.check(&at);
         assert!(matches!(verdict, Verdict::Differs(_)), "{verdict:?}");
     });
 }

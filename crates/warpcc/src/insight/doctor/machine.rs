@@ -7,14 +7,14 @@ use warpcc_report::doctor::Finding;
 
 use super::{fine, note, variable, warning};
 use crate::config::{Config, Source, format_bytes};
-use crate::launch::Surroundings;
-use crate::machine::place;
+use crate::launch::ProcessContext;
+use crate::resources::place;
 use crate::scratch::foreign_root;
 
 /// A large file's cicc needs more than this alone.
 const LITTLE_KIB: u64 = 2 << 20;
 
-pub(super) fn look(config: &Config, around: &Surroundings, findings: &mut Vec<Finding>) {
+pub(super) fn look(config: &Config, around: &ProcessContext, findings: &mut Vec<Finding>) {
     let limits = config.limits();
     let board = Board::open(&place(config), limits);
     for problem in board.warnings() {

@@ -5,7 +5,7 @@ use warpcc_report::summary::MissReason;
 use warpcc_report::{Build, Summary};
 
 use super::{note, warning};
-use crate::account::records;
+use crate::call_record::records;
 use crate::config::Config;
 use crate::launch::open_quietly;
 use crate::report::advice::advice;

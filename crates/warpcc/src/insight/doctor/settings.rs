@@ -4,9 +4,9 @@ use warpcc_report::doctor::Finding;
 
 use super::{variable, warning};
 use crate::config::{Config, Setting};
-use crate::launch::Surroundings;
+use crate::launch::ProcessContext;
 
-pub(super) fn look(config: &Config, around: &Surroundings, findings: &mut Vec<Finding>) {
+pub(super) fn look(config: &Config, around: &ProcessContext, findings: &mut Vec<Finding>) {
     let switches: [(&str, &Setting<bool>, &str); 3] = [
         (
             "disable",

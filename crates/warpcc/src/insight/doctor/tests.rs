@@ -11,10 +11,10 @@ use warpcc_report::{Build, Summary};
 
 use super::{past, settings, wrappers};
 use crate::config::Config;
-use crate::launch::Surroundings;
+use crate::launch::ProcessContext;
 
-fn around(folder: &Path, environment: &[(&str, &str)]) -> Surroundings {
-    Surroundings {
+fn around(folder: &Path, environment: &[(&str, &str)]) -> ProcessContext {
+    ProcessContext {
         ourselves: Vec::new(),
         directory: folder.to_owned(),
         environment: environment

@@ -12,7 +12,7 @@ use warpcc_report::doctor::Finding;
 use super::{error_of, fine, is_script, note, variable, warning, wrapper};
 use crate::commands::find_nvcc;
 use crate::config::Config;
-use crate::launch::Surroundings;
+use crate::launch::ProcessContext;
 use crate::locate;
 
 /// Releases that the test suite compares with.
@@ -21,7 +21,7 @@ const TESTED: [&str; 2] = ["13.0", "13.5"];
 /// An nvcc on a network share that hangs must not hang the doctor.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-pub(super) fn look(config: &Config, around: &Surroundings, findings: &mut Vec<Finding>) {
+pub(super) fn look(config: &Config, around: &ProcessContext, findings: &mut Vec<Finding>) {
     let nvcc = match find_nvcc(None, config, around) {
         Ok(nvcc) => nvcc,
         Err(error) => {

@@ -16,7 +16,7 @@ use warpcc_report::doctor::Finding;
 use super::{error_of, fine, note, warning};
 use crate::commands::find_nvcc;
 use crate::config::Config;
-use crate::launch::Surroundings;
+use crate::launch::ProcessContext;
 
 /// A tool that says its version takes a moment, from a network share a few seconds.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -38,7 +38,7 @@ type Environment = Vec<(OsString, OsString)>;
 
 pub(super) fn look(
     config: &Config,
-    around: &Surroundings,
+    around: &ProcessContext,
     library: &Path,
     folder: &Path,
     findings: &mut Vec<Finding>,
@@ -75,7 +75,7 @@ pub(super) fn look(
 }
 
 /// The programs that nvcc starts, itself first, and their environment.
-fn planned(nvcc: &Path, around: &Surroundings) -> Result<(Vec<PathBuf>, Environment), String> {
+fn planned(nvcc: &Path, around: &ProcessContext) -> Result<(Vec<PathBuf>, Environment), String> {
     let mut environment = around.environment.clone();
     let ended = run(nvcc, &PLAN, &environment, around).map_err(|hang| hang.0)?;
     let text = String::from_utf8_lossy(&ended.stderr);
@@ -107,7 +107,7 @@ fn try_with(
     log: &Path,
     program: &Path,
     environment: &Environment,
-    around: &Surroundings,
+    around: &ProcessContext,
 ) -> Result<(), Finding> {
     let inherited = environment.iter().find(|(n, _)| n == "LD_PRELOAD");
     let inherited: Option<&OsStr> = inherited.map(|(_, value)| value.as_os_str());
@@ -152,7 +152,7 @@ fn run(
     program: &Path,
     args: &[&str],
     environment: &Environment,
-    around: &Surroundings,
+    around: &ProcessContext,
 ) -> Result<Ended, Hang> {
     let children = Children::default();
     children.limit_standstill(Some(STILL));

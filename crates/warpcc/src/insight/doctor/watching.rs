@@ -9,12 +9,12 @@ use warpcc_report::doctor::Finding;
 
 use super::{error_of, fine, tools, variable, warning};
 use crate::config::Config;
-use crate::launch::Surroundings;
+use crate::launch::ProcessContext;
 
 /// A program that every Linux has and that ends at once.
 const PROGRAM: &str = "/bin/true";
 
-pub(super) fn look(config: &Config, around: &Surroundings, findings: &mut Vec<Finding>) {
+pub(super) fn look(config: &Config, around: &ProcessContext, findings: &mut Vec<Finding>) {
     let why = "without it warpcc cannot see what a compiler reads, and whole calls are not cached";
     if !warpcc_watch::available() {
         findings.push(error_of(
@@ -44,7 +44,7 @@ pub(super) fn look(config: &Config, around: &Surroundings, findings: &mut Vec<Fi
     });
 }
 
-fn attempt(config: &Config, around: &Surroundings, own: &Path) -> Result<PathBuf, String> {
+fn attempt(config: &Config, around: &ProcessContext, own: &Path) -> Result<PathBuf, String> {
     // New, and for nobody else: others may guess its name.
     DirBuilder::new()
         .mode(0o700)

@@ -9,12 +9,12 @@ use warpcc_engine::process::find_program;
 use warpcc_report::doctor::Finding;
 
 use super::{error_of, fine, is_script, note, variable, warning, wrapper};
-use crate::launch::Surroundings;
+use crate::launch::ProcessContext;
 
 /// Who reads which variable for the host compiler's name.
 const VARIABLES: [(&str, &str); 2] = [("NVCC_CCBIN", "nvcc"), ("CUDAHOSTCXX", "CMake")];
 
-pub(super) fn look(around: &Surroundings, findings: &mut Vec<Finding>) {
+pub(super) fn look(around: &ProcessContext, findings: &mut Vec<Finding>) {
     for (name, reader) in VARIABLES {
         if let Some(value) = variable(around, name) {
             named(around, name, reader, &value.to_string_lossy(), findings);
@@ -29,7 +29,7 @@ pub(super) fn look(around: &Surroundings, findings: &mut Vec<Finding>) {
 }
 
 fn named(
-    around: &Surroundings,
+    around: &ProcessContext,
     name: &str,
     reader: &str,
     value: &str,
@@ -59,7 +59,7 @@ fn named(
     }
 }
 
-fn in_path(around: &Surroundings, name: &str, findings: &mut Vec<Finding>) {
+fn in_path(around: &ProcessContext, name: &str, findings: &mut Vec<Finding>) {
     let path = variable(around, "PATH");
     let Some(first) = find_program(name, path, &around.directory) else {
         if name == "g++" {

@@ -1,0 +1,147 @@
+//! Being alive: the lock on a seat's file, which the kernel lets go when its holder ends.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+
+use crate::folder::Folder;
+
+/// A locked seat.
+#[derive(Debug)]
+pub struct Seat {
+    /// Which one.
+    pub number: usize,
+    file: File,
+}
+
+impl Seat {
+    /// Takes seat `number`; nothing if somebody holds it.
+    ///
+    /// # Errors
+    /// The file cannot be opened or locked.
+    pub fn take(folder: &Folder, number: usize) -> io::Result<Option<Self>> {
+        Ok(lock(&folder.seat(number))?.map(|file| Self { number, file }))
+    }
+
+    /// Lets go, also where a child that is just being started has a copy of the descriptor.
+    pub fn release(&self) {
+        unlock(&self.file);
+    }
+
+    /// Leaves the lock to the program that this process becomes, and to its children.
+    ///
+    /// # Errors
+    /// The descriptor cannot be changed; it is then closed at exec, and the claim with it.
+    pub fn keep_across_exec(self) -> io::Result<()> {
+        use std::os::fd::IntoRawFd;
+        rustix::io::fcntl_setfd(&self.file, rustix::io::FdFlags::empty())?;
+        // Never closed by us: it lives as long as the process.
+        let _ = self.file.into_raw_fd();
+        Ok(())
+    }
+}
+
+/// The file at `path`, locked; nothing if somebody holds it. It is made where it is not there.
+///
+/// # Errors
+/// It cannot be opened or locked.
+pub fn lock(path: &Path) -> io::Result<Option<File>> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(OFlags::NOFOLLOW.bits() as i32)
+        .open(path)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Lets go of it, also where a child that is just being started has a copy of the descriptor.
+pub fn unlock(file: &File) {
+    // What cannot be unlocked is unlocked when the descriptor is closed.
+    let _ = flock(file, FlockOperation::Unlock);
+}
+
+/// Whether somebody holds seat `number`.
+///
+/// What cannot be found out counts as held: a slot too few is a nuisance, one too many is a build
+/// that runs out of memory.
+pub fn is_held(folder: &Folder, number: usize) -> bool {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match rustix::fs::open(folder.seat(number), flags, Mode::empty()) {
+        // Locked and let go at once, under the board's lock: nobody takes a seat meanwhile.
+        Ok(file) => flock(&file, FlockOperation::NonBlockingLockExclusive).is_err(),
+        Err(rustix::io::Errno::NOENT) => false,
+        Err(_) => true,
+    }
+}
+
+/// The socket on which a waiter is woken.
+#[derive(Debug)]
+pub struct WakeSocket {
+    socket: UnixDatagram,
+    path: std::path::PathBuf,
+}
+
+impl WakeSocket {
+    /// Binds the socket of a seat that the caller holds.
+    ///
+    /// # Errors
+    /// It cannot be bound; the waiter then has to look every so often.
+    pub fn hang(folder: &Folder, number: usize) -> io::Result<Self> {
+        let path = folder.socket(number);
+        // What a killed holder of the seat left.
+        let _ = std::fs::remove_file(&path);
+        let socket = within_limit(folder, number, |path| UnixDatagram::bind(path))?;
+        socket.set_nonblocking(true)?;
+        Ok(Self { socket, path })
+    }
+
+    /// Readable when somebody rang.
+    pub fn socket(&self) -> &UnixDatagram {
+        &self.socket
+    }
+
+    /// Forgets what was rung so far.
+    pub fn quiet(&self) {
+        let mut byte = [0; 1];
+        while self.socket.recv(&mut byte).is_ok() {}
+    }
+}
+
+impl Drop for WakeSocket {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Wakes whoever waits on seat `number`.
+pub fn ring(sender: &UnixDatagram, folder: &Folder, number: usize) {
+    // Nobody there, or rung already: the board says the rest.
+    let _ = within_limit(folder, number, |path| sender.send_to(&[1], path));
+}
+
+/// Socket addresses hold 107 bytes. A longer path goes through a descriptor of its folder.
+fn within_limit<T>(
+    folder: &Folder,
+    number: usize,
+    with: impl Fn(&Path) -> io::Result<T>,
+) -> io::Result<T> {
+    use std::os::fd::AsRawFd;
+    let path = folder.socket(number);
+    if path.as_os_str().len() < 107 {
+        return with(&path);
+    }
+    let sockets = File::open(folder.sockets())?;
+    let short = format!("/proc/self/fd/{}/{number}", sockets.as_raw_fd());
+    with(Path::new(&short))
+}

@@ -1,0 +1,228 @@
+//! After every change: take out the dead, grant what fits, say who watches. Runs under the board's lock.
+
+use crate::decide::{self, Choice, Memory};
+use crate::entry;
+use crate::proc;
+use crate::record::{Record, State};
+use crate::shared_table::Shared;
+use crate::table::Table;
+
+/// How closely to look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CheckLevel {
+    /// Believe the table: an arrival, a release.
+    Quick,
+    /// Look whether the owners live: somebody died, or nobody has looked for a while.
+    Check,
+}
+
+/// Waiters looked at in one check; the next goes on behind them.
+const ROUND: usize = 64;
+/// How long somebody must have waited before stopped owners are looked for.
+const STOPPED_AFTER: u64 = 1_000_000_000;
+
+/// Whether a program that took its claimant's place has ended. Its lock does not tell: whatever it started and left
+/// running (a compiler wrapper's server) holds that as well.
+fn is_over(record: &Record) -> bool {
+    record.flags.kept
+        && proc::stat(record.pid)
+            .is_none_or(|found| found.start != record.pid_start || found.is_over())
+}
+
+impl Shared {
+    /// Brings the table up to date at time `now`.
+    pub(crate) fn settle(&self, table: &mut Table, care: CheckLevel, now: u64) {
+        let before = owners(table);
+        if care == CheckLevel::Check {
+            self.bury_running(table);
+            self.bury_waiting(table);
+            self.look_for_stopped(table, now);
+            ring_again(table, now);
+            table.header.checked = now;
+        }
+        self.grant(table, now);
+        // Watching one process too many does no harm, so releases do not concern the watchers.
+        let mut after = owners(table).into_iter();
+        let news = after.any(|owner| !before.contains(&owner));
+        self.appoint(table, news);
+    }
+
+    fn is_held(&self, seat: usize) -> bool {
+        entry::is_held(&self.folder, seat)
+    }
+
+    fn bury_running(&self, table: &mut Table) {
+        for seat in seats(table, |r| r.state == State::Running) {
+            if !self.is_held(seat) || is_over(&table.records()[seat]) {
+                table.free(seat);
+            }
+        }
+    }
+
+    fn bury_waiting(&self, table: &mut Table) {
+        let mut waiting = seats(table, |r| r.state == State::Waiting);
+        if waiting.is_empty() {
+            return;
+        }
+        let first = waiting.partition_point(|&seat| (seat as u64) <= table.header.cursor);
+        let first = first % waiting.len();
+        waiting.rotate_left(first);
+        for seat in waiting.into_iter().take(ROUND) {
+            table.header.cursor = seat as u64;
+            if !self.is_held(seat) {
+                table.free(seat);
+            }
+        }
+    }
+
+    /// Whether a process and its tool do nothing because somebody stopped them.
+    fn is_stopped(record: &Record) -> bool {
+        let Some(owner) = proc::stat(record.pid).filter(|s| s.start == record.pid_start) else {
+            // Another namespace's number, or dead, which its lock tells.
+            return false;
+        };
+        owner.is_stopped()
+            && (record.tool == 0
+                || proc::stat(record.tool).is_none_or(|tool| tool.is_stopped() || tool.is_over()))
+    }
+
+    fn look_for_stopped(&self, table: &mut Table, now: u64) {
+        let waiting = seats(table, |r| r.state == State::Waiting);
+        let long =
+            |&seat: &usize| now.saturating_sub(table.records()[seat].arrived) > STOPPED_AFTER;
+        if !waiting.iter().any(long) {
+            return;
+        }
+        for seat in seats(table, |r| r.state == State::Running) {
+            let record = table.records()[seat];
+            let stopped = Self::is_stopped(&record);
+            if stopped != record.flags.suspended {
+                table.change(seat).flags.suspended = stopped;
+            }
+        }
+    }
+
+    fn grant(&self, table: &mut Table, now: u64) {
+        let mut memory = None;
+        let mut roused = false;
+        loop {
+            if !table.records().iter().any(|r| r.state == State::Waiting) {
+                return;
+            }
+            let memory = *memory.get_or_insert_with(|| self.memory());
+            let Choice {
+                grant,
+                refused,
+                full,
+            } = decide::choose(table.records(), now, Some(memory));
+            if let Some(seat) = refused {
+                table.change(seat).refused = now.max(1);
+            }
+            let Some(seat) = grant else {
+                if !full {
+                    note_short_of_memory(table, memory, now);
+                }
+                // Perhaps only those are left that were stopped when last looked at.
+                if full || roused || !self.rouse(table) {
+                    return;
+                }
+                roused = true;
+                continue;
+            };
+            let record = table.records()[seat];
+            let own = record.pid == self.me.pid && record.pid_start == self.me.start;
+            if !own && !self.is_held(seat) {
+                table.free(seat);
+            } else if !own && Self::is_stopped(&record) {
+                table.change(seat).flags.paused = true;
+            } else {
+                let record = table.change(seat);
+                record.state = State::Running;
+                record.started = now.max(1);
+                record.flags.watch = false;
+                table.ring(seat);
+            }
+        }
+    }
+
+    /// Puts those back into the queue that were stopped and no longer are.
+    fn rouse(&self, table: &mut Table) -> bool {
+        let mut any = false;
+        let paused = seats(table, |r| r.state == State::Waiting && r.flags.paused);
+        for seat in paused.into_iter().take(ROUND) {
+            if !Self::is_stopped(&table.records()[seat]) {
+                table.change(seat).flags.paused = false;
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Tells waiters that they watch, and watchers that there is something else to watch.
+    fn appoint(&self, table: &mut Table, new_owners: bool) {
+        let (watchers, news) = loop {
+            let watchers = decide::watchers(table.records());
+            let new = |&&seat: &&usize| !table.records()[seat].flags.watch;
+            let new: Vec<usize> = watchers.iter().filter(new).copied().collect();
+            let dead: Vec<usize> = new.iter().copied().filter(|&s| !self.is_held(s)).collect();
+            if dead.is_empty() {
+                break (watchers, !new.is_empty());
+            }
+            for seat in dead {
+                table.free(seat);
+            }
+        };
+        for seat in seats(table, |r| r.flags.watch) {
+            if !watchers.contains(&seat) {
+                table.change(seat).flags.watch = false;
+            }
+        }
+        for seat in watchers {
+            if !table.records()[seat].flags.watch {
+                table.change(seat).flags.watch = true;
+            }
+            if new_owners || news {
+                table.ring(seat);
+            }
+        }
+    }
+}
+
+/// Notes of those for whom a slot is free what it is that they wait for.
+fn note_short_of_memory(table: &mut Table, memory: Memory, now: u64) {
+    for seat in decide::short_of_memory(table.records(), Some(memory)) {
+        if table.records()[seat].lacked == 0 {
+            table.change(seat).lacked = now.max(1);
+        }
+    }
+}
+
+/// Who grants may be killed before it has rung. Those granted lately are rung once more; most have
+/// taken their bell down, which costs next to nothing.
+fn ring_again(table: &mut Table, now: u64) {
+    let lately = |r: &Record| {
+        let since = now.saturating_sub(r.started);
+        r.state == State::Running && r.tool == 0 && (LATELY.0..LATELY.1).contains(&since)
+    };
+    for seat in seats(table, lately) {
+        table.ring(seat);
+    }
+}
+
+/// Nanoseconds: woken by now, unless the bell did not ring; awake by itself.
+const LATELY: (u64, u64) = (20_000_000, 5_000_000_000);
+
+/// The processes that watchers have to watch.
+fn owners(table: &Table) -> Vec<(u32, u64)> {
+    let records = table.records().iter();
+    let running = records.filter(|r| r.state == State::Running);
+    running.map(|r| (r.pid, r.pid_start)).collect()
+}
+
+fn seats(table: &Table, which: impl Fn(&Record) -> bool) -> Vec<usize> {
+    let records = table.records().iter().enumerate();
+    records
+        .filter(|(_, r)| which(r))
+        .map(|(seat, _)| seat)
+        .collect()
+}

@@ -1,0 +1,548 @@
+//! Turn what a run read and looked for into a [`InputManifest`], unless something changed while it ran.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use crate::guards;
+
+use super::check::NOBODYS;
+use super::code::LONGEST_TEXT;
+use super::hash::{Contents, HashFault, Inspect, hash_all};
+use super::links::Links;
+use super::signature::{self, Base, Signature, TICK_NS, means_absent};
+use super::trust::Trust;
+use super::{
+    DirectoryEntry, Fact, FactEntry, FileEntry, InputManifest, NameEntry, NameSeen, Span, as_path,
+    facts, path_of,
+};
+
+/// A directory that changed this recently may change again without a new time.
+pub(super) const DIRECTORY_SLACK_NS: i64 = 2 * TICK_NS;
+
+/// Collects what a run saw of the file system.
+#[derive(Clone, Debug)]
+pub struct InputManifestBuilder {
+    started: SystemTime,
+    base: PathBuf,
+    /// Texts, not paths: those compare and hash component by component, which for thousands of them costs more than hashing the files.
+    read: HashMap<OsString, Expected>,
+    absent: HashSet<OsString>,
+    /// With the texts that the run was told, where it was told one.
+    facts: BTreeMap<(PathBuf, Option<Fact>), Option<Vec<u8>>>,
+}
+
+/// What a file must be for an input manifest to stand on it. Nothing of both: what it is now, where it did not change since the
+/// run began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Expected {
+    /// Its signature when the run opened it.
+    pub signature: Option<Signature>,
+    /// The BLAKE3 of its content.
+    pub content: Option<[u8; 32]>,
+}
+
+impl Expected {
+    /// What two readers of one file expect together; `None` where they saw two contents.
+    #[must_use]
+    pub fn and(self, other: Expected) -> Option<Expected> {
+        let agree = |same: bool| same.then_some(());
+        if let (Some(a), Some(b)) = (self.signature, other.signature) {
+            agree(a == b)?;
+        }
+        if let (Some(a), Some(b)) = (self.content, other.content) {
+            agree(a == b)?;
+        }
+        Some(Expected {
+            signature: self.signature.or(other.signature),
+            content: self.content.or(other.content),
+        })
+    }
+}
+
+/// Why no manifest can be given for a run: what it saw is not what is there now.
+#[derive(Debug, thiserror::Error)]
+pub enum Unsettled {
+    /// A file changed after the run began, or so shortly before that the file's times cannot tell.
+    #[error("{} changed while it was in use", path.display())]
+    ChangedDuring {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file that was read is gone.
+    #[error("{} is gone", path.display())]
+    Vanished {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file that was looked for in vain is there now.
+    #[error("{} appeared meanwhile", path.display())]
+    Appeared {
+        /// The file.
+        path: PathBuf,
+    },
+    /// What was read is a directory, a pipe or a device: its content has no name.
+    #[error("{} is not a regular file", path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A file that was read cannot be read now.
+    #[error("failed to read {}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// More paths than a record holds.
+    #[error("too many paths to remember")]
+    TooMuch,
+}
+
+impl InputManifestBuilder {
+    /// Starts for a run that began at `started`, before it read anything. Relative paths are this process's.
+    pub fn new(started: SystemTime) -> InputManifestBuilder {
+        InputManifestBuilder {
+            started,
+            base: PathBuf::new(),
+            read: HashMap::new(),
+            absent: HashSet::new(),
+            facts: BTreeMap::new(),
+        }
+    }
+
+    /// Takes relative paths as relative to `base`.
+    #[must_use]
+    pub fn relative_to(mut self, base: &Path) -> InputManifestBuilder {
+        base.clone_into(&mut self.base);
+        self
+    }
+
+    /// A file that was read.
+    pub fn read(&mut self, path: &Path) {
+        self.read_as(path, Expected::default());
+    }
+
+    /// A file that was read, and what it was then. What is known of it already stays.
+    pub fn read_as(&mut self, path: &Path, expected: Expected) {
+        match self.read.get_mut(path.as_os_str()) {
+            None => {
+                self.read.insert(path.as_os_str().to_owned(), expected);
+            }
+            Some(known) => *known = known.and(expected).unwrap_or(*known),
+        }
+    }
+
+    /// A path that was looked for and was no file.
+    pub fn absent(&mut self, path: &Path) {
+        // A path with a NUL inside can never exist.
+        if guards::is_off("missing-names") {
+            return;
+        }
+        let possible = !path.as_os_str().is_empty() && !path.as_os_str().as_bytes().contains(&0);
+        if possible && !self.absent.contains(path.as_os_str()) {
+            self.absent.insert(path.as_os_str().to_owned());
+        }
+    }
+
+    /// A path that was looked at and is there: a file, a folder, or something else.
+    pub fn present(&mut self, path: &Path) {
+        if guards::is_off("kinds") {
+            return;
+        }
+        self.facts.insert((path.to_owned(), None), None);
+    }
+
+    /// A fact about a path, with its text where the run was told one.
+    pub fn fact(&mut self, path: &Path, fact: Fact, text: Option<&[u8]>) {
+        if guards::is_off(fact.guard()) {
+            return;
+        }
+        let text = text.map(<[u8]>::to_vec);
+        self.facts.insert((path.to_owned(), Some(fact)), text);
+    }
+
+    /// Hashes every file and looks at every absent name.
+    pub fn finish(self) -> Result<InputManifest, Unsettled> {
+        self.finish_inner(None, None)
+    }
+
+    /// As [`InputManifestBuilder::finish`], showing each file's path and content once while it is in memory. Calls may come from several threads, one at a time, in no particular order.
+    pub fn finish_with(
+        self,
+        inspect: &mut (dyn FnMut(&Path, &[u8]) + Send),
+    ) -> Result<InputManifest, Unsettled> {
+        self.finish_inner(Some(inspect), None)
+    }
+
+    /// As [`InputManifestBuilder::finish_with`], with programs' hashes taken from and given to `contents`. Programs are not inspected.
+    pub fn finish_knowing(
+        self,
+        contents: &dyn Contents,
+        inspect: Option<Inspect<'_>>,
+    ) -> Result<InputManifest, Unsettled> {
+        self.finish_inner(inspect, Some(contents))
+    }
+
+    fn finish_inner(
+        self,
+        inspect: Option<Inspect<'_>>,
+        contents: Option<&dyn Contents>,
+    ) -> Result<InputManifest, Unsettled> {
+        let base = Base::open(&self.base);
+        let mut manifest = InputManifest::default();
+        self.add_files(&base, &mut manifest, inspect, contents)?;
+        self.add_absent(&base, &mut manifest)?;
+        self.add_facts(&base, &mut manifest)?;
+        if manifest.text.len() >= LONGEST_TEXT {
+            return Err(Unsettled::TooMuch);
+        }
+        Ok(manifest)
+    }
+
+    fn add_files(
+        &self,
+        base: &Base,
+        manifest: &mut InputManifest,
+        inspect: Option<Inspect<'_>>,
+        contents: Option<&dyn Contents>,
+    ) -> Result<(), Unsettled> {
+        let read = sorted(self.read.keys());
+        let mut starts = Vec::with_capacity(read.len());
+        for path in &read {
+            let bytes = path.as_os_str().as_bytes();
+            if bytes.contains(&0) {
+                return Err(Unsettled::Vanished {
+                    path: path.to_path_buf(),
+                });
+            }
+            starts.push(manifest.push_text(bytes));
+        }
+        let paths: Vec<_> = starts.iter().map(|at| manifest.text_at(*at)).collect();
+        let hashed = hash_all(base, &paths, inspect, contents);
+        let started = signature::nanoseconds(self.started);
+        let now = signature::now();
+        for ((path, at), hashed) in read.iter().zip(starts).zip(hashed) {
+            let named = || path.to_path_buf();
+            let hashed = hashed.map_err(|fault| match fault {
+                HashFault::Changed => Unsettled::ChangedDuring { path: named() },
+                HashFault::NotAFile => Unsettled::NotAFile { path: named() },
+                HashFault::Unreadable(Errno::NOENT | Errno::NOTDIR) => {
+                    Unsettled::Vanished { path: named() }
+                }
+                HashFault::Unreadable(error) => Unsettled::Unreadable {
+                    path: named(),
+                    source: error.into(),
+                },
+            })?;
+            let expected = self.read.get(path.as_os_str()).copied();
+            let is_it = expected.unwrap_or_default().and(Expected {
+                signature: Some(hashed.signature),
+                content: Some(hashed.content),
+            });
+            let is_it = is_it.is_some() || guards::is_off("identity-at-open");
+            let is_older = hashed.signature.is_older_than(started, TICK_NS, now);
+            if !(is_it && (is_older || guards::is_off("changed-during"))) {
+                return Err(Unsettled::ChangedDuring { path: named() });
+            }
+            let nobodys = Signature {
+                size: hashed.signature.size,
+                ..NOBODYS
+            };
+            let signature = hashed.remembered.unwrap_or(nobodys);
+            manifest.files.push(FileEntry {
+                path: at,
+                signature,
+                content: hashed.content,
+                resolved: None,
+            });
+        }
+        Ok(())
+    }
+
+    fn add_absent(&self, base: &Base, manifest: &mut InputManifest) -> Result<(), Unsettled> {
+        let now = signature::now();
+        let mut nearest = Nearest::new(base);
+        let mut trust = Trust::default();
+        // Directories are looked at before the names in them, so that a name that comes later changes what was seen.
+        let mut placed: Vec<(usize, &Path, NameSeen)> = Vec::with_capacity(self.absent.len());
+        for path in sorted(&self.absent) {
+            let directory = nearest.directory_of(path);
+            let (seen, surely) = look_for(base, path)?;
+            nearest.found[directory].sure &= surely;
+            let name = match path.strip_prefix(&nearest.found[directory].path) {
+                Ok(name) if !name.as_os_str().is_empty() => name,
+                _ => path,
+            };
+            placed.push((directory, name, seen));
+        }
+        // Stable, so that the names of a directory stay sorted.
+        placed.sort_by_key(|(directory, ..)| *directory);
+        let mut placed = placed.into_iter().peekable();
+        for (index, directory) in nearest.found.iter().enumerate() {
+            let Some(signature) = directory.signature else {
+                return Err(Unsettled::Vanished {
+                    path: directory.path.clone(),
+                });
+            };
+            let path = manifest.push_text(directory.path.as_os_str().as_bytes());
+            let first = manifest.names.len();
+            while let Some((_, name, seen)) = placed.next_if(|(at, ..)| *at == index) {
+                let at = manifest.push_text(name.as_os_str().as_bytes());
+                manifest.names.push(NameEntry { at, seen });
+            }
+            let unchanging = signature.is_older_than(now, DIRECTORY_SLACK_NS, now);
+            let mut remembered = || {
+                let flags = OFlags::PATH | OFlags::DIRECTORY;
+                let open = base.open_at(manifest.text_at(path), flags).ok()?;
+                trust.of_names(&signature, &open)
+            };
+            let remembered = (unchanging && directory.sure)
+                .then(&mut remembered)
+                .flatten();
+            let settled = remembered.is_some() || guards::is_off("settled-folders");
+            let signature = remembered.unwrap_or(signature);
+            manifest.directories.push(DirectoryEntry {
+                path,
+                signature,
+                settled,
+                names: first..manifest.names.len(),
+            });
+        }
+        Ok(())
+    }
+}
+
+impl InputManifestBuilder {
+    fn add_facts(&self, base: &Base, manifest: &mut InputManifest) -> Result<(), Unsettled> {
+        let mut links = Links::default();
+        for index in 0..manifest.files.len() {
+            let path = manifest.files[index].path;
+            let key = (path_of(manifest.text_at(path)), Some(Fact::Resolved));
+            let known = self.facts.get_key_value(&key);
+            // A map of paths takes `a//b` for `a/b`.
+            let Some((_, told)) = known.filter(|(known, _)| known.0.as_os_str() == key.0) else {
+                continue;
+            };
+            let (_, text) = self.fact_now(base, (&key.0, key.1), told.as_deref(), &mut links)?;
+            let is_path = text == manifest.bytes_at(path);
+            let resolved = if is_path {
+                path
+            } else {
+                manifest.push_text(&text)
+            };
+            manifest.files[index].resolved = Some(resolved);
+        }
+        for ((path, fact), told) in &self.facts {
+            let of_file = self.read.contains_key(path.as_os_str());
+            if of_file && matches!(fact, None | Some(Fact::Resolved)) {
+                continue;
+            }
+            let (fact, text) = self.fact_now(base, (path, *fact), told.as_deref(), &mut links)?;
+            let name = path.as_os_str().as_bytes();
+            let path = manifest.push_text(name);
+            let is_path = text == name;
+            let text = if is_path {
+                path
+            } else {
+                manifest.push_text(&text)
+            };
+            manifest.facts.push(FactEntry { path, fact, text });
+        }
+        add_twins(base, manifest)
+    }
+
+    /// A fact with its text, as it is now.
+    ///
+    /// # Errors
+    /// That is not what the run was told, or it changed meanwhile.
+    fn fact_now(
+        &self,
+        base: &Base,
+        (path, fact): (&Path, Option<Fact>),
+        told: Option<&[u8]>,
+        links: &mut Links,
+    ) -> Result<(Fact, Vec<u8>), Unsettled> {
+        let vanished = || Unsettled::Vanished {
+            path: path.to_owned(),
+        };
+        let changed = || Unsettled::ChangedDuring {
+            path: path.to_owned(),
+        };
+        let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| vanished())?;
+        let fact = match fact {
+            Some(fact) => fact,
+            None => Fact::of_kind(base, &name).map_err(|_| vanished())?,
+        };
+        if fact == Fact::Names {
+            let signature = base.stat(&name).map_err(|_| vanished())?;
+            let started = signature::nanoseconds(self.started);
+            if !signature.is_older_than(started, TICK_NS, signature::now()) {
+                return Err(changed());
+            }
+        }
+        let text = fact
+            .text_now(base, &name, c"", links)
+            .map_err(|_| match fact {
+                Fact::Nothing => Unsettled::Appeared {
+                    path: path.to_owned(),
+                },
+                _ => vanished(),
+            })?;
+        if told.is_some_and(|told| told != text) || text.contains(&0) {
+            return Err(changed());
+        }
+        Ok((fact, text))
+    }
+}
+
+/// gcc takes two files for one, for `#pragma once`, if size, content and the second of their last change are equal. So
+/// among files of one content it counts which have the same second.
+fn add_twins(base: &Base, manifest: &mut InputManifest) -> Result<(), Unsettled> {
+    let mut alike: HashMap<[u8; 32], Vec<(Span, Signature)>> = HashMap::new();
+    let files = manifest.files.iter().filter(|file| file.signature.size > 0);
+    for file in files {
+        alike
+            .entry(file.content)
+            .or_default()
+            .push((file.path, file.signature));
+    }
+    let mut alike: Vec<_> = alike
+        .into_values()
+        .filter(|files| files.len() > 1)
+        .collect();
+    alike.sort_unstable_by_key(|files| files[0].0.at);
+    for files in alike {
+        // The first file of each second.
+        let mut seconds: Vec<(i64, u64, Span)> = Vec::new();
+        for (path, _) in files {
+            let name = manifest.text_at(path);
+            let found = base.stat(name).map_err(|_| Unsettled::Vanished {
+                path: as_path(name).to_owned(),
+            })?;
+            let second = facts::second(&found);
+            let same = seconds.iter().find(|(known, ..)| *known == second);
+            // Another name of the same file is no twin.
+            if same.is_some_and(|(_, inode, _)| *inode == found.ino) {
+                continue;
+            }
+            let same = same.map(|(_, _, other)| (Fact::SameTime, *other));
+            let apart: Vec<_> = match same {
+                Some(same) => vec![same],
+                None => seconds
+                    .iter()
+                    .map(|(.., other)| (Fact::OtherTime, *other))
+                    .collect(),
+            };
+            if same.is_none() {
+                seconds.push((second, found.ino, path));
+            }
+            let facts = apart
+                .into_iter()
+                .map(|(fact, text)| FactEntry { path, fact, text });
+            manifest.facts.extend(facts);
+        }
+    }
+    Ok(())
+}
+
+/// Makes sure that a path is no file, and says whether the signature of the directory it is missing from can vouch for that.
+fn look_for(base: &Base, path: &Path) -> Result<(NameSeen, bool), Unsettled> {
+    let broken = |error: Errno| Unsettled::Unreadable {
+        path: path.to_path_buf(),
+        source: error.into(),
+    };
+    let appeared = || Unsettled::Appeared {
+        path: path.to_path_buf(),
+    };
+    let text = CString::new(path.as_os_str().as_bytes()).map_err(|_| broken(Errno::INVAL))?;
+    match base.stat_link(&text) {
+        Err(error) if means_absent(error) => Ok((NameSeen::Nothing, true)),
+        Err(error) => Err(broken(error)),
+        Ok(found) if found.is_directory() => Ok((NameSeen::Folder, true)),
+        // A link's target comes and goes without a trace in the link's directory.
+        Ok(found) if found.is_link() => match base.stat(&text) {
+            Err(error) if means_absent(error) => Ok((NameSeen::Nothing, false)),
+            Err(error) => Err(broken(error)),
+            Ok(found) if found.is_directory() => Ok((NameSeen::Folder, false)),
+            Ok(_) => Err(appeared()),
+        },
+        Ok(_) => Err(appeared()),
+    }
+}
+
+/// Finds, and remembers, the directory that would have to change for a missing path to appear.
+struct Nearest<'a> {
+    base: &'a Base,
+    found: Vec<Found>,
+    /// Directory to index in `found`, for existing ones and missing ones alike.
+    known: HashMap<OsString, usize>,
+}
+
+struct Found {
+    path: PathBuf,
+    /// None only for a missing base, which leaves nothing to vouch for its names.
+    signature: Option<Signature>,
+    /// Whether it would show in this directory's own times.
+    sure: bool,
+}
+
+impl Nearest<'_> {
+    fn new(base: &Base) -> Nearest<'_> {
+        Nearest {
+            base,
+            found: Vec::new(),
+            known: HashMap::new(),
+        }
+    }
+
+    fn directory_of(&mut self, path: &Path) -> usize {
+        match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => self.existing(parent),
+            // "/" itself, or a plain name.
+            _ if path.is_absolute() => self.existing(Path::new("/")),
+            _ => self.existing(Path::new(".")),
+        }
+    }
+
+    fn existing(&mut self, directory: &Path) -> usize {
+        if let Some(index) = self.known.get(directory.as_os_str()) {
+            return *index;
+        }
+        let text = CString::new(directory.as_os_str().as_bytes()).unwrap_or_default();
+        let signature = self.base.stat(&text).ok().filter(Signature::is_directory);
+        let top = directory == Path::new("/") || directory == Path::new(".");
+        let index = if signature.is_some() || top {
+            self.found.push(Found {
+                path: directory.to_path_buf(),
+                signature,
+                sure: true,
+            });
+            self.found.len() - 1
+        } else {
+            let index = self.directory_of(directory);
+            // A dangling link, or a link to a file: what it leads to may change elsewhere.
+            let link = self
+                .base
+                .stat_link(&text)
+                .is_ok_and(|found| found.is_link());
+            self.found[index].sure &= !link;
+            index
+        };
+        self.known.insert(directory.as_os_str().to_owned(), index);
+        index
+    }
+}
+
+fn sorted<'a>(paths: impl IntoIterator<Item = &'a OsString>) -> Vec<&'a Path> {
+    let mut paths: Vec<&OsStr> = paths.into_iter().map(OsString::as_os_str).collect();
+    paths.sort_unstable();
+    paths.into_iter().map(Path::new).collect()
+}

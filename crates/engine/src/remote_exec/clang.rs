@@ -1,0 +1,262 @@
+//! clang's host compile for another machine: includes are resolved here by `-frewrite-includes`, which leaves macros, columns
+//! and line markers as they are, and clang goes along with the words that its driver would give itself.
+//!
+//! Every word has to be known to mean the same there; with any other the step stays here.
+
+use std::fs;
+use std::path::Path;
+
+use warpcc_cache::Digest;
+use warpcc_cache::command::Input;
+use warpcc_plan::{Arg, Step, Tool};
+
+use super::KEEP;
+use super::action::{Packed, Parcel};
+use super::host::{NOT_AWAY, OF_HERE, changed, words};
+use crate::artifact::replace;
+use crate::relocate::PREFIX_MAPS;
+use crate::task::{Located, Worker};
+
+/// Besides gcc's: what the depth of includes decides, which are none there.
+const OF_DEPTH: &[u8] = b"__INCLUDE_LEVEL__";
+
+/// Words with a value of its own that say where to look for headers, and where this machine's folders are.
+const OF_FOLDERS: [&str; 8] = [
+    "-I",
+    "-iquote",
+    "-isystem",
+    "-idirafter",
+    "-cxx-isystem",
+    "-internal-isystem",
+    "-internal-externc-isystem",
+    "-resource-dir",
+];
+
+/// The same with the value behind `=`; they count in debug information.
+const OF_DIRECTORIES: [&str; 2] = ["-fdebug-compilation-dir=", "-fcoverage-compilation-dir="];
+
+/// Words with a value of its own that is no file.
+const WITH_VALUE: [&str; 12] = [
+    "-D",
+    "-U",
+    "-ferror-limit",
+    "-main-file-name",
+    "-mrelocation-model",
+    "-pic-level",
+    "-stack-protector",
+    "-target-abi",
+    "-target-cpu",
+    "-target-feature",
+    "-triple",
+    "-tune-cpu",
+];
+
+/// Words as they are.
+const PLAIN: [&str; 15] = [
+    "-cc1",
+    "-clear-ast-before-backend",
+    "-debugger-tuning=gdb",
+    "-disable-free",
+    "-disable-llvm-verifier",
+    "-discard-value-names",
+    "-emit-obj",
+    "-faddrsig",
+    "-menable-no-infs",
+    "-menable-no-nans",
+    "-pic-is-pie",
+    "-quiet",
+    "-vectorize-loops",
+    "-vectorize-slp",
+    "-w",
+];
+
+/// Features whose value is no file.
+const FEATURES: [&str; 8] = [
+    "cf-protection=",
+    "float-precision=",
+    "fp-contract=",
+    "fp-exception-behavior=",
+    "gnuc-version=",
+    "template-depth=",
+    "unwind-tables=",
+    "visibility=",
+];
+
+/// Features without a value that read, write or tell more than code.
+const NOT_CLANGS: [&str; 6] = ["api-notes", "embed", "sanitize", "save", "time-", "xray"];
+
+/// Whether a host compiler is clang, under whatever name it is called.
+pub fn is_clang(program: &Path) -> bool {
+    let file = program.canonicalize();
+    let name = file
+        .as_ref()
+        .ok()
+        .and_then(|file| file.file_name()?.to_str());
+    name.is_some_and(|name| name.starts_with("clang"))
+}
+
+impl Worker<'_> {
+    /// Nothing where clang is told what it cannot do elsewhere.
+    pub fn pack_clang(
+        &self,
+        index: usize,
+        step: &Step,
+        program: &Located,
+        folder: &Path,
+    ) -> Option<Packed> {
+        if step.tool != Tool::HostCompile {
+            return None;
+        }
+        let mut parcel = Parcel::new(self, step.tool)?;
+        let text_file = folder.join("in.cpp");
+        let mut asking = step.clone();
+        asking.args.insert(0, Arg::text("-###"));
+        let (ended, seen) = self.ask(index, &asking, program)?;
+        parcel.seen.merge(&seen);
+        let command = command(std::str::from_utf8(&ended.stderr).ok()?)?;
+        let id = self.source_of(step)?;
+        let output = self.place(*step.writes.first()?)?;
+        // Under the same name: that of the file stands in the object.
+        let source = self.place(id)?;
+        let here = self.artifacts.path(id).to_str()?;
+        let (clang, rest) = command.split_first()?;
+        let mut arguments = parcel.add_program(Path::new(clang))?;
+        arguments.extend(clang_words(rest, here, &source, &output)?);
+        let rewriting = |text: &str| (text == "-c").then_some("-E");
+        let mut rewriting = changed(step, &text_file, rewriting)?;
+        rewriting.args.insert(0, Arg::text("-frewrite-includes"));
+        let (ended, seen) = self.ask(index, &rewriting, program)?;
+        if !ended.stdout.is_empty() || !ended.stderr.is_empty() {
+            return None;
+        }
+        parcel.seen.merge(&seen);
+        let text = fs::read(&text_file).ok()?;
+        let holds = |word: &[u8]| memchr::memmem::find(&text, word).is_some();
+        if OF_HERE.iter().any(|word| holds(word)) || holds(OF_DEPTH) {
+            return None;
+        }
+        let text = replace(&text, self.graph.private.as_bytes(), KEEP.as_bytes());
+        fs::write(&text_file, &text).ok()?;
+        parcel.put(Input {
+            path: source,
+            digest: Digest::of_bytes(&text),
+            file: text_file,
+            executable: false,
+        })?;
+        parcel.close(step, arguments)
+    }
+}
+
+/// The one command that `clang -###` says it would run, where it has nothing else to say.
+fn command(said: &str) -> Option<Vec<String>> {
+    let mut commands = said.lines().filter(|line| line.starts_with(" \""));
+    let command = words(commands.next()?)?;
+    let complains = said.contains("warning: ") || said.contains("error: ");
+    let is_known = command.get(1).is_some_and(|word| word == "-cc1");
+    (is_known && !complains && commands.next().is_none()).then_some(command)
+}
+
+/// clang's words there, for a compile of the file that is `here`; nothing where one is not known to be the same there.
+fn clang_words(words: &[String], here: &str, source: &str, output: &str) -> Option<Vec<String>> {
+    let mut there = Vec::new();
+    let mut words = words.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        match word {
+            "-o" => {
+                words.next()?;
+                there.extend([word, output]);
+            }
+            "-x" => {
+                there.extend([word, words.next().filter(|language| *language == "c++")?]);
+            }
+            _ if word == here => there.push(source),
+            _ if OF_FOLDERS.contains(&word) => drop(words.next()?),
+            _ if OF_DIRECTORIES.iter().any(|of| word.starts_with(of)) => {}
+            _ if WITH_VALUE.contains(&word) => there.extend([word, words.next()?]),
+            _ if PLAIN.contains(&word) || PREFIX_MAPS.iter().any(|map| word.starts_with(map)) => {
+                there.push(word);
+            }
+            _ if word.starts_with("-D") || word.starts_with("-U") => there.push(word),
+            _ if word.contains(['/', '@']) || word == "-mllvm" => return None,
+            _ => {
+                let of = |start: &str| word.strip_prefix(start);
+                let may = match of("-fno-").or_else(|| of("-f")) {
+                    Some(feature) if feature.contains('=') => {
+                        FEATURES.iter().any(|known| feature.starts_with(known))
+                    }
+                    Some(feature) => {
+                        let mut not = NOT_AWAY.iter().chain(&NOT_CLANGS);
+                        !not.any(|no| feature.starts_with(no))
+                    }
+                    None => ["-m", "-O", "-std=", "-W", "-pedantic"]
+                        .iter()
+                        .any(|start| word.starts_with(start)),
+                };
+                if !may {
+                    return None;
+                }
+                there.push(word);
+            }
+        }
+    }
+    Some(there.into_iter().map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAID: &str = "Debian clang version 19.1.7\nInstalledDir: /usr/lib/llvm-19/bin\n (in-process)\n \
+        \"/usr/lib/llvm-19/bin/clang\" \"-cc1\" \"-triple\" \"x86_64-pc-linux-gnu\" \"-emit-obj\" \
+        \"-main-file-name\" \"x.cpp\" \"-fdebug-compilation-dir=/a b\" \"-resource-dir\" \"/usr/lib/llvm-19/lib/clang/19\" \
+        \"-I\" \"/cuda/include\" \"-D\" \"A=\\\"/x\\\"\" \"-O2\" \"-Wall\" \"-fgnuc-version=4.2.1\" \"-o\" \"x.o\" \"-x\" \"c++\" \
+        \"/tmp/k/x.cpp\"\n";
+
+    fn there(words: &[&str]) -> Option<String> {
+        let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
+        clang_words(&words, "/tmp/k/x.cpp", "S", "O").map(|words| words.join(" "))
+    }
+
+    #[test]
+    fn the_driver_tells_what_it_would_run() {
+        let command = command(SAID).expect("a command");
+        let words = clang_words(&command[1..], "/tmp/k/x.cpp", "S", "O").expect("known words");
+        assert_eq!(
+            words.join(" "),
+            "-cc1 -triple x86_64-pc-linux-gnu -emit-obj -main-file-name x.cpp -D A=\"/x\" -O2 -Wall \
+             -fgnuc-version=4.2.1 -o O -x c++ S"
+        );
+        let warned = format!("clang: warning: argument unused\n{SAID}");
+        assert_eq!(super::command(&warned), None);
+        assert_eq!(super::command(&SAID.repeat(2)), None);
+    }
+
+    #[test]
+    fn what_reads_or_writes_other_files_stays() {
+        assert!(
+            there(&[
+                "-fexceptions",
+                "-mframe-pointer=none",
+                "-target-feature",
+                "+avx2"
+            ])
+            .is_some()
+        );
+        for word in [
+            "-include",
+            "-include-pch",
+            "-fprofile-instrument=clang",
+            "-fsanitize-ignorelist=list",
+            "-fsanitize=address",
+            "-fpass-plugin=x.so",
+            "-flto=full",
+            "-fbasic-block-sections=list=x",
+            "-mllvm",
+            "-load",
+            "-dependency-file",
+            "other.cpp",
+        ] {
+            assert_eq!(there(&["-O2", word, "x"]), None, "{word}");
+        }
+    }
+}

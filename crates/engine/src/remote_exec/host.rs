@@ -1,0 +1,491 @@
+//! The host compile for another machine: includes are resolved here, and the compiler proper and the assembler go along.
+//!
+//! `-fdirectives-only` leaves macros and columns as they are; after a full expansion gcc's code without optimization
+//! has other `nop`s. What the driver would start is asked of it with `-###`, so that its specs, `-march=native` and the
+//! folders of its installation are its own. [`super::clang`] asks clang; with any other compiler the step stays here.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use warpcc_cache::Digest;
+use warpcc_cache::command::Input;
+use warpcc_plan::{Arg, FileId, Part, Step, Tool};
+
+use super::action::{Packed, Parcel};
+use super::clang::is_clang;
+use super::{KEEP, MARK};
+use crate::artifact::replace;
+use crate::process::{self, Ended};
+use crate::relocate::PREFIX_MAPS;
+use crate::slot_wait::Turn;
+use crate::task::{Located, Worker};
+use crate::traced_inputs::Seen;
+
+/// Where a host compile's own files are there.
+fn place(name: &str) -> String {
+    format!("{MARK}/host/{name}")
+}
+
+/// What they are called.
+const SOURCE: &str = "in.ii";
+const ASSEMBLY: &str = "out.s";
+
+/// Text that means something else there: a compilation's day or minute, and a precompiled header.
+pub const OF_HERE: [&[u8]; 4] = [
+    b"__DATE__",
+    b"__TIME__",
+    b"__TIMESTAMP__",
+    b"#pragma GCC pch_preprocess",
+];
+
+/// Of gcc's options `-f…`: those that read or write other files, or write what they were told into the code.
+pub const NOT_AWAY: [&str; 21] = [
+    "auto-profile",
+    "branch-probabilities",
+    "callgraph-info",
+    "compare-debug",
+    "coverage",
+    "debug",
+    "dump",
+    "lto",
+    "module",
+    "opt-info",
+    "pch",
+    "plugin",
+    "profile",
+    "record-gcc-switches",
+    "save-optimization-record",
+    "split-dwarf",
+    "stack-usage",
+    "test-coverage",
+    "verbose-asm",
+    "whopr",
+    "working-directory",
+];
+
+impl Worker<'_> {
+    /// Nothing where the compiler is not gcc, or is told what it cannot do elsewhere.
+    pub fn pack_host_compile(
+        &self,
+        index: usize,
+        step: &Step,
+        program: &Located,
+        folder: &Path,
+    ) -> Option<Packed> {
+        if !step.args.iter().any(|arg| arg.as_text() == Some("c++")) {
+            return None;
+        }
+        if is_clang(&program.path) {
+            return self.pack_clang(index, step, program, folder);
+        }
+        let mut parcel = Parcel::new(self, step.tool)?;
+        let source = folder.join(SOURCE);
+        // It asks for the file only whether it is there; and what cannot go is known before the long part.
+        fs::write(&source, "").ok()?;
+        let (ended, seen) = self.ask(index, &asking(step, &source)?, program)?;
+        parcel.seen.merge(&seen);
+        let commands = Commands::read(std::str::from_utf8(&ended.stderr).ok()?)?;
+        let looks_at_indentation = looks_at_indentation(&commands.compiler);
+        let output = self.place(*step.writes.first()?)?;
+        let arguments = self.host_commands(&mut parcel, step.tool, &commands, &output)?;
+        let (ended, seen) = self.ask(index, &preprocessing(step, &source)?, program)?;
+        if !ended.stdout.is_empty() || !ended.stderr.is_empty() {
+            return None;
+        }
+        parcel.seen.merge(&seen);
+        let text = fs::read(&source).ok()?;
+        if OF_HERE
+            .iter()
+            .any(|word| memchr::memmem::find(&text, word).is_some())
+        {
+            return None;
+        }
+        if looks_at_indentation
+            && !begins_with_a_marker(&text, self.artifacts.path(self.source_of(step)?).to_str()?)
+        {
+            return None;
+        }
+        let text = replace(&text, self.graph.private.as_bytes(), KEEP.as_bytes());
+        fs::write(&source, &text).ok()?;
+        parcel.put(Input {
+            path: place(SOURCE),
+            digest: Digest::of_bytes(&text),
+            file: source,
+            executable: false,
+        })?;
+        parcel.close(step, arguments)
+    }
+
+    /// Runs the host compiler for an answer.
+    pub fn ask(&self, index: usize, step: &Step, program: &Located) -> Option<(Ended, Seen)> {
+        let (ended, seen) = self
+            .run(index, step, program, None, &mut Turn::default())
+            .ok()?;
+        (ended.code == 0 && ended.signal.is_none()).then_some((ended, seen))
+    }
+
+    /// The file that is compiled.
+    pub fn source_of(&self, step: &Step) -> Option<FileId> {
+        let ids = step.args.iter().filter_map(|arg| match arg.0[..] {
+            [Part::File(id)] => Some(id),
+            _ => None,
+        });
+        let mut sources = ids.filter(|id| !step.writes.contains(id));
+        sources.next()
+    }
+
+    /// Packs the programs; gives the words of what is to run there.
+    fn host_commands(
+        &self,
+        parcel: &mut Parcel<'_, '_>,
+        tool: Tool,
+        commands: &Commands,
+        output: &str,
+    ) -> Option<Vec<String>> {
+        let (name, rest) = commands.compiler.split_first()?;
+        let mut compile = parcel.add_program(Path::new(name))?;
+        match (tool, &commands.assembler) {
+            (Tool::HostAssembly, None) => {
+                compile.extend(compiler_words(rest, &place(SOURCE), output)?);
+                Some(compile)
+            }
+            (Tool::HostCompile, Some(assembler)) => {
+                compile.extend(compiler_words(rest, &place(SOURCE), &place(ASSEMBLY))?);
+                let (name, rest) = assembler.split_first()?;
+                let path = self.options.variable("PATH");
+                let found = process::find_program(name, path, self.options.directory)?;
+                let mut assemble = parcel.add_program(&found)?;
+                assemble.extend(assembler_words(rest, &place(ASSEMBLY), output)?);
+                // The shell only starts them: the result does not depend on it.
+                let mut words = parcel.add_starter(Path::new("/bin/sh"))?;
+                words.push("-c".to_owned());
+                words.push(format!("{} && {}", quoted(&compile), quoted(&assemble)));
+                Some(words)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The step with its words changed: what it does, what it reads, where it writes.
+pub fn changed(
+    step: &Step,
+    to: &Path,
+    change: impl Fn(&str) -> Option<&'static str>,
+) -> Option<Step> {
+    let output = *step.writes.first()?;
+    let mut changed = step.clone();
+    for arg in &mut changed.args {
+        if let Some(text) = arg.as_text().and_then(&change) {
+            *arg = Arg::text(text);
+        } else if *arg == Arg::file(output) {
+            *arg = Arg::text(to.to_str()?);
+        }
+    }
+    Some(changed)
+}
+
+fn preprocessing(step: &Step, to: &Path) -> Option<Step> {
+    let change = |text: &str| matches!(text, "-c" | "-S").then_some("-E");
+    let mut changed = changed(step, to, change)?;
+    // The second has it look for precompiled headers, as a compilation does.
+    let options = ["-fdirectives-only", "-fpch-preprocess"];
+    changed.args.splice(0..0, options.map(Arg::text));
+    Some(changed)
+}
+
+/// What would be started for the preprocessed text. Nothing is.
+fn asking(step: &Step, source: &Path) -> Option<Step> {
+    let change = |text: &str| (text == "c++").then_some("c++-cpp-output");
+    let to = source.with_extension("o");
+    let mut changed = changed(step, &to, change)?;
+    for arg in &mut changed.args {
+        if matches!(arg.0[..], [Part::File(_)]) {
+            *arg = Arg::text(source.to_str()?);
+        }
+    }
+    changed
+        .args
+        .splice(0..0, ["-###", "-fdirectives-only"].map(Arg::text));
+    Some(changed)
+}
+
+/// The programs that a driver would start, with their words.
+#[derive(Debug, PartialEq, Eq)]
+struct Commands {
+    compiler: Vec<String>,
+    assembler: Option<Vec<String>>,
+}
+
+impl Commands {
+    /// What `gcc -###` says: each command on a line that begins with a space.
+    fn read(said: &str) -> Option<Self> {
+        let mut commands = said.lines().filter(|line| line.starts_with(' ')).map(words);
+        let compiler = commands.next()??;
+        let assembler = match commands.next() {
+            Some(words) => Some(words?),
+            None => None,
+        };
+        let is = |words: &[String], end: &str| {
+            let name = words.first().map(PathBuf::from);
+            name.is_some_and(|name| name.file_name().is_some_and(|n| n == end))
+        };
+        let known = is(&compiler, "cc1plus") && assembler.as_ref().is_none_or(|a| is(a, "as"));
+        (known && commands.next().is_none()).then_some(Self {
+            compiler,
+            assembler,
+        })
+    }
+}
+
+/// The words of a line: between double quotes where they hold more than letters, with backslashes before what a shell
+/// would take otherwise.
+pub fn words(line: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let mut rest = line.trim().chars().peekable();
+    while rest.peek().is_some() {
+        let mut word = String::new();
+        let mut quoted = false;
+        loop {
+            match rest.next() {
+                Some('"') => quoted = !quoted,
+                Some('\\') => word.push(rest.next()?),
+                Some(' ') if !quoted => break,
+                Some(letter) => word.push(letter),
+                None if quoted => return None,
+                None => break,
+            }
+        }
+        words.push(word);
+    }
+    Some(words)
+}
+
+/// cc1plus's words there; nothing where one is not known to be the same there.
+fn compiler_words(words: &[String], source: &str, output: &str) -> Option<Vec<String>> {
+    let mut there = Vec::new();
+    let mut words = words.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        match word {
+            // Names of files beside the output, which nobody asked for.
+            "-dumpbase" | "-dumpbase-ext" | "-dumpdir" | "-auxbase" | "-auxbase-strip" => {
+                words.next()?;
+                continue;
+            }
+            "-o" => {
+                words.next()?;
+                there.extend(["-o".to_owned(), output.to_owned()]);
+                continue;
+            }
+            "--param" => {
+                there.push(word.to_owned());
+                there.push(words.next()?.to_owned());
+                continue;
+            }
+            "-quiet" | "-w" | "-ansi" | "-g0" => {}
+            _ if word.ends_with(SOURCE) && !word.starts_with('-') => {
+                there.push(source.to_owned());
+                continue;
+            }
+            // Ubuntu's driver gives it with preprocessed text too, where the definition stands already.
+            _ if word.starts_with("-D_FORTIFY_SOURCE=") => {}
+            // Names that are only compared with others.
+            _ if PREFIX_MAPS.iter().any(|map| word.starts_with(map)) => {}
+            _ if word.contains(['/', '@']) => return None,
+            _ => {
+                let of = |start: &str| word.strip_prefix(start);
+                let feature = of("-fno-").or_else(|| of("-f"));
+                let may = match feature {
+                    Some(feature) => !NOT_AWAY.iter().any(|no| feature.starts_with(no)),
+                    None => ["-m", "-O", "-std=", "-W", "-pedantic", "--param="]
+                        .iter()
+                        .any(|start| word.starts_with(start)),
+                };
+                if !may {
+                    return None;
+                }
+            }
+        }
+        there.push(word.to_owned());
+    }
+    Some(there)
+}
+
+/// Whether cc1plus is to warn of misleading indentation.
+fn looks_at_indentation(words: &[String]) -> bool {
+    let has = |wanted: &str| words.iter().any(|word| word == wanted);
+    let names = |word: &&String| word.starts_with("-W") && word.contains(INDENTATION);
+    let mut named = words.iter().filter(names).peekable();
+    match named.peek() {
+        None => has("-Wall"),
+        Some(_) => named.any(|word| *word != format!("-Wno-{INDENTATION}")),
+    }
+}
+
+/// The only warning for which gcc reads the source again, in columns as people see them. It does not once it has seen a line
+/// marker (`seen_line_directive` in gcc's `c-indentation.cc`, since gcc 6): the file may have been made of another.
+const INDENTATION: &str = "misleading-indentation";
+
+/// Whether a compilation of `source` itself, whose preprocessed form is `text`, comes upon a line marker before any code, as
+/// that of `text` does. cudafe++'s output begins with one; a person's file does not, nor may one that an option includes
+/// before it.
+fn begins_with_a_marker(text: &[u8], source: &str) -> bool {
+    let own = format!("\n# 1 \"{source}\"\n# ");
+    let Some(at) = memchr::memmem::find(text, own.as_bytes()) else {
+        return false;
+    };
+    let code = &text[at + own.len()..];
+    let before = text[..at].split(|&b| b == b'\n');
+    let mut markers = before.filter(|line| line.starts_with(b"# "));
+    let brings_no_code = |marker: &[u8]| {
+        let mut parts = marker.split(|&b| b == b'"').skip(1);
+        let (name, flags) = (parts.next().unwrap_or(b""), parts.next().unwrap_or(b""));
+        // In system headers nothing is warned of.
+        name.starts_with(b"<")
+            || name == source.as_bytes()
+            || flags.ends_with(b" 3")
+            || flags.ends_with(b" 3 4")
+    };
+    code.first().is_some_and(u8::is_ascii_digit) && markers.all(brings_no_code)
+}
+
+/// The assembler's words there.
+fn assembler_words(words: &[String], source: &str, output: &str) -> Option<Vec<String>> {
+    let mut there = Vec::new();
+    let mut words = words.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        match word {
+            // What it would look for there is not there: then it fails, and is asked here.
+            "-I" => drop(words.next()?),
+            "-o" => {
+                words.next()?;
+                there.extend(["-o".to_owned(), output.to_owned()]);
+            }
+            "--debug-prefix-map" => there.extend([word.to_owned(), words.next()?.to_owned()]),
+            "--64" | "--noexecstack" | "--fatal-warnings" => there.push(word.to_owned()),
+            _ if word.starts_with('-') => return None,
+            _ => there.push(source.to_owned()),
+        }
+    }
+    Some(there)
+}
+
+/// As a shell takes them for what they are.
+fn quoted(words: &[String]) -> String {
+    let quoted = words
+        .iter()
+        .map(|word| format!("'{}'", word.replace('\'', "'\\''")));
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAID: &str = "Using built-in specs.\nCOLLECT_GCC_OPTIONS='-c' '-o' 'x.o'\n \
+        /usr/lib/gcc/x86_64-linux-gnu/12/cc1plus -fpreprocessed /tmp/k/in.ii -quiet -dumpdir /tmp/k/ -dumpbase in.ii \
+        -dumpbase-ext .ii -m64 \"-mtune=generic\" \"-march=x86-64\" -O2 -Wno-psabi -fdirectives-only -o /tmp/cc1.s\n\
+        COMPILER_PATH=/usr/lib/gcc/\n as -I \"/a b/include\" --64 -o /tmp/k/in.o /tmp/cc1.s\n";
+
+    #[test]
+    fn the_driver_tells_what_it_would_start() {
+        let commands = Commands::read(SAID).expect("commands");
+        let compiler = compiler_words(&commands.compiler[1..], "S", "O").expect("known words");
+        assert_eq!(
+            compiler.join(" "),
+            "-fpreprocessed S -quiet -m64 -mtune=generic -march=x86-64 -O2 -Wno-psabi -fdirectives-only -o O"
+        );
+        let assembler = commands.assembler.expect("an assembler");
+        assert_eq!(assembler[2], "/a b/include");
+        let assembler = assembler_words(&assembler[1..], "S", "O").expect("known words");
+        assert_eq!(assembler.join(" "), "--64 -o O S");
+        assert_eq!(Commands::read(" /usr/lib/llvm/bin/clang -cc1 x\n"), None);
+        assert_eq!(Commands::read(&format!("{SAID} /x/collect2 -o a\n")), None);
+    }
+
+    /// Ubuntu 24.04's gcc 13 hardens by default, and says so here.
+    #[test]
+    fn what_a_distribution_hardens_with_leaves_too() {
+        let said = " /usr/libexec/gcc/x86_64-linux-gnu/13/cc1plus -fpreprocessed in.ii \"-D_FORTIFY_SOURCE=3\" -quiet \
+            -dumpbase x.ii -dumpbase-ext .ii -m64 \"-mtune=generic\" \"-march=x86-64\" -O3 \"-std=c++17\" -fdirectives-only -fPIC \
+            -fasynchronous-unwind-tables -fstack-protector-strong -Wformat -Wformat-security -fstack-clash-protection \
+            -fcf-protection -o /tmp/cc.s\n as --64 -o x.o /tmp/cc.s\n";
+        let commands = Commands::read(said).expect("commands");
+        let words = compiler_words(&commands.compiler[1..], "S", "O").expect("known words");
+        assert!(
+            words
+                .join(" ")
+                .starts_with("-fpreprocessed S -D_FORTIFY_SOURCE=3 -quiet"),
+            "{words:?}"
+        );
+        let other = said.replace("_FORTIFY_SOURCE=3", "OTHER=/x");
+        let commands = Commands::read(&other).expect("commands");
+        assert_eq!(compiler_words(&commands.compiler[1..], "S", "O"), None);
+    }
+
+    #[test]
+    fn what_reads_or_writes_other_files_stays() {
+        let may = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
+            compiler_words(&words, "S", "O").is_some()
+        };
+        assert!(may(&[
+            "-fPIC",
+            "-O3",
+            "-std=gnu++17",
+            "-fno-exceptions",
+            "-Wextra"
+        ]));
+        assert!(may(&["-Wall", "-Wextra", "-Werror"]));
+        assert!(may(&["-ffile-prefix-map=/home/ada=/warpcc-base/1"]));
+        for word in [
+            "-fprofile-use=/x",
+            "-fprofile-arcs",
+            "-fno-lto",
+            "-fplugin=x",
+            "-specs=/x",
+            "-g",
+            "-unknown",
+            "@file",
+        ] {
+            assert!(!may(&["-O2", word]), "{word}");
+        }
+        let maps = ["--debug-prefix-map".to_owned(), "/a=/b".to_owned()];
+        let same = assembler_words(&maps, "S", "O");
+        assert_eq!(same.as_deref(), Some(&maps[..]));
+        let words = ["--64".to_owned(), "-al=list".to_owned()];
+        assert_eq!(assembler_words(&words, "S", "O"), None);
+    }
+
+    #[test]
+    fn who_looks_at_indentation() {
+        let looks = |words: &str| {
+            let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+            looks_at_indentation(&words)
+        };
+        assert!(looks("-O2 -Wall"));
+        assert!(looks("-Werror=misleading-indentation"));
+        assert!(looks("-Wall -Wno-error=misleading-indentation"));
+        assert!(!looks("-Wno-misleading-indentation -Wall"));
+        assert!(!looks("-Wextra"));
+    }
+
+    #[test]
+    fn markers_come_before_code_where_a_tool_wrote_the_source() {
+        let begins = |text: &str| begins_with_a_marker(text.as_bytes(), "/k/x.cpp");
+        let head = "# 0 \"/k/x.cpp\"\n# 0 \"<built-in>\"\n#define A 1\n# 0 \"<command-line>\"\n\
+            # 1 \"/usr/include/stdc-predef.h\" 1 3 4\nint s;\n# 0 \"<command-line>\" 2\n";
+        let marked = "# 1 \"/k/x.cpp\"\n# 1 \"x.cu\"\nint a;\n";
+        assert!(begins(&format!("{head}{marked}")));
+        assert!(!begins(&format!("{head}# 1 \"/k/x.cpp\"\nint a;\n")));
+        assert!(!begins(&format!("{head}# 1 \"/k/x.cpp\"\n# pragma x\n")));
+        // What an option includes is read before that.
+        assert!(!begins(&format!("{head}# 1 \"./h.h\" 1\nint a;\n{marked}")));
+        assert!(!begins(marked));
+    }
+
+    #[test]
+    fn words_for_a_shell() {
+        assert_eq!(quoted(&["a b".into(), "it's".into()]), r"'a b' 'it'\''s'");
+    }
+}

@@ -1,0 +1,189 @@
+//! nvlink for another machine. It finds archives for itself, so its search is done here first; and it writes the folders
+//! of its search into the cubin, so these have stand-ins there that are as long as they are.
+
+use std::path::{Component, Path, PathBuf};
+
+use warpcc_cache::command::Input;
+use warpcc_plan::Step;
+
+use super::MARK;
+use super::action::{Packed, Parcel};
+use crate::task::{Located, Worker};
+
+/// Names at the top of an input tree that are ours, or that a worker may put its own folders over.
+const TAKEN: [&str; 9] = [
+    MARK, "tc", "bin", "dev", "etc", "lib", "lib64", "proc", "usr",
+];
+
+/// Options whose value is a word of its own and no file.
+const WITH_VALUE: [&str; 4] = ["--host-ccbin", "-maxrregcount", "-Xnvvm", "-Xptxas"];
+
+impl Worker<'_> {
+    /// Nothing where nvlink would read what we do not know of.
+    pub fn pack_link(&self, step: &Step, program: &Located) -> Option<Packed> {
+        let mut parcel = Parcel::new(self, step.tool)?;
+        // It loads others of the toolkit, and is small.
+        parcel.pack_programs();
+        let mut arguments = parcel.add_program(&program.path)?;
+        parcel.add_reads(step)?;
+        let mut folders = Vec::new();
+        let mut libraries = Vec::new();
+        let mut names = Vec::new();
+        let mut args = step.args.iter().enumerate();
+        while let Some((at, arg)) = args.next() {
+            let Some(text) = arg.as_text() else {
+                arguments.push(self.word(arg)?);
+                continue;
+            };
+            if let Some(folder) = text.strip_prefix("-L").filter(|folder| !folder.is_empty()) {
+                let there = match is_plain(Path::new(folder)) {
+                    true => folder.to_owned(),
+                    false => stand_in(folder, names.len())?,
+                };
+                if there != folder {
+                    names.push((there.clone(), folder.to_owned()));
+                }
+                arguments.push(format!("-L{there}"));
+                folders.push((folder, there));
+            } else if let Some(name) = text
+                .strip_prefix("-l")
+                .filter(|_| !text.starts_with("-lto"))
+            {
+                libraries.push(name);
+                arguments.push(text.to_owned());
+            } else if let Some(folder) = text.strip_prefix("-nvvmpath=") {
+                let library = Path::new(folder).join("lib64/libnvvm.so");
+                parcel.add_libraries(&library)?;
+                parcel.add("tc/nvvm/lib64/libnvvm.so".to_owned(), &library, true)?;
+                arguments.push("-nvvmpath=tc/nvvm".to_owned());
+            } else if WITH_VALUE.contains(&text) {
+                arguments.push(text.to_owned());
+                arguments.push(args.next()?.1.as_text()?.to_owned());
+            } else if text.starts_with('-') {
+                // What may name a file that we know nothing of.
+                let names_file = text.contains(['/', '@']) || text.starts_with("--options-file");
+                if names_file || ["-optf", "-L", "-l", "-nvvmpath"].contains(&text) {
+                    return None;
+                }
+                arguments.push(text.to_owned());
+            } else {
+                arguments.push(self.add_object(&mut parcel, text, at)?);
+            }
+        }
+        for name in libraries {
+            self.add_library(&mut parcel, name, &folders)?;
+        }
+        let mut packed = parcel.close(step, arguments)?;
+        packed.names = names;
+        Some(packed)
+    }
+
+    /// A word that is no option: mostly an object or archive of the user's. Gives its name there.
+    fn add_object(&self, parcel: &mut Parcel<'_, '_>, text: &str, at: usize) -> Option<String> {
+        let here = self.options.directory.join(text);
+        if !here.is_file() {
+            // nvlink will say so.
+            return None;
+        }
+        let there = match is_plain(Path::new(text)) {
+            true => text.to_owned(),
+            false => format!("{MARK}/of-{at}/{}", here.file_name()?.to_str()?),
+        };
+        self.add_as_named(parcel, there.clone(), text)?;
+        Some(there)
+    }
+
+    /// Looks for a library as nvlink does: the shared one in every folder, then the archive.
+    fn add_library(
+        &self,
+        parcel: &mut Parcel<'_, '_>,
+        name: &str,
+        folders: &[(&str, String)],
+    ) -> Option<()> {
+        for file in [format!("lib{name}.so"), format!("lib{name}.a")] {
+            for (folder, there) in folders {
+                let path = format!("{folder}/{file}");
+                if !self.options.directory.join(&path).exists() {
+                    parcel.seen.missing.insert(PathBuf::from(path));
+                    continue;
+                }
+                if file.ends_with(".so") {
+                    // It may be large, and nvlink has its own ways with those.
+                    return None;
+                }
+                let there = format!("{}/{file}", there.trim_end_matches('/'));
+                let there = there.strip_prefix("./").unwrap_or(&there).to_owned();
+                return self.add_as_named(parcel, there, &path);
+            }
+        }
+        // Nowhere: the host linker may find it.
+        Some(())
+    }
+
+    /// A file of the user's by the name under which nvlink would have seen it here.
+    fn add_as_named(&self, parcel: &mut Parcel<'_, '_>, there: String, name: &str) -> Option<()> {
+        let file = self.options.directory.join(name);
+        parcel.put(Input {
+            path: there,
+            digest: self.lasting_digest(&file)?,
+            file,
+            executable: false,
+        })?;
+        parcel.seen.read.entry(PathBuf::from(name)).or_default();
+        Some(())
+    }
+}
+
+/// Whether a path can be the same there: it leads down from the folder of the command.
+fn is_plain(path: &Path) -> bool {
+    let first = path.components().next();
+    let is_taken = |name: &std::ffi::OsStr| TAKEN.iter().any(|taken| name == *taken);
+    match first {
+        Some(Component::CurDir) => path == Path::new("."),
+        Some(Component::Normal(name)) => {
+            let is_down = |c: Component<'_>| matches!(c, Component::Normal(_));
+            // `a//b` and `a/` are not how an input tree writes it.
+            let written = path
+                .components()
+                .map(|c| c.as_os_str().len() + 1)
+                .sum::<usize>();
+            path.components().all(is_down)
+                && written == path.as_os_str().len() + 1
+                && !is_taken(name)
+        }
+        _ => false,
+    }
+}
+
+/// A folder's name there, as long as the one here; nothing where that is too short to be told from other text.
+fn stand_in(folder: &str, number: usize) -> Option<String> {
+    let name = format!("{MARK}/L{number}");
+    let padding = folder.len().checked_sub(name.len() + 1)?;
+    Some(format!("{name}_{}", "_".repeat(padding)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_can_stay() {
+        for plain in [".", "a.o", "build/a.o"] {
+            assert!(is_plain(Path::new(plain)), "{plain}");
+        }
+        for other in [
+            "/a.o", "../a.o", "a/../b.o", "lib/x.a", "tc/x", "a//b", "b/", "./a",
+        ] {
+            assert!(!is_plain(Path::new(other)), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_stand_in_is_as_long_as_the_folder_and_unlike_others() {
+        let folder = "/usr/local/cuda/bin/../lib";
+        let one = stand_in(folder, 1).expect("long enough");
+        assert_eq!(one.len(), folder.len());
+        assert_ne!(Some(one), stand_in(folder, 11));
+        assert_eq!(stand_in("/usr/lib", 0), None);
+    }
+}

@@ -1,0 +1,217 @@
+//! A task's turn on the machine: waited for, held while its tool runs, given up for another when memory runs short.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use warpcc_budget::costs::Measured;
+use warpcc_plan::Step;
+
+use crate::admission::{self, Entry, Pass};
+use crate::event::WaitedFor;
+use crate::process::{Ended, Why};
+use crate::task::Worker;
+
+/// How often a tool that failed for want of memory or processes, alone on the machine at last, is tried.
+const LONELY_TRIES: u32 = 2;
+
+/// What a task has of the machine, and what that cost it.
+#[derive(Default)]
+pub struct Turn {
+    /// The right to run; none where nobody rations.
+    pub pass: Option<Pass>,
+    /// How long it waited.
+    pub waited: Duration,
+    /// For what most of that.
+    pub waited_for: WaitedFor,
+    /// How often it made room and began again.
+    pub retries: u32,
+    for_memory: Duration,
+    alone: u32,
+    input_bytes: u64,
+    name: String,
+}
+
+impl Worker<'_> {
+    /// Waits until `step` may run.
+    ///
+    /// # Errors
+    /// The build ended meanwhile.
+    pub fn take_turn(
+        &self,
+        index: usize,
+        step: &Step,
+        priority_ms: u64,
+        turn: &mut Turn,
+    ) -> io::Result<()> {
+        self.take_turn_within(index, step, priority_ms, turn, None)
+    }
+
+    /// Waits until `step` may run, at most for `patience`.
+    ///
+    /// # Errors
+    /// It may not so soon (`TimedOut`), or the build ended meanwhile.
+    pub fn take_turn_within(
+        &self,
+        index: usize,
+        step: &Step,
+        priority_ms: u64,
+        turn: &mut Turn,
+        patience: Option<Duration>,
+    ) -> io::Result<()> {
+        let Some(admission) = self.options.admission else {
+            return Ok(());
+        };
+        turn.name = admission::name_of(step, self.graph);
+        let inputs = step.reads.iter().map(|&id| self.artifacts.size(id));
+        turn.input_bytes = inputs.sum();
+        let entry = Entry {
+            name: &turn.name,
+            kind: admission::kind_of(step.tool),
+            slots: 1,
+            input_bytes: turn.input_bytes,
+            priority_ms,
+            label: &admission::label_of(step, self.graph),
+            tag: index as u64,
+        };
+        let clock = Instant::now();
+        let impatient = AtomicBool::new(false);
+        let pass = self
+            .options
+            .children
+            .waiting(index, |cancel| match patience {
+                None => admission.enter(&entry, cancel),
+                Some(patience) => thread::scope(|scope| {
+                    let (entered, waits) = mpsc::channel::<()>();
+                    let impatient = &impatient;
+                    let give_up = move || {
+                        if waits.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+                            impatient.store(true, Ordering::SeqCst);
+                            cancel.cancel();
+                        }
+                    };
+                    // Without a thread nobody would end the wait.
+                    if thread::Builder::new().spawn_scoped(scope, give_up).is_err() {
+                        return Err(warpcc_budget::Cancelled);
+                    }
+                    let pass = admission.enter(&entry, cancel);
+                    drop(entered);
+                    pass
+                }),
+            })
+            .map_err(|cancelled| match impatient.load(Ordering::SeqCst) {
+                true => io::ErrorKind::TimedOut.into(),
+                false => admission::cancelled(cancelled),
+            })?;
+        turn.waited += clock.elapsed();
+        turn.for_memory += pass.for_memory();
+        turn.waited_for = if pass.for_token > turn.waited / 2 {
+            WaitedFor::Token
+        } else if turn.for_memory > turn.waited / 2 {
+            WaitedFor::Memory
+        } else {
+            WaitedFor::Slot
+        };
+        turn.pass = Some(pass);
+        Ok(())
+    }
+
+    /// Whether the tool is to run once more, its turn having come again.
+    ///
+    /// # Errors
+    /// The build ended meanwhile.
+    pub fn turn_again(&self, index: usize, ended: &Ended, turn: &mut Turn) -> io::Result<bool> {
+        let Some(pass) = &mut turn.pass else {
+            return Ok(false);
+        };
+        let made_room = ended.by_us == Some(Why::Memory);
+        let starved = ended.by_us.is_none()
+            && (was_shot(ended) || could_not_fork(ended))
+            && turn.alone < LONELY_TRIES;
+        if self.options.children.is_closed() || !(made_room || starved) {
+            return Ok(false);
+        }
+        let clock = Instant::now();
+        let waited = self.options.children.waiting(index, |cancel| {
+            if made_room {
+                pass.claim().requeue(ended.peak_kib, cancel)
+            } else {
+                turn.alone += 1;
+                pass.claim().requeue_alone(cancel)
+            }
+        });
+        turn.waited += clock.elapsed();
+        turn.for_memory += clock.elapsed();
+        if turn.for_memory > turn.waited / 2 {
+            turn.waited_for = WaitedFor::Memory;
+        }
+        turn.retries += 1;
+        waited.map_err(admission::cancelled)?;
+        Ok(true)
+    }
+
+    /// Learns what the step did cost.
+    pub fn learn(&self, step: &Step, ended: &Ended, took: Duration, turn: &mut Turn) {
+        if let (Some(admission), Some(pass), 0) =
+            (self.options.admission, &mut turn.pass, ended.code)
+        {
+            let measured = Measured {
+                input_bytes: turn.input_bytes,
+                millis: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+                peak_kib: ended.peak_kib.max(pass.claim().peak_kib()),
+            };
+            admission.learn(&turn.name, admission::kind_of(step.tool), measured);
+        }
+    }
+}
+
+/// Whether it, or what it started, ended by a SIGKILL that we did not send: where memory is limited, by the kernel.
+fn was_shot(ended: &Ended) -> bool {
+    const SIGKILL: i32 = 9;
+    // A shell passes the signal on as a status; the gcc driver says it of cc1plus (in the language of `LC_MESSAGES`;
+    // in another language the failure stands as it is).
+    ended.signal == Some(SIGKILL)
+        || ended.code == 128 + SIGKILL
+        || memchr::memmem::find(&ended.stderr, b"Killed signal terminated program").is_some()
+}
+
+/// Whether it failed because there are as many processes as there may be (`RLIMIT_NPROC`, `pids.max`): `EAGAIN` of
+/// fork(2), as gcc, the shell and strerror(3) say it in the language of `LC_MESSAGES`.
+fn could_not_fork(ended: &Ended) -> bool {
+    // Such a message ends its line; a compiler's, which may quote a source that has these words, goes on or names one.
+    let says = |line: &[u8]| {
+        line.ends_with(b": Cannot fork")
+            || line.ends_with(b"fork: Resource temporarily unavailable")
+    };
+    ended.code != 0 && ended.stderr.split(|&byte| byte == b'\n').any(says)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shot_compiler_is_told_from_a_failing_one() {
+        let ended = |signal, code, stderr: &str| Ended {
+            signal,
+            code,
+            stderr: stderr.into(),
+            ..Ended::default()
+        };
+        assert!(was_shot(&ended(Some(9), 137, "")));
+        assert!(was_shot(&ended(None, 137, "")));
+        let gcc = "g++: fatal error: Killed signal terminated program cc1plus\n";
+        assert!(was_shot(&ended(None, 1, gcc)));
+        assert!(!was_shot(&ended(None, 1, "a.cu(3): error\n")));
+        assert!(!was_shot(&ended(Some(11), 139, "")));
+        let full =
+            "gcc: fatal error: cannot execute 'cc1plus': vfork: Resource temporarily unavailable\n";
+        assert!(could_not_fork(&ended(None, 1, full)));
+        assert!(could_not_fork(&ended(None, 2, "sh: 1: Cannot fork\n")));
+        assert!(!could_not_fork(&ended(None, 1, "fork.cu(3): error\n")));
+        let quoted = "a.cu(3): error: \"sh: Cannot fork\" is not a number\n";
+        assert!(!could_not_fork(&ended(None, 1, quoted)));
+    }
+}

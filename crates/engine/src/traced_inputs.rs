@@ -1,0 +1,506 @@
+//! What the processes of a run saw: the watch logs, less what is the run's own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use warpcc_cache::roots::BASE;
+use warpcc_cache::{Expected, Fact, InputManifest, InputManifestBuilder, Signature, guards};
+use warpcc_watch::{Identity, Observed};
+
+use crate::compiler_cache::is_compiler_cache;
+use crate::conditions::{self, Asked};
+use crate::room;
+
+/// What one step saw, or many.
+#[derive(Debug, Clone, Default)]
+pub struct Seen {
+    /// Read, run or loaded, and what each was then.
+    pub read: BTreeMap<PathBuf, Expected>,
+    /// Looked for in vain.
+    pub missing: BTreeSet<PathBuf>,
+    /// Looked at without being opened.
+    pub found: BTreeSet<PathBuf>,
+    /// Other facts about paths, with what the run was told.
+    pub facts: BTreeMap<(PathBuf, Fact), Vec<u8>>,
+    /// What was asked of the environment.
+    pub asked: Asked,
+    /// Times of files that stand in results (see [`crate::mtimes`]).
+    pub times: Vec<u8>,
+    /// Why this cannot be relied on.
+    pub blind: Option<String>,
+    /// What only nvcc itself can do: a program met what it would not have met without us.
+    pub hindered: Option<String>,
+    /// A name in the private folder that a tool made up: beside an output, or in the folder for temporary files. With
+    /// nvcc it would be in the user's folder, and what the tool does there is part of its work.
+    pub stray: Option<String>,
+}
+
+/// How a run came by a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// It read the file.
+    Read,
+    /// It looked whether it is there, or where it leads.
+    Look,
+}
+
+/// Where a run took place, to know what is its own.
+pub struct Scene<'a> {
+    /// The private folder.
+    pub scratch: &'a Path,
+    /// The working directory.
+    pub directory: &'a Path,
+    /// The watch library.
+    pub library: &'a Path,
+    /// `PATH` of the commands.
+    pub path: Option<&'a OsStr>,
+    /// When it began.
+    pub began: SystemTime,
+    /// Files of the plan, which are in the key.
+    pub own: &'a dyn Fn(&Path) -> bool,
+    /// Those that the run is to write.
+    pub writes: &'a [&'a Path],
+}
+
+impl Scene<'_> {
+    /// Whether the path is the run's own: private, or of the plan.
+    pub fn is_own(&self, path: &Path) -> bool {
+        // A fixed name leads nowhere: the tool that looked for it knows the file's text already.
+        path.starts_with(self.scratch) || path.starts_with(BASE) || (self.own)(path)
+    }
+
+    /// Whether a name is made from that of a file that the run is to write: `a.gcda` from `a.o`.
+    fn is_derived(&self, path: &Path) -> bool {
+        // `a.cpp.gch`: every file that gcc includes may have a precompiled one.
+        let is_precompiled = || (self.own)(&path.with_extension(""));
+        let is_like = |written: &&Path| {
+            let stem = written.file_stem().unwrap_or_default().as_bytes();
+            let name = path.file_name().unwrap_or_default().as_bytes();
+            let ending = name
+                .strip_prefix(stem)
+                .and_then(|rest| rest.strip_prefix(b"."));
+            path.parent() == written.parent() && ending.is_some_and(|e| !e.contains(&b'.'))
+        };
+        self.writes.iter().any(is_like) && !is_precompiled()
+    }
+}
+
+impl Seen {
+    /// From a log, without the run's own files: those under the private folder, the watch library, those that the
+    /// processes wrote themselves, and those of the plan.
+    pub fn from_log(observed: Observed, scene: &Scene<'_>) -> Self {
+        let stray = stray(&observed, scene);
+        let mut seen = Self {
+            blind: observed
+                .blind
+                .clone()
+                .filter(|_| !guards::is_off("unseen-programs"))
+                .or_else(|| stray.clone())
+                .or_else(|| side_effect(&observed, scene)),
+            hindered: room::hindrance(&observed),
+            stray,
+            ..Self::default()
+        };
+        seen.take_asked(&observed, scene);
+        let written = &observed.written;
+        let foreign = |path: &Path| !(scene.is_own(path) || written.contains_key(path));
+        for (path, identity) in &observed.read {
+            if foreign(path) {
+                seen.take_read(path, identity);
+            }
+        }
+        for executable in &observed.processes {
+            if !guards::is_off("programs-run") {
+                seen.read.entry(executable.clone()).or_default();
+            }
+        }
+        let run = observed.processes.iter().chain(observed.called.keys());
+        for program in run.chain(&observed.executable) {
+            if foreign(program) {
+                seen.facts
+                    .insert((program.clone(), Fact::Executable), Vec::new());
+            }
+        }
+        for (path, told) in &observed.looked {
+            // What was opened counts by its content.
+            let opened = observed.read.contains_key(path) || observed.libraries.contains_key(path);
+            if foreign(path) && !opened {
+                let text = Fact::size_and_time(told.size, told.mtime_ns);
+                seen.facts.insert((path.clone(), Fact::SizeAndTime), text);
+            }
+        }
+        for (path, identity) in &observed.libraries {
+            if path != scene.library {
+                seen.take_read(path, identity);
+            }
+        }
+        for (path, executable) in &observed.called {
+            if foreign(path) && path != executable {
+                seen.fact(path, Fact::Resolved, canonical(path));
+            }
+        }
+        for (fact, texts) in [
+            (Fact::Link, observed.links),
+            (Fact::Resolved, observed.resolved),
+        ] {
+            for (path, text) in texts {
+                // `/proc/self/exe` is the program, whose path was resolved when it was started.
+                if foreign(&path) && !is_of_process(&path) {
+                    seen.fact(&path, fact, Some(text));
+                }
+            }
+        }
+        for path in observed.nothing.iter().filter(|path| foreign(path)) {
+            seen.facts.insert((path.clone(), Fact::Nothing), Vec::new());
+        }
+        for path in observed.listed.iter().filter(|path| foreign(path)) {
+            // The names, where they stay; the manifest tells.
+            seen.facts.insert((path.clone(), Fact::Names), Vec::new());
+        }
+        let owned = |paths: BTreeSet<PathBuf>| paths.into_iter().filter(|p| foreign(p)).collect();
+        seen.missing = owned(observed.missing);
+        seen.found.append(&mut owned(observed.found));
+        seen
+    }
+
+    fn fact(&mut self, path: &Path, fact: Fact, text: Option<PathBuf>) {
+        let Some(text) = text else { return };
+        let text = text.into_os_string().into_encoded_bytes();
+        self.facts.insert((path.to_owned(), fact), text);
+    }
+
+    fn take_read(&mut self, path: &Path, identity: &Identity) {
+        const KIND: u32 = 0o170_000;
+        const FILE: u32 = 0o100_000;
+        const FOLDER: u32 = 0o040_000;
+        match identity.mode & KIND {
+            FILE => {
+                let signature = Signature {
+                    dev: identity.device,
+                    ino: identity.inode,
+                    size: identity.size,
+                    mtime_ns: identity.mtime_ns,
+                    ctime_ns: identity.ctime_ns,
+                    kind: FILE,
+                };
+                let expected = Expected {
+                    signature: Some(signature),
+                    content: None,
+                };
+                self.expect(path, expected);
+            }
+            // gcc and cc1plus open folders like files; what is in them counts, not they.
+            FOLDER => drop(self.found.insert(path.to_owned())),
+            // The open gave no file to ask.
+            0 => self.expect(path, Expected::default()),
+            // Today; a link to it may lead to a file tomorrow.
+            _ if is_harmless_device(identity.special) => {
+                self.fact(path, Fact::Resolved, canonical(path));
+            }
+            _ if guards::is_off("special-files") => {}
+            _ => {
+                let why = || format!("{} was read, which is no regular file", path.display());
+                self.blind.get_or_insert_with(why);
+            }
+        }
+    }
+
+    /// A file that counts, as what is expected of it.
+    pub fn expect(&mut self, path: &Path, expected: Expected) {
+        let known = self.read.entry(path.to_owned()).or_default();
+        match known.and(expected) {
+            Some(both) => *known = both,
+            None if guards::is_off("identity-at-open") => {}
+            None => {
+                let why = || format!("{} changed while it was in use", path.display());
+                self.blind.get_or_insert_with(why);
+            }
+        }
+    }
+
+    fn take_asked(&mut self, observed: &Observed, scene: &Scene<'_>) {
+        self.asked.limits.extend(&observed.limits);
+        for names in observed.variables.values() {
+            self.asked.variables.extend(names.iter().cloned());
+        }
+        let strangers = observed.called.iter().filter(|(_, program)| {
+            let has_environ = observed.have_environ.contains(*program);
+            !conditions::asks_by_name(program, has_environ)
+        });
+        for (path, _) in strangers {
+            self.asked.whole = true;
+            self.mention(path);
+        }
+        let by_name = observed.variables.iter();
+        let by_name = by_name.filter(|(_, names)| names.contains(OsStr::new("PWD")));
+        let mut askers = by_name.map(|(p, _)| p).chain(&observed.asked_directory);
+        self.asked.directory = askers.any(|program| {
+            !conditions::is_nvidias(program, observed.have_environ.contains(program))
+        });
+        for path in &observed.texts {
+            let path = scene.directory.join(path);
+            // What it started speaks for itself.
+            if !observed.called.contains_key(&path) {
+                self.mention(&path);
+            }
+        }
+        // A shell that mentions it takes it from `PWD`, where that leads to it.
+        self.asked.directory |= self.asked.mentioned.contains("PWD");
+        let folders: BTreeSet<PathBuf> = std::env::split_paths(scene.path.unwrap_or_default())
+            .map(|folder| scene.directory.join(folder))
+            .collect();
+        let looked_at = observed.missing.iter().chain(&observed.found);
+        for path in looked_at.chain(observed.read.keys()) {
+            let inside = path.parent().is_some_and(|parent| folders.contains(parent));
+            if let Some(name) = path.file_name().filter(|_| inside) {
+                self.asked.programs.insert(name.to_owned());
+            }
+        }
+    }
+
+    /// Notes which volatile variables a program's text mentions.
+    fn mention(&mut self, text: &Path) {
+        const LONGEST: u64 = 16 << 20;
+        let short = fs::metadata(text).is_ok_and(|found| found.is_file() && found.len() < LONGEST);
+        let names = |text: &[u8]| conditions::mentioned(text).map(str::to_owned).collect();
+        let names: Vec<String> = match fs::read(text) {
+            Ok(text) if short => names(&text),
+            // What cannot be looked through may mention all.
+            _ => conditions::VOLATILE
+                .iter()
+                .copied()
+                .map(str::to_owned)
+                .collect(),
+        };
+        self.asked.mentioned.extend(names);
+    }
+
+    /// What a result stands on that came from the cache: what the run that made it saw.
+    pub fn of_hit(manifest: &InputManifest, asked: Asked, times: Vec<u8>) -> Self {
+        let mut seen = Self {
+            asked,
+            times,
+            ..Self::default()
+        };
+        if guards::is_off("what-hits-saw") {
+            return Self::default();
+        }
+        for file in manifest.files() {
+            let expected = Expected {
+                signature: None,
+                content: Some(file.content),
+            };
+            seen.read.insert(file.path, expected);
+        }
+        for directory in manifest.directories() {
+            let absent = directory.absent.iter();
+            seen.missing
+                .extend(absent.map(|name| directory.path.join(name)));
+        }
+        // Which files are twins is found out anew, among all files of the call.
+        let is_about_twins = |fact: &Fact| matches!(fact, Fact::SameTime | Fact::OtherTime);
+        for (path, fact, text) in manifest
+            .facts()
+            .filter(|(_, fact, _)| !is_about_twins(fact))
+        {
+            seen.fact(&path, fact, Some(text));
+        }
+        seen
+    }
+
+    /// With relative paths as those of a run in `directory`.
+    #[must_use]
+    pub fn inside(mut self, directory: &Path) -> Self {
+        for paths in [&mut self.missing, &mut self.found] {
+            *paths = paths.iter().map(|path| directory.join(path)).collect();
+        }
+        let read = std::mem::take(&mut self.read).into_iter();
+        self.read = read.map(|(p, e)| (directory.join(p), e)).collect();
+        let facts = std::mem::take(&mut self.facts).into_iter();
+        self.facts = facts
+            .map(|((p, fact), text)| ((directory.join(p), fact), text))
+            .collect();
+        self
+    }
+
+    /// Adds what another saw.
+    pub fn merge(&mut self, other: &Self) {
+        for (path, expected) in &other.read {
+            self.expect(path, *expected);
+        }
+        self.missing.extend(other.missing.iter().cloned());
+        self.found.extend(other.found.iter().cloned());
+        for (key, text) in &other.facts {
+            let known = self
+                .facts
+                .entry(key.clone())
+                .or_insert_with(|| text.clone());
+            if known.is_empty() {
+                known.clone_from(text);
+            } else if known != text && !text.is_empty() {
+                let why = || format!("{} changed while it was in use", key.0.display());
+                self.blind.get_or_insert_with(why);
+            }
+        }
+        self.asked.merge(&other.asked);
+        self.times.extend_from_slice(&other.times);
+        for (known, theirs) in [
+            (&mut self.blind, &other.blind),
+            (&mut self.stray, &other.stray),
+        ] {
+            if known.is_none() {
+                known.clone_from(theirs);
+            }
+        }
+    }
+
+    /// A run that was not watched.
+    pub fn unwatched(why: &str) -> Self {
+        Self {
+            blind: Some(why.to_owned()),
+            ..Self::default()
+        }
+    }
+
+    /// An input manifest of all this but what is `own`, for a run that began at `began`.
+    pub fn manifest(
+        &self,
+        began: SystemTime,
+        own: impl Fn(&Path, Use) -> bool,
+    ) -> InputManifestBuilder {
+        let mut builder = InputManifestBuilder::new(began);
+        for (path, expected) in self.read.iter().filter(|(path, _)| !own(path, Use::Read)) {
+            builder.read_as(path, *expected);
+        }
+        let looked_at = |path: &Path| !own(path, Use::Look);
+        for path in self.missing.iter().filter(|path| looked_at(path)) {
+            builder.absent(path);
+        }
+        for path in self.found.iter().filter(|path| looked_at(path)) {
+            builder.present(path);
+        }
+        for ((path, fact), text) in self.facts.iter().filter(|((path, _), _)| looked_at(path)) {
+            // Names of a folder are read when the manifest is made; other texts were told.
+            let told = match fact {
+                Fact::Link | Fact::Resolved | Fact::SizeAndTime => Some(&text[..]),
+                Fact::Names if !text.is_empty() => Some(&text[..]),
+                _ => None,
+            };
+            builder.fact(path, *fact, told);
+        }
+        builder
+    }
+}
+
+/// A tick of the kernel's file clock, at the slowest.
+const TICK: Duration = Duration::from_millis(10);
+
+/// The first name in the private folder that no plan has and that a tool left there, or looked for where it could not be:
+/// beside an output (gcc's `.gcno`, `.su`, `.gcda`), or in `TMPDIR`.
+fn stray(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
+    let folders = ["out", "tmp", "k"].map(|folder| scene.scratch.join(folder));
+    let [outputs, temporary, _] = &folders;
+    // What goes to another machine is put together in a folder of its own.
+    let is_stranger = |path: &Path| {
+        let mut folders = folders.iter();
+        folders.any(|folder| path.starts_with(folder)) && !(scene.own)(path)
+    };
+    let left = |path: &&PathBuf| is_stranger(path) && fs::symlink_metadata(path).is_ok();
+    if let Some(path) = observed.written.keys().find(left) {
+        return Some(format!("{} is made too", path.display()));
+    }
+    let looked_for = |path: &&PathBuf| {
+        let inside = |folder: &Path| path.starts_with(folder) && path.as_path() != folder;
+        let is_made_up = inside(outputs) || inside(temporary) || scene.is_derived(path);
+        is_made_up && is_stranger(path) && !observed.written.contains_key(*path)
+    };
+    let read = observed.read.keys().chain(&observed.missing);
+    let path = read.chain(&observed.found).find(looked_for)?;
+    Some(format!("{} is looked for", path.display()))
+}
+
+/// A file that a run wrote or removed besides its outputs: a result that hits would not bring it back.
+fn side_effect(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
+    if guards::is_off("side-outputs") {
+        return None;
+    }
+    let there = |path: &Path| fs::symlink_metadata(scene.directory.join(path)).is_ok();
+    // ccache, which nvcc's dry run asks for the compiler's properties, keeps files of its own.
+    let is_caches = |path: &Path| {
+        let writer = observed.writers.get(path);
+        writer.is_some_and(|program| is_compiler_cache(program))
+    };
+    // What a file held before a run began and it was written anew.
+    let was_there = |identity: &Identity| {
+        let began = scene.began.duration_since(SystemTime::UNIX_EPOCH);
+        let before = began.unwrap_or_default().saturating_sub(TICK).as_nanos();
+        identity.mode != 0 && i128::from(identity.ctime_ns) < before as i128
+    };
+    let rewritten = observed.read.iter().find(|(path, identity)| {
+        observed.written.contains_key(*path)
+            && was_there(identity)
+            && !(scene.is_own(path) || is_caches(path))
+    });
+    if let Some((path, _)) = rewritten {
+        return Some(format!("{} is read, and written too", path.display()));
+    }
+    // By a link of the user's, which may lead to a file the next time.
+    let is_plain = |path: &Path| canonical(path).as_deref() == Some(path);
+    for (path, identity) in &observed.written {
+        let special = identity.mode != 0 && identity.mode & 0o170_000 != 0o100_000;
+        if scene.is_own(path)
+            || is_caches(path)
+            || (special && is_harmless_device(identity.special) && is_plain(path))
+        {
+            continue;
+        }
+        if special || there(path) {
+            return Some(format!("{} is written too", path.display()));
+        }
+    }
+    let removed = |path: &&PathBuf| {
+        !(scene.is_own(path) || is_caches(path) || observed.written.contains_key(*path))
+    };
+    let removed = observed.removed.iter().find(removed);
+    removed.map(|path| format!("{} is removed", path.display()))
+}
+
+/// Whether a device is one that says the same to everybody, by its number: `/dev/null`, `/dev/zero`; the terminal, which
+/// a shell opens to see whether there is one; random numbers, of which any serve as well as any others.
+fn is_harmless_device(special: u64) -> bool {
+    const fn device(major: u64, minor: u64) -> u64 {
+        major << 8 | minor
+    }
+    [
+        device(1, 3),
+        device(1, 5),
+        device(1, 8),
+        device(1, 9),
+        device(5, 0),
+    ]
+    .contains(&special)
+}
+
+/// Whether a path says who the process is and what it has open: another text in each process. The program itself is known
+/// since it was started.
+fn is_of_process(path: &Path) -> bool {
+    let Ok(rest) = path.strip_prefix("/proc") else {
+        return false;
+    };
+    let mut parts = rest.components().map(|part| part.as_os_str());
+    let process = parts.next().is_none_or(|first| {
+        let number = |text: &OsStr| text.as_bytes().iter().all(u8::is_ascii_digit);
+        first == "self" || first == "thread-self" || number(first)
+    });
+    let what = parts.next();
+    process && what.is_none_or(|what| what == "exe" || what == "fd" || what == "task")
+}
+
+fn canonical(path: &Path) -> Option<PathBuf> {
+    let real = path.canonicalize().ok()?;
+    (real.as_os_str().as_bytes() != path.as_os_str().as_bytes()).then_some(real)
+}

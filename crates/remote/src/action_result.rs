@@ -1,0 +1,189 @@
+//! A record of the cache as an `ActionResult`, and back.
+//!
+//! ```text
+//! output_files   every blob of every variant, by its digest's text: a server that checks results, or evicts, sees them
+//! stdout_raw     "WCCREM01" and the record as a zstd frame, where that is short
+//! output_files   else: "record", a blob of the same bytes
+//! ```
+//!
+//! The record is the disk store's own (`warpcc_cache::record`), with its checksums and its key in it, but without
+//! signatures of this machine's files.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+
+use crate::download::WIDEST_WINDOW;
+use bazel_remote_apis::build::bazel::remote::execution::v2::{
+    ActionResult, Digest as WireDigest, OutputFile,
+};
+use warpcc_cache::{Digest, Key, RecordError, Variant, decode_foreign_record, encode_record};
+
+const MAGIC: &[u8] = b"WCCREM01";
+const RECORD: &str = "record";
+/// Longer ones are a blob: servers limit a message to 4 MiB, and every look-up reads the result.
+const INLINE: usize = 256 << 10;
+/// No record is larger, packed or not.
+pub const LARGEST: usize = 16 << 20;
+/// No result is larger: the inline record, and its blobs' names. What is decoded takes a hundred times the bytes at worst.
+pub const LARGEST_RESULT: usize = 1 << 20;
+/// What is said of a larger one.
+pub const TOO_LARGE: &str = "a result of more than 1 MiB";
+
+/// A result to be put under a key.
+pub struct Entry {
+    /// What to put.
+    pub result: ActionResult,
+    /// The record, where it is a blob of its own.
+    pub record: Option<(Digest, Vec<u8>)>,
+}
+
+/// Where an `ActionResult`'s record is.
+pub enum Stored {
+    /// In it.
+    Inline(Vec<u8>),
+    /// In a blob.
+    Blob(Digest),
+    /// It has none: it is not ours.
+    Nowhere,
+}
+
+/// Packs `variants` for others.
+///
+/// # Errors
+/// One is too large for a record.
+pub fn pack(key: &Key, variants: &[Variant]) -> Result<Entry, RecordError> {
+    let bare: Vec<Variant> = variants
+        .iter()
+        .map(|variant| Variant {
+            manifest: variant.manifest.without_signatures(),
+            outcome: variant.outcome.clone(),
+        })
+        .collect();
+    let record = encode_record(key, &bare)?;
+    let mut packed = MAGIC.to_vec();
+    packed.extend(zstd::bulk::compress(&record, 3).map_err(|_| RecordError::TooLarge)?);
+    // What no reader takes need not be there.
+    if packed.len() > LARGEST || self::variants(&packed, key).is_err() {
+        return Err(RecordError::TooLarge);
+    }
+    let outputs = variants.iter().flat_map(|variant| &variant.outcome.outputs);
+    let blobs: BTreeSet<Digest> = outputs.map(|output| output.digest).collect();
+    let mut files: Vec<OutputFile> = blobs
+        .iter()
+        .map(|digest| file(digest.hex(), digest))
+        .collect();
+    let mut result = ActionResult::default();
+    let mut blob = None;
+    if packed.len() <= INLINE {
+        result.stdout_raw = packed;
+    } else {
+        let digest = Digest::of_bytes(&packed);
+        files.push(file(RECORD.to_owned(), &digest));
+        blob = Some((digest, packed));
+    }
+    result.output_files = files;
+    Ok(Entry {
+        result,
+        record: blob,
+    })
+}
+
+fn file(path: String, digest: &Digest) -> OutputFile {
+    OutputFile {
+        path,
+        digest: Some(WireDigest {
+            hash: digest.hex(),
+            size_bytes: i64::try_from(digest.size).unwrap_or(i64::MAX),
+        }),
+        ..OutputFile::default()
+    }
+}
+
+/// Where `result` has its record.
+pub fn record_of(result: &ActionResult) -> Stored {
+    if result.stdout_raw.starts_with(MAGIC) {
+        return Stored::Inline(result.stdout_raw.clone());
+    }
+    let record = result.output_files.iter().find(|file| file.path == RECORD);
+    let digest = record.and_then(|file| {
+        let digest = file.digest.as_ref()?;
+        format!("{}/{}", digest.hash, digest.size_bytes)
+            .parse()
+            .ok()
+    });
+    match digest {
+        Some(digest) => Stored::Blob(digest),
+        None => Stored::Nowhere,
+    }
+}
+
+/// The variants in what [`pack`] made for `key`.
+///
+/// # Errors
+/// The bytes are something else.
+pub fn variants(packed: &[u8], key: &Key) -> Result<Vec<Variant>, RecordError> {
+    let frame = packed.strip_prefix(MAGIC).ok_or(RecordError::Magic)?;
+    let record = unpack(frame, LARGEST).ok_or(RecordError::Malformed)?;
+    decode_foreign_record(&record, key)
+}
+
+/// A zstd frame's content of at most `limit` bytes.
+pub fn unpack(frame: &[u8], limit: usize) -> Option<Vec<u8>> {
+    let mut decoder = zstd::stream::read::Decoder::new(frame).ok()?;
+    decoder.window_log_max(WIDEST_WINDOW).ok()?;
+    let mut bytes = Vec::new();
+    let mut limited = decoder.take(limit as u64 + 1);
+    limited.read_to_end(&mut bytes).ok()?;
+    (bytes.len() <= limit).then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpcc_cache::{InputManifest, Outcome, Output};
+
+    fn variant(text: &[u8], noise: usize) -> Variant {
+        // Bytes that do not compress.
+        let mut noisy = Vec::new();
+        let mut last = Digest::of_bytes(text);
+        while noisy.len() < noise {
+            noisy.extend_from_slice(&last.hash);
+            last = Digest::of_bytes(&last.hash);
+        }
+        Variant {
+            manifest: InputManifest::default(),
+            outcome: Outcome {
+                outputs: vec![Output {
+                    role: "0".to_owned(),
+                    digest: Digest::of_bytes(text),
+                    executable: false,
+                }],
+                extra: noisy,
+                ..Outcome::default()
+            },
+        }
+    }
+
+    #[test]
+    fn records_go_round_inline_and_as_blobs() {
+        let key = Key([7; 32]);
+        for noise in [0, 1 << 20] {
+            let all = vec![variant(b"a", noise), variant(b"b", 0)];
+            let entry = pack(&key, &all).expect("pack");
+            let named = entry.result.output_files.len();
+            let packed = match (record_of(&entry.result), entry.record) {
+                (Stored::Inline(bytes), None) => bytes,
+                (Stored::Blob(digest), Some((same, bytes))) if digest == same => bytes,
+                _ => panic!("a record that is nowhere"),
+            };
+            assert_eq!(named, if noise == 0 { 2 } else { 3 });
+            assert_eq!(variants(&packed, &key), Ok(all));
+            assert!(variants(&packed, &Key([8; 32])).is_err());
+            assert!(variants(&packed[..packed.len() - 9], &key).is_err());
+        }
+        assert!(matches!(
+            record_of(&ActionResult::default()),
+            Stored::Nowhere
+        ));
+    }
+}

@@ -1,0 +1,120 @@
+//! Whichever protocol a layer's URL names.
+
+use std::path::Path;
+
+use bazel_remote_apis::build::bazel::remote::execution::v2::ActionResult;
+use warpcc_cache::{Digest, Key};
+
+use crate::backend::{Backend, Source};
+use crate::error::Fault;
+use crate::grpc::{Address, Deadlines, Grpc, NotAnAddress};
+use crate::http::Http;
+use crate::object::Object;
+use crate::settings::{Layer, Scheme};
+
+/// A server of any known kind.
+pub enum AnyBackend {
+    /// The Remote Execution API.
+    Grpc(Grpc),
+    /// Bazel's HTTP caching protocol.
+    Http(Box<Http>),
+    /// What OpenDAL speaks.
+    Object(Object),
+}
+
+impl AnyBackend {
+    /// The server of `layer`; does not reach out yet. To be called inside a runtime.
+    ///
+    /// # Errors
+    /// A setting that makes no sense to this kind of server, a certificate that cannot be read.
+    pub fn new(layer: &Layer) -> Result<Self, Fault> {
+        match layer.scheme() {
+            Some(Scheme::Http) => Http::new(layer).map(|http| Self::Http(Box::new(http))),
+            Some(Scheme::Object(_)) => Object::new(layer).map(Self::Object),
+            Some(Scheme::Grpc) => {
+                let address = layer.url().as_str().parse();
+                let address: Address = address.map_err(|e: NotAnAddress| Fault::Answer {
+                    server: layer.shown(),
+                    why: e.to_string(),
+                })?;
+                let deadlines = Deadlines {
+                    connect: layer.connect,
+                    call: layer.answer,
+                    ..Deadlines::default()
+                };
+                Grpc::new(address, layer.auth.clone(), deadlines).map(Self::Grpc)
+            }
+            None => Err(Fault::Answer {
+                server: layer.shown(),
+                why: "no known kind of server".to_owned(),
+            }),
+        }
+    }
+
+    /// What the server says it is and can do, in a line.
+    ///
+    /// # Errors
+    /// It does not answer, or refuses.
+    pub async fn describe(&self) -> Result<String, Fault> {
+        match self {
+            Self::Grpc(grpc) => grpc.capabilities().await.map(|can| {
+                let zstd = if can.zstd { ", zstd" } else { "" };
+                let executes = if can.executes { ", executes" } else { "" };
+                let (versions, batch) = (&can.versions, can.batch_bytes);
+                format!("Remote Execution API {versions}, batches of {batch} bytes{zstd}{executes}")
+            }),
+            Self::Http(http) => http.describe().await,
+            Self::Object(object) => object.describe().await,
+        }
+    }
+}
+
+impl Backend for AnyBackend {
+    async fn result(&self, key: &Key) -> Result<Option<ActionResult>, Fault> {
+        match self {
+            Self::Grpc(grpc) => grpc.result(key).await,
+            Self::Http(http) => http.result(key).await,
+            Self::Object(object) => object.result(key).await,
+        }
+    }
+
+    async fn put_result(&self, key: &Key, result: &ActionResult) -> Result<(), Fault> {
+        match self {
+            Self::Grpc(grpc) => grpc.put_result(key, result).await,
+            Self::Http(http) => http.put_result(key, result).await,
+            Self::Object(object) => object.put_result(key, result).await,
+        }
+    }
+
+    async fn missing(&self, digests: &[Digest]) -> Result<Vec<Digest>, Fault> {
+        match self {
+            Self::Grpc(grpc) => grpc.missing(digests).await,
+            Self::Http(http) => http.missing(digests).await,
+            Self::Object(object) => object.missing(digests).await,
+        }
+    }
+
+    async fn read_small(&self, digests: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, Fault> {
+        match self {
+            Self::Grpc(grpc) => grpc.read_small(digests).await,
+            Self::Http(http) => http.read_small(digests).await,
+            Self::Object(object) => object.read_small(digests).await,
+        }
+    }
+
+    async fn read_large(&self, digest: &Digest, to: &Path) -> Result<bool, Fault> {
+        match self {
+            Self::Grpc(grpc) => grpc.read_large(digest, to).await,
+            Self::Http(http) => http.read_large(digest, to).await,
+            Self::Object(object) => object.read_large(digest, to).await,
+        }
+    }
+
+    async fn write(&self, blobs: &[(Digest, Source)]) -> Result<(), Fault> {
+        match self {
+            Self::Grpc(grpc) => grpc.write(blobs).await,
+            Self::Http(http) => http.write(blobs).await,
+            Self::Object(object) => object.write(blobs).await,
+        }
+    }
+}

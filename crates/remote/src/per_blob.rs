@@ -1,0 +1,96 @@
+//! Servers that take and give one blob a call: several calls at once make of that what [`Backend`] asks for.
+
+use std::io::Write;
+use std::path::Path;
+
+use bazel_remote_apis::build::bazel::remote::execution::v2::ActionResult;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use warpcc_cache::{Digest, Key};
+
+use crate::backend::{Backend, Source};
+use crate::download::NewFile;
+use crate::error::Fault;
+
+/// Calls at a time, for one that asks for several blobs.
+const AT_ONCE: usize = 16;
+
+/// A server that knows one blob a call. What holds for a [`Backend`] holds here.
+pub trait OneByOne: Sync {
+    /// The result under `key`; nothing where there is none.
+    fn get_result(
+        &self,
+        key: &Key,
+    ) -> impl Future<Output = Result<Option<ActionResult>, Fault>> + Send;
+
+    /// Puts `result` under `key`.
+    fn replace_result(
+        &self,
+        key: &Key,
+        result: &ActionResult,
+    ) -> impl Future<Output = Result<(), Fault>> + Send;
+
+    /// Whether it holds the blob.
+    fn has_blob(&self, digest: &Digest) -> impl Future<Output = Result<bool, Fault>> + Send;
+
+    /// The blob into `out`. False where it is not there.
+    fn get_blob(
+        &self,
+        digest: &Digest,
+        out: impl Write + Send,
+    ) -> impl Future<Output = Result<bool, Fault>> + Send;
+
+    /// Uploads the blob.
+    fn put_blob(
+        &self,
+        digest: &Digest,
+        source: &Source,
+    ) -> impl Future<Output = Result<(), Fault>> + Send;
+}
+
+impl<T: OneByOne> Backend for T {
+    async fn result(&self, key: &Key) -> Result<Option<ActionResult>, Fault> {
+        self.get_result(key).await
+    }
+
+    async fn put_result(&self, key: &Key, result: &ActionResult) -> Result<(), Fault> {
+        self.replace_result(key, result).await
+    }
+
+    async fn missing(&self, digests: &[Digest]) -> Result<Vec<Digest>, Fault> {
+        let is_missing = |digest: Digest| async move {
+            let there = self.has_blob(&digest).await?;
+            Ok((!there).then_some(digest))
+        };
+        let asked = stream::iter(digests.iter().copied()).map(is_missing);
+        let answers: Vec<_> = asked.buffered(AT_ONCE).try_collect().await?;
+        Ok(answers.into_iter().flatten().collect())
+    }
+
+    async fn read_small(&self, digests: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, Fault> {
+        let read = |digest: Digest| async move {
+            let mut bytes = Vec::new();
+            let there = self.get_blob(&digest, &mut bytes).await?;
+            Ok(there.then_some(bytes))
+        };
+        let asked = stream::iter(digests.iter().copied()).map(read);
+        asked.buffered(AT_ONCE).try_collect().await
+    }
+
+    async fn read_large(&self, digest: &Digest, to: &Path) -> Result<bool, Fault> {
+        let mut file = NewFile::create(to)?;
+        let there = self.get_blob(digest, file.out()).await?;
+        if there {
+            file.keep()?;
+        }
+        Ok(there)
+    }
+
+    async fn write(&self, blobs: &[(Digest, Source)]) -> Result<(), Fault> {
+        let put = |(digest, source): &(Digest, Source)| {
+            let (digest, source) = (*digest, source.clone());
+            async move { self.put_blob(&digest, &source).await }
+        };
+        let sent = stream::iter(blobs.iter().map(put));
+        sent.buffer_unordered(AT_ONCE).try_collect().await
+    }
+}

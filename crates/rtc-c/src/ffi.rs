@@ -1,0 +1,247 @@
+//! Where pointers from C become references, and what goes out becomes pointers. All checks of arguments are here.
+#![expect(
+    unsafe_code,
+    reason = "a pointer from C is what its caller says it is; what can be checked (null, UTF-8, NUL) is checked here"
+)]
+
+use std::ffi::{CStr, c_char, c_void};
+use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+use crate::error::{self, Failure, Status};
+
+/// In place of a text's length: it ends at its first NUL.
+pub const WARPCC_RTC_TO_NUL: usize = usize::MAX;
+
+/// Runs what a function does. Its error is kept for the thread, and so is a panic, which ends here.
+pub(crate) fn enter(work: impl FnOnce() -> Result<(), Failure>) -> Status {
+    // What a panic leaves behind in the library is whole: its locks are taken over, its flights end.
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(())) => Status::Ok,
+        Ok(Err(failure)) => error::keep(failure),
+        Err(panic) => error::keep(Failure::of_panic(panic.as_ref())),
+    }
+}
+
+/// Runs what a function does that makes a handle, which is null after an error.
+pub(crate) fn make<T>(
+    out: Option<&mut MaybeUninit<*mut T>>,
+    argument: &'static str,
+    make: impl FnOnce() -> Result<T, Failure>,
+) -> Status {
+    enter(|| {
+        let out = given_mut(out, argument)?;
+        out.write(ptr::null_mut());
+        let made = make()?;
+        out.write(Box::into_raw(Box::new(made)));
+        Ok(())
+    })
+}
+
+/// Frees a handle; null is none. A panic in that ends here too.
+pub(crate) fn free<T>(handle: Option<Box<T>>) {
+    enter(|| {
+        drop(handle);
+        Ok(())
+    });
+}
+
+/// A handle, or an argument by reference.
+pub(crate) fn given<'a, T>(
+    pointer: Option<&'a T>,
+    argument: &'static str,
+) -> Result<&'a T, Failure> {
+    pointer.ok_or_else(|| Failure::null(argument))
+}
+
+/// A place for an answer.
+pub(crate) fn given_mut<'a, T>(
+    pointer: Option<&'a mut T>,
+    argument: &'static str,
+) -> Result<&'a mut T, Failure> {
+    pointer.ok_or_else(|| Failure::null(argument))
+}
+
+/// A text that ends at its NUL.
+///
+/// # Safety
+/// `text` is null or points to bytes with a zero among them, which stay as they are during the call.
+pub(crate) unsafe fn text<'a>(
+    text: *const c_char,
+    argument: &'static str,
+) -> Result<&'a str, Failure> {
+    // SAFETY: as the caller says.
+    unsafe { long_text(text, WARPCC_RTC_TO_NUL, argument) }
+}
+
+/// A text of `length` bytes, or to its NUL.
+///
+/// # Safety
+/// `text` is null or points to `length` bytes, or with [`WARPCC_RTC_TO_NUL`] to bytes with a zero among them; they stay
+/// as they are during the call.
+pub(crate) unsafe fn long_text<'a>(
+    text: *const c_char,
+    length: usize,
+    argument: &'static str,
+) -> Result<&'a str, Failure> {
+    if text.is_null() {
+        return Err(Failure::null(argument));
+    }
+    let bytes = match length {
+        // SAFETY: as the caller says.
+        WARPCC_RTC_TO_NUL => unsafe { CStr::from_ptr(text) }.to_bytes(),
+        // SAFETY: likewise.
+        length => unsafe { list(text.cast::<u8>(), length, argument) }?,
+    };
+    let text = str::from_utf8(bytes).map_err(|error| {
+        let at = error.valid_up_to();
+        Failure::invalid(argument, format!("it is not UTF-8 at byte {at}"))
+    })?;
+    match text.find('\0') {
+        None => Ok(text),
+        Some(at) => {
+            let problem = format!("it has a NUL at byte {at}, where C would stop reading");
+            Err(Failure::invalid(argument, problem))
+        }
+    }
+}
+
+/// Bytes.
+///
+/// # Safety
+/// `bytes` is null or points to `length` bytes, which stay as they are during the call.
+pub(crate) unsafe fn bytes<'a>(
+    bytes: *const c_void,
+    length: usize,
+    argument: &'static str,
+) -> Result<&'a [u8], Failure> {
+    // SAFETY: as the caller says.
+    unsafe { list(bytes.cast::<u8>(), length, argument) }
+}
+
+/// An array. Null is one of nothing, if that is what it is said to have.
+///
+/// # Safety
+/// `items` is null or points to `count` items, which stay as they are during the call.
+pub(crate) unsafe fn list<'a, T>(
+    items: *const T,
+    count: usize,
+    argument: &'static str,
+) -> Result<&'a [T], Failure> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    if items.is_null() {
+        return Err(Failure::null(argument));
+    }
+    let bytes = count.checked_mul(size_of::<T>());
+    if bytes.is_none_or(|bytes| bytes > isize::MAX.cast_unsigned()) {
+        let problem = format!("{count} items are more than memory holds");
+        return Err(Failure::invalid(argument, problem));
+    }
+    if !items.is_aligned() {
+        return Err(Failure::invalid(argument, "the pointer is not aligned"));
+    }
+    // SAFETY: not null, aligned, and as the caller says.
+    Ok(unsafe { std::slice::from_raw_parts(items, count) })
+}
+
+/// Texts that end at their NULs.
+///
+/// # Safety
+/// As [`list`] and [`text`].
+pub(crate) unsafe fn texts<'a>(
+    items: *const *const c_char,
+    count: usize,
+    argument: &'static str,
+) -> Result<Vec<&'a str>, Failure> {
+    // SAFETY: as the caller says.
+    let items = unsafe { list(items, count, argument) }?;
+    items
+        .iter()
+        // SAFETY: likewise.
+        .map(|item| unsafe { text(*item, argument) })
+        .collect()
+}
+
+/// Copies a text and a zero into `buffer` of `size` bytes, cut to what there is room for, and says how long it is
+/// without the zero. The buffer may be null if its size is 0, and `length` may be null.
+///
+/// # Safety
+/// `buffer` is null or points to `size` bytes that nobody else uses during the call.
+pub(crate) unsafe fn copy_text(
+    text: &str,
+    buffer: *mut c_char,
+    size: usize,
+    length: Option<&mut MaybeUninit<usize>>,
+) -> Result<(), Failure> {
+    if let Some(length) = length {
+        length.write(text.len());
+    }
+    if size == 0 {
+        return Ok(());
+    }
+    if buffer.is_null() {
+        return Err(Failure::null("buffer"));
+    }
+    let mut end = text.len().min(size - 1);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    // SAFETY: `end` is less than `size`, and the text is none of the caller's buffer's.
+    unsafe {
+        ptr::copy_nonoverlapping(text.as_ptr(), buffer.cast::<u8>(), end);
+        buffer.add(end).write(0);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_ends_here_and_is_told() {
+        let status = enter(|| panic!("on purpose {}", 1));
+        assert_eq!(status, Status::Internal);
+        let told = error::last();
+        assert!(told.contains("on purpose 1"), "{told}");
+        let mut out = MaybeUninit::new(ptr::dangling_mut::<u64>());
+        let status = make(Some(&mut out), "out", || -> Result<u64, Failure> {
+            panic!("again")
+        });
+        assert_eq!(status, Status::Internal);
+        // SAFETY: it was written to before, and is a pointer either way.
+        assert!(unsafe { out.assume_init() }.is_null());
+        struct Bad;
+        impl Drop for Bad {
+            fn drop(&mut self) {
+                panic!("while freed");
+            }
+        }
+        free(Some(Box::new(Bad)));
+        assert!(error::last().contains("while freed"));
+    }
+
+    #[test]
+    fn texts_are_cut_at_whole_characters_and_end_with_a_zero() {
+        let copy = |text: &str, size: usize| {
+            let mut buffer = [0x7f_u8; 8];
+            let mut length = MaybeUninit::new(0);
+            // SAFETY: no more than the buffer has.
+            unsafe { copy_text(text, buffer.as_mut_ptr().cast(), size, Some(&mut length)) }
+                .expect("copied");
+            // SAFETY: a number either way.
+            (buffer, unsafe { length.assume_init() })
+        };
+        let (buffer, length) = copy("abc", 4);
+        assert_eq!((&buffer[..5], length), (&b"abc\0\x7f"[..], 3));
+        let (buffer, length) = copy("a\u{e9}c", 3);
+        assert_eq!((&buffer[..4], length), (&b"a\0\x7f\x7f"[..], 4));
+        let (buffer, length) = copy("abc", 0);
+        assert_eq!((buffer[0], length), (0x7f, 3));
+        let (buffer, _) = copy("abc", 1);
+        assert_eq!(&buffer[..2], b"\0\x7f");
+    }
+}

@@ -1,0 +1,455 @@
+//! Ready-made kernels over arrays: read and checked, their result's shape and type found, then run.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use warpcc_rtc::kernels::dtype::{DType, Family};
+use warpcc_rtc::kernels::elementwise::{self, Value};
+use warpcc_rtc::kernels::expression::{Expr, Number};
+use warpcc_rtc::kernels::plan::{Plan, PlanError, Request, Tensor};
+use warpcc_rtc::kernels::plan_cache::{function_of, parsed};
+use warpcc_rtc::kernels::reduce as reductions;
+
+use crate::arrays::{self, Array};
+use crate::cache::KernelCache;
+use crate::exchange::{self, Described, Use, frameworks};
+use crate::{driver, errors, interrupt};
+
+/// What a function's arguments are called.
+const NAMES: [&str; 3] = ["x", "y", "z"];
+
+/// A function of values, in order.
+#[pyfunction]
+pub fn function<'py>(
+    cache: &Bound<'py, KernelCache>,
+    name: &str,
+    values: &Bound<'py, PyTuple>,
+    out: Option<Bound<'py, PyAny>>,
+    add: bool,
+    stream: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let given: Vec<_> = NAMES.into_iter().zip(values.iter()).collect();
+    let call = Call::read(cache, &given, out, stream)?;
+    let names: Vec<&str> = given.iter().map(|(name, _)| *name).collect();
+    let expr = function_of(name, &names);
+    let expr = expr.map_err(|error| errors::of_plan(cache.py(), &error.into()))?;
+    call.expression(&expr, add)
+}
+
+/// An expression over named values.
+#[pyfunction]
+pub fn fused<'py>(
+    cache: &Bound<'py, KernelCache>,
+    text: &str,
+    values: &Bound<'py, PyDict>,
+    out: Option<Bound<'py, PyAny>>,
+    add: bool,
+    stream: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (names, values): (Vec<_>, Vec<_>) = values.iter().unzip();
+    let names: Vec<String> = names
+        .iter()
+        .map(|name| name.extract())
+        .collect::<PyResult<_>>()?;
+    let given: Vec<_> = names.iter().map(String::as_str).zip(values).collect();
+    let call = Call::read(cache, &given, out, stream)?;
+    let expr = parsed(text).map_err(|error| errors::of_plan(cache.py(), &error.into()))?;
+    call.expression(&expr, add)
+}
+
+/// A reduction over axes of `x`; over all of them with None.
+#[pyfunction]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "those of the function that Python programs call"
+)]
+pub fn reduce<'py>(
+    cache: &Bound<'py, KernelCache>,
+    name: &str,
+    x: Bound<'py, PyAny>,
+    axes: Option<Vec<i64>>,
+    keepdims: bool,
+    out: Option<Bound<'py, PyAny>>,
+    add: bool,
+    stream: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let given = [("x", x)];
+    Call::read(cache, &given, out, stream)?.reduction(name, axes.as_deref(), keepdims, add)
+}
+
+/// An argument: what it is called, and an array or a number.
+struct Input<'a, 'py> {
+    name: &'a str,
+    object: &'a Bound<'py, PyAny>,
+    content: Content,
+}
+
+enum Content {
+    Array(Array),
+    Number(Number),
+}
+
+/// What is to be computed with, each argument looked at once.
+struct Call<'a, 'py> {
+    cache: &'a Bound<'py, KernelCache>,
+    inputs: Vec<Input<'a, 'py>>,
+    out: Option<(Bound<'py, PyAny>, Option<Described>)>,
+    stream: u64,
+    device: Option<usize>,
+}
+
+impl<'a, 'py> Call<'a, 'py> {
+    fn read(
+        cache: &'a Bound<'py, KernelCache>,
+        given: &'a [(&'a str, Bound<'py, PyAny>)],
+        out: Option<Bound<'py, PyAny>>,
+        stream: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Self> {
+        let py = cache.py();
+        let described: Vec<_> = given
+            .iter()
+            .map(|(_, value)| arrays::describe(value, Use::Read))
+            .collect();
+        let out = out.map(|out| {
+            let described = arrays::describe(&out, Use::Write);
+            (out, described)
+        });
+        let values = given.iter().map(|(_, value)| value).zip(&described);
+        let written = out.iter().map(|(out, described)| (out, described));
+        let stream = stream_of(py, stream.as_ref(), values.chain(written))?;
+        let mut inputs = Vec::with_capacity(given.len());
+        for ((name, object), described) in given.iter().zip(described) {
+            let number = match described {
+                None => arrays::number(name, object)?,
+                Some(_) => None,
+            };
+            let content = match number {
+                Some(number) => Content::Number(number),
+                None => Content::Array(arrays::read(name, object, described, stream)?),
+            };
+            inputs.push(Input {
+                name,
+                object,
+                content,
+            });
+        }
+        Ok(Self {
+            cache,
+            device: one_device(py, &inputs)?,
+            inputs,
+            out,
+            stream,
+        })
+    }
+
+    fn expression(mut self, expr: &Expr, add: bool) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.cache.py();
+        let failed = |error: PlanError| errors::of_plan(py, &error);
+        let shape = broadcast(py, &self.inputs)?;
+        let values = values_of(&self.inputs);
+        let (out, output) = match self.out.take() {
+            Some(given) => self.given(given)?,
+            None => {
+                let dtype = elementwise::result_type(expr, &values).map_err(failed)?;
+                self.made(shape, dtype, add)?
+            }
+        };
+        let plan = elementwise::fused(expr, &values, &output.tensor, request(add));
+        self.run(&plan.map_err(failed)?, &output)?;
+        Ok(out)
+    }
+
+    fn reduction(
+        mut self,
+        name: &str,
+        axes: Option<&[i64]>,
+        keepdims: bool,
+        add: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.cache.py();
+        let x = self.inputs.iter().find_map(Input::tensor);
+        let Some(x) = x else {
+            let text = "x: a number: an array on a CUDA GPU was expected";
+            return Err(errors::wrong_type(text));
+        };
+        let reduced = reduced(py, x.shape.len(), axes)?;
+        let (out, output) = match self.out.take() {
+            Some(given) => self.given(given)?,
+            None => {
+                let sizes = x.shape.iter().zip(&reduced);
+                let left = sizes.filter_map(|(size, reduced)| match reduced {
+                    false => Some(*size),
+                    true => keepdims.then_some(1),
+                });
+                self.made(left.collect(), reduced_type(name, x.dtype), add)?
+            }
+        };
+        let plan = reductions::reduce(name, x, axes, &output.tensor, request(add));
+        self.run(&plan.map_err(|error| errors::of_plan(py, &error))?, &output)?;
+        Ok(out)
+    }
+
+    /// The output that was given.
+    fn given(
+        &self,
+        (out, described): (Bound<'py, PyAny>, Option<Described>),
+    ) -> PyResult<(Bound<'py, PyAny>, Array)> {
+        let py = self.cache.py();
+        let output = arrays::read(&"out", &out, described, self.stream)?;
+        if output.readonly {
+            return Err(errors::argument(py, "out: it is read-only"));
+        }
+        if output.copied {
+            let text =
+                "out: its __dlpack__ gave a copy of it: one that shares its memory was expected";
+            return Err(errors::argument(py, text));
+        }
+        Ok((out, output))
+    }
+
+    /// A new output, of the first array's framework.
+    fn made(
+        &self,
+        shape: Vec<u64>,
+        dtype: DType,
+        add: bool,
+    ) -> PyResult<(Bound<'py, PyAny>, Array)> {
+        let py = self.cache.py();
+        if add {
+            let text = "out: adding needs an array to add to";
+            return Err(errors::argument(py, text));
+        }
+        let like = self
+            .inputs
+            .iter()
+            .find_map(|input| Some((input, input.tensor()?)));
+        let Some((like, tensor)) = like else {
+            let text = "out: an expression of numbers alone needs an array to write to";
+            return Err(errors::argument(py, text));
+        };
+        let is_alike = tensor.dtype == dtype && tensor.shape == shape && is_dense(tensor);
+        let empty_like = is_alike.then(|| exchange::empty_like(like.object));
+        let made = match empty_like.flatten() {
+            Some(empty_like) => empty_like.call1((like.object,))?,
+            None => {
+                let shape = PyTuple::new(py, shape)?;
+                let given = (like.object, shape, dtype.name(), self.device);
+                frameworks(py)?.call_method1(intern!(py, "empty"), given)?
+            }
+        };
+        let described = arrays::describe(&made, Use::Write);
+        self.given((made, described))
+    }
+
+    fn run(&self, plan: &Plan, output: &Array) -> PyResult<()> {
+        let py = self.cache.py();
+        let arrays = self.inputs.iter().filter_map(|input| match &input.content {
+            Content::Array(array) => Some(array),
+            Content::Number(_) => None,
+        });
+        let waits: Vec<u64> = arrays
+            .chain([output])
+            .filter_map(|array| array.wait)
+            .collect();
+        let theirs = ordinal(output);
+        if let (Some(ours), Some(theirs)) = (self.device, theirs)
+            && ours != theirs
+        {
+            let text = format!("out: it is on GPU {theirs}, and the inputs on GPU {ours}");
+            return Err(errors::argument(py, text));
+        }
+        if plan.launches.is_empty() {
+            return Ok(());
+        }
+        let (cache, stream) = (self.cache.get(), self.stream);
+        let (address, known) = (output.tensor.address, self.device.or(theirs));
+        interrupt::run(py, None, |limits| {
+            let known = known.or_else(|| driver::device_of(address));
+            let device = known.unwrap_or_else(driver::current);
+            let launcher = cache.launcher(device).map_err(Failed::Library)?;
+            let device = launcher.device();
+            driver::with(device, || {
+                driver::wait_for(device, stream, &waits)?;
+                let stream = driver::stream(device, stream);
+                Ok(launcher.run(plan, &stream, limits))
+            })
+            .map_err(Failed::Driver)?
+            .map_err(Failed::Launch)
+        })?
+        .map_err(|failed| match failed {
+            Failed::Library(error) => errors::of(py, &error),
+            Failed::Driver(text) => errors::launch(py, text),
+            Failed::Launch(error) => errors::of_launch(py, &error),
+        })
+    }
+}
+
+enum Failed {
+    Library(warpcc_rtc::Error),
+    Driver(String),
+    Launch(warpcc_rtc::kernels::LaunchError),
+}
+
+impl Input<'_, '_> {
+    fn tensor(&self) -> Option<&Tensor> {
+        match &self.content {
+            Content::Array(array) => Some(&array.tensor),
+            Content::Number(_) => None,
+        }
+    }
+}
+
+fn request(add: bool) -> Request {
+    match add {
+        true => Request::Add,
+        false => Request::Write,
+    }
+}
+
+fn values_of<'a>(inputs: &'a [Input<'_, '_>]) -> Vec<(&'a str, Value<'a>)> {
+    let all = inputs.iter().map(|input| {
+        let value = match &input.content {
+            Content::Array(array) => Value::Tensor(&array.tensor),
+            Content::Number(number) => Value::Number(*number),
+        };
+        (input.name, value)
+    });
+    all.collect()
+}
+
+/// Whether an array's rows follow one another.
+fn is_dense(tensor: &Tensor) -> bool {
+    let Some(strides) = &tensor.strides else {
+        return true;
+    };
+    let mut next = 1;
+    let pairs = tensor.shape.iter().zip(strides).rev();
+    pairs.into_iter().all(|(&size, &step)| {
+        let follows = size == 1 || step.cast_unsigned() == next;
+        next = next.wrapping_mul(size);
+        follows
+    })
+}
+
+fn ordinal(array: &Array) -> Option<usize> {
+    array.device.and_then(|device| usize::try_from(device).ok())
+}
+
+/// The GPU that all arrays are on.
+fn one_device(py: Python<'_>, inputs: &[Input<'_, '_>]) -> PyResult<Option<usize>> {
+    let mut first: Option<(&str, usize)> = None;
+    for input in inputs {
+        let (name, Content::Array(array)) = (input.name, &input.content) else {
+            continue;
+        };
+        let Some(device) = ordinal(array) else {
+            continue;
+        };
+        match first {
+            None => first = Some((name, device)),
+            Some((other, other_device)) if other_device != device => {
+                let text = format!("{name} is on GPU {device}, and {other} on GPU {other_device}");
+                return Err(errors::argument(py, text));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(first.map(|(_, device)| device))
+}
+
+/// The shape that all arrays broadcast to, by NumPy's rules.
+fn broadcast(py: Python<'_>, inputs: &[Input<'_, '_>]) -> PyResult<Vec<u64>> {
+    let mut all: Vec<u64> = Vec::new();
+    for input in inputs {
+        let Some(tensor) = input.tensor() else {
+            continue;
+        };
+        let (name, shape) = (input.name, &tensor.shape);
+        if *shape == all {
+            continue;
+        }
+        if shape.len() > all.len() {
+            let missing = shape.len() - all.len();
+            all.splice(0..0, std::iter::repeat_n(1, missing));
+        }
+        let skipped = all.len() - shape.len();
+        let before = all.clone();
+        for (place, size) in all.iter_mut().skip(skipped).zip(shape) {
+            match (*place, *size) {
+                (ours, theirs) if ours == theirs || theirs == 1 => {}
+                (1, theirs) => *place = theirs,
+                _ => {
+                    let text = format!(
+                        "{name} has shape {shape:?}, which does not broadcast with {before:?}, that of what stands before it"
+                    );
+                    return Err(errors::argument(py, text));
+                }
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Which of an array's axes are reduced.
+fn reduced(py: Python<'_>, dimensions: usize, axes: Option<&[i64]>) -> PyResult<Vec<bool>> {
+    let Some(axes) = axes else {
+        return Ok(vec![true; dimensions]);
+    };
+    let mut reduced = vec![false; dimensions];
+    for axis in axes {
+        let count = i64::try_from(dimensions).unwrap_or(i64::MAX);
+        let place = if *axis < 0 { axis + count } else { *axis };
+        let found = usize::try_from(place)
+            .ok()
+            .and_then(|place| reduced.get_mut(place));
+        match found {
+            Some(reduced) if !*reduced => *reduced = true,
+            _ => {
+                let error = PlanError::Axis {
+                    axis: *axis,
+                    dimensions,
+                    twice: found.is_some(),
+                };
+                return Err(errors::of_plan(py, &error));
+            }
+        }
+    }
+    Ok(reduced)
+}
+
+/// What a reduction of `dtype` is kept in where nothing else is asked for.
+fn reduced_type(name: &str, dtype: DType) -> DType {
+    match (name, dtype.family()) {
+        ("any" | "all", _) => DType::Bool,
+        ("count_nonzero", _) => DType::I64,
+        ("max" | "min", _) | (_, Family::Float) => dtype,
+        ("mean" | "norm1" | "norm2" | "norm_inf", _) => dtype.real(),
+        _ => dtype.accumulate(),
+    }
+}
+
+/// The address of the stream to use: the one given, else the current one of the first array's framework.
+pub fn stream_of<'a, 'py: 'a>(
+    py: Python<'py>,
+    stream: Option<&Bound<'py, PyAny>>,
+    values: impl IntoIterator<Item = (&'a Bound<'py, PyAny>, &'a Option<Described>)>,
+) -> PyResult<u64> {
+    if let Some(stream) = stream {
+        return frameworks(py)?
+            .call_method1(intern!(py, "address_of"), (stream,))?
+            .extract();
+    }
+    for (value, described) in values {
+        if arrays::is_plain(value) {
+            continue;
+        }
+        if let Some(stream) = described.as_ref().and_then(arrays::stream_of) {
+            return Ok(stream);
+        }
+        let current = frameworks(py)?.call_method1(intern!(py, "current_stream"), (value,))?;
+        if !current.is_none() {
+            return current.extract();
+        }
+    }
+    Ok(0)
+}
