@@ -26,7 +26,6 @@ impl<'a> FilesInPath<'a> {
     }
 
     /// The next one.
-    #[expect(clippy::should_implement_trait, reason = "what it gives is lent")]
     pub(crate) fn next(&mut self) -> Option<&Path> {
         let folder = self.folders.next()?;
         self.file.clear();
