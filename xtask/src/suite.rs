@@ -8,23 +8,27 @@ mod maturin;
 mod ninja;
 mod old_glibc;
 mod servers;
+mod times;
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
 
 use crate::{process, repo, tidy, toolkit, workloads_cmake};
 
-/// How long each fuzz target runs: enough to replay its corpus and notice a gross regression.
-const FUZZ_SECONDS: &str = "10";
+/// How long each fuzz target runs: enough to replay its corpus and try some thousand inputs more.
+const FUZZ_SECONDS: &str = "2";
 
 /// What of the suite to run.
 #[derive(clap::Args)]
 pub struct Options {
     /// Leave out the licence check, the documentation, the doctests, the fuzz targets and the
-    /// CMake project
+    /// CMake project, and run one in six of the tests that compile: another sixth each day
     #[arg(long)]
     quick: bool,
+    /// One test and no other check: its binary and its name, as nextest prints them
+    #[arg(long, value_name = "BINARY TEST", conflicts_with_all = ["quick", "nextest"])]
+    case: Option<String>,
     /// For `cargo nextest run`: a test's name, -E 'EXPRESSION', --no-capture, …
     #[arg(last = true)]
     nextest: Vec<String>,
@@ -33,6 +37,13 @@ pub struct Options {
 /// `cargo xtask test`.
 pub fn main(options: &Options) -> Result<()> {
     let mut suite = Suite::default();
+    if let Some(case) = &options.case {
+        let select = times::selecting(case)?;
+        let arguments = ["-E", &select, "--no-capture"].map(str::to_owned);
+        suite.step("equipment", || equipment::install(false));
+        suite.step("nextest", || tests(&arguments));
+        return suite.finish();
+    }
     let thorough = !options.quick;
 
     suite.step("equipment", || equipment::install(thorough));
@@ -69,9 +80,30 @@ pub fn main(options: &Options) -> Result<()> {
         suite.step("cmake", cmake_project);
     }
     // Last, so that its summary is the last of any test runner.
-    suite.step("nextest", || tests(&options.nextest));
+    suite.step("nextest", || {
+        match options.quick && options.nextest.is_empty() {
+            true => some_tests(),
+            false => tests(&options.nextest),
+        }
+    });
     suite.finish()
 }
+
+/// The tests that link a program of ours and compile nothing, all of them, and a share of the others.
+fn some_tests() -> Result<()> {
+    let units = tests(&["-E", UNITS].map(str::to_owned));
+    let days = SystemTime::UNIX_EPOCH.elapsed()?.as_secs() / (24 * 60 * 60);
+    let share = format!("slice:{}/{SHARES}", days % SHARES + 1);
+    println!("one in {SHARES} of the other tests: --partition {share}");
+    let others = format!("not ({UNITS})");
+    let arguments = ["-E", &others, "--partition", &share];
+    units.and(tests(&arguments.map(str::to_owned)))
+}
+
+/// Unit tests, but for the soak's, which compile by the hundred.
+const UNITS: &str = "(kind(lib) + kind(bin)) - test(soak::tests::)";
+/// How many days it takes `--quick` to come round.
+const SHARES: u64 = 6;
 
 const CHECKED: [&str; 3] = ["--locked", "--workspace", "--all-targets"];
 
@@ -137,7 +169,10 @@ fn tests(arguments: &[String]) -> Result<()> {
     ] {
         command.env_remove(name);
     }
-    process::run(&mut command)
+    times::forget();
+    let result = process::run(&mut command);
+    times::print()?;
+    result
 }
 
 fn test_threads() -> usize {
