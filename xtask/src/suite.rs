@@ -29,19 +29,35 @@ pub struct Options {
     /// One test and no other check: its binary and its name, as nextest prints them
     #[arg(long, value_name = "BINARY TEST", conflicts_with_all = ["quick", "nextest"])]
     case: Option<String>,
+    /// Let every test compile with the toolkit's own headers, where most have a small one
+    #[arg(long)]
+    whole_headers: bool,
     /// For `cargo nextest run`: a test's name, -E 'EXPRESSION', --no-capture, …
     #[arg(last = true)]
     nextest: Vec<String>,
 }
 
+/// What most tests compile with.
+#[derive(Clone, Copy, PartialEq)]
+enum Headers {
+    /// The tests' own runtime header (`crates/warpcc/tests/space/small`).
+    Small,
+    /// The toolkit's.
+    Whole,
+}
+
 /// `cargo xtask test`.
 pub fn main(options: &Options) -> Result<()> {
     let mut suite = Suite::default();
+    let headers = match options.whole_headers {
+        true => Headers::Whole,
+        false => Headers::Small,
+    };
     if let Some(case) = &options.case {
         let select = times::selecting(case)?;
         let arguments = ["-E", &select, "--no-capture"].map(str::to_owned);
         suite.step("equipment", || equipment::install(false));
-        suite.step("nextest", || tests(&arguments));
+        suite.step("nextest", || tests(&arguments, headers));
         return suite.finish();
     }
     let thorough = !options.quick;
@@ -82,22 +98,22 @@ pub fn main(options: &Options) -> Result<()> {
     // Last, so that its summary is the last of any test runner.
     suite.step("nextest", || {
         match options.quick && options.nextest.is_empty() {
-            true => some_tests(),
-            false => tests(&options.nextest),
+            true => some_tests(headers),
+            false => tests(&options.nextest, headers),
         }
     });
     suite.finish()
 }
 
 /// The tests that link a program of ours and compile nothing, all of them, and a share of the others.
-fn some_tests() -> Result<()> {
-    let units = tests(&["-E", UNITS].map(str::to_owned));
+fn some_tests(headers: Headers) -> Result<()> {
+    let units = tests(&["-E", UNITS].map(str::to_owned), headers);
     let days = SystemTime::UNIX_EPOCH.elapsed()?.as_secs() / (24 * 60 * 60);
     let share = format!("slice:{}/{SHARES}", days % SHARES + 1);
     println!("one in {SHARES} of the other tests: --partition {share}");
     let others = format!("not ({UNITS})");
     let arguments = ["-E", &others, "--partition", &share];
-    units.and(tests(&arguments.map(str::to_owned)))
+    units.and(tests(&arguments.map(str::to_owned), headers))
 }
 
 /// Unit tests, but for the soak's, which compile by the hundred.
@@ -140,7 +156,7 @@ fn cmake_project() -> Result<()> {
     workloads_cmake::quick(&toolkit::find(toolkit::NEWEST)?, &warpcc)
 }
 
-fn tests(arguments: &[String]) -> Result<()> {
+fn tests(arguments: &[String], headers: Headers) -> Result<()> {
     let mut command = process::cargo("nextest");
     command
         .args(["run", "--locked", "--workspace", "--no-fail-fast"])
@@ -168,6 +184,9 @@ fn tests(arguments: &[String]) -> Result<()> {
         "NVCC_APPEND_FLAGS",
     ] {
         command.env_remove(name);
+    }
+    if headers == Headers::Whole {
+        command.env("WARPCC_TEST_WHOLE_HEADERS", "1");
     }
     times::forget();
     let result = process::run(&mut command);

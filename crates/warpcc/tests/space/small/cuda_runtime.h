@@ -1,5 +1,7 @@
 // As much of CUDA's runtime header as most tests' sources need: types, the runtime's functions and launches, and none
 // of the mathematics. The toolkit's own takes 65,000 lines, and each of nvcc's passes reads all of them.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-function"
 #define __CUDA_INCLUDE_COMPILER_INTERNAL_HEADERS__
 #include "crt/host_config.h"
 #include "builtin_types.h"
@@ -16,6 +18,8 @@ __host__ __device__ void __assert_fail(const char *, const char *, unsigned, con
 __host__ __device__ double sin(double) noexcept(true);
 __host__ __device__ float sinf(float) noexcept(true);
 __host__ __device__ float powf(float, float) noexcept(true);
+__host__ __device__ float exp2f(float) noexcept(true);
+__host__ __device__ float cbrtf(float) noexcept(true);
 // What the code that cudafe++ makes of a kernel and of its launch calls.
 __host__ __device__ unsigned __cudaPushCallConfiguration(dim3, dim3 = 1, size_t = 0, cudaStream_t = 0);
 cudaError_t __cudaGetKernel(cudaKernel_t *, const void *);
@@ -32,3 +36,4 @@ template <class T> static inline __host__ cudaError_t cudaMalloc(T **pointer, si
 {
   return ::cudaMalloc((void **)pointer, size);
 }
+#pragma GCC diagnostic pop
