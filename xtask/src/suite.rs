@@ -8,31 +8,58 @@ mod ninja;
 mod old_glibc;
 mod servers;
 mod setup;
+mod times;
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
 
 use crate::{process, repo, tidy, toolkit, workloads_cmake};
 
-/// How long each fuzz target runs: enough to replay its corpus and notice a gross regression.
-const FUZZ_SECONDS: &str = "10";
+/// How long each fuzz target runs: enough to replay its corpus and try some thousand inputs more.
+const FUZZ_SECONDS: &str = "2";
 
 /// What of the suite to run.
 #[derive(clap::Args)]
 pub struct Options {
     /// Leave out the licence check, the documentation, the doctests, the fuzz targets and the
-    /// CMake project
+    /// CMake project, and run one in six of the tests that compile: another sixth each day
     #[arg(long)]
     quick: bool,
+    /// One test and no other check: its binary and its name, as nextest prints them
+    #[arg(long, value_name = "BINARY TEST", conflicts_with_all = ["quick", "nextest"])]
+    case: Option<String>,
+    /// Let every test compile with the toolkit's own headers, where most have a small one
+    #[arg(long)]
+    whole_headers: bool,
     /// For `cargo nextest run`: a test's name, -E 'EXPRESSION', --no-capture, …
     #[arg(last = true)]
     nextest: Vec<String>,
 }
 
+/// What most tests compile with.
+#[derive(Clone, Copy, PartialEq)]
+enum Headers {
+    /// The tests' own runtime header (`crates/warpcc/tests/space/small`).
+    Small,
+    /// The toolkit's.
+    Whole,
+}
+
 /// `cargo xtask test`.
 pub fn main(options: &Options) -> Result<()> {
     let mut suite = Suite::default();
+    let headers = match options.whole_headers {
+        true => Headers::Whole,
+        false => Headers::Small,
+    };
+    if let Some(case) = &options.case {
+        let select = times::selecting(case)?;
+        let arguments = ["-E", &select, "--no-capture"].map(str::to_owned);
+        suite.step("equipment", || setup::install(false));
+        suite.step("nextest", || tests(&arguments, headers));
+        return suite.finish();
+    }
     let thorough = !options.quick;
 
     suite.step("equipment", || setup::install(thorough));
@@ -69,9 +96,30 @@ pub fn main(options: &Options) -> Result<()> {
         suite.step("cmake", cmake_project);
     }
     // Last, so that its summary is the last of any test runner.
-    suite.step("nextest", || tests(&options.nextest));
+    suite.step("nextest", || {
+        match options.quick && options.nextest.is_empty() {
+            true => some_tests(headers),
+            false => tests(&options.nextest, headers),
+        }
+    });
     suite.finish()
 }
+
+/// The tests that link a program of ours and compile nothing, all of them, and a share of the others.
+fn some_tests(headers: Headers) -> Result<()> {
+    let units = tests(&["-E", UNITS].map(str::to_owned), headers);
+    let days = SystemTime::UNIX_EPOCH.elapsed()?.as_secs() / (24 * 60 * 60);
+    let share = format!("slice:{}/{SHARES}", days % SHARES + 1);
+    println!("one in {SHARES} of the other tests: --partition {share}");
+    let others = format!("not ({UNITS})");
+    let arguments = ["-E", &others, "--partition", &share];
+    units.and(tests(&arguments.map(str::to_owned), headers))
+}
+
+/// Unit tests, but for the soak's, which compile by the hundred.
+const UNITS: &str = "(kind(lib) + kind(bin)) - test(soak::tests::)";
+/// How many days it takes `--quick` to come round.
+const SHARES: u64 = 6;
 
 const CHECKED: [&str; 3] = ["--locked", "--workspace", "--all-targets"];
 
@@ -108,7 +156,7 @@ fn cmake_project() -> Result<()> {
     workloads_cmake::quick(&toolkit::find(toolkit::NEWEST)?, &warpcc)
 }
 
-fn tests(arguments: &[String]) -> Result<()> {
+fn tests(arguments: &[String], headers: Headers) -> Result<()> {
     let mut command = process::cargo("nextest");
     command
         .args(["run", "--locked", "--workspace", "--no-fail-fast"])
@@ -137,7 +185,13 @@ fn tests(arguments: &[String]) -> Result<()> {
     ] {
         command.env_remove(name);
     }
-    process::run(&mut command)
+    if headers == Headers::Whole {
+        command.env("WARPCC_TEST_WHOLE_HEADERS", "1");
+    }
+    times::forget();
+    let result = process::run(&mut command);
+    times::print()?;
+    result
 }
 
 fn test_threads() -> usize {

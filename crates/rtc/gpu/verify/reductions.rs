@@ -86,16 +86,20 @@ fn reduced(spec: &Reduced, random: &mut Random) -> Result<Case, String> {
             &mut before,
         );
     }
-    // Each element's value, gathered by its result.
-    let all = elements(dtype, &bytes);
-    let mut gathered: Vec<Vec<Datum>> = vec![Vec::new(); results as usize];
-    if count > 0 {
-        let own = offsets(shape, shape, &steps);
-        let places: Vec<i64> = offsets(shape, &full, &dense(&full));
-        for (element, result) in own.into_iter().zip(places) {
-            gathered[result as usize].push(all[(element - low) as usize]);
+    // Each element's value, gathered by its result. Only when it is judged: most cases of a host's test are not.
+    let (whole, given) = (shape.to_vec(), bytes.clone());
+    let gather = move || {
+        let all = elements(dtype, &given);
+        let mut gathered: Vec<Vec<Datum>> = vec![Vec::new(); results as usize];
+        if count > 0 {
+            let own = offsets(&whole, &whole, &steps);
+            let places: Vec<i64> = offsets(&whole, &full, &dense(&full));
+            for (element, result) in own.into_iter().zip(places) {
+                gathered[result as usize].push(all[(element - low) as usize]);
+            }
         }
-    }
+        gathered
+    };
     let (of, output, request) = (spec.of, spec.output, spec.request);
     let held = before.clone();
     let label = format!(
@@ -113,6 +117,7 @@ fn reduced(spec: &Reduced, random: &mut Random) -> Result<Case, String> {
         workspace,
         judge: Box::new(move |bytes| {
             let held = elements(output, &held);
+            let gathered = gather();
             compare(output, bytes, |index| {
                 let want = reduction(of, dtype, &gathered[index]);
                 let before = (request == Request::Add).then(|| held[index]);

@@ -6,7 +6,7 @@ use super::{KERNEL, Story, explain};
 
 #[test]
 fn the_page_has_a_section_a_step_and_can_be_filtered() {
-    let space = TestSpace::new("explain-browser");
+    let space = TestSpace::whole("explain-browser");
     space.write("case.cu", KERNEL);
     let flags = "--json --html story.html";
     let outcome = explain(&space, flags, "-c case.cu -o case.o -arch=sm_90");

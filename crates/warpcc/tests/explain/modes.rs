@@ -219,7 +219,7 @@ fn a_program_of_relocatable_code_is_linked_twice() {
 
 #[test]
 fn several_files_and_kept_files_are_told() {
-    let space = TestSpace::new("explain-several");
+    let space = TestSpace::whole("explain-several");
     space.write("a.cu", KERNEL);
     space.write("host.cpp", "int answer() { return 42; }\n");
     let args = "-keep -c a.cu host.cpp -arch=sm_90";
@@ -235,7 +235,7 @@ fn several_files_and_kept_files_are_told() {
 
 #[test]
 fn link_time_optimisation_leaves_the_work_to_nvlink() {
-    let space = TestSpace::new("explain-lto");
+    let space = TestSpace::whole("explain-lto");
     space.write(
         "a.cu",
         "__device__ int one();\n__global__ void k(int *p) { *p = one(); }\n",
@@ -260,7 +260,7 @@ fn link_time_optimisation_leaves_the_work_to_nvlink() {
 
 #[test]
 fn ptx_alone_and_ptx_that_is_only_checked() {
-    let space = TestSpace::new("explain-ptx");
+    let space = TestSpace::whole("explain-ptx");
     space.write("case.cu", KERNEL);
     let told = story(&space, "-ptx case.cu -o case.ptx -arch=compute_90");
     demand_whole(&told);
@@ -286,7 +286,7 @@ fn ptx_alone_and_ptx_that_is_only_checked() {
 
 #[test]
 fn a_failing_command_is_told_up_to_its_failure() {
-    let space = TestSpace::new("explain-error");
+    let space = TestSpace::whole("explain-error");
     space.write("case.cu", "__global__ void k() { undeclared(); }\n");
     let args = "-c case.cu -o case.o -arch=sm_90";
     let (expected, _) = reference(&space, args);
@@ -317,7 +317,7 @@ fn a_failing_command_is_told_up_to_its_failure() {
 
 #[test]
 fn the_terminal_gets_plain_pages() {
-    let space = TestSpace::new("explain-text");
+    let space = TestSpace::whole("explain-text");
     space.write("case.cu", KERNEL);
     let outcome = explain(&space, "", "-c case.cu -o case.o -arch=sm_90");
     assert_eq!(outcome.code, 0, "{}", outcome.stderr_text());

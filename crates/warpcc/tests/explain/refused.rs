@@ -5,7 +5,7 @@ use super::{KERNEL, explain};
 
 #[test]
 fn each_reason_is_a_sentence() {
-    let space = TestSpace::new("explain-refused");
+    let space = TestSpace::whole("explain-refused");
     space.write("case.cu", KERNEL);
     space.write("bad.cu", "int main( {\n");
     for (flags, args, expected) in [

@@ -90,7 +90,7 @@ fn shown(story: &Story, depth: Depth) -> String {
 }
 
 fn written() -> String {
-    let space = TestSpace::new("explain-tutorial");
+    let space = TestSpace::whole("explain-tutorial");
     for source in SOURCES {
         space.write(source, &read(&docs().join("tutorial").join(source)));
     }

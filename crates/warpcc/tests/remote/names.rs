@@ -120,7 +120,7 @@ fn agree(space: &TestSpace, line: &[String]) -> bool {
 #[test]
 fn in_every_mode() {
     for toolkit in Toolkit::all() {
-        let space = TestSpace::with_toolkit("names-modes", toolkit);
+        let space = TestSpace::with_toolkit("names-modes", toolkit.small());
         for file in FILES {
             space.write(file, "__global__ void k() {}\n");
         }

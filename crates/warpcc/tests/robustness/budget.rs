@@ -16,7 +16,10 @@ const THREE: &str = "-gencode arch=compute_80,code=sm_80 -gencode arch=compute_8
 
 /// A space whose calls have a board to themselves: other builds of this user must not take part.
 pub fn with_board(name: &str, slots: u32) -> (TestSpace, PathBuf) {
-    let mut space = TestSpace::new(name);
+    on_board(TestSpace::new(name), slots)
+}
+
+fn on_board(mut space: TestSpace, slots: u32) -> (TestSpace, PathBuf) {
     let board = space.beside("board");
     space.set_env("WARPCC_RUNTIME_DIR", &board.display().to_string());
     space.set_env("WARPCC_JOBS", &slots.to_string());
@@ -34,7 +37,8 @@ pub fn write_sources(space: &TestSpace, count: usize) {
 
 #[test]
 fn real_builds_use_the_budget_and_no_more() {
-    let (space, board) = with_board("full-budget", SLOTS);
+    // Tools that take their time, beside which the ways between them are short.
+    let (space, board) = on_board(TestSpace::whole("full-budget"), SLOTS);
     write_sources(&space, PROCESSES);
     let witness = Witness::start(&board, SLOTS);
     std::thread::scope(|scope| {

@@ -160,13 +160,21 @@ fn all_the_same(name: &str, toolkit: Toolkit, lines: &[&str]) {
 fn objects_are_the_same_in_every_folder() {
     all_the_same(
         "clones-objects",
-        Toolkit::newest(),
+        Toolkit::newest().small(),
         &[
             "-arch=sm_90 -c -I@/include @/src/clone.cu -o clone.o -MD -MF clone.d -Xcompiler -Wextra",
             LINES,
             "-arch=sm_90 -c -G -g -I../include @/src/clone.cu -o clone.o -MD",
-            "-arch=sm_90 -c @/src/reduce.cu -o reduce.o",
         ],
+    );
+}
+
+#[test]
+fn what_cub_brings_is_the_same_in_every_folder() {
+    all_the_same(
+        "clones-cub",
+        Toolkit::newest(),
+        &["-arch=sm_90 -c @/src/reduce.cu -o reduce.o"],
     );
 }
 
@@ -178,7 +186,7 @@ const NAMELESS_CUBIN: &str = "-arch=sm_90 -cubin -rdc=true @/src/nameless.cu -o 
 fn device_code_is_the_same_in_every_folder() {
     all_the_same(
         "clones-device",
-        Toolkit::newest(),
+        Toolkit::newest().small(),
         &[
             "-arch=sm_90 -ptx -lineinfo -isystem @/include @/src/clone.cu -o clone.ptx",
             NAMELESS_CUBIN,
@@ -190,7 +198,11 @@ fn device_code_is_the_same_in_every_folder() {
 
 #[test]
 fn so_it_is_with_the_older_toolkit() {
-    all_the_same("clones-older", Toolkit::older(), &[LINES, NAMELESS_CUBIN]);
+    all_the_same(
+        "clones-older",
+        Toolkit::older().small(),
+        &[LINES, NAMELESS_CUBIN],
+    );
 }
 
 /// The code of every cubin in an object, module ids taken out.
@@ -229,7 +241,7 @@ fn without_ids(text: &str, stem: &str) -> String {
 
 #[test]
 fn device_code_is_nvccs_but_for_the_id() {
-    let mut space = clones("clones-code", Toolkit::newest());
+    let mut space = clones("clones-code", Toolkit::newest().small());
     let line = "-arch=sm_90 -rdc=true -c -I@/include @/src/clone.cu -o clone.o";
     let nvcc = Program::NvccKeep(space.beside("keep"));
     let (_, theirs) = make(&mut space, &nvcc, CLONES[0], line);
@@ -244,7 +256,7 @@ fn device_code_is_nvccs_but_for_the_id() {
 
 #[test]
 fn steps_are_shared_after_an_edit() {
-    let mut space = clones("clones-steps", Toolkit::newest());
+    let mut space = clones("clones-steps", Toolkit::newest().small());
     let line = "-arch=sm_90 -c -I@/include @/src/clone.cu -o clone.o";
     let [one, two] = CLONES;
     let (_, first, _) = relocated(&mut space, "steps", one, line);
@@ -266,7 +278,7 @@ fn steps_are_shared_after_an_edit() {
 
 #[test]
 fn what_holds_a_folder_is_kept_for_it_alone() {
-    let mut space = clones("clones-bound", Toolkit::newest());
+    let mut space = clones("clones-bound", Toolkit::newest().small());
     let line = "-arch=sm_90 -c -I@/include @/src/clone.cu -o clone.o -D'TOP=\"@\"'";
     for clone in CLONES {
         let source = format!("{SOURCE}const char *top() {{ return TOP; }}\n");
@@ -319,7 +331,7 @@ fn write_twins(space: &TestSpace) {
 
 #[test]
 fn equal_names_in_several_folders_link_and_run() {
-    let mut space = TestSpace::new("clones-twins");
+    let mut space = TestSpace::whole("clones-twins");
     write_twins(&space);
     let work = space.work().display().to_string();
     let objects = "left.o right.o main.o";
@@ -412,7 +424,7 @@ fn auto_finds_what_an_installer_and_a_clone_are_called() {
 
 #[test]
 fn who_would_gain_is_told() {
-    let mut space = clones("clones-told", Toolkit::newest());
+    let mut space = clones("clones-told", Toolkit::newest().small());
     let told = |space: &TestSpace| {
         let text = space.warpcc_with(&["stats"]);
         String::from_utf8_lossy(&text.stdout).contains("WARPCC_BASE_DIR=auto")
@@ -439,7 +451,7 @@ fn who_would_gain_is_told() {
 
 #[test]
 fn a_host_compiler_without_prefix_maps_is_nvccs() {
-    let mut space = clones("clones-old-gcc", Toolkit::newest());
+    let mut space = clones("clones-old-gcc", Toolkit::newest().small());
     // As gcc before 8 says it.
     space.script(
         "bin/g++",

@@ -124,7 +124,7 @@ fn what_runs_is_shown() {
     // A board of its own: other tests run on this machine.
     let board = space.beside("board").display().to_string();
     space.set_env("WARPCC_RUNTIME_DIR", &board);
-    space.write("slow.cu", &format!("#include <cuda_fp16.h>\n{FIRST}"));
+    space.write("slow.cu", &format!("{}{FIRST}", crate::KERNEL));
     let outcome = space.warpcc_with(&["monitor", "--plain"]);
     assert_eq!(outcome.code, 0, "{}", outcome.stderr_text());
     let idle = text(&outcome.stdout);
@@ -278,7 +278,7 @@ fn progress_is_a_line_that_goes_away() {
     space.set_env("TERM", "xterm-256color");
     space.write(
         "first.cu",
-        &format!("#include <cuda_fp16.h>\n#warning seen\n{FIRST}"),
+        &format!("#warning seen\n{}{FIRST}", crate::KERNEL),
     );
     let nvcc = space.toolkit.nvcc.display().to_string();
     let warpcc = TestSpace::warpcc().display().to_string();

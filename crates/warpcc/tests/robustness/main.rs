@@ -37,8 +37,7 @@ const LONG: &str = "-c case.cu -o out.o -gencode arch=compute_80,code=sm_80 \
 const TWO: &str = "-c case.cu -o out.o -gencode arch=compute_80,code=sm_80 \
                    -gencode arch=compute_90,code=sm_90";
 
-const KERNEL: &str = "#include <cuda_fp16.h>\n\
-    __global__ void k(__half *x) { *x = __hadd(*x, *x); }\n\
+const KERNEL: &str = "__global__ void k(int *x) { *x += *x; }\n\
     __global__ void m(float *x, int n) {\n\
       for (int i = 0; i < n; i++) x[i] = sinf(x[i]) + powf(x[i], 3.5f);\n\
     }\n";

@@ -18,33 +18,38 @@ fn run(limit: u64, space: &TestSpace, first: &[PathBuf]) -> Result<Outcome, Stri
 
 #[test]
 fn as_few_processes_as_nvcc_needs() {
-    let space = space("few-processes");
-    let nvcc = space.toolkit.nvcc.clone();
-    let mut passed = 0;
+    // All at once: where gcc cannot fork it sleeps and tries again, for 15 seconds (libiberty's pex-unix.c).
+    let runs = std::thread::scope(|scope| {
+        let started = [2, 6, 8].map(|limit| scope.spawn(move || both(limit)));
+        started.map(|run| run.join().expect("a run as nvcc's"))
+    });
     let mut failures = String::new();
-    // Not each number: where gcc cannot fork it tries again for 15 seconds (libiberty's pex-unix.c).
-    for limit in [2, 6, 8] {
-        let plain = match run(limit, &space, std::slice::from_ref(&nvcc)) {
-            Ok(plain) => plain,
+    for run in &runs {
+        match run {
+            Ok(plain) if plain.code != 0 => failures = plain.stderr_text(),
+            Ok(_) => {}
             Err(why) => return skipped(&format!("no cgroup can be made here: {why}")),
-        };
-        space.remove("out.o");
-        space.clear_cache();
-        let ours = run(limit, &space, &[TestSpace::warpcc(), nvcc.clone()]);
-        let ours = ours.expect("a cgroup, as before");
-        let text = ours.stderr_text();
-        assert!(!text.contains("panicked"), "{limit} processes: {text}");
-        if plain.code == 0 {
-            passed += 1;
-            assert_eq!(ours.code, 0, "{limit} processes: {text}");
-            assert!(space.work().join("out.o").exists(), "{limit}: {text}");
-        } else {
-            failures = plain.stderr_text();
         }
-        space.remove("out.o");
     }
+    let passed = runs.iter().flatten().filter(|plain| plain.code == 0);
     assert!(
-        passed > 1,
+        passed.count() > 1,
         "nvcc itself needs more processes than that: {failures}"
     );
+}
+
+/// Runs nvcc and then warpcc, and compares the two; gives what nvcc said.
+fn both(limit: u64) -> Result<Outcome, String> {
+    let space = space(&format!("as-few-processes-{limit}"));
+    let nvcc = space.toolkit.nvcc.clone();
+    let plain = run(limit, &space, std::slice::from_ref(&nvcc))?;
+    space.remove("out.o");
+    let ours = run(limit, &space, &[TestSpace::warpcc(), nvcc])?;
+    let text = ours.stderr_text();
+    assert!(!text.contains("panicked"), "{limit} processes: {text}");
+    if plain.code == 0 {
+        assert_eq!(ours.code, 0, "{limit} processes: {text}");
+        assert!(space.work().join("out.o").exists(), "{limit}: {text}");
+    }
+    Ok(plain)
 }

@@ -209,23 +209,30 @@ fn few_addresses() {
 
 #[test]
 fn few_processes() {
-    let space = space("few-processes");
-    let group = match Cgroup::new("pids") {
-        Ok(group) => group,
-        Err(why) => return skipped(&why),
-    };
-    for most in [1, 2, 3, 4, 5, 6, 8, 10] {
-        if let Err(why) = group.set("pids.max", most) {
-            return skipped(&why);
+    // All at once: where gcc cannot fork it sleeps and tries again, for 15 seconds (libiberty's pex-unix.c).
+    std::thread::scope(|scope| {
+        for most in [1, 2, 3, 4, 5, 6, 8, 10] {
+            scope.spawn(move || {
+                if let Err(why) = with_processes(most) {
+                    skipped(&why);
+                }
+            });
         }
-        let nvcc = space.toolkit.nvcc.clone();
-        let both = [
-            group.inside(std::slice::from_ref(&nvcc)),
-            group.inside(&[TestSpace::warpcc(), nvcc]),
-        ];
-        as_nvcc(&space, &both, &format!("{most} processes"));
-        group.wait_until_empty();
-    }
+    });
+}
+
+fn with_processes(most: u64) -> Result<(), String> {
+    let space = space(&format!("few-processes-{most}"));
+    let group = Cgroup::new("pids")?;
+    group.set("pids.max", most)?;
+    let nvcc = space.toolkit.nvcc.clone();
+    let both = [
+        group.inside(std::slice::from_ref(&nvcc)),
+        group.inside(&[TestSpace::warpcc(), nvcc]),
+    ];
+    as_nvcc(&space, &both, &format!("{most} processes"));
+    group.wait_until_empty();
+    Ok(())
 }
 
 /// A terminal's and a shell's signals at every moment.

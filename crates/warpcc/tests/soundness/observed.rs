@@ -203,7 +203,8 @@ fn the_directory_has_another_name() {
 #[test]
 fn a_result_put_together_from_hits_knows_its_own_toolkit() {
     // As Nix, Spack and conda make them: a toolkit of links to another.
-    let space = including("toolkit-of-links");
+    let space = TestSpace::whole("toolkit-of-links");
+    space.write("case.cu", &format!("#define VALUE 1\n{KERNEL}"));
     let real = space.toolkit.top();
     let linked = space.beside("linked");
     link_tree(&real, &linked, 3);

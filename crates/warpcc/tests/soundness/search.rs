@@ -73,7 +73,8 @@ fn header_appears_beside_the_source() {
 
 #[test]
 fn header_of_the_toolkit_is_shadowed() {
-    let space = space_with("shadow-toolkit", &[("inc/x.h", "")]);
+    let space = TestSpace::whole("shadow-toolkit");
+    space.write("inc/x.h", "");
     space.write(
         "case.cu",
         &format!("#define VALUE 1\n#include <cuda_fp16.h>\n{KERNEL}"),

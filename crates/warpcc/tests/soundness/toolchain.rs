@@ -6,7 +6,11 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 fn space(name: &str) -> TestSpace {
-    let space = TestSpace::new(name);
+    space_of(name, Toolkit::newest().small())
+}
+
+fn space_of(name: &str, toolkit: Toolkit) -> TestSpace {
+    let space = TestSpace::with_toolkit(name, toolkit);
     space.write(
         "case.cu",
         &format!("#ifndef VALUE\n#define VALUE 1\n#endif\n{KERNEL}"),
@@ -51,16 +55,16 @@ fn link_to_the_host_compiler_is_retargeted() {
 fn another_toolkit() {
     let mut space = space("toolkit");
     warm(&space, TWO);
-    space.toolkit = Toolkit::older();
+    space.toolkit = Toolkit::older().small();
     rebuilt(&space, TWO);
-    space.toolkit = Toolkit::newest();
+    space.toolkit = Toolkit::newest().small();
     space.agree(TWO).demand_direct_hit();
 }
 
 #[test]
 fn another_toolkit_at_the_same_path() {
     let mut space = space("toolkit-link");
-    let (newest, older) = (Toolkit::newest(), Toolkit::older());
+    let (newest, older) = (Toolkit::newest().small(), Toolkit::older().small());
     space.link("cuda", &newest.top().to_string_lossy());
     space.toolkit.nvcc = space.work().join("cuda/bin/nvcc");
     space.build(TWO);
@@ -92,7 +96,7 @@ fn linked_toolkit(space: &TestSpace) {
 
 #[test]
 fn a_tool_of_the_toolkit_is_replaced() {
-    let mut space = space("tool-replaced");
+    let mut space = space_of("tool-replaced", Toolkit::newest());
     linked_toolkit(&space);
     let real = space.toolkit.top().join("bin/ptxas");
     space.toolkit.nvcc = space.beside("toolkit/bin/nvcc");
@@ -109,7 +113,7 @@ fn a_tool_of_the_toolkit_is_replaced() {
 
 #[test]
 fn the_profile_of_the_toolkit_changes() {
-    let mut space = space("profile");
+    let mut space = space_of("profile", Toolkit::newest());
     linked_toolkit(&space);
     space.toolkit.nvcc = space.beside("toolkit/bin/nvcc");
     warm(&space, ONE);
@@ -127,10 +131,10 @@ fn the_profile_of_the_toolkit_changes() {
 fn a_script_that_picks_the_toolkit() {
     let mut space = space("nvcc-script");
     let script = |toolkit: &Toolkit| format!("#!/bin/sh\nexec {} \"$@\"\n", toolkit.nvcc.display());
-    space.script("bin/nvcc", &script(&Toolkit::newest()));
+    space.script("bin/nvcc", &script(&Toolkit::newest().small()));
     space.toolkit.nvcc = space.work().join("bin/nvcc");
     space.build(ONE);
-    space.script("bin/nvcc", &script(&Toolkit::older()));
+    space.script("bin/nvcc", &script(&Toolkit::older().small()));
     space.agree(ONE).demand_no_direct_hit();
 }
 

@@ -15,6 +15,7 @@
 mod agree;
 mod bytes;
 mod process;
+mod small;
 mod snapshot;
 mod stats;
 mod streams;
@@ -44,12 +45,17 @@ pub struct TestSpace {
 }
 
 impl TestSpace {
-    /// A fresh space named after the test, with the newest toolkit.
+    /// A fresh space named after the test, with the newest toolkit and a small runtime header.
     pub fn new(name: &str) -> Self {
+        Self::with_toolkit(name, Toolkit::newest().small())
+    }
+
+    /// A fresh space with the newest toolkit and its own headers.
+    pub fn whole(name: &str) -> Self {
         Self::with_toolkit(name, Toolkit::newest())
     }
 
-    /// A fresh space for one toolkit.
+    /// A fresh space for one toolkit, with the toolkit's own headers unless it was made small.
     pub fn with_toolkit(name: &str, toolkit: Toolkit) -> Self {
         let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}@{}", toolkit.name));
         remove_tree(&root);

@@ -89,6 +89,8 @@ impl TestSpace {
             .env("LC_ALL", "C.UTF-8")
             .env("TMPDIR", self.tmp())
             .env("WARPCC_DIR", self.cache())
+            // Slots of its own: neither other tests nor this person's builds hold it up.
+            .env("WARPCC_RUNTIME_DIR", self.beside("board"))
             // No settings file of the developer's either.
             .env("XDG_CONFIG_HOME", self.beside("config"));
         for (name, value) in &self.env {

@@ -1,0 +1,97 @@
+//! A toolkit with a small runtime header: nvcc and every tool are the real ones, but each pass reads a fifth of the
+//! text, and a compile takes a quarter of the time. It does not know which tests need the whole header.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use super::{Toolkit, make_dir, remove_tree};
+
+/// The headers that stand before the toolkit's own.
+const HEADERS: [(&str, &str); 2] = [
+    ("small/cuda_runtime.h", include_str!("small/cuda_runtime.h")),
+    (
+        "small/crt/host_runtime.h",
+        include_str!("small/crt/host_runtime.h"),
+    ),
+];
+
+/// Runs every test with the toolkit's own headers, when set.
+const WHOLE: &str = "WARPCC_TEST_WHOLE_HEADERS";
+
+impl Toolkit {
+    /// This toolkit with the small header. It is made by whichever test wants it first.
+    pub fn small(self) -> Self {
+        if std::env::var_os(WHOLE).is_some() {
+            return self;
+        }
+        let real = self.top();
+        let top = small_top(&real, self.name);
+        if !top.exists() {
+            let new = top.with_extension(std::process::id().to_string());
+            remove_tree(&new);
+            lay_out(&real, &new, &top).unwrap_or_else(|e| panic!("{}: {e}", new.display()));
+            if fs::rename(&new, &top).is_err() {
+                // Another test was first.
+                remove_tree(&new);
+            }
+        }
+        let nvcc = top.join("bin/nvcc");
+        assert!(nvcc.exists(), "no {}", nvcc.display());
+        Self {
+            name: self.name,
+            nvcc,
+        }
+    }
+}
+
+/// Where it stands: a name of its own for each content, so that an old one is never taken.
+fn small_top(real: &Path, release: &str) -> PathBuf {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    (real, HEADERS, include_str!("small.rs")).hash(&mut hasher);
+    let name = format!("toolkit-{release}-small-{:016x}", hasher.finish());
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+/// Links to all there is but nvcc, which finds its profile beside itself, and the profile.
+fn lay_out(real: &Path, new: &Path, top: &Path) -> io::Result<()> {
+    make_dir(&new.join("bin"));
+    for folder in ["", "bin"] {
+        for item in fs::read_dir(real.join(folder))? {
+            let item = item?;
+            let own = ["bin", "nvcc", "nvcc.profile"];
+            if !own.iter().any(|&name| item.file_name() == name) {
+                symlink(item.path(), new.join(folder).join(item.file_name()))?;
+            }
+        }
+    }
+    fs::copy(real.join("bin/nvcc"), new.join("bin/nvcc"))?;
+    for (name, text) in HEADERS {
+        let path = new.join(name);
+        path.parent().map_or(Ok(()), fs::create_dir_all)?;
+        fs::write(path, text)?;
+    }
+    let profile = fs::read_to_string(real.join("bin/nvcc.profile"))?;
+    fs::write(new.join("bin/nvcc.profile"), changed(&profile, real, top))
+}
+
+/// nvcc's profile with the real tools and with the small header before the toolkit's own.
+fn changed(profile: &str, real: &Path, top: &Path) -> String {
+    let small = top.join("small");
+    let mut text = String::new();
+    for line in profile.lines() {
+        match line.split_whitespace().next() {
+            Some("TOP") => text += &format!("TOP = {}", real.display()),
+            Some("INCLUDES") => {
+                text += line;
+                // Each such line goes before the ones above it.
+                text += &format!("\nINCLUDES += \"-I{}\" $(_SPACE_)", small.display());
+            }
+            _ => text += line,
+        }
+        text.push('\n');
+    }
+    text
+}
