@@ -81,10 +81,15 @@ fn lay_out(real: &Path, new: &Path, top: &Path) -> io::Result<()> {
 fn changed(profile: &str, real: &Path, top: &Path) -> String {
     let small = top.join("small");
     let mut text = String::new();
+    let mut found = 0;
     for line in profile.lines() {
         match line.split_whitespace().next() {
-            Some("TOP") => text += &format!("TOP = {}", real.display()),
+            Some("TOP") => {
+                found += 1;
+                text += &format!("TOP = {}", real.display());
+            }
             Some("INCLUDES") => {
+                found += 1;
                 text += line;
                 // Each such line goes before the ones above it.
                 text += &format!("\nINCLUDES += \"-I{}\" $(_SPACE_)", small.display());
@@ -93,5 +98,6 @@ fn changed(profile: &str, real: &Path, top: &Path) -> String {
         }
         text.push('\n');
     }
+    assert_eq!(found, 2, "another kind of profile: {profile}");
     text
 }
