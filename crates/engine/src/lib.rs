@@ -22,6 +22,7 @@ pub mod relocate;
 mod remote_exec;
 pub mod room;
 pub mod run;
+mod schedule;
 mod search_path;
 mod shared_libraries;
 mod slot_wait;

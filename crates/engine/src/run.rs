@@ -1,11 +1,5 @@
-//! The main loop: take the ready task with the longest way to go, give it to a thread, note how
-//! it ended, hand on its diagnostics in nvcc's order.
-//!
-//! On a failure nvcc stops at the first failing command of its order. So does this: tasks after
-//! the first failure are ended, tasks before it run on, because one of them may fail as well and
-//! nvcc would have shown that one. Under `--threads` whole phases take the place of tasks ([`OnFailure`]).
+//! Runs a graph: gives the tasks that the [schedule](crate::schedule) chooses to threads, and puts together what came of them.
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -15,12 +9,11 @@ use std::time::{Instant, SystemTime};
 
 use warpcc_cache::{DiskStore, Roots, Upstream};
 use warpcc_plan::depfile::Rule;
-use warpcc_plan::{TaskGraph, Tool};
-
-use warpcc_plan::overlap::{Assumed, Expected};
+use warpcc_plan::overlap::Assumed;
+use warpcc_plan::{FileId, TaskGraph};
 
 use crate::admission::{self, Admission};
-use crate::artifact::{Artifacts, LOST};
+use crate::artifact::Artifacts;
 use crate::beside::Beside;
 use crate::conditions::Place;
 use crate::event::{Finished, Outcome};
@@ -28,7 +21,8 @@ use crate::executor::Executor;
 use crate::failure::OnFailure;
 use crate::process::Children;
 use crate::remote_exec;
-use crate::states::{TaskState, TaskStates};
+use crate::schedule::{Effects, End, Schedule};
+use crate::states::TaskStates;
 use crate::task::{self, Worker};
 use crate::terminal::Terminal;
 use crate::traced_inputs::Seen;
@@ -173,7 +167,6 @@ pub fn execute(
     options: &RunOptions<'_>,
     each: &mut dyn FnMut(&Finished),
 ) -> Run {
-    let clock = Instant::now();
     let began = SystemTime::now();
     let results = (!graph.private.is_empty()).then(|| options.scratch.join("out"));
     let artifacts = Artifacts::new(graph, options.store, options.directory, results.as_deref());
@@ -181,24 +174,68 @@ pub fn execute(
         graph,
         options,
         artifacts: &artifacts,
-        clock,
+        clock: Instant::now(),
         tools: task::Tools::default(),
         elsewhere: remote_exec::Elsewhere::default(),
         beside: Beside::new(),
     };
+    let effects = OnFiles {
+        artifacts: &artifacts,
+        children: options.children,
+    };
     let expected = |task: usize| expected(graph, options, task);
-    let mut states = TaskStates::new(graph, options.order == Order::Sequential, expected);
-    let mut ended: BTreeMap<usize, (Finished, Seen)> = BTreeMap::new();
-    let rank = |task: usize| options.on_failure.rank(graph, task);
-    let in_order = options.on_failure == OnFailure::Stop;
-    // The rank of the first failure.
-    let mut failed = usize::MAX;
-    let mut accident = artifacts.prepare().err().map(|e| e.to_string());
-    let mut retry = None;
-    let mut open: Vec<&Assumed> = graph.assumed.iter().collect();
-    let mut discarded = None;
-    let mut pointless = None;
-    let mut shown = 0;
+    let in_plan_order = options.order == Order::Sequential;
+    let states = TaskStates::new(graph, in_plan_order, expected);
+    let mut schedule = Schedule::new(graph, options.on_failure, states, &effects);
+    if let Err(error) = artifacts.prepare() {
+        schedule.give_up(error.to_string());
+    }
+    run_all(&worker, &mut schedule, each);
+    // nvcc would not have started them any more.
+    worker.beside.undo(|task| !schedule.counts(task));
+    for task in schedule.failures() {
+        worker.take_away_outputs(task);
+    }
+    schedule.show_rest(each);
+    let run = collect(graph, &artifacts, schedule.end(), began);
+    if let Some(admission) = options
+        .admission
+        .filter(|_| run.code == 0 && run.retry.is_none())
+    {
+        // What it would take with nobody else on the machine: measured where it ran.
+        let took = |task: usize| match run.tasks[task].outcome {
+            Outcome::Ran => run.tasks[task].busy_millis(),
+            _ => expected(task),
+        };
+        admission.learn_whole(TaskStates::new(graph, false, took).longest());
+    }
+    run
+}
+
+/// What the schedule does to files and processes.
+struct OnFiles<'a> {
+    artifacts: &'a Artifacts<'a>,
+    children: &'a Children,
+}
+
+impl Effects for OnFiles<'_> {
+    fn confirms(&self, assumed: &Assumed) -> bool {
+        let confirmed = self.artifacts.confirms(assumed.file, &assumed.expected);
+        confirmed.unwrap_or(false)
+    }
+
+    fn correct(&self, actual: FileId, assumed: FileId) -> bool {
+        self.artifacts.correct(actual, assumed).is_ok()
+    }
+
+    fn kill(&self, which: &dyn Fn(usize) -> bool) {
+        self.children.kill(which);
+    }
+}
+
+/// Gives each ready task to a thread, and each result to the schedule, until nothing runs any more.
+fn run_all(worker: &Worker<'_>, schedule: &mut Schedule<'_>, each: &mut dyn FnMut(&Finished)) {
+    let options = worker.options;
     // What goes to other machines is beside what may run here.
     let abroad = options.executor.map_or(0, |e| e.slots().size());
     let jobs = options.jobs.max(1).saturating_add(abroad);
@@ -216,13 +253,10 @@ pub fn execute(
         });
         loop {
             while running < jobs
-                && let Some(task) = states.next()
+                && let Some((task, priority)) = schedule.start()
             {
-                states.advance(task, TaskState::Running);
                 running += 1;
                 let sender = send.clone();
-                let worker = &worker;
-                let priority = states.priority(task);
                 let work = move || {
                     let result = work_or_report(worker, task, priority);
                     // The receiver outlives every worker: it counts them.
@@ -234,7 +268,7 @@ pub fn execute(
                 // There are as many threads as there may be: it waits for one of ours, or is done here and now.
                 if running > 1 {
                     running -= 1;
-                    states.advance(task, TaskState::Ready);
+                    schedule.put_back(task);
                     break;
                 }
                 let _ = send.send((task, work_or_report(worker, task, priority)));
@@ -243,172 +277,39 @@ pub fn execute(
                 break;
             }
             if let Some(listener) = options.listener {
-                listener(graph, &states);
+                listener(worker.graph, schedule.states());
             }
             let Ok((task, result)) = receive.recv() else {
                 break;
             };
             running -= 1;
-            let (finished, seen) = result.unwrap_or_else(|error| {
-                if discarded == Some(task) || pointless == Some(task) {
-                    // Ended by us.
-                } else if let Some(why) = [task::NOT_SPLICED, LOST]
-                    .into_iter()
-                    .find(|why| error.to_string() == *why)
-                {
-                    retry.get_or_insert(why);
-                } else if rank(task) <= failed {
-                    accident = Some(format!("{}: {error}", graph.steps[task].tool));
-                }
-                (Finished::new(task, Outcome::Failed(1)), Seen::default())
-            });
-            if pointless == Some(task) {
-                pointless = None;
-                continue;
-            }
-            if graph.steps[task].tool == Tool::EarlyStub
-                && matches!(finished.outcome, Outcome::Failed(_))
-            {
-                // The real cicc will say what is wrong, or that nothing is.
-                states.advance(task, TaskState::Waiting);
-                continue;
-            }
-            let guessed = open
-                .iter()
-                .any(|a| a.redo.is_some_and(|(step, _)| step == task));
-            if discarded == Some(task) {
-                // It worked on an assumption that has been corrected meanwhile.
-                discarded = None;
-                states.advance(task, TaskState::Ready);
-                continue;
-            }
-            if matches!(finished.outcome, Outcome::Failed(_)) && guessed {
-                // Perhaps only because of what it assumed: it waits for the truth.
-                states.advance(task, TaskState::Waiting);
-                continue;
-            }
-            if matches!(finished.outcome, Outcome::Failed(_)) {
-                states.advance(task, TaskState::Over);
-                if rank(task) < failed {
-                    failed = rank(task);
-                    states.cut(|other| rank(other) > failed);
-                    options
-                        .children
-                        .kill(|other| other < graph.steps.len() && rank(other) > failed);
-                }
-            } else {
-                states.advance(task, TaskState::Done);
-                let (decided, undecided) = open
-                    .iter()
-                    .partition(|a| graph.steps[task].writes.contains(&a.file));
-                let decided: Vec<&Assumed> = decided;
-                open = undecided;
-                for assumed in decided {
-                    let held = artifacts
-                        .confirms(assumed.file, &assumed.expected)
-                        .unwrap_or(false);
-                    if let Expected::SameAs(early, step) = assumed.expected
-                        && states.get(step) != TaskState::Done
-                    {
-                        // The real one came first, from the cache.
-                        options.children.kill(|other| other == step);
-                        pointless = (states.get(step) == TaskState::Running).then_some(step);
-                        if artifacts.correct(assumed.file, early).is_err() {
-                            retry = Some("the stub is not the remembered one");
-                        }
-                        ended.insert(
-                            step,
-                            (Finished::new(step, Outcome::Skipped), Seen::default()),
-                        );
-                        states.advance(step, TaskState::Done);
-                        continue;
-                    }
-                    let Some((step, stand_in)) = assumed.redo else {
-                        if !held {
-                            retry = Some("the module id is not the remembered one");
-                        }
-                        continue;
-                    };
-                    // Nothing that needs `step` has started: that needs this task as well.
-                    match states.get(step) {
-                        _ if !held && artifacts.correct(assumed.file, stand_in).is_err() => {
-                            retry = Some("the stub is not the remembered one");
-                        }
-                        TaskState::Waiting if states.is_free(step) => {
-                            states.advance(step, TaskState::Ready);
-                        }
-                        TaskState::Running if !held => {
-                            discarded = Some(step);
-                            options.children.kill(|other| other == step);
-                        }
-                        TaskState::Done if !held => {
-                            ended.remove(&step);
-                            states.advance(step, TaskState::Ready);
-                        }
-                        _ => {}
-                    }
-                }
-            }
-            // After an accident nvcc does everything itself: nobody wants the rest.
-            if retry.is_some() || accident.is_some() {
-                failed = 0;
-                states.stop();
-                options.children.kill(|_| true);
-                continue;
-            }
-            ended.insert(task, (finished, seen));
-            while let Some((finished, _)) = ended.get(&shown)
-                && in_order
-                && shown <= failed
-                && open.is_empty()
-            {
-                each(finished);
-                shown += 1;
-            }
+            schedule.ended(task, result);
+            schedule.show(each);
         }
     });
-    // nvcc would not have started them any more.
-    worker.beside.undo(|task| rank(task) > failed);
-    if retry.is_none() && accident.is_none() {
-        let failing = ended.values().map(|(finished, _)| finished);
-        let failing = failing.filter(|f| matches!(f.outcome, Outcome::Failed(_)));
-        for finished in failing.filter(|f| rank(f.step) <= failed) {
-            worker.take_away_outputs(finished.step);
-        }
-    }
-    // A failure before the command that would have confirmed an assumption depends on none.
-    while let Some((finished, _)) = ended.get(&shown)
-        && in_order
-        && shown <= failed
-        && retry.is_none()
-        && accident.is_none()
-    {
-        each(finished);
-        shown += 1;
-    }
-    if !in_order && retry.is_none() {
-        let counts = ended.values().map(|(finished, _)| finished);
-        counts.filter(|f| rank(f.step) <= failed).for_each(each);
-    }
+}
+
+/// Puts together what the run came to.
+fn collect(graph: &TaskGraph, artifacts: &Artifacts<'_>, mut end: End, began: SystemTime) -> Run {
     let mut run = Run {
         code: 0,
         tasks: Vec::with_capacity(graph.steps.len()),
         seen: Seen::default(),
         began,
         outputs: Vec::new(),
-        retry,
-        accident,
+        retry: end.retry,
+        accident: end.accident,
     };
     if run.retry.is_some() {
         return run;
     }
     for (i, step) in graph.steps.iter().enumerate() {
-        let finished = match ended.remove(&i) {
-            Some((finished, seen)) if rank(i) <= failed => {
+        let finished = match end.tasks.remove(&i) {
+            Some((finished, seen)) => {
                 run.seen.merge(&seen);
                 finished
             }
-            _ => Finished::new(i, Outcome::Skipped),
+            None => Finished::new(i, Outcome::Skipped),
         };
         match &finished.outcome {
             Outcome::Failed(code) => run.code = *code,
@@ -423,14 +324,6 @@ pub fn execute(
             Outcome::Skipped => {}
         }
         run.tasks.push(finished);
-    }
-    if let Some(admission) = options.admission.filter(|_| run.code == 0) {
-        // What it would take with nobody else on the machine: measured where it ran.
-        let took = |task: usize| match run.tasks[task].outcome {
-            Outcome::Ran => run.tasks[task].busy_millis(),
-            _ => expected(task),
-        };
-        admission.learn_whole(TaskStates::new(graph, false, took).longest());
     }
     run
 }

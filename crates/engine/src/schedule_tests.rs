@@ -1,0 +1,346 @@
+//! The schedule against a runner that starts nothing: what runs next, what is ended, what is shown, and when all of it is
+//! given up.
+
+use std::cell::{Cell, RefCell};
+
+use warpcc_plan::{Transcript, overlap};
+
+use super::*;
+
+/// A dry run of one file for two architectures.
+const TWO: &str = include_str!("../../plan/tests/transcripts/13.0/compile-two.txt");
+
+/// Writes down what it is told to do.
+struct FakeRunner {
+    confirms: Cell<bool>,
+    corrects: Cell<bool>,
+    corrected: RefCell<Vec<FileId>>,
+    killed: RefCell<Vec<usize>>,
+    tasks: usize,
+}
+
+impl FakeRunner {
+    fn of(graph: &TaskGraph) -> Self {
+        Self {
+            confirms: Cell::new(true),
+            corrects: Cell::new(true),
+            corrected: RefCell::default(),
+            killed: RefCell::default(),
+            tasks: graph.steps.len(),
+        }
+    }
+}
+
+impl Effects for FakeRunner {
+    fn confirms(&self, _: &Assumed) -> bool {
+        self.confirms.get()
+    }
+
+    fn correct(&self, _: FileId, assumed: FileId) -> bool {
+        self.corrected.borrow_mut().push(assumed);
+        self.corrects.get()
+    }
+
+    fn kill(&self, which: &dyn Fn(usize) -> bool) {
+        let tasks = (0..self.tasks).filter(|&task| which(task));
+        self.killed.borrow_mut().extend(tasks);
+    }
+}
+
+fn plan() -> TaskGraph {
+    let transcript = Transcript::parse(TWO).expect("a dry run");
+    let mut graph = TaskGraph::build(&transcript, "/keep/K/").expect("a plan");
+    assert_eq!(overlap::split_host_compile(&mut graph), 1);
+    graph
+}
+
+fn schedule<'a>(
+    graph: &'a TaskGraph,
+    runner: &'a FakeRunner,
+    on_failure: OnFailure,
+) -> Schedule<'a> {
+    let states = TaskStates::new(graph, false, |_| 1);
+    Schedule::new(graph, on_failure, states, runner)
+}
+
+/// The first, or last, step of a tool.
+fn step_of(graph: &TaskGraph, tool: Tool) -> usize {
+    let mut steps = graph.steps.iter();
+    steps.position(|step| step.tool == tool).expect("a step")
+}
+
+fn last_of(graph: &TaskGraph, tool: Tool) -> usize {
+    let mut steps = graph.steps.iter();
+    steps.rposition(|step| step.tool == tool).expect("a step")
+}
+
+/// Starts all that may start; gives the running tasks.
+fn start_all(schedule: &mut Schedule<'_>) -> Vec<usize> {
+    while schedule.start().is_some() {}
+    running(schedule)
+}
+
+fn running(schedule: &Schedule<'_>) -> Vec<usize> {
+    let tasks = 0..schedule.graph.steps.len();
+    let runs = |&task: &usize| schedule.states().get(task) == TaskState::Running;
+    tasks.filter(runs).collect()
+}
+
+fn ends(schedule: &mut Schedule<'_>, task: usize, outcome: Outcome) {
+    assert_eq!(schedule.states().get(task), TaskState::Running, "{task}");
+    schedule.ended(task, Ok((Finished::new(task, outcome), Seen::default())));
+}
+
+/// Runs what can run until `task` does, all but it with success, and those that `stay` stay running.
+fn until_it_runs(schedule: &mut Schedule<'_>, task: usize, stay: &[usize]) {
+    for _ in 0..1000 {
+        let now = start_all(schedule);
+        if now.contains(&task) {
+            return;
+        }
+        let next = now.iter().find(|now| !stay.contains(now));
+        ends(schedule, *next.expect("it never runs"), Outcome::Ran);
+    }
+    panic!("it never runs");
+}
+
+fn finish(schedule: &mut Schedule<'_>) {
+    loop {
+        let now = start_all(schedule);
+        let Some(&task) = now.last() else { return };
+        ends(schedule, task, Outcome::Ran);
+    }
+}
+
+fn shown(schedule: &mut Schedule<'_>) -> Vec<usize> {
+    let mut tasks = Vec::new();
+    schedule.show(&mut |finished: &Finished| tasks.push(finished.step));
+    tasks
+}
+
+#[test]
+fn all_is_shown_in_the_plans_order() {
+    let graph = plan();
+    let runner = FakeRunner::of(&graph);
+    let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
+    let mut order = Vec::new();
+    loop {
+        let now = start_all(&mut schedule);
+        // The last first: nothing is shown before its turn.
+        let Some(&task) = now.last() else { break };
+        ends(&mut schedule, task, Outcome::Ran);
+        order.extend(shown(&mut schedule));
+    }
+    let all: Vec<usize> = (0..graph.steps.len()).collect();
+    assert_eq!(order, all);
+    let end = schedule.end();
+    assert_eq!(end.tasks.len(), all.len());
+    assert!(end.retry.is_none() && end.accident.is_none());
+}
+
+#[test]
+fn the_first_failure_of_nvccs_order_counts() {
+    let graph = plan();
+    let runner = FakeRunner::of(&graph);
+    let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
+    let (first, second) = (step_of(&graph, Tool::Cicc), last_of(&graph, Tool::Cicc));
+    assert!(first < second);
+    until_it_runs(&mut schedule, first, &[]);
+    until_it_runs(&mut schedule, second, &[first]);
+    ends(&mut schedule, second, Outcome::Failed(2));
+    // What comes later is ended; the earlier one runs on, for it may fail as well.
+    let killed = runner.killed.take();
+    assert!(killed.iter().all(|&task| task > second), "{killed:?}");
+    assert!(running(&schedule).contains(&first));
+    assert_eq!(schedule.failures().collect::<Vec<_>>(), [second]);
+    ends(&mut schedule, first, Outcome::Failed(1));
+    assert_eq!(schedule.failures().collect::<Vec<_>>(), [first]);
+    assert!(!schedule.counts(second));
+    while let Some(&task) = start_all(&mut schedule).first() {
+        ends(&mut schedule, task, Outcome::Ran);
+    }
+    let mut order = Vec::new();
+    schedule.show_rest(&mut |finished: &Finished| order.push(finished.step));
+    let until: Vec<usize> = (0..=first).collect();
+    assert_eq!(order, until);
+    assert_eq!(schedule.end().tasks.len(), until.len());
+}
+
+#[test]
+fn under_threads_a_phase_runs_to_its_end() {
+    let graph = plan();
+    let runner = FakeRunner::of(&graph);
+    let mut schedule = schedule(&graph, &runner, OnFailure::FinishPhase);
+    let (first, second) = (step_of(&graph, Tool::Cicc), last_of(&graph, Tool::Cicc));
+    until_it_runs(&mut schedule, first, &[]);
+    until_it_runs(&mut schedule, second, &[first]);
+    ends(&mut schedule, first, Outcome::Failed(2));
+    assert!(!runner.killed.take().contains(&second));
+    assert!(schedule.counts(second));
+    assert!(
+        shown(&mut schedule).is_empty(),
+        "nvcc shows a phase at its end"
+    );
+    ends(&mut schedule, second, Outcome::Failed(2));
+    assert_eq!(schedule.failures().collect::<Vec<_>>(), [first, second]);
+    assert_eq!(schedule.start(), None);
+    let mut order = Vec::new();
+    schedule.show_rest(&mut |finished: &Finished| order.push(finished.step));
+    assert!(order.ends_with(&[second]) && order.contains(&first));
+}
+
+#[test]
+fn what_is_no_verdict_ends_it_all() {
+    let graph = plan();
+    for (error, accident) in [("no such tool", true), (LOST, false), (NOT_SPLICED, false)] {
+        let runner = FakeRunner::of(&graph);
+        let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
+        let (task, _) = schedule.start().expect("a task");
+        schedule.ended(task, Err(io::Error::other(error)));
+        let killed = runner.killed.take();
+        assert!((0..graph.steps.len()).all(|task| killed.contains(&task)));
+        assert_eq!(schedule.start(), None);
+        schedule.show_rest(&mut |finished: &Finished| panic!("{finished:?} is shown"));
+        assert_eq!(schedule.failures().count(), 0);
+        let end = schedule.end();
+        assert_eq!(end.accident.is_some(), accident);
+        assert_eq!(end.retry, (!accident).then_some(error));
+    }
+}
+
+#[test]
+fn another_module_id_needs_another_plan() {
+    let mut graph = plan();
+    overlap::predict_module_id(&mut graph, "_00000000_4_a_cu_12345678");
+    assert_eq!(graph.assumed.len(), 1);
+    for confirms in [true, false] {
+        let runner = FakeRunner::of(&graph);
+        runner.confirms.set(confirms);
+        let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
+        finish(&mut schedule);
+        assert_eq!(schedule.end().retry, (!confirms).then_some(OTHER_ID));
+    }
+}
+
+/// The plan whose host compile works on a stub of the last time, or on an early one.
+fn plan_with_a_stub(early: bool) -> (TaskGraph, usize, usize) {
+    let mut graph = plan();
+    if early {
+        overlap::make_stub_early(&mut graph);
+    } else {
+        overlap::predict_stub(&mut graph, "a stub");
+    }
+    assert_eq!(graph.assumed.len(), 1);
+    let compile = step_of(&graph, Tool::HostAssembly);
+    let real = graph.file(graph.assumed[0].file).writer.expect("cicc");
+    (graph, compile, real)
+}
+
+#[test]
+fn what_worked_on_another_stub_is_done_again() {
+    let (graph, compile, real) = plan_with_a_stub(false);
+    for compiled_first in [true, false] {
+        let runner = FakeRunner::of(&graph);
+        runner.confirms.set(false);
+        let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
+        until_it_runs(&mut schedule, compile, &[real]);
+        until_it_runs(&mut schedule, real, &[compile]);
+        if compiled_first {
+            ends(&mut schedule, compile, Outcome::Ran);
+            assert!(shown(&mut schedule).is_empty(), "it may be done again");
+        }
+        ends(&mut schedule, real, Outcome::Ran);
+        assert_eq!(runner.corrected.take().len(), 1);
+        if !compiled_first {
+            assert_eq!(runner.killed.take(), [compile]);
+            // Whatever the ended one says is about the old text.
+            ends(&mut schedule, compile, Outcome::Failed(1));
+        }
+        assert_eq!(schedule.states().get(compile), TaskState::Ready);
+        finish(&mut schedule);
+        let end = schedule.end();
+        assert!(end.retry.is_none());
+        assert_eq!(end.tasks[&compile].0.outcome, Outcome::Ran);
+    }
+}
+
+#[test]
+fn a_guess_that_fails_waits_for_the_truth() {
+    let (graph, compile, real) = plan_with_a_stub(false);
+    for confirms in [true, false] {
+        let runner = FakeRunner::of(&graph);
+        runner.confirms.set(confirms);
+        let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
+        until_it_runs(&mut schedule, compile, &[real]);
+        ends(&mut schedule, compile, Outcome::Failed(1));
+        assert_eq!(schedule.states().get(compile), TaskState::Waiting);
+        assert_eq!(schedule.failures().count(), 0);
+        until_it_runs(&mut schedule, real, &[]);
+        ends(&mut schedule, real, Outcome::Ran);
+        until_it_runs(&mut schedule, compile, &[]);
+        ends(&mut schedule, compile, Outcome::Failed(1));
+        assert_eq!(schedule.failures().collect::<Vec<_>>(), [compile]);
+    }
+}
+
+#[test]
+fn a_stub_that_cannot_be_corrected_needs_another_plan() {
+    let (graph, compile, real) = plan_with_a_stub(false);
+    let runner = FakeRunner::of(&graph);
+    runner.confirms.set(false);
+    runner.corrects.set(false);
+    let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
+    until_it_runs(&mut schedule, compile, &[real]);
+    until_it_runs(&mut schedule, real, &[compile]);
+    ends(&mut schedule, real, Outcome::Ran);
+    assert_eq!(schedule.end().retry, Some(OTHER_STUB));
+}
+
+#[test]
+fn a_stub_that_is_there_already_is_not_made_early() {
+    let (graph, compile, real) = plan_with_a_stub(true);
+    let early = step_of(&graph, Tool::EarlyStub);
+    let runner = FakeRunner::of(&graph);
+    let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
+    until_it_runs(&mut schedule, early, &[real]);
+    until_it_runs(&mut schedule, real, &[early]);
+    ends(&mut schedule, real, Outcome::Hit);
+    assert!(runner.killed.take().contains(&early));
+    assert_eq!(runner.corrected.take().len(), 1);
+    // The host compile need not wait for the ended one to be gone, and what that says is nobody's.
+    until_it_runs(&mut schedule, compile, &[early]);
+    schedule.ended(early, Err(io::Error::other("it was killed")));
+    finish(&mut schedule);
+    let end = schedule.end();
+    assert!(end.retry.is_none() && end.accident.is_none());
+    assert_eq!(end.tasks[&early].0.outcome, Outcome::Skipped);
+    assert_eq!(end.tasks[&compile].0.outcome, Outcome::Ran);
+}
+
+#[test]
+fn an_early_stub_that_fails_says_nothing() {
+    let (graph, compile, real) = plan_with_a_stub(true);
+    let early = step_of(&graph, Tool::EarlyStub);
+    let runner = FakeRunner::of(&graph);
+    let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
+    until_it_runs(&mut schedule, early, &[real]);
+    ends(&mut schedule, early, Outcome::Failed(2));
+    assert_eq!(schedule.failures().count(), 0);
+    until_it_runs(&mut schedule, real, &[]);
+    assert_eq!(schedule.states().get(compile), TaskState::Waiting);
+    ends(&mut schedule, real, Outcome::Ran);
+    finish(&mut schedule);
+    let end = schedule.end();
+    assert!(end.retry.is_none());
+    assert_eq!(end.tasks[&compile].0.outcome, Outcome::Ran);
+}
+
+#[test]
+fn what_could_not_be_started_is_next_again() {
+    let graph = plan();
+    let runner = FakeRunner::of(&graph);
+    let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
+    let first = schedule.start().expect("a task");
+    schedule.put_back(first.0);
+    assert_eq!(schedule.start(), Some(first));
+}
