@@ -4,7 +4,7 @@
 //! Everything of ours has one unmistakable name there ([`MARK`]). A result that holds it holds a path of that machine:
 //! unless we know what stands there in a local run, the result is thrown away and the step runs here.
 //!
-//! [`choice`] says where a step ends sooner; [`parcel`] packs, with [`host`], [`clang`] and [`link`] for the tools that find files for themselves.
+//! [`placement`] says where a step ends sooner; [`action`] packs, with [`host`], [`clang`] and [`link`] for the tools that find files for themselves.
 
 mod action;
 mod clang;

@@ -1,4 +1,4 @@
-//! Runs a graph: gives the tasks that the [schedule](crate::schedule) chooses to threads, and puts together what came of them.
+//! Runs a graph: gives the tasks that the `schedule` chooses to threads, and puts together what came of them.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

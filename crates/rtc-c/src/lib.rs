@@ -2,8 +2,8 @@
 //!
 //! `include/warpcc_rtc.h` is made of this crate's sources (`cargo xtask header`), and docs/rtc-c.md tells how to use it.
 //!
-//! - Every function that can fail returns a [`error::Status`]; [`failure`] keeps the error's text for the thread.
-//! - No panic leaves a function ([`border`]); null pointers, texts that are not UTF-8 and texts with a NUL are errors
+//! - Every function that can fail returns a [`error::Status`]; [`error`] keeps the error's text for the thread.
+//! - No panic leaves a function ([`ffi`]); null pointers, texts that are not UTF-8 and texts with a NUL are errors
 //!   that name the argument.
 //! - What functions hand out are opaque pointers, each with a function that frees it. Any thread may use any of them.
 
