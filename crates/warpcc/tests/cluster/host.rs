@@ -78,7 +78,7 @@ fn tools_that_the_workers_have_are_not_sent() {
     space.unset_env("WARPCC_EXECUTOR_PROPERTIES");
     write(&space, "int yet_more() { return 1; }\n");
     let said = space.build(ONE).outcome.stderr_text();
-    assert!(said.contains("executor_installed names host"), "{said}");
+    assert!(said.contains("host is in executor_installed"), "{said}");
     let up = remote(&space, "bytes_up") - up;
     assert!(up > 20 << 20, "{up}");
     // The records are those of a run here.
