@@ -98,7 +98,7 @@ fn record(data: &[u8]) {
     assert!(!stopped || data.len() < HEADER);
 }
 
-const MAGIC: &[u8; 8] = b"WCCREC03";
+const MAGIC: &[u8; 8] = b"WCCREC04";
 /// Magic, key and checksum.
 const HEADER: usize = 48;
 /// Length, identity and checksum, before each variant's body.

@@ -269,23 +269,19 @@ fn short_records_do_not_say_much() {
     // A path of 4,000 bytes, then thousands that share all of it: 40 bytes in the record, 4,001 in memory; and what is
     // the same again and again packs well.
     let long = format!("/{}", "d/".repeat(1999));
-    let mut manifest = forger::varint(16_000);
-    manifest.extend(forger::file(&long, 1, &[7; 32]));
+    let mut files = forger::file(&long, 1, &[7; 32]);
     for _ in 1..16_000 {
-        manifest.extend(forger::varint(long.len() as u64));
-        manifest.extend([0, 0, 0, 1, 0, 0, 0]);
-        manifest.extend([7; 32]);
+        files.extend(forger::varint(long.len() as u64));
+        files.extend([0, 0, 0, 1, 0, 0, 0]);
+        files.extend([7; 32]);
     }
-    manifest.extend([0, 0]);
+    let manifest = forger::files(16_000, &files);
     forger.put(&direct, &forger::record(&direct, &manifest, &outcome, 6));
     forger.attack(LITTLE / 2).demand_one_warning("malformed");
     // A million files that are not there, and a million names in one folder.
-    let mut files = forger::varint(1_000_000);
-    for _ in 0..1_000_000 {
-        files.extend(forger::file("x", 1, &[7; 32]));
-    }
-    files.extend([0, 0]);
-    let mut names = vec![0, 1];
+    let files = forger::file("x", 1, &[7; 32]).repeat(1_000_000);
+    let files = forger::files(1_000_000, &files);
+    let mut names = vec![0, 0, 1];
     names.extend([0, 1, b'/', 0, 0, 0, 0, 0, 0, 0]);
     names.extend(forger::varint(4_000_000));
     for _ in 0..4_000_000 {
@@ -297,9 +293,7 @@ fn short_records_do_not_say_much() {
         forger.attack(LITTLE / 2).demand_one_warning("malformed");
     }
     // Thousands of variants, each of which differs.
-    let mut manifest = forger::varint(1);
-    manifest.extend(forger::file("/nothing", 1, &[7; 32]));
-    manifest.extend([0, 0]);
+    let manifest = forger::files(1, &forger::file("/nothing", 1, &[7; 32]));
     forger.put(
         &direct,
         &forger::record(&direct, &manifest, &outcome, 5_000),
@@ -336,9 +330,7 @@ fn files_that_never_end_are_not_read() {
         ("/proc/kcore".to_owned(), kernel),
     ];
     for (path, size) in files {
-        let mut manifest = forger::varint(1);
-        manifest.extend(forger::file(&path, size, &[7; 32]));
-        manifest.extend([0, 0]);
+        let manifest = forger::files(1, &forger::file(&path, size, &[7; 32]));
         forger.put(&direct, &forger::record(&direct, &manifest, &outcome, 1));
         assert_eq!(forger.attack(ENOUGH).stderr, "", "{path}");
     }

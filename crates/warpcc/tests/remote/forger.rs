@@ -189,7 +189,7 @@ pub fn key(hex: &str) -> Key {
 
 /// A record with one variant whose manifest and outcome are these bytes.
 pub fn record(name: &str, manifest: &[u8], outcome: &[u8], times: usize) -> Vec<u8> {
-    let mut record = b"WCCREC03".to_vec();
+    let mut record = b"WCCREC04".to_vec();
     record.extend_from_slice(&key(name).0);
     record.extend_from_slice(&xxh3_64(&record).to_le_bytes());
     let mut body = varint(manifest.len() as u64);
@@ -216,6 +216,18 @@ pub fn file(path: &str, size: u64, content: &[u8; 32]) -> Vec<u8> {
     bytes.extend(varint(size));
     bytes.extend([0, 0, 0]);
     bytes.extend_from_slice(content);
+    bytes
+}
+
+/// A manifest of so many files, which say nothing of what they lead to, and of nothing else. It claims more text than there
+/// can be.
+pub fn files(count: usize, files: &[u8]) -> Vec<u8> {
+    let mut bytes = varint(u64::MAX >> 1);
+    bytes.extend(varint(count as u64));
+    bytes.extend_from_slice(files);
+    bytes.resize(bytes.len() + count, 0);
+    // No directories, no facts.
+    bytes.extend([0, 0]);
     bytes
 }
 
