@@ -3,7 +3,7 @@
 use std::path::Path;
 
 const SOURCES: [&str; 10] = [
-    "version", "failure", "border", "request", "compiler", "images", "settings", "cache", "device",
+    "version", "error", "ffi", "request", "compiler", "images", "settings", "cache", "device",
     "plans",
 ];
 
