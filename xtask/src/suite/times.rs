@@ -21,9 +21,9 @@ struct Test {
     failed: bool,
 }
 
-/// Where `.config/nextest.toml` has the report written.
+/// Where `.config/nextest.toml` has the report written: nextest's own folder is in the workspace, wherever cargo's is.
 fn report() -> PathBuf {
-    repo::target_dir().join("nextest/default/junit.xml")
+    repo::root().join("target/nextest/default/junit.xml")
 }
 
 /// Removes the report of an earlier run, so that it is not taken for this one's.
