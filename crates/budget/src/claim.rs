@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::board::{Board, Inner, Shared, now};
 use crate::cancel::{Cancel, Cancelled};
-use crate::entry::Seat;
 use crate::file::LockTimeout;
 use crate::kind::Kind;
 use crate::label::Label;
@@ -14,7 +14,7 @@ use crate::local::Share;
 use crate::own::Own;
 use crate::reconcile::CheckLevel;
 use crate::record::{Record, State};
-use crate::shared_table::{Board, Inner, Shared, now};
+use crate::seat::Seat;
 use crate::table::Table;
 use crate::warning::Warning;
 

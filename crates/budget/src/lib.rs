@@ -9,12 +9,12 @@
 //! of this process alone.
 
 mod ancestry;
+mod board;
 mod cancel;
 mod cgroup;
 mod claim;
 pub mod costs;
 pub mod decide;
-mod entry;
 mod file;
 mod folder;
 pub mod jobserver;
@@ -29,12 +29,13 @@ mod pressure;
 pub mod proc;
 mod reconcile;
 mod record;
-mod shared_table;
+mod seat;
 mod snapshot;
 mod table;
 mod wait;
 mod warning;
 
+pub use board::Board;
 pub use cancel::{Cancel, Cancelled};
 pub use claim::{Claim, ClaimRequest, Standing, Verdict};
 pub use costs::{Costs, Expectation};
@@ -46,6 +47,5 @@ pub use limits::{Limits, Reserve};
 pub use pool::{Pool, PoolSlot};
 pub use pressure::{Pressure, Stop, Tick};
 pub use record::{Flags, Record, State};
-pub use shared_table::Board;
 pub use snapshot::Snapshot;
 pub use warning::Warning;

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::entry;
 use crate::folder::{Folder, Place};
+use crate::seat;
 
 /// Slots that all processes of a user share. Clones are the same ones.
 #[derive(Debug, Clone)]
@@ -67,7 +67,7 @@ impl Pool {
         let first = usize::try_from(std::process::id()).unwrap_or(0) % self.size.max(1);
         for at in 0..self.size {
             let number = (first + at) % self.size;
-            match entry::lock(&folder.join(number.to_string())) {
+            match seat::lock(&folder.join(number.to_string())) {
                 Ok(Some(file)) => {
                     slot.file = Some(file);
                     return Some(slot);
@@ -84,7 +84,7 @@ impl Pool {
 impl Drop for PoolSlot {
     fn drop(&mut self) {
         if let Some(file) = &self.file {
-            entry::unlock(file);
+            seat::unlock(file);
         }
         self.own.fetch_sub(1, Ordering::SeqCst);
     }

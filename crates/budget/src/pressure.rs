@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use crate::board::{Board, Shared, now};
 use crate::decide;
 use crate::file::LockTimeout;
 use crate::memory::Reading;
 use crate::own::Own;
 use crate::proc;
 use crate::record::{Header, Record, State};
-use crate::shared_table::{Board, Shared, now};
 use crate::table::Table;
 
 /// How often to look when there is plenty.

@@ -1,10 +1,10 @@
 //! After every change: take out the dead, grant what fits, say who watches. Runs under the board's lock.
 
+use crate::board::Shared;
 use crate::decide::{self, Choice, Memory};
-use crate::entry;
 use crate::proc;
 use crate::record::{Record, State};
-use crate::shared_table::Shared;
+use crate::seat;
 use crate::table::Table;
 
 /// How closely to look.
@@ -48,7 +48,7 @@ impl Shared {
     }
 
     fn is_held(&self, seat: usize) -> bool {
-        entry::is_held(&self.folder, seat)
+        seat::is_held(&self.folder, seat)
     }
 
     fn bury_running(&self, table: &mut Table) {

@@ -2,9 +2,9 @@
 
 use std::io;
 
-use crate::entry;
+use crate::board::{Shared, now};
 use crate::record::{Record, State};
-use crate::shared_table::{Shared, now};
+use crate::seat;
 
 /// All claims at one moment.
 #[derive(Debug, Clone, Default)]
@@ -23,7 +23,7 @@ impl Snapshot {
         let table = shared.file.peek()?;
         let claims = table.records().iter().enumerate();
         let claims = claims
-            .filter(|(seat, r)| r.state != State::Free && entry::is_held(&shared.folder, *seat))
+            .filter(|(seat, r)| r.state != State::Free && seat::is_held(&shared.folder, *seat))
             .map(|(_, r)| *r);
         Ok(Self {
             taken: now(),

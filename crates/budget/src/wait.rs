@@ -8,14 +8,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use crate::board::{Me, Shared, now};
 use crate::cancel::{Cancel, Cancelled};
-use crate::entry::WakeSocket;
 use crate::file::LockTimeout;
 use crate::own::Own;
 use crate::proc;
 use crate::reconcile::CheckLevel;
 use crate::record::{Record, State};
-use crate::shared_table::{Me, Shared, now};
+use crate::seat::WakeSocket;
 
 /// A watcher looks this often for what no descriptor tells: stopped owners, memory that others
 /// gave back.

@@ -20,7 +20,7 @@ use crate::request::{Request, keeps_paths, writes_a_file};
 use crate::settings::Settings;
 use crate::single_flight::{Flights, Maker};
 use crate::target::{RealArch, Target};
-use crate::tiers::{Found, SharedLayer, Shelves};
+use crate::tiers::{Found, SharedLayer, Tiers};
 use crate::{failure_dump, lock};
 
 /// Changes with what a key or an entry means.
@@ -62,7 +62,7 @@ pub struct KernelCache {
     settings: Settings,
     /// What every kernel is compiled with: a common header, include folders, options.
     common: Request,
-    shelves: Shelves,
+    tiers: Tiers,
     /// Where what is asked for is written down.
     recorder: Option<Recorder>,
     memory: RwLock<Memory<Request>>,
@@ -91,7 +91,7 @@ impl KernelCache {
         settings: Settings,
         shared: Option<Arc<dyn SharedLayer>>,
     ) -> Self {
-        let shelves = Shelves::new(&settings.tiers, shared, settings.remarks.clone());
+        let tiers = Tiers::new(&settings.tiers, shared, settings.remarks.clone());
         let environment = Environment::of_process();
         Self {
             compiler,
@@ -102,7 +102,7 @@ impl KernelCache {
             linked: RwLock::new(Memory::new(settings.memory)),
             settings,
             common: Request::new("", "", Target::Cubin(RealArch::new(0))),
-            shelves,
+            tiers,
             flights: Flights::new(),
             builds: Default::default(),
             counts: Default::default(),
@@ -148,7 +148,7 @@ impl KernelCache {
 
     /// What went wrong so far without being an error, and what is odd about the settings.
     pub fn remarks(&self) -> Vec<String> {
-        self.shelves.remarks()
+        self.tiers.remarks()
     }
 
     /// How often images were found, and where.
@@ -345,7 +345,7 @@ impl KernelCache {
 
     fn record(&self, what: impl FnOnce(&Recorder) -> Result<(), String>) {
         if let Some(Err(why)) = self.recorder.as_ref().map(what) {
-            self.shelves.remark(why);
+            self.tiers.remark(why);
         }
     }
 
@@ -391,22 +391,22 @@ impl KernelCache {
         limits: &Limits,
         make: impl Fn() -> Result<(Compiled, bool), Error>,
     ) -> Result<(Arc<Compiled>, Found), Error> {
-        if let Some((compiled, found)) = self.shelves.get(key) {
+        if let Some((compiled, found)) = self.tiers.get(key) {
             return Ok((compiled.into(), found));
         }
-        let folder = self.shelves.lock_folder();
+        let folder = self.tiers.lock_folder();
         let lock = match folder {
             Some(folder) => lock::wait(&folder, key, limits, name)?,
             None => None,
         };
         // Whoever held the lock has most likely kept it.
-        if let Some(compiled) = self.shelves.get_from_disk(key) {
+        if let Some(compiled) = self.tiers.get_from_disk(key) {
             return Ok((compiled.into(), Found::Disk));
         }
         let start = Instant::now();
         let (compiled, may_be_kept) = make()?;
         if may_be_kept {
-            self.shelves.put(key, &compiled, start.elapsed());
+            self.tiers.put(key, &compiled, start.elapsed());
         }
         drop(lock);
         Ok((compiled.into(), Found::Made))
@@ -425,7 +425,7 @@ impl KernelCache {
                     let key = key
                         .copied()
                         .unwrap_or_else(|| Hashing::new(DOMAIN).finish());
-                    let folder = self.shelves.failure_folder();
+                    let folder = self.tiers.failure_folder();
                     failure.saved = failure_dump::save(&folder, request, &key, &failure);
                     Error::Compile(failure)
                 }
@@ -449,7 +449,7 @@ impl KernelCache {
             match includes::find(request, &seen.directory) {
                 Ok(included) => seen.included = included,
                 Err(unknown) => {
-                    self.shelves
+                    self.tiers
                         .remark(format!("{} is not kept: {}", request.name, unknown.0));
                     return None;
                 }
@@ -513,13 +513,13 @@ impl KernelCache {
     /// BLAKE3 of a library's files; none of them where one cannot be read: then the version must do.
     fn build<'p>(&self, which: usize, files: impl Iterator<Item = &'p Path>) -> &[[u8; 32]] {
         let hashed = self.builds[which].get_or_init(|| {
-            let of_one = |path: &Path| match self.shelves.nearest() {
+            let of_one = |path: &Path| match self.tiers.nearest() {
                 Some(store) => store.tool_content(path),
                 None => std::fs::read(path).map(|bytes| *blake3::hash(&bytes).as_bytes()),
             };
             let all: Result<Vec<_>, _> = files.map(of_one).collect();
             all.map_err(|error| {
-                self.shelves
+                self.tiers
                     .remark(format!("a library cannot be read: {error}"))
             })
             .ok()

@@ -60,27 +60,27 @@ pub enum Found {
     Given,
 }
 
-pub(crate) struct Shelves {
+pub(crate) struct Tiers {
     stores: Vec<DiskStore>,
     shared: Option<Arc<dyn SharedLayer>>,
     remarks: Mutex<Vec<String>>,
 }
 
-impl std::fmt::Debug for Shelves {
+impl std::fmt::Debug for Tiers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shelves")
+        f.debug_struct("Tiers")
             .field("stores", &self.stores)
             .finish_non_exhaustive()
     }
 }
 
-impl Shelves {
+impl Tiers {
     pub(crate) fn new(
         tiers: &[Tier],
         shared: Option<Arc<dyn SharedLayer>>,
         remarks: Vec<String>,
     ) -> Self {
-        let mut shelves = Self {
+        let mut opened = Self {
             stores: Vec::new(),
             shared,
             remarks: Mutex::new(remarks),
@@ -91,11 +91,11 @@ impl Shelves {
                 readonly: tier.readonly,
             };
             match DiskStore::open(&tier.path, options) {
-                Ok(store) => shelves.stores.push(store),
-                Err(error) => shelves.remark(format!("{error}; it is not used")),
+                Ok(store) => opened.stores.push(store),
+                Err(error) => opened.remark(format!("{error}; it is not used")),
             }
         }
-        shelves
+        opened
     }
 
     /// The image under `key`; what is found far away is kept nearby.

@@ -33,7 +33,7 @@ pub struct Packed {
 }
 
 /// What is being packed.
-pub struct Parcel<'w, 'a> {
+pub struct ActionBuilder<'w, 'a> {
     pub worker: &'w Worker<'a>,
     pub environment: Vec<(String, String)>,
     pub seen: Seen,
@@ -44,7 +44,7 @@ pub struct Parcel<'w, 'a> {
     promised: Vec<String>,
 }
 
-impl<'w, 'a> Parcel<'w, 'a> {
+impl<'w, 'a> ActionBuilder<'w, 'a> {
     /// With the variables that every tool gets.
     pub fn new(worker: &'w Worker<'a>, tool: Tool) -> Option<Self> {
         let mut environment = vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
@@ -249,30 +249,30 @@ impl Worker<'_> {
 
     /// A tool that reads what the plan says.
     fn pack_tool(&self, step: &Step, program: &Located, folder: &Path) -> Option<Packed> {
-        let mut parcel = Parcel::new(self, step.tool)?;
+        let mut builder = ActionBuilder::new(self, step.tool)?;
         let packs = packs_directory(step, self.graph);
         if packs {
-            parcel.pack_programs();
+            builder.pack_programs();
         }
-        let mut arguments = parcel.add_program(&program.path)?;
+        let mut arguments = builder.add_program(&program.path)?;
         if step.tool == Tool::Cicc {
             let folder = Path::new(self.options.variable("NVVMIR_LIBRARY_DIR")?);
             let library = folder.join("libdevice.10.bc");
-            parcel.add("tc/libdevice/libdevice.10.bc".to_owned(), &library, false)?;
+            builder.add("tc/libdevice/libdevice.10.bc".to_owned(), &library, false)?;
             let variable = ("NVVMIR_LIBRARY_DIR".to_owned(), "tc/libdevice".to_owned());
-            parcel.environment.push(variable);
+            builder.environment.push(variable);
         }
         if packs {
-            arguments.splice(1..1, parcel.stand_in(step, folder)?);
+            arguments.splice(1..1, builder.stand_in(step, folder)?);
         }
-        parcel.add_reads(step)?;
+        builder.add_reads(step)?;
         for arg in &step.args {
             let is_file = matches!(arg.0[..], [Part::File(_)]);
             // It makes relative names absolute with the directory that it is told of.
             let before = if packs && is_file { THERE } else { "" };
             arguments.push(format!("{before}{}", self.word(arg)?));
         }
-        let mut packed = parcel.close(step, arguments)?;
+        let mut packed = builder.close(step, arguments)?;
         if packs {
             let private = self.graph.private.clone();
             packed.names.push((format!("{THERE}{KEEP}"), private));

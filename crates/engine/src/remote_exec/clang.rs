@@ -11,7 +11,7 @@ use warpcc_cache::command::Input;
 use warpcc_plan::{Arg, Step, Tool};
 
 use super::KEEP;
-use super::action::{Packed, Parcel};
+use super::action::{ActionBuilder, Packed};
 use super::host::{NOT_AWAY, OF_HERE, changed, words};
 use crate::artifact::replace;
 use crate::relocate::PREFIX_MAPS;
@@ -107,12 +107,12 @@ impl Worker<'_> {
         if step.tool != Tool::HostCompile {
             return None;
         }
-        let mut parcel = Parcel::new(self, step.tool)?;
+        let mut builder = ActionBuilder::new(self, step.tool)?;
         let text_file = folder.join("in.cpp");
         let mut asking = step.clone();
         asking.args.insert(0, Arg::text("-###"));
         let (ended, seen) = self.ask(index, &asking, program)?;
-        parcel.seen.merge(&seen);
+        builder.seen.merge(&seen);
         let command = command(std::str::from_utf8(&ended.stderr).ok()?)?;
         let id = self.source_of(step)?;
         let output = self.place(*step.writes.first()?)?;
@@ -120,7 +120,7 @@ impl Worker<'_> {
         let source = self.place(id)?;
         let here = self.artifacts.path(id).to_str()?;
         let (clang, rest) = command.split_first()?;
-        let mut arguments = parcel.add_program(Path::new(clang))?;
+        let mut arguments = builder.add_program(Path::new(clang))?;
         arguments.extend(clang_words(rest, here, &source, &output)?);
         let rewriting = |text: &str| (text == "-c").then_some("-E");
         let mut rewriting = changed(step, &text_file, rewriting)?;
@@ -129,7 +129,7 @@ impl Worker<'_> {
         if !ended.stdout.is_empty() || !ended.stderr.is_empty() {
             return None;
         }
-        parcel.seen.merge(&seen);
+        builder.seen.merge(&seen);
         let text = fs::read(&text_file).ok()?;
         let holds = |word: &[u8]| memchr::memmem::find(&text, word).is_some();
         if OF_HERE.iter().any(|word| holds(word)) || holds(OF_DEPTH) {
@@ -137,13 +137,13 @@ impl Worker<'_> {
         }
         let text = replace(&text, self.graph.private.as_bytes(), KEEP.as_bytes());
         fs::write(&text_file, &text).ok()?;
-        parcel.put(Input {
+        builder.put(Input {
             path: source,
             digest: Digest::of_bytes(&text),
             file: text_file,
             executable: false,
         })?;
-        parcel.close(step, arguments)
+        builder.close(step, arguments)
     }
 }
 

@@ -11,7 +11,7 @@ use warpcc_cache::Digest;
 use warpcc_cache::command::Input;
 use warpcc_plan::{Arg, FileId, Part, Step, Tool};
 
-use super::action::{Packed, Parcel};
+use super::action::{ActionBuilder, Packed};
 use super::clang::is_clang;
 use super::{KEEP, MARK};
 use crate::artifact::replace;
@@ -78,21 +78,21 @@ impl Worker<'_> {
         if is_clang(&program.path) {
             return self.pack_clang(index, step, program, folder);
         }
-        let mut parcel = Parcel::new(self, step.tool)?;
+        let mut builder = ActionBuilder::new(self, step.tool)?;
         let source = folder.join(SOURCE);
         // It asks for the file only whether it is there; and what cannot go is known before the long part.
         fs::write(&source, "").ok()?;
         let (ended, seen) = self.ask(index, &asking(step, &source)?, program)?;
-        parcel.seen.merge(&seen);
+        builder.seen.merge(&seen);
         let commands = Commands::read(std::str::from_utf8(&ended.stderr).ok()?)?;
         let looks_at_indentation = looks_at_indentation(&commands.compiler);
         let output = self.place(*step.writes.first()?)?;
-        let arguments = self.host_commands(&mut parcel, step.tool, &commands, &output)?;
+        let arguments = self.host_commands(&mut builder, step.tool, &commands, &output)?;
         let (ended, seen) = self.ask(index, &preprocessing(step, &source)?, program)?;
         if !ended.stdout.is_empty() || !ended.stderr.is_empty() {
             return None;
         }
-        parcel.seen.merge(&seen);
+        builder.seen.merge(&seen);
         let text = fs::read(&source).ok()?;
         if OF_HERE
             .iter()
@@ -107,13 +107,13 @@ impl Worker<'_> {
         }
         let text = replace(&text, self.graph.private.as_bytes(), KEEP.as_bytes());
         fs::write(&source, &text).ok()?;
-        parcel.put(Input {
+        builder.put(Input {
             path: place(SOURCE),
             digest: Digest::of_bytes(&text),
             file: source,
             executable: false,
         })?;
-        parcel.close(step, arguments)
+        builder.close(step, arguments)
     }
 
     /// Runs the host compiler for an answer.
@@ -137,13 +137,13 @@ impl Worker<'_> {
     /// Packs the programs; gives the words of what is to run there.
     fn host_commands(
         &self,
-        parcel: &mut Parcel<'_, '_>,
+        builder: &mut ActionBuilder<'_, '_>,
         tool: Tool,
         commands: &Commands,
         output: &str,
     ) -> Option<Vec<String>> {
         let (name, rest) = commands.compiler.split_first()?;
-        let mut compile = parcel.add_program(Path::new(name))?;
+        let mut compile = builder.add_program(Path::new(name))?;
         match (tool, &commands.assembler) {
             (Tool::HostAssembly, None) => {
                 compile.extend(compiler_words(rest, &place(SOURCE), output)?);
@@ -154,10 +154,10 @@ impl Worker<'_> {
                 let (name, rest) = assembler.split_first()?;
                 let path = self.options.variable("PATH");
                 let found = process::find_program(name, path, self.options.directory)?;
-                let mut assemble = parcel.add_program(&found)?;
+                let mut assemble = builder.add_program(&found)?;
                 assemble.extend(assembler_words(rest, &place(ASSEMBLY), output)?);
                 // The shell only starts them: the result does not depend on it.
-                let mut words = parcel.add_starter(Path::new("/bin/sh"))?;
+                let mut words = builder.add_starter(Path::new("/bin/sh"))?;
                 words.push("-c".to_owned());
                 words.push(format!("{} && {}", quoted(&compile), quoted(&assemble)));
                 Some(words)

@@ -7,7 +7,7 @@ use warpcc_cache::command::Input;
 use warpcc_plan::Step;
 
 use super::MARK;
-use super::action::{Packed, Parcel};
+use super::action::{ActionBuilder, Packed};
 use crate::task::{Located, Worker};
 
 /// Names at the top of an input tree that are ours, or that a worker may put its own folders over.
@@ -21,11 +21,11 @@ const WITH_VALUE: [&str; 4] = ["--host-ccbin", "-maxrregcount", "-Xnvvm", "-Xptx
 impl Worker<'_> {
     /// Nothing where nvlink would read what we do not know of.
     pub fn pack_link(&self, step: &Step, program: &Located) -> Option<Packed> {
-        let mut parcel = Parcel::new(self, step.tool)?;
+        let mut builder = ActionBuilder::new(self, step.tool)?;
         // It loads others of the toolkit, and is small.
-        parcel.pack_programs();
-        let mut arguments = parcel.add_program(&program.path)?;
-        parcel.add_reads(step)?;
+        builder.pack_programs();
+        let mut arguments = builder.add_program(&program.path)?;
+        builder.add_reads(step)?;
         let mut folders = Vec::new();
         let mut libraries = Vec::new();
         let mut names = Vec::new();
@@ -53,8 +53,8 @@ impl Worker<'_> {
                 arguments.push(text.to_owned());
             } else if let Some(folder) = text.strip_prefix("-nvvmpath=") {
                 let library = Path::new(folder).join("lib64/libnvvm.so");
-                parcel.add_libraries(&library)?;
-                parcel.add("tc/nvvm/lib64/libnvvm.so".to_owned(), &library, true)?;
+                builder.add_libraries(&library)?;
+                builder.add("tc/nvvm/lib64/libnvvm.so".to_owned(), &library, true)?;
                 arguments.push("-nvvmpath=tc/nvvm".to_owned());
             } else if WITH_VALUE.contains(&text) {
                 arguments.push(text.to_owned());
@@ -67,19 +67,24 @@ impl Worker<'_> {
                 }
                 arguments.push(text.to_owned());
             } else {
-                arguments.push(self.add_object(&mut parcel, text, at)?);
+                arguments.push(self.add_object(&mut builder, text, at)?);
             }
         }
         for name in libraries {
-            self.add_library(&mut parcel, name, &folders)?;
+            self.add_library(&mut builder, name, &folders)?;
         }
-        let mut packed = parcel.close(step, arguments)?;
+        let mut packed = builder.close(step, arguments)?;
         packed.names = names;
         Some(packed)
     }
 
     /// A word that is no option: mostly an object or archive of the user's. Gives its name there.
-    fn add_object(&self, parcel: &mut Parcel<'_, '_>, text: &str, at: usize) -> Option<String> {
+    fn add_object(
+        &self,
+        builder: &mut ActionBuilder<'_, '_>,
+        text: &str,
+        at: usize,
+    ) -> Option<String> {
         let here = self.options.directory.join(text);
         if !here.is_file() {
             // nvlink will say so.
@@ -89,14 +94,14 @@ impl Worker<'_> {
             true => text.to_owned(),
             false => format!("{MARK}/of-{at}/{}", here.file_name()?.to_str()?),
         };
-        self.add_as_named(parcel, there.clone(), text)?;
+        self.add_as_named(builder, there.clone(), text)?;
         Some(there)
     }
 
     /// Looks for a library as nvlink does: the shared one in every folder, then the archive.
     fn add_library(
         &self,
-        parcel: &mut Parcel<'_, '_>,
+        builder: &mut ActionBuilder<'_, '_>,
         name: &str,
         folders: &[(&str, String)],
     ) -> Option<()> {
@@ -104,7 +109,7 @@ impl Worker<'_> {
             for (folder, there) in folders {
                 let path = format!("{folder}/{file}");
                 if !self.options.directory.join(&path).exists() {
-                    parcel.seen.missing.insert(PathBuf::from(path));
+                    builder.seen.missing.insert(PathBuf::from(path));
                     continue;
                 }
                 if file.ends_with(".so") {
@@ -113,7 +118,7 @@ impl Worker<'_> {
                 }
                 let there = format!("{}/{file}", there.trim_end_matches('/'));
                 let there = there.strip_prefix("./").unwrap_or(&there).to_owned();
-                return self.add_as_named(parcel, there, &path);
+                return self.add_as_named(builder, there, &path);
             }
         }
         // Nowhere: the host linker may find it.
@@ -121,15 +126,20 @@ impl Worker<'_> {
     }
 
     /// A file of the user's by the name under which nvlink would have seen it here.
-    fn add_as_named(&self, parcel: &mut Parcel<'_, '_>, there: String, name: &str) -> Option<()> {
+    fn add_as_named(
+        &self,
+        builder: &mut ActionBuilder<'_, '_>,
+        there: String,
+        name: &str,
+    ) -> Option<()> {
         let file = self.options.directory.join(name);
-        parcel.put(Input {
+        builder.put(Input {
             path: there,
             digest: self.lasting_digest(&file)?,
             file,
             executable: false,
         })?;
-        parcel.seen.read.entry(PathBuf::from(name)).or_default();
+        builder.seen.read.entry(PathBuf::from(name)).or_default();
         Some(())
     }
 }

@@ -10,7 +10,6 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::ancestry;
 use crate::decide::Memory;
-use crate::entry;
 use crate::file::{BoardFile, LockTimeout};
 use crate::folder::{Folder, Place};
 use crate::limits::Limits;
@@ -19,6 +18,7 @@ use crate::memory::Meter;
 use crate::own::Own;
 use crate::proc;
 use crate::record::{Record, State};
+use crate::seat;
 use crate::snapshot::Snapshot;
 use crate::table::Table;
 use crate::warning::{Warning, Warnings};
@@ -230,7 +230,7 @@ impl Shared {
             result
         })?;
         for number in bells {
-            entry::ring(&self.sender, &self.folder, number);
+            seat::ring(&self.sender, &self.folder, number);
         }
         Ok(result)
     }
