@@ -37,7 +37,7 @@ pub fn of_ptx(text: &[u8], directory: &Path) -> Vec<u8> {
 
 /// The times of `files`, as far as they are files.
 pub fn of_files<'a>(
-    files: impl IntoIterator<Item = &'a std::path::PathBuf>,
+    files: impl IntoIterator<Item = &'a warpcc_watch::PathText>,
     directory: &Path,
 ) -> Vec<u8> {
     let mut times = Vec::new();

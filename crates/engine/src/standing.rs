@@ -55,7 +55,7 @@ impl Worker<'_> {
         let files = folders.map(|folder| folder.join(name));
         let earlier = files.take_while(|file| !process::is_executable(file));
         let absent = earlier.filter(|file| file.symlink_metadata().is_err());
-        seen.missing.extend(absent);
+        seen.missing.extend(absent.map(Into::into));
     }
 
     /// The user's files that this step would have read, had it run. They are in the key by their content; a record of the

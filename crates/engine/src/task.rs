@@ -1,7 +1,7 @@
 //! One task from ready to done: key, look up, run, keep.
 
-use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use std::time::{Instant, SystemTime};
 
 use warpcc_cache::{DiskStore, Hashing, KeyVariants};
 use warpcc_plan::{FileId, FileKind, Part, Program, Step, TaskGraph, Tool, depfile, overlap};
+use warpcc_watch::PathText;
 
 use crate::artifact::Artifacts;
 use crate::beside::Beside;
@@ -519,17 +520,16 @@ impl Worker<'_> {
         if observed.processes.is_empty() {
             return Seen::unwatched("a process could not be watched");
         }
-        let own: Vec<&OsStr> = step
-            .reads
-            .iter()
-            .chain(&step.writes)
-            .filter(|&&id| self.graph.file(id).kind != FileKind::External)
+        let files = step.reads.iter().chain(&step.writes);
+        let planned = files.filter(|&&id| self.graph.file(id).kind != FileKind::External);
+        let own: BTreeSet<PathText> = planned
             .flat_map(|&id| {
                 [
-                    self.artifacts.path(id).as_os_str(),
-                    OsStr::new(&self.graph.file(id).path),
+                    self.artifacts.path(id),
+                    Path::new(&self.graph.file(id).path),
                 ]
             })
+            .flat_map(|path| [path.into(), self.options.directory.join(path).into()])
             .collect();
         // What a front end leaves besides the early stub, nobody takes.
         let is_early = step.tool == Tool::EarlyStub;
@@ -537,8 +537,7 @@ impl Worker<'_> {
             if is_early && path.starts_with(self.options.scratch) {
                 return true;
             }
-            let absolute = |o: &&OsStr| self.options.directory.join(o) == path;
-            own.contains(&path.as_os_str()) || (path.is_absolute() && own.iter().any(absolute))
+            own.contains(path.as_os_str())
         };
         let writes = step.writes.iter().map(|&id| self.artifacts.path(id));
         let scene = Scene {

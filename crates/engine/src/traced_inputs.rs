@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use warpcc_cache::roots::BASE;
 use warpcc_cache::{Expected, Fact, InputManifest, InputManifestBuilder, Signature, guards};
-use warpcc_watch::{Identity, Observed};
+use warpcc_watch::{Identity, Observed, PathText};
 
 use crate::compiler_cache::is_compiler_cache;
 use crate::conditions::{self, Asked};
@@ -19,13 +19,13 @@ use crate::room;
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
     /// Read, run or loaded, and what each was then.
-    pub read: BTreeMap<PathBuf, Expected>,
+    pub read: BTreeMap<PathText, Expected>,
     /// Looked for in vain.
-    pub missing: BTreeSet<PathBuf>,
+    pub missing: BTreeSet<PathText>,
     /// Looked at without being opened.
-    pub found: BTreeSet<PathBuf>,
+    pub found: BTreeSet<PathText>,
     /// Other facts about paths, with what the run was told.
-    pub facts: BTreeMap<(PathBuf, Fact), Vec<u8>>,
+    pub facts: BTreeMap<(PathText, Fact), Vec<u8>>,
     /// What was asked of the environment.
     pub asked: Asked,
     /// Times of files that stand in results (see [`crate::mtimes`]).
@@ -107,7 +107,7 @@ impl Seen {
         };
         seen.take_asked(&observed, scene);
         let written = &observed.written;
-        let foreign = |path: &Path| !(scene.is_own(path) || written.contains_key(path));
+        let foreign = |path: &Path| !(scene.is_own(path) || written.contains_key(path.as_os_str()));
         for (path, identity) in &observed.read {
             if foreign(path) {
                 seen.take_read(path, identity);
@@ -134,12 +134,12 @@ impl Seen {
             }
         }
         for (path, identity) in &observed.libraries {
-            if path != scene.library {
+            if **path != *scene.library {
                 seen.take_read(path, identity);
             }
         }
         for (path, executable) in &observed.called {
-            if foreign(path) && path != executable {
+            if foreign(path) && **path != **executable {
                 seen.fact(path, Fact::Resolved, canonical(path));
             }
         }
@@ -161,7 +161,7 @@ impl Seen {
             // The names, where they stay; the manifest tells.
             seen.facts.insert((path.clone(), Fact::Names), Vec::new());
         }
-        let owned = |paths: BTreeSet<PathBuf>| paths.into_iter().filter(|p| foreign(p)).collect();
+        let owned = |paths: BTreeSet<PathText>| paths.into_iter().filter(|p| foreign(p)).collect();
         seen.missing = owned(observed.missing);
         seen.found.append(&mut owned(observed.found));
         seen
@@ -170,7 +170,7 @@ impl Seen {
     fn fact(&mut self, path: &Path, fact: Fact, text: Option<PathBuf>) {
         let Some(text) = text else { return };
         let text = text.into_os_string().into_encoded_bytes();
-        self.facts.insert((path.to_owned(), fact), text);
+        self.facts.insert((path.into(), fact), text);
     }
 
     fn take_read(&mut self, path: &Path, identity: &Identity) {
@@ -194,7 +194,7 @@ impl Seen {
                 self.expect(path, expected);
             }
             // gcc and cc1plus open folders like files; what is in them counts, not they.
-            FOLDER => drop(self.found.insert(path.to_owned())),
+            FOLDER => drop(self.found.insert(path.into())),
             // The open gave no file to ask.
             0 => self.expect(path, Expected::default()),
             // Today; a link to it may lead to a file tomorrow.
@@ -211,7 +211,10 @@ impl Seen {
 
     /// A file that counts, as what is expected of it.
     pub fn expect(&mut self, path: &Path, expected: Expected) {
-        let known = self.read.entry(path.to_owned()).or_default();
+        let known = match self.read.get_mut(path.as_os_str()) {
+            Some(known) => known,
+            None => self.read.entry(path.into()).or_default(),
+        };
         match known.and(expected) {
             Some(both) => *known = both,
             None if guards::is_off("identity-at-open") => {}
@@ -242,9 +245,9 @@ impl Seen {
             !conditions::is_nvidias(program, observed.have_environ.contains(program))
         });
         for path in &observed.texts {
-            let path = scene.directory.join(path);
+            let path = PathText::from(scene.directory.join(path));
             // What it started speaks for itself.
-            if !observed.called.contains_key(&path) {
+            if !observed.called.contains_key(path.as_os_str()) {
                 self.mention(&path);
             }
         }
@@ -294,12 +297,12 @@ impl Seen {
                 signature: None,
                 content: Some(file.content),
             };
-            seen.read.insert(file.path, expected);
+            seen.read.insert(file.path.into(), expected);
         }
         for directory in manifest.directories() {
             let absent = directory.absent.iter();
             seen.missing
-                .extend(absent.map(|name| directory.path.join(name)));
+                .extend(absent.map(|name| directory.path.join(name).into()));
         }
         // Which files are twins is found out anew, among all files of the call.
         let is_about_twins = |fact: &Fact| matches!(fact, Fact::SameTime | Fact::OtherTime);
@@ -316,13 +319,16 @@ impl Seen {
     #[must_use]
     pub fn inside(mut self, directory: &Path) -> Self {
         for paths in [&mut self.missing, &mut self.found] {
-            *paths = paths.iter().map(|path| directory.join(path)).collect();
+            *paths = paths
+                .iter()
+                .map(|path| directory.join(path).into())
+                .collect();
         }
         let read = std::mem::take(&mut self.read).into_iter();
-        self.read = read.map(|(p, e)| (directory.join(p), e)).collect();
+        self.read = read.map(|(p, e)| (directory.join(p).into(), e)).collect();
         let facts = std::mem::take(&mut self.facts).into_iter();
         self.facts = facts
-            .map(|((p, fact), text)| ((directory.join(p), fact), text))
+            .map(|((p, fact), text)| ((directory.join(p).into(), fact), text))
             .collect();
         self
     }
@@ -332,13 +338,19 @@ impl Seen {
         for (path, expected) in &other.read {
             self.expect(path, *expected);
         }
-        self.missing.extend(other.missing.iter().cloned());
-        self.found.extend(other.found.iter().cloned());
+        for (known, theirs) in [
+            (&mut self.missing, &other.missing),
+            (&mut self.found, &other.found),
+        ] {
+            // Most of what one step looks for, others looked for too.
+            let new = theirs.difference(known).cloned().collect::<Vec<_>>();
+            known.extend(new);
+        }
         for (key, text) in &other.facts {
-            let known = self
-                .facts
-                .entry(key.clone())
-                .or_insert_with(|| text.clone());
+            let Some(known) = self.facts.get_mut(key) else {
+                self.facts.insert(key.clone(), text.clone());
+                continue;
+            };
             if known.is_empty() {
                 known.clone_from(text);
             } else if known != text && !text.is_empty() {
@@ -409,14 +421,14 @@ fn stray(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
         let mut folders = folders.iter();
         folders.any(|folder| path.starts_with(folder)) && !(scene.own)(path)
     };
-    let left = |path: &&PathBuf| is_stranger(path) && fs::symlink_metadata(path).is_ok();
+    let left = |path: &&PathText| is_stranger(path) && fs::symlink_metadata(path).is_ok();
     if let Some(path) = observed.written.keys().find(left) {
         return Some(format!("{} is made too", path.display()));
     }
-    let looked_for = |path: &&PathBuf| {
-        let inside = |folder: &Path| path.starts_with(folder) && path.as_path() != folder;
+    let looked_for = |path: &&PathText| {
+        let inside = |folder: &Path| path.starts_with(folder) && ***path != *folder;
         let is_made_up = inside(outputs) || inside(temporary) || scene.is_derived(path);
-        is_made_up && is_stranger(path) && !observed.written.contains_key(*path)
+        is_made_up && is_stranger(path) && !observed.written.contains_key(path.as_os_str())
     };
     let read = observed.read.keys().chain(&observed.missing);
     let path = read.chain(&observed.found).find(looked_for)?;
@@ -431,7 +443,7 @@ fn side_effect(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
     let there = |path: &Path| fs::symlink_metadata(scene.directory.join(path)).is_ok();
     // ccache, which nvcc's dry run asks for the compiler's properties, keeps files of its own.
     let is_caches = |path: &Path| {
-        let writer = observed.writers.get(path);
+        let writer = observed.writers.get(path.as_os_str());
         writer.is_some_and(|program| is_compiler_cache(program))
     };
     // What a file held before a run began and it was written anew.
@@ -441,7 +453,7 @@ fn side_effect(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
         identity.mode != 0 && i128::from(identity.ctime_ns) < before as i128
     };
     let rewritten = observed.read.iter().find(|(path, identity)| {
-        observed.written.contains_key(*path)
+        observed.written.contains_key(path.as_os_str())
             && was_there(identity)
             && !(scene.is_own(path) || is_caches(path))
     });
@@ -462,8 +474,8 @@ fn side_effect(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
             return Some(format!("{} is written too", path.display()));
         }
     }
-    let removed = |path: &&PathBuf| {
-        !(scene.is_own(path) || is_caches(path) || observed.written.contains_key(*path))
+    let removed = |path: &&PathText| {
+        !(scene.is_own(path) || is_caches(path) || observed.written.contains_key(path.as_os_str()))
     };
     let removed = observed.removed.iter().find(removed);
     removed.map(|path| format!("{} is removed", path.display()))

@@ -113,18 +113,24 @@ fn dates_in(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Where a colon, or a space, has another one three characters on, as in both. Preprocessed texts have a million
-/// characters and few such places: the compiler makes the first look at a block one of many characters at once.
+/// Where a date or a time may stand: at a colon, or a space, with another one three characters on and a digit or a
+/// question mark before and after that. Preprocessed texts have millions of characters and few such places: the compiler
+/// makes the first look at a block one of many characters at once.
 fn separators_in(text: &[u8]) -> impl Iterator<Item = usize> {
     const BLOCK: usize = 128;
-    let is_pair = |first: u8, second: u8| (first == second) & ((first == b':') | (first == b' '));
-    let starts = (0..text.len().saturating_sub(3)).step_by(BLOCK);
+    const AHEAD: usize = 4;
+    // In ASCII, digits and the question mark are among the sixteen characters from 0x30 on.
+    let is_digit = |character: u8| character & 0xF0 == 0x30;
+    let may_be = move |at: &[u8; AHEAD + 1]| {
+        (at[0] == at[3]) & ((at[0] == b':') | (at[0] == b' ')) & is_digit(at[2]) & is_digit(at[4])
+    };
+    let starts = (0..text.len().saturating_sub(AHEAD)).step_by(BLOCK);
     starts.flat_map(move |start| {
-        let block = &text[start..text.len().min(start + BLOCK + 3)];
-        let pairs = move || block.iter().zip(block.get(3..).unwrap_or_default());
-        let any = pairs().fold(false, |any, (a, b)| any | is_pair(*a, *b));
-        let inside = pairs().enumerate().take(if any { BLOCK } else { 0 });
-        inside.filter_map(move |(at, (a, b))| is_pair(*a, *b).then_some(start + at))
+        let block = &text[start..text.len().min(start + BLOCK + AHEAD)];
+        let places = move || block.array_windows().map(may_be);
+        let any = places().fold(false, |any, here| any | here);
+        let inside = places().enumerate().take(if any { BLOCK } else { 0 });
+        inside.filter_map(move |(at, here)| here.then_some(start + at))
     })
 }
 

@@ -17,6 +17,7 @@ use warpcc_engine::process::is_executable;
 use warpcc_engine::traced_inputs::Use;
 use warpcc_plan::{OutputKind, Unsupported};
 use warpcc_report::record::Header;
+use warpcc_watch::PathText;
 
 use crate::dates::{Dates, Texts};
 use crate::outputs::{Kind, Outputs};
@@ -318,15 +319,19 @@ pub fn keep(
     if request.invocation.native {
         return Err(NotKept::Unfit("-arch=native".to_owned()));
     }
-    let own = |path: &Path, _: Use| {
-        outputs.iter().any(|made| {
-            // A tool that reads what stands at an output's place reads what an earlier call left there, unless the
-            // output is written in place.
+    // A tool that reads what stands at an output's place reads what an earlier call left there, unless the output is
+    // written in place.
+    let own: Vec<PathText> = outputs
+        .iter()
+        .flat_map(|made| {
             let in_place = request.absolute(&made.plan) == request.directory.join(&made.now);
-            let named = path.as_os_str() == made.plan.as_str();
-            path == made.now || (named && in_place)
+            let named = in_place.then_some(Path::new(&made.plan));
+            [Some(made.now.as_path()), named]
         })
-    };
+        .flatten()
+        .map(PathText::from)
+        .collect();
+    let own = |path: &Path, _: Use| own.iter().any(|own| own.as_os_str() == path.as_os_str());
     let mut builder = run.seen.manifest(run.began, own);
     for file in &request.invocation.options_files {
         builder.read(Path::new(file));

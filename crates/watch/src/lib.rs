@@ -28,6 +28,7 @@
 mod install;
 mod log;
 mod observed;
+mod path_text;
 mod programs;
 
 pub use install::{
@@ -36,3 +37,4 @@ pub use install::{
 };
 pub use log::{Identity, LogError};
 pub use observed::{Observed, read_log};
+pub use path_text::PathText;

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::log::{self, Access, Event, Identity, Kind, LogError, Record, Way};
+use crate::path_text::PathText;
 use crate::programs::Programs;
 
 /// What the watched processes did, taken together.
@@ -16,34 +17,34 @@ use crate::programs::Programs;
 #[non_exhaustive]
 pub struct Observed {
     /// The executables of the programs started, in the order they began to log.
-    pub processes: Vec<PathBuf>,
+    pub processes: Vec<PathText>,
     /// The paths by which programs were started, and the executables they came to: a script's is its interpreter.
-    pub called: BTreeMap<PathBuf, PathBuf>,
+    pub called: BTreeMap<PathText, PathBuf>,
     /// Shared libraries they had mapped at their start or end.
-    pub libraries: BTreeMap<PathBuf, Identity>,
+    pub libraries: BTreeMap<PathText, Identity>,
     /// Files opened for reading, programs found among them, with what each was at that moment.
-    pub read: BTreeMap<PathBuf, Identity>,
+    pub read: BTreeMap<PathText, Identity>,
     /// What was looked for and did not exist.
-    pub missing: BTreeSet<PathBuf>,
+    pub missing: BTreeSet<PathText>,
     /// Names under which not even a link was.
-    pub nothing: BTreeSet<PathBuf>,
+    pub nothing: BTreeSet<PathText>,
     /// Files opened for writing, or put in place, with what each was when it was opened.
-    pub written: BTreeMap<PathBuf, Identity>,
+    pub written: BTreeMap<PathText, Identity>,
     /// For each name written or removed, the executable that did it first.
-    pub writers: BTreeMap<PathBuf, PathBuf>,
+    pub writers: BTreeMap<PathText, PathBuf>,
     /// Names removed, or renamed to others.
-    pub removed: BTreeSet<PathBuf>,
+    pub removed: BTreeSet<PathText>,
     /// Directories opened for listing.
-    pub listed: BTreeSet<PathBuf>,
+    pub listed: BTreeSet<PathText>,
     /// What was looked at and existed, without being opened.
-    pub found: BTreeSet<PathBuf>,
+    pub found: BTreeSet<PathText>,
     /// Regular files that programs for which `known` did not hold looked at, with what they were told. Size and time of
     /// the last change are there; who asks with `statx` is told no more.
-    pub looked: BTreeMap<PathBuf, Identity>,
+    pub looked: BTreeMap<PathText, Identity>,
     /// Links that were read, with their texts.
-    pub links: BTreeMap<PathBuf, PathBuf>,
+    pub links: BTreeMap<PathText, PathBuf>,
     /// Paths that were resolved, with what they are without links.
-    pub resolved: BTreeMap<PathBuf, PathBuf>,
+    pub resolved: BTreeMap<PathText, PathBuf>,
     /// Environment variables asked for by name, for each executable that did.
     pub variables: BTreeMap<PathBuf, BTreeSet<OsString>>,
     /// Executables that have the list of all variables, and may look through it.
@@ -51,7 +52,7 @@ pub struct Observed {
     /// Executables that asked for the working directory.
     pub asked_directory: BTreeSet<PathBuf>,
     /// What programs for which `known` did not hold were told that they may execute.
-    pub executable: BTreeSet<PathBuf>,
+    pub executable: BTreeSet<PathText>,
     /// Limits of the process that such programs asked for, by number; [`Observed::UMASK`] is its `umask`.
     pub limits: BTreeSet<u8>,
     /// A program that read standard input, where that was empty because it was not the user's.
@@ -59,7 +60,7 @@ pub struct Observed {
     /// A program for one of whose writes there was no room.
     pub no_room: Option<PathBuf>,
     /// What was read by programs for which `known` did not hold: their scripts and modules.
-    pub texts: BTreeSet<PathBuf>,
+    pub texts: BTreeSet<PathText>,
     /// Why this may not be all that happened.
     pub blind: Option<String>,
 }
@@ -151,7 +152,7 @@ impl<'k> Reader<'k> {
             } => {
                 self.retire(owner, true);
                 self.programs.started(owner, file, executable);
-                self.observed.processes.push(executable.to_owned());
+                self.observed.processes.push(executable.into());
                 self.begin(owner, executable, cwd);
             }
             Event::Forked { cwd } => {
@@ -186,8 +187,8 @@ impl<'k> Reader<'k> {
         let elsewhere = image.cwd.as_os_str() != self.base.as_os_str();
         let cwd = elsewhere.then(|| image.cwd.clone());
         let absolute = |path: &Path| match &cwd {
-            Some(cwd) if path.is_relative() => cwd.join(path),
-            _ => path.to_owned(),
+            Some(cwd) if path.is_relative() => PathText::from(cwd.join(path)),
+            _ => PathText::from(path),
         };
         match event {
             Event::Moved { cwd } => {
@@ -263,11 +264,11 @@ impl<'k> Reader<'k> {
                     image.becomes = Some(program.into());
                 }
                 self.programs
-                    .announce(pid, self.base.join(absolute(program)));
+                    .announce(pid, self.base.join(&*absolute(program)));
             }
             Event::Spawned { pid, program } => {
                 self.programs
-                    .spawned(pid, self.base.join(absolute(program)));
+                    .spawned(pid, self.base.join(&*absolute(program)));
             }
             Event::StartedByLibrary { program } => self.programs.by_library(program),
             Event::StaysItself { pid } => {
@@ -294,7 +295,7 @@ impl<'k> Reader<'k> {
         }
     }
 
-    fn opened(&mut self, access: Access, identity: Identity, path: PathBuf) {
+    fn opened(&mut self, access: Access, identity: Identity, path: PathText) {
         let files = match access {
             Access::Library => &mut self.observed.libraries,
             Access::Read => &mut self.observed.read,
@@ -313,13 +314,13 @@ impl<'k> Reader<'k> {
             *known = identity;
         } else if *known != identity
             && identity.mode != 0
-            && !self.observed.written.contains_key(&path)
+            && !self.observed.written.contains_key(path.as_os_str())
         {
             self.blind(|| format!("{} changed while it was in use", path.display()));
         }
     }
 
-    fn led(&mut self, way: Way, from: PathBuf, to: &Path) {
+    fn led(&mut self, way: Way, from: PathText, to: &Path) {
         let (texts, what) = match way {
             Way::Link => (&mut self.observed.links, "link"),
             Way::Resolved => (&mut self.observed.resolved, "path"),
@@ -343,7 +344,7 @@ impl<'k> Reader<'k> {
         }
     }
 
-    fn set(&mut self, kind: Kind) -> &mut BTreeSet<PathBuf> {
+    fn set(&mut self, kind: Kind) -> &mut BTreeSet<PathText> {
         match kind {
             Kind::Listed => &mut self.observed.listed,
             Kind::Found => &mut self.observed.found,
@@ -359,7 +360,10 @@ impl<'k> Reader<'k> {
             self.retire(owner, false);
         }
         match std::mem::take(&mut self.programs).settle() {
-            Ok(called) => self.observed.called = called,
+            Ok(called) => {
+                let called = called.into_iter();
+                self.observed.called = called.map(|(path, to)| (path.into(), to)).collect();
+            }
             Err(why) => self.blind(|| why),
         }
         self.observed

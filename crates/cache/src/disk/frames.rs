@@ -9,7 +9,7 @@ use zstd::bulk::Decompressor;
 use zstd::zstd_safe::{find_frame_compressed_size, get_frame_content_size};
 
 /// Beyond this level zstd gives little for device code and costs much.
-pub(super) const LEVEL: i32 = 3;
+pub(super) const LEVEL: i32 = 1;
 /// Bytes of one frame before packing. zstd's window at this level is 2 MiB, so little is lost.
 pub(super) const FRAME: usize = 1 << 20;
 /// A hit is to be quick, not to take the machine.

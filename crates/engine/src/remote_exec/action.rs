@@ -77,7 +77,7 @@ impl<'w, 'a> ActionBuilder<'w, 'a> {
     /// Adds a file that changes seldom, which the tool reads.
     pub fn add(&mut self, path: String, file: &Path, executable: bool) -> Option<()> {
         let digest = self.worker.lasting_digest(file)?;
-        self.seen.read.entry(file.to_owned()).or_default();
+        self.seen.read.entry(file.into()).or_default();
         self.put(Input {
             path,
             digest,
@@ -136,7 +136,7 @@ impl<'w, 'a> ActionBuilder<'w, 'a> {
         for file in files.into_iter().chain(libraries) {
             let digest = self.worker.lasting_digest(&file)?;
             self.promised.push(digest.to_string());
-            self.seen.read.entry(file).or_default();
+            self.seen.read.entry(file.into()).or_default();
         }
         Some(vec![program.to_str()?.to_owned()])
     }
@@ -153,7 +153,7 @@ impl<'w, 'a> ActionBuilder<'w, 'a> {
                 executable: false,
             })?;
             if worker.graph.file(id).kind == FileKind::External {
-                self.seen.read.entry(file.to_owned()).or_default();
+                self.seen.read.entry(file.into()).or_default();
             }
         }
         Some(())

@@ -1,7 +1,7 @@
 //! nvlink for another machine. It finds archives for itself, so its search is done here first; and it writes the folders
 //! of its search into the cubin, so these have stand-ins there that are as long as they are.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 
 use warpcc_cache::command::Input;
 use warpcc_plan::Step;
@@ -109,7 +109,7 @@ impl Worker<'_> {
             for (folder, there) in folders {
                 let path = format!("{folder}/{file}");
                 if !self.options.directory.join(&path).exists() {
-                    builder.seen.missing.insert(PathBuf::from(path));
+                    builder.seen.missing.insert(Path::new(&path).into());
                     continue;
                 }
                 if file.ends_with(".so") {
@@ -139,7 +139,7 @@ impl Worker<'_> {
             file,
             executable: false,
         })?;
-        builder.seen.read.entry(PathBuf::from(name)).or_default();
+        builder.seen.read.entry(Path::new(name).into()).or_default();
         Some(())
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
-use warpcc_watch::{Observed, environment, install, read_log};
+use warpcc_watch::{Observed, PathText, environment, install, read_log};
 
 /// A directory with the library and a log in it, beside the files of the test.
 pub struct Bench {
@@ -90,15 +90,15 @@ pub trait Paths {
     fn holds(&self, path: &Path) -> bool;
 }
 
-impl Paths for std::collections::BTreeSet<PathBuf> {
+impl Paths for std::collections::BTreeSet<PathText> {
     fn holds(&self, path: &Path) -> bool {
-        self.contains(path)
+        self.contains(path.as_os_str())
     }
 }
 
-impl<V> Paths for std::collections::BTreeMap<PathBuf, V> {
+impl<V> Paths for std::collections::BTreeMap<PathText, V> {
     fn holds(&self, path: &Path) -> bool {
-        self.contains_key(path)
+        self.contains_key(path.as_os_str())
     }
 }
 
