@@ -13,6 +13,7 @@ mod links;
 mod mount;
 mod rebase;
 mod signature;
+mod suspects;
 mod trust;
 
 use std::ffi::{CStr, OsStr, OsString};

@@ -92,6 +92,10 @@ impl DiskStore {
                 nearest = nearest.or(difference);
                 continue;
             }
+            let suspect = nearest.as_ref().and_then(Difference::changed_file);
+            if suspect.is_some_and(|file| manifest.differs_in(file, base, Some(self))) {
+                continue;
+            }
             let examine = || manifest.check_for_keeping(base, Some(self));
             let checked = match meanwhile.take() {
                 Some(meanwhile) => beside(&outcome, meanwhile, examine),

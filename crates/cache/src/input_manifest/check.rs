@@ -71,6 +71,14 @@ impl Difference {
             Difference::VariableChanged { name } => Path::new(name),
         }
     }
+
+    /// The file, where it is one with another content.
+    pub(crate) fn changed_file(&self) -> Option<&Path> {
+        match self {
+            Difference::FileChanged { path } => Some(path),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Difference {
