@@ -22,6 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     result
 }
 
+#[expect(clippy::too_many_lines, reason = "one measurement after the other")]
 fn measure(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
     let headers: Vec<PathBuf> = (0..FILES)
         .map(|i| {

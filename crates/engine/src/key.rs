@@ -71,6 +71,46 @@ pub fn directory_as_called<'p>(pwd: Option<&'p OsStr>, directory: &Path) -> Opti
     leads_here.then_some(called.as_os_str())
 }
 
+/// Writes the arguments of `step` into `sink`: files of the plan by their content.
+fn describe_arguments(
+    step: &Step,
+    graph: &TaskGraph,
+    artifacts: &Artifacts<'_>,
+    options: &RunOptions<'_>,
+    sink: &mut dyn KeySink,
+) -> io::Result<()> {
+    let names = step.names_matter() && !guards::is_off("file-names");
+    for arg in &step.args {
+        if let Some(text) = arg.as_text() {
+            sink.part("argument", fixed_argument(options.roots, text).as_bytes());
+            continue;
+        }
+        for part in &arg.0 {
+            let id = match part {
+                Part::Text(text) => {
+                    sink.part("argument head", text.as_bytes());
+                    continue;
+                }
+                Part::File(id) => id,
+            };
+            let file = graph.file(*id);
+            if names {
+                sink.part("file name", file.name().as_bytes());
+            }
+            if !step.writes.contains(id) {
+                sink.part("input", artifacts.digest(*id)?.to_string().as_bytes());
+                continue;
+            }
+            sink.part("output", b"");
+            if graph.private.is_empty() {
+                // The stub then holds the user's own path, and stays as it is.
+                sink.part("output path", file.path.as_bytes());
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Writes the parts of `step` into `sink`.
 ///
 /// # Errors
@@ -83,7 +123,6 @@ pub fn describe(
     options: &RunOptions<'_>,
     sink: &mut dyn KeySink,
 ) -> io::Result<()> {
-    let names = step.names_matter();
     let debug = step.has_debug_information();
     sink.part("tool", step.tool.name().as_bytes());
     // By its path too: a tool looks for its libraries and helpers from where it lies, and what it would find there is
@@ -102,32 +141,7 @@ pub fn describe(
             path.rsplit('/').next().unwrap_or(path).as_bytes(),
         );
     }
-    for arg in &step.args {
-        if let Some(text) = arg.as_text() {
-            sink.part("argument", fixed_argument(options.roots, text).as_bytes());
-            continue;
-        }
-        for part in &arg.0 {
-            match part {
-                Part::Text(text) => sink.part("argument head", text.as_bytes()),
-                Part::File(id) => {
-                    let file = graph.file(*id);
-                    if names && !guards::is_off("file-names") {
-                        sink.part("file name", file.name().as_bytes());
-                    }
-                    if step.writes.contains(id) {
-                        sink.part("output", b"");
-                        if graph.private.is_empty() {
-                            // The stub then holds the user's own path, and stays as it is.
-                            sink.part("output path", file.path.as_bytes());
-                        }
-                    } else {
-                        sink.part("input", artifacts.digest(*id)?.to_string().as_bytes());
-                    }
-                }
-            }
-        }
-    }
+    describe_arguments(step, graph, artifacts, options, sink)?;
     for id in &step.reads {
         let in_arguments = step.args.iter().any(|a| a.0.contains(&Part::File(*id)));
         if !in_arguments {

@@ -212,7 +212,6 @@ impl Children {
     /// # Errors
     /// The program cannot be started, or everything was closed, or it [stood still](StoodStill).
     pub fn run(&self, task: usize, order: &Order<'_>) -> io::Result<Ended> {
-        let mut command = Command::new(order.program);
         let input = Input::open();
         let terminal = order.terminal.and_then(|terminal| terminal.open().ok());
         let (screen, stdin, stderr) = match terminal {
@@ -234,55 +233,11 @@ impl Children {
                 Stdio::piped(),
             ),
         };
-        command
-            .arg0(order.name)
-            .args(order.args)
-            .env_clear()
-            .envs(order.environment.iter().map(|(k, v)| (k, v)))
-            .current_dir(order.directory)
-            .stdin(stdin)
-            .stdout(Stdio::piped())
-            .stderr(stderr)
-            // A group of its own: cc1plus and as end with their driver.
-            .process_group(0);
         let lifeline = Lifeline::new();
-        let lend = |to| {
-            if let Some(lifeline) = &lifeline {
-                lifeline.lend(to);
-            }
-        };
-        let mut child = {
-            // Also so that no tool inherits another one's lifeline.
-            let mut running = self.list();
-            if self.closed.load(Ordering::SeqCst) {
-                return Err(io::Error::other("interrupted"));
-            }
-            lend(Lend::ToChildren);
-            let spawned = command.spawn();
-            lend(Lend::ToNobody);
-            let child = spawned.map_err(|e| {
-                io::Error::new(
-                    e.kind(),
-                    format!("cannot start {}: {e}", order.program.display()),
-                )
-            })?;
-            if let Some(group) = pid_of(&child) {
-                if let Some(lifeline) = &lifeline {
-                    lifeline.tie(group);
-                }
-                running.push(Running {
-                    task,
-                    group,
-                    by_us: None,
-                });
-            }
-            child
-        };
+        let mut child = self.start(task, order, (stdin, stderr), lifeline.as_ref())?;
         if let Some(claim) = order.claim {
             claim.started(child.id());
         }
-        // It holds the tool's side of the terminal, which must close for ours to end.
-        drop(command);
         let mut ended = Ended::default();
         let out = child.stdout.take().map(OwnedFd::from);
         let err = match screen {
@@ -319,6 +274,57 @@ impl Children {
         ended.system = usage.rusage.stime;
         ended.peak_kib = usage.rusage.maxrss / 1024;
         Ok(ended)
+    }
+
+    /// Starts the program, in a group of its own, and notes it among those that run.
+    fn start(
+        &self,
+        task: usize,
+        order: &Order<'_>,
+        (stdin, stderr): (Stdio, Stdio),
+        lifeline: Option<&Lifeline>,
+    ) -> io::Result<Child> {
+        // It holds the tool's side of the terminal, which must close for ours to end: it goes at the end of this.
+        let mut command = Command::new(order.program);
+        command
+            .arg0(order.name)
+            .args(order.args)
+            .env_clear()
+            .envs(order.environment.iter().map(|(k, v)| (k, v)))
+            .current_dir(order.directory)
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .stderr(stderr)
+            // cc1plus and as end with their driver.
+            .process_group(0);
+        let lend = |to| {
+            if let Some(lifeline) = lifeline {
+                lifeline.lend(to);
+            }
+        };
+        // Also so that no tool inherits another one's lifeline.
+        let mut running = self.list();
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(io::Error::other("interrupted"));
+        }
+        lend(Lend::ToChildren);
+        let spawned = command.spawn();
+        lend(Lend::ToNobody);
+        let child = spawned.map_err(|e| {
+            let why = format!("cannot start {}: {e}", order.program.display());
+            io::Error::new(e.kind(), why)
+        })?;
+        if let Some(group) = pid_of(&child) {
+            if let Some(lifeline) = lifeline {
+                lifeline.tie(group);
+            }
+            running.push(Running {
+                task,
+                group,
+                by_us: None,
+            });
+        }
+        Ok(child)
     }
 }
 

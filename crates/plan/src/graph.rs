@@ -23,6 +23,32 @@ pub struct FileTable {
 }
 
 impl FileTable {
+    /// Notes what a step writes, the one with this number.
+    ///
+    /// # Errors
+    /// Another one writes it too, or this one reads what none writes.
+    fn take(&mut self, step: &Step, number: usize) -> Result<(), Unsupported> {
+        for &id in &step.writes {
+            let file = &mut self.files[id.0 as usize];
+            if file.writer.is_some() && !step.reads.contains(&id) {
+                let path = file.path.clone();
+                return Err(Unsupported::new("two commands write one file", path));
+            }
+            file.writer = Some(number);
+            if file.kind == FileKind::External {
+                file.kind = FileKind::Output;
+            }
+        }
+        let mut read = step.reads.iter().map(|id| &self.files[id.0 as usize]);
+        match read.find(|file| file.kind == FileKind::Temp && file.writer.is_none()) {
+            Some(file) => Err(Unsupported::new(
+                "a command reads a file that nobody writes",
+                file.path.clone(),
+            )),
+            None => Ok(()),
+        }
+    }
+
     /// The id of `path`, new or known.
     pub fn intern(&mut self, path: &str) -> FileId {
         if let Some(&id) = self.by_path.get(path) {
@@ -131,28 +157,7 @@ impl TaskGraph {
                     .filter(|&id| files.files[id.0 as usize].writer.is_some());
                 step.reads.extend(again.collect::<Vec<_>>());
             }
-            for &id in &step.writes {
-                let file = &mut files.files[id.0 as usize];
-                if file.writer.is_some() && !step.reads.contains(&id) {
-                    return Err(Unsupported::new(
-                        "two commands write one file",
-                        file.path.clone(),
-                    ));
-                }
-                file.writer = Some(steps.len());
-                if file.kind == FileKind::External {
-                    file.kind = FileKind::Output;
-                }
-            }
-            for &id in &step.reads {
-                let file = &files.files[id.0 as usize];
-                if file.kind == FileKind::Temp && file.writer.is_none() {
-                    return Err(Unsupported::new(
-                        "a command reads a file that nobody writes",
-                        file.path.clone(),
-                    ));
-                }
-            }
+            files.take(&step, steps.len())?;
             step.removes = std::mem::take(&mut removes);
             steps.push(step);
         }

@@ -25,7 +25,7 @@ pub use outputs::{Output, OutputKind};
 pub use step::{Arg, FileId, FileKind, Part, PlanFile, Program, Step, Tool};
 pub use transcript::Transcript;
 
-/// Why a command line or a dry run is left to plain nvcc.
+/// Why a command line or a dry run is bypassed.
 ///
 /// The text is a counter's name in `warpcc stats`, so it names a kind of thing, not this build's
 /// paths; the detail goes to the log.

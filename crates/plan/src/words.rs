@@ -4,6 +4,10 @@
 //! expansion nvcc itself writes (`$CICC_PATH`). Everything else a shell would act on is refused,
 //! because a guess here would build something other than what nvcc builds.
 
+use std::borrow::Cow;
+use std::iter::Peekable;
+use std::str::Chars;
+
 use crate::Unsupported;
 
 /// A word after quote removal.
@@ -29,119 +33,159 @@ pub struct Line {
 /// # Errors
 /// A quote that is not closed, or anything that only a shell could resolve.
 pub fn split(line: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Line, Unsupported> {
-    let refuse =
-        |what: &str| Unsupported::new("shell syntax in the dry run", format!("{what} in: {line}"));
-    let mut out = Line::default();
-    let mut chars = line.chars().peekable();
-    let mut word: Option<String> = None;
-    let mut redirect = false;
-    let mut quoted = false; // Anything of the word at hand.
-    while let Some(c) = chars.next() {
-        quoted = word.is_some() && quoted || matches!(c, '\'' | '"' | '\\');
-        match c {
-            ' ' | '\t' => {
-                if let Some(done) = word.take() {
-                    push(&mut out, &mut redirect, done).map_err(refuse)?;
-                }
-            }
-            '\'' => {
-                let w = word.get_or_insert_default();
-                loop {
-                    match chars.next() {
-                        Some('\'') => break,
-                        Some(c) => w.push(c),
-                        None => return Err(refuse("an open quote")),
-                    }
-                }
-            }
-            '"' => {
-                let w = word.get_or_insert_default();
-                loop {
-                    match chars.next() {
-                        Some('"') => break,
-                        Some('\\') => match chars.next() {
-                            Some(c @ ('"' | '\\' | '$' | '`')) => w.push(c),
-                            Some('\n') | None => return Err(refuse("a stray backslash")),
-                            Some(c) => {
-                                w.push('\\');
-                                w.push(c);
-                            }
-                        },
-                        Some('$') => {
-                            let mut name = String::new();
-                            while let Some(&c) = chars.peek() {
-                                if c == '_' || c.is_ascii_alphanumeric() {
-                                    name.push(c);
-                                    chars.next();
-                                } else {
-                                    break;
-                                }
-                            }
-                            match variable(&name) {
-                                Some(value) if !name.is_empty() => w.push_str(&value),
-                                _ => return Err(refuse("an expansion")),
-                            }
-                        }
-                        Some('`') if w.is_empty() => {
-                            let mut command = String::new();
-                            loop {
-                                match chars.next() {
-                                    Some('`') => break,
-                                    Some(c @ ('\\' | '$' | '"' | '\'')) => {
-                                        return Err(refuse(&format!("{c} in a substitution")));
-                                    }
-                                    Some(c) => command.push(c),
-                                    None => return Err(refuse("an open backquote")),
-                                }
-                            }
-                            if chars.next() != Some('"')
-                                || !matches!(chars.peek(), None | Some(' '))
-                            {
-                                return Err(refuse("a substitution inside a word"));
-                            }
-                            out.words.push(Word::Substitution(command));
-                            word = None;
-                            break;
-                        }
-                        Some('`') => return Err(refuse("a substitution inside a word")),
-                        Some(c) => w.push(c),
-                        None => return Err(refuse("an open quote")),
-                    }
-                }
-            }
-            '\\' => match chars.next() {
-                Some(c) if c != '\n' => word.get_or_insert_default().push(c),
-                _ => return Err(refuse("a stray backslash")),
-            },
-            // `2>file`: the digit was read as a word of its own just before.
-            '>' => {
-                match word.take().as_deref() {
-                    None => {}
-                    Some("2") if !quoted => {}
-                    Some(_) => return Err(refuse("a redirection")),
-                }
-                if redirect {
-                    return Err(refuse("a redirection"));
-                }
-                redirect = true;
-                out.redirected = true;
-            }
-            '$' | '`' | '|' | '&' | ';' | '<' | '(' | ')' | '*' | '?' | '[' | '{' | '\n' => {
+    let mut splitter = Splitter {
+        chars: line.chars().peekable(),
+        variable: &variable,
+        line: Line::default(),
+        word: None,
+        redirects: false,
+    };
+    match splitter.run() {
+        Ok(()) => Ok(splitter.line),
+        Err(what) => Err(Unsupported::new(
+            "shell syntax in the dry run",
+            format!("{what} in: {line}"),
+        )),
+    }
+}
+
+/// What was read so far of a line.
+struct Splitter<'l> {
+    chars: Peekable<Chars<'l>>,
+    variable: &'l dyn Fn(&str) -> Option<String>,
+    line: Line,
+    /// The word at hand; none between two.
+    word: Option<String>,
+    /// The next word is the file that a redirection names.
+    redirects: bool,
+}
+
+/// Why a line is refused.
+type Refused = Cow<'static, str>;
+
+impl Splitter<'_> {
+    fn run(&mut self) -> Result<(), Refused> {
+        let mut quoted = false; // Anything of the word at hand.
+        while let Some(c) = self.chars.next() {
+            quoted = self.word.is_some() && quoted || matches!(c, '\'' | '"' | '\\');
+            match c {
+                ' ' | '\t' => self.end_word()?,
+                '\'' => self.single_quoted()?,
+                '"' => self.double_quoted()?,
+                '\\' => match self.chars.next() {
+                    Some(c) if c != '\n' => self.word().push(c),
+                    _ => return Err("a stray backslash".into()),
+                },
+                '>' => self.redirection(quoted)?,
                 // Braces are text to dash and a list to bash.
                 // `[` only globs when a `]` follows, but a false refusal costs one plain nvcc run.
-                return Err(refuse(&format!("an unquoted {c}")));
+                '$' | '`' | '|' | '&' | ';' | '<' | '(' | ')' | '*' | '?' | '[' | '{' | '\n' => {
+                    return Err(format!("an unquoted {c}").into());
+                }
+                '~' | '#' if self.word.is_none() => {
+                    return Err(format!("a leading {c}").into());
+                }
+                c => self.word().push(c),
             }
-            '~' | '#' if word.is_none() => return Err(refuse(&format!("a leading {c}"))),
-            c => word.get_or_insert_default().push(c),
+        }
+        self.end_word()?;
+        match self.redirects {
+            true => Err("a redirection to nowhere".into()),
+            false => Ok(()),
         }
     }
-    if let Some(done) = word.take() {
-        push(&mut out, &mut redirect, done).map_err(refuse)?;
+
+    fn word(&mut self) -> &mut String {
+        self.word.get_or_insert_default()
     }
-    if redirect {
-        return Err(refuse("a redirection to nowhere"));
+
+    fn end_word(&mut self) -> Result<(), Refused> {
+        match self.word.take() {
+            Some(word) => Ok(push(&mut self.line, &mut self.redirects, word)?),
+            None => Ok(()),
+        }
     }
-    Ok(out)
+
+    /// `2>file`: the digit was read as a word of its own just before.
+    fn redirection(&mut self, quoted: bool) -> Result<(), Refused> {
+        let is_stream = match self.word.take().as_deref() {
+            None => true,
+            Some(word) => word == "2" && !quoted,
+        };
+        if !is_stream || self.redirects {
+            return Err("a redirection".into());
+        }
+        self.redirects = true;
+        self.line.redirected = true;
+        Ok(())
+    }
+
+    fn single_quoted(&mut self) -> Result<(), Refused> {
+        let word = self.word.get_or_insert_default();
+        loop {
+            match self.chars.next() {
+                Some('\'') => return Ok(()),
+                Some(c) => word.push(c),
+                None => return Err("an open quote".into()),
+            }
+        }
+    }
+
+    fn double_quoted(&mut self) -> Result<(), Refused> {
+        self.word();
+        loop {
+            match self.chars.next() {
+                Some('"') => return Ok(()),
+                Some('\\') => match self.chars.next() {
+                    Some(c @ ('"' | '\\' | '$' | '`')) => self.word().push(c),
+                    Some('\n') | None => return Err("a stray backslash".into()),
+                    Some(c) => self.word().extend(['\\', c]),
+                },
+                Some('$') => self.expansion()?,
+                Some('`') if self.word().is_empty() => return self.substitution(),
+                Some('`') => return Err("a substitution inside a word".into()),
+                Some(c) => self.word().push(c),
+                None => return Err("an open quote".into()),
+            }
+        }
+    }
+
+    /// A variable inside double quotes.
+    fn expansion(&mut self) -> Result<(), Refused> {
+        let mut name = String::new();
+        let is_named = |c: &char| *c == '_' || c.is_ascii_alphanumeric();
+        while let Some(c) = self.chars.next_if(is_named) {
+            name.push(c);
+        }
+        match (self.variable)(&name) {
+            Some(value) if !name.is_empty() => self.word().push_str(&value),
+            _ => return Err("an expansion".into()),
+        }
+        Ok(())
+    }
+
+    /// A command in backquotes that is the whole of a word in double quotes, up to the end of both.
+    fn substitution(&mut self) -> Result<(), Refused> {
+        let mut command = String::new();
+        loop {
+            match self.chars.next() {
+                Some('`') => break,
+                Some(c @ ('\\' | '$' | '"' | '\'')) => {
+                    return Err(format!("{c} in a substitution").into());
+                }
+                Some(c) => command.push(c),
+                None => return Err("an open backquote".into()),
+            }
+        }
+        let is_all =
+            self.chars.next() == Some('"') && matches!(self.chars.peek(), None | Some(' '));
+        if !is_all {
+            return Err("a substitution inside a word".into());
+        }
+        self.line.words.push(Word::Substitution(command));
+        self.word = None;
+        Ok(())
+    }
 }
 
 fn push(line: &mut Line, redirect: &mut bool, word: String) -> Result<(), &'static str> {

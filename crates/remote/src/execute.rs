@@ -290,26 +290,35 @@ impl Cluster {
                 continue;
             };
             let to = folder.join(at.to_string());
-            // From an attempt before this one.
-            let _ = std::fs::remove_file(&to);
-            let is_there = if digest.size > SMALL {
-                self.server.read_large(digest, &to).await?
-            } else if let Some(bytes) = found(digest) {
-                std::fs::write(&to, bytes).map_err(|e| Fault::Local {
-                    path: to.display().to_string(),
-                    why: e.to_string(),
-                })?;
-                true
-            } else {
-                false
-            };
-            if !is_there {
+            if !self.write_file(digest, found(digest), &to).await? {
                 return Ok(false);
             }
             locked(traffic).received += digest.size;
             done.outputs.push(Some(to));
         }
         done.busy = busy(result);
+        Ok(true)
+    }
+
+    /// Writes an output to `to`: the bytes of a small one, a large one from the server. False where it was lost.
+    async fn write_file(
+        &self,
+        digest: &Digest,
+        bytes: Option<&[u8]>,
+        to: &Path,
+    ) -> Result<bool, Fault> {
+        // From an attempt before this one.
+        let _ = std::fs::remove_file(to);
+        if digest.size > SMALL {
+            return self.server.read_large(digest, to).await;
+        }
+        let Some(bytes) = bytes else {
+            return Ok(false);
+        };
+        std::fs::write(to, bytes).map_err(|e| Fault::Local {
+            path: to.display().to_string(),
+            why: e.to_string(),
+        })?;
         Ok(true)
     }
 }

@@ -13,7 +13,7 @@ mod paths;
 
 use paths::Names;
 
-/// The tool's name for a call that was left to plain nvcc.
+/// The tool's name for a call that was bypassed.
 pub const PLAIN: &str = "nvcc";
 /// A call this far from the others was started under another clock.
 const ANOTHER_CLOCK_NS: u64 = 7 * 24 * 3600 * 1_000_000_000;

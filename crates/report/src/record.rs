@@ -64,12 +64,12 @@ pub enum Outcome {
     /// Its steps were run, or found one by one.
     #[default]
     Built,
-    /// Left to plain nvcc, because something was not understood.
+    /// Bypassed, because something was not understood.
     Fallback {
         /// What was not understood.
         reason: String,
     },
-    /// Left to plain nvcc, because there is nothing to cache.
+    /// Bypassed, because there is nothing to cache.
     Passed,
     /// A step failed.
     Failed {

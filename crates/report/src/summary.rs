@@ -79,9 +79,9 @@ pub struct Calls {
     pub direct_hits: usize,
     /// Run step by step.
     pub built: usize,
-    /// Left to plain nvcc, because something was not understood.
+    /// Bypassed, because something was not understood.
     pub fallbacks: usize,
-    /// Left to plain nvcc, because there was nothing to cache.
+    /// Bypassed, because there was nothing to cache.
     pub passed: usize,
     /// Failed.
     pub failed: usize,

@@ -60,6 +60,7 @@ fn worst(sorted: &[f64]) -> f64 {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one visit of a page")]
 fn a_large_build_is_drawn_and_stays_quick() {
     let mut browser = Browser::start(1280, 800);
     browser.open(&page_of(build(&large())));

@@ -121,13 +121,13 @@ fn separators_in(text: &[u8]) -> impl Iterator<Item = usize> {
     const AHEAD: usize = 4;
     // In ASCII, digits and the question mark are among the sixteen characters from 0x30 on.
     let is_digit = |character: u8| character & 0xF0 == 0x30;
-    let may_be = move |at: &[u8; AHEAD + 1]| {
+    let may_be = move |at: &[u8]| {
         (at[0] == at[3]) & ((at[0] == b':') | (at[0] == b' ')) & is_digit(at[2]) & is_digit(at[4])
     };
     let starts = (0..text.len().saturating_sub(AHEAD)).step_by(BLOCK);
     starts.flat_map(move |start| {
         let block = &text[start..text.len().min(start + BLOCK + AHEAD)];
-        let places = move || block.array_windows().map(may_be);
+        let places = move || block.windows(AHEAD + 1).map(may_be);
         let any = places().fold(false, |any, here| any | here);
         let inside = places().enumerate().take(if any { BLOCK } else { 0 });
         inside.filter_map(move |(at, here)| here.then_some(start + at))

@@ -298,6 +298,60 @@ impl From<StoreError> for NotKept {
     }
 }
 
+/// Stores the final files of a run. Gives whether one of them has a folder's name in it that should not count.
+fn store_outputs(
+    store: &DiskStore,
+    request: &Request,
+    outputs: &[Made],
+) -> Result<(Vec<Output>, bool), NotKept> {
+    let mut stored = Vec::with_capacity(outputs.len());
+    let implied = implied(request);
+    let roots = &request.roots;
+    let mut is_bound = false;
+    for Made {
+        now,
+        plan,
+        lists_files,
+    } in outputs
+    {
+        let role = role_of(plan, request);
+        let is_changed = *lists_files && !roots.is_empty();
+        let looked_for = match is_changed {
+            true => format!("{LISTS}{role}"),
+            false => role.clone(),
+        };
+        if place_of(&looked_for, &implied, request).is_none() {
+            return Err(NotKept::Unfit(UNEXPECTED.to_owned()));
+        }
+        if !modes::is_usual(now) {
+            return Err(NotKept::Unfit(modes::UNUSUAL.to_owned()));
+        }
+        let unreadable = |e: io::Error| NotKept::Unfit(e.to_string());
+        if roots.is_empty() {
+            stored.push(Output {
+                role,
+                digest: store.put_file(now, Packing::Zstd)?,
+                executable: is_executable(now),
+            });
+        } else if *lists_files {
+            let fixed = roots.fix_text(&fs::read(now).map_err(unreadable)?);
+            stored.push(Output {
+                role: format!("{LISTS}{role}"),
+                digest: store.put_bytes(&fixed, Packing::Zstd)?,
+                executable: false,
+            });
+        } else {
+            is_bound = is_bound || roots.stand_in(&fs::read(now).map_err(unreadable)?);
+            stored.push(Output {
+                role,
+                digest: store.put_file(now, Packing::Zstd)?,
+                executable: is_executable(now),
+            });
+        }
+    }
+    Ok((stored, is_bound))
+}
+
 /// Stores a finished run. `outputs` are the final files, `texts` where dates could stand.
 ///
 /// Gives the headers that were read.
@@ -345,51 +399,9 @@ pub fn keep(
     if dates.are_of_today() {
         return Err(NotKept::Unfit("a date macro".to_owned()));
     }
-    let mut stored = Vec::with_capacity(outputs.len());
-    let implied = implied(request);
     let roots = &request.roots;
-    let mut is_bound = run.tasks.iter().any(|task| task.bound);
-    for Made {
-        now,
-        plan,
-        lists_files,
-    } in outputs
-    {
-        let role = role_of(plan, request);
-        let is_changed = *lists_files && !roots.is_empty();
-        let looked_for = match is_changed {
-            true => format!("{LISTS}{role}"),
-            false => role.clone(),
-        };
-        if place_of(&looked_for, &implied, request).is_none() {
-            return Err(NotKept::Unfit(UNEXPECTED.to_owned()));
-        }
-        if !modes::is_usual(now) {
-            return Err(NotKept::Unfit(modes::UNUSUAL.to_owned()));
-        }
-        let unreadable = |e: io::Error| NotKept::Unfit(e.to_string());
-        if roots.is_empty() {
-            stored.push(Output {
-                role,
-                digest: store.put_file(now, Packing::Zstd)?,
-                executable: is_executable(now),
-            });
-        } else if *lists_files {
-            let fixed = roots.fix_text(&fs::read(now).map_err(unreadable)?);
-            stored.push(Output {
-                role: format!("{LISTS}{role}"),
-                digest: store.put_bytes(&fixed, Packing::Zstd)?,
-                executable: false,
-            });
-        } else {
-            is_bound = is_bound || roots.stand_in(&fs::read(now).map_err(unreadable)?);
-            stored.push(Output {
-                role,
-                digest: store.put_file(now, Packing::Zstd)?,
-                executable: is_executable(now),
-            });
-        }
-    }
+    let (stored, holds_folder) = store_outputs(store, request, outputs)?;
+    let is_bound = holds_folder || run.tasks.iter().any(|task| task.bound);
     let outcome = Outcome {
         outputs: stored,
         stdout: roots.fix_text(streams.0),

@@ -199,19 +199,7 @@ impl<'k> Reader<'k> {
             }
             Event::File(access, identity, path) => {
                 let path = absolute(path);
-                if access == Access::Looked && image.known {
-                    self.observed.found.insert(path);
-                    return;
-                }
-                if access == Access::Read && !image.known {
-                    self.observed.texts.insert(path.clone());
-                }
-                if access == Access::Written {
-                    let program = || image.program.clone();
-                    let writers = &mut self.observed.writers;
-                    writers.entry(path.clone()).or_insert_with(program);
-                }
-                self.opened(access, identity, path);
+                self.file(owner, access, identity, path);
             }
             Event::Path(kind, path) => {
                 let path = absolute(path);
@@ -259,25 +247,6 @@ impl<'k> Reader<'k> {
                     self.blind(|| unknown(&program, text));
                 }
             }
-            Event::Becomes { pid, program } => {
-                if pid == owner {
-                    image.becomes = Some(program.into());
-                }
-                self.programs
-                    .announce(pid, self.base.join(&*absolute(program)));
-            }
-            Event::Spawned { pid, program } => {
-                self.programs
-                    .spawned(pid, self.base.join(&*absolute(program)));
-            }
-            Event::StartedByLibrary { program } => self.programs.by_library(program),
-            Event::StaysItself { pid } => {
-                if pid == owner {
-                    image.becomes = None;
-                    image.ended = false;
-                }
-                self.programs.take_back(pid);
-            }
             Event::Ends { count } => {
                 image.ended = true;
                 // Its own record is not in the count, and others may have come in between.
@@ -290,9 +259,54 @@ impl<'k> Reader<'k> {
                 let program = image.program.clone();
                 self.blind(|| unknown(&program, text));
             }
-            // Both begin an image and were dealt with by the caller.
-            Event::Started { .. } | Event::Forked { .. } => {}
+            event => self.start_another(owner, event),
         }
+    }
+
+    /// A process starts another program, or becomes one.
+    fn start_another(&mut self, owner: u32, event: Event<'_>) {
+        let Some(image) = self.images.get_mut(&owner) else {
+            return;
+        };
+        let absolute = |program: &Path| self.base.join(&image.cwd).join(program);
+        match event {
+            Event::Becomes { pid, program } => {
+                self.programs.announce(pid, absolute(program));
+                if pid == owner {
+                    image.becomes = Some(program.into());
+                }
+            }
+            Event::Spawned { pid, program } => self.programs.spawned(pid, absolute(program)),
+            Event::StartedByLibrary { program } => self.programs.by_library(program),
+            Event::StaysItself { pid } => {
+                if pid == owner {
+                    image.becomes = None;
+                    image.ended = false;
+                }
+                self.programs.take_back(pid);
+            }
+            // The others were dealt with by the callers.
+            _ => {}
+        }
+    }
+
+    /// A file was opened or looked at.
+    fn file(&mut self, owner: u32, access: Access, identity: Identity, path: PathText) {
+        let Some(image) = self.images.get(&owner) else {
+            return;
+        };
+        if access == Access::Looked && image.known {
+            self.observed.found.insert(path);
+            return;
+        }
+        if access == Access::Read && !image.known {
+            self.observed.texts.insert(path.clone());
+        }
+        if access == Access::Written {
+            let writers = self.observed.writers.entry(path.clone());
+            writers.or_insert_with(|| image.program.clone());
+        }
+        self.opened(access, identity, path);
     }
 
     fn opened(&mut self, access: Access, identity: Identity, path: PathText) {

@@ -167,6 +167,34 @@ fn report(options: &Options, nvcc: &Path, name: &str, results: &[Value]) -> Resu
     save(&out, &format!("{name}.json"), &report)
 }
 
+/// What sccache's hits from redis cost.
+fn sccache_hits(sccache: &Path, place: &Place, port: u16, runs: u32) -> Result<Vec<Cost>> {
+    let bare = || {
+        let mut command = Command::new(sccache);
+        command
+            .current_dir(&place.dir)
+            .env("SCCACHE_SERVER_UDS", place.dir.join("sccache.socket"))
+            .env(
+                "SCCACHE_REDIS_ENDPOINT",
+                format!("redis://127.0.0.1:{port}/1"),
+            );
+        command
+    };
+    let compile = || {
+        let mut command = bare();
+        command
+            .arg(&place.nvcc)
+            .args(programs::gencode(&place.archs));
+        command.args(["-std=c++17", "-O3", "-c", "bench.cu", "-o", "bench.o"]);
+        command
+    };
+    place.run(compile())?;
+    place.run(compile())?;
+    let costs = (0..runs).map(|_| Ok(place.run(compile())?.0)).collect();
+    process::succeeds(bare().arg("--stop-server"));
+    costs
+}
+
 /// Hits, and a cold build that writes through.
 pub fn main(options: &Options, nvcc: &Path) -> Result<()> {
     let dir = tempfile::tempdir().context("failed to create a folder to work in")?;
@@ -238,31 +266,9 @@ pub fn main(options: &Options, nvcc: &Path) -> Result<()> {
         }
     }
     if let (Some(redis), Some(sccache)) = (&redis, process::on_path("sccache")) {
-        let bare = || {
-            let mut command = Command::new(&sccache);
-            command
-                .current_dir(&place.dir)
-                .env("SCCACHE_SERVER_UDS", place.dir.join("sccache.socket"))
-                .env(
-                    "SCCACHE_REDIS_ENDPOINT",
-                    format!("redis://127.0.0.1:{}/1", redis.port),
-                );
-            command
-        };
-        let compile = || {
-            let mut command = bare();
-            command
-                .arg(&place.nvcc)
-                .args(programs::gencode(&place.archs));
-            command.args(["-std=c++17", "-O3", "-c", "bench.cu", "-o", "bench.o"]);
-            command
-        };
-        place.run(compile())?;
-        place.run(compile())?;
-        for _ in 0..options.runs {
-            note("sccache, hit from redis", place.run(compile())?.0);
+        for cost in sccache_hits(&sccache, &place, redis.port, options.runs)? {
+            note("sccache, hit from redis", cost);
         }
-        process::succeeds(bare().arg("--stop-server"));
     }
     let results: Vec<Value> = all
         .iter()

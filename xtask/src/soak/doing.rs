@@ -20,6 +20,7 @@ impl Space {
         _ = self.try_change(step.verb(), &words);
     }
 
+    #[expect(clippy::too_many_lines, reason = "a table of verbs")]
     fn try_change(&self, verb: &str, words: &[&str]) -> io::Result<()> {
         let text = |lines: &[&str]| {
             let filled = lines.iter().map(|line| self.fill(line) + "\n");

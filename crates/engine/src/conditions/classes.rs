@@ -118,6 +118,7 @@ pub(crate) fn mentioned(text: &[u8]) -> impl Iterator<Item = &'static str> + '_ 
 /// What NVIDIA's tools and host compilers ask for: for steps that run on another machine, where nobody watches. Seen on
 /// 11.8, 12.4, 13.0 and 13.5, with gcc 11 and 12 and clang 14 and 19; which of them asks for what stands in
 /// `docs/design/variables.md`, and a test of `warpcc` (`variables.rs`) compares this with the toolkits at hand.
+#[expect(clippy::too_many_lines, reason = "a table")]
 pub fn seen_in(tool: Tool) -> &'static [&'static str] {
     match tool {
         Tool::Cicc | Tool::EarlyStub => &[

@@ -19,7 +19,7 @@ pub struct Hits {
     pub folders: Vec<FolderHits>,
     /// Why calls were not answered as a whole, the most frequent reason first.
     pub misses: Vec<MissReason>,
-    /// Why calls were left to plain nvcc.
+    /// Why calls were bypassed.
     pub fallbacks: Vec<Fallback>,
     /// Why results were not kept, and how often.
     pub not_stored: BTreeMap<String, usize>,

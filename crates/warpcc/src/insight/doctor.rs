@@ -32,7 +32,7 @@ pub fn doctor(
         Ok(config) => examine(&config, around),
         Err(error) => vec![error_of(
             format!("the settings cannot be read: {error}"),
-            "every call is left to plain nvcc",
+            "every call is bypassed",
             "correct it there; `warpcc config` shows all settings",
         )],
     };

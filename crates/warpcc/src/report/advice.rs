@@ -1,4 +1,4 @@
-//! What to do when a call is left to plain nvcc, by the reason that is counted: for `warpcc stats` and `warpcc doctor`.
+//! What to do when a call is bypassed, by the reason that is counted: for `warpcc stats` and `warpcc doctor`.
 //!
 //! The long form is the table in docs/troubleshooting.md.
 

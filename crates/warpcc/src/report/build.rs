@@ -70,9 +70,19 @@ pub fn write_text(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
         ),
     )?;
     if calls.fallbacks > 0 {
-        row(out, "plain nvcc", &counted(calls.fallbacks, "call"))?;
+        row(out, "bypassed", &counted(calls.fallbacks, "call"))?;
     }
+    write_longest(summary, out)?;
+    write_reasons(summary, out)?;
+    writeln!(
+        out,
+        "\nTimeline, headers, architectures, memory: warpcc report --build {} -o build.html",
+        shell_word(&harmless(&summary.build))
+    )
+}
 
+/// Where the time went.
+fn write_longest(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     let mut path: Vec<&Segment> = summary.critical.segments.iter().collect();
     path.sort_by_key(|segment| std::cmp::Reverse(length(segment)));
     if !path.is_empty() {
@@ -89,6 +99,12 @@ pub fn write_text(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
             timed(out, file.cpu, &harmless(&file.file))?;
         }
     }
+    Ok(())
+}
+
+/// Why calls were not hits.
+fn write_reasons(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+    let hits = &summary.hits;
     if !hits.misses.is_empty() {
         writeln!(out, "\nNot answered as a whole because of")?;
         for miss in hits.misses.iter().take(SHOWN) {
@@ -100,17 +116,13 @@ pub fn write_text(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
         }
     }
     if !hits.fallbacks.is_empty() {
-        writeln!(out, "\nLeft to plain nvcc because of")?;
+        writeln!(out, "\nBypassed because of")?;
         for fallback in hits.fallbacks.iter().take(SHOWN) {
             let reason = harmless(&fallback.reason);
             writeln!(out, "{:>10}  {reason}", fallback.calls)?;
         }
     }
-    writeln!(
-        out,
-        "\nTimeline, headers, architectures, memory: warpcc report --build {} -o build.html",
-        shell_word(&harmless(&summary.build))
-    )
+    Ok(())
 }
 
 /// Writes the list of builds for people.

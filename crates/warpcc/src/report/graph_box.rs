@@ -65,6 +65,23 @@ pub(super) fn command(row: &TaskRow, at: Point, longest: Duration, fonts: &Fonts
     let label = fonts.fit(&row.label, right - left, 10.5, Weight::Regular);
     shapes.push(text(left, at.y + 38.5, label, 10.5, Weight::Regular, FAINT));
 
+    shapes.extend(foot(row, at, (left, right), longest, fonts));
+    Group {
+        tooltip: Some(tooltip(row)),
+        shapes,
+    }
+}
+
+/// The last line of a box: time, a bar for it, what became of the command.
+fn foot(
+    row: &TaskRow,
+    at: Point,
+    (left, right): (f32, f32),
+    longest: Duration,
+    fonts: &Fonts,
+) -> Vec<Shape> {
+    let mut shapes = Vec::new();
+    let color = tool_color(&row.tool);
     let (mark, mark_color) = match row.outcome {
         TaskOutcome::Ran => (String::new(), INK),
         TaskOutcome::Hit => ("✓ cached".to_owned(), CACHED),
@@ -107,10 +124,7 @@ pub(super) fn command(row: &TaskRow, at: Point, longest: Duration, fonts: &Fonts
             mark_color,
         ));
     }
-    Group {
-        tooltip: Some(tooltip(row)),
-        shapes,
-    }
+    shapes
 }
 
 /// How long it took, against the longest of all.

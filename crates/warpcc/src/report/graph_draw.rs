@@ -88,37 +88,49 @@ fn header(run: &Run, width: f32, fonts: &Fonts) -> Group {
     }
 }
 
+/// A row of swatches with words, from the left.
+struct Legend<'a> {
+    fonts: &'a Fonts,
+    /// Where the next swatch goes, and the line on which the words stand.
+    at: Point,
+    shapes: Vec<Shape>,
+}
+
+impl Legend<'_> {
+    /// The upper left corner of a box for the next entry.
+    fn corner(&self) -> Point {
+        Point {
+            x: self.at.x,
+            y: self.at.y - 10.0,
+        }
+    }
+
+    fn push(&mut self, swatch: Shape, swatch_width: f32, words: &str) {
+        const SIZE: f32 = 11.5;
+        let x = self.at.x + swatch_width + 7.0;
+        let label = text(x, self.at.y, words.into(), SIZE, Weight::Regular, INK);
+        self.shapes.extend([swatch, label]);
+        self.at.x = x + self.fonts.width(words, SIZE, Weight::Regular) + 22.0;
+    }
+}
+
 fn legend(run: &Run, critical: bool, height: f32, fonts: &Fonts) -> Group {
-    let y = height - MARGIN - 2.0;
-    let mut x = MARGIN;
-    let mut shapes = Vec::new();
-    let mut entry = |swatch: Shape, swatch_width: f32, words: &str| {
-        shapes.push(swatch);
-        shapes.push(text(
-            x + swatch_width + 7.0,
-            y,
-            words.into(),
-            11.5,
-            Weight::Regular,
-            INK,
-        ));
-        x += swatch_width + 7.0 + fonts.width(words, 11.5, Weight::Regular) + 22.0;
-        x
+    let at = Point {
+        x: MARGIN,
+        y: height - MARGIN - 2.0,
     };
-    let mut next = MARGIN;
+    let mut legend = Legend {
+        fonts,
+        at,
+        shapes: Vec::new(),
+    };
     let mut tools: Vec<&str> = run.rows.iter().map(|row| known_tool(&row.tool)).collect();
     tools.sort_by_key(|tool| TOOL_COLORS.iter().position(|(name, _)| name == tool));
     tools.dedup();
     for tool in tools {
-        let at = Point {
-            x: next,
-            y: y - 10.0,
-        };
-        next = entry(
-            rect(at, 12.0, 12.0, 3.0, Some(tool_color(tool)), None),
-            12.0,
-            tool,
-        );
+        let color = Some(tool_color(tool));
+        let swatch = rect(legend.corner(), 12.0, 12.0, 3.0, color, None);
+        legend.push(swatch, 12.0, tool);
     }
     let has = |found: fn(&TaskRow) -> bool| run.rows.iter().any(found);
     let marks = [
@@ -150,15 +162,8 @@ fn legend(run: &Run, critical: bool, height: f32, fonts: &Fonts) -> Group {
             width: 1.2,
             dashed,
         };
-        let at = Point {
-            x: next,
-            y: y - 10.0,
-        };
-        next = entry(
-            rect(at, 18.0, 12.0, 3.0, Some(paper), Some(stroke)),
-            18.0,
-            words,
-        );
+        let swatch = rect(legend.corner(), 18.0, 12.0, 3.0, Some(paper), Some(stroke));
+        legend.push(swatch, 18.0, words);
     }
     if critical {
         let stroke = Stroke {
@@ -166,28 +171,17 @@ fn legend(run: &Run, critical: bool, height: f32, fonts: &Fonts) -> Group {
             width: 2.0,
             dashed: false,
         };
-        let (start, end) = (
-            Point {
-                x: next,
-                y: y - 4.0,
-            },
-            Point {
-                x: next + 22.0,
-                y: y - 4.0,
-            },
-        );
-        entry(
-            Shape::Route {
-                pairs: vec![(start, end)],
-                stroke,
-            },
+        let (x, y) = (legend.at.x, legend.at.y - 4.0);
+        let pairs = vec![(Point { x, y }, Point { x: x + 22.0, y })];
+        legend.push(
+            Shape::Route { pairs, stroke },
             22.0,
             "decided how long it took",
         );
     }
     Group {
         tooltip: None,
-        shapes,
+        shapes: legend.shapes,
     }
 }
 

@@ -141,7 +141,7 @@ pub fn write_text(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     for (name, words) in [
         ("direct_hits", "from the cache"),
         ("built", "built"),
-        ("fallbacks", "left to plain nvcc"),
+        ("fallbacks", "bypassed"),
         ("failed", "failed"),
     ] {
         writeln!(out, "  {words:<20}{:>10}", count(name))?;
@@ -158,6 +158,14 @@ pub fn write_text(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
         let share = percent(hits, hits.saturating_add(misses));
         writeln!(out, "  {tool:<20}{hits:>10}{misses:>10}{share:>8}")?;
     }
+    write_elsewhere(stats, out)?;
+    write_reasons(stats, out)?;
+    write_folders(stats, out)?;
+    writeln!(out, "\n{cache}\n\nWhy did it miss: warpcc why -- ARGS")
+}
+
+/// What other machines did.
+fn write_elsewhere(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     let remote = |name: &str| stats.count(&format!("remote.{name}"));
     let away = |name: &str| stats.count(&format!("executor.{name}"));
     let executed = remote("executed");
@@ -184,14 +192,24 @@ pub fn write_text(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
             format_bytes(remote("bytes_up"))
         )?;
     }
+    Ok(())
+}
+
+/// Why calls were bypassed, and what to do about it.
+fn write_reasons(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     let reasons = stats.reasons();
     if !reasons.is_empty() {
-        writeln!(out, "\nLeft to plain nvcc because of")?;
+        writeln!(out, "\nBypassed because of")?;
         for (reason, count) in reasons {
             writeln!(out, "{count:>10}  {}", harmless(reason))?;
             writeln!(out, "{:>10}  {}", "", advice(reason))?;
         }
     }
+    Ok(())
+}
+
+/// What the folders of projects show.
+fn write_folders(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     let shared = stats.count(WOULD_SHARE);
     if shared > 0 {
         writeln!(
@@ -218,7 +236,7 @@ pub fn write_text(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
             )?;
         }
     }
-    writeln!(out, "\n{cache}\n\nWhy did it miss: warpcc why -- ARGS")
+    Ok(())
 }
 
 /// Write it for programs; every key is always there.

@@ -17,7 +17,7 @@ pub enum Why {
         /// What differs in the files it reads.
         files: Vec<FileDifference>,
     },
-    /// The command is left to plain nvcc, for this reason.
+    /// The command is bypassed, for this reason.
     Fallback(String),
 }
 
@@ -72,7 +72,7 @@ pub fn write(why: &Why, out: &mut dyn Write) -> io::Result<()> {
         Why::Fallback(reason) => {
             writeln!(
                 out,
-                "This command is left to plain nvcc: {}.",
+                "warpcc does not cache this command; nvcc runs it: {}.",
                 one_line(reason)
             )
         }

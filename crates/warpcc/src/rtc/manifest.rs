@@ -151,11 +151,6 @@ impl Manifest {
     }
 
     fn of(file: &File, folder: &Path, targets: &[Target]) -> anyhow::Result<Self> {
-        let text_of = |path: &Path| {
-            let path = folder.join(path);
-            std::fs::read_to_string(&path)
-                .with_context(|| format!("cannot read {}", path.display()))
-        };
         let targets = match targets {
             [] if file.targets.is_empty() => Vec::new(),
             [] => targets_of(&file.targets)?,
@@ -168,23 +163,7 @@ impl Manifest {
             );
             Ok(targets.clone())
         };
-        let mut common = Request::new("", "", Target::Cubin(RealArch::new(0)));
-        common.options = file
-            .options
-            .iter()
-            .map(|option| option.as_str().into())
-            .collect();
-        common.include_folders = file.include.iter().map(|path| folder.join(path)).collect();
-        for path in &file.preamble {
-            common
-                .preamble
-                .push(Text::new(path.to_string_lossy(), text_of(path)?));
-        }
-        for (name, path) in &file.headers {
-            common
-                .headers
-                .push(Text::new(name.as_str(), text_of(path)?));
-        }
+        let common = common(file, folder)?;
         let mut jobs = Vec::new();
         for kernel in &file.kernel {
             ensure!(
@@ -192,7 +171,7 @@ impl Manifest {
                 "{} has no names",
                 kernel.source.display()
             );
-            let source = text_of(&kernel.source)?;
+            let source = text_of(folder, &kernel.source)?;
             let own = kernel.targets.as_deref().map(targets_of).transpose()?;
             let none = [String::new()];
             let parameters = match kernel.parameters.as_slice() {
@@ -239,6 +218,28 @@ impl Manifest {
         );
         Ok(Self { common, jobs })
     }
+}
+
+fn text_of(folder: &Path, path: &Path) -> anyhow::Result<String> {
+    let path = folder.join(path);
+    std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// What is true of every kernel: options, folders of headers, texts.
+fn common(file: &File, folder: &Path) -> anyhow::Result<Request> {
+    let mut common = Request::new("", "", Target::Cubin(RealArch::new(0)));
+    let options = file.options.iter();
+    common.options = options.map(|option| option.as_str().into()).collect();
+    common.include_folders = file.include.iter().map(|path| folder.join(path)).collect();
+    for path in &file.preamble {
+        let text = Text::new(path.to_string_lossy(), text_of(folder, path)?);
+        common.preamble.push(text);
+    }
+    for (name, path) in &file.headers {
+        let text = Text::new(name.as_str(), text_of(folder, path)?);
+        common.headers.push(text);
+    }
+    Ok(common)
 }
 
 /// What programs recorded. `targets` are in place of the machine code that they asked for on their GPUs; what is an

@@ -125,6 +125,7 @@ fn one_file_for_two_architectures_agrees_with_its_files() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one build, looked at step by step")]
 fn a_program_of_relocatable_code_is_linked_twice() {
     for toolkit in Toolkit::all() {
         let space = TestSpace::with_toolkit("explain-rdc", toolkit);

@@ -155,7 +155,7 @@ fn many_at_once_of_which_some_are_stopped() {
     }
     for (n, object) in (0..64).map(|n| (n, space.read(&format!("o{n}.o")))) {
         let same = object == wanted[n % 3];
-        // A call that was passed by may have been left to plain nvcc, whose objects differ by a name.
+        // A call that was passed by may have been bypassed, whose objects differ by a name.
         assert!(
             same || object.len().abs_diff(wanted[n % 3].len()) < 64,
             "o{n}.o"

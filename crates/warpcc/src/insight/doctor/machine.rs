@@ -31,7 +31,7 @@ pub(super) fn look(config: &Config, around: &ProcessContext, findings: &mut Vec<
                 "{} is not a folder that only this user can write to",
                 usual.display()
             ),
-            "every call makes a folder of another name, and those with -g or -G are left to plain nvcc",
+            "every call makes a folder of another name, and those with -g or -G are bypassed",
             "TMPDIR=/a/folder/of/yours",
         ));
     }

@@ -1,4 +1,4 @@
-//! What the last build shows: parts of the key that differ in every call, and calls left to plain nvcc.
+//! What the last build shows: parts of the key that differ in every call, and bypassed calls.
 
 use warpcc_report::doctor::Finding;
 use warpcc_report::summary::MissReason;
@@ -67,7 +67,7 @@ pub(super) fn judge(summary: &Summary, findings: &mut Vec<Finding>) {
     }
     for fallback in summary.hits.fallbacks.iter().take(NAMED) {
         let what = format!(
-            "in the last build {} of {calls} calls were left to plain nvcc: {}",
+            "in the last build {} of {calls} calls were bypassed: {}",
             fallback.calls, fallback.reason
         );
         let why = "they are neither parallel nor cached";

@@ -83,8 +83,8 @@ pub(super) fn look(config: &Config, around: &ProcessContext, findings: &mut Vec<
                 "nvcc {version} is not among the tested ones ({}): {shown}",
                 TESTED.join(", ")
             ),
-            "what warpcc does not support is left to plain nvcc, and counted",
-            "after a build see `warpcc stats` for calls left to plain nvcc",
+            "what warpcc does not support is bypassed, and counted",
+            "after a build see `warpcc stats` for bypassed calls",
         ),
     });
 }

@@ -127,12 +127,12 @@ fn try_with(
         )),
         Err(Hang(why)) => Err(error_of(
             format!("{shown} hangs with the watch library in it: {why}"),
-            "each call waits for stall_timeout, and is then left to plain nvcc",
+            "each call waits for stall_timeout, and is then bypassed",
             "set WARPCC_DISABLE=1 until it is fixed; please report it with the output of ldd --version",
         )),
         Ok(ended) if ended.signal.is_some() => Err(error_of(
             format!("{shown} crashes with the watch library in it"),
-            "each call is left to plain nvcc",
+            "each call is bypassed",
             "set WARPCC_DISABLE=1 until it is fixed; please report it with the output of ldd --version",
         )),
         Ok(_) if !log.exists() => Err(warning(

@@ -95,7 +95,7 @@ fn in_path(around: &ProcessContext, name: &str, findings: &mut Vec<Finding>) {
         Some(behind) if super::wrapper(&behind).is_none() => note(
             what,
             &format!(
-                "warpcc passes it over and runs {}; calls left to plain nvcc still go through it",
+                "warpcc passes it over and runs {}; bypassed calls still go through it",
                 behind.display()
             ),
             &fix,

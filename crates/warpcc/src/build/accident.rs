@@ -1,0 +1,41 @@
+//! What ends a run that nvcc has to do again, and the reason that is counted.
+
+use warpcc_engine::relocate::NO_PREFIX_MAP;
+use warpcc_engine::{compiler_cache, process, room};
+use warpcc_plan::Unsupported;
+
+/// Why nvcc has to do a call of which a step could not be done here. `is_shown`: part of it is on the screen already.
+pub(super) fn reason(accident: String, is_shown: bool) -> Unsupported {
+    if accident.ends_with(NO_PREFIX_MAP) {
+        return Unsupported::new(NO_PREFIX_MAP, "");
+    }
+    if accident.contains(process::STOOD_STILL) {
+        return stood_still(accident);
+    }
+    if accident.contains(compiler_cache::CHOOSES) {
+        return Unsupported::new(compiler_cache::CHOOSES, "");
+    }
+    if accident.contains(room::NO_ROOM) || accident.contains(room::READS_INPUT) {
+        return hindered(&accident);
+    }
+    if is_shown {
+        // nvcc would show it again. Better twice than lost.
+        crate::log::warn(&format!("{accident}; running nvcc again"));
+    }
+    Unsupported::new("a command ended abnormally", accident)
+}
+
+/// A step that hangs is told, for nobody would find out: nvcc does it alone, perhaps in no time.
+pub(super) fn stood_still(why: String) -> Unsupported {
+    crate::log::warn(&format!("{why}; nvcc runs instead"));
+    Unsupported::new("a step stood still", why)
+}
+
+/// A tool met what it would not have met under nvcc.
+pub(super) fn hindered(why: &str) -> Unsupported {
+    let reason = match why.contains(room::READS_INPUT) {
+        true => room::READS_INPUT,
+        false => room::NO_ROOM,
+    };
+    Unsupported::new(reason, why)
+}

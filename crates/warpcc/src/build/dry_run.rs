@@ -1,0 +1,246 @@
+//! nvcc's dry run: which commands it would run, and what it looked at to decide that.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime};
+
+use warpcc_budget::Kind;
+use warpcc_budget::costs::Measured;
+use warpcc_cache::{DiskStore, Expected};
+use warpcc_engine::Children;
+use warpcc_engine::admission::Entry;
+use warpcc_engine::conditions;
+use warpcc_engine::process::{self, Ended};
+use warpcc_engine::room;
+use warpcc_engine::traced_inputs::{Scene, Seen};
+use warpcc_plan::{Transcript, Unsupported};
+
+use super::accident::{hindered, stood_still};
+use super::{BuildOptions, REFUSED};
+use crate::request::Request;
+use crate::scratch::Scratch;
+
+/// How the dynamic loader begins when it cannot preload a library.
+const NOT_LOADED: &str = "ERROR: ld.so: object";
+
+/// The dry run, in what is remembered of costs.
+const DRY_RUN: &str = "dry run";
+/// Its number among the tasks of a call: no step of a plan has it.
+const DRY_RUN_TASK: usize = usize::MAX;
+
+/// What nvcc says to our `-t 1` after the user's own.
+const REDEFINED: &str = "nvcc warning : incompatible redefinition for option 'threads', the last value of this option was used";
+
+/// A dry run of one call.
+pub(super) struct DryRun<'a> {
+    pub(super) request: &'a Request,
+    pub(super) options: &'a BuildOptions<'a>,
+    /// The folder for nvcc's intermediate files; empty where the user keeps them.
+    pub(super) private: &'a str,
+    pub(super) scratch: &'a Scratch,
+    pub(super) children: &'a Children,
+}
+
+/// What a dry run showed.
+pub(super) struct DryRunResult {
+    pub(super) transcript: Transcript,
+    pub(super) seen: Seen,
+    /// The library that sees what tools read, where it can be used.
+    pub(super) watch: Option<PathBuf>,
+}
+
+impl DryRun<'_> {
+    /// Asks nvcc for its plan.
+    ///
+    /// # Errors
+    /// nvcc refuses the command line, cannot be started, or prints what is not understood.
+    pub(super) fn run(&self) -> Result<DryRunResult, Unsupported> {
+        let watch = self.install_watch();
+        let log = self.scratch.path().join("watch-dryrun");
+        let watching = watch.as_deref().and_then(|library| {
+            let inherited = self.request.variable("LD_PRELOAD");
+            warpcc_watch::environment(library, &log, inherited).ok()
+        });
+        let environment = self.environment(watching.as_ref().map_or(&[], |set| &set[..]));
+        let (output, began) = self.start(&environment)?;
+        let mut transcript = self.read(output)?;
+        let seen = match (watch.as_deref(), watching) {
+            (Some(library), Some(_)) => self.seen(&log, library, began)?,
+            _ => Seen::unwatched("the watch library cannot be used here"),
+        };
+        // On a file system mounted noexec the loader refuses the library, and would say so in every tool's messages.
+        let told = transcript.messages.len();
+        transcript.messages.retain(|m| !m.starts_with(NOT_LOADED));
+        let is_refused = transcript.messages.len() != told;
+        let (seen, watch) = match is_refused {
+            true => (
+                Seen::unwatched("the loader refuses the watch library"),
+                None,
+            ),
+            false => (seen, watch),
+        };
+        Ok(DryRunResult {
+            transcript,
+            seen,
+            watch,
+        })
+    }
+
+    /// Puts the watch library where the tools can load it: in the cache, once for all builds; or, where the cache's
+    /// folder cannot be written or the loader cannot be told its path, in the private folder.
+    fn install_watch(&self) -> Option<PathBuf> {
+        let store = self.options.store;
+        let store: &DiskStore =
+            store.filter(|_| self.options.writes_cache && warpcc_watch::available())?;
+        let kept = crate::watch_folder::in_cache(store.root());
+        let own = self.scratch.path().join("watch");
+        [kept, Some(own)].into_iter().flatten().find_map(|folder| {
+            if !warpcc_watch::can_preload_from(&folder) {
+                return None;
+            }
+            fs::create_dir_all(&folder).ok()?;
+            warpcc_watch::install(&folder).ok()
+        })
+    }
+
+    fn args(&self) -> Vec<OsString> {
+        let mut args = self.request.args.clone();
+        args.push("--dryrun".into());
+        // A plan for threads is printed in the order in which they took the commands: another one each time. The plan
+        // for one thread has the same commands, and we have threads of our own.
+        if self.request.invocation.threads {
+            args.extend(["-t".into(), "1".into()]);
+        }
+        if !self.private.is_empty() {
+            args.extend(["--keep".into(), "--keep-dir".into()]);
+            args.push(self.private.trim_end_matches('/').into());
+        }
+        args
+    }
+
+    fn environment(&self, watching: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
+        let mut environment = self.request.environment.clone();
+        let mut set = |name: &OsStr, value: OsString| {
+            environment.retain(|(n, _)| n != name);
+            environment.push((name.to_owned(), value));
+        };
+        for (name, value) in watching {
+            set(name, value.clone());
+        }
+        let behind = crate::fallback::behind(self.options.ourselves);
+        set(OsStr::new(crate::config::BEHIND), behind);
+        // nvcc makes temporary files even for a dry run.
+        let temporary = self.scratch.path().join("tmp");
+        set(OsStr::new("TMPDIR"), temporary.into());
+        environment
+    }
+
+    /// Runs it within the machine's budget. Gives when it began, too.
+    fn start(
+        &self,
+        environment: &[(OsString, OsString)],
+    ) -> Result<(Ended, SystemTime), Unsupported> {
+        let (request, admission) = (self.request, self.options.admission);
+        let label = request.invocation.inputs.join(" ");
+        let entry = Entry {
+            name: DRY_RUN,
+            kind: Kind::DryRun,
+            // All of the call comes behind it.
+            priority_ms: admission.expect_whole(),
+            label: label.rsplit('/').next().unwrap_or(&label),
+            tag: DRY_RUN_TASK as u64,
+            ..Entry::default()
+        };
+        let cannot_start = |why: String| Unsupported::new("nvcc cannot be started", why);
+        let mut pass = self
+            .children
+            .waiting(DRY_RUN_TASK, |cancel| admission.enter(&entry, cancel))
+            .map_err(|e| cannot_start(e.to_string()))?;
+        let order = process::Order {
+            program: &request.nvcc,
+            name: &request.nvcc.to_string_lossy(),
+            args: &self.args(),
+            environment,
+            directory: &request.directory,
+            terminal: None,
+            claim: Some(pass.claim()),
+        };
+        let (clock, began) = (Instant::now(), SystemTime::now());
+        let output = self.children.run(DRY_RUN_TASK, &order).map_err(|error| {
+            let why = error.to_string();
+            match why {
+                why if why.contains(process::STOOD_STILL) => stood_still(why),
+                why if why.contains(room::READS_INPUT) => hindered(&why),
+                why => cannot_start(why),
+            }
+        })?;
+        let measured = Measured {
+            input_bytes: 0,
+            millis: u64::try_from(clock.elapsed().as_millis()).unwrap_or(u64::MAX),
+            peak_kib: output.peak_kib,
+        };
+        admission.learn(DRY_RUN, Kind::DryRun, measured);
+        Ok((output, began))
+    }
+
+    /// The plan in what nvcc printed.
+    fn read(&self, output: Ended) -> Result<Transcript, Unsupported> {
+        if let Some(signal) = output.signal {
+            return Err(Unsupported::new(
+                "a command ended abnormally",
+                format!("nvcc --dryrun: ended by signal {signal}"),
+            ));
+        }
+        if output.code != 0 {
+            return Err(Unsupported::new(REFUSED, ""));
+        }
+        if !output.stdout.is_empty() {
+            return Err(Unsupported::new(
+                "unknown dry-run line",
+                String::from_utf8_lossy(&output.stdout),
+            ));
+        }
+        let text = String::from_utf8(output.stderr)
+            .map_err(|_| Unsupported::new("an argument that is not UTF-8", "dry run"))?;
+        let mut transcript = Transcript::parse(&text)?;
+        if self.request.invocation.threads
+            && let Some(ours) = transcript.messages.iter().rposition(|m| m == REDEFINED)
+        {
+            transcript.messages.remove(ours);
+        }
+        Ok(transcript)
+    }
+
+    /// What nvcc looked at.
+    fn seen(&self, log: &Path, library: &Path, began: SystemTime) -> Result<Seen, Unsupported> {
+        let request = self.request;
+        let Ok(bytes) = fs::read(log) else {
+            return Ok(Seen::unwatched("the watch library cannot be used here"));
+        };
+        let known = |executable: &Path| conditions::asks_by_name(executable, false);
+        let observed = match warpcc_watch::read_log(&bytes, &request.nvcc, &known) {
+            Ok(observed) => observed,
+            Err(error) => return Ok(Seen::unwatched(&error.to_string())),
+        };
+        // nvcc looks what stands where its outputs go.
+        let outputs = request.invocation.outputs().into_iter();
+        let outputs: Vec<PathBuf> = outputs.map(|o| request.absolute(&o.path)).collect();
+        let is_output = |path: &Path| outputs.contains(&request.directory.join(path));
+        let scene = Scene {
+            scratch: self.scratch.path(),
+            directory: &request.directory,
+            library,
+            path: request.variable("PATH"),
+            began,
+            own: &is_output,
+            writes: &[],
+        };
+        let mut seen = Seen::from_log(observed, &scene);
+        if let Some(why) = &seen.hindered {
+            return Err(hindered(why));
+        }
+        seen.expect(&request.nvcc, Expected::default());
+        Ok(seen)
+    }
+}

@@ -1,0 +1,130 @@
+//! From nvcc's plan to the graph that is run: what may be run at all, and what may overlap.
+
+use std::fs;
+
+use warpcc_plan::overlap;
+use warpcc_plan::relocate::relocate;
+use warpcc_plan::{FileKind, TaskGraph, Tool, Transcript, Unsupported};
+
+use super::BuildOptions;
+use crate::module_ids;
+use crate::outputs::{self, Outputs};
+use crate::request::Request;
+
+/// A plan that may be run.
+pub(super) struct Plan {
+    /// nvcc's commands and nothing else.
+    pub(super) plain: TaskGraph,
+    /// The same with what overlaps and what is started early.
+    pub(super) graph: TaskGraph,
+    /// Whose module id and stub are remembered.
+    pub(super) id_subject: Option<Vec<String>>,
+}
+
+impl Plan {
+    /// Makes a graph of what nvcc printed.
+    ///
+    /// # Errors
+    /// The plan is not understood, or its outputs are for nvcc to write.
+    pub(super) fn make(
+        transcript: &Transcript,
+        private: &str,
+        request: &Request,
+        options: &BuildOptions<'_>,
+    ) -> Result<Self, Unsupported> {
+        let mut plain = TaskGraph::build(transcript, private)?;
+        decide_on_outputs(request, &plain)?;
+        if !request.invocation.keeps
+            && let Some(file) = between_steps(request, &plain)
+        {
+            return Err(Unsupported::new(
+                "an intermediate file outside the private folder",
+                file,
+            ));
+        }
+        if !request.roots.is_empty() {
+            relocate(&mut plain, &|path| request.roots.fixed(path).into_owned());
+        }
+        let mut graph = plain.clone();
+        let id_subject = overlap::module_id_subject(&graph);
+        if !options.faithful && !options.sequential {
+            let_overlap(&mut graph, id_subject.as_deref(), options);
+        }
+        Ok(Self {
+            plain,
+            graph,
+            id_subject,
+        })
+    }
+
+    /// Remembers what the next build of the same file can begin with.
+    pub(super) fn remember(&self, graph: &TaskGraph, options: &BuildOptions<'_>) {
+        let store = options.store.filter(|_| options.writes_cache);
+        if let (Some(store), Some(subject)) = (store, &self.id_subject) {
+            module_ids::remember(store, subject, graph);
+            module_ids::remember_stub(store, subject, graph);
+        }
+    }
+}
+
+/// Lets steps begin before nvcc's order would.
+fn let_overlap(graph: &mut TaskGraph, id_subject: Option<&[String]>, options: &BuildOptions<'_>) {
+    overlap::split_host_compile(graph);
+    if let (Some(store), Some(subject)) = (options.store, id_subject)
+        && let Some(id) = module_ids::recall(store, subject)
+    {
+        overlap::predict_module_id(graph, &id);
+    }
+    if let (Some(store), Some(subject)) = (options.store, id_subject)
+        && let Some(stub) = module_ids::recall_stub(store, subject, graph)
+    {
+        overlap::predict_stub(graph, &stub);
+    } else if has_idle_cores(graph, options) {
+        overlap::make_stub_early(graph);
+    }
+}
+
+/// A file that one step writes and another reads, that the command line does not ask for, and that is not in the private
+/// folder: nvcc puts it where it wants (`--objdir-as-tempdir`).
+fn between_steps<'g>(request: &Request, graph: &'g TaskGraph) -> Option<&'g str> {
+    let outputs = request.invocation.outputs();
+    let is_asked_for = |path: &str| outputs.iter().any(|output| output.path == path);
+    let mut read = graph.steps.iter().flat_map(|step| &step.reads);
+    let outside = read.find(|&&id| {
+        let file = graph.file(id);
+        file.kind == FileKind::Output && file.writer.is_some() && !is_asked_for(&file.path)
+    });
+    outside.map(|&id| graph.file(id).path.as_str())
+}
+
+/// Leaves a call to nvcc whose outputs are not plain files. Nothing has been written yet.
+fn decide_on_outputs(request: &Request, graph: &TaskGraph) -> Result<(), Unsupported> {
+    let mut outputs = Outputs::of(request)?;
+    for file in graph.files.iter().filter(|f| f.kind == FileKind::Output) {
+        let writer = file.writer.map(|at| graph.steps[at].tool);
+        let kind = outputs::Kind::of(writer == Some(Tool::HostLink));
+        outputs.decide(&request.absolute(&file.path), kind)?;
+    }
+    // nvcc removes these, whatever they are.
+    let mut removed = Outputs::of(request)?;
+    for path in graph.steps.iter().flat_map(|step| &step.removes) {
+        removed.decide(&request.absolute(path), outputs::Kind::Data)?;
+    }
+    Ok(())
+}
+
+/// Whether a front end more would cost nobody anything: several architectures, a core for each
+/// and to spare that no other call uses or waits for, and no other load on the machine.
+fn has_idle_cores(graph: &TaskGraph, options: &BuildOptions<'_>) -> bool {
+    let ciccs = graph.steps.iter().filter(|s| s.tool == Tool::Cicc).count();
+    if ciccs < 2 || options.jobs < ciccs + 2 {
+        return false;
+    }
+    let load = fs::read_to_string("/proc/loadavg")
+        .ok()
+        .and_then(|text| text.split(' ').next().and_then(|l| l.parse::<f64>().ok()));
+    // Who is not a warpcc is seen in the load alone. It is a minute's average: what this build's own predecessor left
+    // is in it.
+    options.admission.idle_slots() >= ciccs as u64 + 2
+        && load.is_none_or(|load| load < options.jobs as f64 * 0.75)
+}

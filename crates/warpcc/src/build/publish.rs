@@ -1,0 +1,136 @@
+//! The end of a build: outputs in place, the call in the cache, copies of intermediate files.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use warpcc_engine::Run;
+use warpcc_plan::{FileKind, PlanFile, Step, TaskGraph, Tool, Unsupported};
+use warpcc_report::record::Header;
+
+use super::BuildOptions;
+use crate::dates::Texts;
+use crate::direct::NotKept;
+use crate::request::Request;
+use crate::scratch::Scratch;
+use crate::signals::Interrupt;
+use crate::{direct, place};
+
+/// Puts the outputs in place, and stores the whole call when it succeeded.
+///
+/// # Errors
+/// An output cannot be written.
+pub(super) fn publish(
+    request: &Request,
+    options: &BuildOptions<'_>,
+    graph: &TaskGraph,
+    run: &Run,
+    streams: (&[u8], &[u8]),
+    interrupt: &Interrupt,
+) -> Result<Result<Vec<Header>, NotKept>, Unsupported> {
+    let kept = match run.code {
+        0 => keep(request, options, graph, run, streams),
+        _ => Ok(Vec::new()),
+    };
+    for (now, plan) in &run.outputs {
+        if now.exists() {
+            let to = request.directory.join(plan);
+            place::place(now, &to, &interrupt.unfinished).map_err(|e| {
+                Unsupported::new(
+                    "an output cannot be written",
+                    format!("{}: {e}", plan.display()),
+                )
+            })?;
+        }
+    }
+    Ok(kept)
+}
+
+/// Stores the whole call, where results are stored.
+fn keep(
+    request: &Request,
+    options: &BuildOptions<'_>,
+    graph: &TaskGraph,
+    run: &Run,
+    streams: (&[u8], &[u8]),
+) -> Result<Vec<Header>, NotKept> {
+    let Some(store) = options.store.filter(|_| options.writes_cache) else {
+        return Ok(Vec::new());
+    };
+    let now_at = |file: &PlanFile| {
+        let plan = file.path.as_str();
+        let mut made = run.outputs.iter();
+        let made = made.find(|(_, name)| name.as_os_str() == plan);
+        made.map_or_else(|| request.absolute(plan), |(now, _)| now.clone())
+    };
+    let mut outputs = Vec::new();
+    for file in graph.files.iter().filter(|f| f.kind == FileKind::Output) {
+        let writer = file.writer.map(|at| graph.steps[at].tool);
+        outputs.push(direct::Made {
+            now: now_at(file),
+            plan: file.path.clone(),
+            lists_files: writer == Some(Tool::FilterDependencies),
+        });
+    }
+    let made_by = |wanted: &dyn Fn(&Step) -> bool| -> Vec<PathBuf> {
+        let steps = graph.steps.iter().filter(|step| wanted(step));
+        let files = steps.flat_map(|step| &step.writes);
+        files.map(|&id| now_at(graph.file(id))).collect()
+    };
+    direct::keep(
+        (store, options.upstream),
+        request,
+        options.keys,
+        run,
+        &outputs,
+        &Texts {
+            preprocessed: &made_by(&|step| step.tool == Tool::Preprocess),
+            made_unseen: &made_by(&|step| step.preprocesses_unseen(graph)),
+            args: &request.args,
+            began: run.began,
+        },
+        streams,
+    )
+}
+
+/// A file in the private folder that no plan has: for a run that was not watched.
+pub(super) fn left_beside(scratch: &Scratch, graph: &TaskGraph, run: &Run) -> Option<String> {
+    let planned = graph.files.iter().map(|file| OsStr::new(file.name()));
+    let made = run.outputs.iter().filter_map(|(now, _)| now.file_name());
+    let known: BTreeSet<&OsStr> = planned.chain(made).collect();
+    let files = ["out", "k"]
+        .into_iter()
+        .filter_map(|folder| fs::read_dir(scratch.path().join(folder)).ok());
+    let mut files = files.flatten().flatten().map(|entry| entry.path());
+    let ours = |path: &Path| path.extension().is_some_and(|ending| ending == "s");
+    let left = files.find(|path| {
+        let name = path.file_name().unwrap_or_default();
+        path.is_file() && !known.contains(name) && !ours(path)
+    });
+    left.map(|path| format!("{} is made too", path.display()))
+}
+
+/// Copies every command's files into a folder with its number, as fast_nvcc's `--save` does.
+pub(super) fn save(graph: &TaskGraph, run: &Run, folder: &Path, request: &Request) {
+    for (number, step) in graph.steps.iter().enumerate() {
+        let into = folder.join(number.to_string());
+        if let Err(error) = fs::create_dir_all(&into) {
+            crate::log::warn(&format!("cannot save to {}: {error}", into.display()));
+            return;
+        }
+        for &id in &step.writes {
+            let file = graph.file(id);
+            let now = run
+                .outputs
+                .iter()
+                .find(|(_, plan)| plan.as_os_str() == file.path.as_str());
+            let now = now.map_or_else(|| request.absolute(&file.path), |(now, _)| now.clone());
+            if now.exists()
+                && let Err(error) = fs::copy(&now, into.join(file.name()))
+            {
+                crate::log::warn(&format!("cannot save {}: {error}", now.display()));
+            }
+        }
+    }
+}
