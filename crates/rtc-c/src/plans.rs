@@ -8,13 +8,13 @@
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
 
+use warpcc_kernels::Launcher as RustLauncher;
+use warpcc_kernels::dtype::DType;
+use warpcc_kernels::elementwise::{Value as RustValue, binary, fused, unary};
+use warpcc_kernels::plan::{Plan as RustPlan, Request as Output, Tensor as RustTensor};
+use warpcc_kernels::plan_cache::parsed;
+use warpcc_kernels::reduce::reduce;
 use warpcc_rtc::KernelCache;
-use warpcc_rtc::kernels::dtype::DType;
-use warpcc_rtc::kernels::elementwise::{Value as RustValue, binary, fused, unary};
-use warpcc_rtc::kernels::plan::{Plan as RustPlan, Request as Output, Tensor as RustTensor};
-use warpcc_rtc::kernels::plan_cache::parsed;
-use warpcc_rtc::kernels::reduce::reduce;
-use warpcc_rtc::kernels::{self, Launcher as RustLauncher};
 
 use crate::cache::{Cache, Counts};
 use crate::device::{CUstream_st, Device};
@@ -374,7 +374,7 @@ pub unsafe extern "C" fn warpcc_rtc_plan_warm(
         // SAFETY: as the caller says.
         let target = unsafe { text(target, "target") }?.parse()?;
         let limits = self::limits(limits);
-        for request in kernels::requests(plan, target) {
+        for request in warpcc_kernels::requests(plan, target) {
             cache.get(&request, &limits)?;
         }
         Ok(())

@@ -6,9 +6,9 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt};
-use warpcc_rtc::kernels::dtype::DType;
-use warpcc_rtc::kernels::expression::Number;
-use warpcc_rtc::kernels::plan::Tensor;
+use warpcc_kernels::dtype::DType;
+use warpcc_kernels::expression::Number;
+use warpcc_kernels::plan::Tensor;
 
 use crate::dlpack::{self, Content};
 use crate::errors;

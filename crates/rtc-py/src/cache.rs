@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
-use warpcc_rtc::kernels::Launcher;
+use warpcc_kernels::Launcher;
 use warpcc_rtc::{
     Compiler, Environment, Error, Image as Compiled, KernelCache as Cache, Limits, LinkRequest,
     Linker, Piece, PieceKind, RealArch, Request, Settings, SharedLayer, Target, Text, Tier,

@@ -3,12 +3,12 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use warpcc_rtc::kernels::dtype::{DType, Family};
-use warpcc_rtc::kernels::elementwise::{self, Value};
-use warpcc_rtc::kernels::expression::{Expr, Number};
-use warpcc_rtc::kernels::plan::{Plan, PlanError, Request, Tensor};
-use warpcc_rtc::kernels::plan_cache::{function_of, parsed};
-use warpcc_rtc::kernels::reduce as reductions;
+use warpcc_kernels::dtype::{DType, Family};
+use warpcc_kernels::elementwise::{self, Value};
+use warpcc_kernels::expression::{Expr, Number};
+use warpcc_kernels::plan::{Plan, PlanError, Request, Tensor};
+use warpcc_kernels::plan_cache::{function_of, parsed};
+use warpcc_kernels::reduce as reductions;
 
 use crate::arrays::{self, Array};
 use crate::cache::KernelCache;
@@ -287,7 +287,7 @@ impl<'a, 'py> Call<'a, 'py> {
 enum Failed {
     Library(warpcc_rtc::Error),
     Driver(String),
-    Launch(warpcc_rtc::kernels::LaunchError),
+    Launch(warpcc_kernels::LaunchError),
 }
 
 impl Input<'_, '_> {

@@ -1,10 +1,9 @@
-//! Kernels as text: compiles them with NVRTC, keeps what comes of it for every process and machine, loads and launches them.
+//! Kernels as text: compiles them with NVRTC, keeps what comes of it for every process and machine, and loads them.
 //!
 //! - [`Compiler`] turns a [`Request`] into a [`Compiled`] image for a [`Target`]: no GPU, no driver, no cache.
 //! - [`Linker`] turns images, LTO-IR and PTX into one cubin, [`FatbinMaker`] images into one fat binary.
 //! - [`KernelCache`] compiles and links what it does not find in memory, in folders or in a shared layer.
 //! - [`Device`] and [`KernelCache::get_function`] load them on a GPU; [`KernelCache::get_fatbin`] takes what a driver would.
-//! - [`kernels`] are there already: functions over arrays, and expressions of them.
 //!
 //! Nothing of NVIDIA's is linked. Libraries are found when they are first needed; one that is missing is an
 //! [`Error`] that lists what was tried.
@@ -19,7 +18,6 @@ mod fatbin_writer;
 mod fatbins;
 mod ffi;
 mod includes;
-pub mod kernels;
 mod library;
 mod linker;
 mod load;

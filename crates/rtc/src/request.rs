@@ -80,14 +80,9 @@ impl Request {
         }
     }
 
-    /// The kernel `name` of `source`, with `parameters` as text before it, and with what this one has in common with it.
-    pub(crate) fn for_kernel(
-        &self,
-        parameters: &str,
-        name: &str,
-        source: &str,
-        target: Target,
-    ) -> Self {
+    /// The kernel `name` of `source`, with `parameters` as text before it, and all else as in this one: what a cache that is
+    /// [`compiled_with`](crate::KernelCache::compiled_with) this request asks for.
+    pub fn for_kernel(&self, parameters: &str, name: &str, source: &str, target: Target) -> Self {
         let mut request = self.clone();
         request.name = name.into();
         request.preamble.push(Text::new("parameters", parameters));

@@ -37,9 +37,10 @@ const DIRECTION: &[(&str, May)] = &[
     ),
     ("warpcc-remote", May::Only(&["warpcc-cache"])),
     ("warpcc-rtc", May::Only(&["warpcc-cache", "warpcc-fatbin"])),
+    ("warpcc-kernels", May::Only(&["warpcc-rtc"])),
     (
         "warpcc-rtc-c",
-        May::Only(&["warpcc-rtc", "warpcc-rtc-remote"]),
+        May::Only(&["warpcc-rtc", "warpcc-kernels", "warpcc-rtc-remote"]),
     ),
     (
         "warpcc-rtc-remote",
@@ -47,7 +48,7 @@ const DIRECTION: &[(&str, May)] = &[
     ),
     (
         "warpcc-rtc-py",
-        May::Only(&["warpcc-rtc", "warpcc-rtc-remote"]),
+        May::Only(&["warpcc-rtc", "warpcc-kernels", "warpcc-rtc-remote"]),
     ),
     ("warpcc", May::Anything),
     ("warpcc-fuzz", May::Anything),

@@ -1,0 +1,512 @@
+//! A reduction over axes of an array: which threads share what, chosen from the shape alone, so that results repeat.
+//!
+//! Where the reduced elements are neighbours, lanes share each row; where the kept ones are, each thread
+//! takes columns of its own. Few results of many values are found in parts that a second kernel merges.
+
+use crate::dtype::DType;
+use crate::generate::{index, places};
+use crate::layout::{Layout, aliases, canonical};
+use crate::plan::{Argument, Launch, Plan, PlanError, Request, Tensor, Which, check, span};
+use crate::plan_cache;
+use warpcc_rtc::Kernel;
+
+/// A reduction's name and formula.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Reduction {
+    /// Its name, in `warpcc::red`.
+    pub name: &'static str,
+    /// What it gives.
+    pub formula: &'static str,
+    /// Whether it has a value of no elements.
+    pub of_nothing: bool,
+}
+
+/// Every reduction.
+pub static ALL: &[Reduction] = &[
+    Reduction {
+        name: "sum",
+        formula: "sum of x, compensated; integers in 64 bits",
+        of_nothing: true,
+    },
+    Reduction {
+        name: "mean",
+        formula: "sum / count; NaN of nothing",
+        of_nothing: true,
+    },
+    Reduction {
+        name: "prod",
+        formula: "product of x; integers in 64 bits",
+        of_nothing: true,
+    },
+    Reduction {
+        name: "max",
+        formula: "the largest; NaN if there is one",
+        of_nothing: false,
+    },
+    Reduction {
+        name: "min",
+        formula: "the smallest; NaN if there is one",
+        of_nothing: false,
+    },
+    Reduction {
+        name: "norm1",
+        formula: "sum of |x|",
+        of_nothing: true,
+    },
+    Reduction {
+        name: "norm2",
+        formula: "root of the sum of squares, without overflow on the way",
+        of_nothing: true,
+    },
+    Reduction {
+        name: "norm_inf",
+        formula: "the largest |x|; NaN if there is one",
+        of_nothing: true,
+    },
+    Reduction {
+        name: "sumsq",
+        formula: "sum of x^2, compensated",
+        of_nothing: true,
+    },
+    Reduction {
+        name: "nansum",
+        formula: "sum of what is not NaN",
+        of_nothing: true,
+    },
+    Reduction {
+        name: "nanprod",
+        formula: "product of what is not NaN",
+        of_nothing: true,
+    },
+    Reduction {
+        name: "count_nonzero",
+        formula: "how many are not 0; NaN is not",
+        of_nothing: true,
+    },
+    Reduction {
+        name: "any",
+        formula: "one is not 0",
+        of_nothing: true,
+    },
+    Reduction {
+        name: "all",
+        formula: "none is 0",
+        of_nothing: true,
+    },
+];
+
+/// Threads of a block.
+const THREADS: u64 = 256;
+/// Blocks that parts are made up to, of rows and of columns: on an H200 with its 132 multiprocessors, of 1,056 to 16,896 those
+/// with which all types were fast. A constant, so that results do not depend on the GPU.
+const ROW_BLOCKS: u64 = 2112;
+const COLUMN_BLOCKS: u64 = 1056;
+/// No state is larger.
+const STATE: u64 = 32;
+
+/// A reduction over `axes` (negative ones count from the last; none: over all).
+///
+/// The output has the axes that are left, or all with the reduced ones of size 1.
+///
+/// # Errors
+///
+/// An axis that is not there, an output of another shape, a maximum of nothing, and what is wrong
+/// with the arrays themselves.
+pub fn reduce(
+    reduction: &str,
+    input: &Tensor,
+    axes: Option<&[i64]>,
+    output: &Tensor,
+    request: Request,
+) -> Result<Plan, PlanError> {
+    let of = ALL
+        .iter()
+        .find(|each| each.name == reduction)
+        .ok_or_else(|| PlanError::UnknownReduction {
+            name: reduction.chars().take(64).collect(),
+            known: ALL
+                .iter()
+                .map(|each| each.name)
+                .collect::<Vec<_>>()
+                .join(", "),
+        })?;
+    plan_cache::reduction(of.name, input, axes, output, request, || {
+        planned(of, input, axes, output, request)
+    })
+}
+
+fn planned(
+    of: &'static Reduction,
+    input: &Tensor,
+    axes: Option<&[i64]>,
+    output: &Tensor,
+    request: Request,
+) -> Result<Plan, PlanError> {
+    let which = Which::Input("x".into());
+    let (output_steps, results) = check(output, &Which::Output)?;
+    let (steps, _) = check(input, &which)?;
+    let reduced = reduced_axes(axes, input.shape.len())?;
+    let placed = output_axes(input, output, &reduced)?;
+    let (mut kept_shape, mut kept_steps) = (Vec::new(), vec![Vec::new(), Vec::new()]);
+    let (mut reduced_shape, mut reduced_steps) = (Vec::new(), Vec::new());
+    for (axis, (&size, &step)) in input.shape.iter().zip(&steps).enumerate() {
+        if reduced.get(axis) == Some(&true) {
+            reduced_shape.push(size);
+            reduced_steps.push(step);
+        } else {
+            kept_shape.push(size);
+            let place = placed.get(axis).copied().flatten();
+            let out = place.and_then(|place| output_steps.get(place)).copied();
+            for (list, step) in kept_steps.iter_mut().zip([out.unwrap_or(0), step]) {
+                list.push(step);
+            }
+        }
+    }
+    let count: u64 = reduced_shape.iter().product();
+    if count == 0 && !of.of_nothing {
+        return Err(PlanError::Empty { reduction: of.name });
+    }
+    if results == 0 {
+        return Ok(Plan::default());
+    }
+    aliases(output, &[("x", input)])?;
+    let kept = canonical(&kept_shape, kept_steps);
+    if crate::layout::overlaps(&kept) {
+        return Err(PlanError::OutputOverlaps {
+            shape: output.shape.clone(),
+            strides: output_steps,
+        });
+    }
+    let reduced = if count == 0 {
+        Layout {
+            sizes: vec![0],
+            steps: vec![vec![0]],
+        }
+    } else {
+        let mut layout = canonical(&reduced_shape, vec![reduced_steps]);
+        if layout.sizes == [1] {
+            layout.steps = vec![vec![0]];
+        }
+        layout
+    };
+    let shaped = Shaped {
+        of,
+        input,
+        output,
+        request,
+        kept,
+        reduced,
+        count,
+    };
+    shaped.plan()
+}
+
+fn reduced_axes(axes: Option<&[i64]>, dimensions: usize) -> Result<Vec<bool>, PlanError> {
+    let Some(axes) = axes else {
+        return Ok(vec![true; dimensions]);
+    };
+    let mut reduced = vec![false; dimensions];
+    for &axis in axes {
+        let wrong = |twice| PlanError::Axis {
+            axis,
+            dimensions,
+            twice,
+        };
+        let from_front = if axis < 0 {
+            axis.checked_add_unsigned(dimensions as u64)
+        } else {
+            Some(axis)
+        };
+        let place = from_front
+            .and_then(|axis| usize::try_from(axis).ok())
+            .and_then(|axis| reduced.get_mut(axis))
+            .ok_or_else(|| wrong(false))?;
+        if *place {
+            return Err(wrong(true));
+        }
+        *place = true;
+    }
+    Ok(reduced)
+}
+
+/// For each axis of the input, the output's that it becomes.
+fn output_axes(
+    input: &Tensor,
+    output: &Tensor,
+    reduced: &[bool],
+) -> Result<Vec<Option<usize>>, PlanError> {
+    let expected = |keep: bool| -> Vec<u64> {
+        let sizes = input.shape.iter().zip(reduced);
+        sizes
+            .filter_map(|(&size, &reduced)| match (reduced, keep) {
+                (false, _) => Some(size),
+                (true, true) => Some(1),
+                (true, false) => None,
+            })
+            .collect()
+    };
+    let keeps = output.shape == expected(true);
+    if !keeps && output.shape != expected(false) {
+        return Err(PlanError::Shape {
+            which: Which::Input("x".into()),
+            shape: input.shape.clone(),
+            output: output.shape.clone(),
+            reason: format!(
+                "reduced, it has shape {:?} or {:?}",
+                expected(false),
+                expected(true)
+            ),
+        });
+    }
+    let mut next = 0;
+    Ok(reduced
+        .iter()
+        .enumerate()
+        .map(|(axis, &reduced)| {
+            if keeps {
+                return Some(axis);
+            }
+            if reduced {
+                return None;
+            }
+            next += 1;
+            Some(next - 1)
+        })
+        .collect())
+}
+
+struct Shaped<'a> {
+    of: &'static Reduction,
+    input: &'a Tensor,
+    output: &'a Tensor,
+    request: Request,
+    /// Steps of the output, then of the input.
+    kept: Layout,
+    /// Steps of the input.
+    reduced: Layout,
+    count: u64,
+}
+
+impl Shaped<'_> {
+    fn plan(&self) -> Result<Plan, PlanError> {
+        let kept_step = self.kept.inner_step(1).unsigned_abs();
+        let kept_is_row = self.kept.inner() > 1 && kept_step != 0;
+        let reduced_step = self.reduced.inner_step(0).unsigned_abs();
+        if kept_is_row && (self.reduced.inner() <= 1 || kept_step < reduced_step) {
+            self.columns()
+        } else {
+            self.rows()
+        }
+    }
+
+    /// The largest group of neighbours along `along`'s innermost dimension that every place of
+    /// the input allows to be read at once.
+    fn group(&self, along: &Layout, array: usize, across: &Layout, other: usize) -> u64 {
+        let size = self.input.dtype.size();
+        if along.inner_step(array) != 1 {
+            return 1;
+        }
+        let mut group = 16 / size;
+        let mut hold = |number: u64| {
+            if number != 0 {
+                group = group.min(1 << number.trailing_zeros().min(63));
+            }
+        };
+        hold(along.inner());
+        hold(self.input.address / size);
+        let outer = along.steps.get(array).into_iter().flatten().rev().skip(1);
+        let others = across.steps.get(other).into_iter().flatten();
+        for step in outer.chain(others) {
+            hold(step.unsigned_abs());
+        }
+        group.max(1)
+    }
+
+    fn is_wide(&self, slack: u64) -> bool {
+        let far = |sizes: &[u64], steps: Option<&Vec<i64>>| {
+            steps
+                .and_then(|steps| span(sizes, steps))
+                .map_or(u64::MAX, |(low, high)| {
+                    low.unsigned_abs().max(high.unsigned_abs())
+                })
+        };
+        let input =
+            far(&self.kept.sizes, self.kept.steps.get(1)).saturating_add(if self.count == 0 {
+                0
+            } else {
+                far(&self.reduced.sizes, self.reduced.steps.first())
+            });
+        let output = far(&self.kept.sizes, self.kept.steps.first());
+        let counts = self.kept.count().max(self.count);
+        input.max(output).max(counts).saturating_add(slack) >= 1 << 31
+    }
+
+    /// How many parts each result is found in, and how many groups are in each.
+    fn parts(enough: u64, blocks: u64, groups: u64, least: u64) -> (u64, u64) {
+        let parts = (enough / blocks.max(1)).min(groups / least.max(1)).max(1);
+        let share = groups.div_ceil(parts).max(1);
+        (groups.div_ceil(share).max(1), share)
+    }
+
+    fn rows(&self) -> Result<Plan, PlanError> {
+        let group = self.group(&self.reduced, 0, &self.kept, 1);
+        let groups = self.count / group;
+        // As many lanes as there are groups of four, from an eighth of a warp up to a block.
+        let lanes = groups.div_ceil(4).next_power_of_two().clamp(4, THREADS);
+        let kept = self.kept.count();
+        let blocks = kept.div_ceil(THREADS / lanes);
+        let (parts, share) = Self::parts(ROW_BLOCKS, blocks, groups, 16 * THREADS);
+        let wide = self.is_wide(8 * THREADS * group);
+        let i = index(wide);
+        let (dk, dr) = (self.kept.sizes.len(), self.reduced.sizes.len());
+        let body = format!(
+            "warpcc::red::rows<of, input, output, {request}, {i}, {dk}, {dr}, {group}, {group}, {lanes}, {THREADS}>(
+      out, in, (of::state*)partial, kept_at, reduced_at, kept, reduced, share, count);",
+            request = self.request.device(),
+        );
+        let arguments = vec![
+            Argument::Bytes(places(&self.kept, 1, wide)),
+            Argument::Bytes(places(&self.reduced, group, wide)),
+            Argument::index(kept.cast_signed(), wide),
+            Argument::index(groups.cast_signed(), wide),
+            Argument::index(share.cast_signed(), wide),
+        ];
+        // Four blocks of a multiprocessor leave a thread 64 registers, and the compiler plans to use them: it then has all
+        // reads under way at once, where it else failure_dump registers. Sixteen values in a group do not fit them.
+        let bound = if group < 16 { "4" } else { "1" };
+        self.launches("", bound, &body, (blocks, parts), wide, arguments)
+    }
+
+    fn columns(&self) -> Result<Plan, PlanError> {
+        let group = self.group(&self.kept, 1, &self.reduced, 0);
+        let groups = self.kept.count() / group;
+        let columns = groups.next_power_of_two().min(32);
+        let blocks = groups.div_ceil(columns);
+        let (parts, share) = Self::parts(COLUMN_BLOCKS, blocks, self.count, 8 * THREADS / columns);
+        let wide = self.is_wide(8 * THREADS * group);
+        let i = index(wide);
+        let (dk, dr) = (self.kept.sizes.len(), self.reduced.sizes.len());
+        let body = format!(
+            "warpcc::red::columns<of, input, output, {request}, {i}, {dk}, {dr}, {group}, {group}, {columns}, {THREADS}>(
+      out, in, (of::state*)partial, kept_at, reduced_at, kept, reduced, share, out_step, count);",
+            request = self.request.device(),
+        );
+        let arguments = vec![
+            Argument::Bytes(places(&self.kept, group, wide)),
+            Argument::Bytes(places(&self.reduced, 1, wide)),
+            Argument::index(groups.cast_signed(), wide),
+            Argument::index(self.count.cast_signed(), wide),
+            Argument::index(share.cast_signed(), wide),
+            Argument::index(self.kept.inner_step(0), wide),
+        ];
+        let step = format!(", const {i} out_step");
+        // As in `rows`, where a thread's states do not take up the registers.
+        let bound = format!("sizeof(of::state) * {group} <= 128 ? 4 : 1");
+        self.launches(&step, &bound, &body, (blocks, parts), wide, arguments)
+    }
+
+    fn launches(
+        &self,
+        more: &str,
+        bound: &str,
+        body: &str,
+        (blocks, parts): (u64, u64),
+        wide: bool,
+        arguments: Vec<Argument>,
+    ) -> Result<Plan, PlanError> {
+        let grid = |blocks: u64| {
+            u32::try_from(blocks)
+                .ok()
+                .filter(|blocks| i32::try_from(*blocks).is_ok())
+                .ok_or(PlanError::TooLarge {
+                    which: Which::Output,
+                    reason: "more than 2^31 - 1 blocks",
+                })
+        };
+        let i = index(wide);
+        let kept = self.kept.count();
+        let head = format!(
+            "using input = {};\nusing output = {};\nusing of = warpcc::red::{}<input>;\n",
+            self.input.dtype.device(),
+            self.output.dtype.device(),
+            self.of.name
+        );
+        let (dk, dr) = (self.kept.sizes.len(), self.reduced.sizes.len());
+        let count = Argument::Bytes((self.count as f64).to_ne_bytes().into());
+        let partial = if parts > 1 {
+            Argument::Workspace(0)
+        } else {
+            Argument::Bytes(0u64.to_ne_bytes().into())
+        };
+        let mut given = vec![
+            Argument::Address(self.output.address),
+            Argument::Address(self.input.address),
+            partial,
+        ];
+        given.extend(arguments);
+        given.push(count.clone());
+        let source = format!(
+            "{head}extern \"C\" __global__ void __launch_bounds__({THREADS}, {bound}) warpcc_reduce(
+    output* out, const input* in, void* partial, const warpcc::places<{i}, 2, {dk}> kept_at,
+    const warpcc::places<{i}, 1, {dr}> reduced_at, const {i} kept, const {i} reduced, const {i} share{more}, const double count) {{
+  {body}
+}}
+"
+        );
+        let mut launches = vec![Launch {
+            kernel: Kernel::new("", "warpcc_reduce", source),
+            grid: (grid(blocks)?, grid(parts)?),
+            block: THREADS as u32,
+            arguments: given,
+        }];
+        if parts > 1 {
+            let lanes = parts.div_ceil(4).next_power_of_two().min(THREADS);
+            let source = format!(
+                "{head}extern \"C\" __global__ void __launch_bounds__({THREADS}) warpcc_parts(
+    output* out, const void* partial, const warpcc::places<{i}, 2, {dk}> kept_at, const {i} kept, const {i} shares, const double count) {{
+  warpcc::red::parts<of, output, {request}, {i}, {dk}, {lanes}, {THREADS}>(
+      out, (const of::state*)partial, kept_at, kept, shares, count);
+}}
+",
+                request = self.request.device(),
+            );
+            launches.push(Launch {
+                kernel: Kernel::new("", "warpcc_parts", source),
+                grid: (grid(kept.div_ceil(THREADS / lanes))?, 1),
+                block: THREADS as u32,
+                arguments: vec![
+                    Argument::Address(self.output.address),
+                    Argument::Workspace(0),
+                    Argument::Bytes(places(&self.kept, 1, wide)),
+                    Argument::index(kept.cast_signed(), wide),
+                    Argument::index(parts.cast_signed(), wide),
+                    count,
+                ],
+            });
+        }
+        Ok(Plan {
+            launches,
+            workspace: if parts > 1 { parts * kept * STATE } else { 0 },
+            arrays: [
+                (self.count > 0).then(|| (Which::Input("x".into()), self.input.address)),
+                Some((Which::Output, self.output.address)),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
+        })
+    }
+}
+
+/// The compute type of a reduction's result.
+#[must_use]
+pub fn result_type(reduction: &Reduction, input: DType) -> DType {
+    match reduction.name {
+        "any" | "all" => DType::Bool,
+        "count_nonzero" => DType::U64,
+        "max" | "min" => input.compute(),
+        "mean" | "norm2" if input.compute() == DType::F32 => DType::F32,
+        "mean" | "norm2" => DType::F64,
+        _ => input.accumulate(),
+    }
+}
