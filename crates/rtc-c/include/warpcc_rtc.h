@@ -124,7 +124,7 @@ enum warpcc_rtc_found
    */
   WARPCC_RTC_FOUND_DISK = 1,
   /**
-   * In the shared layer.
+   * In a shared cache.
    */
   WARPCC_RTC_FOUND_SHARED = 2,
   /**
@@ -416,7 +416,7 @@ typedef struct {
    */
   uint64_t disk;
   /**
-   * In the shared layer.
+   * In a shared cache.
    */
   uint64_t shared;
   /**

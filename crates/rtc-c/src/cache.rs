@@ -39,7 +39,7 @@ pub struct Counts {
     pub memory: u64,
     /// In a folder.
     pub disk: u64,
-    /// In the shared layer.
+    /// In a shared cache.
     pub shared: u64,
     /// Nowhere.
     pub made: u64,
@@ -78,7 +78,7 @@ pub extern "C" fn warpcc_rtc_cache_open(
             None => warpcc_rtc::Settings::from_environment(&environment).into(),
         };
         let attached = Attached::open(&remote, &environment, &kept);
-        let cache = KernelCache::with(compiler, kept, attached.layer());
+        let cache = KernelCache::with(compiler, kept, attached.upstream());
         let cache = match common {
             Some(common) => cache.compiled_with(common.copy()),
             None => cache,

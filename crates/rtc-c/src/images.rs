@@ -40,7 +40,7 @@ pub enum Found {
     Memory = 0,
     /// In a folder.
     Disk = 1,
-    /// In the shared layer.
+    /// In a shared cache.
     Shared = 2,
     /// Nowhere: it was made.
     Made = 3,

@@ -399,7 +399,7 @@ pub extern "C" fn warpcc_rtc_launcher_new(
         let Cache(cache, attached) = given(cache, "cache")?;
         let device = given(device, "device")?;
         let (compiler, settings) = (cache.compiler().clone(), cache.settings().clone());
-        let own = KernelCache::with(compiler, settings, attached.layer());
+        let own = KernelCache::with(compiler, settings, attached.upstream());
         Ok(Launcher(RustLauncher::new(own, device.0.clone())))
     })
 }

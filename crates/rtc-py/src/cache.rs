@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 use warpcc_kernels::Launcher;
+use warpcc_remote::SharedCache;
 use warpcc_rtc::{
     Compiler, Environment, Error, Image as Compiled, KernelCache as Cache, Limits, LinkRequest,
-    Linker, Piece, PieceKind, RealArch, Request, Settings, SharedLayer, Target, Text, Tier,
+    Linker, Piece, PieceKind, RealArch, Request, Settings, Target, Text, Tier, Upstream,
 };
-use warpcc_rtc_remote::SharedCache;
 
 use crate::function::{Function, Loaded};
 use crate::image::Image;
@@ -94,11 +94,17 @@ impl KernelCache {
             if let Some(memory) = memory {
                 settings.memory = memory;
             }
-            let (shared, odd) = match SharedCache::of_environment(&environment, &settings) {
+            let get = |name: &str| environment.get(name).map(ToOwned::to_owned);
+            let shared = SharedCache::configured(&get, || settings.open_first_written());
+            let (shared, odd) = match shared {
                 Ok(shared) => (shared, Vec::new()),
                 Err(why) => (None, vec![format!("the shared cache: {why}")]),
             };
-            let mut cache = Cache::with(compiler.clone(), settings.clone(), layer(shared.as_ref()));
+            let mut cache = Cache::with(
+                compiler.clone(),
+                settings.clone(),
+                upstream(shared.as_ref()),
+            );
             cache = cache.compiled_with(common);
             if nvjitlink.is_some() {
                 let linker = Linker::find_with(nvjitlink.as_deref(), None, &environment)?;
@@ -336,8 +342,8 @@ impl KernelCache {
             return Ok(launcher.clone());
         }
         let device = driver::device(ordinal)?;
-        let shared = layer(self.shared.as_ref());
-        let cache = Cache::with(self.compiler.clone(), self.settings.clone(), shared);
+        let upstream = upstream(self.shared.as_ref());
+        let cache = Cache::with(self.compiler.clone(), self.settings.clone(), upstream);
         let made = Arc::new(Launcher::new(cache, device));
         Ok(held(&self.launchers).entry(ordinal).or_insert(made).clone())
     }
@@ -350,8 +356,8 @@ impl KernelCache {
     }
 }
 
-fn layer(shared: Option<&SharedCache>) -> Option<Arc<dyn SharedLayer>> {
-    shared.map(|shared| Arc::new(shared.clone()) as Arc<dyn SharedLayer>)
+fn upstream(shared: Option<&SharedCache>) -> Option<Arc<dyn Upstream>> {
+    shared.map(|shared| Arc::new(shared.clone()) as Arc<dyn Upstream>)
 }
 
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

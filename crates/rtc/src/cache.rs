@@ -1,4 +1,4 @@
-//! Compiled kernels, kept: in memory, in folders, in a shared layer; made once however many ask.
+//! Compiled kernels, kept: in memory, in folders, in shared caches; made once however many ask.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
-use warpcc_cache::{Hashing, InputManifest, InputManifestBuilder, Key, KeySink, Verdict};
+use warpcc_cache::{Hashing, InputManifest, InputManifestBuilder, Key, KeySink, Upstream, Verdict};
 
 use crate::compiler::{Compiled, Compiler, Limits};
 use crate::environment::Environment;
@@ -20,7 +20,7 @@ use crate::request::{Request, keeps_paths, writes_a_file};
 use crate::settings::Settings;
 use crate::single_flight::{Flights, Maker};
 use crate::target::{RealArch, Target};
-use crate::tiers::{Found, SharedLayer, Tiers};
+use crate::tiers::{Found, Tiers};
 use crate::{failure_dump, lock};
 
 /// Changes with what a key or an entry means.
@@ -47,7 +47,7 @@ pub struct Counts {
     pub memory: u64,
     /// In a folder.
     pub disk: u64,
-    /// In the shared layer.
+    /// In a shared cache.
     pub shared: u64,
     /// Nowhere.
     pub made: u64,
@@ -85,13 +85,14 @@ impl KernelCache {
         Ok(Self::with(compiler, settings, None))
     }
 
-    /// With this compiler, settings, and layer behind the folders.
+    /// With this compiler, these settings, and shared caches behind the folders. They need a folder that may be written to: see
+    /// [`Settings::open_first_written`].
     pub fn with(
         compiler: Compiler,
         settings: Settings,
-        shared: Option<Arc<dyn SharedLayer>>,
+        upstream: Option<Arc<dyn Upstream>>,
     ) -> Self {
-        let tiers = Tiers::new(&settings.tiers, shared, settings.remarks.clone());
+        let tiers = Tiers::new(&settings.tiers, upstream, settings.remarks.clone());
         let environment = Environment::of_process();
         Self {
             compiler,
@@ -212,7 +213,7 @@ impl KernelCache {
         self.common.for_kernel(parameters, name, source, target)
     }
 
-    /// What `request` compiles to: from memory, from a folder, from the shared layer, or compiled now.
+    /// What `request` compiles to: from memory, from a folder, from a shared cache, or compiled now.
     ///
     /// # Errors
     /// As [`Compiler::compile`]; of a text that does not compile the whole is saved, and the error says where. The

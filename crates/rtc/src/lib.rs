@@ -2,7 +2,7 @@
 //!
 //! - [`Compiler`] turns a [`Request`] into a [`Compiled`] image for a [`Target`]: no GPU, no driver, no cache.
 //! - [`Linker`] turns images, LTO-IR and PTX into one cubin, [`FatbinMaker`] images into one fat binary.
-//! - [`KernelCache`] compiles and links what it does not find in memory, in folders or in a shared layer.
+//! - [`KernelCache`] compiles and links what it does not find in memory, in folders or in shared caches.
 //! - [`Device`] and [`KernelCache::get_function`] load them on a GPU; [`KernelCache::get_fatbin`] takes what a driver would.
 //!
 //! Nothing of NVIDIA's is linked. Libraries are found when they are first needed; one that is missing is an
@@ -47,8 +47,8 @@ pub use load::{Device, DriverError, Function, Kernel, Module};
 pub use nvrtc::{BundledHeaders, Version};
 pub use request::{PrecompiledHeaders, Request, Text};
 pub use settings::{Settings, Tier};
-pub use tiers::{Entry, Found, SharedLayer, read_entry, stored_entry, vetted};
-pub use warpcc_cache::Key;
+pub use tiers::{Found, read_entry};
+pub use warpcc_cache::{Key, Upstream};
 pub use warpcc_fatbin::{Arch, Driver};
 
 pub use target::{NotATarget, RealArch, Target, VirtualArch};

@@ -4,6 +4,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access, statfs};
+use warpcc_cache::{DiskStore, OpenError, Options};
 
 use crate::environment::Environment;
 
@@ -14,6 +15,9 @@ const LARGEST_MAX: u64 = 4 << 30;
 /// What is kept in memory, in bytes.
 const IN_MEMORY: u64 = 256 << 20;
 
+/// Why there is no shared cache.
+pub(crate) const NO_FOLDER: &str = "there is no folder to put results into";
+
 /// A folder of compiled kernels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tier {
@@ -23,6 +27,16 @@ pub struct Tier {
     pub max_size: u64,
     /// Never write to it.
     pub readonly: bool,
+}
+
+impl Tier {
+    pub(crate) fn open(&self) -> Result<DiskStore, OpenError> {
+        let options = Options {
+            max_size: self.max_size,
+            readonly: self.readonly,
+        };
+        DiskStore::open(&self.path, options)
+    }
 }
 
 /// How a [`crate::KernelCache`] behaves.
@@ -65,6 +79,16 @@ impl Settings {
             tiers: vec![tier],
             ..Self::default()
         }
+    }
+
+    /// The first folder that may be written to: what comes from shared caches is put there, and uploaded from there.
+    ///
+    /// # Errors
+    /// There is none, for people.
+    pub fn open_first_written(&self) -> Result<DiskStore, String> {
+        let tier = self.tiers.iter().find(|tier| !tier.readonly);
+        let store = tier.ok_or(NO_FOLDER)?.open();
+        store.map_err(|error| error.to_string())
     }
 
     /// What `environment` says; docs/rtc.md has the table.

@@ -4,13 +4,14 @@ mod space;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Barrier, Mutex};
 
 use space::{Nvrtc, request};
-use warpcc_cache::Key;
+use warpcc_cache::{DiskStore, InputManifest, Key, Level, Lookup, Outcome, Packing, Upstream, Vet};
 use warpcc_rtc::{
-    Cancel, Compiler, Entry, Error, ErrorKind, Found, Image, KernelCache, Limits, Request,
-    Settings, SharedLayer, Target, Text, Tier,
+    Cancel, Compiler, Error, ErrorKind, Found, Image, KernelCache, Limits, Request, Settings,
+    Target, Text, Tier,
 };
 
 const SOURCE: &str = "template<class T> __global__ void scale(T* x) { *x *= N; }\n";
@@ -429,17 +430,50 @@ fn tree(folder: &Path) -> Vec<(std::path::PathBuf, u64)> {
     all
 }
 
+/// A shared cache in memory.
 #[derive(Default)]
-struct Server(Mutex<HashMap<Key, Entry>>);
+struct Server {
+    results: Mutex<HashMap<Key, (Outcome, Vec<u8>)>>,
+    /// It hands out what it should have refused.
+    is_careless: AtomicBool,
+}
 
-impl SharedLayer for Server {
-    fn fetch(&self, key: &Key) -> Result<Option<Entry>, String> {
-        Ok(self.0.lock().expect("a server").get(key).cloned())
+impl Upstream for Server {
+    fn fetch(
+        &self,
+        store: &DiskStore,
+        level: Level,
+        keys: &[Key],
+        _base: &Path,
+        vet: Vet<'_>,
+    ) -> bool {
+        let results = self.results.lock().expect("a server");
+        let found = keys.iter().find_map(|key| Some((key, results.get(key)?)));
+        let Some((key, (outcome, image))) = found else {
+            return false;
+        };
+        let mut outcome = outcome.clone();
+        if !vet(&mut outcome) && !self.is_careless.load(Relaxed) {
+            return false;
+        }
+        store.put_bytes(image, Packing::Plain).expect("room");
+        let manifest = InputManifest::default();
+        store.store(level, key, &manifest, &outcome).expect("room");
+        true
     }
 
-    fn keep(&self, key: &Key, entry: &Entry) -> Result<(), String> {
-        self.0.lock().expect("a server").insert(*key, entry.clone());
-        Ok(())
+    fn offer(&self, store: &DiskStore, level: Level, key: &Key) {
+        let Lookup::Hit(outcome, _) = store.look_up(level, key, Path::new("/")) else {
+            panic!("{key:?} is offered, and not in the folder");
+        };
+        let image = store.get_bytes(&outcome.outputs[0].digest);
+        let image = image.expect("readable").expect("there");
+        let mut results = self.results.lock().expect("a server");
+        results.insert(*key, (outcome, image));
+    }
+
+    fn take_warnings(&self) -> Vec<String> {
+        vec!["it is slow today".to_owned()]
     }
 }
 
@@ -451,9 +485,9 @@ fn two_machines_share_what_one_compiled() {
         tempfile::tempdir().expect("a folder"),
     );
     let machine = |folder: &Path| {
-        let shared: Arc<dyn SharedLayer> = server.clone();
+        let upstream: Arc<dyn Upstream> = server.clone();
         let settings = Settings::in_folder(&folder.join("cache"));
-        KernelCache::with(Nvrtc::newest().compiler(), settings, Some(shared))
+        KernelCache::with(Nvrtc::newest().compiler(), settings, Some(upstream))
     };
     // Their headers are in different places.
     let asked = |folder: &Path| {
@@ -477,15 +511,41 @@ fn two_machines_share_what_one_compiled() {
         get(&machine(there.path()), &asked(there.path())).found,
         Found::Disk
     );
-    // What a server sends is not believed.
-    for entry in server.0.lock().expect("a server").values_mut() {
-        entry.details.truncate(3);
+    assert_eq!(second.remarks(), ["the shared cache: it is slow today"]);
+    // What a server sends is not believed, whether the server looks at it or not.
+    for is_careless in [false, true] {
+        for (outcome, _) in server.results.lock().expect("a server").values_mut() {
+            outcome.extra.truncate(3);
+        }
+        server.is_careless.store(is_careless, Relaxed);
+        let third = tempfile::tempdir().expect("a folder");
+        assert_eq!(
+            get(&machine(third.path()), &asked(third.path())).found,
+            Found::Made
+        );
     }
-    let third = tempfile::tempdir().expect("a folder");
-    assert_eq!(
-        get(&machine(third.path()), &asked(third.path())).found,
-        Found::Made
-    );
+}
+
+#[test]
+fn without_a_folder_that_is_written_to_nobody_is_asked() {
+    let server = Arc::new(Server::default());
+    let far = tempfile::tempdir().expect("a folder");
+    let one = request("k", "__global__ void k() {}", "sm_90");
+    let with = |settings: Settings, server: Arc<Server>| {
+        KernelCache::with(Nvrtc::newest().compiler(), settings, Some(server))
+    };
+    get(&with(Settings::in_folder(far.path()), server.clone()), &one);
+    assert_eq!(server.results.lock().expect("a server").len(), 1);
+    let mut readonly = Settings::in_folder(&far.path().join("other"));
+    readonly.tiers[0].readonly = true;
+    for settings in [Settings::default(), readonly] {
+        let cache = with(settings, server.clone());
+        assert_eq!(get(&cache, &one).found, Found::Made);
+        assert_eq!(
+            cache.remarks(),
+            ["the shared cache: it is not used: there is no folder to put results into"]
+        );
+    }
 }
 
 #[test]

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use rayon::prelude::*;
 use serde::Serialize;
+use warpcc_cache::{Level, Upstream};
+use warpcc_remote::SharedCache;
 use warpcc_rtc::{
     Compiler, Environment, Error, ErrorKind, Found, Image, KernelCache, Limits, Request, Settings,
-    SharedLayer,
 };
-use warpcc_rtc_remote::SharedCache;
 
 pub use args::RtcCommand;
 use args::{CompileArgs, WarmArgs, WithArgs};
@@ -59,15 +59,15 @@ impl Caches {
             .map(|config| config.layers())
             .map_err(|error| error.to_string());
         let shared = layers
-            .and_then(|layers| SharedCache::open(layers, &settings))
+            .and_then(|layers| SharedCache::open(layers, || settings.open_first_written()))
             .unwrap_or_else(|why| {
                 log::warn(&format!("no shared cache: {why}"));
                 None
             });
-        let layer = shared
+        let upstream = shared
             .clone()
-            .map(|shared| Arc::new(shared) as Arc<dyn SharedLayer>);
-        let kernels = KernelCache::with(compiler, settings, layer).compiled_with(common);
+            .map(|shared| Arc::new(shared) as Arc<dyn Upstream>);
+        let kernels = KernelCache::with(compiler, settings, upstream).compiled_with(common);
         Ok(Self { kernels, shared })
     }
 }
@@ -223,7 +223,7 @@ fn warm(args: &WarmArgs, around: &ProcessContext) -> anyhow::Result<i32> {
     let uploaded = caches.shared.as_ref().is_none_or(|shared| {
         there
             .filter_map(|image| image.key)
-            .for_each(|key| shared.offer(&key));
+            .for_each(|key| shared.offer(shared.store(), Level::Kernels, &key));
         all_uploaded(shared)
     });
     let rows: Vec<Row> = images

@@ -40,15 +40,11 @@ const DIRECTION: &[(&str, May)] = &[
     ("warpcc-kernels", May::Only(&["warpcc-rtc"])),
     (
         "warpcc-rtc-c",
-        May::Only(&["warpcc-rtc", "warpcc-kernels", "warpcc-rtc-remote"]),
-    ),
-    (
-        "warpcc-rtc-remote",
-        May::Only(&["warpcc-cache", "warpcc-remote", "warpcc-rtc"]),
+        May::Only(&["warpcc-rtc", "warpcc-kernels", "warpcc-remote"]),
     ),
     (
         "warpcc-rtc-py",
-        May::Only(&["warpcc-rtc", "warpcc-kernels", "warpcc-rtc-remote"]),
+        May::Only(&["warpcc-rtc", "warpcc-kernels", "warpcc-remote"]),
     ),
     ("warpcc", May::Anything),
     ("warpcc-fuzz", May::Anything),

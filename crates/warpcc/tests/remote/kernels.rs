@@ -6,9 +6,8 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use std::time::Duration;
 
-use warpcc_remote::Layer;
-use warpcc_rtc::{Compiler, Counts, KernelCache, Limits, Settings, SharedLayer, Target};
-use warpcc_rtc_remote::SharedCache;
+use warpcc_remote::{Layer, SharedCache};
+use warpcc_rtc::{Compiler, Counts, KernelCache, Limits, Settings, Target, Upstream};
 
 use crate::faulty::{Faulty, Mode};
 use crate::space::Toolkit;
@@ -230,11 +229,15 @@ fn programs_share_without_a_command() {
     let on = |machine: &str| {
         let settings = Settings::in_folder(&folder.path().join(machine));
         let layer = Layer::at(&url).expect("a layer");
-        let shared = SharedCache::open(vec![layer], &settings).expect("a folder");
+        let shared =
+            SharedCache::open(vec![layer], || settings.open_first_written()).expect("a folder");
         let shared = shared.expect("a layer is given");
         let compiler = Compiler::open(&nvrtc()).expect("NVRTC");
-        let layer: Arc<dyn SharedLayer> = Arc::new(shared.clone());
-        (KernelCache::with(compiler, settings, Some(layer)), shared)
+        let upstream: Arc<dyn Upstream> = Arc::new(shared.clone());
+        (
+            KernelCache::with(compiler, settings, Some(upstream)),
+            shared,
+        )
     };
     let images = |cache: &KernelCache| -> Vec<Arc<[u8]>> {
         let target: Target = "sm_90".parse().expect("a target");

@@ -1,45 +1,34 @@
-//! The shared caches of the build (`warpcc-remote`) as the layer behind the folders of `warpcc-rtc`.
+//! The shared caches of a program that runs on: as [`Shared`], and what is new is uploaded beside the program's own work.
 //!
-//! As in a build, a result from elsewhere counts only out of a folder: it is fetched, proved and put there, and looked up
-//! like any other; what is new is noted there until it is uploaded. So without a folder that may be written to there is
-//! no shared layer. Who does not use this crate links no network.
+//! For libraries in programs of others. A call of warpcc ends too soon for uploads of its own, and starts a process for them.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use warpcc_cache::{DiskStore, Level, Options, Upstream};
-use warpcc_remote::settings::Access;
-use warpcc_remote::upload::{self, Account, UploadMode};
-use warpcc_remote::{Layer, Shared};
-use warpcc_rtc::{Entry, Environment, Key, Settings, SharedLayer, stored_entry, vetted};
+use warpcc_cache::{DiskStore, Key, Level, Upstream, Vet};
+
+use crate::settings::Access;
+use crate::upload::{self, Account, UploadMode};
+use crate::{Layer, Shared, config_file};
 
 /// How long one uploader is at it; what it does not get done waits for the next.
 const AT_MOST: Duration = Duration::from_secs(300);
 /// As good as for ever, and a time that clocks can count to.
 const EVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-/// Whether `text` names shared caches as `WARPCC_REMOTE` does; `none` is none.
-///
-/// # Errors
-/// What is wrong with it, without credentials.
-pub fn check(text: &str, environment: &Environment) -> Result<(), String> {
-    let get = |name: &str| environment.get(name)?.to_str().map(str::to_owned);
-    let read = warpcc_remote::config_file::of_texts([text], &get);
-    read.map(drop).map_err(|error| error.to_string())
-}
-
-/// Shared caches, near to far, behind a folder of compiled kernels. Cheap to clone; any thread may use it.
+/// Shared caches, near to far, behind one disk store. Cheap to clone; any thread may use it.
 #[derive(Clone)]
 pub struct SharedCache(Arc<Inner>);
 
 struct Inner {
     layers: Vec<Layer>,
-    /// The first folder that may be written to.
+    /// What is uploaded comes from here.
     store: DiskStore,
     shared: Shared<'static>,
-    /// What went wrong, until somebody is told.
-    told: Arc<Mutex<Vec<String>>>,
+    /// What went wrong, until somebody asks.
+    warnings: Arc<Mutex<Vec<String>>>,
     /// A child that was forked has none of the threads.
     process: u32,
     uploader: Mutex<Uploader>,
@@ -63,24 +52,20 @@ impl std::fmt::Debug for SharedCache {
 }
 
 impl SharedCache {
-    /// `layers`, near to far, behind the folders of `settings`; none where no layer is given. Reaches out to nobody yet.
+    /// `layers`, near to far, behind the store that `open_store` gives; none where no layer is given. Reaches out to nobody yet.
     ///
     /// # Errors
-    /// There is no folder to put results into, for people.
-    pub fn open(layers: Vec<Layer>, settings: &Settings) -> Result<Option<Self>, String> {
+    /// Why there is no store, for people.
+    pub fn open(
+        layers: Vec<Layer>,
+        open_store: impl FnOnce() -> Result<DiskStore, String>,
+    ) -> Result<Option<Self>, String> {
         if layers.is_empty() {
             return Ok(None);
         }
-        let tier = settings.tiers.iter().find(|tier| !tier.readonly);
-        let tier = tier.ok_or("it is not used: there is no folder to put results into")?;
-        let options = Options {
-            max_size: tier.max_size,
-            readonly: false,
-        };
-        let store = DiskStore::open(&tier.path, options)
-            .map_err(|error| format!("it is not used: {error}"))?;
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let noted = Arc::clone(&told);
+        let store = open_store().map_err(|why| format!("it is not used: {why}"))?;
+        let warnings = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&warnings);
         let shared = Shared::new(&layers, store.root(), move |text: &str| {
             held(&noted).push(text.to_owned());
         })
@@ -89,33 +74,27 @@ impl SharedCache {
             layers,
             store,
             shared,
-            told,
+            warnings,
             process: std::process::id(),
             uploader: Mutex::default(),
             ended: Condvar::new(),
         }))))
     }
 
-    /// Those that `WARPCC_REMOTE` or the settings file names, as in a build.
+    /// Those that `WARPCC_REMOTE` or the settings file names in this environment, as in a build.
     ///
     /// # Errors
     /// The settings make no sense, or as [`SharedCache::open`].
-    pub fn of_environment(
-        environment: &Environment,
-        settings: &Settings,
+    pub fn configured(
+        environment: &dyn Fn(&str) -> Option<OsString>,
+        open_store: impl FnOnce() -> Result<DiskStore, String>,
     ) -> Result<Option<Self>, String> {
-        let get = |name: &str| environment.get(name).map(ToOwned::to_owned);
-        Self::open(warpcc_remote::config_file::layers(&get)?, settings)
+        Self::open(config_file::layers(environment)?, open_store)
     }
 
-    /// The servers are to have what the folder has under `key`; an upload begins beside the caller.
-    pub fn offer(&self, key: &Key) {
-        let inner = &self.0;
-        inner.shared.offer(&inner.store, Level::Kernels, key);
-        let writes = |layer: &Layer| layer.access == Access::ReadWrite;
-        if std::process::id() == inner.process && inner.layers.iter().any(writes) {
-            Self::upload_beside(inner);
-        }
+    /// The store that it was opened with.
+    pub fn store(&self) -> &DiskStore {
+        &self.0.store
     }
 
     /// Uploads what waits and waits for that, at most so long, and asks servers that are left alone too: a CI job's last
@@ -199,35 +178,33 @@ impl Inner {
             }
         }
     }
-
-    fn take_told(&self) -> Option<String> {
-        let told = std::mem::take(&mut *held(&self.told));
-        (!told.is_empty()).then(|| told.join("; "))
-    }
 }
 
-impl SharedLayer for SharedCache {
-    fn fetch(&self, key: &Key) -> Result<Option<Entry>, String> {
-        let inner = &self.0;
-        if std::process::id() != inner.process {
-            // A forked child: the thread that waits for the network is the parent's.
-            return Ok(None);
-        }
-        let keys = [*key];
-        let brought =
-            inner
-                .shared
-                .fetch(&inner.store, Level::Kernels, &keys, Path::new("/"), &vetted);
-        if brought {
-            return stored_entry(&inner.store, key);
-        }
-        inner.take_told().map_or(Ok(None), Err)
+impl Upstream for SharedCache {
+    fn fetch(
+        &self,
+        store: &DiskStore,
+        level: Level,
+        keys: &[Key],
+        base: &Path,
+        vet: Vet<'_>,
+    ) -> bool {
+        // In a forked child the thread that waits for the network is the parent's.
+        std::process::id() == self.0.process && self.0.shared.fetch(store, level, keys, base, vet)
     }
 
-    fn keep(&self, key: &Key, _entry: &Entry) -> Result<(), String> {
-        // The folder has it already: the uploader takes it from there.
-        self.offer(key);
-        self.0.take_told().map_or(Ok(()), Err)
+    /// As [`Shared`] does; an upload begins beside the caller, of what is in the store that this was opened with.
+    fn offer(&self, store: &DiskStore, level: Level, key: &Key) {
+        let inner = &self.0;
+        inner.shared.offer(store, level, key);
+        let writes = |layer: &Layer| layer.access == Access::ReadWrite;
+        if std::process::id() == inner.process && inner.layers.iter().any(writes) {
+            Self::upload_beside(inner);
+        }
+    }
+
+    fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut *held(&self.0.warnings))
     }
 }
 
@@ -236,7 +213,7 @@ fn unfinished(account: &Account) -> String {
         waiting, server, ..
     } = account;
     let why = account.why.as_deref().unwrap_or("the time was up");
-    format!("{waiting} of the kernels wait to be uploaded to {server}: {why}")
+    format!("{waiting} results wait to be uploaded to {server}: {why}")
 }
 
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
