@@ -1,6 +1,7 @@
 //! Shapes and steps of several arrays made one: broadcast to the output's shape, dimensions sorted, merged and counted.
 
-use crate::plan::{PlanError, Tensor, Which, check, span};
+use crate::plan::{PlanError, Tensor, Which};
+use crate::shape::{check, span};
 
 /// Several arrays seen in one shape. Array 0 is the output. Dimensions are outermost first.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,6 +16,7 @@ pub mod parse;
 pub mod plan;
 pub mod plan_cache;
 pub mod reduce;
+pub mod shape;
 mod transposed;
 mod workspace;
 

@@ -206,6 +206,18 @@ pub enum PlanError {
         /// Where they differ.
         reason: String,
     },
+    /// Shapes of inputs that do not make one.
+    #[error(
+        "{name} has shape {shape:?}, which does not broadcast with {before:?}, that of what stands before it"
+    )]
+    Broadcast {
+        /// Whose.
+        name: String,
+        /// Its shape.
+        shape: Vec<u64>,
+        /// What those before it make.
+        before: Vec<u64>,
+    },
     /// Steps that do not belong to the shape.
     #[error("{which} has {dimensions} dimension(s) and {strides} step(s): give one step for each")]
     Strides {
@@ -301,85 +313,4 @@ pub enum PlanError {
 fn list(types: &[DType]) -> String {
     let names: Vec<&str> = types.iter().map(|each| each.name()).collect();
     names.join(", ")
-}
-
-/// Checks what concerns one array alone: counts, address, alignment. Gives its steps and elements.
-pub(crate) fn check(tensor: &Tensor, which: &Which) -> Result<(Vec<i64>, u64), PlanError> {
-    let too_large = |reason| PlanError::TooLarge {
-        which: which.clone(),
-        reason,
-    };
-    if tensor.shape.len() > 64 {
-        return Err(too_large("more than 64 dimensions"));
-    }
-    if let Some(strides) = &tensor.strides
-        && strides.len() != tensor.shape.len()
-    {
-        return Err(PlanError::Strides {
-            which: which.clone(),
-            dimensions: tensor.shape.len(),
-            strides: strides.len(),
-        });
-    }
-    let dense: Option<u64> = tensor
-        .shape
-        .iter()
-        .try_fold(1u64, |all, &size| all.checked_mul(size.max(1)));
-    let limit = (i64::MAX as u64) / tensor.dtype.size();
-    let dense = dense
-        .filter(|dense| *dense <= limit)
-        .ok_or_else(|| too_large("more than 2^63 bytes"))?;
-    let elements = if tensor.shape.contains(&0) { 0 } else { dense };
-    let strides = match &tensor.strides {
-        Some(strides) => strides.clone(),
-        None => {
-            let mut step = 1i64;
-            let mut strides = vec![0; tensor.shape.len()];
-            for (stride, &size) in strides.iter_mut().zip(&tensor.shape).rev() {
-                *stride = step;
-                // Within i64: the product of all sizes was checked.
-                step = step.saturating_mul(size.max(1).cast_signed());
-            }
-            strides
-        }
-    };
-    if elements == 0 {
-        return Ok((strides, 0));
-    }
-    if tensor.address == 0 {
-        return Err(PlanError::Null {
-            which: which.clone(),
-        });
-    }
-    if !tensor.address.is_multiple_of(tensor.dtype.size()) {
-        return Err(PlanError::Misaligned {
-            which: which.clone(),
-            address: tensor.address,
-            dtype: tensor.dtype,
-        });
-    }
-    let (low, high) = span(&tensor.shape, &strides).ok_or_else(|| too_large("its steps"))?;
-    let size = i128::from(tensor.dtype.size());
-    let first = i128::from(tensor.address) + i128::from(low) * size;
-    let last = i128::from(tensor.address) + (i128::from(high) + 1) * size;
-    if first < 0 || last > i128::from(u64::MAX) {
-        return Err(too_large("its elements leave the address space"));
-    }
-    Ok((strides, elements))
-}
-
-/// The lowest and highest element offset of an array that has elements.
-pub(crate) fn span(shape: &[u64], strides: &[i64]) -> Option<(i64, i64)> {
-    let (mut low, mut high) = (0i64, 0i64);
-    for (&size, &stride) in shape.iter().zip(strides) {
-        let reach = i64::try_from(size.checked_sub(1)?)
-            .ok()?
-            .checked_mul(stride)?;
-        if reach < 0 {
-            low = low.checked_add(reach)?;
-        } else {
-            high = high.checked_add(reach)?;
-        }
-    }
-    Some((low, high))
 }

@@ -14,7 +14,8 @@ use crate::elementwise::{Value, argument};
 use crate::expression::{CallError, Expr, Number};
 use crate::layout::aliases;
 use crate::parse::{ParseError, parse};
-use crate::plan::{Argument, Plan, PlanError, Request, Tensor, Which, check, span};
+use crate::plan::{Argument, Plan, PlanError, Request, Tensor, Which};
+use crate::shape::{check, span};
 
 /// How many of each kind are kept. With more, all are made anew.
 const MOST: usize = 512;

@@ -3,11 +3,12 @@
 //! Where the reduced elements are neighbours, lanes share each row; where the kept ones are, each thread
 //! takes columns of its own. Few results of many values are found in parts that a second kernel merges.
 
-use crate::dtype::DType;
+use crate::dtype::{DType, Family};
 use crate::generate::{index, places};
 use crate::layout::{Layout, aliases, canonical};
-use crate::plan::{Argument, Launch, Plan, PlanError, Request, Tensor, Which, check, span};
+use crate::plan::{Argument, Launch, Plan, PlanError, Request, Tensor, Which};
 use crate::plan_cache;
+use crate::shape::{check, reduced_axes, reduced_shape, span};
 use warpcc_rtc::Kernel;
 
 /// A reduction's name and formula.
@@ -201,50 +202,13 @@ fn planned(
     shaped.plan()
 }
 
-fn reduced_axes(axes: Option<&[i64]>, dimensions: usize) -> Result<Vec<bool>, PlanError> {
-    let Some(axes) = axes else {
-        return Ok(vec![true; dimensions]);
-    };
-    let mut reduced = vec![false; dimensions];
-    for &axis in axes {
-        let wrong = |twice| PlanError::Axis {
-            axis,
-            dimensions,
-            twice,
-        };
-        let from_front = if axis < 0 {
-            axis.checked_add_unsigned(dimensions as u64)
-        } else {
-            Some(axis)
-        };
-        let place = from_front
-            .and_then(|axis| usize::try_from(axis).ok())
-            .and_then(|axis| reduced.get_mut(axis))
-            .ok_or_else(|| wrong(false))?;
-        if *place {
-            return Err(wrong(true));
-        }
-        *place = true;
-    }
-    Ok(reduced)
-}
-
 /// For each axis of the input, the output's that it becomes.
 fn output_axes(
     input: &Tensor,
     output: &Tensor,
     reduced: &[bool],
 ) -> Result<Vec<Option<usize>>, PlanError> {
-    let expected = |keep: bool| -> Vec<u64> {
-        let sizes = input.shape.iter().zip(reduced);
-        sizes
-            .filter_map(|(&size, &reduced)| match (reduced, keep) {
-                (false, _) => Some(size),
-                (true, true) => Some(1),
-                (true, false) => None,
-            })
-            .collect()
-    };
+    let expected = |keeps| reduced_shape(&input.shape, reduced, keeps);
     let keeps = output.shape == expected(true);
     if !keeps && output.shape != expected(false) {
         return Err(PlanError::Shape {
@@ -495,6 +459,18 @@ impl Shaped<'_> {
             .flatten()
             .collect(),
         })
+    }
+}
+
+/// What a reduction of `input` is kept in where nothing else is asked for; of an unknown one, what a sum is.
+#[must_use]
+pub fn output_type(reduction: &str, input: DType) -> DType {
+    match (reduction, input.family()) {
+        ("any" | "all", _) => DType::Bool,
+        ("count_nonzero", _) => DType::I64,
+        ("max" | "min", _) | (_, Family::Float) => input,
+        ("mean" | "norm1" | "norm2" | "norm_inf", _) => input.real(),
+        _ => input.accumulate(),
     }
 }
 

@@ -9,6 +9,7 @@ use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt};
 use warpcc_kernels::dtype::DType;
 use warpcc_kernels::expression::Number;
 use warpcc_kernels::plan::Tensor;
+use warpcc_kernels::shape;
 
 use crate::dlpack::{self, Content};
 use crate::errors;
@@ -315,7 +316,7 @@ fn by_interface(who: &dyn Display, object: &Bound<'_, PyAny>) -> PyResult<Array>
         found.filter(|value| !value.is_none())
     };
     let need = |key: &str| get(key).ok_or_else(|| wrong(&format!("has no {key:?}")));
-    let shape: Vec<i64> = need("shape")?
+    let given: Vec<i64> = need("shape")?
         .extract()
         .map_err(|_| wrong("has an odd shape"))?;
     let typestr: String = need("typestr")?
@@ -328,15 +329,18 @@ fn by_interface(who: &dyn Display, object: &Bound<'_, PyAny>) -> PyResult<Array>
     if get("mask").is_some() {
         return Err(wrong("has a mask, which nothing here looks at"));
     }
-    let size = dtype.size().cast_signed();
-    let strides: Option<Vec<i64>> = match get("strides") {
+    let in_bytes: Option<Vec<i64>> = match get("strides") {
         None => None,
         Some(strides) => Some(strides.extract().map_err(|_| wrong("has odd strides"))?),
     };
-    if let Some(odd) = strides.iter().flatten().find(|step| **step % size != 0) {
-        let text = format!("has a stride of {odd} bytes, which is between elements of {dtype}");
-        return Err(wrong(&text));
-    }
+    let strides = in_bytes
+        .map(|all| shape::element_strides(&all, dtype.size()))
+        .transpose()
+        .map_err(|odd| {
+            wrong(&format!(
+                "has a stride of {odd} bytes, which is between elements of {dtype}"
+            ))
+        })?;
     let wait: Option<u64> = match get("stream") {
         None => None,
         Some(stream) => Some(stream.extract().map_err(|_| wrong("has an odd stream"))?),
@@ -344,8 +348,8 @@ fn by_interface(who: &dyn Display, object: &Bound<'_, PyAny>) -> PyResult<Array>
     Ok(Array {
         tensor: Tensor {
             dtype,
-            shape: sizes(py, who, &shape)?,
-            strides: strides.map(|all| all.iter().map(|step| step / size).collect()),
+            shape: sizes(py, who, &given)?,
+            strides,
             address,
         },
         device: None,
