@@ -1,8 +1,9 @@
-//! Text and bytes that the planners share: argument lists, and the struct that finds an element's place.
+//! What the planners share: grids, the largest access that divides a step, the struct that finds an element's place.
 
 use std::sync::Arc;
 
 use crate::layout::{Layout, divider};
+use crate::plan::{PlanError, Which};
 
 /// `warpcc::places<I, A, D>` as it lies in memory: dividers of each size, then each array's steps.
 ///
@@ -36,6 +37,25 @@ pub(crate) fn places(layout: &Layout, group: u64, wide: bool) -> Arc<[u8]> {
         }
     }
     bytes.into()
+}
+
+/// The largest power of two, at most `limit`, that divides a number.
+pub(crate) fn share(number: i64, limit: u64) -> u64 {
+    match number.unsigned_abs() {
+        0 => limit,
+        some => (1u64 << some.trailing_zeros()).min(limit),
+    }
+}
+
+/// Blocks, if a grid holds so many.
+pub(crate) fn grid(blocks: u64) -> Result<u32, PlanError> {
+    u32::try_from(blocks)
+        .ok()
+        .filter(|blocks| i32::try_from(*blocks).is_ok())
+        .ok_or(PlanError::TooLarge {
+            which: Which::Output,
+            reason: "more than 2^31 - 1 blocks",
+        })
 }
 
 /// The device text's index type.

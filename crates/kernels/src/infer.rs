@@ -44,92 +44,123 @@ pub(crate) struct Body {
 
 /// Finds every value's type and writes each once.
 pub(crate) fn body(expr: &Expr, bound: &HashMap<&str, Bound>) -> Result<Body, PlanError> {
-    let mut values: HashMap<*const Node, usize> = HashMap::new();
-    let mut known: Vec<Value> = Vec::new();
-    let mut by_text: HashMap<String, usize> = HashMap::new();
-    let mut lines = Vec::new();
-    let mut heavy = false;
+    let mut writer = Writer::default();
+    // Each node, and whether its arguments are written.
     let mut left = vec![(expr, false)];
     while let Some((each, ready)) = left.pop() {
-        let place = Arc::as_ptr(&each.0);
-        if values.contains_key(&place) {
+        if writer.places.contains_key(&Arc::as_ptr(&each.0)) {
             continue;
         }
-        let value = match &*each.0 {
-            Node::Name(name) => match bound.get(name.as_str()) {
-                None => return Err(PlanError::Unbound { name: name.clone() }),
-                Some(Bound::Array(index, dtype)) => Value {
-                    text: format!("x{index}"),
-                    dtype: dtype.compute(),
-                    loose: None,
-                },
-                Some(Bound::Number(index, number)) => Value {
-                    text: format!("s{index}"),
-                    dtype: loose_type(*number),
-                    loose: Some(Some(*number)),
-                },
-            },
-            Node::Number(number) => Value {
-                text: literal(*number, loose_type(*number)),
-                dtype: loose_type(*number),
-                loose: Some(Some(*number)),
-            },
+        match &*each.0 {
             Node::Call(_, arguments) if !ready => {
                 left.push((each, true));
                 left.extend(arguments.iter().map(|argument| (argument, false)));
-                continue;
             }
-            Node::Call(function, arguments) => {
-                let given: Vec<&Value> = arguments
-                    .iter()
-                    .filter_map(|argument| known.get(*values.get(&Arc::as_ptr(&argument.0))?))
-                    .collect();
-                heavy |= function.is_heavy();
-                let (text, dtype, loose) = call(function, &given)?;
-                match by_text.get(&text) {
-                    Some(same) => {
-                        values.insert(place, *same);
-                        continue;
-                    }
-                    None if lines.len() >= LONGEST => {
-                        return Err(PlanError::TooLong { limit: LONGEST });
-                    }
-                    None => {
-                        let name = format!("t{}", lines.len());
-                        lines.push(format!("const {} {name} = {text};", dtype_text(dtype)));
-                        by_text.insert(text, known.len());
-                        Value {
-                            text: name,
-                            dtype,
-                            loose: loose.then_some(None),
-                        }
-                    }
-                }
+            Node::Call(function, arguments) => writer.write_call(each, function, arguments)?,
+            Node::Name(name) => writer.add(each, named(name, bound)?),
+            Node::Number(number) => {
+                let dtype = loose_type(*number);
+                let value = Value {
+                    text: literal(*number, dtype),
+                    dtype,
+                    loose: Some(Some(*number)),
+                };
+                writer.add(each, value);
             }
-        };
-        values.insert(place, known.len());
-        known.push(value);
+        }
     }
-    let result = known.pop();
-    let result = values
-        .get(&Arc::as_ptr(&expr.0))
-        .and_then(|index| known.get(*index))
-        .or(result.as_ref());
-    Ok(match result {
-        Some(value) => Body {
-            lines,
-            result: value.text.clone(),
-            dtype: value.dtype,
-            heavy,
-        },
-        // The loop ends only when the expression itself has its value.
-        None => Body {
-            lines,
-            result: "0".to_owned(),
-            dtype: DType::I64,
-            heavy,
-        },
-    })
+    Ok(writer.finish(expr))
+}
+
+/// What a name stands for.
+fn named(name: &str, bound: &HashMap<&str, Bound>) -> Result<Value, PlanError> {
+    match bound.get(name) {
+        None => Err(PlanError::Unbound {
+            name: name.to_owned(),
+        }),
+        Some(Bound::Array(index, dtype)) => Ok(Value {
+            text: format!("x{index}"),
+            dtype: dtype.compute(),
+            loose: None,
+        }),
+        Some(Bound::Number(index, number)) => Ok(Value {
+            text: format!("s{index}"),
+            dtype: loose_type(*number),
+            loose: Some(Some(*number)),
+        }),
+    }
+}
+
+/// The lines so far.
+#[derive(Default)]
+struct Writer {
+    values: Vec<Value>,
+    /// Each node's value.
+    places: HashMap<*const Node, usize>,
+    /// Each line's value, by what it computes.
+    by_text: HashMap<String, usize>,
+    lines: Vec<String>,
+    heavy: bool,
+}
+
+impl Writer {
+    fn add(&mut self, expr: &Expr, value: Value) {
+        self.places.insert(Arc::as_ptr(&expr.0), self.values.len());
+        self.values.push(value);
+    }
+
+    /// A call whose arguments are written: a line, unless one computes the same.
+    fn write_call(
+        &mut self,
+        expr: &Expr,
+        function: &'static Function,
+        arguments: &[Expr],
+    ) -> Result<(), PlanError> {
+        let given: Vec<&Value> = arguments
+            .iter()
+            .filter_map(|argument| {
+                self.values
+                    .get(*self.places.get(&Arc::as_ptr(&argument.0))?)
+            })
+            .collect();
+        let (text, dtype, loose) = call(function, &given)?;
+        self.heavy |= function.is_heavy();
+        if let Some(same) = self.by_text.get(&text) {
+            self.places.insert(Arc::as_ptr(&expr.0), *same);
+            return Ok(());
+        }
+        if self.lines.len() >= LONGEST {
+            return Err(PlanError::TooLong { limit: LONGEST });
+        }
+        let name = format!("t{}", self.lines.len());
+        self.lines
+            .push(format!("const {} {name} = {text};", dtype_text(dtype)));
+        self.by_text.insert(text, self.values.len());
+        let value = Value {
+            text: name,
+            dtype,
+            loose: loose.then_some(None),
+        };
+        self.add(expr, value);
+        Ok(())
+    }
+
+    /// The body, whose value is that of `expr`, which was written last.
+    fn finish(self, expr: &Expr) -> Body {
+        let place = self.places.get(&Arc::as_ptr(&expr.0));
+        let value = place.and_then(|place| self.values.get(*place));
+        let (result, dtype) = match value {
+            Some(value) => (value.text.clone(), value.dtype),
+            // All were written before this was asked.
+            None => ("0".to_owned(), DType::I64),
+        };
+        Body {
+            lines: self.lines,
+            result,
+            dtype,
+            heavy: self.heavy,
+        }
+    }
 }
 
 /// A call's text, type, and whether it is made of numbers alone.

@@ -32,6 +32,20 @@ impl Layout {
             .unwrap_or(0)
     }
 
+    /// A dimension's size.
+    pub fn size(&self, dimension: usize) -> u64 {
+        self.sizes.get(dimension).copied().unwrap_or(1)
+    }
+
+    /// An array's step in a dimension.
+    pub fn step(&self, array: usize, dimension: usize) -> i64 {
+        let steps = self.steps.get(array);
+        steps
+            .and_then(|steps| steps.get(dimension))
+            .copied()
+            .unwrap_or(0)
+    }
+
     /// Whether every place of every array, and every number of an element with `slack` more, is
     /// below 2^31.
     pub fn is_small(&self, slack: u64) -> bool {

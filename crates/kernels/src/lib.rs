@@ -16,8 +16,8 @@ pub mod parse;
 pub mod plan;
 pub mod plan_cache;
 pub mod reduce;
+pub mod reductions;
 pub mod shape;
-mod transposed;
 mod workspace;
 
 pub use launch::{LaunchError, Launcher, requests};

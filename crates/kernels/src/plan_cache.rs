@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::dtype::DType;
-use crate::elementwise::{Value, argument};
+use crate::elementwise::{Value, number_argument};
 use crate::expression::{CallError, Expr, Number};
 use crate::layout::aliases;
 use crate::parse::{ParseError, parse};
@@ -341,7 +341,7 @@ pub(crate) fn plan(
             .into_iter()
             .chain(inputs.iter().map(|(_, tensor)| tensor.address));
         let numbers = values.iter().filter_map(|(_, value)| match value {
-            Value::Number(number) => Some(argument(*number)),
+            Value::Number(number) => Some(number_argument(*number)),
             Value::Tensor(_) => None,
         });
         let fresh = addresses.map(Argument::Address).chain(numbers);

@@ -3,98 +3,13 @@
 //! Where the reduced elements are neighbours, lanes share each row; where the kept ones are, each thread
 //! takes columns of its own. Few results of many values are found in parts that a second kernel merges.
 
-use crate::dtype::{DType, Family};
-use crate::generate::{index, places};
+use crate::generate::{grid, index, places};
 use crate::layout::{Layout, aliases, canonical};
 use crate::plan::{Argument, Launch, Plan, PlanError, Request, Tensor, Which};
 use crate::plan_cache;
+use crate::reductions::{ALL, Reduction};
 use crate::shape::{check, reduced_axes, reduced_shape, span};
 use warpcc_rtc::Kernel;
-
-/// A reduction's name and formula.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Reduction {
-    /// Its name, in `warpcc::red`.
-    pub name: &'static str,
-    /// What it gives.
-    pub formula: &'static str,
-    /// Whether it has a value of no elements.
-    pub of_nothing: bool,
-}
-
-/// Every reduction.
-pub static ALL: &[Reduction] = &[
-    Reduction {
-        name: "sum",
-        formula: "sum of x, compensated; integers in 64 bits",
-        of_nothing: true,
-    },
-    Reduction {
-        name: "mean",
-        formula: "sum / count; NaN of nothing",
-        of_nothing: true,
-    },
-    Reduction {
-        name: "prod",
-        formula: "product of x; integers in 64 bits",
-        of_nothing: true,
-    },
-    Reduction {
-        name: "max",
-        formula: "the largest; NaN if there is one",
-        of_nothing: false,
-    },
-    Reduction {
-        name: "min",
-        formula: "the smallest; NaN if there is one",
-        of_nothing: false,
-    },
-    Reduction {
-        name: "norm1",
-        formula: "sum of |x|",
-        of_nothing: true,
-    },
-    Reduction {
-        name: "norm2",
-        formula: "root of the sum of squares, without overflow on the way",
-        of_nothing: true,
-    },
-    Reduction {
-        name: "norm_inf",
-        formula: "the largest |x|; NaN if there is one",
-        of_nothing: true,
-    },
-    Reduction {
-        name: "sumsq",
-        formula: "sum of x^2, compensated",
-        of_nothing: true,
-    },
-    Reduction {
-        name: "nansum",
-        formula: "sum of what is not NaN",
-        of_nothing: true,
-    },
-    Reduction {
-        name: "nanprod",
-        formula: "product of what is not NaN",
-        of_nothing: true,
-    },
-    Reduction {
-        name: "count_nonzero",
-        formula: "how many are not 0; NaN is not",
-        of_nothing: true,
-    },
-    Reduction {
-        name: "any",
-        formula: "one is not 0",
-        of_nothing: true,
-    },
-    Reduction {
-        name: "all",
-        formula: "none is 0",
-        of_nothing: true,
-    },
-];
 
 /// Threads of a block.
 const THREADS: u64 = 256;
@@ -336,9 +251,14 @@ impl Shaped<'_> {
             Argument::index(share.cast_signed(), wide),
         ];
         // Four blocks of a multiprocessor leave a thread 64 registers, and the compiler plans to use them: it then has all
-        // reads under way at once, where it else failure_dump registers. Sixteen values in a group do not fit them.
+        // reads under way at once, where it otherwise saves registers. Sixteen values in a group do not fit them.
         let bound = if group < 16 { "4" } else { "1" };
-        self.launches("", bound, &body, (blocks, parts), wide, arguments)
+        let form = Form {
+            more: "",
+            bound,
+            body: &body,
+        };
+        self.launches(&form, (blocks, parts), wide, arguments)
     }
 
     fn columns(&self) -> Result<Plan, PlanError> {
@@ -366,41 +286,25 @@ impl Shaped<'_> {
         let step = format!(", const {i} out_step");
         // As in `rows`, where a thread's states do not take up the registers.
         let bound = format!("sizeof(of::state) * {group} <= 128 ? 4 : 1");
-        self.launches(&step, &bound, &body, (blocks, parts), wide, arguments)
+        let form = Form {
+            more: &step,
+            bound: &bound,
+            body: &body,
+        };
+        self.launches(&form, (blocks, parts), wide, arguments)
     }
 
+    /// The plan of one kernel, and of a second one where results are found in parts.
     fn launches(
         &self,
-        more: &str,
-        bound: &str,
-        body: &str,
+        form: &Form<'_>,
         (blocks, parts): (u64, u64),
         wide: bool,
         arguments: Vec<Argument>,
     ) -> Result<Plan, PlanError> {
-        let grid = |blocks: u64| {
-            u32::try_from(blocks)
-                .ok()
-                .filter(|blocks| i32::try_from(*blocks).is_ok())
-                .ok_or(PlanError::TooLarge {
-                    which: Which::Output,
-                    reason: "more than 2^31 - 1 blocks",
-                })
-        };
-        let i = index(wide);
-        let kept = self.kept.count();
-        let head = format!(
-            "using input = {};\nusing output = {};\nusing of = warpcc::red::{}<input>;\n",
-            self.input.dtype.device(),
-            self.output.dtype.device(),
-            self.of.name
-        );
-        let (dk, dr) = (self.kept.sizes.len(), self.reduced.sizes.len());
-        let count = Argument::Bytes((self.count as f64).to_ne_bytes().into());
-        let partial = if parts > 1 {
-            Argument::Workspace(0)
-        } else {
-            Argument::Bytes(0u64.to_ne_bytes().into())
+        let partial = match parts > 1 {
+            true => Argument::Workspace(0),
+            false => Argument::Bytes(0u64.to_ne_bytes().into()),
         };
         let mut given = vec![
             Argument::Address(self.output.address),
@@ -408,81 +312,90 @@ impl Shaped<'_> {
             partial,
         ];
         given.extend(arguments);
-        given.push(count.clone());
+        given.push(self.count_argument());
+        let mut launches = vec![Launch {
+            kernel: Kernel::new("", "warpcc_reduce", self.source(form, wide)),
+            grid: (grid(blocks)?, grid(parts)?),
+            block: THREADS as u32,
+            arguments: given,
+        }];
+        if parts > 1 {
+            launches.push(self.merge(parts, wide)?);
+        }
+        let read = (self.count > 0).then(|| (Which::Input("x".into()), self.input.address));
+        let written = (Which::Output, self.output.address);
+        Ok(Plan {
+            launches,
+            workspace: match parts > 1 {
+                true => parts * self.kept.count() * STATE,
+                false => 0,
+            },
+            arrays: read.into_iter().chain([written]).collect(),
+        })
+    }
+
+    /// The kernel that merges the parts of each result.
+    fn merge(&self, parts: u64, wide: bool) -> Result<Launch, PlanError> {
+        let kept = self.kept.count();
+        let lanes = parts.div_ceil(4).next_power_of_two().min(THREADS);
+        let (i, dk, head) = (index(wide), self.kept.sizes.len(), self.types());
         let source = format!(
+            "{head}extern \"C\" __global__ void __launch_bounds__({THREADS}) warpcc_parts(
+    output* out, const void* partial, const warpcc::places<{i}, 2, {dk}> kept_at, const {i} kept, const {i} shares, const double count) {{
+  warpcc::red::parts<of, output, {request}, {i}, {dk}, {lanes}, {THREADS}>(
+      out, (const of::state*)partial, kept_at, kept, shares, count);
+}}
+",
+            request = self.request.device(),
+        );
+        Ok(Launch {
+            kernel: Kernel::new("", "warpcc_parts", source),
+            grid: (grid(kept.div_ceil(THREADS / lanes))?, 1),
+            block: THREADS as u32,
+            arguments: vec![
+                Argument::Address(self.output.address),
+                Argument::Workspace(0),
+                Argument::Bytes(places(&self.kept, 1, wide)),
+                Argument::index(kept.cast_signed(), wide),
+                Argument::index(parts.cast_signed(), wide),
+                self.count_argument(),
+            ],
+        })
+    }
+
+    fn source(&self, form: &Form<'_>, wide: bool) -> String {
+        let Form { more, bound, body } = form;
+        let (i, head) = (index(wide), self.types());
+        let (dk, dr) = (self.kept.sizes.len(), self.reduced.sizes.len());
+        format!(
             "{head}extern \"C\" __global__ void __launch_bounds__({THREADS}, {bound}) warpcc_reduce(
     output* out, const input* in, void* partial, const warpcc::places<{i}, 2, {dk}> kept_at,
     const warpcc::places<{i}, 1, {dr}> reduced_at, const {i} kept, const {i} reduced, const {i} share{more}, const double count) {{
   {body}
 }}
 "
-        );
-        let mut launches = vec![Launch {
-            kernel: Kernel::new("", "warpcc_reduce", source),
-            grid: (grid(blocks)?, grid(parts)?),
-            block: THREADS as u32,
-            arguments: given,
-        }];
-        if parts > 1 {
-            let lanes = parts.div_ceil(4).next_power_of_two().min(THREADS);
-            let source = format!(
-                "{head}extern \"C\" __global__ void __launch_bounds__({THREADS}) warpcc_parts(
-    output* out, const void* partial, const warpcc::places<{i}, 2, {dk}> kept_at, const {i} kept, const {i} shares, const double count) {{
-  warpcc::red::parts<of, output, {request}, {i}, {dk}, {lanes}, {THREADS}>(
-      out, (const of::state*)partial, kept_at, kept, shares, count);
-}}
-",
-                request = self.request.device(),
-            );
-            launches.push(Launch {
-                kernel: Kernel::new("", "warpcc_parts", source),
-                grid: (grid(kept.div_ceil(THREADS / lanes))?, 1),
-                block: THREADS as u32,
-                arguments: vec![
-                    Argument::Address(self.output.address),
-                    Argument::Workspace(0),
-                    Argument::Bytes(places(&self.kept, 1, wide)),
-                    Argument::index(kept.cast_signed(), wide),
-                    Argument::index(parts.cast_signed(), wide),
-                    count,
-                ],
-            });
-        }
-        Ok(Plan {
-            launches,
-            workspace: if parts > 1 { parts * kept * STATE } else { 0 },
-            arrays: [
-                (self.count > 0).then(|| (Which::Input("x".into()), self.input.address)),
-                Some((Which::Output, self.output.address)),
-            ]
-            .into_iter()
-            .flatten()
-            .collect(),
-        })
+        )
+    }
+
+    fn types(&self) -> String {
+        format!(
+            "using input = {};\nusing output = {};\nusing of = warpcc::red::{}<input>;\n",
+            self.input.dtype.device(),
+            self.output.dtype.device(),
+            self.of.name
+        )
+    }
+
+    fn count_argument(&self) -> Argument {
+        Argument::Bytes((self.count as f64).to_ne_bytes().into())
     }
 }
 
-/// What a reduction of `input` is kept in where nothing else is asked for; of an unknown one, what a sum is.
-#[must_use]
-pub fn output_type(reduction: &str, input: DType) -> DType {
-    match (reduction, input.family()) {
-        ("any" | "all", _) => DType::Bool,
-        ("count_nonzero", _) => DType::I64,
-        ("max" | "min", _) | (_, Family::Float) => input,
-        ("mean" | "norm1" | "norm2" | "norm_inf", _) => input.real(),
-        _ => input.accumulate(),
-    }
-}
-
-/// The compute type of a reduction's result.
-#[must_use]
-pub fn result_type(reduction: &Reduction, input: DType) -> DType {
-    match reduction.name {
-        "any" | "all" => DType::Bool,
-        "count_nonzero" => DType::U64,
-        "max" | "min" => input.compute(),
-        "mean" | "norm2" if input.compute() == DType::F32 => DType::F32,
-        "mean" | "norm2" => DType::F64,
-        _ => input.accumulate(),
-    }
+/// What differs in the text of the kernels for rows and for columns.
+struct Form<'a> {
+    /// Parameters of its own.
+    more: &'a str,
+    /// Blocks of a multiprocessor.
+    bound: &'a str,
+    body: &'a str,
 }

@@ -20,7 +20,8 @@ use warpcc_kernels::elementwise::{Value, fused};
 use warpcc_kernels::functions::ALL;
 use warpcc_kernels::parse::parse;
 use warpcc_kernels::plan::{Request, Tensor};
-use warpcc_kernels::reduce::{self, reduce};
+use warpcc_kernels::reduce::reduce;
+use warpcc_kernels::reductions;
 use warpcc_rtc::{Compiler, Limits};
 
 /// One thread, one element: each function with one type, of another kind with each NVRTC.
@@ -117,7 +118,7 @@ fn forms(turn: usize) -> Bundle {
             });
         }
     }
-    for (number, of) in reduce::ALL.iter().enumerate() {
+    for (number, of) in reductions::ALL.iter().enumerate() {
         let input = DType::ALL[(number * 4 + 13) % 15];
         let axis = (number + turn) as i64 % 2;
         {

@@ -501,7 +501,7 @@ fn tables() -> String {
         );
     }
     text += "\n| reduction | gives |\n|---|---|\n";
-    for each in warpcc_kernels::reduce::ALL {
+    for each in warpcc_kernels::reductions::ALL {
         let _ = writeln!(
             text,
             "| `{}` | {} |",

@@ -8,7 +8,8 @@ use warpcc_kernels::elementwise::{self, Value};
 use warpcc_kernels::expression::{Expr, Number};
 use warpcc_kernels::plan::{Plan, PlanError, Request, Tensor};
 use warpcc_kernels::plan_cache::{function_of, parsed};
-use warpcc_kernels::reduce as reductions;
+use warpcc_kernels::reduce::reduce as plan_reduction;
+use warpcc_kernels::reductions;
 use warpcc_kernels::shape;
 
 use crate::arrays::{self, Array};
@@ -182,7 +183,7 @@ impl<'a, 'py> Call<'a, 'py> {
                 self.made(left, reductions::output_type(name, x.dtype), add)?
             }
         };
-        let plan = reductions::reduce(name, x, axes, &output.tensor, request(add));
+        let plan = plan_reduction(name, x, axes, &output.tensor, request(add));
         self.run(&plan.map_err(failed)?, &output)?;
         Ok(out)
     }

@@ -2,7 +2,8 @@
 
 use warpcc_kernels::dtype::{DType, Family};
 use warpcc_kernels::plan::{Request, Tensor};
-use warpcc_kernels::reduce::{self, Reduction};
+use warpcc_kernels::reduce::reduce;
+use warpcc_kernels::reductions::{self, Reduction};
 
 use super::{Case, Input, Places, compare, dense, elements, offsets, reach};
 use crate::reference::{Datum, Expected, Random, convert, write};
@@ -75,7 +76,7 @@ fn reduced(spec: &Reduced, random: &mut Random) -> Result<Case, String> {
     let size = spec.output.size();
     let at = places.take(results * size, off, size);
     let target = Tensor::new(spec.output, out_shape, at);
-    let plan = reduce::reduce(spec.of.name, &input, Some(spec.axes), &target, spec.request)
+    let plan = reduce(spec.of.name, &input, Some(spec.axes), &target, spec.request)
         .map_err(|error| error.to_string())?;
     let workspace = places.take(plan.workspace, 0, 1);
     let mut before = Vec::new();
@@ -145,7 +146,7 @@ fn total(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 fn reduction(of: &'static Reduction, dtype: DType, values: &[Datum]) -> Expected {
-    let result = reduce::result_type(of, dtype);
+    let result = reductions::result_type(of, dtype);
     let unit = if result == DType::F32 {
         f64::from(f32::EPSILON)
     } else {
@@ -254,7 +255,7 @@ pub fn all(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
         (&[1, 9], None, &[0]),
         (&[1000, 3], None, &[1]),
     ];
-    for (number, of) in reduce::ALL.iter().enumerate() {
+    for (number, of) in reductions::ALL.iter().enumerate() {
         for (place, (shape, steps, axes)) in forms.into_iter().enumerate() {
             let types = [
                 DType::F32,
@@ -265,7 +266,7 @@ pub fn all(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
                 if turn == 1 && place % 2 == 1 {
                     continue;
                 }
-                let natural = reduce::result_type(of, dtype);
+                let natural = reductions::result_type(of, dtype);
                 let output = match (number + place + turn) % 3 {
                     0 => dtype,
                     1 => DType::ALL[random.below(15) as usize],
