@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use warpcc_kernels::HEADER;
 use warpcc_kernels::plan::Launch;
-use warpcc_rtc::{Compiler, Limits, Request, Target};
+use warpcc_rtc::{CallLimits, CompileRequest, Compiler, Target};
 
 /// Distinct kernels, numbered.
 #[derive(Default)]
@@ -52,8 +52,8 @@ impl Bundle {
         target: Target,
         numbers: &[usize],
     ) -> Result<Arc<[u8]>, String> {
-        let request = Request::new("bundle", self.program(numbers), target);
-        match compiler.compile(&request, &Limits::default()) {
+        let request = CompileRequest::new("bundle", self.program(numbers), target);
+        match compiler.compile(&request, &CallLimits::default()) {
             Ok(compiled) => Ok(compiled.image),
             Err(error) => Err(error.to_string()),
         }

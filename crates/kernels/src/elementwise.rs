@@ -17,7 +17,7 @@ use crate::dtype::DType;
 use crate::expression::{Expr, Number};
 use crate::infer::{Bound, body};
 use crate::layout::broadcast;
-use crate::plan::{Plan, PlanError, Request, Tensor, Tuning, Which};
+use crate::plan::{Plan, PlanError, Tensor, Tuning, Which, WriteMode};
 use crate::plan_cache::{self, function_of};
 
 use kernel::ElementKernel;
@@ -59,10 +59,10 @@ pub fn unary(
     function: &str,
     x: &Tensor,
     output: &Tensor,
-    request: Request,
+    mode: WriteMode,
 ) -> Result<Plan, PlanError> {
     let expr = function_of(function, &["x"])?;
-    fused(&expr, &[("x", x.into())], output, request)
+    fused(&expr, &[("x", x.into())], output, mode)
 }
 
 /// A function of two arrays or of an array and a number.
@@ -75,10 +75,10 @@ pub fn binary(
     x: Value<'_>,
     y: Value<'_>,
     output: &Tensor,
-    request: Request,
+    mode: WriteMode,
 ) -> Result<Plan, PlanError> {
     let expr = function_of(function, &["x", "y"])?;
-    fused(&expr, &[("x", x), ("y", y)], output, request)
+    fused(&expr, &[("x", x), ("y", y)], output, mode)
 }
 
 /// An expression as one kernel.
@@ -92,10 +92,10 @@ pub fn fused(
     expr: &Expr,
     values: &[(&str, Value<'_>)],
     output: &Tensor,
-    request: Request,
+    mode: WriteMode,
 ) -> Result<Plan, PlanError> {
-    plan_cache::plan(expr, values, output, request, || {
-        planned(expr, values, output, request, None)
+    plan_cache::plan(expr, values, output, mode, || {
+        planned(expr, values, output, mode, None)
     })
 }
 
@@ -108,7 +108,7 @@ pub fn tuned(
     expr: &Expr,
     values: &[(&str, Value<'_>)],
     output: &Tensor,
-    request: Request,
+    mode: WriteMode,
     tuning: Tuning,
 ) -> Result<Plan, PlanError> {
     if tuning.threads == 0 || !tuning.threads.is_multiple_of(32) || tuning.threads > 1024 {
@@ -121,14 +121,14 @@ pub fn tuned(
             given: tuning.unroll,
         });
     }
-    planned(expr, values, output, request, Some(tuning))
+    planned(expr, values, output, mode, Some(tuning))
 }
 
 fn planned(
     expr: &Expr,
     values: &[(&str, Value<'_>)],
     output: &Tensor,
-    request: Request,
+    mode: WriteMode,
     tuning: Option<Tuning>,
 ) -> Result<Plan, PlanError> {
     let (bound, inputs, numbers) = bind(expr, values)?;
@@ -141,7 +141,7 @@ fn planned(
         output,
         inputs: inputs.iter().map(|(_, tensor)| *tensor).collect(),
         numbers,
-        request,
+        mode,
         tuning: tuning.unwrap_or_default(),
         has_own_tuning: tuning.is_some(),
     };

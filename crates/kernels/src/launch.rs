@@ -13,7 +13,9 @@ use cudarc::driver::{CudaStream, DriverError as CudaError, result, sys};
 use crate::HEADER;
 use crate::plan::{Argument, Plan, Which};
 use crate::workspace::{Taken, Workspace};
-use warpcc_rtc::{Device, Error, Function, KernelCache, Limits, RealArch, Request, Target, Text};
+use warpcc_rtc::{
+    CallLimits, CompileRequest, Device, Error, Function, KernelCache, RealArch, Target, Text,
+};
 
 /// Starts planned kernels on a GPU. Any thread may use it.
 #[derive(Debug)]
@@ -54,8 +56,8 @@ fn refused(call: &'static str) -> impl Fn(CudaError) -> LaunchError {
 }
 
 /// What all planned kernels are compiled with: the library's device text before them.
-fn common() -> Request {
-    let mut common = Request::new("", "", Target::Cubin(RealArch::new(0)));
+fn common() -> CompileRequest {
+    let mut common = CompileRequest::new("", "", Target::Cubin(RealArch::new(0)));
     common
         .preamble
         .push(Text::new("warpcc_kernels.cuh", HEADER));
@@ -64,7 +66,7 @@ fn common() -> Request {
 
 /// What a launcher asks its cache for, kernel by kernel, on a GPU whose best target is `target`: for
 /// [`KernelCache::get`] ahead of time, without a GPU.
-pub fn requests(plan: &Plan, target: Target) -> Vec<Request> {
+pub fn requests(plan: &Plan, target: Target) -> Vec<CompileRequest> {
     let common = common();
     let kernels = plan.launches.iter();
     kernels
@@ -111,7 +113,7 @@ impl Launcher {
         &self,
         plan: &Plan,
         stream: &Arc<CudaStream>,
-        limits: &Limits,
+        limits: &CallLimits,
     ) -> Result<(), LaunchError> {
         let context = self.device.context();
         context.bind_to_thread().map_err(refused("the context"))?;

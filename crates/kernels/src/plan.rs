@@ -1,4 +1,4 @@
-//! What a plan is made of and what it is: arrays, requests, a kernel's text, grid and arguments, and why there is none.
+//! What a plan is made of and what it is: arrays, a kernel's text, grid and arguments, and why there is none.
 
 use std::fmt;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl Tensor {
 
 /// What becomes of the result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Request {
+pub enum WriteMode {
     /// It replaces what the output holds.
     #[default]
     Write,
@@ -51,7 +51,7 @@ pub enum Request {
     Add,
 }
 
-impl Request {
+impl WriteMode {
     pub(crate) fn device(self) -> &'static str {
         match self {
             Self::Write => "warpcc::request_write",

@@ -14,7 +14,7 @@ use crate::elementwise::{Value, number_argument};
 use crate::expression::{CallError, Expr, Number};
 use crate::layout::aliases;
 use crate::parse::{ParseError, parse};
-use crate::plan::{Argument, Plan, PlanError, Request, Tensor, Which};
+use crate::plan::{Argument, Plan, PlanError, Tensor, Which, WriteMode};
 use crate::shape::{check, span};
 
 /// How many of each kind are kept. With more, all are made anew.
@@ -303,10 +303,10 @@ pub(crate) fn plan(
     expr: &Expr,
     values: &[(&str, Value<'_>)],
     output: &Tensor,
-    request: Request,
+    mode: WriteMode,
     make: impl FnOnce() -> Result<Plan, PlanError>,
 ) -> Result<Plan, PlanError> {
-    type Key = (Bound<Form>, Form, Request);
+    type Key = (Bound<Form>, Form, WriteMode);
     static SHELF: Shelf<Key, Arc<Known>> = Shelf::new();
     let inputs: Vec<(&str, &Tensor)> = values
         .iter()
@@ -318,17 +318,16 @@ pub(crate) fn plan(
     let hash = hashed(|mut hasher| {
         Bound::<Form>::feed(expr, values, hasher);
         Form::feed(output, hasher);
-        request.hash(&mut hasher);
+        mode.hash(&mut hasher);
     });
-    let is = |(bound, form, theirs): &Key| {
-        bound.is(expr, values) && form.is(output) && *theirs == request
-    };
+    let is =
+        |(bound, form, theirs): &Key| bound.is(expr, values) && form.is(output) && *theirs == mode;
     let Some(known) = SHELF.get(hash, is) else {
         let made = make()?;
         if let Some(known) = Known::of(&made, output, &inputs) {
             SHELF.put(
                 hash,
-                (Bound::new(expr, values), Form::of(output), request),
+                (Bound::new(expr, values), Form::of(output), mode),
                 known,
             );
         }
@@ -358,14 +357,14 @@ pub(crate) fn reduction(
     input: &Tensor,
     axes: Option<&[i64]>,
     output: &Tensor,
-    request: Request,
+    mode: WriteMode,
     make: impl FnOnce() -> Result<Plan, PlanError>,
 ) -> Result<Plan, PlanError> {
-    type Key = (&'static str, Form, Option<Vec<i64>>, Form, Request);
+    type Key = (&'static str, Form, Option<Vec<i64>>, Form, WriteMode);
     static SHELF: Shelf<Key, Arc<Known>> = Shelf::new();
     let inputs = [("x", input)];
     let hash = hashed(|mut hasher| {
-        (of, axes, request).hash(&mut hasher);
+        (of, axes, mode).hash(&mut hasher);
         Form::feed(input, hasher);
         Form::feed(output, hasher);
     });
@@ -374,7 +373,7 @@ pub(crate) fn reduction(
             && read.is(input)
             && over.as_deref() == axes
             && written.is(output)
-            && *theirs == request
+            && *theirs == mode
     };
     let Some(known) = SHELF.get(hash, is) else {
         let made = make()?;
@@ -382,7 +381,7 @@ pub(crate) fn reduction(
             let axes = axes.map(<[i64]>::to_vec);
             SHELF.put(
                 hash,
-                (of, Form::of(input), axes, Form::of(output), request),
+                (of, Form::of(input), axes, Form::of(output), mode),
                 known,
             );
         }

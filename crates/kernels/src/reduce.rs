@@ -5,7 +5,7 @@
 
 use crate::generate::{grid, index, places};
 use crate::layout::{Layout, aliases, canonical};
-use crate::plan::{Argument, Launch, Plan, PlanError, Request, Tensor, Which};
+use crate::plan::{Argument, Launch, Plan, PlanError, Tensor, Which, WriteMode};
 use crate::plan_cache;
 use crate::reductions::{ALL, Reduction};
 use crate::shape::{check, reduced_axes, reduced_shape, span};
@@ -33,7 +33,7 @@ pub fn reduce(
     input: &Tensor,
     axes: Option<&[i64]>,
     output: &Tensor,
-    request: Request,
+    mode: WriteMode,
 ) -> Result<Plan, PlanError> {
     let of = ALL
         .iter()
@@ -46,8 +46,8 @@ pub fn reduce(
                 .collect::<Vec<_>>()
                 .join(", "),
         })?;
-    plan_cache::reduction(of.name, input, axes, output, request, || {
-        planned(of, input, axes, output, request)
+    plan_cache::reduction(of.name, input, axes, output, mode, || {
+        planned(of, input, axes, output, mode)
     })
 }
 
@@ -56,7 +56,7 @@ fn planned(
     input: &Tensor,
     axes: Option<&[i64]>,
     output: &Tensor,
-    request: Request,
+    mode: WriteMode,
 ) -> Result<Plan, PlanError> {
     let which = Which::Input("x".into());
     let (output_steps, results) = check(output, &Which::Output)?;
@@ -109,7 +109,7 @@ fn planned(
         of,
         input,
         output,
-        request,
+        mode,
         kept,
         reduced,
         count,
@@ -158,7 +158,7 @@ struct Shaped<'a> {
     of: &'static Reduction,
     input: &'a Tensor,
     output: &'a Tensor,
-    request: Request,
+    mode: WriteMode,
     /// Steps of the output, then of the input.
     kept: Layout,
     /// Steps of the input.
@@ -239,9 +239,9 @@ impl Shaped<'_> {
         let i = index(wide);
         let (dk, dr) = (self.kept.sizes.len(), self.reduced.sizes.len());
         let body = format!(
-            "warpcc::red::rows<of, input, output, {request}, {i}, {dk}, {dr}, {group}, {group}, {lanes}, {THREADS}>(
+            "warpcc::red::rows<of, input, output, {mode}, {i}, {dk}, {dr}, {group}, {group}, {lanes}, {THREADS}>(
       out, in, (of::state*)partial, kept_at, reduced_at, kept, reduced, share, count);",
-            request = self.request.device(),
+            mode = self.mode.device(),
         );
         let arguments = vec![
             Argument::Bytes(places(&self.kept, 1, wide)),
@@ -271,9 +271,9 @@ impl Shaped<'_> {
         let i = index(wide);
         let (dk, dr) = (self.kept.sizes.len(), self.reduced.sizes.len());
         let body = format!(
-            "warpcc::red::columns<of, input, output, {request}, {i}, {dk}, {dr}, {group}, {group}, {columns}, {THREADS}>(
+            "warpcc::red::columns<of, input, output, {mode}, {i}, {dk}, {dr}, {group}, {group}, {columns}, {THREADS}>(
       out, in, (of::state*)partial, kept_at, reduced_at, kept, reduced, share, out_step, count);",
-            request = self.request.device(),
+            mode = self.mode.device(),
         );
         let arguments = vec![
             Argument::Bytes(places(&self.kept, group, wide)),
@@ -342,11 +342,11 @@ impl Shaped<'_> {
         let source = format!(
             "{head}extern \"C\" __global__ void __launch_bounds__({THREADS}) warpcc_parts(
     output* out, const void* partial, const warpcc::places<{i}, 2, {dk}> kept_at, const {i} kept, const {i} shares, const double count) {{
-  warpcc::red::parts<of, output, {request}, {i}, {dk}, {lanes}, {THREADS}>(
+  warpcc::red::parts<of, output, {mode}, {i}, {dk}, {lanes}, {THREADS}>(
       out, (const of::state*)partial, kept_at, kept, shares, count);
 }}
 ",
-            request = self.request.device(),
+            mode = self.mode.device(),
         );
         Ok(Launch {
             kernel: Kernel::new("", "warpcc_parts", source),

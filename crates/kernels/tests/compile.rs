@@ -19,10 +19,10 @@ use warpcc_kernels::dtype::DType;
 use warpcc_kernels::elementwise::{Value, fused};
 use warpcc_kernels::functions::ALL;
 use warpcc_kernels::parse::parse;
-use warpcc_kernels::plan::{Request, Tensor};
+use warpcc_kernels::plan::{Tensor, WriteMode};
 use warpcc_kernels::reduce::reduce;
 use warpcc_kernels::reductions;
-use warpcc_rtc::{Compiler, Limits};
+use warpcc_rtc::{CallLimits, Compiler};
 
 /// One thread, one element: each function with one type, of another kind with each NVRTC.
 fn functions(turn: usize) -> String {
@@ -102,9 +102,9 @@ fn forms(turn: usize) -> Bundle {
     ];
     for (number, (shape, steps)) in shapes.into_iter().enumerate() {
         for (a, out, request) in [
-            (DType::F16, DType::F32, Request::Write),
-            (DType::F64, DType::Bool, Request::Add),
-            (DType::F8E5M2, DType::F16, Request::Add),
+            (DType::F16, DType::F32, WriteMode::Write),
+            (DType::F64, DType::Bool, WriteMode::Add),
+            (DType::F8E5M2, DType::F16, WriteMode::Add),
         ] {
             let mut x = Tensor::new(a, shape, (1 << 20) + 8 * number as u64);
             x.strides = steps.map(<[i64]>::to_vec);
@@ -125,7 +125,7 @@ fn forms(turn: usize) -> Bundle {
             let x = Tensor::new(input, &[5000, 4096], 4096);
             let kept = if axis == 0 { 4096 } else { 5000 };
             let y = Tensor::new(DType::ALL[(number + 9) % 15], &[kept], 1 << 40);
-            let plan = reduce(of.name, &x, Some(&[axis]), &y, Request::Add).unwrap();
+            let plan = reduce(of.name, &x, Some(&[axis]), &y, WriteMode::Add).unwrap();
             plan.launches.iter().for_each(|launch| {
                 bundle.add(launch);
             });
@@ -135,8 +135,8 @@ fn forms(turn: usize) -> Bundle {
 }
 
 fn compile(compiler: &Compiler, what: &str, text: &str) {
-    let request = warpcc_rtc::Request::new(what, text, "sm_90".parse().unwrap());
-    let made = compiler.compile(&request, &Limits::default());
+    let request = warpcc_rtc::CompileRequest::new(what, text, "sm_90".parse().unwrap());
+    let made = compiler.compile(&request, &CallLimits::default());
     let made = made.unwrap_or_else(|error| panic!("NVRTC {}: {error}", compiler.version()));
     assert!(made.image.starts_with(b"\x7fELF"));
 }
@@ -188,8 +188,8 @@ fn short_integers_are_not_negated_in_sixteen_bits() {
     for nvrtc in Nvrtc::all() {
         let compiler = nvrtc.compiler();
         let request =
-            warpcc_rtc::Request::new("short", text.as_str(), "compute_90".parse().unwrap());
-        let made = compiler.compile(&request, &Limits::default()).unwrap();
+            warpcc_rtc::CompileRequest::new("short", text.as_str(), "compute_90".parse().unwrap());
+        let made = compiler.compile(&request, &CallLimits::default()).unwrap();
         let ptx = String::from_utf8_lossy(&made.image);
         let mut kernel = "";
         let mut wrong = Vec::new();

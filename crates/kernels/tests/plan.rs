@@ -10,7 +10,7 @@ use warpcc_kernels::elementwise::{Value, binary, fused, tuned, unary};
 use warpcc_kernels::expression::{Expr, Number};
 use warpcc_kernels::functions::call::{add, relu, select};
 use warpcc_kernels::parse::parse;
-use warpcc_kernels::plan::{Argument, Plan, PlanError, Request, Tensor, Tuning};
+use warpcc_kernels::plan::{Argument, Plan, PlanError, Tensor, Tuning, WriteMode};
 use warpcc_kernels::reduce::reduce;
 
 fn array(dtype: DType, shape: &[u64], address: u64) -> Tensor {
@@ -25,9 +25,9 @@ fn told(result: Result<Plan, PlanError>) -> String {
 fn what_is_wrong_is_told_by_argument() {
     let x = array(DType::F32, &[4, 5], 4096);
     let y = array(DType::F32, &[4, 5], 8192);
-    let un = |name: &str, x: &Tensor, y: &Tensor| told(unary(name, x, y, Request::Write));
+    let un = |name: &str, x: &Tensor, y: &Tensor| told(unary(name, x, y, WriteMode::Write));
     let bin =
-        |name: &str, a: &Tensor, b: Value| told(binary(name, a.into(), b, &y, Request::Write));
+        |name: &str, a: &Tensor, b: Value| told(binary(name, a.into(), b, &y, WriteMode::Write));
     let cases = [
         (
             un("rellu", &x, &y),
@@ -105,7 +105,7 @@ fn names_and_cuts_are_checked() {
             &expr,
             values,
             &array(DType::F32, &[4], 8192),
-            Request::Write,
+            WriteMode::Write,
         ))
     };
     assert!(given(&[("a", (&x).into())]).contains("uses \"b\""));
@@ -125,7 +125,7 @@ fn names_and_cuts_are_checked() {
             &expr,
             &values,
             &x,
-            Request::Write,
+            WriteMode::Write,
             Tuning { threads, unroll },
         ));
         assert!(told.contains(part), "{told}");
@@ -141,7 +141,7 @@ fn reductions_are_checked() {
             &x,
             Some(axes),
             &array(DType::F32, shape, 8192),
-            Request::Write,
+            WriteMode::Write,
         ))
     };
     assert!(red("summ", &[0], &[0, 5]).contains("known are sum, mean"));
@@ -155,7 +155,7 @@ fn reductions_are_checked() {
             &x,
             Some(&[1]),
             &array(DType::F32, &[4, 5], 8192),
-            Request::Write
+            WriteMode::Write
         )
         .unwrap()
         .launches
@@ -168,7 +168,7 @@ fn reductions_are_checked() {
 fn an_output_may_be_its_input() {
     let x = array(DType::F32, &[4, 5], 4096);
     assert_eq!(
-        unary("relu", &x, &x, Request::Write)
+        unary("relu", &x, &x, WriteMode::Write)
             .unwrap()
             .launches
             .len(),
@@ -177,7 +177,7 @@ fn an_output_may_be_its_input() {
     // Nothing to do is nothing to start.
     let none = array(DType::F32, &[4, 0], 0);
     assert!(
-        unary("relu", &none, &none, Request::Write)
+        unary("relu", &none, &none, WriteMode::Write)
             .unwrap()
             .launches
             .is_empty()
@@ -189,7 +189,7 @@ fn another_number_or_address_is_the_same_kernel() {
     let source = |number: f64, address: u64, n: u64| {
         let x = array(DType::F16, &[n], 1 << 20);
         let y = array(DType::F16, &[n], address);
-        binary("mul", (&x).into(), number.into(), &y, Request::Write)
+        binary("mul", (&x).into(), number.into(), &y, WriteMode::Write)
             .unwrap()
             .launches[0]
             .kernel
@@ -209,7 +209,7 @@ fn what_stands_twice_is_computed_once() {
     let y = array(DType::F32, &[9], 8192);
     let a = Expr::name("a");
     let expr = relu(&a * 2.0 + 1) * relu(&a * 2.0 + 1) + add(relu(a.clone() * 2.0 + 1), a);
-    let text = fused(&expr, &[("a", (&x).into())], &y, Request::Write)
+    let text = fused(&expr, &[("a", (&x).into())], &y, WriteMode::Write)
         .unwrap()
         .launches[0]
         .kernel
@@ -222,7 +222,7 @@ fn what_stands_twice_is_computed_once() {
     for _ in 0..64 {
         deep = &deep + &deep;
     }
-    let text = fused(&deep, &[("a", (&x).into())], &y, Request::Write)
+    let text = fused(&deep, &[("a", (&x).into())], &y, WriteMode::Write)
         .unwrap()
         .launches[0]
         .kernel
@@ -289,7 +289,7 @@ fn a_very_long_expression_is_refused_and_dropped() {
     for number in 0..100_000 {
         sum = sum + f64::from(number);
     }
-    let told = told(fused(&sum, &[("a", (&x).into())], &x, Request::Write));
+    let told = told(fused(&sum, &[("a", (&x).into())], &x, WriteMode::Write));
     assert!(told.contains("more than 4096 different calls"), "{told}");
 }
 
@@ -341,7 +341,7 @@ proptest! {
             };
             array(dtype, &shape, address).with_strides(&strides)
         };
-        let request = if add { Request::Add } else { Request::Write };
+        let request = if add { WriteMode::Add } else { WriteMode::Write };
         let plan = |expr: &Expr, places: [u64; 3], number: Number| {
             let (x, y) = (made(&x, 1, places[0]), made(&y, 2, places[1]));
             let values = [("x", (&x).into()), ("s", Value::Number(number)), ("y", (&y).into())];
@@ -381,7 +381,7 @@ proptest! {
         let plan = |axes: Option<&[i64]>, places: [u64; 2]| {
             let x = array(dtype, &[rows << 22, 4], (1 << 40) + places[0] * dtype.size());
             let output = array(DType::F64, &[], (2 << 40) + places[1] * 8);
-            reduce("sumsq", &x, axes, &output, Request::Write).map_err(|error| error.to_string())
+            reduce("sumsq", &x, axes, &output, WriteMode::Write).map_err(|error| error.to_string())
         };
         let first = plan(None, places).unwrap();
         prop_assert_eq!(first.launches.len(), 2);
@@ -418,7 +418,7 @@ proptest! {
         }
         let x = array(DType::F64, &shape, 1 << 20).with_strides(&steps);
         let y = array(DType::F32, &sizes, 1 << 30);
-        let plan = unary("relu", &x, &y, Request::Write).unwrap();
+        let plan = unary("relu", &x, &y, WriteMode::Write).unwrap();
         let launch = &plan.launches[0];
         if launch.kernel.name() != "warpcc_strided" {
             return Ok(());

@@ -320,9 +320,19 @@ typedef struct CUstream_st CUstream_st;
 typedef struct warpcc_rtc_cache warpcc_rtc_cache;
 
 /**
+ * How a cache behaves.
+ */
+typedef struct warpcc_rtc_settings warpcc_rtc_settings;
+
+/**
  * A request to give up, which any thread may make.
  */
 typedef struct warpcc_rtc_cancellation warpcc_rtc_cancellation;
+
+/**
+ * A program to compile.
+ */
+typedef struct warpcc_rtc_request warpcc_rtc_request;
 
 /**
  * NVRTC, ready to compile.
@@ -378,16 +388,6 @@ typedef struct warpcc_rtc_pieces warpcc_rtc_pieces;
  * Kernels to start one after another: checked, and ready to run any number of times.
  */
 typedef struct warpcc_rtc_plan warpcc_rtc_plan;
-
-/**
- * A program to compile.
- */
-typedef struct warpcc_rtc_request warpcc_rtc_request;
-
-/**
- * How a cache behaves.
- */
-typedef struct warpcc_rtc_settings warpcc_rtc_settings;
 
 /**
  * How long something may take. Null in its place: as long as it takes.

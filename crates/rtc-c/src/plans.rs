@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 use warpcc_kernels::Launcher as RustLauncher;
 use warpcc_kernels::dtype::DType;
 use warpcc_kernels::elementwise::{Value as RustValue, binary, fused, unary};
-use warpcc_kernels::plan::{Plan as RustPlan, Request as Output, Tensor as RustTensor};
+use warpcc_kernels::plan::{Plan as RustPlan, Tensor as RustTensor, WriteMode};
 use warpcc_kernels::plan_cache::parsed;
 use warpcc_kernels::reduce::reduce;
 use warpcc_rtc::KernelCache;
@@ -20,7 +20,7 @@ use crate::cache::{Cache, Counts};
 use crate::device::{CUstream_st, Device};
 use crate::error::{Failure, Status};
 use crate::ffi::{copy_text, enter, free, given, given_mut, list, make, text};
-use crate::request::{Limits, limits};
+use crate::request::{CallLimits, limits};
 
 /// An element's type. docs/kernels.md says in what each is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,10 +193,10 @@ impl Held {
     }
 }
 
-fn output_of(write: i32) -> Result<Output, Failure> {
+fn output_of(write: i32) -> Result<WriteMode, Failure> {
     match write {
-        write if write == Write::Replace as i32 => Ok(Output::Write),
-        write if write == Write::Add as i32 => Ok(Output::Add),
+        write if write == Write::Replace as i32 => Ok(WriteMode::Write),
+        write if write == Write::Add as i32 => Ok(WriteMode::Add),
         write => Err(Failure::invalid(
             "write",
             format!("{write} is none of warpcc_rtc_write"),
@@ -366,7 +366,7 @@ pub unsafe extern "C" fn warpcc_rtc_plan_warm(
     plan: Option<&Plan>,
     cache: Option<&Cache>,
     target: *const c_char,
-    limits: Option<&Limits<'_>>,
+    limits: Option<&CallLimits<'_>>,
 ) -> Status {
     enter(|| {
         let plan = &given(plan, "plan")?.0;
@@ -415,7 +415,7 @@ pub unsafe extern "C" fn warpcc_rtc_launcher_run(
     launcher: Option<&Launcher>,
     plan: Option<&Plan>,
     stream: *mut CUstream_st,
-    limits: Option<&Limits<'_>>,
+    limits: Option<&CallLimits<'_>>,
 ) -> Status {
     enter(|| {
         let launcher = &given(launcher, "launcher")?.0;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use warpcc_rtc::{Environment, Settings, Upstream};
+use warpcc_rtc::{CacheSettings, Environment, Upstream};
 
 use crate::error::Failure;
 
@@ -60,7 +60,7 @@ pub(crate) fn check(named: &Named) -> Result<(), Failure> {
 impl Attached {
     /// What `named` names, for a cache with these settings. What is wrong with the environment's is a remark.
     #[cfg(feature = "remote")]
-    pub(crate) fn open(named: &Named, environment: &Environment, kept: &Settings) -> Self {
+    pub(crate) fn open(named: &Named, environment: &Environment, kept: &CacheSettings) -> Self {
         let environment = match named {
             Named::Nothing => return Self::default(),
             Named::Configured => environment.clone(),
@@ -81,7 +81,7 @@ impl Attached {
 
     /// Nothing: [`check`] has refused all else.
     #[cfg(not(feature = "remote"))]
-    pub(crate) fn open(_: &Named, _: &Environment, _: &Settings) -> Self {
+    pub(crate) fn open(_: &Named, _: &Environment, _: &CacheSettings) -> Self {
         Self::default()
     }
 

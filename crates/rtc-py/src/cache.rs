@@ -10,8 +10,9 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use warpcc_kernels::Launcher;
 use warpcc_remote::SharedCache;
 use warpcc_rtc::{
-    Compiler, Environment, Error, Image as Compiled, KernelCache as Cache, Limits, LinkRequest,
-    Linker, Piece, PieceKind, RealArch, Request, Settings, Target, Text, Tier, Upstream,
+    CacheSettings, CallLimits, CompileRequest, Compiler, Environment, Error, Image as Compiled,
+    KernelCache as Cache, LinkRequest, Linker, Piece, PieceKind, RealArch, Target, Text, Tier,
+    Upstream,
 };
 
 use crate::function::{Function, Loaded};
@@ -24,7 +25,7 @@ pub struct KernelCache {
     cache: Cache,
     /// What another cache like it is made of.
     compiler: Compiler,
-    settings: Settings,
+    settings: CacheSettings,
     shared: Option<SharedCache>,
     /// What is odd about the shared cache's settings, and why something is not uploaded.
     odd: Mutex<Vec<String>>,
@@ -55,7 +56,7 @@ impl KernelCache {
         headers: Option<&Bound<'_, PyDict>>,
         preamble: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let mut common = Request::new("", "", Target::Cubin(RealArch::new(0)));
+        let mut common = CompileRequest::new("", "", Target::Cubin(RealArch::new(0)));
         common.options = options.into_iter().map(Into::into).collect();
         common.include_folders = include;
         common.headers = texts("headers", headers)?;
@@ -74,9 +75,9 @@ impl KernelCache {
                 environment = environment.with("WARPCC_REMOTE", remote);
             }
             let compiler = Compiler::find_with(nvrtc.as_deref(), &environment)?;
-            let mut settings = Settings::from_environment(&environment);
+            let mut settings = CacheSettings::from_environment(&environment);
             if let Some(folders) = folders {
-                let usual = Settings::in_folder(&PathBuf::from("/")).tiers[0].max_size;
+                let usual = CacheSettings::in_folder(&PathBuf::from("/")).tiers[0].max_size;
                 let tier = |path| Tier {
                     path,
                     max_size: usual,
@@ -207,7 +208,7 @@ impl KernelCache {
             target: real(py, arch)?,
             options: options.into_iter().map(Into::into).collect(),
         };
-        let link = |limits: &Limits| self.cache.get_linked(&request, limits);
+        let link = |limits: &CallLimits| self.cache.get_linked(&request, limits);
         let image = interrupt::run(py, None, link)?;
         made(py, name, image)
     }
@@ -226,7 +227,7 @@ impl KernelCache {
             Some(arch) => real(py, arch)?,
             None => RealArch::new(capability(py)?),
         };
-        let load = |limits: &Limits| self.cache.load_ptx(name, &bytes, target, limits);
+        let load = |limits: &CallLimits| self.cache.load_ptx(name, &bytes, target, limits);
         let image = interrupt::run(py, None, load)?;
         made(py, name, image)
     }

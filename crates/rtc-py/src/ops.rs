@@ -6,7 +6,7 @@ use pyo3::types::{PyDict, PyTuple};
 use warpcc_kernels::dtype::DType;
 use warpcc_kernels::elementwise::{self, Value};
 use warpcc_kernels::expression::{Expr, Number};
-use warpcc_kernels::plan::{Plan, PlanError, Request, Tensor};
+use warpcc_kernels::plan::{Plan, PlanError, Tensor, WriteMode};
 use warpcc_kernels::plan_cache::{function_of, parsed};
 use warpcc_kernels::reduce::reduce as plan_reduction;
 use warpcc_kernels::reductions;
@@ -156,7 +156,7 @@ impl<'a, 'py> Call<'a, 'py> {
                 self.made(shape, dtype, add)?
             }
         };
-        let plan = elementwise::fused(expr, &values, &output.tensor, request(add));
+        let plan = elementwise::fused(expr, &values, &output.tensor, mode(add));
         self.run(&plan.map_err(failed)?, &output)?;
         Ok(out)
     }
@@ -183,7 +183,7 @@ impl<'a, 'py> Call<'a, 'py> {
                 self.made(left, reductions::output_type(name, x.dtype), add)?
             }
         };
-        let plan = plan_reduction(name, x, axes, &output.tensor, request(add));
+        let plan = plan_reduction(name, x, axes, &output.tensor, mode(add));
         self.run(&plan.map_err(failed)?, &output)?;
         Ok(out)
     }
@@ -300,10 +300,10 @@ impl Input<'_, '_> {
     }
 }
 
-fn request(add: bool) -> Request {
+fn mode(add: bool) -> WriteMode {
     match add {
-        true => Request::Add,
-        false => Request::Write,
+        true => WriteMode::Add,
+        false => WriteMode::Write,
     }
 }
 

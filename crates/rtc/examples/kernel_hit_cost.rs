@@ -9,8 +9,8 @@ use std::sync::{Arc, RwLock};
 use std::time::Instant;
 
 use warpcc_rtc::{
-    Compiled, Compiler, Device, Environment, Found, Image, Kernel, KernelCache, Limits, Request,
-    Settings, Target, Text,
+    CacheSettings, CallLimits, CompileRequest, Compiled, Compiler, Device, Environment, Found,
+    Image, Kernel, KernelCache, Target, Text,
 };
 use xxhash_rust::xxh3::Xxh3;
 
@@ -59,14 +59,14 @@ impl Subject {
 
     /// A cache with nothing in memory.
     fn cache(&self) -> KernelCache {
-        let mut common = Request::new("", "", self.target);
+        let mut common = CompileRequest::new("", "", self.target);
         common.preamble = vec![Text::new("common", self.preamble.clone())];
-        let settings = Settings::in_folder(self.folder.path());
+        let settings = CacheSettings::in_folder(self.folder.path());
         KernelCache::with(self.compiler.clone(), settings, None).compiled_with(common)
     }
 
     fn get(&self, cache: &KernelCache) -> Result<Image, warpcc_rtc::Error> {
-        let limits = Limits::default();
+        let limits = CallLimits::default();
         cache.get_image("#define N 4", "k", &self.source, self.target, &limits)
     }
 }
@@ -77,7 +77,7 @@ fn from_disk(subject: &Subject) -> Done {
         let cache = subject.cache();
         // Which library it is, is known from the first call of a process on.
         let other = "extern \"C\" __global__ void k() {}";
-        cache.get_image("", "k", other, subject.target, &Limits::default())?;
+        cache.get_image("", "k", other, subject.target, &CallLimits::default())?;
         let start = Instant::now();
         let image = subject.get(&cache)?;
         disk.push(start.elapsed().as_nanos());
@@ -96,7 +96,7 @@ fn from_memory(subject: &Subject, cache: &KernelCache) -> Done {
         text.text = (*text.text).into();
     }
     let first = Whole::default();
-    let limits = Limits::default();
+    let limits = CallLimits::default();
     first.keep(request.clone(), cache.get(&request, &limits)?.compiled);
     let (mut by_text, mut by_request, mut by_other, mut whole) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -132,27 +132,27 @@ fn from_memory(subject: &Subject, cache: &KernelCache) -> Done {
     Ok(())
 }
 
-type Alike = Vec<(Request, Arc<Compiled>)>;
+type Alike = Vec<(CompileRequest, Arc<Compiled>)>;
 
 /// A look-up that hashes and compares every text.
 #[derive(Default)]
 struct Whole(RwLock<HashMap<u64, Alike>>);
 
 impl Whole {
-    fn hash(request: &Request) -> u64 {
+    fn hash(request: &CompileRequest) -> u64 {
         let mut hasher = Xxh3::new();
         request.hash(&mut hasher);
         hasher.finish()
     }
 
-    fn keep(&self, request: Request, compiled: Arc<Compiled>) {
+    fn keep(&self, request: CompileRequest, compiled: Arc<Compiled>) {
         let mut all = self.0.write().expect("no panic");
         all.entry(Self::hash(&request))
             .or_default()
             .push((request, compiled));
     }
 
-    fn get(&self, request: &Request) -> Option<Arc<Compiled>> {
+    fn get(&self, request: &CompileRequest) -> Option<Arc<Compiled>> {
         let all = self.0.read().expect("no panic");
         let alike = all.get(&Self::hash(request))?;
         let found = alike.iter().find(|(known, _)| known == request)?;
@@ -165,7 +165,7 @@ fn functions(cache: &KernelCache, source: &str) -> Done {
         say("functions: not measured, there is no driver");
         return Ok(());
     };
-    let limits = Limits::default();
+    let limits = CallLimits::default();
     let kernel = Kernel::new("#define N 4", "k", source);
     let (mut by_text, mut by_kernel) = (Vec::new(), Vec::new());
     cache.get_function("#define N 4", "k", source, &gpu, &limits)?;

@@ -1,6 +1,6 @@
 //! Kernels as text: compiles them with NVRTC, keeps what comes of it for every process and machine, and loads them.
 //!
-//! - [`Compiler`] turns a [`Request`] into a [`Compiled`] image for a [`Target`]: no GPU, no driver, no cache.
+//! - [`Compiler`] turns a [`CompileRequest`] into a [`Compiled`] image for a [`Target`]: no GPU, no driver, no cache.
 //! - [`Linker`] turns images, LTO-IR and PTX into one cubin, [`FatbinMaker`] images into one fat binary.
 //! - [`KernelCache`] compiles and links what it does not find in memory, in folders or in shared caches.
 //! - [`Device`] and [`KernelCache::get_function`] load them on a GPU; [`KernelCache::get_fatbin`] takes what a driver would.
@@ -35,7 +35,7 @@ mod target;
 mod tiers;
 
 pub use cache::{Counts, Image, KernelCache};
-pub use compiler::{Cancel, Compiled, Compiler, Limits};
+pub use compiler::{CallLimits, Cancel, Compiled, Compiler};
 pub use diagnostics::Place;
 pub use environment::Environment;
 pub use error::{CompileFailure, Error, ErrorKind, LibraryError};
@@ -45,8 +45,8 @@ pub use library::driver_version;
 pub use linker::{LinkRequest, Linked, Linker, Piece, PieceKind};
 pub use load::{Device, DriverError, Function, Kernel, Module};
 pub use nvrtc::{BundledHeaders, Version};
-pub use request::{PrecompiledHeaders, Request, Text};
-pub use settings::{Settings, Tier};
+pub use request::{CompileRequest, PrecompiledHeaders, Text};
+pub use settings::{CacheSettings, Tier};
 pub use tiers::{Found, read_entry};
 pub use warpcc_cache::{Key, Upstream};
 pub use warpcc_fatbin::{Arch, Driver};

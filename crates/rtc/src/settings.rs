@@ -41,7 +41,7 @@ impl Tier {
 
 /// How a [`crate::KernelCache`] behaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct CacheSettings {
     /// Folders, the nearest first. What is found in one is kept in those before it. None: nothing outlives the process.
     pub tiers: Vec<Tier>,
     /// The most to keep in memory, in bytes of images.
@@ -54,7 +54,7 @@ pub struct Settings {
     pub remarks: Vec<String>,
 }
 
-impl Default for Settings {
+impl Default for CacheSettings {
     /// In memory only.
     fn default() -> Self {
         Self {
@@ -67,7 +67,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl CacheSettings {
     /// In `folder`, and in memory.
     pub fn in_folder(folder: &Path) -> Self {
         let tier = Tier {
@@ -235,8 +235,8 @@ fn local_folder(environment: &Environment) -> Result<PathBuf, String> {
 mod tests {
     use super::*;
 
-    fn read(variables: &[(&str, &str)]) -> Settings {
-        Settings::from_environment(&Environment::of(variables.iter().copied()))
+    fn read(variables: &[(&str, &str)]) -> CacheSettings {
+        CacheSettings::from_environment(&Environment::of(variables.iter().copied()))
     }
 
     #[test]

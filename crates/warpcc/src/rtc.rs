@@ -14,7 +14,8 @@ use serde::Serialize;
 use warpcc_cache::{Level, Upstream};
 use warpcc_remote::SharedCache;
 use warpcc_rtc::{
-    Compiler, Environment, Error, ErrorKind, Found, Image, KernelCache, Limits, Request, Settings,
+    CacheSettings, CallLimits, CompileRequest, Compiler, Environment, Error, ErrorKind, Found,
+    Image, KernelCache,
 };
 
 pub use args::RtcCommand;
@@ -51,10 +52,14 @@ struct Caches {
 }
 
 impl Caches {
-    fn open(with: &WithArgs, around: &ProcessContext, common: Request) -> anyhow::Result<Self> {
+    fn open(
+        with: &WithArgs,
+        around: &ProcessContext,
+        common: CompileRequest,
+    ) -> anyhow::Result<Self> {
         let environment = Environment::of(around.environment.iter().cloned());
         let compiler = Compiler::find_with(with.nvrtc.as_deref(), &environment)?;
-        let settings = Settings::from_environment(&environment);
+        let settings = CacheSettings::from_environment(&environment);
         let layers = Config::load(variable)
             .map(|config| config.layers())
             .map_err(|error| error.to_string());
@@ -120,7 +125,7 @@ fn word_of(found: Found) -> &'static str {
 fn compile(args: &CompileArgs, around: &ProcessContext) -> anyhow::Result<i32> {
     let source = std::fs::read_to_string(&args.file)
         .map_err(|error| anyhow::anyhow!("cannot read {}: {error}", args.file.display()))?;
-    let mut common = Request::new("", "", args.arch);
+    let mut common = CompileRequest::new("", "", args.arch);
     let defines = args.defines.iter().map(|define| format!("-D{define}"));
     common.options = defines
         .chain(args.options.iter().cloned())
@@ -137,7 +142,7 @@ fn compile(args: &CompileArgs, around: &ProcessContext) -> anyhow::Result<i32> {
     request
         .name_expressions
         .extend(others.iter().map(|name| name.as_str().into()));
-    let result = cache.get(&request, &Limits::default());
+    let result = cache.get(&request, &CallLimits::default());
     if let Err(error) = &result
         && error.kind() != ErrorKind::Compile
     {
@@ -202,15 +207,16 @@ fn warm(args: &WarmArgs, around: &ProcessContext) -> anyhow::Result<i32> {
                 source,
                 target,
             } => {
-                let image = cache.get_image(parameters, name, source, *target, &Limits::default());
+                let image =
+                    cache.get_image(parameters, name, source, *target, &CallLimits::default());
                 (name.as_str(), target.to_string(), image)
             }
             Job::Recorded(request) => {
-                let image = cache.get(request, &Limits::default());
+                let image = cache.get(request, &CallLimits::default());
                 (&*request.name, request.target.to_string(), image)
             }
             Job::Ptx { name, text, target } => {
-                let image = cache.load_ptx(name, text, *target, &Limits::default());
+                let image = cache.load_ptx(name, text, *target, &CallLimits::default());
                 (name.as_str(), target.to_string(), image)
             }
         })

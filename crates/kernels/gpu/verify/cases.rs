@@ -6,7 +6,7 @@ use warpcc_kernels::elementwise::Value;
 use warpcc_kernels::expression::{Expr, Number};
 use warpcc_kernels::functions::{ALL, Function, find};
 use warpcc_kernels::parse::parse;
-use warpcc_kernels::plan::{Plan, PlanError, Request, Tensor};
+use warpcc_kernels::plan::{Plan, PlanError, Tensor, WriteMode};
 
 #[path = "reductions.rs"]
 mod reductions;
@@ -41,7 +41,7 @@ pub struct Asks {
     pub function: &'static str,
     pub types: Vec<DType>,
     pub output: DType,
-    pub request: Request,
+    pub request: WriteMode,
 }
 
 /// Hands out addresses from the block of memory.
@@ -102,7 +102,7 @@ fn function_case(
     function: &'static Function,
     types: Vec<DType>,
     output: DType,
-    request: Request,
+    request: WriteMode,
     random: &mut Random,
 ) -> Result<Case, PlanError> {
     const N: u64 = 1001;
@@ -123,7 +123,7 @@ fn function_case(
         .collect();
     let at = places.take(N * output.size(), random.below(17), output.size());
     let target = Tensor::new(output, &[N], at);
-    let before = (request == Request::Add).then(|| {
+    let before = (request == WriteMode::Add).then(|| {
         let mut bytes = Vec::new();
         for _ in 0..N {
             write(output, random.element(output), &mut bytes);
@@ -215,9 +215,9 @@ fn functions(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
                 _ => natural,
             };
             let request = if (number + place) % 5 == 0 {
-                Request::Add
+                WriteMode::Add
             } else {
-                Request::Write
+                WriteMode::Write
             };
             cases.push(
                 function_case("functions", function, types, output, request, random)
@@ -231,7 +231,7 @@ fn conversions(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
     let identity = &ALL[0];
     for from in DType::ALL {
         for to in DType::ALL {
-            for request in [Request::Write, Request::Add] {
+            for request in [WriteMode::Write, WriteMode::Add] {
                 cases.push(
                     function_case("conversions", identity, vec![from], to, request, random)
                         .map_err(|error| error.to_string()),
@@ -255,7 +255,7 @@ struct Shaped<'a> {
     inputs: Vec<Input<'a>>,
     numbers: &'a [(&'static str, Number)],
     output: Input<'a>,
-    request: Request,
+    request: WriteMode,
 }
 
 fn dense(shape: &[u64]) -> Vec<i64> {
@@ -396,7 +396,7 @@ fn shaped(spec: &Shaped, random: &mut Random) -> Result<Case, String> {
                 written[place] = true;
                 let given: Vec<f64> = values_at.iter().map(|each| each[number].real()).collect();
                 let mut value = formula(&given);
-                if request == Request::Add {
+                if request == WriteMode::Add {
                     value += held[place].real();
                 }
                 let want = convert(out_type, Datum::F(value));
@@ -454,9 +454,9 @@ fn offsets_and_sizes(random: &mut Random, cases: &mut Vec<Result<Case, String>>)
                     numbers: &[],
                     output: (out, &shape, None, k),
                     request: if n % 2 == 0 {
-                        Request::Write
+                        WriteMode::Write
                     } else {
-                        Request::Add
+                        WriteMode::Add
                     },
                 };
                 cases.push(shaped(&spec, random));
@@ -570,9 +570,9 @@ fn broadcasting(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
                     numbers: &[],
                     output: (c, out.0, out.1, off / 2),
                     request: if off == 1 {
-                        Request::Add
+                        WriteMode::Add
                     } else {
-                        Request::Write
+                        WriteMode::Write
                     },
                 };
                 cases.push(shaped(&spec, random));
@@ -607,7 +607,7 @@ fn fused(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
             inputs: vec![f(h), f(h), (h, &shape[1..], None, 0)],
             numbers: &[],
             output: f(h),
-            request: Request::Write,
+            request: WriteMode::Write,
         },
         Shaped {
             group: "fused",
@@ -616,7 +616,7 @@ fn fused(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
             inputs: vec![f(DType::F32), f(DType::F32)],
             numbers: &[("alpha", Number::Float(2.5))],
             output: f(DType::F32),
-            request: Request::Add,
+            request: WriteMode::Add,
         },
         Shaped {
             group: "fused",
@@ -625,7 +625,7 @@ fn fused(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
             inputs: vec![f(DType::I32), f(DType::I16)],
             numbers: &[("k", Number::Int(-3))],
             output: f(DType::I64),
-            request: Request::Write,
+            request: WriteMode::Write,
         },
         Shaped {
             group: "fused",
@@ -634,7 +634,7 @@ fn fused(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
             inputs: vec![f(DType::BF16), f(DType::F8E4M3)],
             numbers: &[],
             output: f(DType::U8),
-            request: Request::Write,
+            request: WriteMode::Write,
         },
         Shaped {
             group: "fused",
@@ -643,7 +643,7 @@ fn fused(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
             inputs: vec![f(DType::I64)],
             numbers: &[],
             output: f(DType::F64),
-            request: Request::Write,
+            request: WriteMode::Write,
         },
         Shaped {
             group: "fused",
@@ -652,7 +652,7 @@ fn fused(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
             inputs: vec![f(DType::F32), f(DType::F64)],
             numbers: &[],
             output: f(DType::F64),
-            request: Request::Write,
+            request: WriteMode::Write,
         },
         Shaped {
             group: "fused",
@@ -661,7 +661,7 @@ fn fused(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
             inputs: vec![],
             numbers: &[],
             output: f(DType::BF16),
-            request: Request::Write,
+            request: WriteMode::Write,
         },
         Shaped {
             group: "fused",
@@ -670,7 +670,7 @@ fn fused(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
             inputs: twenty,
             numbers: &[],
             output: f(DType::F32),
-            request: Request::Write,
+            request: WriteMode::Write,
         },
     ];
     for spec in &all {

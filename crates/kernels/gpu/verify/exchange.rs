@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use warpcc_kernels::plan::Request;
+use warpcc_kernels::plan::WriteMode;
 
 use crate::cases::{Case, POISON};
 use crate::device::{BASE, Failure};
@@ -32,8 +32,8 @@ pub fn export(
         let (at, bytes) = case.output;
         let off = |address: u64, size: u64| (address - BASE) % 512 / size;
         let request = match asks.request {
-            Request::Write => "write",
-            Request::Add => "add",
+            WriteMode::Write => "write",
+            WriteMode::Add => "add",
         };
         let output = asks.output;
         let _ = write!(

@@ -7,10 +7,10 @@ use cudarc::driver::{CudaStream, DevicePtr as _};
 use warpcc_kernels::dtype::DType;
 use warpcc_kernels::elementwise::{fused, unary};
 use warpcc_kernels::parse::parse;
-use warpcc_kernels::plan::{Plan, Request, Tensor};
+use warpcc_kernels::plan::{Plan, Tensor, WriteMode};
 use warpcc_kernels::reduce::reduce;
 use warpcc_kernels::{LaunchError, Launcher};
-use warpcc_rtc::{Compiler, Device, Environment, KernelCache, Limits, Settings};
+use warpcc_rtc::{CacheSettings, CallLimits, Compiler, Device, Environment, KernelCache};
 
 type Check = fn(Option<&Path>) -> Result<(), String>;
 
@@ -34,7 +34,7 @@ fn said(error: impl std::fmt::Debug) -> String {
 fn launcher(nvrtc: Option<&Path>) -> Result<(Launcher, Arc<CudaStream>), String> {
     let environment = Environment::of_process();
     let compiler = Compiler::find_with(nvrtc, &environment).map_err(|error| error.to_string())?;
-    let settings = Settings::from_environment(&environment);
+    let settings = CacheSettings::from_environment(&environment);
     let device = Device::open(0).map_err(|error| error.to_string())?;
     let stream = device.context().new_stream().map_err(said)?;
     let cache = KernelCache::with(compiler, settings, None);
@@ -42,7 +42,7 @@ fn launcher(nvrtc: Option<&Path>) -> Result<(Launcher, Arc<CudaStream>), String>
 }
 
 fn run(launcher: &Launcher, plan: &Plan, stream: &Arc<CudaStream>) -> Result<(), String> {
-    let done = launcher.run(plan, stream, &Limits::default());
+    let done = launcher.run(plan, stream, &CallLimits::default());
     done.map_err(|error| error.to_string())?;
     stream.synchronize().map_err(said)
 }
@@ -61,11 +61,12 @@ fn summed(launcher: &Launcher, stream: &Arc<CudaStream>) -> Result<(Vec<f32>, f3
     let middle = Tensor::new(DType::F32, &[n], at(&y));
     let expr = parse("relu(a * x + 1)").map_err(|error| error.to_string())?;
     let values = [("x", (&input).into()), ("a", 2.0.into())];
-    let plan = fused(&expr, &values, &middle, Request::Write).map_err(|error| error.to_string())?;
+    let plan =
+        fused(&expr, &values, &middle, WriteMode::Write).map_err(|error| error.to_string())?;
     run(launcher, &plan, stream)?;
     let output = Tensor::new(DType::F32, &[], at(&total));
-    let plan =
-        reduce("sum", &middle, None, &output, Request::Write).map_err(|error| error.to_string())?;
+    let plan = reduce("sum", &middle, None, &output, WriteMode::Write)
+        .map_err(|error| error.to_string())?;
     if plan.launches.len() != 2 {
         return Err("a sum of a million is not found in parts".to_owned());
     }
@@ -96,12 +97,14 @@ fn host_pointer(nvrtc: Option<&Path>) -> Result<(), String> {
     let memory = stream.alloc_zeros::<f32>(1024).map_err(said)?;
     let output = Tensor::new(DType::F32, &[1024], memory.device_ptr(&stream).0);
     let input = Tensor::new(DType::F32, &[1024], host.as_ptr() as u64);
-    let plan = unary("exp", &input, &output, Request::Write).map_err(|error| error.to_string())?;
-    match launcher.run(&plan, &stream, &Limits::default()) {
+    let plan =
+        unary("exp", &input, &output, WriteMode::Write).map_err(|error| error.to_string())?;
+    match launcher.run(&plan, &stream, &CallLimits::default()) {
         Err(LaunchError::Address { .. }) => {}
         other => return Err(format!("{other:?}")),
     }
-    let plan = unary("exp", &output, &output, Request::Write).map_err(|error| error.to_string())?;
+    let plan =
+        unary("exp", &output, &output, WriteMode::Write).map_err(|error| error.to_string())?;
     run(&launcher, &plan, &stream)?;
     let ones = stream.clone_dtoh(&memory).map_err(said)?;
     if ones.iter().all(|one| *one == 1.0) {

@@ -1,7 +1,7 @@
 //! The checks of reductions: over rows, columns, several axes, found in parts, of nothing.
 
 use warpcc_kernels::dtype::{DType, Family};
-use warpcc_kernels::plan::{Request, Tensor};
+use warpcc_kernels::plan::{Tensor, WriteMode};
 use warpcc_kernels::reduce::reduce;
 use warpcc_kernels::reductions::{self, Reduction};
 
@@ -14,7 +14,7 @@ struct Reduced<'a> {
     input: Input<'a>,
     axes: &'a [i64],
     output: DType,
-    request: Request,
+    request: WriteMode,
     keep: bool,
 }
 
@@ -121,7 +121,7 @@ fn reduced(spec: &Reduced, random: &mut Random) -> Result<Case, String> {
             let gathered = gather();
             compare(output, bytes, |index| {
                 let want = reduction(of, dtype, &gathered[index]);
-                let before = (request == Request::Add).then(|| held[index]);
+                let before = (request == WriteMode::Add).then(|| held[index]);
                 (want, before, format!("{} values", gathered[index].len()))
             })
         }),
@@ -278,9 +278,9 @@ pub fn all(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
                     axes,
                     output,
                     request: if place % 4 == 3 {
-                        Request::Add
+                        WriteMode::Add
                     } else {
-                        Request::Write
+                        WriteMode::Write
                     },
                     keep: (number + place) % 2 == 0,
                 };
@@ -293,7 +293,7 @@ pub fn all(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
                 input: (DType::F32, &[4, 0], None, 0),
                 axes: &[1],
                 output: DType::F32,
-                request: Request::Write,
+                request: WriteMode::Write,
                 keep: false,
             };
             cases.push(reduced(&spec, random));

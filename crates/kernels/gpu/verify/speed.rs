@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 use warpcc_kernels::dtype::DType;
 use warpcc_kernels::elementwise::{Value, fused, tuned};
 use warpcc_kernels::parse::parse;
-use warpcc_kernels::plan::{Plan, Request, Tensor, Tuning};
+use warpcc_kernels::plan::{Plan, Tensor, Tuning, WriteMode};
 use warpcc_kernels::reduce::reduce;
 
 use crate::device::{BASE, Device, Failure, Kernel};
@@ -31,7 +31,7 @@ fn planned(
     text: &str,
     values: &[(&str, Value<'_>)],
     output: &Tensor,
-    request: Request,
+    request: WriteMode,
     tuning: Option<Tuning>,
 ) -> Option<Plan> {
     let expr = parse(text).ok()?;
@@ -51,7 +51,7 @@ fn one(
     text: &'static str,
     dtypes: &[DType],
     off: u64,
-    request: Request,
+    request: WriteMode,
     tuning: Option<Tuning>,
 ) -> Option<Timed> {
     // The smallest type's array has the bytes of `ARRAY` at most; all have as many elements.
@@ -76,7 +76,7 @@ fn one(
         .zip(tensors.iter().map(Value::from))
         .collect();
     let plan = planned(text, &values, &target, request, tuning)?;
-    let again = if request == Request::Add {
+    let again = if request == WriteMode::Add {
         output.size()
     } else {
         0
@@ -131,7 +131,7 @@ fn matrices(
         .into_iter()
         .zip(tensors.iter().map(Value::from))
         .collect();
-    let plan = planned(text, &values, &target, Request::Write, tuning)?;
+    let plan = planned(text, &values, &target, WriteMode::Write, tuning)?;
     let elements: u64 = tensors
         .iter()
         .chain([&target])
@@ -162,7 +162,7 @@ fn reduction(of: &'static str, dtype: DType, columns: u64, axis: Option<i64>) ->
     };
     let output = Tensor::new(dtype, &shape, BASE + 2 * ARRAY);
     let axes = axis.map(|axis| vec![axis]);
-    let plan = reduce(of, &input, axes.as_deref(), &output, Request::Write).ok()?;
+    let plan = reduce(of, &input, axes.as_deref(), &output, WriteMode::Write).ok()?;
     Some(Timed {
         label: format!(
             "{of} {} [{rows}, {columns}] over {}",
@@ -184,8 +184,8 @@ pub fn timed() -> Vec<Timed> {
         for threads in [128, 256, 512] {
             for unroll in [1, 2, 4, 8] {
                 let tuning = Some(Tuning { threads, unroll });
-                all.push(one("identity(a)", &[dtype; 2], 0, Request::Write, tuning));
-                all.push(one("a + b", &[dtype; 3], 0, Request::Write, tuning));
+                all.push(one("identity(a)", &[dtype; 2], 0, WriteMode::Write, tuning));
+                all.push(one("a + b", &[dtype; 3], 0, WriteMode::Write, tuning));
             }
         }
     }
@@ -200,35 +200,35 @@ pub fn timed() -> Vec<Timed> {
             "exp(a)",
             "a * 2.5",
         ] {
-            all.push(one(text, &[dtype; 2], 0, Request::Write, usual));
+            all.push(one(text, &[dtype; 2], 0, WriteMode::Write, usual));
         }
-        all.push(one("a * b", &[dtype; 3], 0, Request::Write, usual));
+        all.push(one("a * b", &[dtype; 3], 0, WriteMode::Write, usual));
         all.push(one(
             "relu(a * b + c)",
             &[dtype; 4],
             0,
-            Request::Write,
+            WriteMode::Write,
             usual,
         ));
-        all.push(one("relu(a)", &[dtype; 2], 0, Request::Add, usual));
-        all.push(one("relu(a)", &[dtype; 2], 1, Request::Write, usual));
-        all.push(one("relu(a)", &[dtype; 2], 2, Request::Write, usual));
+        all.push(one("relu(a)", &[dtype; 2], 0, WriteMode::Add, usual));
+        all.push(one("relu(a)", &[dtype; 2], 1, WriteMode::Write, usual));
+        all.push(one("relu(a)", &[dtype; 2], 2, WriteMode::Write, usual));
     }
     for dtype in [DType::F64, DType::U8, DType::I32, DType::F8E4M3] {
-        all.push(one("relu(a)", &[dtype; 2], 0, Request::Write, usual));
+        all.push(one("relu(a)", &[dtype; 2], 0, WriteMode::Write, usual));
     }
     all.push(one(
         "identity(a)",
         &[DType::F32, DType::F16],
         0,
-        Request::Write,
+        WriteMode::Write,
         usual,
     ));
     all.push(one(
         "identity(a)",
         &[DType::F16, DType::F32],
         0,
-        Request::Write,
+        WriteMode::Write,
         usual,
     ));
     for unroll in [1, 2] {
@@ -243,10 +243,10 @@ pub fn timed() -> Vec<Timed> {
             "sigmoid(a)",
             "tanh(a)",
         ] {
-            all.push(one(text, &[DType::F16; 2], 0, Request::Write, tuning));
+            all.push(one(text, &[DType::F16; 2], 0, WriteMode::Write, tuning));
         }
     }
-    all.push(one("silu(a)", &[DType::F16; 2], 0, Request::Write, usual));
+    all.push(one("silu(a)", &[DType::F16; 2], 0, WriteMode::Write, usual));
     for dtype in [DType::F32, DType::F16, DType::U8] {
         let turned = Some([1, 0]);
         all.push(matrices("identity(a)", dtype, &[("matrix", turned)], usual));
@@ -336,7 +336,7 @@ pub fn large() -> Vec<Large> {
                 .zip(inputs.iter().map(Value::from))
                 .collect();
             let Ok(expr) = parse(text) else { return };
-            if let Ok(plan) = tuned(&expr, &values, &output, Request::Write, Tuning::default()) {
+            if let Ok(plan) = tuned(&expr, &values, &output, WriteMode::Write, Tuning::default()) {
                 let size = output.dtype.size();
                 all.push(Large {
                     label,

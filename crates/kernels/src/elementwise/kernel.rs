@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::dtype::DType;
 use crate::expression::Number;
 use crate::infer::{Body, dtype_text};
-use crate::plan::{Argument, Launch, Request, Tensor, Tuning};
+use crate::plan::{Argument, Launch, Tensor, Tuning, WriteMode};
 
 /// How an array's neighbours are reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,7 +26,7 @@ pub(super) struct ElementKernel<'a> {
     pub(super) output: &'a Tensor,
     pub(super) inputs: Vec<&'a Tensor>,
     pub(super) numbers: Vec<Number>,
-    pub(super) request: Request,
+    pub(super) mode: WriteMode,
     pub(super) tuning: Tuning,
     /// The tuning is the caller's.
     pub(super) has_own_tuning: bool,
@@ -104,9 +104,9 @@ extern \"C\" __global__ void __launch_bounds__({threads}) {name}({kernel}, {rest
         let numbers = (0..self.numbers.len()).map(|number| format!("s{number}"));
         let arguments: Vec<String> = arrays.chain(numbers).collect();
         let computed = dtype_text(self.body.dtype);
-        let (before, settled) = match self.request {
-            Request::Write => ("0".to_owned(), computed.to_owned()),
-            Request::Add => (
+        let (before, settled) = match self.mode {
+            WriteMode::Write => ("0".to_owned(), computed.to_owned()),
+            WriteMode::Add => (
                 format!("w{}[v]", self.inputs.len()),
                 format!(
                     "warpcc::number_t<warpcc::mixed_type<warpcc::compute_t<output>, {computed}>>"
@@ -114,8 +114,8 @@ extern \"C\" __global__ void __launch_bounds__({threads}) {name}({kernel}, {rest
             ),
         };
         let value = format!(
-            "warpcc::settled<{request}>(value({arguments}), {before})",
-            request = self.request.device(),
+            "warpcc::settled<{mode}>(value({arguments}), {before})",
+            mode = self.mode.device(),
             arguments = arguments.join(", "),
         );
         let _ = write!(
@@ -144,7 +144,7 @@ extern \"C\" __global__ void __launch_bounds__({threads}) {name}({kernel}, {rest
                 widen_all(&format!("type{array}"), array, &format!("h{array}[u]"));
             }
         }
-        if self.request == Request::Add {
+        if self.mode == WriteMode::Add {
             widen_all("output", self.inputs.len(), "was[u]");
         }
         for (array, each) in access.iter().enumerate() {

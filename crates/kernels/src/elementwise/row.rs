@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::kernel::{Access, ElementKernel};
 use crate::generate::{grid, index, share};
 use crate::layout::Layout;
-use crate::plan::{Argument, Launch, PlanError, Request};
+use crate::plan::{Argument, Launch, PlanError, WriteMode};
 
 /// One dimension that the output runs through without a gap, and each input too, or it is one value.
 pub(super) fn is_row(layout: &Layout) -> bool {
@@ -130,7 +130,7 @@ impl ElementKernel<'_> {
                 _ => writeln!(text, "  alignas(16) type{array} h{array}[U][V];"),
             };
         }
-        if self.request == Request::Add {
+        if self.mode == WriteMode::Add {
             *text += "  alignas(16) output was[U][V];\n";
         }
     }
@@ -150,7 +150,7 @@ impl ElementKernel<'_> {
                 );
             }
         }
-        if self.request == Request::Add {
+        if self.mode == WriteMode::Add {
             inside +=
                 "      warpcc::read<V, V>((const output*)out + first + u * (T * V), was[u]);\n";
             let _ = writeln!(

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::kernel::{Access, ElementKernel};
 use crate::generate::{grid, index, places, share};
 use crate::layout::Layout;
-use crate::plan::{Argument, Launch, PlanError, Request, Tensor};
+use crate::plan::{Argument, Launch, PlanError, Tensor, WriteMode};
 
 /// How strided arrays are cut.
 struct Groups {
@@ -165,7 +165,7 @@ impl ElementKernel<'_> {
             let _ = writeln!(held, "  alignas(16) type{array} h{array}[U][{many}];");
             let _ = writeln!(reads, "      {read};");
         }
-        if self.request == Request::Add {
+        if self.mode == WriteMode::Add {
             held += "  alignas(16) output was[U][V];\n";
             reads += &match groups.target {
                 Access::Contiguous(width) => format!(

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::kernel::{Access, ElementKernel};
 use crate::generate::{grid, index, places, share};
 use crate::layout::Layout;
-use crate::plan::{Argument, Launch, PlanError, Request, Tensor};
+use crate::plan::{Argument, Launch, PlanError, Tensor, WriteMode};
 
 /// Threads of a block.
 const THREADS: u32 = 256;
@@ -78,7 +78,7 @@ impl ElementKernel<'_> {
 
     /// 16 by 16 bytes, where a thread has the registers and what it computes is short: it stands there 256 times.
     fn largest_side(&self) -> u64 {
-        let held = self.inputs.len() + usize::from(self.request == Request::Add);
+        let held = self.inputs.len() + usize::from(self.mode == WriteMode::Add);
         let largest = if self.body.heavy || held > 2 { 8 } else { 16 };
         self.group(self.inputs.iter().map(|tensor| tensor.dtype))
             .min(largest)
@@ -181,7 +181,7 @@ impl ElementKernel<'_> {
                 ),
             };
         }
-        if self.request == Request::Add {
+        if self.mode == WriteMode::Add {
             held += "  alignas(16) output was[V][V];\n";
             let _ = writeln!(
                 reads,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use warpcc_remote::{Layer, SharedCache};
-use warpcc_rtc::{Compiler, Counts, KernelCache, Limits, Settings, Target, Upstream};
+use warpcc_rtc::{CacheSettings, CallLimits, Compiler, Counts, KernelCache, Target, Upstream};
 
 use crate::faulty::{Faulty, Mode};
 use crate::space::Toolkit;
@@ -227,7 +227,7 @@ fn programs_share_without_a_command() {
     let server = servers::nginx(&folder.path().join("nginx"), None);
     let url = format!("http://127.0.0.1:{}/kernels", server.port);
     let on = |machine: &str| {
-        let settings = Settings::in_folder(&folder.path().join(machine));
+        let settings = CacheSettings::in_folder(&folder.path().join(machine));
         let layer = Layer::at(&url).expect("a layer");
         let shared =
             SharedCache::open(vec![layer], || settings.open_first_written()).expect("a folder");
@@ -243,8 +243,13 @@ fn programs_share_without_a_command() {
         let target: Target = "sm_90".parse().expect("a target");
         let ask = |n: usize| {
             let parameters = format!("#define N {n}");
-            let asked =
-                cache.get_image(&parameters, "scale<int>", SCALE, target, &Limits::default());
+            let asked = cache.get_image(
+                &parameters,
+                "scale<int>",
+                SCALE,
+                target,
+                &CallLimits::default(),
+            );
             asked.expect("it compiles").compiled.image.clone()
         };
         // More than one at a time, as programs do.
