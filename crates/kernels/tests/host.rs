@@ -20,6 +20,7 @@ mod reference;
 
 use std::ffi::c_void;
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use bundle::Bundle;
@@ -169,17 +170,12 @@ fn run(case: &Case, kernels: &[usize], start: Start, memory: &mut Memory) -> Res
     (case.judge)(middle)
 }
 
-#[test]
-fn planned_kernels_give_what_they_must() {
-    // The same cases in each run; rtc-verify takes others each time.
-    let seed = 20_261_121u64;
-    let all = cases::of_plans(&mut reference::Random(seed));
-    let mut bundle = Bundle::default();
+/// Cases and the numbers of their kernels: of each group a share. The functions have a test of their own.
+fn chosen(seed: u64, bundle: &mut Bundle) -> Vec<(Case, Vec<usize>)> {
     let mut chosen: Vec<(Case, Vec<usize>)> = Vec::new();
     let mut seen = std::collections::BTreeMap::new();
-    for case in all {
+    for case in cases::of_plans(&mut reference::Random(seed)) {
         let case = case.unwrap_or_else(|why| panic!("seed {seed}: no plan: {why}"));
-        // The functions have a test of their own; of each group, a share of its kernels.
         let count = seen.entry(case.group).or_insert(0usize);
         *count += 1;
         let every = match case.group {
@@ -191,17 +187,17 @@ fn planned_kernels_give_what_they_must() {
             "offsets" => 61,
             _ => continue,
         };
-        if !(*count + seed as usize).is_multiple_of(every) {
-            continue;
+        if (*count + seed as usize).is_multiple_of(every) {
+            let launches = case.plan.launches.iter();
+            let kernels = launches.map(|launch| bundle.add(launch)).collect();
+            chosen.push((case, kernels));
         }
-        let kernels: Vec<usize> = case
-            .plan
-            .launches
-            .iter()
-            .map(|launch| bundle.add(launch))
-            .collect();
-        chosen.push((case, kernels));
     }
+    chosen
+}
+
+/// All kernels as a library for the host.
+fn host_library(bundle: &Bundle, folder: &Path) -> PathBuf {
     let numbers: Vec<usize> = (0..bundle.len()).collect();
     let mut text = format!(
         "{HOST}{}\nextern \"C\" void start_kernel(unsigned number, void** given, unsigned wide, unsigned high, unsigned block, bool at_once) {{\n  switch (number) {{\n",
@@ -214,17 +210,10 @@ fn planned_kernels_give_what_they_must() {
         );
     }
     text += "  }\n}\n";
-    let folder = tempfile::tempdir().unwrap();
-    let (source, library) = (
-        folder.path().join("kernels.cpp"),
-        folder.path().join("kernels.so"),
-    );
+    let (source, library) = (folder.join("kernels.cpp"), folder.join("kernels.so"));
     // A kernel has C's name on a GPU; here each stays in its namespace.
-    std::fs::write(
-        &source,
-        text.replace("extern \"C\" __global__", "__global__"),
-    )
-    .unwrap();
+    let text = text.replace("extern \"C\" __global__", "__global__");
+    std::fs::write(&source, text).expect("room");
     let built = Command::new("g++")
         .args([
             "-std=c++20",
@@ -238,15 +227,21 @@ fn planned_kernels_give_what_they_must() {
         .arg(&library)
         .arg(&source)
         .output()
-        .unwrap();
-    assert!(
-        built.status.success(),
-        "{}",
-        String::from_utf8_lossy(&built.stderr)
-            .chars()
-            .take(3000)
-            .collect::<String>()
-    );
+        .expect("g++");
+    let said = String::from_utf8_lossy(&built.stderr);
+    let said: String = said.chars().take(3000).collect();
+    assert!(built.status.success(), "{said}");
+    library
+}
+
+#[test]
+fn planned_kernels_give_what_they_must() {
+    // The same cases in each run; rtc-verify takes others each time.
+    let seed = 20_261_121u64;
+    let mut bundle = Bundle::default();
+    let chosen = chosen(seed, &mut bundle);
+    let folder = tempfile::tempdir().unwrap();
+    let library = host_library(&bundle, folder.path());
     let library = unsafe { libloading::Library::new(&library) }.unwrap();
     let start: Start = *unsafe { library.get(b"start_kernel") }.unwrap();
     let mut memory = Memory::new(8 << 20);

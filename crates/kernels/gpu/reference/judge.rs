@@ -18,37 +18,11 @@ pub struct Expected {
 
 /// Whether a result stands where it may, given what the output held before if it was added to.
 pub fn is_right(result: Datum, expected: &Expected, output: DType, before: Option<Datum>) -> bool {
-    let added = |value: Datum, direction: f64| -> Datum {
-        let Some(before) = before else {
-            return value;
-        };
-        let sum = output.compute().mixed(expected.dtype).number();
-        match (convert(sum, value), convert(sum, before)) {
-            (Datum::I(a), Datum::I(b)) => Datum::I(wrap(sum, a + b)),
-            (a, b) => {
-                let exact = a.real() + b.real();
-                let unit = if sum == DType::F32 { 1.2e-7 } else { 2.3e-16 };
-                let room = if exact.is_finite() {
-                    unit * exact.abs()
-                } else {
-                    0.0
-                };
-                convert(sum, Datum::F(exact + direction * room))
-            }
-        }
-    };
     if expected.error.is_nan() {
-        // Which infinity is known where one was found.
-        let value = expected.value.real();
-        let ends = match value.is_infinite() {
-            true => [value, value],
-            false => [f64::INFINITY, f64::NEG_INFINITY],
-        };
-        let mut all = [f64::NAN]
-            .into_iter()
-            .chain(ends)
-            .map(|value| convert(output, Datum::F(value)));
-        return all.any(|each| each == result || each.real().is_nan() && result.real().is_nan());
+        return is_an_end(result, expected.value.real(), output);
+    }
+    if before.is_some_and(|before| is_fused(result, expected, output, before)) {
+        return true;
     }
     let (low, high) = match expected.value {
         Datum::F(value) if value.is_finite() => (
@@ -57,42 +31,15 @@ pub fn is_right(result: Datum, expected: &Expected, output: DType, before: Optio
         ),
         other => (other, other),
     };
-    // Beyond what the compute type holds, a multiplication may be fused with the addition to what was there: then it
-    // does not overflow on the way.
-    if let (Datum::F(value), Some(before)) = (expected.value, before)
-        && value.is_finite()
-        && [&low, &high]
-            .into_iter()
-            .any(|end| end.real().is_infinite())
-    {
-        let sum = output.compute().mixed(expected.dtype).number();
-        let before = convert(sum, before).real();
-        let end = |direction: f64| {
-            let exact = value + direction * expected.error + before;
-            convert(output, convert(sum, Datum::F(exact))).real()
-        };
-        if let Datum::F(result) = result
-            && end(-1.0) <= result
-            && result <= end(1.0)
-        {
-            return true;
-        }
-    }
-    // So it does not where even double overflowed: what was there, infinite the other way, stays.
-    if let (Datum::F(value), Some(before)) = (expected.value, before)
-        && value.is_infinite()
-        && expected.error.is_infinite()
-        && before.real() == -value
-        && result == convert(output, before)
-    {
-        return true;
-    }
-    let (low, high) = (added(low, -1.0), added(high, 1.0));
-    let (least, most) = (convert(output, low), convert(output, high));
+    let sum = output.compute().mixed(expected.dtype).number();
+    let with = |value: Datum, direction: f64| {
+        before.map_or(value, |before| added(sum, value, before, direction))
+    };
+    let (low, high) = (with(low, -1.0), with(high, 1.0));
     if output == DType::Bool && low.real() <= 0.0 && high.real() >= 0.0 && low != high {
         return true;
     }
-    match (result, least, most) {
+    match (result, convert(output, low), convert(output, high)) {
         (Datum::F(result), Datum::F(least), Datum::F(most)) => {
             (result.is_nan() && (least.is_nan() || most.is_nan()))
                 || (least <= result && result <= most)
@@ -100,6 +47,62 @@ pub fn is_right(result: Datum, expected: &Expected, output: DType, before: Optio
         (Datum::I(result), Datum::I(least), Datum::I(most)) => least <= result && result <= most,
         _ => false,
     }
+}
+
+/// What a value and what was there make in type `sum`, off by a rounding in one direction.
+fn added(sum: DType, value: Datum, before: Datum, direction: f64) -> Datum {
+    match (convert(sum, value), convert(sum, before)) {
+        (Datum::I(a), Datum::I(b)) => Datum::I(wrap(sum, a + b)),
+        (a, b) => {
+            let exact = a.real() + b.real();
+            let unit = if sum == DType::F32 { 1.2e-7 } else { 2.3e-16 };
+            let room = if exact.is_finite() {
+                unit * exact.abs()
+            } else {
+                0.0
+            };
+            convert(sum, Datum::F(exact + direction * room))
+        }
+    }
+}
+
+/// Whether a result is NaN or infinite. Which infinity is known where one was found.
+fn is_an_end(result: Datum, value: f64, output: DType) -> bool {
+    let ends = match value.is_infinite() {
+        true => [value, value],
+        false => [f64::INFINITY, f64::NEG_INFINITY],
+    };
+    let mut all = [f64::NAN]
+        .into_iter()
+        .chain(ends)
+        .map(|value| convert(output, Datum::F(value)));
+    all.any(|each| each == result || each.real().is_nan() && result.real().is_nan())
+}
+
+/// Beyond what the compute type holds, a multiplication may be fused with the addition to what was there: then it does not
+/// overflow on the way. So it does not where even double overflowed: what was there, infinite the other way, stays.
+fn is_fused(result: Datum, expected: &Expected, output: DType, before: Datum) -> bool {
+    let Datum::F(value) = expected.value else {
+        return false;
+    };
+    if value.is_infinite() {
+        return expected.error.is_infinite()
+            && before.real() == -value
+            && result == convert(output, before);
+    }
+    let overflows = |end: f64| convert(expected.dtype, Datum::F(end)).real().is_infinite();
+    if !value.is_finite()
+        || !(overflows(value - expected.error) || overflows(value + expected.error))
+    {
+        return false;
+    }
+    let sum = output.compute().mixed(expected.dtype).number();
+    let before = convert(sum, before).real();
+    let end = |direction: f64| {
+        let exact = value + direction * expected.error + before;
+        convert(output, convert(sum, Datum::F(exact))).real()
+    };
+    matches!(result, Datum::F(result) if end(-1.0) <= result && result <= end(1.0))
 }
 
 /// How many units in the last place a result may be off, beside what is stated in CUDA's guide for

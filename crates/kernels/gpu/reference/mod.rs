@@ -34,89 +34,90 @@ pub fn expected(function: &Function, types: &[DType], values: &[Datum]) -> Expec
         error: 0.0,
         dtype,
     };
+    if let Some(value) = chosen(name, types, values, dtype) {
+        return exact(value);
+    }
     let work = match function.gives {
         Gives::Truth => mixed.compute(),
         _ => dtype,
     };
-    match name {
-        "left" => return exact(values[0]),
-        "right" => return exact(values[1]),
-        "where" => {
-            let chosen = if values[0].is_zero() { 2 } else { 1 };
-            return exact(convert(dtype, values[chosen]));
+    let given: Vec<Datum> = values.iter().map(|each| convert(work, *each)).collect();
+    if let Gives::Truth = function.gives {
+        return exact(Datum::I(i128::from(truth(name, &given))));
+    }
+    if work.family() == Family::Float {
+        if mixed.family() != Family::Float && matches!(name, "mod_grad" | "mod_rgrad" | "rmod_grad")
+        {
+            return exact(Datum::F(0.0));
         }
-        "logical_and" | "logical_or" | "logical_xor" => {
-            let (x, y) = (!values[0].is_zero(), !values[1].is_zero());
-            let value = match name {
-                "logical_and" => x && y,
-                "logical_or" => x || y,
-                _ => x != y,
-            };
-            return exact(Datum::I(i128::from(value)));
-        }
+        let reals: Vec<f64> = given.iter().map(|each| each.real()).collect();
+        let (value, scale) = real(name, &reals, work);
+        return Expected {
+            value: Datum::F(value),
+            error: room(name, &reals, work, (value, scale)),
+            dtype,
+        };
+    }
+    let whole = |datum: &Datum| match datum {
+        Datum::I(value) => *value,
+        Datum::F(_) => unreachable!("an integer compute type"),
+    };
+    let wholes: Vec<i128> = given.iter().map(whole).collect();
+    exact(Datum::I(wrap(work, integer(name, work, &wholes))))
+}
+
+/// The value of a function that gives one of its arguments, or the truth of some, which are looked at in their own types.
+fn chosen(name: &str, types: &[DType], values: &[Datum], dtype: DType) -> Option<Datum> {
+    let truth = |pick: fn(bool, bool) -> bool| {
+        Datum::I(i128::from(pick(!values[0].is_zero(), !values[1].is_zero())))
+    };
+    Some(match name {
+        "left" => values[0],
+        "right" => values[1],
+        "where" => convert(dtype, values[if values[0].is_zero() { 2 } else { 1 }]),
+        "logical_and" => truth(|x, y| x && y),
+        "logical_or" => truth(|x, y| x || y),
+        "logical_xor" => truth(|x, y| x != y),
         "backward_clip" => {
             let inner = types[1..].iter().copied().reduce(DType::mixed).expect("3");
             let v: Vec<Datum> = values[1..]
                 .iter()
                 .map(|each| convert(inner.compute(), *each))
                 .collect();
-            let out = match (v[0], v[1], v[2]) {
+            let is_out = match (v[0], v[1], v[2]) {
                 (Datum::I(x), Datum::I(low), Datum::I(high)) => x < low || x > high,
                 _ => v[0].real() < v[1].real() || v[0].real() > v[2].real(),
             };
-            return exact(if out {
-                Datum::F(0.0)
-            } else {
-                convert(dtype, values[0])
-            });
+            match is_out {
+                true => Datum::F(0.0),
+                false => convert(dtype, values[0]),
+            }
         }
-        _ => {}
-    }
-    let given: Vec<Datum> = values.iter().map(|each| convert(work, *each)).collect();
-    if let Gives::Truth = function.gives {
-        return exact(Datum::I(i128::from(truth(name, &given))));
-    }
-    let whole = |datum: &Datum| match datum {
-        Datum::I(value) => *value,
-        Datum::F(_) => unreachable!("an integer compute type"),
+        _ => return None,
+    })
+}
+
+/// How far a floating result may be off.
+fn room(name: &str, given: &[f64], work: DType, (value, scale): (f64, f64)) -> f64 {
+    let (unit, least) = match work {
+        DType::F32 => (f64::from(f32::EPSILON), 1.5e-45),
+        _ => (f64::EPSILON, 5e-324),
     };
-    if work.family() == Family::Float {
-        let reals: Vec<f64> = given.iter().map(|each| each.real()).collect();
-        if mixed.family() != Family::Float && matches!(name, "mod_grad" | "mod_rgrad" | "rmod_grad")
-        {
-            return exact(Datum::F(0.0));
-        }
-        let (value, scale) = real(name, &reals, work);
-        let unit = if work == DType::F32 {
-            f64::from(f32::EPSILON)
-        } else {
-            f64::EPSILON
-        };
-        let least = if work == DType::F32 { 1.5e-45 } else { 5e-324 };
-        let size = value.abs().max(scale.abs());
-        let error = if may_be_lost(name, &reals, work) {
-            f64::NAN
-        } else if size.is_finite() {
-            // What is subnormal on the way has lost digits that a factor brings to light.
-            let factor = reals
-                .iter()
-                .filter(|v| v.is_finite())
-                .fold(1.0, |m: f64, v| m.max(v.abs()));
-            units(name, &reals, work) * (unit * size + least * factor)
-        } else if value.is_infinite() && reals.iter().all(|v| v.is_finite()) {
-            // Finite, but beyond double.
-            f64::INFINITY
-        } else {
-            0.0
-        };
-        return Expected {
-            value: Datum::F(value),
-            error,
-            dtype,
-        };
+    let size = value.abs().max(scale.abs());
+    if may_be_lost(name, given, work) {
+        return f64::NAN;
     }
-    let wholes: Vec<i128> = given.iter().map(whole).collect();
-    exact(Datum::I(wrap(work, integer(name, work, &wholes))))
+    if size.is_finite() {
+        // What is subnormal on the way has lost digits that a factor brings to light.
+        let finite = given.iter().filter(|v| v.is_finite());
+        let factor = finite.fold(1.0, |m: f64, v| m.max(v.abs()));
+        return units(name, given, work) * (unit * size + least * factor);
+    }
+    match value.is_infinite() && given.iter().all(|v| v.is_finite()) {
+        // Finite, but beyond double.
+        true => f64::INFINITY,
+        false => 0.0,
+    }
 }
 
 fn truth(name: &str, v: &[Datum]) -> bool {
