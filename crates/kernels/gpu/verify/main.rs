@@ -16,20 +16,20 @@ mod exchange;
 mod launcher;
 #[path = "../reference/mod.rs"]
 mod reference;
+mod report;
+mod runner;
 mod speed;
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bundle::Bundle;
-use cases::{Case, GUARD, POISON};
-use device::{Device, Failure, Kernel};
-use serde_json::{Value as Json, json};
+use cases::Case;
+use device::Failure;
+use serde_json::Value as Json;
 use warpcc_rtc::Compiler;
 
 /// Kernels of one program.
@@ -195,193 +195,6 @@ fn worker(settings: &Settings) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Loads a program's kernels when its file is there.
-struct Loader<'a> {
-    settings: &'a Settings,
-    device: &'a Device,
-    programs: Vec<Vec<usize>>,
-    loaded: BTreeMap<usize, Result<Kernel, String>>,
-}
-
-impl Loader<'_> {
-    fn kernel(&mut self, number: usize) -> Result<&Kernel, Failure> {
-        if !self.loaded.contains_key(&number) {
-            let program = number / TOGETHER;
-            let path = image_path(self.settings, program);
-            let failed = path.with_extension("failed");
-            let start = Instant::now();
-            let image = loop {
-                if let Ok(image) = fs::read(&path) {
-                    break Ok(image);
-                }
-                if let Ok(why) = fs::read_to_string(&failed) {
-                    break Err(why);
-                }
-                if start.elapsed() > Duration::from_secs(170) {
-                    break Err("it was not compiled in 170 s".to_owned());
-                }
-                // The supervisor sees that this is no hang.
-                let _ = fs::write(self.settings.work.join("waiting"), "");
-                std::thread::sleep(Duration::from_millis(20));
-            };
-            let kernels = &self.programs[program];
-            let names: Vec<String> = kernels.iter().map(|kernel| Bundle::name(*kernel)).collect();
-            match image.and_then(|image| self.device.load(&image, &names)) {
-                Ok(found) => self
-                    .loaded
-                    .extend(kernels.iter().copied().zip(found.into_iter().map(Ok))),
-                Err(why) => self
-                    .loaded
-                    .extend(kernels.iter().map(|kernel| (*kernel, Err(why.clone())))),
-            }
-        }
-        match self.loaded.get(&number) {
-            Some(Ok(kernel)) => Ok(kernel),
-            Some(Err(why)) => Err(format!(
-                "not compiled: {}",
-                why.chars().take(2000).collect::<String>()
-            )),
-            None => Err("no such kernel".to_owned()),
-        }
-    }
-}
-
-fn run_case(case: &Case, kernels: &[usize], loader: &mut Loader) -> Result<(), Failure> {
-    let device = loader.device;
-    for (address, bytes) in &case.inputs {
-        device.upload(*address, bytes)?;
-    }
-    let (output, size) = case.output;
-    let whole = size + 2 * GUARD;
-    let mut surrounded = vec![POISON; whole as usize];
-    if let Some(before) = &case.before {
-        surrounded[GUARD as usize..(GUARD + size) as usize].copy_from_slice(before);
-    }
-    device.upload(output - GUARD, &surrounded)?;
-    for (launch, kernel) in case.plan.launches.iter().zip(kernels) {
-        device.start(loader.kernel(*kernel)?, launch, case.workspace)?;
-    }
-    device.wait()?;
-    device.download(output - GUARD, &mut surrounded)?;
-    let (front, rest) = surrounded.split_at(GUARD as usize);
-    let (middle, back) = rest.split_at(size as usize);
-    for (name, guard) in [("before", front), ("after", back)] {
-        if let Some(place) = guard.iter().position(|byte| *byte != POISON) {
-            return Err(format!(
-                "it wrote {name} its output, {place} bytes into the guard"
-            ));
-        }
-    }
-    (case.judge)(middle)
-}
-
-/// What is done with a loader and the kernels of one piece of work.
-type Job<'a> = dyn FnMut(&mut Loader, &[usize]) -> Result<Json, Failure> + 'a;
-
-/// Runs everything after case `after`, a line for each.
-fn runner(settings: &Settings) -> Result<(), Failure> {
-    let work = work(settings);
-    let device = Device::open(40 << 30)?;
-    let mut log = fs::OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(settings.work.join("log"))
-        .map_err(|error| error.to_string())?;
-    let mut say = |line: Json| {
-        let _ = writeln!(log, "{line}");
-        let _ = log.flush();
-    };
-    say(json!({"gpu": device.name, "capability": device.number, "driver": device.driver}));
-    let mut loader = Loader {
-        settings,
-        device: &device,
-        programs: programs(&work.bundle),
-        loaded: BTreeMap::new(),
-    };
-    let mut kernels = work.kernels.iter();
-    let mut number = 0;
-    for case in &work.cases {
-        number += 1;
-        let of = match case {
-            Ok(_) => kernels.next().map_or(&[][..], Vec::as_slice),
-            Err(_) => &[],
-        };
-        if number <= settings.after {
-            continue;
-        }
-        let (group, label, result) = match case {
-            Err(why) => ("plans", why.clone(), Err(why.clone())),
-            Ok(case) => {
-                say(json!({"start": number, "group": case.group, "label": case.label}));
-                (
-                    case.group,
-                    case.label.clone(),
-                    run_case(case, of, &mut loader),
-                )
-            }
-        };
-        say(json!({"end": number, "group": group, "label": label, "error": result.err()}));
-        // What broke the context breaks all that follows.
-        if device.wait().is_err() {
-            std::process::exit(3);
-        }
-    }
-    let mut rest = |group: &'static str, label: &str, run: &mut Job| {
-        number += 1;
-        let of = kernels.next().map_or(&[][..], Vec::as_slice);
-        if number <= settings.after {
-            return;
-        }
-        say(json!({"start": number, "group": group, "label": label}));
-        match run(&mut loader, of) {
-            Ok(data) => say(
-                json!({"end": number, "group": group, "label": label, "error": null, "data": data}),
-            ),
-            Err(why) => say(json!({"end": number, "group": group, "label": label, "error": why})),
-        }
-        if device.wait().is_err() {
-            std::process::exit(3);
-        }
-    };
-    let copy = if work.timed.is_empty() {
-        0.0
-    } else {
-        speed::copy_rate(&device)?
-    };
-    for timed in &work.timed {
-        rest("speed", &timed.label, &mut |loader, of| {
-            let kernels: Result<Vec<Kernel>, Failure> = of
-                .iter()
-                .map(|number| loader.kernel(*number).copied())
-                .collect();
-            speed::time(&device, &kernels?, timed, copy)
-        });
-    }
-    for large in &work.large {
-        rest("large", large.label, &mut |loader, of| {
-            let kernel = loader.kernel(*of.first().ok_or("nothing to run")?)?;
-            speed::check_large(&device, kernel, large).map(|()| Json::Null)
-        });
-    }
-    if settings
-        .only
-        .as_deref()
-        .is_none_or(|only| only.split(',').any(|o| o == "launcher"))
-    {
-        for (label, check) in launcher::CHECKS {
-            rest("launcher", label, &mut |_, _| {
-                check(settings.nvrtc.as_deref()).map(|()| Json::Null)
-            });
-        }
-    }
-    if !work.timed.is_empty() {
-        let again = speed::copy_rate(&device)?;
-        say(json!({"copy_gb_per_s": [copy, again]}));
-    }
-    say(json!({"done": number}));
-    Ok(())
-}
-
 fn spawn(settings: &Settings, role: &str, after: usize) -> Result<Child, Failure> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
@@ -495,105 +308,13 @@ fn supervise(settings: &Settings) -> Result<bool, Failure> {
         let _ = worker.kill();
         let _ = worker.wait();
     }
-    report(settings, &broken, done, begun)
-}
-
-fn report(
-    settings: &Settings,
-    broken: &[(usize, String)],
-    done: bool,
-    begun: Instant,
-) -> Result<bool, Failure> {
-    let lines = lines(settings);
-    let mut groups: BTreeMap<String, (usize, Vec<Json>)> = BTreeMap::new();
-    let mut speeds = Vec::new();
-    let word = |line: &Json, key: &str| {
-        line.get(key)
-            .and_then(Json::as_str)
-            .unwrap_or("")
-            .to_owned()
-    };
-    for line in &lines {
-        if line.get("end").is_none() {
-            continue;
-        }
-        let group = groups.entry(word(line, "group")).or_default();
-        group.0 += 1;
-        if !line["error"].is_null() {
-            group.1.push(line.clone());
-        }
-        if line.get("data").is_some_and(|data| !data.is_null()) {
-            speeds.push(line["data"].clone());
-        }
-    }
-    for (number, why) in broken {
-        let at = lines
-            .iter()
-            .find(|line| line.get("start").and_then(Json::as_u64) == Some(*number as u64));
-        if let Some(line) = at {
-            let group = groups.entry(word(line, "group")).or_default();
-            group.0 += 1;
-            group
-                .1
-                .push(json!({"label": word(line, "label"), "error": why}));
-        }
-    }
-    for speed in &speeds {
-        println!(
-            "{:6.1} GB/s {:5.3} of copy  {}",
-            speed["gb_per_s"].as_f64().unwrap_or(0.0),
-            speed["of_copy"].as_f64().unwrap_or(0.0),
-            word(speed, "label")
-        );
-    }
-    let mut right = done;
-    for (name, (count, failures)) in &groups {
-        for failure in failures.iter().take(25) {
-            println!(
-                "WRONG {name}: {}: {}",
-                word(failure, "label"),
-                word(failure, "error").chars().take(600).collect::<String>()
-            );
-        }
-        right &= failures.is_empty();
-        println!("{name}: {count} checked, {} wrong", failures.len());
-    }
-    let find = |key: &str| {
-        lines
-            .iter()
-            .rev()
-            .find_map(|line| line.get(key).cloned())
-            .unwrap_or(Json::Null)
-    };
-    println!(
-        "copy: {} GB/s; {:.1} s; {}",
-        find("copy_gb_per_s"),
-        begun.elapsed().as_secs_f64(),
-        if right { "all right" } else { "NOT all right" }
-    );
-    let summary: BTreeMap<&String, Json> = groups
-        .iter()
-        .map(|(name, (count, failures))| {
-            (
-                name,
-                json!({"checked": count, "wrong": failures.len(), "failures": failures}),
-            )
-        })
-        .collect();
-    let result = json!({
-        "seed": settings.seed, "gpu": find("gpu"), "capability": find("capability"), "driver": find("driver"),
-        "arch": settings.arch, "finished": done, "seconds": begun.elapsed().as_secs_f64(),
-        "copy_gb_per_s": find("copy_gb_per_s"), "groups": summary, "speeds": speeds,
-    });
-    fs::write(&settings.out, format!("{result:#}\n"))
-        .map_err(|error| format!("{}: {error}", settings.out.display()))?;
-    Ok(right)
+    report::report(settings, &lines(settings), &broken, done, begun)
 }
 
 fn main() -> ExitCode {
     let answer = settings().and_then(|settings| match settings.role.as_str() {
         "worker" => worker(&settings).map(|()| true),
-        "runner" => runner(&settings).map(|()| true),
+        "runner" => runner::run(&settings, &work(&settings)).map(|()| true),
         "export" => exchange::export(&work(&settings).cases, settings.every, &settings.out),
         "judge" => exchange::judge(&work(&settings).cases, settings.every, &settings.out),
         // What there is to do, where there is no GPU.

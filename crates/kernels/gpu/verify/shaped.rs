@@ -396,22 +396,31 @@ pub fn broadcasting(random: &mut Random, cases: &mut Vec<Result<Case, String>>) 
     }
 }
 
+/// Inputs of several types, some broadcast, at several offsets.
+fn twenty<'a>(shape: &'a [u64]) -> Vec<Input<'a>> {
+    let types = [
+        DType::F16,
+        DType::BF16,
+        DType::F32,
+        DType::F64,
+        DType::I16,
+        DType::I32,
+    ];
+    (0..20)
+        .map(|i| {
+            let own = if i % 3 == 0 { &shape[1..] } else { shape };
+            (types[i % 6], own, None, i as u64 % 5)
+        })
+        .collect()
+}
+
 pub fn fused(random: &mut Random, cases: &mut Vec<Result<Case, String>>) {
     let many: String = (0..20)
         .map(|i| format!("x{i} * {}", i + 1))
         .collect::<Vec<_>>()
         .join(" + ");
     let shape: &[u64] = &[17, 129];
-    let twenty: Vec<Input> = (0..20)
-        .map(|i| {
-            (
-                DType::ALL[[9, 10, 13, 14, 3, 5][i % 6]],
-                if i % 3 == 0 { &shape[1..] } else { shape },
-                None,
-                i as u64 % 5,
-            )
-        })
-        .collect();
+    let twenty = twenty(shape);
     let f = |dtype| (dtype, shape, None, 0);
     let h = DType::F16;
     let fused = |text, formula, inputs, output| Shaped {

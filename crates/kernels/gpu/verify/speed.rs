@@ -179,6 +179,18 @@ fn reduction(of: &'static str, dtype: DType, columns: u64, axis: Option<i64>) ->
 
 /// What is timed: the cuts into blocks, then functions with the default cut.
 pub fn timed() -> Vec<Timed> {
+    let all = [
+        cuts(),
+        functions(),
+        other_types(),
+        long_functions(),
+        shapes(),
+        reductions(),
+    ];
+    all.into_iter().flatten().flatten().collect()
+}
+
+fn cuts() -> Vec<Option<Timed>> {
     let mut all = Vec::new();
     for dtype in [DType::F32, DType::F16] {
         for threads in [128, 256, 512] {
@@ -189,8 +201,15 @@ pub fn timed() -> Vec<Timed> {
             }
         }
     }
-    let usual = None;
+    all
+}
+
+fn functions() -> Vec<Option<Timed>> {
+    let mut all = Vec::new();
     for dtype in [DType::F32, DType::F16, DType::BF16] {
+        let mut add = |text, arrays: usize, off, mode| {
+            all.push(one(text, &vec![dtype; arrays], off, mode, None));
+        };
         for text in [
             "relu(a)",
             "sigmoid(a)",
@@ -200,37 +219,29 @@ pub fn timed() -> Vec<Timed> {
             "exp(a)",
             "a * 2.5",
         ] {
-            all.push(one(text, &[dtype; 2], 0, WriteMode::Write, usual));
+            add(text, 2, 0, WriteMode::Write);
         }
-        all.push(one("a * b", &[dtype; 3], 0, WriteMode::Write, usual));
-        all.push(one(
-            "relu(a * b + c)",
-            &[dtype; 4],
-            0,
-            WriteMode::Write,
-            usual,
-        ));
-        all.push(one("relu(a)", &[dtype; 2], 0, WriteMode::Add, usual));
-        all.push(one("relu(a)", &[dtype; 2], 1, WriteMode::Write, usual));
-        all.push(one("relu(a)", &[dtype; 2], 2, WriteMode::Write, usual));
+        add("a * b", 3, 0, WriteMode::Write);
+        add("relu(a * b + c)", 4, 0, WriteMode::Write);
+        add("relu(a)", 2, 0, WriteMode::Add);
+        add("relu(a)", 2, 1, WriteMode::Write);
+        add("relu(a)", 2, 2, WriteMode::Write);
     }
-    for dtype in [DType::F64, DType::U8, DType::I32, DType::F8E4M3] {
-        all.push(one("relu(a)", &[dtype; 2], 0, WriteMode::Write, usual));
-    }
-    all.push(one(
-        "identity(a)",
-        &[DType::F32, DType::F16],
-        0,
-        WriteMode::Write,
-        usual,
-    ));
-    all.push(one(
-        "identity(a)",
-        &[DType::F16, DType::F32],
-        0,
-        WriteMode::Write,
-        usual,
-    ));
+    all
+}
+
+/// Other types, and from one to another.
+fn other_types() -> Vec<Option<Timed>> {
+    let same = [DType::F64, DType::U8, DType::I32, DType::F8E4M3];
+    let same = same.map(|dtype| one("relu(a)", &[dtype; 2], 0, WriteMode::Write, None));
+    let converted = [[DType::F32, DType::F16], [DType::F16, DType::F32]];
+    let converted = converted.map(|types| one("identity(a)", &types, 0, WriteMode::Write, None));
+    same.into_iter().chain(converted).collect()
+}
+
+/// Functions that compute long, with one access at once and with two.
+fn long_functions() -> Vec<Option<Timed>> {
+    let mut all = Vec::new();
     for unroll in [1, 2] {
         let tuning = Some(Tuning {
             unroll,
@@ -246,18 +257,29 @@ pub fn timed() -> Vec<Timed> {
             all.push(one(text, &[DType::F16; 2], 0, WriteMode::Write, tuning));
         }
     }
-    all.push(one("silu(a)", &[DType::F16; 2], 0, WriteMode::Write, usual));
+    all.push(one("silu(a)", &[DType::F16; 2], 0, WriteMode::Write, None));
+    all
+}
+
+/// Transposed matrices, rows and columns.
+fn shapes() -> Vec<Option<Timed>> {
+    let mut all = Vec::new();
     for dtype in [DType::F32, DType::F16, DType::U8] {
         let turned = Some([1, 0]);
-        all.push(matrices("identity(a)", dtype, &[("matrix", turned)], usual));
+        all.push(matrices("identity(a)", dtype, &[("matrix", turned)], None));
         for shapes in [
             [("matrix", None), ("matrix", turned)],
             [("matrix", None), ("row", None)],
             [("matrix", None), ("column", None)],
         ] {
-            all.push(matrices("a + b", dtype, &shapes, usual));
+            all.push(matrices("a + b", dtype, &shapes, None));
         }
     }
+    all
+}
+
+fn reductions() -> Vec<Option<Timed>> {
+    let mut all = Vec::new();
     for dtype in [DType::F32, DType::F16] {
         for columns in [128, 4096, 65536] {
             for axis in [Some(1), Some(0)] {
@@ -271,7 +293,7 @@ pub fn timed() -> Vec<Timed> {
             all.push(reduction(of, dtype, 4096, Some(1)));
         }
     }
-    all.into_iter().flatten().collect()
+    all
 }
 
 /// Gigabytes a second of the device's own copy: bytes read and written.
