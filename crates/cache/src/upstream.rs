@@ -1,4 +1,4 @@
-//! What the engine and the binary see of other stores: they are asked on a miss, and told of what is new. Knows no network.
+//! Shared caches as everyone sees them who has a disk store: they are asked on a miss, and told of what is new. Knows no network.
 
 use std::path::Path;
 
@@ -12,8 +12,9 @@ pub type Vet<'a> = &'a (dyn Fn(&mut Outcome) -> bool + Sync);
 
 /// Stores elsewhere, behind the one on this disk.
 ///
-/// Neither call fails: trouble is the implementation's to count and to tell.
-pub trait Upstream: Sync {
+/// No call fails, and each must end: trouble is the implementation's to count and to tell, or to keep for
+/// [`Upstream::take_warnings`]. Calls may come from any thread.
+pub trait Upstream: Send + Sync {
     /// Brings what others know under `keys` into `store`, as far as it holds for a run in `base` and `vet` takes it. True
     /// where that was something: the look-up is then worth repeating.
     fn fetch(
@@ -27,4 +28,9 @@ pub trait Upstream: Sync {
 
     /// Others are to have what `store` remembers under `key`. Returns at once.
     fn offer(&self, store: &DiskStore, level: Level, key: &Key);
+
+    /// What went wrong since this was last asked, for people. Nothing where the implementation tells them itself.
+    fn take_warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
 }

@@ -124,7 +124,7 @@ enum warpcc_rtc_found
    */
   WARPCC_RTC_FOUND_DISK = 1,
   /**
-   * In the shared layer.
+   * In a shared cache.
    */
   WARPCC_RTC_FOUND_SHARED = 2,
   /**
@@ -320,9 +320,19 @@ typedef struct CUstream_st CUstream_st;
 typedef struct warpcc_rtc_cache warpcc_rtc_cache;
 
 /**
+ * How a cache behaves.
+ */
+typedef struct warpcc_rtc_settings warpcc_rtc_settings;
+
+/**
  * A request to give up, which any thread may make.
  */
 typedef struct warpcc_rtc_cancellation warpcc_rtc_cancellation;
+
+/**
+ * A program to compile.
+ */
+typedef struct warpcc_rtc_request warpcc_rtc_request;
 
 /**
  * NVRTC, ready to compile.
@@ -380,16 +390,6 @@ typedef struct warpcc_rtc_pieces warpcc_rtc_pieces;
 typedef struct warpcc_rtc_plan warpcc_rtc_plan;
 
 /**
- * A program to compile.
- */
-typedef struct warpcc_rtc_request warpcc_rtc_request;
-
-/**
- * How a cache behaves.
- */
-typedef struct warpcc_rtc_settings warpcc_rtc_settings;
-
-/**
  * How long something may take. Null in its place: as long as it takes.
  */
 typedef struct {
@@ -416,7 +416,7 @@ typedef struct {
    */
   uint64_t disk;
   /**
-   * In the shared layer.
+   * In a shared cache.
    */
   uint64_t shared;
   /**

@@ -17,8 +17,8 @@ use crate::error::{Failure, Status};
 use crate::ffi::{bytes, copy_text, enter, free, given, given_mut, long_text, make, text, texts};
 use crate::images::{Image, Pieces};
 use crate::remote::Attached;
-use crate::request::{Limits, Request, limits};
-use crate::settings::{Chosen, Settings};
+use crate::request::{CallLimits, CompileRequest, limits};
+use crate::settings::{CacheSettings, Chosen};
 
 /// Kernels as text in, images and functions out, each compiled once.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub struct Counts {
     pub memory: u64,
     /// In a folder.
     pub disk: u64,
-    /// In the shared layer.
+    /// In a shared cache.
     pub shared: u64,
     /// Nowhere.
     pub made: u64,
@@ -63,8 +63,8 @@ impl From<warpcc_rtc::Counts> for Counts {
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_cache_open(
     compiler: Option<&Compiler>,
-    settings: Option<&Settings>,
-    common: Option<&Request>,
+    settings: Option<&CacheSettings>,
+    common: Option<&CompileRequest>,
     cache: Option<&mut MaybeUninit<*mut Cache>>,
 ) -> Status {
     make(cache, "cache", || {
@@ -75,10 +75,10 @@ pub extern "C" fn warpcc_rtc_cache_open(
         };
         let Chosen { kept, remote } = match settings {
             Some(settings) => settings.copy(),
-            None => warpcc_rtc::Settings::from_environment(&environment).into(),
+            None => warpcc_rtc::CacheSettings::from_environment(&environment).into(),
         };
         let attached = Attached::open(&remote, &environment, &kept);
-        let cache = KernelCache::with(compiler, kept, attached.layer());
+        let cache = KernelCache::with(compiler, kept, attached.upstream());
         let cache = match common {
             Some(common) => cache.compiled_with(common.copy()),
             None => cache,
@@ -92,8 +92,8 @@ pub extern "C" fn warpcc_rtc_cache_open(
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_cache_get(
     cache: Option<&Cache>,
-    request: Option<&Request>,
-    limits: Option<&Limits<'_>>,
+    request: Option<&CompileRequest>,
+    limits: Option<&CallLimits<'_>>,
     image: Option<&mut MaybeUninit<*mut Image>>,
 ) -> Status {
     make(image, "image", || {
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn warpcc_rtc_cache_get_image(
     source: *const c_char,
     length: usize,
     target: *const c_char,
-    limits: Option<&Limits<'_>>,
+    limits: Option<&CallLimits<'_>>,
     image: Option<&mut MaybeUninit<*mut Image>>,
 ) -> Status {
     make(image, "image", || {
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn warpcc_rtc_cache_get_linked(
     target: *const c_char,
     options: *const *const c_char,
     count: usize,
-    limits: Option<&Limits<'_>>,
+    limits: Option<&CallLimits<'_>>,
     image: Option<&mut MaybeUninit<*mut Image>>,
 ) -> Status {
     make(image, "image", || {
@@ -174,7 +174,7 @@ pub unsafe extern "C" fn warpcc_rtc_cache_load_ptx(
     ptx: *const c_void,
     length: usize,
     target: *const c_char,
-    limits: Option<&Limits<'_>>,
+    limits: Option<&CallLimits<'_>>,
     image: Option<&mut MaybeUninit<*mut Image>>,
 ) -> Status {
     make(image, "image", || {
@@ -203,7 +203,7 @@ pub unsafe extern "C" fn warpcc_rtc_cache_get_fatbin(
     length: usize,
     capability: u32,
     driver: u32,
-    limits: Option<&Limits<'_>>,
+    limits: Option<&CallLimits<'_>>,
     image: Option<&mut MaybeUninit<*mut Image>>,
 ) -> Status {
     make(image, "image", || {
@@ -237,7 +237,7 @@ pub unsafe extern "C" fn warpcc_rtc_cache_get_function(
     source: *const c_char,
     length: usize,
     device: Option<&Device>,
-    limits: Option<&Limits<'_>>,
+    limits: Option<&CallLimits<'_>>,
     function: Option<&mut MaybeUninit<*mut Function>>,
 ) -> Status {
     make(function, "function", || {
@@ -283,7 +283,7 @@ pub unsafe extern "C" fn warpcc_rtc_kernel_new(
 pub extern "C" fn warpcc_rtc_kernel_function(
     kernel: Option<&Kernel>,
     device: Option<&Device>,
-    limits: Option<&Limits<'_>>,
+    limits: Option<&CallLimits<'_>>,
     function: Option<&mut MaybeUninit<*mut Function>>,
 ) -> Status {
     make(function, "function", || {

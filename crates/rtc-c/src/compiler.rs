@@ -13,7 +13,7 @@ use warpcc_rtc::Environment;
 use crate::error::{Failure, Status};
 use crate::ffi::{copy_text, enter, free, given, given_mut, make, text};
 use crate::images::Image;
-use crate::request::{Limits, Request, limits};
+use crate::request::{CallLimits, CompileRequest, limits};
 
 /// NVRTC, ready to compile.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ pub unsafe extern "C" fn warpcc_rtc_compiler_target_for(
 pub unsafe extern "C" fn warpcc_rtc_compiler_install_headers(
     compiler: Option<&Compiler>,
     folder: *const c_char,
-    request: Option<&Request>,
+    request: Option<&CompileRequest>,
 ) -> Status {
     enter(|| {
         let compiler = given(compiler, "compiler")?;
@@ -128,8 +128,8 @@ pub unsafe extern "C" fn warpcc_rtc_compiler_install_headers(
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_compile(
     compiler: Option<&Compiler>,
-    request: Option<&Request>,
-    limits: Option<&Limits<'_>>,
+    request: Option<&CompileRequest>,
+    limits: Option<&CallLimits<'_>>,
     image: Option<&mut MaybeUninit<*mut Image>>,
 ) -> Status {
     make(image, "image", || {

@@ -8,8 +8,8 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 
-use warpcc_rtc::kernels::LaunchError;
-use warpcc_rtc::kernels::plan::PlanError;
+use warpcc_kernels::LaunchError;
+use warpcc_kernels::plan::PlanError;
 use warpcc_rtc::{Error, ErrorKind, NotATarget};
 
 /// What a function answers. The numbers stay; there may be more of them later.

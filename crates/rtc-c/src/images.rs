@@ -40,7 +40,7 @@ pub enum Found {
     Memory = 0,
     /// In a folder.
     Disk = 1,
-    /// In the shared layer.
+    /// In a shared cache.
     Shared = 2,
     /// Nowhere: it was made.
     Made = 3,
@@ -206,7 +206,7 @@ pub extern "C" fn warpcc_rtc_image_free(image: Option<Box<Image>>) {
 /// What a piece is that is no image of this library's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
-pub enum Kind {
+pub enum BytesKind {
     /// A fat binary, of which the fitting image is taken.
     Fatbin = 4,
     /// A host object with a fat binary inside.
@@ -299,9 +299,9 @@ pub unsafe extern "C" fn warpcc_rtc_pieces_add_bytes(
         // SAFETY: as the caller says.
         let (name, bytes) = unsafe { (text(name, "name")?, self::bytes(bytes, length, "bytes")?) };
         let known = [
-            (Kind::Fatbin, PieceKind::Fatbin),
-            (Kind::Object, PieceKind::Object),
-            (Kind::Library, PieceKind::Library),
+            (BytesKind::Fatbin, PieceKind::Fatbin),
+            (BytesKind::Object, PieceKind::Object),
+            (BytesKind::Library, PieceKind::Library),
         ];
         let found = known.iter().find(|(known, _)| *known as i32 == kind);
         let (_, kind) = found.ok_or_else(|| {

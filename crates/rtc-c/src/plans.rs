@@ -8,19 +8,19 @@
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
 
+use warpcc_kernels::Launcher as RustLauncher;
+use warpcc_kernels::dtype::DType;
+use warpcc_kernels::elementwise::{Value as RustValue, binary, fused, unary};
+use warpcc_kernels::plan::{Plan as RustPlan, Tensor as RustTensor, WriteMode};
+use warpcc_kernels::plan_cache::parsed;
+use warpcc_kernels::reduce::reduce;
 use warpcc_rtc::KernelCache;
-use warpcc_rtc::kernels::dtype::DType;
-use warpcc_rtc::kernels::elementwise::{Value as RustValue, binary, fused, unary};
-use warpcc_rtc::kernels::plan::{Plan as RustPlan, Request as Output, Tensor as RustTensor};
-use warpcc_rtc::kernels::plan_cache::parsed;
-use warpcc_rtc::kernels::reduce::reduce;
-use warpcc_rtc::kernels::{self, Launcher as RustLauncher};
 
 use crate::cache::{Cache, Counts};
 use crate::device::{CUstream_st, Device};
 use crate::error::{Failure, Status};
 use crate::ffi::{copy_text, enter, free, given, given_mut, list, make, text};
-use crate::request::{Limits, limits};
+use crate::request::{CallLimits, limits};
 
 /// An element's type. docs/kernels.md says in what each is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,10 +193,10 @@ impl Held {
     }
 }
 
-fn output_of(write: i32) -> Result<Output, Failure> {
+fn output_of(write: i32) -> Result<WriteMode, Failure> {
     match write {
-        write if write == Write::Replace as i32 => Ok(Output::Write),
-        write if write == Write::Add as i32 => Ok(Output::Add),
+        write if write == Write::Replace as i32 => Ok(WriteMode::Write),
+        write if write == Write::Add as i32 => Ok(WriteMode::Add),
         write => Err(Failure::invalid(
             "write",
             format!("{write} is none of warpcc_rtc_write"),
@@ -366,7 +366,7 @@ pub unsafe extern "C" fn warpcc_rtc_plan_warm(
     plan: Option<&Plan>,
     cache: Option<&Cache>,
     target: *const c_char,
-    limits: Option<&Limits<'_>>,
+    limits: Option<&CallLimits<'_>>,
 ) -> Status {
     enter(|| {
         let plan = &given(plan, "plan")?.0;
@@ -374,7 +374,7 @@ pub unsafe extern "C" fn warpcc_rtc_plan_warm(
         // SAFETY: as the caller says.
         let target = unsafe { text(target, "target") }?.parse()?;
         let limits = self::limits(limits);
-        for request in kernels::requests(plan, target) {
+        for request in warpcc_kernels::requests(plan, target) {
             cache.get(&request, &limits)?;
         }
         Ok(())
@@ -399,7 +399,7 @@ pub extern "C" fn warpcc_rtc_launcher_new(
         let Cache(cache, attached) = given(cache, "cache")?;
         let device = given(device, "device")?;
         let (compiler, settings) = (cache.compiler().clone(), cache.settings().clone());
-        let own = KernelCache::with(compiler, settings, attached.layer());
+        let own = KernelCache::with(compiler, settings, attached.upstream());
         Ok(Launcher(RustLauncher::new(own, device.0.clone())))
     })
 }
@@ -415,7 +415,7 @@ pub unsafe extern "C" fn warpcc_rtc_launcher_run(
     launcher: Option<&Launcher>,
     plan: Option<&Plan>,
     stream: *mut CUstream_st,
-    limits: Option<&Limits<'_>>,
+    limits: Option<&CallLimits<'_>>,
 ) -> Status {
     enter(|| {
         let launcher = &given(launcher, "launcher")?.0;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use warpcc_rtc::{Environment, Settings, SharedLayer};
+use warpcc_rtc::{CacheSettings, Environment, Upstream};
 
 use crate::error::Failure;
 
@@ -23,7 +23,7 @@ pub(crate) enum Named {
 #[derive(Debug, Default)]
 pub(crate) struct Attached {
     #[cfg(feature = "remote")]
-    shared: Option<warpcc_rtc_remote::SharedCache>,
+    shared: Option<warpcc_remote::SharedCache>,
     /// What went wrong about it.
     odd: Mutex<Vec<String>>,
 }
@@ -33,8 +33,14 @@ pub(crate) struct Attached {
 pub(crate) fn check(named: &Named) -> Result<(), Failure> {
     match named {
         Named::Nothing | Named::Configured => Ok(()),
-        Named::As(text) => warpcc_rtc_remote::check(text, &Environment::of_process())
-            .map_err(|problem| Failure::invalid("remote", problem)),
+        Named::As(text) => {
+            let environment = Environment::of_process();
+            let get = |name: &str| environment.get(name)?.to_str().map(str::to_owned);
+            let layers = warpcc_remote::config_file::of_texts([text.as_str()], &get);
+            layers
+                .map(drop)
+                .map_err(|error| Failure::invalid("remote", error.to_string()))
+        }
     }
 }
 
@@ -54,13 +60,14 @@ pub(crate) fn check(named: &Named) -> Result<(), Failure> {
 impl Attached {
     /// What `named` names, for a cache with these settings. What is wrong with the environment's is a remark.
     #[cfg(feature = "remote")]
-    pub(crate) fn open(named: &Named, environment: &Environment, kept: &Settings) -> Self {
+    pub(crate) fn open(named: &Named, environment: &Environment, kept: &CacheSettings) -> Self {
         let environment = match named {
             Named::Nothing => return Self::default(),
             Named::Configured => environment.clone(),
             Named::As(text) => environment.clone().with("WARPCC_REMOTE", text),
         };
-        match warpcc_rtc_remote::SharedCache::of_environment(&environment, kept) {
+        let get = |name: &str| environment.get(name).map(ToOwned::to_owned);
+        match warpcc_remote::SharedCache::configured(&get, || kept.open_first_written()) {
             Ok(shared) => Self {
                 shared,
                 ..Self::default()
@@ -74,12 +81,12 @@ impl Attached {
 
     /// Nothing: [`check`] has refused all else.
     #[cfg(not(feature = "remote"))]
-    pub(crate) fn open(_: &Named, _: &Environment, _: &Settings) -> Self {
+    pub(crate) fn open(_: &Named, _: &Environment, _: &CacheSettings) -> Self {
         Self::default()
     }
 
     /// For another cache that shares with the same.
-    pub(crate) fn layer(&self) -> Option<Arc<dyn SharedLayer>> {
+    pub(crate) fn upstream(&self) -> Option<Arc<dyn Upstream>> {
         #[cfg(feature = "remote")]
         if let Some(shared) = self.shared.clone() {
             return Some(Arc::new(shared));

@@ -16,20 +16,20 @@ use crate::ffi::{enter, free, given, long_text, make, text};
 
 /// A program to compile.
 #[derive(Debug)]
-pub struct Request(RwLock<warpcc_rtc::Request>);
+pub struct CompileRequest(RwLock<warpcc_rtc::CompileRequest>);
 
-impl Request {
+impl CompileRequest {
     /// For as long as it is read, it cannot be changed.
-    pub(crate) fn read(&self) -> RwLockReadGuard<'_, warpcc_rtc::Request> {
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, warpcc_rtc::CompileRequest> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// As it is now, for what takes long: the texts themselves are shared.
-    pub(crate) fn copy(&self) -> warpcc_rtc::Request {
+    pub(crate) fn copy(&self) -> warpcc_rtc::CompileRequest {
         self.read().clone()
     }
 
-    pub(crate) fn change(&self, change: impl FnOnce(&mut warpcc_rtc::Request)) {
+    pub(crate) fn change(&self, change: impl FnOnce(&mut warpcc_rtc::CompileRequest)) {
         change(&mut self.0.write().unwrap_or_else(PoisonError::into_inner));
     }
 }
@@ -41,19 +41,19 @@ pub struct Cancel(warpcc_rtc::Cancel);
 /// How long something may take. Null in its place: as long as it takes.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub struct Limits<'c> {
+pub struct CallLimits<'c> {
     /// From the call on, in milliseconds; 0: no limit.
     pub timeout_ms: u64,
     /// Who may ask to give up; null: nobody. NVRTC before 12.8 cannot be stopped: then it is asked before it starts.
     pub cancel: Option<&'c Cancel>,
 }
 
-pub(crate) fn limits(limits: Option<&Limits<'_>>) -> warpcc_rtc::Limits {
+pub(crate) fn limits(limits: Option<&CallLimits<'_>>) -> warpcc_rtc::CallLimits {
     let Some(limits) = limits else {
-        return warpcc_rtc::Limits::default();
+        return warpcc_rtc::CallLimits::default();
     };
     let timeout = Duration::from_millis(limits.timeout_ms);
-    warpcc_rtc::Limits {
+    warpcc_rtc::CallLimits {
         deadline: (!timeout.is_zero())
             .then(|| Instant::now().checked_add(timeout))
             .flatten(),
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn warpcc_rtc_request_new(
     source: *const c_char,
     length: usize,
     target: *const c_char,
-    request: Option<&mut MaybeUninit<*mut Request>>,
+    request: Option<&mut MaybeUninit<*mut CompileRequest>>,
 ) -> Status {
     make(request, "request", || {
         // SAFETY: as the caller says.
@@ -106,8 +106,8 @@ pub unsafe extern "C" fn warpcc_rtc_request_new(
             // SAFETY: likewise.
             false => unsafe { text(target, "target") }?.parse()?,
         };
-        let made = warpcc_rtc::Request::new(name, source, target);
-        Ok(Request(RwLock::new(made)))
+        let made = warpcc_rtc::CompileRequest::new(name, source, target);
+        Ok(CompileRequest(RwLock::new(made)))
     })
 }
 
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn warpcc_rtc_request_new(
 /// The texts are as they are said to be.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_request_add_preamble(
-    request: Option<&Request>,
+    request: Option<&CompileRequest>,
     name: *const c_char,
     text: *const c_char,
     length: usize,
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn warpcc_rtc_request_add_preamble(
 /// The texts are as they are said to be.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_request_add_header(
-    request: Option<&Request>,
+    request: Option<&CompileRequest>,
     name: *const c_char,
     text: *const c_char,
     length: usize,
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn warpcc_rtc_request_add_header(
 /// The text is as it is said to be.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_request_add_include_folder(
-    request: Option<&Request>,
+    request: Option<&CompileRequest>,
     folder: *const c_char,
 ) -> Status {
     // SAFETY: as the caller says.
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn warpcc_rtc_request_add_include_folder(
 /// The text is as it is said to be.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_request_add_name(
-    request: Option<&Request>,
+    request: Option<&CompileRequest>,
     expression: *const c_char,
 ) -> Status {
     // SAFETY: as the caller says.
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn warpcc_rtc_request_add_name(
 /// The text is as it is said to be.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_request_add_option(
-    request: Option<&Request>,
+    request: Option<&CompileRequest>,
     option: *const c_char,
 ) -> Status {
     // SAFETY: as the caller says.
@@ -195,7 +195,7 @@ pub unsafe extern "C" fn warpcc_rtc_request_add_option(
 /// Whether NVRTC may keep the headers it has read for the next program of this process (12.8): 0 or 1.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_request_precompile_headers(
-    request: Option<&Request>,
+    request: Option<&CompileRequest>,
     precompile: i32,
 ) -> Status {
     change(request, Given(Ok(precompile)), |request, precompile| {
@@ -208,7 +208,7 @@ pub extern "C" fn warpcc_rtc_request_precompile_headers(
 
 /// Frees it.
 #[unsafe(no_mangle)]
-pub extern "C" fn warpcc_rtc_request_free(request: Option<Box<Request>>) {
+pub extern "C" fn warpcc_rtc_request_free(request: Option<Box<CompileRequest>>) {
     free(request);
 }
 
@@ -228,9 +228,9 @@ impl Given<Text> {
 }
 
 fn change<T>(
-    request: Option<&Request>,
+    request: Option<&CompileRequest>,
     what: Given<T>,
-    change: impl FnOnce(&mut warpcc_rtc::Request, T),
+    change: impl FnOnce(&mut warpcc_rtc::CompileRequest, T),
 ) -> Status {
     enter(|| {
         let request = given(request, "request")?;

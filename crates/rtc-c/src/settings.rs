@@ -17,17 +17,17 @@ use crate::remote::{self, Named};
 
 /// How a cache behaves.
 #[derive(Debug)]
-pub struct Settings(Mutex<Chosen>);
+pub struct CacheSettings(Mutex<Chosen>);
 
 /// What was said so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Chosen {
-    pub(crate) kept: warpcc_rtc::Settings,
+    pub(crate) kept: warpcc_rtc::CacheSettings,
     pub(crate) remote: Named,
 }
 
-impl From<warpcc_rtc::Settings> for Chosen {
-    fn from(kept: warpcc_rtc::Settings) -> Self {
+impl From<warpcc_rtc::CacheSettings> for Chosen {
+    fn from(kept: warpcc_rtc::CacheSettings) -> Self {
         Self {
             kept,
             remote: Named::Nothing,
@@ -35,7 +35,7 @@ impl From<warpcc_rtc::Settings> for Chosen {
     }
 }
 
-impl Settings {
+impl CacheSettings {
     pub(crate) fn copy(&self) -> Chosen {
         let settings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         settings.clone()
@@ -43,7 +43,7 @@ impl Settings {
 }
 
 fn change(
-    settings: Option<&Settings>,
+    settings: Option<&CacheSettings>,
     change: impl FnOnce(&mut Chosen) -> Result<(), Failure>,
 ) -> Status {
     enter(|| {
@@ -55,20 +55,20 @@ fn change(
 /// Settings that keep everything in memory, and nothing else.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_settings_new(
-    settings: Option<&mut MaybeUninit<*mut Settings>>,
+    settings: Option<&mut MaybeUninit<*mut CacheSettings>>,
 ) -> Status {
-    make(settings, "settings", || Ok(Settings(Mutex::default())))
+    make(settings, "settings", || Ok(CacheSettings(Mutex::default())))
 }
 
 /// Settings as the process's environment has them: docs/rtc.md has the table.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_settings_from_environment(
-    settings: Option<&mut MaybeUninit<*mut Settings>>,
+    settings: Option<&mut MaybeUninit<*mut CacheSettings>>,
 ) -> Status {
     make(settings, "settings", || {
         let environment = Environment::of_process();
-        let read = warpcc_rtc::Settings::from_environment(&environment);
-        Ok(Settings(Mutex::new(read.into())))
+        let read = warpcc_rtc::CacheSettings::from_environment(&environment);
+        Ok(CacheSettings(Mutex::new(read.into())))
     })
 }
 
@@ -79,7 +79,7 @@ pub extern "C" fn warpcc_rtc_settings_from_environment(
 /// The text is as it is said to be.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_settings_add_folder(
-    settings: Option<&Settings>,
+    settings: Option<&CacheSettings>,
     folder: *const c_char,
     max_size: u64,
     readonly: i32,
@@ -105,7 +105,10 @@ pub unsafe extern "C" fn warpcc_rtc_settings_add_folder(
 
 /// The most to keep in memory, in bytes of images.
 #[unsafe(no_mangle)]
-pub extern "C" fn warpcc_rtc_settings_memory(settings: Option<&Settings>, bytes: u64) -> Status {
+pub extern "C" fn warpcc_rtc_settings_memory(
+    settings: Option<&CacheSettings>,
+    bytes: u64,
+) -> Status {
     change(settings, |settings| {
         settings.kept.memory = bytes;
         Ok(())
@@ -115,7 +118,7 @@ pub extern "C" fn warpcc_rtc_settings_memory(settings: Option<&Settings>, bytes:
 /// As CUDA_FORCE_PTX_JIT and CUDA_DISABLE_PTX_JIT have it, 0 or 1 each.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_settings_ptx_jit(
-    settings: Option<&Settings>,
+    settings: Option<&CacheSettings>,
     force: i32,
     disable: i32,
 ) -> Status {
@@ -136,7 +139,7 @@ pub extern "C" fn warpcc_rtc_settings_ptx_jit(
 /// The text is as it is said to be.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn warpcc_rtc_settings_remote(
-    settings: Option<&Settings>,
+    settings: Option<&CacheSettings>,
     remote: *const c_char,
 ) -> Status {
     let named = match remote.is_null() {
@@ -154,6 +157,6 @@ pub unsafe extern "C" fn warpcc_rtc_settings_remote(
 
 /// Frees them; caches opened with them stay as they are.
 #[unsafe(no_mangle)]
-pub extern "C" fn warpcc_rtc_settings_free(settings: Option<Box<Settings>>) {
+pub extern "C" fn warpcc_rtc_settings_free(settings: Option<Box<CacheSettings>>) {
     free(settings);
 }

@@ -180,7 +180,7 @@ fn machines_share_through_a_server() {
     let (counts, remarks) = said.split_once('\n').expect("lines");
     assert_eq!(counts, "disk 0, shared 0, made 3, waiting 1");
     assert!(
-        remarks.contains("3 of the kernels wait to be uploaded to redis://")
+        remarks.contains("3 results wait to be uploaded to redis://")
             && !remarks.contains("open-sesame"),
         "{remarks}"
     );

@@ -1,6 +1,6 @@
 """The Python package on a machine with a GPU: right results against PyTorch, current streams, DLPack and
 __cuda_array_interface__; what calls cost, beside CuPy's RawKernel, cuda.core's caches and PyTorch (the rates of what they
-start: crates/rtc/gpu/peers.py); the first start of an application with 100 kernels: cold, warmed by `warpcc rtc warm`, and
+start: crates/kernels/gpu/peers.py); the first start of an application with 100 kernels: cold, warmed by `warpcc rtc warm`, and
 with PTX for the driver's JIT.
 
     python3 verify.py OUT.json [--warpcc PATH] [--only results,streams,speed,start] [--quick] [--cases FOLDER --answers FILE]
@@ -9,7 +9,7 @@ With --cases, every function and type that `rtc-verify --role export` wrote down
 `rtc-verify --role judge` to compare with its references.
 
 Needs the wheel, PyTorch, CuPy and NVRTC; cuda.core (`pip install cuda-core`) where its cache is to be compared.
-crates/rtc/gpu/run.sh installs the wheel and starts this. Exit code: 0 if every result is right.
+crates/kernels/gpu/run.sh installs the wheel and starts this. Exit code: 0 if every result is right.
 """
 
 import argparse

@@ -5,10 +5,11 @@ use std::fmt::Display;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt};
-use warpcc_rtc::kernels::dtype::DType;
-use warpcc_rtc::kernels::expression::Number;
-use warpcc_rtc::kernels::plan::Tensor;
+use pyo3::types::{PyDict, PyFloat, PyInt};
+use warpcc_kernels::dtype::DType;
+use warpcc_kernels::expression::Number;
+use warpcc_kernels::plan::Tensor;
+use warpcc_kernels::shape;
 
 use crate::dlpack::{self, Content};
 use crate::errors;
@@ -315,7 +316,7 @@ fn by_interface(who: &dyn Display, object: &Bound<'_, PyAny>) -> PyResult<Array>
         found.filter(|value| !value.is_none())
     };
     let need = |key: &str| get(key).ok_or_else(|| wrong(&format!("has no {key:?}")));
-    let shape: Vec<i64> = need("shape")?
+    let given: Vec<i64> = need("shape")?
         .extract()
         .map_err(|_| wrong("has an odd shape"))?;
     let typestr: String = need("typestr")?
@@ -328,15 +329,18 @@ fn by_interface(who: &dyn Display, object: &Bound<'_, PyAny>) -> PyResult<Array>
     if get("mask").is_some() {
         return Err(wrong("has a mask, which nothing here looks at"));
     }
-    let size = dtype.size().cast_signed();
-    let strides: Option<Vec<i64>> = match get("strides") {
+    let in_bytes: Option<Vec<i64>> = match get("strides") {
         None => None,
         Some(strides) => Some(strides.extract().map_err(|_| wrong("has odd strides"))?),
     };
-    if let Some(odd) = strides.iter().flatten().find(|step| **step % size != 0) {
-        let text = format!("has a stride of {odd} bytes, which is between elements of {dtype}");
-        return Err(wrong(&text));
-    }
+    let strides = in_bytes
+        .map(|all| shape::element_strides(&all, dtype.size()))
+        .transpose()
+        .map_err(|odd| {
+            wrong(&format!(
+                "has a stride of {odd} bytes, which is between elements of {dtype}"
+            ))
+        })?;
     let wait: Option<u64> = match get("stream") {
         None => None,
         Some(stream) => Some(stream.extract().map_err(|_| wrong("has an odd stream"))?),
@@ -344,8 +348,8 @@ fn by_interface(who: &dyn Display, object: &Bound<'_, PyAny>) -> PyResult<Array>
     Ok(Array {
         tensor: Tensor {
             dtype,
-            shape: sizes(py, who, &shape)?,
-            strides: strides.map(|all| all.iter().map(|step| step / size).collect()),
+            shape: sizes(py, who, &given)?,
+            strides,
             address,
         },
         device: None,
@@ -354,89 +358,4 @@ fn by_interface(who: &dyn Display, object: &Bound<'_, PyAny>) -> PyResult<Array>
         wait,
         _keep: Keep::Object(described.unbind()),
     })
-}
-
-/// Bytes of a value as a kernel's parameter of `size` bytes, where that is known.
-pub fn parameter(
-    who: &dyn Display,
-    object: &Bound<'_, PyAny>,
-    size: Option<usize>,
-) -> PyResult<Vec<u8>> {
-    let py = object.py();
-    let refuse = |text: String| errors::argument(py, format!("{who}: {text}"));
-    let sized = |bytes: Vec<u8>| match size {
-        Some(size) if size != bytes.len() => Err(refuse(format!(
-            "{} has {} byte(s), and the kernel's parameter {size}",
-            type_of(object),
-            bytes.len()
-        ))),
-        _ => Ok(bytes),
-    };
-    if object.is_none() {
-        // A null pointer.
-        return sized(vec![0; 8]);
-    }
-    if object.is_instance_of::<PyBool>() {
-        let size = size.unwrap_or(1);
-        let mut bytes = vec![0; size];
-        if let Some(first) = bytes.first_mut() {
-            *first = u8::from(object.extract::<bool>()?);
-        }
-        return match size {
-            1 | 2 | 4 | 8 => Ok(bytes),
-            _ => Err(refuse(format!("a bool for a parameter of {size} bytes"))),
-        };
-    }
-    if object.is_instance_of::<PyInt>() {
-        let size = size.unwrap_or(8);
-        let value: i128 = object
-            .extract::<i64>()
-            .map(i128::from)
-            .or_else(|_| object.extract::<u64>().map(i128::from))
-            .map_err(|_| refuse(format!("{object} does not fit into 64 bits")))?;
-        let bits = 8 * u32::try_from(size).unwrap_or(0);
-        return match size {
-            1 | 2 | 4 | 8 if (-(1i128 << (bits - 1))..1i128 << bits).contains(&value) => {
-                Ok(value.to_le_bytes()[..size].to_vec())
-            }
-            1 | 2 | 4 | 8 => Err(refuse(format!(
-                "{value} does not fit into the kernel's parameter of {size} byte(s)"
-            ))),
-            _ => Err(refuse(format!(
-                "an int for a parameter of {size} bytes: give its bytes (bytes, or a NumPy or ctypes value)"
-            ))),
-        };
-    }
-    if object.is_instance_of::<PyFloat>() {
-        let value: f64 = object.extract()?;
-        return match size {
-            Some(8) => Ok(value.to_ne_bytes().to_vec()),
-            Some(4) => Ok((value as f32).to_ne_bytes().to_vec()),
-            Some(size) => Err(refuse(format!(
-                "a float for a parameter of {size} byte(s): give a NumPy or ctypes value"
-            ))),
-            None => Err(refuse(
-                "whether it is float or double is not known with drivers before 12.4: give numpy.float32(…) or \
-                 numpy.float64(…)"
-                    .to_owned(),
-            )),
-        };
-    }
-    // NumPy's scalars and records, which know their bytes; an array of NumPy's is one on the CPU.
-    if object.hasattr("tobytes")? && !object.hasattr("__dlpack__")? {
-        return sized(object.call_method0("tobytes")?.extract()?);
-    }
-    if object.is_instance_of::<PyBytes>() || object.is_instance_of::<PyByteArray>() {
-        return sized(object.extract()?);
-    }
-    // ctypes.
-    if object.hasattr("_b_needsfree_")? {
-        let bytes = py.import("builtins")?.getattr("bytes")?.call1((object,))?;
-        return sized(bytes.extract()?);
-    }
-    Err(errors::wrong_type(format!(
-        "{who}: a {} cannot be given to a kernel: an array on a GPU, an int, float or bool, a NumPy or ctypes scalar, \
-         bytes or None was expected",
-        type_of(object)
-    )))
 }

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
-use warpcc_rtc::kernels::Launcher;
+use warpcc_kernels::Launcher;
+use warpcc_remote::SharedCache;
 use warpcc_rtc::{
-    Compiler, Environment, Error, Image as Compiled, KernelCache as Cache, Limits, LinkRequest,
-    Linker, Piece, PieceKind, RealArch, Request, Settings, SharedLayer, Target, Text, Tier,
+    CacheSettings, CallLimits, CompileRequest, Compiler, Environment, Error, Image as Compiled,
+    KernelCache as Cache, LinkRequest, Linker, Piece, PieceKind, RealArch, Target, Text, Tier,
+    Upstream,
 };
-use warpcc_rtc_remote::SharedCache;
 
 use crate::function::{Function, Loaded};
 use crate::image::Image;
@@ -24,7 +25,7 @@ pub struct KernelCache {
     cache: Cache,
     /// What another cache like it is made of.
     compiler: Compiler,
-    settings: Settings,
+    settings: CacheSettings,
     shared: Option<SharedCache>,
     /// What is odd about the shared cache's settings, and why something is not uploaded.
     odd: Mutex<Vec<String>>,
@@ -55,7 +56,7 @@ impl KernelCache {
         headers: Option<&Bound<'_, PyDict>>,
         preamble: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let mut common = Request::new("", "", Target::Cubin(RealArch::new(0)));
+        let mut common = CompileRequest::new("", "", Target::Cubin(RealArch::new(0)));
         common.options = options.into_iter().map(Into::into).collect();
         common.include_folders = include;
         common.headers = texts("headers", headers)?;
@@ -74,9 +75,9 @@ impl KernelCache {
                 environment = environment.with("WARPCC_REMOTE", remote);
             }
             let compiler = Compiler::find_with(nvrtc.as_deref(), &environment)?;
-            let mut settings = Settings::from_environment(&environment);
+            let mut settings = CacheSettings::from_environment(&environment);
             if let Some(folders) = folders {
-                let usual = Settings::in_folder(&PathBuf::from("/")).tiers[0].max_size;
+                let usual = CacheSettings::in_folder(&PathBuf::from("/")).tiers[0].max_size;
                 let tier = |path| Tier {
                     path,
                     max_size: usual,
@@ -94,11 +95,17 @@ impl KernelCache {
             if let Some(memory) = memory {
                 settings.memory = memory;
             }
-            let (shared, odd) = match SharedCache::of_environment(&environment, &settings) {
+            let get = |name: &str| environment.get(name).map(ToOwned::to_owned);
+            let shared = SharedCache::configured(&get, || settings.open_first_written());
+            let (shared, odd) = match shared {
                 Ok(shared) => (shared, Vec::new()),
                 Err(why) => (None, vec![format!("the shared cache: {why}")]),
             };
-            let mut cache = Cache::with(compiler.clone(), settings.clone(), layer(shared.as_ref()));
+            let mut cache = Cache::with(
+                compiler.clone(),
+                settings.clone(),
+                upstream(shared.as_ref()),
+            );
             cache = cache.compiled_with(common);
             if nvjitlink.is_some() {
                 let linker = Linker::find_with(nvjitlink.as_deref(), None, &environment)?;
@@ -201,7 +208,7 @@ impl KernelCache {
             target: real(py, arch)?,
             options: options.into_iter().map(Into::into).collect(),
         };
-        let link = |limits: &Limits| self.cache.get_linked(&request, limits);
+        let link = |limits: &CallLimits| self.cache.get_linked(&request, limits);
         let image = interrupt::run(py, None, link)?;
         made(py, name, image)
     }
@@ -220,7 +227,7 @@ impl KernelCache {
             Some(arch) => real(py, arch)?,
             None => RealArch::new(capability(py)?),
         };
-        let load = |limits: &Limits| self.cache.load_ptx(name, &bytes, target, limits);
+        let load = |limits: &CallLimits| self.cache.load_ptx(name, &bytes, target, limits);
         let image = interrupt::run(py, None, load)?;
         made(py, name, image)
     }
@@ -336,8 +343,8 @@ impl KernelCache {
             return Ok(launcher.clone());
         }
         let device = driver::device(ordinal)?;
-        let shared = layer(self.shared.as_ref());
-        let cache = Cache::with(self.compiler.clone(), self.settings.clone(), shared);
+        let upstream = upstream(self.shared.as_ref());
+        let cache = Cache::with(self.compiler.clone(), self.settings.clone(), upstream);
         let made = Arc::new(Launcher::new(cache, device));
         Ok(held(&self.launchers).entry(ordinal).or_insert(made).clone())
     }
@@ -350,8 +357,8 @@ impl KernelCache {
     }
 }
 
-fn layer(shared: Option<&SharedCache>) -> Option<Arc<dyn SharedLayer>> {
-    shared.map(|shared| Arc::new(shared.clone()) as Arc<dyn SharedLayer>)
+fn upstream(shared: Option<&SharedCache>) -> Option<Arc<dyn Upstream>> {
+    shared.map(|shared| Arc::new(shared.clone()) as Arc<dyn Upstream>)
 }
 
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

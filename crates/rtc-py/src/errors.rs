@@ -2,9 +2,9 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use warpcc_kernels::LaunchError;
+use warpcc_kernels::plan::PlanError;
 use warpcc_rtc::Error;
-use warpcc_rtc::kernels::LaunchError;
-use warpcc_rtc::kernels::plan::PlanError;
 
 /// The exception `class` with attributes.
 fn raised(py: Python<'_>, class: &str, text: String, with: &Bound<'_, PyDict>) -> PyErr {

@@ -8,6 +8,7 @@ use pyo3::types::PyTuple;
 use warpcc_rtc::{Device, Function as Kernel};
 
 use crate::exchange::Use;
+use crate::parameter::parameter;
 use crate::{arrays, driver, errors};
 
 /// What no GPU of today exceeds.
@@ -200,7 +201,7 @@ impl Configured {
                 values.push(array.tensor.address.to_ne_bytes().to_vec());
                 held.push(array);
             } else {
-                values.push(arrays::parameter(who, value, size)?);
+                values.push(parameter(who, value, size)?);
             }
         }
         let launch = driver::Launch {

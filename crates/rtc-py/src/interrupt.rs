@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
-use warpcc_rtc::{Cancel, Limits};
+use warpcc_rtc::{CallLimits, Cancel};
 
 /// How often a thread that waits asks for signals.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -24,9 +24,9 @@ thread_local! {
 pub fn run<T: Send>(
     py: Python<'_>,
     deadline: Option<Instant>,
-    work: impl FnOnce(&Limits) -> T + Send,
+    work: impl FnOnce(&CallLimits) -> T + Send,
 ) -> PyResult<T> {
-    let limits = Limits {
+    let limits = CallLimits {
         deadline,
         cancel: Some(Cancel::asking(interrupted)),
     };

@@ -13,6 +13,7 @@ mod function;
 mod image;
 mod interrupt;
 mod ops;
+mod parameter;
 
 use pyo3::prelude::*;
 

@@ -3,12 +3,14 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use warpcc_rtc::kernels::dtype::{DType, Family};
-use warpcc_rtc::kernels::elementwise::{self, Value};
-use warpcc_rtc::kernels::expression::{Expr, Number};
-use warpcc_rtc::kernels::plan::{Plan, PlanError, Request, Tensor};
-use warpcc_rtc::kernels::plan_cache::{function_of, parsed};
-use warpcc_rtc::kernels::reduce as reductions;
+use warpcc_kernels::dtype::DType;
+use warpcc_kernels::elementwise::{self, Value};
+use warpcc_kernels::expression::{Expr, Number};
+use warpcc_kernels::plan::{Plan, PlanError, Tensor, WriteMode};
+use warpcc_kernels::plan_cache::{function_of, parsed};
+use warpcc_kernels::reduce::reduce as plan_reduction;
+use warpcc_kernels::reductions;
+use warpcc_kernels::shape;
 
 use crate::arrays::{self, Array};
 use crate::cache::KernelCache;
@@ -154,7 +156,7 @@ impl<'a, 'py> Call<'a, 'py> {
                 self.made(shape, dtype, add)?
             }
         };
-        let plan = elementwise::fused(expr, &values, &output.tensor, request(add));
+        let plan = elementwise::fused(expr, &values, &output.tensor, mode(add));
         self.run(&plan.map_err(failed)?, &output)?;
         Ok(out)
     }
@@ -172,20 +174,17 @@ impl<'a, 'py> Call<'a, 'py> {
             let text = "x: a number: an array on a CUDA GPU was expected";
             return Err(errors::wrong_type(text));
         };
-        let reduced = reduced(py, x.shape.len(), axes)?;
+        let failed = |error: PlanError| errors::of_plan(py, &error);
+        let reduced = shape::reduced_axes(axes, x.shape.len()).map_err(failed)?;
         let (out, output) = match self.out.take() {
             Some(given) => self.given(given)?,
             None => {
-                let sizes = x.shape.iter().zip(&reduced);
-                let left = sizes.filter_map(|(size, reduced)| match reduced {
-                    false => Some(*size),
-                    true => keepdims.then_some(1),
-                });
-                self.made(left.collect(), reduced_type(name, x.dtype), add)?
+                let left = shape::reduced_shape(&x.shape, &reduced, keepdims);
+                self.made(left, reductions::output_type(name, x.dtype), add)?
             }
         };
-        let plan = reductions::reduce(name, x, axes, &output.tensor, request(add));
-        self.run(&plan.map_err(|error| errors::of_plan(py, &error))?, &output)?;
+        let plan = plan_reduction(name, x, axes, &output.tensor, mode(add));
+        self.run(&plan.map_err(failed)?, &output)?;
         Ok(out)
     }
 
@@ -210,7 +209,7 @@ impl<'a, 'py> Call<'a, 'py> {
     /// A new output, of the first array's framework.
     fn made(
         &self,
-        shape: Vec<u64>,
+        sizes: Vec<u64>,
         dtype: DType,
         add: bool,
     ) -> PyResult<(Bound<'py, PyAny>, Array)> {
@@ -227,12 +226,14 @@ impl<'a, 'py> Call<'a, 'py> {
             let text = "out: an expression of numbers alone needs an array to write to";
             return Err(errors::argument(py, text));
         };
-        let is_alike = tensor.dtype == dtype && tensor.shape == shape && is_dense(tensor);
+        let strides = tensor.strides.as_deref();
+        let is_dense = strides.is_none_or(|strides| shape::is_dense(&tensor.shape, strides));
+        let is_alike = tensor.dtype == dtype && tensor.shape == sizes && is_dense;
         let empty_like = is_alike.then(|| exchange::empty_like(like.object));
         let made = match empty_like.flatten() {
             Some(empty_like) => empty_like.call1((like.object,))?,
             None => {
-                let shape = PyTuple::new(py, shape)?;
+                let shape = PyTuple::new(py, sizes)?;
                 let given = (like.object, shape, dtype.name(), self.device);
                 frameworks(py)?.call_method1(intern!(py, "empty"), given)?
             }
@@ -287,7 +288,7 @@ impl<'a, 'py> Call<'a, 'py> {
 enum Failed {
     Library(warpcc_rtc::Error),
     Driver(String),
-    Launch(warpcc_rtc::kernels::LaunchError),
+    Launch(warpcc_kernels::LaunchError),
 }
 
 impl Input<'_, '_> {
@@ -299,10 +300,10 @@ impl Input<'_, '_> {
     }
 }
 
-fn request(add: bool) -> Request {
+fn mode(add: bool) -> WriteMode {
     match add {
-        true => Request::Add,
-        false => Request::Write,
+        true => WriteMode::Add,
+        false => WriteMode::Write,
     }
 }
 
@@ -317,18 +318,12 @@ fn values_of<'a>(inputs: &'a [Input<'_, '_>]) -> Vec<(&'a str, Value<'a>)> {
     all.collect()
 }
 
-/// Whether an array's rows follow one another.
-fn is_dense(tensor: &Tensor) -> bool {
-    let Some(strides) = &tensor.strides else {
-        return true;
-    };
-    let mut next = 1;
-    let pairs = tensor.shape.iter().zip(strides).rev();
-    pairs.into_iter().all(|(&size, &step)| {
-        let follows = size == 1 || step.cast_unsigned() == next;
-        next = next.wrapping_mul(size);
-        follows
-    })
+/// The shape that all arrays broadcast to.
+fn broadcast(py: Python<'_>, inputs: &[Input<'_, '_>]) -> PyResult<Vec<u64>> {
+    let arrays = inputs
+        .iter()
+        .filter_map(|input| Some((input.name, &input.tensor()?.shape[..])));
+    shape::broadcast_shape(arrays).map_err(|error| errors::of_plan(py, &error))
 }
 
 fn ordinal(array: &Array) -> Option<usize> {
@@ -355,77 +350,6 @@ fn one_device(py: Python<'_>, inputs: &[Input<'_, '_>]) -> PyResult<Option<usize
         }
     }
     Ok(first.map(|(_, device)| device))
-}
-
-/// The shape that all arrays broadcast to, by NumPy's rules.
-fn broadcast(py: Python<'_>, inputs: &[Input<'_, '_>]) -> PyResult<Vec<u64>> {
-    let mut all: Vec<u64> = Vec::new();
-    for input in inputs {
-        let Some(tensor) = input.tensor() else {
-            continue;
-        };
-        let (name, shape) = (input.name, &tensor.shape);
-        if *shape == all {
-            continue;
-        }
-        if shape.len() > all.len() {
-            let missing = shape.len() - all.len();
-            all.splice(0..0, std::iter::repeat_n(1, missing));
-        }
-        let skipped = all.len() - shape.len();
-        let before = all.clone();
-        for (place, size) in all.iter_mut().skip(skipped).zip(shape) {
-            match (*place, *size) {
-                (ours, theirs) if ours == theirs || theirs == 1 => {}
-                (1, theirs) => *place = theirs,
-                _ => {
-                    let text = format!(
-                        "{name} has shape {shape:?}, which does not broadcast with {before:?}, that of what stands before it"
-                    );
-                    return Err(errors::argument(py, text));
-                }
-            }
-        }
-    }
-    Ok(all)
-}
-
-/// Which of an array's axes are reduced.
-fn reduced(py: Python<'_>, dimensions: usize, axes: Option<&[i64]>) -> PyResult<Vec<bool>> {
-    let Some(axes) = axes else {
-        return Ok(vec![true; dimensions]);
-    };
-    let mut reduced = vec![false; dimensions];
-    for axis in axes {
-        let count = i64::try_from(dimensions).unwrap_or(i64::MAX);
-        let place = if *axis < 0 { axis + count } else { *axis };
-        let found = usize::try_from(place)
-            .ok()
-            .and_then(|place| reduced.get_mut(place));
-        match found {
-            Some(reduced) if !*reduced => *reduced = true,
-            _ => {
-                let error = PlanError::Axis {
-                    axis: *axis,
-                    dimensions,
-                    twice: found.is_some(),
-                };
-                return Err(errors::of_plan(py, &error));
-            }
-        }
-    }
-    Ok(reduced)
-}
-
-/// What a reduction of `dtype` is kept in where nothing else is asked for.
-fn reduced_type(name: &str, dtype: DType) -> DType {
-    match (name, dtype.family()) {
-        ("any" | "all", _) => DType::Bool,
-        ("count_nonzero", _) => DType::I64,
-        ("max" | "min", _) | (_, Family::Float) => dtype,
-        ("mean" | "norm1" | "norm2" | "norm_inf", _) => dtype.real(),
-        _ => dtype.accumulate(),
-    }
 }
 
 /// The address of the stream to use: the one given, else the current one of the first array's framework.

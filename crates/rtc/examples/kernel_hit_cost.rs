@@ -9,68 +9,95 @@ use std::sync::{Arc, RwLock};
 use std::time::Instant;
 
 use warpcc_rtc::{
-    Compiled, Compiler, Device, Environment, Found, Kernel, KernelCache, Limits, Request, Settings,
-    Text,
+    CacheSettings, CallLimits, CompileRequest, Compiled, Compiler, Device, Environment, Found,
+    Image, Kernel, KernelCache, Target, Text,
 };
 use xxhash_rust::xxh3::Xxh3;
 
 const ROUNDS: usize = 2000;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = tempfile::tempdir()?;
-    let compiler = Compiler::find_with(None, &Environment::of_process())?;
-    let target = "sm_90".parse()?;
-    let header = "__device__ inline float twice(float x) { return 2 * x; }\n";
-    let padding = "// some 30 KiB of a common header\n".repeat(900);
-    let source = format!(
-        "{}extern \"C\" __global__ void k(float* x) {{ *x = twice(*x); }}\n",
-        "// two KiB of source\n".repeat(100)
-    );
-    let new = || {
-        let mut common = warpcc_rtc::Request::new("", "", target);
-        common.preamble = vec![Text::new("common", format!("{header}{padding}"))];
-        let settings = Settings::in_folder(folder.path());
-        KernelCache::with(compiler.clone(), settings, None).compiled_with(common)
-    };
-    let get = |cache: &KernelCache| {
-        cache.get_image("#define N 4", "k", &source, target, &Limits::default())
-    };
+type Done = Result<(), Box<dyn std::error::Error>>;
+
+fn main() -> Done {
+    let subject = Subject::new()?;
     let start = Instant::now();
-    assert_eq!(get(&new())?.found, Found::Made);
+    assert_eq!(subject.get(&subject.cache())?.found, Found::Made);
     report(
         "compiled, with NVRTC's files hashed",
         vec![start.elapsed().as_nanos()],
     );
+    from_disk(&subject)?;
+    let cache = subject.cache();
+    from_memory(&subject, &cache)?;
+    functions(&cache, &subject.source)
+}
+
+/// What is asked for, and where it is kept.
+struct Subject {
+    folder: tempfile::TempDir,
+    compiler: Compiler,
+    target: Target,
+    preamble: String,
+    source: String,
+}
+
+impl Subject {
+    fn new() -> Result<Self, Box<dyn std::error::Error>> {
+        let header = "__device__ inline float twice(float x) { return 2 * x; }\n";
+        let padding = "// some 30 KiB of a common header\n".repeat(900);
+        Ok(Self {
+            folder: tempfile::tempdir()?,
+            compiler: Compiler::find_with(None, &Environment::of_process())?,
+            target: "sm_90".parse()?,
+            preamble: format!("{header}{padding}"),
+            source: format!(
+                "{}extern \"C\" __global__ void k(float* x) {{ *x = twice(*x); }}\n",
+                "// two KiB of source\n".repeat(100)
+            ),
+        })
+    }
+
+    /// A cache with nothing in memory.
+    fn cache(&self) -> KernelCache {
+        let mut common = CompileRequest::new("", "", self.target);
+        common.preamble = vec![Text::new("common", self.preamble.clone())];
+        let settings = CacheSettings::in_folder(self.folder.path());
+        KernelCache::with(self.compiler.clone(), settings, None).compiled_with(common)
+    }
+
+    fn get(&self, cache: &KernelCache) -> Result<Image, warpcc_rtc::Error> {
+        let limits = CallLimits::default();
+        cache.get_image("#define N 4", "k", &self.source, self.target, &limits)
+    }
+}
+
+fn from_disk(subject: &Subject) -> Done {
     let mut disk = Vec::new();
     for _ in 0..ROUNDS {
-        let cache = new();
+        let cache = subject.cache();
         // Which library it is, is known from the first call of a process on.
-        cache.get_image(
-            "",
-            "k",
-            "extern \"C\" __global__ void k() {}",
-            target,
-            &Limits::default(),
-        )?;
+        let other = "extern \"C\" __global__ void k() {}";
+        cache.get_image("", "k", other, subject.target, &CallLimits::default())?;
         let start = Instant::now();
-        let image = get(&cache)?;
+        let image = subject.get(&cache)?;
         disk.push(start.elapsed().as_nanos());
         assert_eq!(image.found, Found::Disk);
     }
     report("from disk", disk);
-    let cache = new();
-    get(&cache)?;
-    let request = cache.request("#define N 4", "k", &source, target);
+    Ok(())
+}
+
+fn from_memory(subject: &Subject, cache: &KernelCache) -> Done {
+    subject.get(cache)?;
+    let request = cache.request("#define N 4", "k", &subject.source, subject.target);
     let mut again = request.clone();
     again.source = (*request.source).into();
     for text in &mut again.preamble {
         text.text = (*text.text).into();
     }
     let first = Whole::default();
-    first.keep(
-        request.clone(),
-        cache.get(&request, &Limits::default())?.compiled,
-    );
+    let limits = CallLimits::default();
+    first.keep(request.clone(), cache.get(&request, &limits)?.compiled);
     let (mut by_text, mut by_request, mut by_other, mut whole) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -79,15 +106,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         whole.push(start.elapsed().as_nanos());
         assert!(found.is_some());
         let start = Instant::now();
-        let image = cache.get(&again, &Limits::default())?;
+        let image = cache.get(&again, &limits)?;
         by_other.push(start.elapsed().as_nanos());
         assert_eq!(image.found, Found::Memory);
         let start = Instant::now();
-        let image = get(&cache)?;
+        let image = subject.get(cache)?;
         by_text.push(start.elapsed().as_nanos());
         assert_eq!(image.found, Found::Memory);
         let start = Instant::now();
-        let image = cache.get(&request, &Limits::default())?;
+        let image = cache.get(&request, &limits)?;
         by_request.push(start.elapsed().as_nanos());
         assert_eq!(image.found, Found::Memory);
     }
@@ -102,30 +129,30 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let now = report("from memory, get with a request at hand", by_request);
     let before = report("the same, every text hashed and compared", whole);
     say(&format!("{:.1} times as fast", before / now));
-    functions(&cache, &source)
+    Ok(())
 }
 
-type Alike = Vec<(Request, Arc<Compiled>)>;
+type Alike = Vec<(CompileRequest, Arc<Compiled>)>;
 
 /// A look-up that hashes and compares every text.
 #[derive(Default)]
 struct Whole(RwLock<HashMap<u64, Alike>>);
 
 impl Whole {
-    fn hash(request: &Request) -> u64 {
+    fn hash(request: &CompileRequest) -> u64 {
         let mut hasher = Xxh3::new();
         request.hash(&mut hasher);
         hasher.finish()
     }
 
-    fn keep(&self, request: Request, compiled: Arc<Compiled>) {
+    fn keep(&self, request: CompileRequest, compiled: Arc<Compiled>) {
         let mut all = self.0.write().expect("no panic");
         all.entry(Self::hash(&request))
             .or_default()
             .push((request, compiled));
     }
 
-    fn get(&self, request: &Request) -> Option<Arc<Compiled>> {
+    fn get(&self, request: &CompileRequest) -> Option<Arc<Compiled>> {
         let all = self.0.read().expect("no panic");
         let alike = all.get(&Self::hash(request))?;
         let found = alike.iter().find(|(known, _)| known == request)?;
@@ -133,12 +160,12 @@ impl Whole {
     }
 }
 
-fn functions(cache: &KernelCache, source: &str) -> Result<(), Box<dyn std::error::Error>> {
+fn functions(cache: &KernelCache, source: &str) -> Done {
     let Ok(gpu) = Device::open(0) else {
         say("functions: not measured, there is no driver");
         return Ok(());
     };
-    let limits = Limits::default();
+    let limits = CallLimits::default();
     let kernel = Kernel::new("#define N 4", "k", source);
     let (mut by_text, mut by_kernel) = (Vec::new(), Vec::new());
     cache.get_function("#define N 4", "k", source, &gpu, &limits)?;

@@ -1,4 +1,4 @@
-//! Compiled kernels, kept: in memory, in folders, in a shared layer; made once however many ask.
+//! Compiled kernels, kept: in memory, in folders, in shared caches; made once however many ask.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
-use warpcc_cache::{Hashing, InputManifest, InputManifestBuilder, Key, KeySink, Verdict};
+use warpcc_cache::{Hashing, InputManifest, InputManifestBuilder, Key, KeySink, Upstream, Verdict};
 
-use crate::compiler::{Compiled, Compiler, Limits};
+use crate::compiler::{CallLimits, Compiled, Compiler};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::includes::{self, Included};
@@ -16,11 +16,11 @@ use crate::linker::{LinkRequest, Linker};
 use crate::load::Loaded;
 use crate::memory::{Memory, Remembered, read, written};
 use crate::record::Recorder;
-use crate::request::{Request, keeps_paths, writes_a_file};
-use crate::settings::Settings;
+use crate::request::{CompileRequest, keeps_paths, writes_a_file};
+use crate::settings::CacheSettings;
 use crate::single_flight::{Flights, Maker};
 use crate::target::{RealArch, Target};
-use crate::tiers::{Found, SharedLayer, Tiers};
+use crate::tiers::{Found, Tiers};
 use crate::{failure_dump, lock};
 
 /// Changes with what a key or an entry means.
@@ -47,7 +47,7 @@ pub struct Counts {
     pub memory: u64,
     /// In a folder.
     pub disk: u64,
-    /// In the shared layer.
+    /// In a shared cache.
     pub shared: u64,
     /// Nowhere.
     pub made: u64,
@@ -59,13 +59,13 @@ pub struct KernelCache {
     compiler: Compiler,
     linker: OnceLock<Result<Linker, Error>>,
     environment: Environment,
-    settings: Settings,
+    settings: CacheSettings,
     /// What every kernel is compiled with: a common header, include folders, options.
-    common: Request,
+    common: CompileRequest,
     tiers: Tiers,
     /// Where what is asked for is written down.
     recorder: Option<Recorder>,
-    memory: RwLock<Memory<Request>>,
+    memory: RwLock<Memory<CompileRequest>>,
     linked: RwLock<Memory<Key>>,
     flights: Flights<Key, (Arc<Compiled>, Found)>,
     builds: [OnceLock<Option<Vec<[u8; 32]>>>; 2],
@@ -81,17 +81,18 @@ impl KernelCache {
     pub fn new() -> Result<Self, Error> {
         let environment = Environment::of_process();
         let compiler = Compiler::find_with(None, &environment)?;
-        let settings = Settings::from_environment(&environment);
+        let settings = CacheSettings::from_environment(&environment);
         Ok(Self::with(compiler, settings, None))
     }
 
-    /// With this compiler, settings, and layer behind the folders.
+    /// With this compiler, these settings, and shared caches behind the folders. They need a folder that may be written to: see
+    /// [`CacheSettings::open_first_written`].
     pub fn with(
         compiler: Compiler,
-        settings: Settings,
-        shared: Option<Arc<dyn SharedLayer>>,
+        settings: CacheSettings,
+        upstream: Option<Arc<dyn Upstream>>,
     ) -> Self {
-        let tiers = Tiers::new(&settings.tiers, shared, settings.remarks.clone());
+        let tiers = Tiers::new(&settings.tiers, upstream, settings.remarks.clone());
         let environment = Environment::of_process();
         Self {
             compiler,
@@ -101,7 +102,7 @@ impl KernelCache {
             memory: RwLock::new(Memory::new(settings.memory)),
             linked: RwLock::new(Memory::new(settings.memory)),
             settings,
-            common: Request::new("", "", Target::Cubin(RealArch::new(0))),
+            common: CompileRequest::new("", "", Target::Cubin(RealArch::new(0))),
             tiers,
             flights: Flights::new(),
             builds: Default::default(),
@@ -113,7 +114,7 @@ impl KernelCache {
     /// What every kernel of [`KernelCache::get_image`] is compiled with: texts before the parameters, headers, include
     /// folders, options. Name, source, name expressions and target of `common` are not looked at.
     #[must_use]
-    pub fn compiled_with(mut self, common: Request) -> Self {
+    pub fn compiled_with(mut self, common: CompileRequest) -> Self {
         self.common = common;
         self
     }
@@ -142,7 +143,7 @@ impl KernelCache {
     }
 
     /// The settings it works by.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &CacheSettings {
         &self.settings
     }
 
@@ -202,22 +203,28 @@ impl KernelCache {
         name: &str,
         source: &str,
         target: Target,
-        limits: &Limits,
+        limits: &CallLimits,
     ) -> Result<Image, Error> {
         self.get(&self.request(parameters, name, source, target), limits)
     }
 
     /// The request that [`KernelCache::get_image`] makes.
-    pub fn request(&self, parameters: &str, name: &str, source: &str, target: Target) -> Request {
+    pub fn request(
+        &self,
+        parameters: &str,
+        name: &str,
+        source: &str,
+        target: Target,
+    ) -> CompileRequest {
         self.common.for_kernel(parameters, name, source, target)
     }
 
-    /// What `request` compiles to: from memory, from a folder, from the shared layer, or compiled now.
+    /// What `request` compiles to: from memory, from a folder, from a shared cache, or compiled now.
     ///
     /// # Errors
     /// As [`Compiler::compile`]; of a text that does not compile the whole is saved, and the error says where. The
     /// cache itself is never a reason: see [`KernelCache::remarks`].
-    pub fn get(&self, request: &Request, limits: &Limits) -> Result<Image, Error> {
+    pub fn get(&self, request: &CompileRequest, limits: &CallLimits) -> Result<Image, Error> {
         let directory = match request.knows_the_directory() {
             true => std::path::absolute(".").map_err(|error| Error::File {
                 action: "find",
@@ -282,7 +289,7 @@ impl KernelCache {
     ///
     /// # Errors
     /// There is no nvJitLink, or as [`Linker::link`].
-    pub fn get_linked(&self, request: &LinkRequest, limits: &Limits) -> Result<Image, Error> {
+    pub fn get_linked(&self, request: &LinkRequest, limits: &CallLimits) -> Result<Image, Error> {
         let linker = self.linker()?;
         let mut hashing = Hashing::new(LINK_DOMAIN);
         hashing.part("version", linker.version().to_string().as_bytes());
@@ -330,7 +337,7 @@ impl KernelCache {
         name: &str,
         ptx: &[u8],
         target: RealArch,
-        limits: &Limits,
+        limits: &CallLimits,
     ) -> Result<Image, Error> {
         if self.settings.disable_ptx_jit {
             return Err(Error::invalid(
@@ -368,7 +375,7 @@ impl KernelCache {
         &self,
         key: &Key,
         name: &str,
-        limits: &Limits,
+        limits: &CallLimits,
         make: impl Fn() -> Result<(Arc<Compiled>, Found), Error>,
     ) -> Result<Image, Error> {
         let ((compiled, found), maker) = self.flights.one_of_many(key, limits, name, make)?;
@@ -388,7 +395,7 @@ impl KernelCache {
         &self,
         key: &Key,
         name: &str,
-        limits: &Limits,
+        limits: &CallLimits,
         make: impl Fn() -> Result<(Compiled, bool), Error>,
     ) -> Result<(Arc<Compiled>, Found), Error> {
         if let Some((compiled, found)) = self.tiers.get(key) {
@@ -414,9 +421,9 @@ impl KernelCache {
 
     fn compile(
         &self,
-        request: &Request,
+        request: &CompileRequest,
         key: Option<&Key>,
-        limits: &Limits,
+        limits: &CallLimits,
     ) -> Result<Compiled, Error> {
         self.compiler
             .compile(request, limits)
@@ -434,7 +441,7 @@ impl KernelCache {
     }
 
     /// What `request` may include; none where that cannot be known.
-    fn look(&self, request: &Request, directory: &Path) -> Option<Seen> {
+    fn look(&self, request: &CompileRequest, directory: &Path) -> Option<Seen> {
         let mut seen = Seen {
             included: Included::default(),
             manifest: Some(InputManifest::default()),
@@ -470,7 +477,7 @@ impl KernelCache {
         Some(seen)
     }
 
-    fn key(&self, request: &Request, seen: &Seen) -> Key {
+    fn key(&self, request: &CompileRequest, seen: &Seen) -> Key {
         let mut hashing = Hashing::new(DOMAIN);
         hashing.part("version", self.compiler.version().to_string().as_bytes());
         for build in self.build(0, self.compiler.files()) {
@@ -529,7 +536,7 @@ impl KernelCache {
 
     fn remembered(
         &self,
-        request: &Request,
+        request: &CompileRequest,
         directory: &Path,
     ) -> Option<(Arc<Compiled>, Option<Key>)> {
         let memory = read(&self.memory);
@@ -576,7 +583,7 @@ struct Seen {
 
 impl Seen {
     /// Whether NVRTC has read what was hashed: nothing was touched meanwhile.
-    fn still_holds(&self, request: &Request) -> bool {
+    fn still_holds(&self, request: &CompileRequest) -> bool {
         // A file that came to be is in no manifest where names are not known.
         let same = || {
             let now = includes::find(request, &self.directory);

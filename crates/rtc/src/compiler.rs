@@ -16,7 +16,7 @@ use crate::environment::Environment;
 use crate::error::{CompileFailure, Error};
 use crate::includes;
 use crate::nvrtc::{BundledHeaders, Fault, Job, Made, Nvrtc, Take, Version};
-use crate::request::{PrecompiledHeaders, Request, c_text, program_name};
+use crate::request::{CompileRequest, PrecompiledHeaders, c_text, program_name};
 use crate::target::Target;
 
 /// The first version with a cache of its own, and with the option to switch it off.
@@ -75,14 +75,14 @@ impl Cancel {
 /// How long a compilation may go on. NVRTC notices late, and before 12.8 not at all: the caller has its answer after 200 ms, and
 /// NVRTC's thread goes on until then, and takes its time and memory.
 #[derive(Debug, Clone, Default)]
-pub struct Limits {
+pub struct CallLimits {
     /// When to give up.
     pub deadline: Option<Instant>,
     /// Who may ask to give up.
     pub cancel: Option<Cancel>,
 }
 
-impl Limits {
+impl CallLimits {
     /// Fails if it is time to give up on `what`. For the thread that called.
     pub(crate) fn check(&self, what: &str) -> Result<(), Error> {
         if let Some(cancel) = &self.cancel {
@@ -91,7 +91,7 @@ impl Limits {
         self.passed(what)
     }
 
-    /// As [`Limits::check`], for any thread: nobody is asked.
+    /// As [`CallLimits::check`], for any thread: nobody is asked.
     fn passed(&self, what: &str) -> Result<(), Error> {
         let what = || what.to_owned();
         if self.cancel.as_ref().is_some_and(Cancel::is_cancelled) {
@@ -144,13 +144,13 @@ impl Compiled {
 /// NVRTC, ready to compile. Cheap to clone; any number of threads may use it at once.
 ///
 /// ```no_run
-/// use warpcc_rtc::{Compiler, Limits, Request, Target};
+/// use warpcc_rtc::{CallLimits, CompileRequest, Compiler, Target};
 ///
 /// let compiler = Compiler::find()?;
 /// let target = Target::best_for(90, compiler.architectures()).expect("a GPU that NVRTC knows");
-/// let mut request = Request::new("scale", "template<class T> __global__ void scale(T* x) { *x *= 2; }", target);
+/// let mut request = CompileRequest::new("scale", "template<class T> __global__ void scale(T* x) { *x *= 2; }", target);
 /// request.name_expressions.push("scale<float>".into());
-/// let compiled = compiler.compile(&request, &Limits::default())?;
+/// let compiled = compiler.compile(&request, &CallLimits::default())?;
 /// assert_eq!(compiled.lowered_name("scale<float>"), Some("_Z5scaleIfEvPT_"));
 /// # Ok::<(), warpcc_rtc::Error>(())
 /// ```
@@ -269,7 +269,11 @@ impl Compiler {
     /// # Errors
     /// The request is wrong ([`Error::Invalid`]), the text does not compile ([`Error::Compile`]), it was time to give
     /// up, or NVRTC itself failed.
-    pub fn compile(&self, request: &Request, limits: &Limits) -> Result<Compiled, Error> {
+    pub fn compile(
+        &self,
+        request: &CompileRequest,
+        limits: &CallLimits,
+    ) -> Result<Compiled, Error> {
         request.check()?;
         limits.check(&request.name)?;
         let options = self.options(request);
@@ -315,7 +319,7 @@ impl Compiler {
     }
 
     /// All options for NVRTC, in order. What is in a key is made of these.
-    pub(crate) fn options(&self, request: &Request) -> Vec<Vec<u8>> {
+    pub(crate) fn options(&self, request: &CompileRequest) -> Vec<Vec<u8>> {
         let mut options: Vec<Vec<u8>> = request
             .target
             .options()
@@ -354,7 +358,7 @@ impl Compiler {
     /// NVRTC takes a precompiled header for the same where the includes and the options are: that a header given as
     /// text is another one, or a file was edited within the second, it does not see, and compiles the old one (12.9 and
     /// 13.5, tried). So the content is made an option.
-    fn precompiled(&self, request: &Request) -> Option<String> {
+    fn precompiled(&self, request: &CompileRequest) -> Option<String> {
         let automatic = request.precompiled_headers == PrecompiledHeaders::Automatic;
         if !automatic || self.version() < PRECOMPILES {
             return None;
@@ -375,8 +379,8 @@ impl Compiler {
     fn failure(
         &self,
         fault: Fault,
-        request: &Request,
-        limits: &Limits,
+        request: &CompileRequest,
+        limits: &CallLimits,
         options: &[Vec<u8>],
     ) -> Error {
         match fault {
@@ -415,7 +419,7 @@ struct Texts {
 }
 
 impl Texts {
-    fn of(request: &Request, options: &[Vec<u8>]) -> Result<Self, Error> {
+    fn of(request: &CompileRequest, options: &[Vec<u8>]) -> Result<Self, Error> {
         let header = |header: &crate::request::Text| {
             Ok((
                 c_text("name of a header", header.name.as_bytes())?,
@@ -445,7 +449,7 @@ impl Texts {
 
 /// Runs the compiler on a thread of its own. When it is time to give up and it does not, the thread is left behind: it ends
 /// when the compiler notices, and nobody is told what came of it.
-fn on_a_deep_stack<W>(work: W, limits: &Limits) -> Result<Made, Fault>
+fn on_a_deep_stack<W>(work: W, limits: &CallLimits) -> Result<Made, Fault>
 where
     W: FnOnce() -> Result<Made, Fault> + Send + 'static,
 {

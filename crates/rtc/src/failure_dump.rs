@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use warpcc_cache::Key;
 
 use crate::error::CompileFailure;
-use crate::request::Request;
+use crate::request::CompileRequest;
 
 /// More than this many are a nuisance; the oldest go.
 const MOST: usize = 64;
@@ -19,7 +19,7 @@ const MOST: usize = 64;
 /// The file can be given to NVRTC or nvcc: all that was added stands in comments.
 pub(crate) fn save(
     folder: &Path,
-    request: &Request,
+    request: &CompileRequest,
     key: &Key,
     failure: &CompileFailure,
 ) -> Option<PathBuf> {

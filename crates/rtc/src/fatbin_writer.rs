@@ -40,14 +40,14 @@ impl FatbinImage {
 /// nvFatbin, ready to make fat binaries. Cheap to clone; any number of threads may use it at once.
 ///
 /// ```no_run
-/// use warpcc_rtc::{Compiler, FatbinImage, FatbinMaker, Limits, Request};
+/// use warpcc_rtc::{CallLimits, CompileRequest, Compiler, FatbinImage, FatbinMaker};
 ///
 /// let (compiler, maker) = (Compiler::find()?, FatbinMaker::find()?);
 /// let mut images = Vec::new();
 /// for target in ["sm_80", "sm_90", "compute_90"] {
 ///     let target = target.parse().expect("a target");
-///     let request = Request::new("k", "extern \"C\" __global__ void k() {}", target);
-///     images.push(FatbinImage::of("k", &compiler.compile(&request, &Limits::default())?));
+///     let request = CompileRequest::new("k", "extern \"C\" __global__ void k() {}", target);
+///     images.push(FatbinImage::of("k", &compiler.compile(&request, &CallLimits::default())?));
 /// }
 /// std::fs::write("k.fatbin", maker.make(&images, &[])?).expect("written");
 /// # Ok::<(), warpcc_rtc::Error>(())

@@ -6,7 +6,7 @@ use warpcc_fatbin::{
 };
 
 use crate::cache::{Image, KernelCache};
-use crate::compiler::{Compiled, Limits};
+use crate::compiler::{CallLimits, Compiled};
 use crate::error::Error;
 use crate::load::DriverError;
 use crate::target::{RealArch, Target};
@@ -26,7 +26,7 @@ impl KernelCache {
         bytes: &[u8],
         device: u32,
         driver: Option<Driver>,
-        limits: &Limits,
+        limits: &CallLimits,
     ) -> Result<Image, Error> {
         let target = RealArch::new(device);
         let Some(format) = Format::of(bytes) else {

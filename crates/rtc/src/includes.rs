@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use crate::request::{Request, keeps_paths, pre_include};
+use crate::request::{CompileRequest, keeps_paths, pre_include};
 
 /// More files or bytes than this are no program's headers, and too many to look at again.
 const MOST_FILES: usize = 20_000;
@@ -48,7 +48,7 @@ enum Origin {
 ///
 /// # Errors
 /// It cannot be known: the caller must not keep what comes of it. The text says why.
-pub(crate) fn find(request: &Request, directory: &Path) -> Result<Included, Unknown> {
+pub(crate) fn find(request: &CompileRequest, directory: &Path) -> Result<Included, Unknown> {
     let mut search = Search {
         folders: &request.include_folders,
         directory,

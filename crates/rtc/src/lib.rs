@@ -1,10 +1,9 @@
-//! Kernels as text: compiles them with NVRTC, keeps what comes of it for every process and machine, loads and launches them.
+//! Kernels as text: compiles them with NVRTC, keeps what comes of it for every process and machine, and loads them.
 //!
-//! - [`Compiler`] turns a [`Request`] into a [`Compiled`] image for a [`Target`]: no GPU, no driver, no cache.
+//! - [`Compiler`] turns a [`CompileRequest`] into a [`Compiled`] image for a [`Target`]: no GPU, no driver, no cache.
 //! - [`Linker`] turns images, LTO-IR and PTX into one cubin, [`FatbinMaker`] images into one fat binary.
-//! - [`KernelCache`] compiles and links what it does not find in memory, in folders or in a shared layer.
+//! - [`KernelCache`] compiles and links what it does not find in memory, in folders or in shared caches.
 //! - [`Device`] and [`KernelCache::get_function`] load them on a GPU; [`KernelCache::get_fatbin`] takes what a driver would.
-//! - [`kernels`] are there already: functions over arrays, and expressions of them.
 //!
 //! Nothing of NVIDIA's is linked. Libraries are found when they are first needed; one that is missing is an
 //! [`Error`] that lists what was tried.
@@ -19,7 +18,6 @@ mod fatbin_writer;
 mod fatbins;
 mod ffi;
 mod includes;
-pub mod kernels;
 mod library;
 mod linker;
 mod load;
@@ -37,7 +35,7 @@ mod target;
 mod tiers;
 
 pub use cache::{Counts, Image, KernelCache};
-pub use compiler::{Cancel, Compiled, Compiler, Limits};
+pub use compiler::{CallLimits, Cancel, Compiled, Compiler};
 pub use diagnostics::Place;
 pub use environment::Environment;
 pub use error::{CompileFailure, Error, ErrorKind, LibraryError};
@@ -47,10 +45,10 @@ pub use library::driver_version;
 pub use linker::{LinkRequest, Linked, Linker, Piece, PieceKind};
 pub use load::{Device, DriverError, Function, Kernel, Module};
 pub use nvrtc::{BundledHeaders, Version};
-pub use request::{PrecompiledHeaders, Request, Text};
-pub use settings::{Settings, Tier};
-pub use tiers::{Entry, Found, SharedLayer, read_entry, stored_entry, vetted};
-pub use warpcc_cache::Key;
+pub use request::{CompileRequest, PrecompiledHeaders, Text};
+pub use settings::{CacheSettings, Tier};
+pub use tiers::{Found, read_entry};
+pub use warpcc_cache::{Key, Upstream};
 pub use warpcc_fatbin::{Arch, Driver};
 
 pub use target::{NotATarget, RealArch, Target, VirtualArch};

@@ -8,7 +8,7 @@ use warpcc_fatbin::Driver;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::cache::{Image, KernelCache};
-use crate::compiler::{Compiled, Limits};
+use crate::compiler::{CallLimits, Compiled};
 use crate::error::Error;
 use crate::library;
 use crate::memory::{read, whole, written};
@@ -308,7 +308,7 @@ impl KernelCache {
         name: &str,
         source: &str,
         device: &Device,
-        limits: &Limits,
+        limits: &CallLimits,
     ) -> Result<Arc<Function>, Error> {
         let place = device.identity();
         let hash = hash_of(parameters, name, source);
@@ -331,7 +331,7 @@ impl KernelCache {
         &self,
         kernel: &Kernel,
         device: &Device,
-        limits: &Limits,
+        limits: &CallLimits,
     ) -> Result<Arc<Function>, Error> {
         let known = self.known(kernel.hash, device.identity(), |known| known == kernel);
         match known {
@@ -361,7 +361,7 @@ impl KernelCache {
         kernel: Kernel,
         known: Option<(Arc<Function>, Arc<Compiled>)>,
         device: &Device,
-        limits: &Limits,
+        limits: &CallLimits,
     ) -> Result<Arc<Function>, Error> {
         let target = self.target_for(device.capability())?;
         let Kernel {
@@ -407,7 +407,7 @@ impl KernelCache {
         name: &str,
         bytes: &[u8],
         device: &Device,
-        limits: &Limits,
+        limits: &CallLimits,
     ) -> Result<Module, Error> {
         let image: Image = self.get_fatbin(
             name,

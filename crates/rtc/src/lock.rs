@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use warpcc_cache::Key;
 
-use crate::compiler::Limits;
+use crate::compiler::CallLimits;
 use crate::error::Error;
 
 /// How often a holder shows that it lives.
@@ -37,7 +37,7 @@ pub(crate) struct Lock {
 pub(crate) fn wait(
     folder: &Path,
     key: &Key,
-    limits: &Limits,
+    limits: &CallLimits,
     what: &str,
 ) -> Result<Option<Lock>, Error> {
     let path = folder.join(format!(".warpcc-lock-{}", key.hex()));

@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::environment::Environment;
-use crate::request::{PrecompiledHeaders, Request, Text};
+use crate::request::{CompileRequest, PrecompiledHeaders, Text};
 use crate::target::RealArch;
 
 const OPENING: &str = "\
@@ -51,7 +51,7 @@ impl Recorder {
     ///
     /// # Errors
     /// It cannot be written down, for people.
-    pub(crate) fn program(&self, request: &Request) -> Result<(), String> {
+    pub(crate) fn program(&self, request: &CompileRequest) -> Result<(), String> {
         let mut texts = vec![entry_of_text(&request.source)];
         let mut fields = String::new();
         let mut list = |word: &str, all: &[Text]| {

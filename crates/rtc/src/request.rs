@@ -43,7 +43,7 @@ pub enum PrecompiledHeaders {
 
 /// A program to compile. Nothing in it is read later than the call it is given to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Request {
+pub struct CompileRequest {
     /// What messages, `__FILE__` and saved files call it.
     pub name: Arc<str>,
     /// Texts that stand before the source, in order; messages name place and text in each.
@@ -64,7 +64,7 @@ pub struct Request {
     pub precompiled_headers: PrecompiledHeaders,
 }
 
-impl Request {
+impl CompileRequest {
     /// A program of one text.
     pub fn new(name: impl Into<Arc<str>>, source: impl Into<Arc<str>>, target: Target) -> Self {
         Self {
@@ -80,14 +80,9 @@ impl Request {
         }
     }
 
-    /// The kernel `name` of `source`, with `parameters` as text before it, and with what this one has in common with it.
-    pub(crate) fn for_kernel(
-        &self,
-        parameters: &str,
-        name: &str,
-        source: &str,
-        target: Target,
-    ) -> Self {
+    /// The kernel `name` of `source`, with `parameters` as text before it, and all else as in this one: what a cache that is
+    /// [`compiled_with`](crate::KernelCache::compiled_with) this request asks for.
+    pub fn for_kernel(&self, parameters: &str, name: &str, source: &str, target: Target) -> Self {
         let mut request = self.clone();
         request.name = name.into();
         request.preamble.push(Text::new("parameters", parameters));
@@ -245,7 +240,7 @@ fn is_one(one: &Arc<str>, other: &Arc<str>) -> bool {
     Arc::ptr_eq(one, other) || one.len() == other.len() && one.len() <= SHORT && one == other
 }
 
-impl Asked for Request {
+impl Asked for CompileRequest {
     fn quick(&self) -> u64 {
         self.hashed(memory::sample)
     }
@@ -370,8 +365,8 @@ pub(crate) fn program_name(plain: &str) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn request(source: &str) -> Request {
-        Request::new("k", source, "sm_90".parse().expect("a target"))
+    fn request(source: &str) -> CompileRequest {
+        CompileRequest::new("k", source, "sm_90".parse().expect("a target"))
     }
 
     #[test]
@@ -431,7 +426,7 @@ mod tests {
             one.options.push("-DA".into());
             one
         };
-        let changes: [fn(&mut Request); 12] = [
+        let changes: [fn(&mut CompileRequest); 12] = [
             |one| one.name = "other".into(),
             |one| one.source = format!("{}y", "x".repeat(4999)).into(),
             // Between two samples.

@@ -4,6 +4,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access, statfs};
+use warpcc_cache::{DiskStore, OpenError, Options};
 
 use crate::environment::Environment;
 
@@ -13,6 +14,9 @@ const DEFAULT_MAX: u64 = 1 << 30;
 const LARGEST_MAX: u64 = 4 << 30;
 /// What is kept in memory, in bytes.
 const IN_MEMORY: u64 = 256 << 20;
+
+/// Why there is no shared cache.
+pub(crate) const NO_FOLDER: &str = "there is no folder to put results into";
 
 /// A folder of compiled kernels.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,9 +29,19 @@ pub struct Tier {
     pub readonly: bool,
 }
 
+impl Tier {
+    pub(crate) fn open(&self) -> Result<DiskStore, OpenError> {
+        let options = Options {
+            max_size: self.max_size,
+            readonly: self.readonly,
+        };
+        DiskStore::open(&self.path, options)
+    }
+}
+
 /// How a [`crate::KernelCache`] behaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct CacheSettings {
     /// Folders, the nearest first. What is found in one is kept in those before it. None: nothing outlives the process.
     pub tiers: Vec<Tier>,
     /// The most to keep in memory, in bytes of images.
@@ -40,7 +54,7 @@ pub struct Settings {
     pub remarks: Vec<String>,
 }
 
-impl Default for Settings {
+impl Default for CacheSettings {
     /// In memory only.
     fn default() -> Self {
         Self {
@@ -53,7 +67,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl CacheSettings {
     /// In `folder`, and in memory.
     pub fn in_folder(folder: &Path) -> Self {
         let tier = Tier {
@@ -65,6 +79,16 @@ impl Settings {
             tiers: vec![tier],
             ..Self::default()
         }
+    }
+
+    /// The first folder that may be written to: what comes from shared caches is put there, and uploaded from there.
+    ///
+    /// # Errors
+    /// There is none, for people.
+    pub fn open_first_written(&self) -> Result<DiskStore, String> {
+        let tier = self.tiers.iter().find(|tier| !tier.readonly);
+        let store = tier.ok_or(NO_FOLDER)?.open();
+        store.map_err(|error| error.to_string())
     }
 
     /// What `environment` says; docs/rtc.md has the table.
@@ -211,8 +235,8 @@ fn local_folder(environment: &Environment) -> Result<PathBuf, String> {
 mod tests {
     use super::*;
 
-    fn read(variables: &[(&str, &str)]) -> Settings {
-        Settings::from_environment(&Environment::of(variables.iter().copied()))
+    fn read(variables: &[(&str, &str)]) -> CacheSettings {
+        CacheSettings::from_environment(&Environment::of(variables.iter().copied()))
     }
 
     #[test]

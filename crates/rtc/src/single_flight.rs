@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use crate::compiler::Limits;
+use crate::compiler::CallLimits;
 use crate::error::Error;
 
 /// Whose work it was.
@@ -47,7 +47,7 @@ impl<K: Eq + Hash + Clone, V: Clone> Flights<K, V> {
     pub(crate) fn one_of_many(
         &self,
         key: &K,
-        limits: &Limits,
+        limits: &CallLimits,
         what: &str,
         make: impl Fn() -> Result<V, Error>,
     ) -> Result<(V, Maker), Error> {
@@ -83,7 +83,7 @@ impl<K: Eq + Hash + Clone, V: Clone> Flights<K, V> {
 }
 
 impl<V: Clone> Flight<V> {
-    fn wait(&self, limits: &Limits, what: &str) -> Result<Landed<V>, Error> {
+    fn wait(&self, limits: &CallLimits, what: &str) -> Result<Landed<V>, Error> {
         /// A request to give up is noticed this late.
         const PAUSE: Duration = Duration::from_millis(20);
         let mut landed = held(&self.landed);
@@ -150,7 +150,7 @@ mod tests {
             for _ in 0..16 {
                 scope.spawn(|| {
                     barrier.wait();
-                    let value = flights.one_of_many(&1, &Limits::default(), "it", || {
+                    let value = flights.one_of_many(&1, &CallLimits::default(), "it", || {
                         std::thread::sleep(Duration::from_millis(300));
                         Ok(made.fetch_add(1, Ordering::Relaxed))
                     });
@@ -167,7 +167,7 @@ mod tests {
         let barrier = Barrier::new(2);
         std::thread::scope(|scope| {
             let first = scope.spawn(|| {
-                flights.one_of_many(&1, &Limits::default(), "it", || {
+                flights.one_of_many(&1, &CallLimits::default(), "it", || {
                     barrier.wait();
                     std::thread::sleep(Duration::from_millis(100));
                     Err::<u8, _>(Error::Cancelled {
@@ -176,7 +176,7 @@ mod tests {
                 })
             });
             barrier.wait();
-            let second = flights.one_of_many(&1, &Limits::default(), "it", || Ok(2));
+            let second = flights.one_of_many(&1, &CallLimits::default(), "it", || Ok(2));
             assert_eq!(second.expect("made"), (2, Maker::Us));
             assert!(first.join().expect("no panic").is_err());
         });
@@ -189,7 +189,7 @@ mod tests {
         let cancel = Cancel::new();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let made = flights.one_of_many(&1, &Limits::default(), "it", || {
+                let made = flights.one_of_many(&1, &CallLimits::default(), "it", || {
                     barrier.wait();
                     std::thread::sleep(Duration::from_millis(300));
                     Ok(1)
@@ -198,9 +198,9 @@ mod tests {
             });
             barrier.wait();
             cancel.cancel();
-            let limits = Limits {
+            let limits = CallLimits {
                 cancel: Some(cancel.clone()),
-                ..Limits::default()
+                ..CallLimits::default()
             };
             let second = flights.one_of_many(&1, &limits, "it", || Ok(2));
             assert!(matches!(second, Err(Error::Cancelled { .. })));
@@ -211,10 +211,10 @@ mod tests {
     fn a_panic_leaves_it_to_the_next() {
         let flights: Flights<u8, u8> = Flights::new();
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            flights.one_of_many(&1, &Limits::default(), "it", || panic!("on purpose"))
+            flights.one_of_many(&1, &CallLimits::default(), "it", || panic!("on purpose"))
         }));
         assert!(panicked.is_err());
-        let second = flights.one_of_many(&1, &Limits::default(), "it", || Ok(2));
+        let second = flights.one_of_many(&1, &CallLimits::default(), "it", || Ok(2));
         assert_eq!(second.expect("made"), (2, Maker::Us));
     }
 }

@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use warpcc_cache::{
-    DiskStore, InputManifest, Key, Level, Lookup, Options, Outcome, Output, Packing, foreign,
+    DiskStore, InputManifest, Key, Level, Lookup, Outcome, Output, Packing, StoreError, Upstream,
+    foreign,
 };
 
 use crate::compiler::Compiled;
-use crate::settings::Tier;
+use crate::settings::{NO_FOLDER, Tier};
 use crate::target::Target;
 
 /// The role of the one output of a record.
@@ -19,30 +20,11 @@ const IMAGE: &str = "image";
 /// Remarks kept for whoever asks.
 const MOST_REMARKS: usize = 100;
 
-/// An image and what belongs to it, as it is kept and shared.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// The image.
-    pub image: Arc<[u8]>,
-    /// Target, names and log, in a form of this crate's: to be given back as it is.
-    pub details: Vec<u8>,
-}
-
-/// A cache behind the folders: a server, say. Given by the program, since this crate knows no network.
-///
-/// Calls may come from any thread and must end: deadlines are the implementation's.
-pub trait SharedLayer: Send + Sync {
-    /// The entry under `key`, its bytes verified.
-    ///
-    /// # Errors
-    /// Why it is not known whether there is one, for people.
-    fn fetch(&self, key: &Key) -> Result<Option<Entry>, String>;
-
-    /// Keeps `entry` under `key`.
-    ///
-    /// # Errors
-    /// Why it is not kept, for people.
-    fn keep(&self, key: &Key, entry: &Entry) -> Result<(), String>;
+/// An image and what belongs to it, as it is kept.
+struct Kept {
+    image: Arc<[u8]>,
+    /// Target, names and log: [`Details`].
+    details: Vec<u8>,
 }
 
 /// Where a found image was.
@@ -52,7 +34,7 @@ pub enum Found {
     Memory,
     /// In a folder.
     Disk,
-    /// In the shared layer.
+    /// In a shared cache.
     Shared,
     /// Nowhere: it was made.
     Made,
@@ -62,7 +44,8 @@ pub enum Found {
 
 pub(crate) struct Tiers {
     stores: Vec<DiskStore>,
-    shared: Option<Arc<dyn SharedLayer>>,
+    /// None without a folder that may be written to: what comes from there is put into it first, and looked up like any other.
+    upstream: Option<Arc<dyn Upstream>>,
     remarks: Mutex<Vec<String>>,
 }
 
@@ -77,23 +60,22 @@ impl std::fmt::Debug for Tiers {
 impl Tiers {
     pub(crate) fn new(
         tiers: &[Tier],
-        shared: Option<Arc<dyn SharedLayer>>,
+        upstream: Option<Arc<dyn Upstream>>,
         remarks: Vec<String>,
     ) -> Self {
         let mut opened = Self {
             stores: Vec::new(),
-            shared,
+            upstream,
             remarks: Mutex::new(remarks),
         };
         for tier in tiers {
-            let options = Options {
-                max_size: tier.max_size,
-                readonly: tier.readonly,
-            };
-            match DiskStore::open(&tier.path, options) {
+            match tier.open() {
                 Ok(store) => opened.stores.push(store),
                 Err(error) => opened.remark(format!("{error}; it is not used")),
             }
+        }
+        if opened.first_written().is_none() && opened.upstream.take().is_some() {
+            opened.remark(of_shared(&format!("it is not used: {NO_FOLDER}")));
         }
         opened
     }
@@ -101,23 +83,30 @@ impl Tiers {
     /// The image under `key`; what is found far away is kept nearby.
     pub(crate) fn get(&self, key: &Key) -> Option<(Compiled, Found)> {
         let on_disk = self.stores.iter().enumerate().find_map(|(index, store)| {
-            let entry = self.get_from(store, key)?;
-            Some((index, entry))
+            let found = self.get_from(store, key)?;
+            Some((index, found))
         });
-        if let Some((index, (entry, compiled))) = on_disk {
-            self.put_into(&self.stores[..index], key, &entry, Duration::ZERO);
+        if let Some((index, (kept, compiled))) = on_disk {
+            self.put_into(&self.stores[..index], key, &kept, Duration::ZERO);
             return Some((compiled, Found::Disk));
         }
-        let entry = match self.shared.as_ref()?.fetch(key) {
-            Ok(entry) => entry?,
-            Err(why) => {
-                self.remark(of_shared(&why));
-                return None;
-            }
-        };
-        let compiled = opened(&entry)?;
-        self.put_into(&self.stores, key, &entry, Duration::ZERO);
+        let compiled = self.fetch(key)?;
         Some((compiled, Found::Shared))
+    }
+
+    /// The image under `key` from a shared cache, by way of the first folder that is written to.
+    fn fetch(&self, key: &Key) -> Option<Compiled> {
+        let upstream = self.upstream.as_ref()?;
+        let (nearest, behind) = self.written()?;
+        let brought = upstream.fetch(nearest, Level::Kernels, &[*key], Path::new("/"), &vetted);
+        self.take_warnings(upstream.as_ref());
+        if !brought {
+            return None;
+        }
+        let (kept, compiled) = self.get_from(nearest, key)?;
+        self.trim(nearest);
+        self.put_into(behind, key, &kept, Duration::ZERO);
+        Some(compiled)
     }
 
     /// The image under `key`, on disk only: for a second look, when somebody else may just have kept it.
@@ -130,25 +119,30 @@ impl Tiers {
 
     /// Keeps an image everywhere.
     pub(crate) fn put(&self, key: &Key, compiled: &Compiled, took: Duration) {
-        let entry = closed(compiled);
-        self.put_into(&self.stores, key, &entry, took);
-        if let Some(shared) = &self.shared
-            && let Err(why) = shared.keep(key, &entry)
-        {
-            self.remark(of_shared(&why));
+        let kept = closed(compiled);
+        self.put_into(&self.stores, key, &kept, took);
+        if let (Some(upstream), Some(store)) = (&self.upstream, self.first_written()) {
+            upstream.offer(store, Level::Kernels, key);
+            self.take_warnings(upstream.as_ref());
+        }
+    }
+
+    fn take_warnings(&self, upstream: &dyn Upstream) {
+        for warning in upstream.take_warnings() {
+            self.remark(of_shared(&warning));
         }
     }
 
     /// Where locks of compilations are: in the first folder that is written to.
     pub(crate) fn lock_folder(&self) -> Option<PathBuf> {
         // What processes leave behind there is removed with time.
-        self.first_written().map(|root| root.join("tmp"))
+        self.first_written().map(|store| store.root().join("tmp"))
     }
 
     /// Where failed texts are saved.
     pub(crate) fn failure_folder(&self) -> PathBuf {
         match self.first_written() {
-            Some(root) => root.join("failed"),
+            Some(store) => store.root().join("failed"),
             // Everybody can write beside it: whoever saves there looks whether it is ours.
             None => {
                 let user = rustix::process::geteuid().as_raw();
@@ -176,52 +170,63 @@ impl Tiers {
             .clone()
     }
 
-    fn first_written(&self) -> Option<&Path> {
-        let written = self.stores.iter().find(|store| !store.options().readonly);
-        written.map(DiskStore::root)
+    fn first_written(&self) -> Option<&DiskStore> {
+        self.written().map(|(first, _)| first)
     }
 
-    fn get_from(&self, store: &DiskStore, key: &Key) -> Option<(Entry, Compiled)> {
-        let entry = stored_entry(store, key).unwrap_or_else(|why| {
+    /// The first store that is written to, and those behind it.
+    fn written(&self) -> Option<(&DiskStore, &[DiskStore])> {
+        let is_written = |store: &DiskStore| !store.options().readonly;
+        let first = self.stores.iter().position(is_written)?;
+        self.stores[first..].split_first()
+    }
+
+    fn get_from(&self, store: &DiskStore, key: &Key) -> Option<(Kept, Compiled)> {
+        let kept = stored(store, key).unwrap_or_else(|why| {
             self.remark(why);
             None
         })?;
-        let compiled = opened(&entry)?;
-        Some((entry, compiled))
+        let compiled = opened(&kept)?;
+        Some((kept, compiled))
     }
 
-    fn put_into(&self, stores: &[DiskStore], key: &Key, entry: &Entry, took: Duration) {
+    fn put_into(&self, stores: &[DiskStore], key: &Key, kept: &Kept, took: Duration) {
         for store in stores.iter().filter(|store| !store.options().readonly) {
             let limit = store.options().max_size;
-            if limit > 0 && (entry.image.len() + entry.details.len()) as u64 > limit {
+            if limit > 0 && (kept.image.len() + kept.details.len()) as u64 > limit {
                 // It would push everything else out and then itself.
                 continue;
             }
-            let kept = store
-                .put_bytes(&entry.image, Packing::Plain)
-                .and_then(|digest| {
-                    let output = Output {
-                        role: IMAGE.to_owned(),
-                        digest,
-                        executable: false,
-                    };
-                    let outcome = Outcome {
-                        outputs: vec![output],
-                        extra: entry.details.clone(),
-                        micros: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
-                        ..Outcome::default()
-                    };
-                    store.store(Level::Kernels, key, &InputManifest::default(), &outcome)?;
-                    match store.needs_gc() {
-                        true => store.gc(store.gc_target()).map(|_| ()),
-                        false => Ok(()),
-                    }
-                });
-            if let Err(error) = kept {
-                self.remark(with_source(&error));
+            match put(store, key, kept, took) {
+                Ok(()) => self.trim(store),
+                Err(error) => self.remark(with_source(&error)),
             }
         }
     }
+
+    /// Removes what was used longest ago, where a folder holds too much.
+    fn trim(&self, store: &DiskStore) {
+        if store.needs_gc()
+            && let Err(error) = store.gc(store.gc_target())
+        {
+            self.remark(with_source(&error));
+        }
+    }
+}
+
+fn put(store: &DiskStore, key: &Key, kept: &Kept, took: Duration) -> Result<(), StoreError> {
+    let output = Output {
+        role: IMAGE.to_owned(),
+        digest: store.put_bytes(&kept.image, Packing::Plain)?,
+        executable: false,
+    };
+    let outcome = Outcome {
+        outputs: vec![output],
+        extra: kept.details.clone(),
+        micros: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+        ..Outcome::default()
+    };
+    store.store(Level::Kernels, key, &InputManifest::default(), &outcome)
 }
 
 fn of_shared(why: &str) -> String {
@@ -231,11 +236,8 @@ fn of_shared(why: &str) -> String {
     }
 }
 
-/// The entry under `key` in a folder of compiled kernels: for a shared layer that works through one.
-///
-/// # Errors
-/// What is there cannot be read, for people.
-pub fn stored_entry(store: &DiskStore, key: &Key) -> Result<Option<Entry>, String> {
+/// What a folder has under `key`. The error says why it cannot be read, for people.
+fn stored(store: &DiskStore, key: &Key) -> Result<Option<Kept>, String> {
     let outcome = match store.look_up(Level::Kernels, key, Path::new("/")) {
         Lookup::Hit(outcome, _) => outcome,
         Lookup::Miss(warpcc_cache::Why::Unreadable(error)) => return Err(with_source(&error)),
@@ -247,15 +249,14 @@ pub fn stored_entry(store: &DiskStore, key: &Key) -> Result<Option<Entry>, Strin
     let image = store
         .get_bytes(&output.digest)
         .map_err(|error| with_source(&error))?;
-    Ok(image.map(|image| Entry {
+    Ok(image.map(|image| Kept {
         image: image.into(),
         details: outcome.extra,
     }))
 }
 
-/// Whether a result from elsewhere is one kernel and nothing else; its log is made fit to be shown. For a shared layer that
-/// works through a folder.
-pub fn vetted(outcome: &mut Outcome) -> bool {
+/// Whether a result from elsewhere is one kernel and nothing else; its log is made fit to be shown.
+fn vetted(outcome: &mut Outcome) -> bool {
     let [output] = &outcome.outputs[..] else {
         return false;
     };
@@ -286,33 +287,33 @@ fn with_source(error: &dyn std::error::Error) -> String {
 type Details = (u32, String, Vec<(String, String)>, String);
 const DETAILS: u32 = 1;
 
-fn closed(compiled: &Compiled) -> Entry {
+fn closed(compiled: &Compiled) -> Kept {
     let details: Details = (
         DETAILS,
         compiled.target.to_string(),
         compiled.lowered.clone(),
         compiled.log.clone(),
     );
-    Entry {
+    Kept {
         image: compiled.image.clone(),
         // Numbers and texts can always be written.
         details: postcard::to_allocvec(&details).unwrap_or_default(),
     }
 }
 
-/// What an entry says; none for one that makes no sense, which is then as good as none.
-fn opened(entry: &Entry) -> Option<Compiled> {
-    let read = postcard::take_from_bytes::<Details>(&entry.details);
+/// What was kept; none for what makes no sense.
+fn opened(kept: &Kept) -> Option<Compiled> {
+    let read = postcard::take_from_bytes::<Details>(&kept.details);
     let Ok(((DETAILS, target, lowered, log), [])) = read else {
         return None;
     };
     let target: Target = target.parse().ok()?;
-    if entry.image.is_empty() {
+    if kept.image.is_empty() {
         return None;
     }
     Some(Compiled {
         target,
-        image: entry.image.clone(),
+        image: kept.image.clone(),
         lowered,
         log,
     })
@@ -320,7 +321,7 @@ fn opened(entry: &Entry) -> Option<Compiled> {
 
 /// Reads what another process or machine kept. For fuzzing: whatever the bytes, it answers.
 pub fn read_entry(image: &[u8], details: &[u8]) -> Option<Compiled> {
-    opened(&Entry {
+    opened(&Kept {
         image: image.into(),
         details: details.to_vec(),
     })

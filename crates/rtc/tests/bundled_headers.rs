@@ -3,7 +3,7 @@
 mod space;
 
 use space::{Nvrtc, request};
-use warpcc_rtc::{ErrorKind, Found, KernelCache, Limits, Settings};
+use warpcc_rtc::{CacheSettings, CallLimits, ErrorKind, Found, KernelCache};
 
 #[test]
 fn headers_of_the_newest_are_written_out_and_are_files_like_others() {
@@ -26,14 +26,19 @@ fn headers_of_the_newest_are_written_out_and_are_files_like_others() {
         compiler.install_bundled_headers(&headers).expect("there"),
         folders
     );
-    let cache = KernelCache::with(compiler, Settings::default(), None);
+    let cache = KernelCache::with(compiler, CacheSettings::default(), None);
     let mut one = request(
         "k",
         "#include <cuda_fp16.h>\n__global__ void k(half* x) { *x = *x + *x; }",
         "compute_90",
     );
     one.include_folders = folders.clone();
-    let get = || cache.get(&one, &Limits::default()).expect("compiles").found;
+    let get = || {
+        cache
+            .get(&one, &CallLimits::default())
+            .expect("compiles")
+            .found
+    };
     assert_eq!((get(), get()), (Found::Made, Found::Memory));
     // One of them is another one.
     let header = folders[0].join("cuda_fp16.h");

@@ -4,13 +4,14 @@ mod space;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Barrier, Mutex};
 
 use space::{Nvrtc, request};
-use warpcc_cache::Key;
+use warpcc_cache::{DiskStore, InputManifest, Key, Level, Lookup, Outcome, Packing, Upstream, Vet};
 use warpcc_rtc::{
-    Cancel, Compiler, Entry, Error, ErrorKind, Found, Image, KernelCache, Limits, Request,
-    Settings, SharedLayer, Target, Text, Tier,
+    CacheSettings, CallLimits, Cancel, CompileRequest, Compiler, Error, ErrorKind, Found, Image,
+    KernelCache, Target, Text, Tier,
 };
 
 const SOURCE: &str = "template<class T> __global__ void scale(T* x) { *x *= N; }\n";
@@ -18,7 +19,7 @@ const SOURCE: &str = "template<class T> __global__ void scale(T* x) { *x *= N; }
 fn cache_in(folder: &Path) -> KernelCache {
     KernelCache::with(
         Nvrtc::newest().compiler(),
-        Settings::in_folder(folder),
+        CacheSettings::in_folder(folder),
         None,
     )
 }
@@ -27,19 +28,19 @@ fn sm_90() -> Target {
     "sm_90".parse().expect("a target")
 }
 
-fn get(cache: &KernelCache, one: &Request) -> Image {
+fn get(cache: &KernelCache, one: &CompileRequest) -> Image {
     cache
-        .get(one, &Limits::default())
+        .get(one, &CallLimits::default())
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Looks without compiling: a miss is cancelled.
-fn look(cache: &KernelCache, one: &Request) -> Option<Image> {
+fn look(cache: &KernelCache, one: &CompileRequest) -> Option<Image> {
     let cancel = Cancel::new();
     cancel.cancel();
-    let limits = Limits {
+    let limits = CallLimits {
         cancel: Some(cancel),
-        ..Limits::default()
+        ..CallLimits::default()
     };
     match cache.get(one, &limits) {
         Ok(image) => Some(image),
@@ -50,7 +51,7 @@ fn look(cache: &KernelCache, one: &Request) -> Option<Image> {
 
 #[test]
 fn a_change_deep_inside_a_long_text_is_no_hit() {
-    let cache = KernelCache::with(Nvrtc::newest().compiler(), Settings::default(), None);
+    let cache = KernelCache::with(Nvrtc::newest().compiler(), CacheSettings::default(), None);
     // Of one length, and alike at both ends and at every place where a long text is sampled.
     let long = |digit: u32| {
         let padding = "// some words that nobody compiles\n".repeat(400);
@@ -90,7 +91,7 @@ fn memory_then_disk_then_compiling() {
     let folder = tempfile::tempdir().expect("a folder");
     for nvrtc in Nvrtc::all() {
         let new = || {
-            let settings = Settings::in_folder(folder.path());
+            let settings = CacheSettings::in_folder(folder.path());
             KernelCache::with(nvrtc.compiler(), settings, None)
         };
         let (first, second) = (new(), new());
@@ -101,7 +102,7 @@ fn memory_then_disk_then_compiling() {
                     "scale<float>",
                     SOURCE,
                     sm_90(),
-                    &Limits::default(),
+                    &CallLimits::default(),
                 )
                 .expect("compiles")
         };
@@ -121,7 +122,7 @@ fn memory_then_disk_then_compiling() {
         let one = first.request("#define N 3", "scale<float>", SOURCE, sm_90());
         let plain = nvrtc
             .compiler()
-            .compile(&one, &Limits::default())
+            .compile(&one, &CallLimits::default())
             .expect("compiles");
         // 12.0 writes the number of the compiling thread into names of its own.
         match nvrtc.version {
@@ -132,14 +133,14 @@ fn memory_then_disk_then_compiling() {
 }
 
 /// A request in which everything is said, and each way to change one thing of it.
-fn every_change() -> (Request, Vec<Request>) {
+fn every_change() -> (CompileRequest, Vec<CompileRequest>) {
     let mut base = request("k", "__global__ void k(int* x) { *x = 1; }\n", "sm_90");
     base.preamble = vec![Text::new("a", "  // bc\n")];
     base.headers = vec![Text::new("h.h", "// h\n")];
     base.options = vec!["-DA".into(), "-DBC=1".into()];
     base.name_expressions = vec!["k".into()];
     let mut changed = Vec::new();
-    let mut change = |edit: &dyn Fn(&mut Request)| {
+    let mut change = |edit: &dyn Fn(&mut CompileRequest)| {
         let mut one = base.clone();
         edit(&mut one);
         changed.push(one);
@@ -189,7 +190,7 @@ fn whatever_changes_it_is_another_kernel() {
     }
     // Another NVRTC is another compiler.
     let other = &Nvrtc::all()[1];
-    let settings = Settings::in_folder(folder.path());
+    let settings = CacheSettings::in_folder(folder.path());
     assert!(look(&KernelCache::with(other.compiler(), settings, None), &base).is_none());
 }
 
@@ -197,7 +198,10 @@ fn whatever_changes_it_is_another_kernel() {
 fn many_threads_compile_it_once() {
     // Without a folder too: nothing but the process itself remembers.
     let folder = tempfile::tempdir().expect("a folder");
-    for settings in [Settings::default(), Settings::in_folder(folder.path())] {
+    for settings in [
+        CacheSettings::default(),
+        CacheSettings::in_folder(folder.path()),
+    ] {
         let cache = KernelCache::with(Nvrtc::newest().compiler(), settings, None);
         let barrier = Barrier::new(32);
         std::thread::scope(|scope| {
@@ -224,7 +228,7 @@ fn a_failure_is_told_saved_and_not_kept() {
                 "bad<int>",
                 "void oops(\n",
                 sm_90(),
-                &Limits::default(),
+                &CallLimits::default(),
             )
             .expect_err("fails");
         let Error::Compile(failure) = &error else {
@@ -253,7 +257,7 @@ fn a_failure_is_told_saved_and_not_kept() {
         let again = request("again", &text, "sm_90");
         let again = Nvrtc::newest()
             .compiler()
-            .compile(&again, &Limits::default());
+            .compile(&again, &CallLimits::default());
         let Err(Error::Compile(again)) = again else {
             panic!("it compiles")
         };
@@ -268,7 +272,7 @@ fn a_failure_is_told_saved_and_not_kept() {
         "bad<int>",
         "template<class T> __global__ void bad() {}",
         sm_90(),
-        &Limits::default(),
+        &CallLimits::default(),
     );
     assert_eq!(fixed.expect("compiles").found, Found::Made);
 }
@@ -278,7 +282,7 @@ fn bad_input_is_refused_before_anything_is_kept() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = cache_in(folder.path());
     let get = |parameters: &str, name: &str, source: &str| {
-        cache.get_image(parameters, name, source, sm_90(), &Limits::default())
+        cache.get_image(parameters, name, source, sm_90(), &CallLimits::default())
     };
     for (parameters, name, source) in [
         ("a\0", "k", ""),
@@ -293,7 +297,7 @@ fn bad_input_is_refused_before_anything_is_kept() {
     one.options = vec!["--time=/tmp/x".into()];
     assert_eq!(
         cache
-            .get(&one, &Limits::default())
+            .get(&one, &CallLimits::default())
             .expect_err("refused")
             .kind(),
         ErrorKind::Invalid
@@ -310,7 +314,13 @@ fn spoiled_bytes_are_a_miss() {
         "compute_90",
     );
     let compiler = Nvrtc::newest().compiler();
-    let cache = || KernelCache::with(compiler.clone(), Settings::in_folder(folder.path()), None);
+    let cache = || {
+        KernelCache::with(
+            compiler.clone(),
+            CacheSettings::in_folder(folder.path()),
+            None,
+        )
+    };
     let good = get(&cache(), &one);
     let mut checked = 0;
     for kind in ["kernels-v4", "blobs-v1"] {
@@ -340,7 +350,11 @@ fn spoiled_bytes_are_a_miss() {
     let other = tempfile::tempdir().expect("a folder");
     let second = request("l", "extern \"C\" __global__ void l() {}", "compute_90");
     get(
-        &KernelCache::with(compiler.clone(), Settings::in_folder(other.path()), None),
+        &KernelCache::with(
+            compiler.clone(),
+            CacheSettings::in_folder(other.path()),
+            None,
+        ),
         &second,
     );
     std::fs::copy(only_file(&other.path().join("kernels-v4")), &record).expect("copied");
@@ -373,7 +387,7 @@ fn folders_that_cannot_be_used_cost_no_kernel() {
     // A full or broken disk gives an error at some step; here it is the blob's folder.
     std::fs::write(blocked.path().join("blobs-v1"), "in the way").expect("written");
     for path in [file.path(), Path::new("/proc/warpcc"), blocked.path()] {
-        let settings = Settings::in_folder(path);
+        let settings = CacheSettings::in_folder(path);
         let cache = KernelCache::with(compiler.clone(), settings, None);
         assert_eq!(get(&cache, &one).found, Found::Made);
         assert_eq!(get(&cache, &one).found, Found::Memory);
@@ -394,9 +408,9 @@ fn a_read_only_folder_is_read_and_a_near_one_filled_from_it() {
         max_size: 0,
         readonly,
     };
-    let readonly = Settings {
+    let readonly = CacheSettings {
         tiers: vec![tier(far.path(), true)],
-        ..Settings::default()
+        ..CacheSettings::default()
     };
     let compiler = Nvrtc::newest().compiler();
     let before = tree(far.path());
@@ -404,9 +418,9 @@ fn a_read_only_folder_is_read_and_a_near_one_filled_from_it() {
     assert_eq!(get(&cache, &one).found, Found::Disk);
     get(&cache, &request("l", "__global__ void l() {}", "sm_90"));
     assert_eq!(tree(far.path()), before);
-    let both = Settings {
+    let both = CacheSettings {
         tiers: vec![tier(near.path(), false), tier(far.path(), true)],
-        ..Settings::default()
+        ..CacheSettings::default()
     };
     assert_eq!(
         get(&KernelCache::with(compiler, both, None), &one).found,
@@ -429,17 +443,50 @@ fn tree(folder: &Path) -> Vec<(std::path::PathBuf, u64)> {
     all
 }
 
+/// A shared cache in memory.
 #[derive(Default)]
-struct Server(Mutex<HashMap<Key, Entry>>);
+struct Server {
+    results: Mutex<HashMap<Key, (Outcome, Vec<u8>)>>,
+    /// It hands out what it should have refused.
+    is_careless: AtomicBool,
+}
 
-impl SharedLayer for Server {
-    fn fetch(&self, key: &Key) -> Result<Option<Entry>, String> {
-        Ok(self.0.lock().expect("a server").get(key).cloned())
+impl Upstream for Server {
+    fn fetch(
+        &self,
+        store: &DiskStore,
+        level: Level,
+        keys: &[Key],
+        _base: &Path,
+        vet: Vet<'_>,
+    ) -> bool {
+        let results = self.results.lock().expect("a server");
+        let found = keys.iter().find_map(|key| Some((key, results.get(key)?)));
+        let Some((key, (outcome, image))) = found else {
+            return false;
+        };
+        let mut outcome = outcome.clone();
+        if !vet(&mut outcome) && !self.is_careless.load(Relaxed) {
+            return false;
+        }
+        store.put_bytes(image, Packing::Plain).expect("room");
+        let manifest = InputManifest::default();
+        store.store(level, key, &manifest, &outcome).expect("room");
+        true
     }
 
-    fn keep(&self, key: &Key, entry: &Entry) -> Result<(), String> {
-        self.0.lock().expect("a server").insert(*key, entry.clone());
-        Ok(())
+    fn offer(&self, store: &DiskStore, level: Level, key: &Key) {
+        let Lookup::Hit(outcome, _) = store.look_up(level, key, Path::new("/")) else {
+            panic!("{key:?} is offered, and not in the folder");
+        };
+        let image = store.get_bytes(&outcome.outputs[0].digest);
+        let image = image.expect("readable").expect("there");
+        let mut results = self.results.lock().expect("a server");
+        results.insert(*key, (outcome, image));
+    }
+
+    fn take_warnings(&self) -> Vec<String> {
+        vec!["it is slow today".to_owned()]
     }
 }
 
@@ -451,9 +498,9 @@ fn two_machines_share_what_one_compiled() {
         tempfile::tempdir().expect("a folder"),
     );
     let machine = |folder: &Path| {
-        let shared: Arc<dyn SharedLayer> = server.clone();
-        let settings = Settings::in_folder(&folder.join("cache"));
-        KernelCache::with(Nvrtc::newest().compiler(), settings, Some(shared))
+        let upstream: Arc<dyn Upstream> = server.clone();
+        let settings = CacheSettings::in_folder(&folder.join("cache"));
+        KernelCache::with(Nvrtc::newest().compiler(), settings, Some(upstream))
     };
     // Their headers are in different places.
     let asked = |folder: &Path| {
@@ -477,15 +524,44 @@ fn two_machines_share_what_one_compiled() {
         get(&machine(there.path()), &asked(there.path())).found,
         Found::Disk
     );
-    // What a server sends is not believed.
-    for entry in server.0.lock().expect("a server").values_mut() {
-        entry.details.truncate(3);
+    assert_eq!(second.remarks(), ["the shared cache: it is slow today"]);
+    // What a server sends is not believed, whether the server looks at it or not.
+    for is_careless in [false, true] {
+        for (outcome, _) in server.results.lock().expect("a server").values_mut() {
+            outcome.extra.truncate(3);
+        }
+        server.is_careless.store(is_careless, Relaxed);
+        let third = tempfile::tempdir().expect("a folder");
+        assert_eq!(
+            get(&machine(third.path()), &asked(third.path())).found,
+            Found::Made
+        );
     }
-    let third = tempfile::tempdir().expect("a folder");
-    assert_eq!(
-        get(&machine(third.path()), &asked(third.path())).found,
-        Found::Made
+}
+
+#[test]
+fn without_a_folder_that_is_written_to_nobody_is_asked() {
+    let server = Arc::new(Server::default());
+    let far = tempfile::tempdir().expect("a folder");
+    let one = request("k", "__global__ void k() {}", "sm_90");
+    let with = |settings: CacheSettings, server: Arc<Server>| {
+        KernelCache::with(Nvrtc::newest().compiler(), settings, Some(server))
+    };
+    get(
+        &with(CacheSettings::in_folder(far.path()), server.clone()),
+        &one,
     );
+    assert_eq!(server.results.lock().expect("a server").len(), 1);
+    let mut readonly = CacheSettings::in_folder(&far.path().join("other"));
+    readonly.tiers[0].readonly = true;
+    for settings in [CacheSettings::default(), readonly] {
+        let cache = with(settings, server.clone());
+        assert_eq!(get(&cache, &one).found, Found::Made);
+        assert_eq!(
+            cache.remarks(),
+            ["the shared cache: it is not used: there is no folder to put results into"]
+        );
+    }
 }
 
 #[test]
@@ -497,9 +573,9 @@ fn the_oldest_leave_and_the_largest_do_not_come() {
             max_size,
             readonly: false,
         };
-        let settings = Settings {
+        let settings = CacheSettings {
             tiers: vec![tier],
-            ..Settings::default()
+            ..CacheSettings::default()
         };
         KernelCache::with(Nvrtc::newest().compiler(), settings, None)
     };
@@ -533,7 +609,7 @@ fn ptx_is_compiled_once_too() {
     );
     let load = |cache: &KernelCache, ptx: &[u8], arch: &str| {
         cache
-            .load_ptx("k", ptx, arch.parse().expect("sm"), &Limits::default())
+            .load_ptx("k", ptx, arch.parse().expect("sm"), &CallLimits::default())
             .expect("compiles")
     };
     let made = load(&cache, &ptx.compiled.image, "sm_90");
@@ -554,16 +630,16 @@ fn ptx_is_compiled_once_too() {
     let mut other = ptx.compiled.image.to_vec();
     other.extend_from_slice(b"// a comment\n");
     assert_eq!(load(&cache, &other, "sm_90").found, Found::Made);
-    let disabled = Settings {
+    let disabled = CacheSettings {
         disable_ptx_jit: true,
-        ..Settings::default()
+        ..CacheSettings::default()
     };
     let cache = KernelCache::with(Nvrtc::newest().compiler(), disabled, None);
     let refused = cache.load_ptx(
         "k",
         &other,
         "sm_90".parse().expect("sm"),
-        &Limits::default(),
+        &CallLimits::default(),
     );
     assert!(
         refused
@@ -572,9 +648,9 @@ fn ptx_is_compiled_once_too() {
             .contains("CUDA_DISABLE_PTX_JIT")
     );
     assert!(cache.target_for(999).is_err() && cache.target_for(90).is_ok());
-    let forced = Settings {
+    let forced = CacheSettings {
         force_ptx_jit: true,
-        ..Settings::default()
+        ..CacheSettings::default()
     };
     let cache = KernelCache::with(
         Compiler::open(&Nvrtc::newest().folder).expect("NVRTC"),
@@ -606,7 +682,7 @@ fn of_a_fat_binary_comes_what_a_driver_would_take() {
     let bytes = std::fs::read(folder.path().join("k.fatbin")).expect("readable");
     let cache = cache_in(&folder.path().join("cache"));
     let image = |cache: &KernelCache, device| {
-        cache.get_fatbin("k", &bytes, device, None, &Limits::default())
+        cache.get_fatbin("k", &bytes, device, None, &CallLimits::default())
     };
     // Ready-made, of the very GPU and of an older one of its kind.
     for (device, arch) in [(80, "sm_80"), (86, "sm_80"), (90, "sm_90a")] {
@@ -631,9 +707,9 @@ fn of_a_fat_binary_comes_what_a_driver_would_take() {
         error.contains("209") && error.contains("compile for this one"),
         "{error}"
     );
-    let disabled = Settings {
+    let disabled = CacheSettings {
         disable_ptx_jit: true,
-        ..Settings::default()
+        ..CacheSettings::default()
     };
     let disabled = KernelCache::with(Nvrtc::newest().compiler(), disabled, None);
     assert_eq!(
@@ -642,9 +718,9 @@ fn of_a_fat_binary_comes_what_a_driver_would_take() {
     );
     let error = image(&disabled, 100).expect_err("switched off").to_string();
     assert!(error.contains("223"), "{error}");
-    let forced = Settings {
+    let forced = CacheSettings {
         force_ptx_jit: true,
-        ..Settings::default()
+        ..CacheSettings::default()
     };
     let forced = KernelCache::with(Nvrtc::newest().compiler(), forced, None);
     assert_eq!(image(&forced, 80).expect("compiled").found, Found::Made);
@@ -652,7 +728,7 @@ fn of_a_fat_binary_comes_what_a_driver_would_take() {
     for bad in [&bytes[..20], b"hello", b""] {
         assert!(
             cache
-                .get_fatbin("k", bad, 80, None, &Limits::default())
+                .get_fatbin("k", bad, 80, None, &CallLimits::default())
                 .is_err()
         );
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use space::{Nvrtc, request};
 use warpcc_rtc::{
-    Cancel, Compiler, Environment, Error, ErrorKind, Limits, PrecompiledHeaders, Text,
+    CallLimits, Cancel, Compiler, Environment, Error, ErrorKind, PrecompiledHeaders, Text,
 };
 
 const SCALE: &str = "template<class T> __global__ void scale(T* x, T a) { x[threadIdx.x] *= a; }\n";
@@ -21,7 +21,9 @@ fn every_nvrtc_makes_what_the_target_says() {
         for target in ["sm_80", "sm_90a", "compute_80", "lto_90"] {
             let mut one = request("scale", SCALE, target);
             one.name_expressions = vec!["scale<float>".into(), "scale<double>".into()];
-            let made = compiler.compile(&one, &Limits::default()).expect(target);
+            let made = compiler
+                .compile(&one, &CallLimits::default())
+                .expect(target);
             assert_eq!(
                 made.lowered_name("scale<float>"),
                 Some("_Z5scaleIfEvPT_S0_")
@@ -51,9 +53,9 @@ fn the_best_target_for_a_gpu_compiles() {
         let compiler = nvrtc.compiler();
         for device in [75, 90, 121, 999] {
             let target = compiler.target_for(device).expect("a target");
-            let one = warpcc_rtc::Request::new("k", "__global__ void k() {}", target);
+            let one = warpcc_rtc::CompileRequest::new("k", "__global__ void k() {}", target);
             compiler
-                .compile(&one, &Limits::default())
+                .compile(&one, &CallLimits::default())
                 .expect("compiles");
         }
         let error = compiler.target_for(35).expect_err("too old");
@@ -75,7 +77,7 @@ fn headers_as_text_and_in_folders_are_found() {
         one.include_folders = vec![folder.path().to_path_buf()];
         let made = nvrtc
             .compiler()
-            .compile(&one, &Limits::default())
+            .compile(&one, &CallLimits::default())
             .expect("compiles");
         assert!(String::from_utf8_lossy(&made.image).contains("42"));
     }
@@ -93,7 +95,7 @@ fn a_failure_says_where_in_the_users_text() {
         one.options = vec!["-DQ=1".into()];
         let error = nvrtc
             .compiler()
-            .compile(&one, &Limits::default())
+            .compile(&one, &CallLimits::default())
             .expect_err("fails");
         let Error::Compile(failure) = &error else {
             panic!("{error}")
@@ -112,7 +114,7 @@ fn a_failure_says_where_in_the_users_text() {
         one.preamble = vec![Text::new("parameters", "#define N 1\nstruct A { oops2 };")];
         let error = nvrtc
             .compiler()
-            .compile(&one, &Limits::default())
+            .compile(&one, &CallLimits::default())
             .expect_err("fails");
         let Error::Compile(failure) = &error else {
             panic!("{error}")
@@ -129,10 +131,10 @@ fn a_failure_says_where_in_the_users_text() {
 #[test]
 fn texts_with_a_nul_are_refused_by_name() {
     let compiler = Nvrtc::newest().compiler();
-    let refused = |change: &dyn Fn(&mut warpcc_rtc::Request), words: &str| {
+    let refused = |change: &dyn Fn(&mut warpcc_rtc::CompileRequest), words: &str| {
         let mut one = request("k", "__global__ void k() {}", "compute_80");
         change(&mut one);
-        let error = compiler.compile(&one, &Limits::default());
+        let error = compiler.compile(&one, &CallLimits::default());
         let error = error.expect_err(words);
         assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
         let told = error.to_string();
@@ -162,7 +164,7 @@ fn nothing_beside_the_program_is_found_by_chance() {
         for nvrtc in Nvrtc::all() {
             let error = nvrtc
                 .compiler()
-                .compile(&request("k", source, "sm_80"), &Limits::default())
+                .compile(&request("k", source, "sm_80"), &CallLimits::default())
                 .expect_err("not found");
             assert!(error.to_string().contains("open source file"), "{error}");
         }
@@ -186,9 +188,9 @@ fn a_compilation_is_cancelled_or_runs_out_of_time() {
     assert!(compiler.can_be_stopped());
     let one = request("long", &long_program(), "sm_90");
     let cancel = Cancel::new();
-    let limits = Limits {
+    let limits = CallLimits {
         cancel: Some(cancel.clone()),
-        ..Limits::default()
+        ..CallLimits::default()
     };
     let error = std::thread::scope(|scope| {
         let compiling = scope.spawn(|| compiler.compile(&one, &limits));
@@ -198,18 +200,18 @@ fn a_compilation_is_cancelled_or_runs_out_of_time() {
     });
     assert_eq!(error.kind(), ErrorKind::Cancelled, "{error}");
     let deadline = Some(Instant::now() + Duration::from_millis(100));
-    let limits = Limits {
+    let limits = CallLimits {
         deadline,
-        ..Limits::default()
+        ..CallLimits::default()
     };
     let error = compiler.compile(&one, &limits).expect_err("out of time");
     assert_eq!(error.kind(), ErrorKind::Deadline, "{error}");
     // Cancelled before it began, also where a compilation cannot be stopped.
     let oldest = Nvrtc::all().pop().expect("one").compiler();
     assert!(!oldest.can_be_stopped());
-    let limits = Limits {
+    let limits = CallLimits {
         cancel: Some(cancel),
-        ..Limits::default()
+        ..CallLimits::default()
     };
     let small = request("k", "__global__ void k() {}", "sm_80");
     assert_eq!(
@@ -246,7 +248,7 @@ fn precompiled_headers_are_never_old_ones() {
             one.include_folders = vec![folder.path().to_path_buf()];
             one.precompiled_headers = PrecompiledHeaders::Automatic;
             let made = compiler
-                .compile(&one, &Limits::default())
+                .compile(&one, &CallLimits::default())
                 .expect("compiles");
             let sum = (p + 10 * t + 100 * f + 1000 * s).to_string();
             let text = String::from_utf8_lossy(&made.image).into_owned();

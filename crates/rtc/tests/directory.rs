@@ -3,12 +3,12 @@
 mod space;
 
 use space::{Nvrtc, request};
-use warpcc_rtc::{Found, KernelCache, Limits, Settings, Text};
+use warpcc_rtc::{CacheSettings, CallLimits, Found, KernelCache, Text};
 
 #[test]
 fn what_was_compiled_in_one_directory_is_not_taken_for_another() {
     let folder = tempfile::tempdir().expect("a folder");
-    let settings = Settings::in_folder(&folder.path().join("cache"));
+    let settings = CacheSettings::in_folder(&folder.path().join("cache"));
     let cache = KernelCache::with(Nvrtc::newest().compiler(), settings, None);
     let kernel = "#include <a.h>\n#include <t.h>\n__global__ void k(int* x) { *x = A + B; }";
     let mut relative = request("k", kernel, "compute_90");
@@ -27,18 +27,20 @@ fn what_was_compiled_in_one_directory_is_not_taken_for_another() {
         }
         std::env::set_current_dir(&place).expect("entered");
         for one in [&relative, &lines] {
-            let image = cache.get(one, &Limits::default()).expect("compiles");
+            let image = cache.get(one, &CallLimits::default()).expect("compiles");
             let expected = match index {
                 0 | 1 => Found::Made,
                 _ => Found::Disk,
             };
             assert_eq!(image.found, expected, "{name} {}", one.name);
-            let plain = Nvrtc::newest().compiler().compile(one, &Limits::default());
+            let plain = Nvrtc::newest()
+                .compiler()
+                .compile(one, &CallLimits::default());
             assert!(
                 plain.expect("compiles").image == image.compiled.image,
                 "a wrong hit"
             );
-            let again = cache.get(one, &Limits::default()).expect("there");
+            let again = cache.get(one, &CallLimits::default()).expect("there");
             assert_eq!(again.found, Found::Memory, "{name} {}", one.name);
         }
     }

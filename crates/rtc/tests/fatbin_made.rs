@@ -8,8 +8,8 @@ use std::process::Command;
 use space::{Nvrtc, nvfatbin, request};
 use warpcc_fatbin::{Format, Image, Limits as Sizes, read};
 use warpcc_rtc::{
-    Compiled, Environment, Error, ErrorKind, FatbinImage, FatbinMaker, Found, KernelCache, Limits,
-    LinkRequest, Linker, Piece, PieceKind, RealArch, Settings, Target,
+    CacheSettings, CallLimits, Compiled, Environment, Error, ErrorKind, FatbinImage, FatbinMaker,
+    Found, KernelCache, LinkRequest, Linker, Piece, PieceKind, RealArch, Target,
 };
 
 const SOURCE: &str = "extern \"C\" __global__ void k(float* x) { *x = *x * 3.f; }\n";
@@ -27,7 +27,7 @@ fn makers() -> Vec<FatbinMaker> {
 fn compiled(target: &str) -> Compiled {
     // Of a toolkit that is neither nvFatbin's.
     let compiler = Nvrtc::all()[1].compiler();
-    let made = compiler.compile(&request("k", SOURCE, target), &Limits::default());
+    let made = compiler.compile(&request("k", SOURCE, target), &CallLimits::default());
     made.unwrap_or_else(|error| panic!("{target}: {error}"))
 }
 
@@ -104,7 +104,7 @@ fn lto_ir_in_a_fat_binary_links_to_the_same_machine_code() {
     let linker = Linker::find_with(None, Some(&nvrtc.folder), &Environment::default());
     let linker = linker.expect("nvJitLink");
     let compiler = nvrtc.compiler();
-    let made = compiler.compile(&request("k", SOURCE, "lto_90"), &Limits::default());
+    let made = compiler.compile(&request("k", SOURCE, "lto_90"), &CallLimits::default());
     let made = made.expect("compiles");
     let fatbin = makers()[0]
         .make(&[FatbinImage::of("k", &made)], &[])
@@ -132,7 +132,7 @@ fn lto_ir_in_a_fat_binary_links_to_the_same_machine_code() {
 
 #[test]
 fn a_driver_would_take_the_image_that_was_put_in() {
-    let cache = KernelCache::with(Nvrtc::newest().compiler(), Settings::default(), None);
+    let cache = KernelCache::with(Nvrtc::newest().compiler(), CacheSettings::default(), None);
     for maker in makers() {
         let images: Vec<_> = ["sm_80", "compute_80"]
             .iter()
@@ -141,7 +141,7 @@ fn a_driver_would_take_the_image_that_was_put_in() {
         let bytes = maker.make(&images, &[]).expect("made");
         let taken = |gpu| {
             cache
-                .get_fatbin("k", &bytes, gpu, None, &Limits::default())
+                .get_fatbin("k", &bytes, gpu, None, &CallLimits::default())
                 .expect("taken")
         };
         let own = taken(86);

@@ -7,13 +7,13 @@ use std::path::Path;
 
 use space::{Nvrtc, request};
 use tempfile::TempDir;
-use warpcc_rtc::{Found, KernelCache, Limits, Request, Settings, Text};
+use warpcc_rtc::{CacheSettings, CallLimits, CompileRequest, Found, KernelCache, Text};
 
 /// A cache, an include folder, and a kernel that has the value of `VALUE` in its PTX.
 struct Place {
     folder: TempDir,
     cache: KernelCache,
-    request: Request,
+    request: CompileRequest,
 }
 
 impl Place {
@@ -46,12 +46,12 @@ impl Place {
 
     fn get(&self, cache: &KernelCache) -> (Found, u32) {
         let image = cache
-            .get(&self.request, &Limits::default())
+            .get(&self.request, &CallLimits::default())
             .expect("compiles");
         // The oracle is NVRTC, asked now.
         let plain = Nvrtc::newest()
             .compiler()
-            .compile(&self.request, &Limits::default());
+            .compile(&self.request, &CallLimits::default());
         assert_eq!(
             plain.expect("compiles").image,
             image.compiled.image,
@@ -71,7 +71,7 @@ impl Place {
 }
 
 fn cache_in(folder: &Path) -> KernelCache {
-    let settings = Settings::in_folder(&folder.join("cache"));
+    let settings = CacheSettings::in_folder(&folder.join("cache"));
     KernelCache::with(Nvrtc::newest().compiler(), settings, None)
 }
 
@@ -158,7 +158,12 @@ fn the_place_of_the_folders_counts_only_where_it_shows() {
             let mut one = request("k", &format!("#include <a.h>\n{KERNEL}"), "compute_90");
             one.include_folders = vec![include];
             one.options = options.iter().map(|option| (*option).into()).collect();
-            keys.push(cache.get(&one, &Limits::default()).expect("compiles").key);
+            keys.push(
+                cache
+                    .get(&one, &CallLimits::default())
+                    .expect("compiles")
+                    .key,
+            );
         }
         assert_eq!(keys[0] == keys[1], same, "{header} {options:?}");
     }
@@ -201,12 +206,12 @@ fn headers_of_a_toolkit_are_all_found() {
     one.include_folders = vec![include.clone(), include.join("cccl")];
     one.options = vec!["--std=c++17".into()];
     let made = cache
-        .get(&one, &Limits::default())
+        .get(&one, &CallLimits::default())
         .unwrap_or_else(|error| panic!("{error}"));
     assert!(made.key.is_some(), "{:?}", cache.remarks());
     assert_eq!(
         cache_in(folder.path())
-            .get(&one, &Limits::default())
+            .get(&one, &CallLimits::default())
             .expect("found")
             .found,
         Found::Disk

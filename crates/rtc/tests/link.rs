@@ -4,7 +4,7 @@ mod space;
 
 use space::{Nvrtc, request};
 use warpcc_rtc::{
-    Environment, Error, Limits, LinkRequest, Linker, Piece, PieceKind, RealArch, Target,
+    CallLimits, Environment, Error, LinkRequest, Linker, Piece, PieceKind, RealArch, Target,
 };
 
 const CALLER: &str = "extern \"C\" __device__ int twice(int);\n\
@@ -25,7 +25,7 @@ fn piece(nvrtc: &Nvrtc, name: &str, source: &str, target: &str) -> Piece {
     one.options = vec!["-rdc=true".into()];
     let made = nvrtc
         .compiler()
-        .compile(&one, &Limits::default())
+        .compile(&one, &CallLimits::default())
         .expect("compiles");
     let kind = match made.target {
         Target::Cubin(_) => PieceKind::Cubin,
@@ -108,7 +108,7 @@ fn ptx_becomes_a_cubin_with_its_kernels() {
         );
         let made = nvrtc
             .compiler()
-            .compile(&one, &Limits::default())
+            .compile(&one, &CallLimits::default())
             .expect("compiles");
         let request = LinkRequest::of_ptx("k", made.image, RealArch::new(90));
         let linked = linker(&nvrtc).link(&request).expect("compiles");

@@ -7,18 +7,18 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use space::{Nvrtc, request};
-use warpcc_rtc::{Found, KernelCache, Limits, Request, Settings};
+use warpcc_rtc::{CacheSettings, CallLimits, CompileRequest, Found, KernelCache};
 
 fn cache_in(folder: &Path) -> KernelCache {
     KernelCache::with(
         Nvrtc::newest().compiler(),
-        Settings::in_folder(folder),
+        CacheSettings::in_folder(folder),
         None,
     )
 }
 
 /// Many small kernels: the compiler takes some milliseconds for each.
-fn kernel(lines: usize) -> Request {
+fn kernel(lines: usize) -> CompileRequest {
     let text: String = (0..lines)
         .map(|index| {
             format!("extern \"C\" __global__ void k{index}(int* x) {{ *x += {index}; }}\n")
@@ -49,7 +49,7 @@ fn child() {
         .expect("a number");
     let cache = cache_in(Path::new(&folder));
     let image = cache
-        .get(&kernel(lines), &Limits::default())
+        .get(&kernel(lines), &CallLimits::default())
         .expect("compiles");
     println!("found={:?} {:?}", image.found, cache.remarks());
 }
@@ -105,7 +105,9 @@ fn one_that_is_killed_while_compiling_holds_nobody_up() {
     assert_eq!(found_by(waiting), "Made []");
     assert_eq!(found_by(another(folder.path(), 400)), "Disk []");
     let cache = cache_in(folder.path());
-    let image = cache.get(&kernel(400), &Limits::default()).expect("whole");
+    let image = cache
+        .get(&kernel(400), &CallLimits::default())
+        .expect("whole");
     assert_eq!(image.found, Found::Disk);
     assert!(locks(folder.path()).is_empty());
 }

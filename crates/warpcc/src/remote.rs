@@ -8,7 +8,7 @@ use warpcc_remote::backoff::{Health, Way};
 use warpcc_remote::settings::Access;
 use warpcc_remote::upload::{self, Account, UploadMode};
 use warpcc_remote::{Layer, ping};
-use warpcc_rtc::{Environment, Settings};
+use warpcc_rtc::{CacheSettings, Environment};
 
 use crate::cli::{RemoteCommand, UploadArgs};
 use crate::commands::need_store;
@@ -70,7 +70,7 @@ fn ping_one(layer: &Layer, stores: &[DiskStore]) -> Pinged {
 
 /// The folder of kernels compiled at run time, which has its own uploads, where there is one.
 fn kernels() -> Option<DiskStore> {
-    let settings = Settings::from_environment(&Environment::of(environment()));
+    let settings = CacheSettings::from_environment(&Environment::of(environment()));
     let tier = settings.tiers.iter().find(|tier| !tier.readonly)?;
     let options = Options {
         max_size: tier.max_size,

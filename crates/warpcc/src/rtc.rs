@@ -11,11 +11,12 @@ use std::time::Duration;
 
 use rayon::prelude::*;
 use serde::Serialize;
+use warpcc_cache::{Level, Upstream};
+use warpcc_remote::SharedCache;
 use warpcc_rtc::{
-    Compiler, Environment, Error, ErrorKind, Found, Image, KernelCache, Limits, Request, Settings,
-    SharedLayer,
+    CacheSettings, CallLimits, CompileRequest, Compiler, Environment, Error, ErrorKind, Found,
+    Image, KernelCache,
 };
-use warpcc_rtc_remote::SharedCache;
 
 pub use args::RtcCommand;
 use args::{CompileArgs, WarmArgs, WithArgs};
@@ -51,23 +52,27 @@ struct Caches {
 }
 
 impl Caches {
-    fn open(with: &WithArgs, around: &ProcessContext, common: Request) -> anyhow::Result<Self> {
+    fn open(
+        with: &WithArgs,
+        around: &ProcessContext,
+        common: CompileRequest,
+    ) -> anyhow::Result<Self> {
         let environment = Environment::of(around.environment.iter().cloned());
         let compiler = Compiler::find_with(with.nvrtc.as_deref(), &environment)?;
-        let settings = Settings::from_environment(&environment);
+        let settings = CacheSettings::from_environment(&environment);
         let layers = Config::load(variable)
             .map(|config| config.layers())
             .map_err(|error| error.to_string());
         let shared = layers
-            .and_then(|layers| SharedCache::open(layers, &settings))
+            .and_then(|layers| SharedCache::open(layers, || settings.open_first_written()))
             .unwrap_or_else(|why| {
                 log::warn(&format!("no shared cache: {why}"));
                 None
             });
-        let layer = shared
+        let upstream = shared
             .clone()
-            .map(|shared| Arc::new(shared) as Arc<dyn SharedLayer>);
-        let kernels = KernelCache::with(compiler, settings, layer).compiled_with(common);
+            .map(|shared| Arc::new(shared) as Arc<dyn Upstream>);
+        let kernels = KernelCache::with(compiler, settings, upstream).compiled_with(common);
         Ok(Self { kernels, shared })
     }
 }
@@ -120,7 +125,7 @@ fn word_of(found: Found) -> &'static str {
 fn compile(args: &CompileArgs, around: &ProcessContext) -> anyhow::Result<i32> {
     let source = std::fs::read_to_string(&args.file)
         .map_err(|error| anyhow::anyhow!("cannot read {}: {error}", args.file.display()))?;
-    let mut common = Request::new("", "", args.arch);
+    let mut common = CompileRequest::new("", "", args.arch);
     let defines = args.defines.iter().map(|define| format!("-D{define}"));
     common.options = defines
         .chain(args.options.iter().cloned())
@@ -137,7 +142,7 @@ fn compile(args: &CompileArgs, around: &ProcessContext) -> anyhow::Result<i32> {
     request
         .name_expressions
         .extend(others.iter().map(|name| name.as_str().into()));
-    let result = cache.get(&request, &Limits::default());
+    let result = cache.get(&request, &CallLimits::default());
     if let Err(error) = &result
         && error.kind() != ErrorKind::Compile
     {
@@ -202,15 +207,16 @@ fn warm(args: &WarmArgs, around: &ProcessContext) -> anyhow::Result<i32> {
                 source,
                 target,
             } => {
-                let image = cache.get_image(parameters, name, source, *target, &Limits::default());
+                let image =
+                    cache.get_image(parameters, name, source, *target, &CallLimits::default());
                 (name.as_str(), target.to_string(), image)
             }
             Job::Recorded(request) => {
-                let image = cache.get(request, &Limits::default());
+                let image = cache.get(request, &CallLimits::default());
                 (&*request.name, request.target.to_string(), image)
             }
             Job::Ptx { name, text, target } => {
-                let image = cache.load_ptx(name, text, *target, &Limits::default());
+                let image = cache.load_ptx(name, text, *target, &CallLimits::default());
                 (name.as_str(), target.to_string(), image)
             }
         })
@@ -223,7 +229,7 @@ fn warm(args: &WarmArgs, around: &ProcessContext) -> anyhow::Result<i32> {
     let uploaded = caches.shared.as_ref().is_none_or(|shared| {
         there
             .filter_map(|image| image.key)
-            .for_each(|key| shared.offer(&key));
+            .for_each(|key| shared.offer(shared.store(), Level::Kernels, &key));
         all_uploaded(shared)
     });
     let rows: Vec<Row> = images

@@ -8,7 +8,9 @@ mod toolkit;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use warpcc_rtc::{Compiler, Found, KernelCache, Limits, Request, Settings, Target, Text};
+use warpcc_rtc::{
+    CacheSettings, CallLimits, CompileRequest, Compiler, Found, KernelCache, Target, Text,
+};
 
 const SCALE: &str =
     "#include \"type.h\"\ntemplate<class T> __global__ void scale(T* x) { *x *= N; }\n";
@@ -138,18 +140,19 @@ fn a_program_finds_what_was_warmed_and_compiles_nothing() {
     );
     assert!(text(&done.stdout).contains("8 compiled now, 0 there already"));
     // The program's own settings, as in docs/rtc.md.
-    let mut common = Request::new("", "", "sm_90".parse().expect("a target"));
+    let mut common = CompileRequest::new("", "", "sm_90".parse().expect("a target"));
     common.options = vec!["--std=c++17".into()];
     common.preamble = vec![Text::new("common.h", "#pragma once\n")];
     common.headers = vec![Text::new("type.h", "#pragma once\n")];
     let compiler = Compiler::open(&nvrtc()).expect("NVRTC");
-    let settings = Settings::in_folder(&folder.path().join("cache"));
+    let settings = CacheSettings::in_folder(&folder.path().join("cache"));
     let cache = KernelCache::with(compiler, settings, None).compiled_with(common);
     for target in ["sm_80", "sm_90"] {
         let target: Target = target.parse().expect("a target");
         for name in ["scale<float>", "scale<double>"] {
             for parameters in ["#define N 2", "#define N 3"] {
-                let image = cache.get_image(parameters, name, SCALE, target, &Limits::default());
+                let image =
+                    cache.get_image(parameters, name, SCALE, target, &CallLimits::default());
                 assert_eq!(image.expect("there").found, Found::Disk);
             }
         }
@@ -184,17 +187,17 @@ fn what_a_program_asked_for_is_compiled_ahead_for_other_gpus() {
     let odd = odd.replace("{}'", "{} // '");
     let program = |target: &str, cache: &str, record: Option<&Path>| -> Vec<Found> {
         let target: Target = target.parse().expect("a target");
-        let mut common = Request::new("", "", target);
+        let mut common = CompileRequest::new("", "", target);
         common.include_folders = vec![at("include")];
         common.options = vec!["-DN=4".into(), "--std=c++20".into()];
         common.headers = vec![Text::new("b.h", "\n// b\n"), Text::new("a.h", "")];
         let compiler = Compiler::open(&nvrtc()).expect("NVRTC");
-        let settings = Settings::in_folder(&at(cache));
+        let settings = CacheSettings::in_folder(&at(cache));
         let mut cache = KernelCache::with(compiler, settings, None).compiled_with(common);
         if let Some(record) = record {
             cache = cache.recorded_in(record);
         }
-        let limits = Limits::default();
+        let limits = CallLimits::default();
         let kernels = [("", "scale<float>", SCALE), ("#define P 1", "odd", &*odd)];
         let mut found: Vec<_> = kernels
             .iter()
@@ -235,10 +238,10 @@ fn what_a_program_asked_for_is_compiled_ahead_for_other_gpus() {
     }
     // A program whose record cannot be written goes on.
     let compiler = Compiler::open(&nvrtc()).expect("NVRTC");
-    let settings = Settings::in_folder(&at("asked"));
+    let settings = CacheSettings::in_folder(&at("asked"));
     let cache = KernelCache::with(compiler, settings, None).recorded_in(&at("missing/file"));
     let target = "sm_80".parse().expect("a target");
-    let limits = Limits::default();
+    let limits = CallLimits::default();
     let image = cache.get_image("", "k", "__global__ void k() {}", target, &limits);
     assert_eq!(image.expect("it compiles").found, Found::Made);
     let remarks = cache.remarks().join(" ");

@@ -37,17 +37,14 @@ const DIRECTION: &[(&str, May)] = &[
     ),
     ("warpcc-remote", May::Only(&["warpcc-cache"])),
     ("warpcc-rtc", May::Only(&["warpcc-cache", "warpcc-fatbin"])),
+    ("warpcc-kernels", May::Only(&["warpcc-rtc"])),
     (
         "warpcc-rtc-c",
-        May::Only(&["warpcc-rtc", "warpcc-rtc-remote"]),
-    ),
-    (
-        "warpcc-rtc-remote",
-        May::Only(&["warpcc-cache", "warpcc-remote", "warpcc-rtc"]),
+        May::Only(&["warpcc-rtc", "warpcc-kernels", "warpcc-remote"]),
     ),
     (
         "warpcc-rtc-py",
-        May::Only(&["warpcc-rtc", "warpcc-rtc-remote"]),
+        May::Only(&["warpcc-rtc", "warpcc-kernels", "warpcc-remote"]),
     ),
     ("warpcc", May::Anything),
     ("warpcc-fuzz", May::Anything),

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use warpcc_rtc::{Compiler, Request};
+use warpcc_rtc::{CompileRequest, Compiler};
 
 /// An NVRTC to test with.
 pub struct Nvrtc {
@@ -107,6 +107,6 @@ fn tools() -> PathBuf {
 }
 
 /// A program for `target`.
-pub fn request(name: &str, source: &str, target: &str) -> Request {
-    Request::new(name, source, target.parse().expect("a target"))
+pub fn request(name: &str, source: &str, target: &str) -> CompileRequest {
+    CompileRequest::new(name, source, target.parse().expect("a target"))
 }

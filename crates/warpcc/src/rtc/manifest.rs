@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use serde::Deserialize;
-use warpcc_rtc::{PrecompiledHeaders, RealArch, Request, Target, Text};
+use warpcc_rtc::{CompileRequest, PrecompiledHeaders, RealArch, Target, Text};
 
 /// The file, as written.
 #[derive(Debug, Deserialize)]
@@ -104,7 +104,7 @@ struct Ptx {
 #[derive(Debug)]
 pub struct Manifest {
     /// What every kernel is compiled with.
-    pub common: Request,
+    pub common: CompileRequest,
     /// One for each name, parameters and target.
     pub jobs: Vec<Job>,
 }
@@ -124,7 +124,7 @@ pub enum Job {
         target: Target,
     },
     /// As a program asked for it.
-    Recorded(Request),
+    Recorded(CompileRequest),
     /// From PTX.
     Ptx {
         /// As `KernelCache::load_ptx` takes it.
@@ -226,8 +226,8 @@ fn text_of(folder: &Path, path: &Path) -> anyhow::Result<String> {
 }
 
 /// What is true of every kernel: options, folders of headers, texts.
-fn common(file: &File, folder: &Path) -> anyhow::Result<Request> {
-    let mut common = Request::new("", "", Target::Cubin(RealArch::new(0)));
+fn common(file: &File, folder: &Path) -> anyhow::Result<CompileRequest> {
+    let mut common = CompileRequest::new("", "", Target::Cubin(RealArch::new(0)));
     let options = file.options.iter();
     common.options = options.map(|option| option.as_str().into()).collect();
     common.include_folders = file.include.iter().map(|path| folder.join(path)).collect();
@@ -265,7 +265,7 @@ fn recorded(file: &File, folder: &Path, targets: &[Target]) -> anyhow::Result<Ve
     let mut jobs = Vec::new();
     for one in &file.recorded {
         for target in all_of(one.target.parse()?) {
-            let mut request = Request::new(one.name.as_str(), text_of(&one.source)?, target);
+            let mut request = CompileRequest::new(one.name.as_str(), text_of(&one.source)?, target);
             request.preamble = parts_of(&one.preamble)?;
             request.headers = parts_of(&one.headers)?;
             request.name_expressions = words(&one.names);

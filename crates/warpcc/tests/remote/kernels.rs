@@ -6,9 +6,8 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use std::time::Duration;
 
-use warpcc_remote::Layer;
-use warpcc_rtc::{Compiler, Counts, KernelCache, Limits, Settings, SharedLayer, Target};
-use warpcc_rtc_remote::SharedCache;
+use warpcc_remote::{Layer, SharedCache};
+use warpcc_rtc::{CacheSettings, CallLimits, Compiler, Counts, KernelCache, Target, Upstream};
 
 use crate::faulty::{Faulty, Mode};
 use crate::space::Toolkit;
@@ -228,20 +227,29 @@ fn programs_share_without_a_command() {
     let server = servers::nginx(&folder.path().join("nginx"), None);
     let url = format!("http://127.0.0.1:{}/kernels", server.port);
     let on = |machine: &str| {
-        let settings = Settings::in_folder(&folder.path().join(machine));
+        let settings = CacheSettings::in_folder(&folder.path().join(machine));
         let layer = Layer::at(&url).expect("a layer");
-        let shared = SharedCache::open(vec![layer], &settings).expect("a folder");
+        let shared =
+            SharedCache::open(vec![layer], || settings.open_first_written()).expect("a folder");
         let shared = shared.expect("a layer is given");
         let compiler = Compiler::open(&nvrtc()).expect("NVRTC");
-        let layer: Arc<dyn SharedLayer> = Arc::new(shared.clone());
-        (KernelCache::with(compiler, settings, Some(layer)), shared)
+        let upstream: Arc<dyn Upstream> = Arc::new(shared.clone());
+        (
+            KernelCache::with(compiler, settings, Some(upstream)),
+            shared,
+        )
     };
     let images = |cache: &KernelCache| -> Vec<Arc<[u8]>> {
         let target: Target = "sm_90".parse().expect("a target");
         let ask = |n: usize| {
             let parameters = format!("#define N {n}");
-            let asked =
-                cache.get_image(&parameters, "scale<int>", SCALE, target, &Limits::default());
+            let asked = cache.get_image(
+                &parameters,
+                "scale<int>",
+                SCALE,
+                target,
+                &CallLimits::default(),
+            );
             asked.expect("it compiles").compiled.image.clone()
         };
         // More than one at a time, as programs do.

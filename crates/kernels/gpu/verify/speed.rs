@@ -1,0 +1,478 @@
+//! How fast element-wise kernels move memory, against the device's own copy in the same run; and arrays beyond 2^31 elements.
+
+use serde_json::{Value as Json, json};
+use warpcc_kernels::dtype::DType;
+use warpcc_kernels::elementwise::{Value, fused, tuned};
+use warpcc_kernels::parse::parse;
+use warpcc_kernels::plan::{Plan, Tensor, Tuning, WriteMode};
+use warpcc_kernels::reduce::reduce;
+
+use crate::device::{BASE, Device, Failure, Kernel};
+
+/// Bytes of each array.
+const ARRAY: u64 = 1 << 30;
+
+/// Where kernels that need memory of their own get it.
+const WORKSPACE: u64 = BASE + 6 * ARRAY;
+
+/// A kernel to be timed.
+pub struct Timed {
+    pub label: String,
+    pub plan: Plan,
+    /// Bytes read and written.
+    pub bytes: u64,
+    /// `None`: the library's own choice.
+    pub tuning: Option<Tuning>,
+    pub text: &'static str,
+    pub dtype: DType,
+}
+
+fn planned(
+    text: &str,
+    values: &[(&str, Value<'_>)],
+    output: &Tensor,
+    request: WriteMode,
+    tuning: Option<Tuning>,
+) -> Option<Plan> {
+    let expr = parse(text).ok()?;
+    match tuning {
+        Some(tuning) => tuned(&expr, values, output, request, tuning).ok(),
+        None => fused(&expr, values, output, request).ok(),
+    }
+}
+
+fn cut(tuning: Option<Tuning>) -> String {
+    tuning.map_or(String::new(), |tuning| {
+        format!(" threads {} unroll {}", tuning.threads, tuning.unroll)
+    })
+}
+
+fn one(
+    text: &'static str,
+    dtypes: &[DType],
+    off: u64,
+    request: WriteMode,
+    tuning: Option<Tuning>,
+) -> Option<Timed> {
+    // The smallest type's array has the bytes of `ARRAY` at most; all have as many elements.
+    let largest = dtypes.iter().map(|d| d.size()).max()?;
+    let count = ARRAY / largest - 64;
+    let (output, inputs) = dtypes.split_last()?;
+    let at = |place: usize, dtype: DType, off: u64| {
+        Tensor::new(
+            dtype,
+            &[count],
+            BASE + place as u64 * (ARRAY + 4096) + off * dtype.size(),
+        )
+    };
+    let tensors: Vec<Tensor> = inputs
+        .iter()
+        .enumerate()
+        .map(|(place, d)| at(place, *d, off))
+        .collect();
+    let target = at(inputs.len(), *output, 0);
+    let values: Vec<(&str, Value)> = ["a", "b", "c"]
+        .into_iter()
+        .zip(tensors.iter().map(Value::from))
+        .collect();
+    let plan = planned(text, &values, &target, request, tuning)?;
+    let again = if request == WriteMode::Add {
+        output.size()
+    } else {
+        0
+    };
+    let bytes = count * (dtypes.iter().map(|d| d.size()).sum::<u64>() + again);
+    let names: Vec<&str> = dtypes.iter().map(|d| d.name()).collect();
+    Some(Timed {
+        label: format!(
+            "{text} {} +{off} {request:?}{}",
+            names.join(","),
+            cut(tuning)
+        ),
+        plan,
+        bytes,
+        tuning,
+        text,
+        dtype: *output,
+    })
+}
+
+/// An expression over matrices of which some are turned, or rows or columns that are broadcast.
+fn matrices(
+    text: &'static str,
+    dtype: DType,
+    shapes: &[(&'static str, Option<[i64; 2]>)],
+    tuning: Option<Tuning>,
+) -> Option<Timed> {
+    let side = if dtype.size() == 4 {
+        16384
+    } else {
+        16384 + 8192
+    };
+    let at = |place: u64| BASE + place * (ARRAY + (1 << 28) + 4096);
+    let shape = |kind: &str| match kind {
+        "row" => vec![side],
+        "column" => vec![side, 1],
+        _ => vec![side, side],
+    };
+    let tensors: Vec<Tensor> = (0..)
+        .zip(shapes)
+        .map(|(place, (kind, turned))| {
+            let tensor = Tensor::new(dtype, &shape(kind), at(place));
+            if turned.is_some() {
+                tensor.with_strides(&[1, side.cast_signed()])
+            } else {
+                tensor
+            }
+        })
+        .collect();
+    let target = Tensor::new(dtype, &[side, side], at(3));
+    let values: Vec<(&str, Value)> = ["a", "b"]
+        .into_iter()
+        .zip(tensors.iter().map(Value::from))
+        .collect();
+    let plan = planned(text, &values, &target, WriteMode::Write, tuning)?;
+    let elements: u64 = tensors
+        .iter()
+        .chain([&target])
+        .map(|tensor| tensor.shape.iter().product::<u64>())
+        .sum();
+    let kinds: Vec<String> = shapes
+        .iter()
+        .map(|(kind, turned)| format!("{}{kind}", if turned.is_some() { "turned " } else { "" }))
+        .collect();
+    Some(Timed {
+        label: format!("{text} of {} {}", kinds.join(" and "), dtype.name(),),
+        plan,
+        bytes: elements * dtype.size(),
+        tuning,
+        text,
+        dtype,
+    })
+}
+
+/// A reduction of a matrix, over an axis or all.
+fn reduction(of: &'static str, dtype: DType, columns: u64, axis: Option<i64>) -> Option<Timed> {
+    let rows = ARRAY / dtype.size() / columns;
+    let input = Tensor::new(dtype, &[rows, columns], BASE);
+    let shape = match axis {
+        None => vec![],
+        Some(0) => vec![columns],
+        Some(_) => vec![rows],
+    };
+    let output = Tensor::new(dtype, &shape, BASE + 2 * ARRAY);
+    let axes = axis.map(|axis| vec![axis]);
+    let plan = reduce(of, &input, axes.as_deref(), &output, WriteMode::Write).ok()?;
+    Some(Timed {
+        label: format!(
+            "{of} {} [{rows}, {columns}] over {}",
+            dtype.name(),
+            axis.map_or("all".to_owned(), |axis| axis.to_string())
+        ),
+        plan,
+        bytes: ARRAY + shape.iter().product::<u64>() * dtype.size(),
+        tuning: None,
+        text: of,
+        dtype,
+    })
+}
+
+/// What is timed: the cuts into blocks, then functions with the default cut.
+pub fn timed() -> Vec<Timed> {
+    let all = [
+        cuts(),
+        functions(),
+        other_types(),
+        long_functions(),
+        shapes(),
+        reductions(),
+    ];
+    all.into_iter().flatten().flatten().collect()
+}
+
+fn cuts() -> Vec<Option<Timed>> {
+    let mut all = Vec::new();
+    for dtype in [DType::F32, DType::F16] {
+        for threads in [128, 256, 512] {
+            for unroll in [1, 2, 4, 8] {
+                let tuning = Some(Tuning { threads, unroll });
+                all.push(one("identity(a)", &[dtype; 2], 0, WriteMode::Write, tuning));
+                all.push(one("a + b", &[dtype; 3], 0, WriteMode::Write, tuning));
+            }
+        }
+    }
+    all
+}
+
+fn functions() -> Vec<Option<Timed>> {
+    let mut all = Vec::new();
+    for dtype in [DType::F32, DType::F16, DType::BF16] {
+        let mut add = |text, arrays: usize, off, mode| {
+            all.push(one(text, &vec![dtype; arrays], off, mode, None));
+        };
+        for text in [
+            "relu(a)",
+            "sigmoid(a)",
+            "tanh(a)",
+            "gelu(a)",
+            "gelu_tanh(a)",
+            "exp(a)",
+            "a * 2.5",
+        ] {
+            add(text, 2, 0, WriteMode::Write);
+        }
+        add("a * b", 3, 0, WriteMode::Write);
+        add("relu(a * b + c)", 4, 0, WriteMode::Write);
+        add("relu(a)", 2, 0, WriteMode::Add);
+        add("relu(a)", 2, 1, WriteMode::Write);
+        add("relu(a)", 2, 2, WriteMode::Write);
+    }
+    all
+}
+
+/// Other types, and from one to another.
+fn other_types() -> Vec<Option<Timed>> {
+    let same = [DType::F64, DType::U8, DType::I32, DType::F8E4M3];
+    let same = same.map(|dtype| one("relu(a)", &[dtype; 2], 0, WriteMode::Write, None));
+    let converted = [[DType::F32, DType::F16], [DType::F16, DType::F32]];
+    let converted = converted.map(|types| one("identity(a)", &types, 0, WriteMode::Write, None));
+    same.into_iter().chain(converted).collect()
+}
+
+/// Functions that compute long, with one access at once and with two.
+fn long_functions() -> Vec<Option<Timed>> {
+    let mut all = Vec::new();
+    for unroll in [1, 2] {
+        let tuning = Some(Tuning {
+            unroll,
+            ..Tuning::default()
+        });
+        for text in [
+            "gelu(a)",
+            "gelu_tanh(a)",
+            "silu(a)",
+            "sigmoid(a)",
+            "tanh(a)",
+        ] {
+            all.push(one(text, &[DType::F16; 2], 0, WriteMode::Write, tuning));
+        }
+    }
+    all.push(one("silu(a)", &[DType::F16; 2], 0, WriteMode::Write, None));
+    all
+}
+
+/// Transposed matrices, rows and columns.
+fn shapes() -> Vec<Option<Timed>> {
+    let mut all = Vec::new();
+    for dtype in [DType::F32, DType::F16, DType::U8] {
+        let turned = Some([1, 0]);
+        all.push(matrices("identity(a)", dtype, &[("matrix", turned)], None));
+        for shapes in [
+            [("matrix", None), ("matrix", turned)],
+            [("matrix", None), ("row", None)],
+            [("matrix", None), ("column", None)],
+        ] {
+            all.push(matrices("a + b", dtype, &shapes, None));
+        }
+    }
+    all
+}
+
+fn reductions() -> Vec<Option<Timed>> {
+    let mut all = Vec::new();
+    for dtype in [DType::F32, DType::F16] {
+        for columns in [128, 4096, 65536] {
+            for axis in [Some(1), Some(0)] {
+                all.push(reduction("sum", dtype, columns, axis));
+            }
+        }
+        for of in ["sum", "mean", "max", "norm2"] {
+            all.push(reduction(of, dtype, 4096, None));
+        }
+        for of in ["mean", "max", "norm2"] {
+            all.push(reduction(of, dtype, 4096, Some(1)));
+        }
+    }
+    all
+}
+
+/// Gigabytes a second of the device's own copy: bytes read and written.
+pub fn copy_rate(device: &Device) -> Result<f64, Failure> {
+    device.fill(BASE, 0x3c, 5 * ARRAY)?;
+    let times = device.times(3, 21, &mut || device.copy(BASE + ARRAY + 4096, BASE, ARRAY))?;
+    Ok(2.0 * ARRAY as f64 / times[times.len() / 2] / 1e6)
+}
+
+/// Times one; its rate beside the copy's.
+pub fn time(
+    device: &Device,
+    kernels: &[Kernel],
+    timed: &Timed,
+    copy: f64,
+) -> Result<Json, Failure> {
+    if kernels.is_empty() || kernels.len() != timed.plan.launches.len() {
+        return Err("nothing to time".to_owned());
+    }
+    let times = device.times(3, 15, &mut || {
+        for (kernel, launch) in kernels.iter().zip(&timed.plan.launches) {
+            device.start(kernel, launch, WORKSPACE)?;
+        }
+        Ok(())
+    })?;
+    let median = times[times.len() / 2];
+    let rate = timed.bytes as f64 / median / 1e6;
+    Ok(json!({
+        "label": timed.label,
+        "text": timed.text,
+        "output": timed.dtype.name(),
+        "threads": timed.tuning.map(|tuning| tuning.threads),
+        "unroll": timed.tuning.map(|tuning| tuning.unroll),
+        "bytes": timed.bytes,
+        "ms": median,
+        "gb_per_s": rate,
+        "of_copy": rate / copy,
+    }))
+}
+
+/// An array of more than 2^31 elements of one byte or two, in a pattern that repeats.
+pub struct Large {
+    pub label: &'static str,
+    pub plan: Plan,
+    size: u64,
+    period: u64,
+    input: u64,
+    output: u64,
+    bytes: u64,
+    /// The output's byte from the input's and its number in the array.
+    formula: fn(u8, u64) -> u8,
+    second: Option<(u64, Vec<u8>)>,
+}
+
+pub fn large() -> Vec<Large> {
+    const N: u64 = (1 << 31) + 1003;
+    let mut all = Vec::new();
+    let mut add =
+        |label, text: &str, inputs: &[Tensor], output: Tensor, period, formula, second| {
+            let values: Vec<(&str, Value)> = ["a", "b"]
+                .into_iter()
+                .zip(inputs.iter().map(Value::from))
+                .collect();
+            let Ok(expr) = parse(text) else { return };
+            if let Ok(plan) = tuned(&expr, &values, &output, WriteMode::Write, Tuning::default()) {
+                let size = output.dtype.size();
+                all.push(Large {
+                    label,
+                    plan,
+                    size,
+                    period,
+                    input: inputs.first().map_or(BASE, |t| t.address),
+                    output: output.address,
+                    bytes: output.shape.iter().product::<u64>() * size,
+                    formula,
+                    second,
+                });
+            }
+        };
+    let far = BASE + (6 << 30);
+    let beyond = BASE + (12 << 30);
+    add(
+        "uint8, 2^31 + 1003 elements, off by 3 and 1",
+        "255 - a",
+        &[Tensor::new(DType::U8, &[N], BASE + 3)],
+        Tensor::new(DType::U8, &[N], far + 1),
+        1013,
+        |byte, _| 255 - byte,
+        None,
+    );
+    add(
+        "float16, 2^31 + 1003 elements",
+        "-a",
+        &[Tensor::new(DType::F16, &[N], BASE)],
+        Tensor::new(DType::F16, &[N], far),
+        2 * 1013,
+        |byte, number| if number % 2 == 1 { byte ^ 0x80 } else { byte },
+        None,
+    );
+    let (rows, columns) = (524_301u64, 4099u64);
+    add(
+        "uint8, 524301 x 4099 and a row of 4099, broadcast",
+        "a ^ b",
+        &[
+            Tensor::new(DType::U8, &[rows, columns], BASE),
+            Tensor::new(DType::U8, &[columns], beyond),
+        ],
+        Tensor::new(DType::U8, &[rows, columns], far),
+        1013,
+        |byte, number| byte ^ ((number % 4099) as u8).wrapping_mul(7),
+        Some((
+            beyond,
+            (0..4099u64).map(|i| (i as u8).wrapping_mul(7)).collect(),
+        )),
+    );
+    all
+}
+
+fn pattern(period: u64, size: u64) -> impl Fn(u64) -> u8 {
+    move |place| {
+        let byte = ((place % period).wrapping_mul(2_654_435_761) >> 7) as u8;
+        // A half whose exponent is all ones may be NaN, whose payload a conversion need not keep.
+        if size == 2 && place % 2 == 1 {
+            byte & 0x3b
+        } else {
+            byte
+        }
+    }
+}
+
+/// Runs it and looks at its ends, at 2^31 and 2^32 bytes, and at places between.
+pub fn check_large(device: &Device, kernel: &Kernel, large: &Large) -> Result<(), Failure> {
+    if device.size() < (13 << 30) {
+        return Err("this GPU has too little memory for it".to_owned());
+    }
+    let input = pattern(large.period, large.size);
+    let mut filled = large.period * 65536;
+    let block: Vec<u8> = (0..filled).map(&input).collect();
+    device.upload(large.input, &block)?;
+    while filled < large.bytes {
+        let more = filled.min(large.bytes - filled);
+        device.copy(large.input + filled, large.input, more)?;
+        filled += more;
+    }
+    if let Some((at, bytes)) = &large.second {
+        device.upload(*at, bytes)?;
+    }
+    device.fill(large.output - 1, 0xa5, large.bytes + 2)?;
+    let launch = large.plan.launches.first().ok_or("nothing to run")?;
+    device.start(kernel, launch, BASE)?;
+    device.wait()?;
+    let mut guards = [0u8; 1];
+    for at in [large.output - 1, large.output + large.bytes] {
+        device.download(at, &mut guards)?;
+        if guards[0] != 0xa5 {
+            return Err(format!("it wrote beyond its output, at {at:#x}"));
+        }
+    }
+    let window = 4u64 << 20;
+    let last = large.bytes - window;
+    let starts = [
+        0,
+        (1 << 31) - window / 2,
+        (1u64 << 32) - window / 2,
+        last / 3,
+        last / 2,
+        last - 12345,
+        last,
+    ];
+    let mut bytes = vec![0u8; window as usize];
+    for start in starts {
+        let start = start.min(last);
+        device.download(large.output + start, &mut bytes)?;
+        for (place, byte) in (start..).zip(&bytes) {
+            let want = (large.formula)(input(place), place);
+            if *byte != want {
+                return Err(format!("byte {place}: {byte:#x}, expected {want:#x}"));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,245 @@
+//! An expression of functions over named values: written in Rust with operators, or as text.
+//!
+//! `relu(a * x + b)` is `call::relu(a * x + b)` with `Expr::name("a")` and so on. What the names stand
+//! for, arrays or numbers, is said when the expression is planned.
+
+use std::fmt;
+use std::ops;
+use std::sync::Arc;
+
+use crate::functions::{Function, call};
+
+/// An expression. Cloning one shares it.
+#[derive(Clone, Debug)]
+pub struct Expr(pub(crate) Arc<Node>);
+
+/// A number that stands in an expression, or is given for a name. It takes on the type of what it
+/// is used with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Number {
+    /// A whole number: of integers it makes integers.
+    Int(i64),
+    /// Any other: of integers it makes float or double.
+    Float(f64),
+}
+
+#[derive(Debug)]
+pub(crate) enum Node {
+    Name(String),
+    Number(Number),
+    Call(&'static Function, Vec<Expr>),
+}
+
+/// One by one: a long sum is a deep tree, and a stack is not.
+impl Drop for Node {
+    fn drop(&mut self) {
+        let Self::Call(_, arguments) = self else {
+            return;
+        };
+        let mut left = std::mem::take(arguments);
+        while let Some(Expr(node)) = left.pop() {
+            if let Some(mut inner) = Arc::into_inner(node)
+                && let Self::Call(_, more) = &mut inner
+            {
+                left.append(more);
+            }
+        }
+    }
+}
+
+impl Expr {
+    /// What is later given under this name.
+    #[must_use]
+    pub fn name(name: &str) -> Self {
+        Self(Arc::new(Node::Name(name.to_owned())))
+    }
+
+    /// A function of expressions, by its name.
+    ///
+    /// # Errors
+    ///
+    /// No such function, or another number of arguments than it takes.
+    pub fn call(name: &str, arguments: Vec<Self>) -> Result<Self, CallError> {
+        let function =
+            crate::functions::find(name).ok_or_else(|| CallError::unknown_function(name))?;
+        if function.arity != arguments.len() {
+            return Err(CallError::Arity {
+                name: name.to_owned(),
+                expected: function.arity,
+                given: arguments.len(),
+            });
+        }
+        Ok(Self::of(function, arguments))
+    }
+
+    pub(crate) fn of(function: &'static Function, arguments: Vec<Self>) -> Self {
+        Self(Arc::new(Node::Call(function, arguments)))
+    }
+
+    /// The names in it, each once, in the order in which they first stand there.
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        let mut seen = std::collections::HashSet::new();
+        let mut left = vec![self];
+        while let Some(Self(node)) = left.pop() {
+            // What is shared is looked at once: a deeply shared expression is a small one.
+            if !seen.insert(Arc::as_ptr(node)) {
+                continue;
+            }
+            match &**node {
+                Node::Name(name) if !names.contains(&name.as_str()) => names.push(name.as_str()),
+                Node::Call(_, arguments) => left.extend(arguments.iter().rev()),
+                _ => {}
+            }
+        }
+        names
+    }
+}
+
+/// A call that cannot be.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// No function has the name.
+    #[error("there is no function {name:?}{}", near.map(|near| format!("; is {near:?} meant?")).unwrap_or_default())]
+    Unknown {
+        /// The name.
+        name: String,
+        /// One that is almost it.
+        near: Option<&'static str>,
+    },
+    /// It takes another number of arguments.
+    #[error("{name} takes {expected} argument(s), and {given} are given")]
+    Arity {
+        /// The function.
+        name: String,
+        /// What it takes.
+        expected: usize,
+        /// What stands there.
+        given: usize,
+    },
+}
+
+impl CallError {
+    pub(crate) fn unknown_function(name: &str) -> Self {
+        let near = crate::functions::ALL
+            .iter()
+            .map(|each| (strsim::damerau_levenshtein(each.name, name), each.name))
+            .min()
+            .filter(|(distance, _)| *distance <= 2 && *distance < name.len())
+            .map(|(_, near)| near);
+        Self::Unknown {
+            name: name.chars().take(64).collect(),
+            near,
+        }
+    }
+}
+
+impl From<f64> for Expr {
+    fn from(value: f64) -> Self {
+        Self(Arc::new(Node::Number(Number::Float(value))))
+    }
+}
+
+impl From<i64> for Expr {
+    fn from(value: i64) -> Self {
+        Self(Arc::new(Node::Number(Number::Int(value))))
+    }
+}
+
+impl From<i32> for Expr {
+    fn from(value: i32) -> Self {
+        i64::from(value).into()
+    }
+}
+
+impl From<&Self> for Expr {
+    fn from(value: &Self) -> Self {
+        value.clone()
+    }
+}
+
+impl From<f64> for Number {
+    fn from(value: f64) -> Self {
+        Self::Float(value)
+    }
+}
+
+impl From<i64> for Number {
+    fn from(value: i64) -> Self {
+        Self::Int(value)
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Int(value) => write!(f, "{value}"),
+            Self::Float(value) => write!(f, "{value:?}"),
+        }
+    }
+}
+
+/// As text that parses to the same expression.
+impl fmt::Display for Expr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.0 {
+            Node::Name(name) => f.write_str(name),
+            Node::Number(number) => write!(f, "{number}"),
+            Node::Call(function, arguments) => {
+                write!(f, "{}(", function.name)?;
+                for (index, argument) in arguments.iter().enumerate() {
+                    let comma = if index == 0 { "" } else { ", " };
+                    write!(f, "{comma}{argument}")?;
+                }
+                f.write_str(")")
+            }
+        }
+    }
+}
+
+macro_rules! operators {
+    ($($trait:ident $method:ident $function:ident;)*) => {
+        $(
+            impl<T: Into<Expr>> ops::$trait<T> for Expr {
+                type Output = Expr;
+                fn $method(self, other: T) -> Expr { call::$function(self, other) }
+            }
+            impl<T: Into<Expr>> ops::$trait<T> for &Expr {
+                type Output = Expr;
+                fn $method(self, other: T) -> Expr { call::$function(self, other) }
+            }
+            impl ops::$trait<Expr> for f64 {
+                type Output = Expr;
+                fn $method(self, other: Expr) -> Expr { call::$function(self, other) }
+            }
+        )*
+    };
+}
+
+operators! {
+    Add add add;
+    Sub sub sub;
+    Mul mul mul;
+    Div div div;
+    Rem rem mod_;
+    BitAnd bitand bitwise_and;
+    BitOr bitor bitwise_or;
+    BitXor bitxor bitwise_xor;
+    Shl shl left_shift;
+    Shr shr right_shift;
+}
+
+impl ops::Neg for Expr {
+    type Output = Self;
+    fn neg(self) -> Self {
+        call::negative(self)
+    }
+}
+
+impl ops::Not for Expr {
+    type Output = Self;
+    fn not(self) -> Self {
+        call::bitwise_not(self)
+    }
+}

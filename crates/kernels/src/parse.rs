@@ -1,0 +1,353 @@
+//! An expression from text such as `relu(a * x + b)`, with Python's operators and their precedence.
+//!
+//! From weak to strong: comparisons (one, not a chain), `|`, `^`, `&`, `<<` `>>`, `+` `-`, `*` `/` `//` `%`,
+//! unary `-` `+` `~`, `**` (from the right). A number with a point or an exponent is not whole.
+
+use crate::expression::{CallError, Expr, Number};
+use crate::functions::call;
+
+/// Longer texts and deeper ones are refused: no kernel is written so by hand.
+const LONGEST: usize = 100_000;
+const DEEPEST: usize = 200;
+
+/// A text that is no expression.
+#[derive(Debug, thiserror::Error)]
+pub enum ParseError {
+    /// What stands there is not what may.
+    #[error("expression, column {column}: {found}, where {expected} was expected")]
+    Unexpected {
+        /// Counted in characters, from 1.
+        column: usize,
+        /// What stands there.
+        found: String,
+        /// What may.
+        expected: &'static str,
+    },
+    /// A call that cannot be.
+    #[error("expression, column {column}: {problem}")]
+    Call {
+        /// Counted in characters, from 1.
+        column: usize,
+        /// Why it cannot.
+        #[source]
+        problem: CallError,
+    },
+    /// More than anyone writes.
+    #[error("the expression is longer than 100,000 bytes or nested deeper than 200")]
+    TooLarge,
+}
+
+/// Reads an expression.
+///
+/// # Errors
+///
+/// The column, what stands there, and what was expected.
+pub fn parse(text: &str) -> Result<Expr, ParseError> {
+    if text.len() > LONGEST {
+        return Err(ParseError::TooLarge);
+    }
+    let mut parser = Parser {
+        text,
+        tokens: tokens(text)?,
+        next: 0,
+        depth: 0,
+        longest: 0,
+    };
+    let expr = parser.comparison()?;
+    match parser.peek() {
+        Token::End => Ok(expr),
+        _ => Err(parser.unexpected("an operator or the end")),
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Token<'a> {
+    Number(Number),
+    Name(&'a str),
+    Sign(&'static str),
+    End,
+}
+
+const SIGNS: [&str; 22] = [
+    "**", "//", "<<", ">>", "<=", ">=", "==", "!=", "<", ">", "+", "-", "*", "/", "%", "|", "^",
+    "&", "~", "(", ")", ",",
+];
+
+fn tokens(text: &str) -> Result<Vec<(usize, Token<'_>)>, ParseError> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(first) = text[at..].chars().next() {
+        let rest = &text[at..];
+        if first.is_ascii_whitespace() {
+            at += 1;
+            continue;
+        }
+        let (length, token) = if first.is_ascii_digit() || first == '.' {
+            let length = number_length(rest.as_bytes());
+            let written = &rest[..length];
+            let number = match written.parse::<i64>() {
+                Ok(whole) => Some(Number::Int(whole)),
+                Err(_) => written.parse::<f64>().ok().map(Number::Float),
+            };
+            let number = number.ok_or_else(|| unexpected(text, at, written, "a number"))?;
+            (length, Token::Number(number))
+        } else if first.is_ascii_alphabetic() || first == '_' {
+            let length = rest
+                .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+                .unwrap_or(rest.len());
+            (length, Token::Name(&rest[..length]))
+        } else if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
+            (sign.len(), Token::Sign(sign))
+        } else {
+            let written = first.to_string();
+            return Err(unexpected(
+                text,
+                at,
+                &written,
+                "a number, a name or an operator",
+            ));
+        };
+        found.push((at, token));
+        at += length;
+    }
+    found.push((text.len(), Token::End));
+    Ok(found)
+}
+
+/// Digits, a point, an exponent with its sign.
+fn number_length(text: &[u8]) -> usize {
+    let mut at = 0;
+    while at < text.len() {
+        let exponent = at > 0 && matches!(text[at - 1], b'e' | b'E');
+        let takes = text[at].is_ascii_digit()
+            || matches!(text[at], b'.' | b'e' | b'E')
+            || (exponent && matches!(text[at], b'+' | b'-'));
+        if !takes {
+            break;
+        }
+        at += 1;
+    }
+    at
+}
+
+fn unexpected(text: &str, at: usize, found: &str, expected: &'static str) -> ParseError {
+    ParseError::Unexpected {
+        column: text[..at].chars().count() + 1,
+        found: format!("{:?}", found.chars().take(64).collect::<String>()),
+        expected,
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    tokens: Vec<(usize, Token<'a>)>,
+    next: usize,
+    depth: usize,
+    /// Operators in a row: they nest in the tree as parentheses do in the text.
+    longest: usize,
+}
+
+type Level<'a> = fn(&mut Parser<'a>) -> Result<Expr, ParseError>;
+type Make = fn(Expr, Expr) -> Expr;
+
+impl<'a> Parser<'a> {
+    fn peek(&self) -> Token<'a> {
+        self.tokens
+            .get(self.next)
+            .map_or(Token::End, |(_, token)| *token)
+    }
+
+    fn at(&self) -> usize {
+        self.tokens
+            .get(self.next)
+            .map_or(self.text.len(), |(at, _)| *at)
+    }
+
+    fn unexpected(&self, expected: &'static str) -> ParseError {
+        match self.peek() {
+            Token::End => ParseError::Unexpected {
+                column: self.text.chars().count() + 1,
+                found: "the end".to_owned(),
+                expected,
+            },
+            Token::Name(name) => unexpected(self.text, self.at(), name, expected),
+            Token::Sign(sign) => unexpected(self.text, self.at(), sign, expected),
+            Token::Number(number) => {
+                unexpected(self.text, self.at(), &number.to_string(), expected)
+            }
+        }
+    }
+
+    fn take(&mut self, sign: &str) -> bool {
+        let takes = self.peek() == Token::Sign(SIGNS.iter().find(|s| **s == sign).unwrap_or(&""));
+        if takes {
+            self.next += 1;
+        }
+        takes
+    }
+
+    fn need(&mut self, sign: &'static str, expected: &'static str) -> Result<(), ParseError> {
+        if self.take(sign) {
+            Ok(())
+        } else {
+            Err(self.unexpected(expected))
+        }
+    }
+
+    fn deeper(&mut self) -> Result<(), ParseError> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return Err(ParseError::TooLarge);
+        }
+        Ok(())
+    }
+
+    /// Operators of one strength, from the left.
+    fn row(&mut self, under: Level<'a>, signs: &[(&str, Make)]) -> Result<Expr, ParseError> {
+        let mut left = under(self)?;
+        'more: loop {
+            for (sign, make) in signs {
+                if self.take(sign) {
+                    self.longest += 1;
+                    if self.longest > 10 * DEEPEST {
+                        return Err(ParseError::TooLarge);
+                    }
+                    left = make(left, under(self)?);
+                    continue 'more;
+                }
+            }
+            return Ok(left);
+        }
+    }
+
+    fn comparison(&mut self) -> Result<Expr, ParseError> {
+        const SIGNS: [(&str, Make); 6] = [
+            ("==", |x, y| call::equal(x, y)),
+            ("!=", |x, y| call::not_equal(x, y)),
+            ("<=", |x, y| call::less_equal(x, y)),
+            (">=", |x, y| call::greater_equal(x, y)),
+            ("<", |x, y| call::less(x, y)),
+            (">", |x, y| call::greater(x, y)),
+        ];
+        self.deeper()?;
+        let left = self.or()?;
+        let found = SIGNS.iter().find(|(sign, _)| self.take(sign));
+        let result = match found {
+            Some((_, make)) => make(left, self.or()?),
+            None => left,
+        };
+        if SIGNS
+            .iter()
+            .any(|(sign, _)| self.peek() == Token::Sign(sign))
+        {
+            return Err(self.unexpected("no second comparison (use parentheses or logical_and)"));
+        }
+        self.depth -= 1;
+        Ok(result)
+    }
+
+    fn or(&mut self) -> Result<Expr, ParseError> {
+        self.row(Self::xor, &[("|", |x, y| x | y)])
+    }
+
+    fn xor(&mut self) -> Result<Expr, ParseError> {
+        self.row(Self::and, &[("^", |x, y| x ^ y)])
+    }
+
+    fn and(&mut self) -> Result<Expr, ParseError> {
+        self.row(Self::shift, &[("&", |x, y| x & y)])
+    }
+
+    fn shift(&mut self) -> Result<Expr, ParseError> {
+        self.row(Self::sum, &[("<<", |x, y| x << y), (">>", |x, y| x >> y)])
+    }
+
+    fn sum(&mut self) -> Result<Expr, ParseError> {
+        self.row(Self::product, &[("+", |x, y| x + y), ("-", |x, y| x - y)])
+    }
+
+    fn product(&mut self) -> Result<Expr, ParseError> {
+        self.row(
+            Self::unary,
+            &[
+                ("*", |x, y| x * y),
+                ("/", |x, y| x / y),
+                ("//", |x, y| call::floor_divide(x, y)),
+                ("%", |x, y| x % y),
+            ],
+        )
+    }
+
+    fn unary(&mut self) -> Result<Expr, ParseError> {
+        self.deeper()?;
+        let result = if self.take("-") {
+            // A number with its sign is a number: -128 is an int8.
+            match self.unary()? {
+                Expr(node) => match &*node {
+                    crate::expression::Node::Number(Number::Int(value)) => {
+                        value.wrapping_neg().into()
+                    }
+                    crate::expression::Node::Number(Number::Float(value)) => (-value).into(),
+                    _ => -Expr(node),
+                },
+            }
+        } else if self.take("+") {
+            self.unary()?
+        } else if self.take("~") {
+            !self.unary()?
+        } else {
+            let base = self.primary()?;
+            if self.take("**") {
+                call::power(base, self.unary()?)
+            } else {
+                base
+            }
+        };
+        self.depth -= 1;
+        Ok(result)
+    }
+
+    fn primary(&mut self) -> Result<Expr, ParseError> {
+        match self.peek() {
+            Token::Number(number) => {
+                self.next += 1;
+                Ok(match number {
+                    Number::Int(value) => value.into(),
+                    Number::Float(value) => value.into(),
+                })
+            }
+            Token::Name(name) => {
+                let at = self.at();
+                self.next += 1;
+                if self.take("(") {
+                    self.arguments(at, name)
+                } else {
+                    Ok(Expr::name(name))
+                }
+            }
+            _ if self.take("(") => {
+                let inner = self.comparison()?;
+                self.need(")", "an operator or \")\"")?;
+                Ok(inner)
+            }
+            _ => Err(self.unexpected("a number, a name or \"(\"")),
+        }
+    }
+
+    fn arguments(&mut self, at: usize, name: &str) -> Result<Expr, ParseError> {
+        let mut arguments = Vec::new();
+        if !self.take(")") {
+            loop {
+                arguments.push(self.comparison()?);
+                if self.take(")") {
+                    break;
+                }
+                self.need(",", "an operator, \",\" or \")\"")?;
+            }
+        }
+        Expr::call(name, arguments).map_err(|problem| ParseError::Call {
+            column: self.text[..at].chars().count() + 1,
+            problem,
+        })
+    }
+}

@@ -1,0 +1,402 @@
+//! What was planned before and is asked for again: a loop over arrays of one kind plans and writes its kernel's text once.
+//!
+//! A plan depends on types, shapes, steps and where addresses lie within 16 bytes; addresses and numbers are arguments.
+//! What depends on the addresses themselves, whether arrays lie askew on each other, is looked at each time.
+
+use std::hash::{BuildHasher as _, Hash, Hasher};
+use std::ptr;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use crate::dtype::DType;
+use crate::elementwise::{Value, number_argument};
+use crate::expression::{CallError, Expr, Number};
+use crate::layout::aliases;
+use crate::parse::{ParseError, parse};
+use crate::plan::{Argument, Plan, PlanError, Tensor, Which, WriteMode};
+use crate::shape::{check, span};
+
+/// How many of each kind are kept. With more, all are made anew.
+const MOST: usize = 512;
+/// Bytes of a text that is kept: nobody has so many longer ones, and some generate them.
+const LONGEST: usize = 16 << 10;
+
+/// Things by what they were made of. What is looked for is hashed and compared as it stands: no key is made to look for one.
+struct Shelf<K, V>(Mutex<HashTable<(u64, K, V)>>);
+
+impl<K, V: Clone> Shelf<K, V> {
+    const fn new() -> Self {
+        Self(Mutex::new(HashTable::new()))
+    }
+
+    fn get(&self, hash: u64, is: impl Fn(&K) -> bool) -> Option<V> {
+        let shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = shelf.find(hash, |(theirs, key, _)| *theirs == hash && is(key));
+        found.map(|(_, _, value)| value.clone())
+    }
+
+    fn put(&self, hash: u64, key: K, value: V) {
+        let mut shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if shelf.len() >= MOST {
+            shelf.clear();
+        }
+        // Two threads may put the same: one of them is found, and both are right.
+        shelf.insert_unique(hash, (hash, key, value), |(hash, _, _)| *hash);
+    }
+}
+
+fn hashed(feed: impl FnOnce(&mut dyn Hasher)) -> u64 {
+    static BUILDER: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
+    let mut hasher = BUILDER.build_hasher();
+    feed(&mut hasher);
+    hasher.finish()
+}
+
+/// As [`parse`], and the same object for a text that was read before.
+///
+/// # Errors
+///
+/// As [`parse`].
+pub fn parsed(text: &str) -> Result<Expr, ParseError> {
+    static SHELF: Shelf<String, Expr> = Shelf::new();
+    if text.len() > LONGEST {
+        return parse(text);
+    }
+    let hash = hashed(|mut hasher| text.hash(&mut hasher));
+    if let Some(known) = SHELF.get(hash, |key| key == text) {
+        return Ok(known);
+    }
+    let made = parse(text)?;
+    SHELF.put(hash, text.to_owned(), made.clone());
+    Ok(made)
+}
+
+/// A function of names, and the same object if it was asked for before.
+///
+/// # Errors
+///
+/// As [`Expr::call`].
+pub fn function_of(function: &str, names: &[&str]) -> Result<Expr, CallError> {
+    static SHELF: Shelf<(String, Vec<String>), Expr> = Shelf::new();
+    let hash = hashed(|mut hasher| (function, names).hash(&mut hasher));
+    let is =
+        |(theirs, their_names): &(String, Vec<String>)| theirs == function && their_names == names;
+    if let Some(known) = SHELF.get(hash, is) {
+        return Ok(known);
+    }
+    let all = names.iter().map(|name| Expr::name(name)).collect();
+    let made = Expr::call(function, all)?;
+    let owned = names.iter().map(|name| (*name).to_owned()).collect();
+    SHELF.put(hash, (function.to_owned(), owned), made.clone());
+    Ok(made)
+}
+
+/// A number as far as a kernel depends on it. A whole one has to fit what it is used with.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    Int(i64),
+    Float,
+}
+
+impl From<Number> for Kind {
+    fn from(number: Number) -> Self {
+        match number {
+            Number::Int(value) => Self::Int(value),
+            Number::Float(_) => Self::Float,
+        }
+    }
+}
+
+/// An array as far as something depends on it.
+trait Aspect {
+    fn of(tensor: &Tensor) -> Self;
+    fn feed(tensor: &Tensor, hasher: &mut dyn Hasher);
+    fn is(&self, tensor: &Tensor) -> bool;
+}
+
+impl Aspect for DType {
+    fn of(tensor: &Tensor) -> Self {
+        tensor.dtype
+    }
+
+    fn feed(tensor: &Tensor, mut hasher: &mut dyn Hasher) {
+        tensor.dtype.hash(&mut hasher);
+    }
+
+    fn is(&self, tensor: &Tensor) -> bool {
+        *self == tensor.dtype
+    }
+}
+
+/// All that a plan depends on: of the address where it lies within 16 bytes, the widest access.
+struct Form(Tensor);
+
+impl Aspect for Form {
+    fn of(tensor: &Tensor) -> Self {
+        Self(tensor.clone())
+    }
+
+    fn feed(tensor: &Tensor, mut hasher: &mut dyn Hasher) {
+        tensor.dtype.hash(&mut hasher);
+        tensor.shape.hash(&mut hasher);
+        tensor.strides.hash(&mut hasher);
+        hasher.write_u64(tensor.address % 16);
+    }
+
+    fn is(&self, tensor: &Tensor) -> bool {
+        are_alike(&self.0, tensor) && self.0.address % 16 == tensor.address % 16
+    }
+}
+
+fn are_alike(one: &Tensor, other: &Tensor) -> bool {
+    one.dtype == other.dtype && one.shape == other.shape && one.strides == other.strides
+}
+
+/// An expression and what was given by name. The expression is held, so that no other gets its address: the same object is
+/// meant, not an equal one.
+struct Bound<T> {
+    expr: Expr,
+    values: Vec<(String, Result<T, Kind>)>,
+}
+
+impl<T: Aspect> Bound<T> {
+    fn new(expr: &Expr, values: &[(&str, Value<'_>)]) -> Self {
+        let all = values.iter().map(|(name, value)| {
+            let value = match value {
+                Value::Tensor(tensor) => Ok(T::of(tensor)),
+                Value::Number(number) => Err(Kind::from(*number)),
+            };
+            ((*name).to_owned(), value)
+        });
+        Self {
+            expr: expr.clone(),
+            values: all.collect(),
+        }
+    }
+
+    fn feed(expr: &Expr, values: &[(&str, Value<'_>)], mut hasher: &mut dyn Hasher) {
+        ptr::hash(Arc::as_ptr(&expr.0), &mut hasher);
+        for (name, value) in values {
+            name.hash(&mut hasher);
+            match value {
+                Value::Tensor(tensor) => T::feed(tensor, hasher),
+                Value::Number(number) => Kind::from(*number).hash(&mut hasher),
+            }
+        }
+    }
+
+    fn is(&self, expr: &Expr, values: &[(&str, Value<'_>)]) -> bool {
+        let mut pairs = self.values.iter().zip(values);
+        Arc::ptr_eq(&self.expr.0, &expr.0)
+            && self.values.len() == values.len()
+            && pairs.all(|((name, known), (given, value))| {
+                name == given
+                    && match (known, value) {
+                        (Ok(known), Value::Tensor(tensor)) => known.is(tensor),
+                        (Err(known), Value::Number(number)) => *known == Kind::from(*number),
+                        _ => false,
+                    }
+            })
+    }
+}
+
+/// The type of an expression's result, which `find` finds.
+pub(crate) fn result_type(
+    expr: &Expr,
+    values: &[(&str, Value<'_>)],
+    find: impl FnOnce() -> Result<DType, PlanError>,
+) -> Result<DType, PlanError> {
+    static SHELF: Shelf<Bound<DType>, DType> = Shelf::new();
+    let hash = hashed(|hasher| Bound::<DType>::feed(expr, values, hasher));
+    if let Some(known) = SHELF.get(hash, |key| key.is(expr, values)) {
+        return Ok(known);
+    }
+    let found = find()?;
+    SHELF.put(hash, Bound::new(expr, values), found);
+    Ok(found)
+}
+
+/// A plan, and where its arrays' elements lie.
+struct Known {
+    plan: Plan,
+    /// The output's, then the inputs', in bytes from the address: the first, and behind the last. None: it has none.
+    reaches: Vec<Option<(i128, i128)>>,
+}
+
+impl Known {
+    /// What is kept of a new plan; none of one that is long, or has nothing to do: of no elements, addresses are not looked at.
+    fn of(plan: &Plan, output: &Tensor, inputs: &[(&str, &Tensor)]) -> Option<Arc<Self>> {
+        let is_short = |source: &str| source.len() <= LONGEST;
+        if plan.launches.is_empty()
+            || !plan
+                .launches
+                .iter()
+                .all(|launch| is_short(launch.kernel.source()))
+        {
+            return None;
+        }
+        let tensors = [output]
+            .into_iter()
+            .chain(inputs.iter().map(|(_, tensor)| *tensor));
+        let reaches = tensors.map(|tensor| {
+            let (steps, elements) = check(tensor, &Which::Output).ok()?;
+            let (low, high) = span(&tensor.shape, &steps).filter(|_| elements > 0)?;
+            let size = i128::from(tensor.dtype.size());
+            Some((i128::from(low) * size, (i128::from(high) + 1) * size))
+        });
+        let reaches = reaches.collect();
+        Some(Arc::new(Self {
+            plan: plan.clone(),
+            reaches,
+        }))
+    }
+
+    /// Whether other addresses change nothing: none is null or leaves the address space, and no input lies askew on the output.
+    fn holds(&self, output: &Tensor, inputs: &[(&str, &Tensor)]) -> bool {
+        let place = |tensor: &Tensor, reach: Option<(i128, i128)>| {
+            let at = i128::from(tensor.address);
+            reach.map(|(low, high)| (at + low, at + high))
+        };
+        let is_there = |tensor: &Tensor, (first, end): (i128, i128)| {
+            tensor.address != 0 && first >= 0 && end <= i128::from(u64::MAX)
+        };
+        let mut reaches = self.reaches.iter().copied();
+        let Some(written) = place(output, reaches.next().flatten()) else {
+            return false;
+        };
+        is_there(output, written)
+            && inputs.iter().zip(reaches).all(|((_, input), reach)| {
+                let Some(read) = place(input, reach) else {
+                    return true;
+                };
+                let is_apart = read.0 >= written.1 || read.1 <= written.0;
+                let is_same = input.address == output.address && are_alike(input, output);
+                is_there(input, read) && (is_apart || is_same)
+            })
+    }
+
+    /// The plan with other addresses.
+    fn filled(&self, output: &Tensor, inputs: &[(&str, &Tensor)]) -> Result<Plan, PlanError> {
+        if !self.holds(output, inputs) {
+            // Says what is wrong, if anything is.
+            check(output, &Which::Output)?;
+            for (name, input) in inputs {
+                check(input, &Which::Input((*name).into()))?;
+            }
+            aliases(output, inputs)?;
+        }
+        let mut plan = self.plan.clone();
+        let mut read = inputs.iter().map(|(_, tensor)| tensor.address);
+        for (which, address) in &mut plan.arrays {
+            *address = match which {
+                Which::Input(_) => read.next().unwrap_or(*address),
+                Which::Output => output.address,
+            };
+        }
+        Ok(plan)
+    }
+}
+
+/// The plan of an expression, which `make` makes.
+pub(crate) fn plan(
+    expr: &Expr,
+    values: &[(&str, Value<'_>)],
+    output: &Tensor,
+    mode: WriteMode,
+    make: impl FnOnce() -> Result<Plan, PlanError>,
+) -> Result<Plan, PlanError> {
+    type Key = (Bound<Form>, Form, WriteMode);
+    static SHELF: Shelf<Key, Arc<Known>> = Shelf::new();
+    let inputs: Vec<(&str, &Tensor)> = values
+        .iter()
+        .filter_map(|(name, value)| match value {
+            Value::Tensor(tensor) => Some((*name, *tensor)),
+            Value::Number(_) => None,
+        })
+        .collect();
+    let hash = hashed(|mut hasher| {
+        Bound::<Form>::feed(expr, values, hasher);
+        Form::feed(output, hasher);
+        mode.hash(&mut hasher);
+    });
+    let is =
+        |(bound, form, theirs): &Key| bound.is(expr, values) && form.is(output) && *theirs == mode;
+    let Some(known) = SHELF.get(hash, is) else {
+        let made = make()?;
+        if let Some(known) = Known::of(&made, output, &inputs) {
+            SHELF.put(
+                hash,
+                (Bound::new(expr, values), Form::of(output), mode),
+                known,
+            );
+        }
+        return Ok(made);
+    };
+    let mut plan = known.filled(output, &inputs)?;
+    for launch in &mut plan.launches {
+        // The output, the inputs, the numbers; what follows is of the shape.
+        let addresses = [output.address]
+            .into_iter()
+            .chain(inputs.iter().map(|(_, tensor)| tensor.address));
+        let numbers = values.iter().filter_map(|(_, value)| match value {
+            Value::Number(number) => Some(number_argument(*number)),
+            Value::Tensor(_) => None,
+        });
+        let fresh = addresses.map(Argument::Address).chain(numbers);
+        for (place, argument) in launch.arguments.iter_mut().zip(fresh) {
+            *place = argument;
+        }
+    }
+    Ok(plan)
+}
+
+/// The plan of a reduction, which `make` makes.
+pub(crate) fn reduction(
+    of: &'static str,
+    input: &Tensor,
+    axes: Option<&[i64]>,
+    output: &Tensor,
+    mode: WriteMode,
+    make: impl FnOnce() -> Result<Plan, PlanError>,
+) -> Result<Plan, PlanError> {
+    type Key = (&'static str, Form, Option<Vec<i64>>, Form, WriteMode);
+    static SHELF: Shelf<Key, Arc<Known>> = Shelf::new();
+    let inputs = [("x", input)];
+    let hash = hashed(|mut hasher| {
+        (of, axes, mode).hash(&mut hasher);
+        Form::feed(input, hasher);
+        Form::feed(output, hasher);
+    });
+    let is = |(name, read, over, written, theirs): &Key| {
+        *name == of
+            && read.is(input)
+            && over.as_deref() == axes
+            && written.is(output)
+            && *theirs == mode
+    };
+    let Some(known) = SHELF.get(hash, is) else {
+        let made = make()?;
+        if let Some(known) = Known::of(&made, output, &inputs) {
+            let axes = axes.map(<[i64]>::to_vec);
+            SHELF.put(
+                hash,
+                (of, Form::of(input), axes, Form::of(output), mode),
+                known,
+            );
+        }
+        return Ok(made);
+    };
+    let mut plan = known.filled(output, &inputs)?;
+    for launch in &mut plan.launches {
+        // The output's address comes first, the input's second; parts are in the workspace.
+        let addresses = launch.arguments.iter_mut().filter_map(|each| match each {
+            Argument::Address(address) => Some(address),
+            _ => None,
+        });
+        for (place, address) in addresses.zip([output.address, input.address]) {
+            *place = address;
+        }
+    }
+    Ok(plan)
+}

@@ -1,0 +1,112 @@
+//! Memory for partial results, taken and given back in a stream's order from a pool of the launcher's own.
+//!
+//! The device's default pool gives all its memory back to the system whenever somebody waits for the device, unless the
+//! program sets it otherwise: the next reduction then waits for memory to be mapped again, longer than it computes. That
+//! setting is the program's, so this pool is another one.
+#![expect(
+    unsafe_code,
+    reason = "memory pools are the driver's own objects; cudarc has no type for them"
+)]
+
+use std::mem;
+use std::sync::{Arc, OnceLock};
+
+use cudarc::driver::result::{self, mem_pool};
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtrMut as _, DriverError, sys};
+
+/// What a pool keeps while nothing is under way. A plan takes 17 MB at most.
+const KEPT: u64 = 64 << 20;
+
+/// The memory of one GPU. Any thread may take from it.
+#[derive(Debug, Default)]
+pub(crate) struct Workspace {
+    /// `None`: the device, or its driver, has no pools.
+    pool: OnceLock<Option<Pool>>,
+}
+
+#[derive(Debug)]
+struct Pool(sys::CUmemoryPool);
+
+// SAFETY: a pool is a handle; the driver's functions take it from any thread.
+unsafe impl Send for Pool {}
+unsafe impl Sync for Pool {}
+
+impl Pool {
+    fn new(ordinal: usize) -> Result<Self, DriverError> {
+        // SAFETY: all zeros are a value of each field: no handle to share, no limit.
+        let mut properties: sys::CUmemPoolProps = unsafe { mem::zeroed() };
+        properties.allocType = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
+        properties.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
+        properties.location.__bindgen_anon_1.id = i32::try_from(ordinal).unwrap_or(i32::MAX);
+        let pool = Self(unsafe { mem_pool::create(&raw const properties) }?);
+        let mut kept = KEPT;
+        unsafe {
+            mem_pool::set_attribute(
+                pool.0,
+                sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+                (&raw mut kept).cast(),
+            )
+        }?;
+        Ok(pool)
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // What is under way still keeps its memory. At the program's end the driver may be gone before.
+        let _ = unsafe { mem_pool::destroy(self.0) };
+    }
+}
+
+/// Memory that is given back, in its stream's order, when this goes.
+pub(crate) enum Taken {
+    Pooled {
+        address: u64,
+        stream: Arc<CudaStream>,
+    },
+    Other(CudaSlice<u8>, Arc<CudaStream>),
+}
+
+impl Workspace {
+    /// So many bytes, for work that is put on this stream from now on. The stream's context is the thread's current one.
+    pub(crate) fn take(
+        &self,
+        stream: &Arc<CudaStream>,
+        bytes: usize,
+    ) -> Result<Taken, DriverError> {
+        let pool = self
+            .pool
+            .get_or_init(|| Pool::new(stream.context().ordinal()).ok());
+        let Some(pool) = pool else {
+            let slice = unsafe { stream.alloc::<u8>(bytes) }?;
+            return Ok(Taken::Other(slice, stream.clone()));
+        };
+        let mut address = 0;
+        unsafe {
+            sys::cuMemAllocFromPoolAsync(&raw mut address, bytes, pool.0, stream.cu_stream())
+        }
+        .result()?;
+        Ok(Taken::Pooled {
+            address,
+            stream: stream.clone(),
+        })
+    }
+}
+
+impl Taken {
+    pub(crate) fn address(&mut self) -> u64 {
+        match self {
+            Self::Pooled { address, .. } => *address,
+            Self::Other(slice, stream) => slice.device_ptr_mut(stream).0,
+        }
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        if let Self::Pooled { address, stream } = self {
+            // An error would be that of work before, which the caller is told of.
+            let _ = unsafe { result::free_async(*address, stream.cu_stream()) };
+        }
+    }
+}

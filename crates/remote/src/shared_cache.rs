@@ -1,0 +1,223 @@
+//! The shared caches of a program that runs on: as [`Shared`], and what is new is uploaded beside the program's own work.
+//!
+//! For libraries in programs of others. A call of warpcc ends too soon for uploads of its own, and starts a process for them.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use warpcc_cache::{DiskStore, Key, Level, Upstream, Vet};
+
+use crate::settings::Access;
+use crate::upload::{self, Account, UploadMode};
+use crate::{Layer, Shared, config_file};
+
+/// How long one uploader is at it; what it does not get done waits for the next.
+const AT_MOST: Duration = Duration::from_secs(300);
+/// As good as for ever, and a time that clocks can count to.
+const EVER: Duration = Duration::from_secs(10 * 365 * 86_400);
+
+/// Shared caches, near to far, behind one disk store. Cheap to clone; any thread may use it.
+#[derive(Clone)]
+pub struct SharedCache(Arc<Inner>);
+
+struct Inner {
+    layers: Vec<Layer>,
+    /// What is uploaded comes from here.
+    store: DiskStore,
+    shared: Shared<'static>,
+    /// What went wrong, until somebody asks.
+    warnings: Arc<Mutex<Vec<String>>>,
+    /// A child that was forked has none of the threads.
+    process: u32,
+    uploader: Mutex<Uploader>,
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct Uploader {
+    running: bool,
+    /// Something was noted since it last looked.
+    asked: bool,
+}
+
+impl std::fmt::Debug for SharedCache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SharedCache")
+            .field("layers", &self.0.layers)
+            .field("store", &self.0.store)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SharedCache {
+    /// `layers`, near to far, behind the store that `open_store` gives; none where no layer is given. Reaches out to nobody yet.
+    ///
+    /// # Errors
+    /// Why there is no store, for people.
+    pub fn open(
+        layers: Vec<Layer>,
+        open_store: impl FnOnce() -> Result<DiskStore, String>,
+    ) -> Result<Option<Self>, String> {
+        if layers.is_empty() {
+            return Ok(None);
+        }
+        let store = open_store().map_err(|why| format!("it is not used: {why}"))?;
+        let warnings = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&warnings);
+        let shared = Shared::new(&layers, store.root(), move |text: &str| {
+            held(&noted).push(text.to_owned());
+        })
+        .for_many_calls();
+        Ok(Some(Self(Arc::new(Inner {
+            layers,
+            store,
+            shared,
+            warnings,
+            process: std::process::id(),
+            uploader: Mutex::default(),
+            ended: Condvar::new(),
+        }))))
+    }
+
+    /// Those that `WARPCC_REMOTE` or the settings file names in this environment, as in a build.
+    ///
+    /// # Errors
+    /// The settings make no sense, or as [`SharedCache::open`].
+    pub fn configured(
+        environment: &dyn Fn(&str) -> Option<OsString>,
+        open_store: impl FnOnce() -> Result<DiskStore, String>,
+    ) -> Result<Option<Self>, String> {
+        Self::open(config_file::layers(environment)?, open_store)
+    }
+
+    /// The store that it was opened with.
+    pub fn store(&self) -> &DiskStore {
+        &self.0.store
+    }
+
+    /// Uploads what waits and waits for that, at most so long, and asks servers that are left alone too: a CI job's last
+    /// step. What is not done then waits in the folder, for any process that uses it; says of each server why.
+    pub fn flush(&self, limit: Duration) -> Vec<String> {
+        let inner = &self.0;
+        let limit = limit.min(EVER);
+        let accounts = upload::drain(&inner.layers, &inner.store, limit, UploadMode::Asked);
+        let accounts = match accounts {
+            Ok(accounts) => accounts,
+            Err(error) => return vec![format!("nothing is uploaded: {error}")],
+        };
+        let behind = accounts.iter().filter(|account| account.waiting > 0);
+        behind.map(unfinished).collect()
+    }
+
+    /// Waits at most so long for an upload that is under way. True if none is now.
+    pub fn settle(&self, limit: Duration) -> bool {
+        let until = Instant::now() + limit.min(EVER);
+        let mut uploader = held(&self.0.uploader);
+        while uploader.running && std::process::id() == self.0.process {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let waited = self.0.ended.wait_timeout(uploader, left);
+            uploader = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+        }
+        true
+    }
+
+    /// Whether something waits to be uploaded.
+    pub fn waits(&self) -> bool {
+        let root = self.0.store.root();
+        let waits = |layer: &Layer| upload::waiting(layer, root) > 0;
+        self.0
+            .layers
+            .iter()
+            .any(|layer| layer.access == Access::ReadWrite && waits(layer))
+    }
+
+    fn upload_beside(inner: &Arc<Inner>) {
+        let mut uploader = held(&inner.uploader);
+        uploader.asked = true;
+        if uploader.running {
+            return;
+        }
+        uploader.running = true;
+        drop(uploader);
+        let shared = Arc::clone(inner);
+        let started = std::thread::Builder::new()
+            .name("warpcc-upload".to_owned())
+            .spawn(move || {
+                let work = std::panic::AssertUnwindSafe(|| shared.upload());
+                // Hundreds of crates lie below. A mistake in one of them must not leave others waiting.
+                drop(std::panic::catch_unwind(work));
+                held(&shared.uploader).running = false;
+                shared.ended.notify_all();
+            });
+        if started.is_err() {
+            // It waits in the folder.
+            held(&inner.uploader).running = false;
+        }
+    }
+}
+
+impl Inner {
+    fn upload(&self) {
+        loop {
+            held(&self.uploader).asked = false;
+            let done = upload::drain(&self.layers, &self.store, AT_MOST, UploadMode::Background);
+            let stuck = match done {
+                Ok(accounts) => accounts.iter().all(|account| account.waiting > 0),
+                Err(_) => true,
+            };
+            let mut uploader = held(&self.uploader);
+            if stuck || !uploader.asked {
+                // Under the lock, so that what is noted next starts another.
+                uploader.running = false;
+                return;
+            }
+        }
+    }
+}
+
+impl Upstream for SharedCache {
+    fn fetch(
+        &self,
+        store: &DiskStore,
+        level: Level,
+        keys: &[Key],
+        base: &Path,
+        vet: Vet<'_>,
+    ) -> bool {
+        // In a forked child the thread that waits for the network is the parent's.
+        std::process::id() == self.0.process && self.0.shared.fetch(store, level, keys, base, vet)
+    }
+
+    /// As [`Shared`] does; an upload begins beside the caller, of what is in the store that this was opened with.
+    fn offer(&self, store: &DiskStore, level: Level, key: &Key) {
+        let inner = &self.0;
+        inner.shared.offer(store, level, key);
+        let writes = |layer: &Layer| layer.access == Access::ReadWrite;
+        if std::process::id() == inner.process && inner.layers.iter().any(writes) {
+            Self::upload_beside(inner);
+        }
+    }
+
+    fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut *held(&self.0.warnings))
+    }
+}
+
+fn unfinished(account: &Account) -> String {
+    let Account {
+        waiting, server, ..
+    } = account;
+    let why = account.why.as_deref().unwrap_or("the time was up");
+    format!("{waiting} results wait to be uploaded to {server}: {why}")
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}
