@@ -14,6 +14,7 @@ mod mount;
 mod rebase;
 mod signature;
 mod trust;
+mod twins;
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::ops::Range;
