@@ -33,6 +33,7 @@ use crate::doubt::{Doubt, FAILS_ON_OTHERS};
 use crate::outputs::{self, Outputs};
 use crate::report::progress::{Progress, Standing};
 use crate::request::Request;
+use crate::said::Streams;
 use crate::scratch::Scratch;
 use crate::signals::Interrupt;
 use crate::{direct, module_ids, place, standard_streams, threads};
@@ -241,44 +242,21 @@ pub fn build(
         children,
     };
     let mut retried = None;
-    // Under -t nvcc runs what it started to its end and shows more than the first failure; where
-    // a race decides what, it is asked itself, so nothing may be shown before that is known.
-    let holds_back = request.invocation.threads;
-    let mut streams = (Vec::new(), Vec::new());
+    // Until the end nvcc may have to do it all, and would say it all again.
+    let mut first = Streams::default();
     for message in &transcript.messages {
-        streams.1.extend_from_slice(message.as_bytes());
-        streams.1.push(b'\n');
+        first.stderr.extend_from_slice(message.as_bytes());
+        first.stderr.push(b'\n');
     }
+    interrupt.said.begin(&first);
     let_clock_tick(options.started);
-    let first = streams.clone();
-    let mut shown = (0, 0);
     let mut doubt = Doubt::default();
     let (is_one, mut is_mixed) = (standard_streams::are_one(), false);
-    let mut show = |graph: &TaskGraph,
-                    doubt: &mut Doubt,
-                    streams: &mut (Vec<u8>, Vec<u8>),
-                    finished: &Finished| {
+    let mut hear = |graph: &TaskGraph, doubt: &mut Doubt, finished: &Finished| {
         // In which order a tool says two things, it alone knows.
         is_mixed |= is_one && !finished.stdout.is_empty() && !finished.stderr.is_empty();
-        if doubt.concerns(graph, finished) || is_mixed {
-            return;
-        }
-        streams.0.extend_from_slice(&finished.stdout);
-        streams.1.extend_from_slice(&finished.stderr);
-        let silent = finished.stdout.is_empty() && finished.stderr.is_empty();
-        if !(holds_back || silent) {
-            // After a second start, what was shown by the first is not shown again.
-            let emit = || {
-                direct::emit(
-                    streams.0.get(shown.0..).unwrap_or_default(),
-                    streams.1.get(shown.1..).unwrap_or_default(),
-                );
-            };
-            match options.progress {
-                Some(progress) => progress.aside(emit),
-                None => emit(),
-            }
-            shown = (shown.0.max(streams.0.len()), shown.1.max(streams.1.len()));
+        if !(doubt.concerns(graph, finished) || is_mixed) {
+            interrupt.said.hear(finished);
         }
     };
     let look = |graph: &TaskGraph, finished: &Finished| {
@@ -288,7 +266,7 @@ pub fn build(
     };
     let mut run = execute(&graph, &setting, &mut |finished| {
         look(&graph, finished);
-        show(&graph, &mut doubt, &mut streams, finished)
+        hear(&graph, &mut doubt, finished)
     });
     let rest = || options.progress.inspect(|progress| progress.rest());
     rest();
@@ -302,12 +280,12 @@ pub fn build(
         reads_cache &= retried.is_none() && why != warpcc_engine::artifact::LOST;
         retried = Some(why);
         graph = plain.clone();
-        streams = first.clone();
+        interrupt.said.begin(&first);
         doubt.begin_again();
         setting.reads_cache = reads_cache;
         run = execute(&graph, &setting, &mut |finished| {
             look(&graph, finished);
-            show(&graph, &mut doubt, &mut streams, finished)
+            hear(&graph, &mut doubt, finished)
         });
         rest();
     }
@@ -325,10 +303,6 @@ pub fn build(
         if accident.contains(room::NO_ROOM) || accident.contains(room::READS_INPUT) {
             return Err(hindered(&accident));
         }
-        if shown != (0, 0) {
-            // Part of it is on the screen already: nvcc would show it again. Better twice than lost.
-            crate::log::warn(&format!("{accident}; running nvcc again"));
-        }
         return Err(Unsupported::new("a command ended abnormally", accident));
     }
     if is_mixed {
@@ -337,7 +311,8 @@ pub fn build(
     if run.code != 0 && doubt.is_justified(options.store) {
         return Err(Unsupported::new(FAILS_ON_OTHERS, ""));
     }
-    if run.code != 0 && holds_back {
+    // Under -t nvcc runs what it started to its end and shows more than the first failure.
+    if run.code != 0 && request.invocation.threads {
         let count = request.invocation.thread_count.filter(|_| finishes_phase);
         if !count.is_some_and(|count| threads::is_certain(&graph, &run.tasks, count)) {
             return Err(Unsupported::new(FAILS_UNDER_THREADS, ""));
@@ -355,9 +330,6 @@ pub fn build(
             return Err(Unsupported::new(STRAY, stray));
         }
     }
-    if shown == (0, 0) {
-        direct::emit(&streams.0, &streams.1);
-    }
     if let (Some(store), Some(subject)) =
         (options.store.filter(|_| options.writes_cache), &id_subject)
     {
@@ -371,8 +343,9 @@ pub fn build(
         options.admission.keep(store);
     }
     run.seen.merge(&dry_seen);
-    let shown_as = (&streams.0[..], &streams.1[..]);
-    let kept = finish(request, options, &graph, &run, shown_as, interrupt)?;
+    let streams = interrupt.said.so_far();
+    let kept = finish(request, options, &graph, &run, &streams, interrupt)?;
+    interrupt.said.show();
     let (headers, not_stored) = match kept {
         Ok(headers) => (headers, None),
         Err(why) => (Vec::new(), Some(why)),
@@ -501,7 +474,7 @@ fn finish(
     options: &BuildOptions<'_>,
     graph: &TaskGraph,
     run: &Run,
-    streams: (&[u8], &[u8]),
+    streams: &Streams,
     interrupt: &Interrupt,
 ) -> Result<Result<Vec<Header>, NotKept>, Unsupported> {
     let mut kept = Ok(Vec::new());
@@ -541,7 +514,7 @@ fn finish(
                 args: &request.args,
                 began: run.began,
             },
-            streams,
+            (&streams.stdout, &streams.stderr),
         );
     }
     for (now, plan) in &run.outputs {

@@ -29,6 +29,7 @@ mod resources;
 mod roots;
 mod rtc;
 mod run;
+mod said;
 mod scratch;
 mod session;
 mod signals;

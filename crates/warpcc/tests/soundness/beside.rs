@@ -88,3 +88,17 @@ fn a_wrapper_finds_its_settings_in_tmpdir() {
     let stats = space.stats().since(&before);
     assert_eq!(stats.reasons.get(REASON), Some(&1), "{stats:?}");
 }
+
+#[test]
+fn a_warning_is_not_said_again_by_the_nvcc_that_takes_over() {
+    let space = space("beside-warning", "-fstack-usage");
+    space.write("case.cu", "__global__ void k() { int unused; }\n");
+    let words = space.words(&format!("{ONE} -Xcompiler @options"));
+    let nvccs = space.run(&space.reference(), &words);
+    assert!(nvccs.stderr_text().contains("\"unused\""), "{nvccs:?}");
+    let before = space.stats();
+    let ours = space.run(&Program::Launcher, &words);
+    let stats = space.stats().since(&before);
+    assert_eq!(stats.reasons.get(REASON), Some(&1), "{stats:?}");
+    assert_eq!(ours.stderr_text(), nvccs.stderr_text());
+}
