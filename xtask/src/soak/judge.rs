@@ -108,7 +108,7 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
     for ((mut got, log), want) in run_warpcc(space, lines)?.into_iter().zip(&wanted) {
         verdict.failing += u64::from(want.code != 0);
         if space.is_tight() {
-            verdict.limit_warnings += take_limit_warnings(&mut got, want);
+            verdict.limit_warnings += take_limit_warnings(&mut got);
         }
         found.extend(differences(space, want, &got));
         for line in log.lines() {
@@ -152,15 +152,9 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
     Ok(found)
 }
 
-/// Takes out of standard error what warpcc says of a limit that nvcc does not come to: a result that could not be kept,
-/// and a tool that died, whose folder has a longer name; nvcc then says everything again.
-fn take_limit_warnings(got: &mut Ending, want: &Ending) -> u64 {
+/// Takes out of standard error what warpcc says of a limit that nvcc does not come to: a result that could not be kept.
+fn take_limit_warnings(got: &mut Ending) -> u64 {
     const NOT_KEPT: &[u8] = b"warpcc: warning: built, but not kept: ";
-    const DIED: &str = "ended by signal 25; running nvcc again";
-    if String::from_utf8_lossy(&got.stderr).contains(DIED) {
-        got.stderr.clone_from(&want.stderr);
-        return 1;
-    }
     let lines = got.stderr.split_inclusive(|&byte| byte == b'\n');
     let (warnings, others): (Vec<&[u8]>, Vec<&[u8]>) =
         lines.partition(|line| line.starts_with(NOT_KEPT));
