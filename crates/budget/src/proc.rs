@@ -20,6 +20,9 @@ pub struct Stat {
     pub threads: u32,
     /// Clock ticks after boot: tells a process from a later one with its number.
     pub start: u64,
+    /// Its environment cannot be told yet, or any more: it is becoming another program (proc_pid_environ(5) says nothing
+    /// of that, and is empty), or is about to end.
+    pub is_between: bool,
 }
 
 impl Stat {
@@ -57,6 +60,9 @@ fn parse_stat(bytes: &[u8]) -> Option<Stat> {
     }
     let threads = words.nth(2)?.parse().ok()?;
     let start = words.nth(1)?.parse().ok()?;
+    // The 26th, where the code begins, is 1 of a process that we may not look at; the 51st is where the environment ends.
+    let (code, environment) = (words.nth(3), words.nth(24));
+    let is_between = code.is_some_and(|at| at != "1") && environment == Some("0");
     Some(Stat {
         state,
         parent,
@@ -65,6 +71,7 @@ fn parse_stat(bytes: &[u8]) -> Option<Stat> {
         ticks,
         threads,
         start,
+        is_between,
     })
 }
 
@@ -154,7 +161,8 @@ mod tests {
                 session: 13,
                 ticks: 10,
                 threads: 3,
-                start: 991
+                start: 991,
+                is_between: false
             })
         );
         assert_eq!(parse_stat(b"12 (a"), None);
@@ -162,9 +170,23 @@ mod tests {
     }
 
     #[test]
+    fn a_process_without_an_environment_is_not_between_two_programs() {
+        let line = |code: &str, environment: &str| {
+            let before = "12 (a) S 7 12 13 0 -1 0 5 6 7 8 1 2 3 4 20 0 3 0 991 8 9 1";
+            let between = "0 ".repeat(23);
+            let text = format!("{before} {code} 99 {between}{environment} 0");
+            parse_stat(text.as_bytes()).expect("a line").is_between
+        };
+        assert!(line("0", "0") && line("4096", "0"));
+        assert!(!line("1", "0"), "a foreign process");
+        assert!(!line("4096", "8192"));
+    }
+
+    #[test]
     fn this_process_is_there() {
         let me = stat(std::process::id()).expect("own line");
         assert!(!me.is_stopped() && !me.is_over() && me.start > 0);
+        assert!(!me.is_between);
         assert!(tree_kib(std::process::id()) > 100);
         assert_eq!(stat(u32::MAX), None);
     }

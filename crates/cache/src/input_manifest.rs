@@ -15,6 +15,7 @@ mod rebase;
 mod signature;
 mod suspects;
 mod trust;
+mod twins;
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::ops::Range;

@@ -130,6 +130,7 @@ mod tests {
             ticks: 0,
             threads: 1,
             start: 1,
+            is_between: false,
         };
         let all = [
             (1, stat(0, 1)),

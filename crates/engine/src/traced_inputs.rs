@@ -304,11 +304,10 @@ impl Seen {
             seen.missing
                 .extend(absent.map(|name| directory.path.join(name).into()));
         }
-        // Which files are twins is found out anew, among all files of the call.
-        let is_about_twins = |fact: &Fact| matches!(fact, Fact::SameTime | Fact::OtherTime);
+        // Which files and folders are twins is found out anew, among all of the call.
         for (path, fact, text) in manifest
             .facts()
-            .filter(|(_, fact, _)| !is_about_twins(fact))
+            .filter(|(_, fact, _)| !fact.is_found_anew())
         {
             seen.fact(&path, fact, Some(text));
         }

@@ -1,8 +1,8 @@
 //! A miss: dry run, graph, run, outputs in place, results kept.
 
 mod accident;
-mod display;
 mod dry_run;
+mod hearing;
 mod plan;
 mod publish;
 
@@ -20,11 +20,11 @@ use warpcc_plan::depfile::Rule;
 use warpcc_plan::{TaskGraph, Tool, Unsupported};
 use warpcc_report::record::Header;
 
-use self::display::Display;
 use self::dry_run::{DryRun, DryRunResult};
+use self::hearing::Hearing;
 use self::plan::Plan;
 use crate::direct::NotKept;
-use crate::doubt::FAILS_ON_OTHERS;
+use crate::doubt::{Doubt, FAILS_ON_OTHERS};
 use crate::report::progress::{Progress, Standing};
 use crate::request::Request;
 use crate::scratch::Scratch;
@@ -133,17 +133,16 @@ pub fn build(
         request,
         options,
         scratch,
-        children,
+        interrupt,
         plan: &plan,
         dry: &dry,
     };
-    let (mut done, display) = call.run()?;
+    let (mut done, doubt) = call.run()?;
     if done.run.code != 0 {
-        done.run.code = call.failed(&done, &display)?;
+        done.run.code = call.failed(&done, &doubt)?;
     } else if let Some(stray) = call.stray(&mut done) {
         return Err(Unsupported::new(STRAY, stray));
     }
-    display.finish();
     plan.remember(&done.graph, options);
     if let Some(folder) = options.save {
         publish::save(&done.graph, &done.run, folder, request);
@@ -157,8 +156,8 @@ pub fn build(
         retried,
     } = done;
     run.seen.merge(&dry.seen);
-    let streams = display.streams();
-    let kept = publish::publish(request, options, &graph, &run, streams, interrupt)?;
+    let kept = publish::publish(request, options, &graph, &run, interrupt)?;
+    interrupt.messages.show();
     let (headers, not_stored) = match kept {
         Ok(headers) => (headers, None),
         Err(why) => (Vec::new(), Some(why)),
@@ -178,7 +177,7 @@ struct Building<'a> {
     request: &'a Request,
     options: &'a BuildOptions<'a>,
     scratch: &'a Scratch,
-    children: &'a Children,
+    interrupt: &'a Interrupt,
     plan: &'a Plan,
     dry: &'a DryRunResult,
 }
@@ -191,10 +190,10 @@ struct Done {
     retried: Option<&'static str>,
 }
 
-impl<'a> Building<'a> {
+impl Building<'_> {
     /// Runs the plan. Where something does not work out that overlaps or the cache may be the reason for, runs nvcc's
     /// commands alone: everything that did work out is in the cache by then.
-    fn run(&self) -> Result<(Done, Display<'a>), Unsupported> {
+    fn run(&self) -> Result<(Done, Doubt), Unsupported> {
         let options = self.options;
         let remove = |path: &str| place::remove(&self.request.absolute(path));
         // Only this of `options` is looked at from other threads.
@@ -210,15 +209,15 @@ impl<'a> Building<'a> {
             listener: progress.is_some().then_some(&tell as Listener<'_>),
             ..self.run_options(&environment)
         };
-        let holds_back = self.request.invocation.threads;
-        let mut display = Display::new(&self.dry.transcript.messages, holds_back, progress);
+        let messages = &self.interrupt.messages;
+        let mut hearing = Hearing::new(&self.dry.transcript.messages, messages);
         let aside = self.scratch.path().join("out");
-        let execute = |graph: &TaskGraph, setting: &RunOptions<'_>, display: &mut Display<'_>| {
+        let execute = |graph: &TaskGraph, setting: &RunOptions<'_>, hearing: &mut Hearing<'_>| {
             let run = execute(graph, setting, &mut |finished| {
                 if let Some(listener) = options.listener {
                     listener.finished(graph, finished, &aside);
                 }
-                display.take(graph, finished);
+                hearing.take(graph, finished);
             });
             if let Some(progress) = progress {
                 progress.rest();
@@ -226,23 +225,23 @@ impl<'a> Building<'a> {
             run
         };
         let mut graph = self.plan.graph.clone();
-        let mut run = execute(&graph, &setting, &mut display);
+        let mut run = execute(&graph, &setting, &mut hearing);
         let mut retried = None;
-        while let Some(why) = run.retry.filter(|_| !self.children.is_closed()) {
+        while let Some(why) = run.retry.filter(|_| !self.interrupt.children.is_closed()) {
             if retried.is_some() && !setting.reads_cache {
                 return Err(Unsupported::new("a plan that does not work out", why));
             }
             setting.reads_cache &= retried.is_none() && why != warpcc_engine::artifact::LOST;
             retried = Some(why);
             graph = self.plan.plain.clone();
-            display.begin_again();
-            run = execute(&graph, &setting, &mut display);
+            hearing.begin_again();
+            run = execute(&graph, &setting, &mut hearing);
         }
-        wait_if_interrupted(self.children);
+        wait_if_interrupted(&self.interrupt.children);
         if let Some(accident) = run.accident.take() {
-            return Err(accident::reason(accident, display.has_shown()));
+            return Err(accident::reason(accident));
         }
-        if display.is_mixed() {
+        if hearing.is_mixed() {
             return Err(Unsupported::new(standard_streams::MIXED, ""));
         }
         Ok((
@@ -251,7 +250,7 @@ impl<'a> Building<'a> {
                 run,
                 retried,
             },
-            display,
+            hearing.doubt,
         ))
     }
 
@@ -295,7 +294,7 @@ impl<'a> Building<'a> {
             admission: Some(options.admission),
             executor: options.executor,
             terminal: request.terminal.as_ref(),
-            children: self.children,
+            children: &self.interrupt.children,
         }
     }
 
@@ -316,8 +315,8 @@ impl<'a> Building<'a> {
     ///
     /// # Errors
     /// Only nvcc knows how it fails.
-    fn failed(&self, done: &Done, display: &Display<'_>) -> Result<i32, Unsupported> {
-        if display.doubt.is_justified(self.options.store) {
+    fn failed(&self, done: &Done, doubt: &Doubt) -> Result<i32, Unsupported> {
+        if doubt.is_justified(self.options.store) {
             return Err(Unsupported::new(FAILS_ON_OTHERS, ""));
         }
         let invocation = &self.request.invocation;

@@ -19,6 +19,7 @@ mod jit;
 mod launch;
 mod locate;
 mod log;
+mod messages;
 mod module_ids;
 mod outputs;
 mod place;
@@ -29,6 +30,7 @@ mod resources;
 mod roots;
 mod rtc;
 mod run;
+
 mod scratch;
 mod session;
 mod signals;

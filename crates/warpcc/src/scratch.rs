@@ -13,7 +13,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, flock};
 
@@ -99,6 +100,9 @@ fn advice(path: &Path, meanwhile: &str) -> String {
 
 /// So many names are tried for a command where processes that do not work have the others.
 const SPARE_NAMES: u32 = 4;
+
+/// So long a killed tool may take to be gone.
+const DYING: Duration = Duration::from_secs(1);
 
 /// What there is of this process's scratch folder, for who must remove it at any moment.
 #[derive(Debug, Default)]
@@ -307,10 +311,21 @@ impl Drop for Scratch {
 fn remove(path: &Path, lock_path: &Path) {
     // Left-overs cost disk, not correctness: the next user of the name empties the folder, and
     // `sweep` removes what nobody asks for again.
-    let _ = fs::remove_dir_all(path);
+    remove_while_others_write(path);
     let _ = fs::remove_file(lock_path);
     if let Some(root) = path.parent() {
         let _ = fs::remove_dir(root); // Only when it is empty.
+    }
+}
+
+/// A tool that was just killed, or a thread that does not know yet, may still put a file into a folder that was empty.
+fn remove_while_others_write(path: &Path) {
+    let began = Instant::now();
+    while let Err(error) = fs::remove_dir_all(path) {
+        if error.kind() != io::ErrorKind::DirectoryNotEmpty || began.elapsed() > DYING {
+            return;
+        }
+        thread::sleep(Duration::from_millis(2));
     }
 }
 

@@ -1,5 +1,6 @@
 //! SIGCONT: continues the children. SIGINT, SIGTERM and SIGHUP: ends the children, gives back the build tool's tokens,
-//! removes what is unfinished, and dies of the signal, so that the caller sees the status it expects.
+//! removes what is unfinished, shows what the tools have said, and dies of the signal, so that the caller sees the status
+//! it expects.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -13,9 +14,10 @@ use signal_hook::iterator::Signals;
 use warpcc_budget::Tokens;
 use warpcc_engine::Children;
 
+use crate::messages::Messages;
 use crate::scratch::Held;
 
-/// So long other machines may take to hear that a step is not wanted any more.
+/// So long other machines may take to hear that a step is not wanted any more, and readers to read what was said.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// What a signal ends and removes.
@@ -30,6 +32,8 @@ pub struct Interrupt {
     pub scratch: Arc<Held>,
     /// Tokens of the build tool, which would be lost to it for the rest of its build.
     pub tokens: Mutex<Option<Tokens>>,
+    /// What the tools have said.
+    pub messages: Arc<Messages>,
 }
 
 impl Interrupt {
@@ -85,8 +89,23 @@ impl Interrupt {
         {
             crate::place::remove(file);
         }
+        self.show_messages();
         _ = signal_hook::low_level::emulate_default_handler(signal);
         std::process::exit(128 + signal);
+    }
+
+    /// A reader that does not read keeps nobody from dying.
+    fn show_messages(&self) {
+        let said = Arc::clone(&self.messages);
+        let (shown, is_shown) = mpsc::channel::<()>();
+        let show = move || {
+            said.show();
+            drop(shown);
+        };
+        if thread::Builder::new().spawn(show).is_ok() {
+            // Nothing is sent: it ends when all is out.
+            let _: Result<(), _> = is_shown.recv_timeout(FAREWELL);
+        }
     }
 }
 

@@ -191,7 +191,13 @@ pub(crate) fn path_each(kind: u8, path: &[u8]) {
 
 /// Logs a file with what it was when it was opened, once for each that it was.
 pub(crate) fn file(kind: u8, identity: &Identity, path: &[u8]) {
-    with(|state| state.once(kind, &identity.bytes(), path));
+    with(|state| {
+        state.once(kind, &identity.bytes(), path);
+        // Now, not later: what a process made that is killed before it ends must be found.
+        if kind == b'W' {
+            state.flush();
+        }
+    });
 }
 
 /// Logs where a path leads: `length(u16) path target`.

@@ -19,8 +19,7 @@ use super::links::Links;
 use super::signature::{self, Base, Signature, TICK_NS, means_absent};
 use super::trust::Trust;
 use super::{
-    DirectoryEntry, Fact, FactEntry, FileEntry, InputManifest, NameEntry, NameSeen, Span, as_path,
-    facts, path_of,
+    DirectoryEntry, Fact, FactEntry, FileEntry, InputManifest, NameEntry, NameSeen, path_of, twins,
 };
 
 /// A directory that changed this recently may change again without a new time.
@@ -356,7 +355,7 @@ impl InputManifestBuilder {
             };
             manifest.facts.push(FactEntry { path, fact, text });
         }
-        add_twins(base, manifest)
+        twins::add(base, manifest)
     }
 
     /// A fact with its text, as it is now.
@@ -401,56 +400,6 @@ impl InputManifestBuilder {
         }
         Ok((fact, text))
     }
-}
-
-/// gcc takes two files for one, for `#pragma once`, if size, content and the second of their last change are equal. So
-/// among files of one content it counts which have the same second.
-fn add_twins(base: &Base, manifest: &mut InputManifest) -> Result<(), Unsettled> {
-    let mut alike: HashMap<[u8; 32], Vec<(Span, Signature)>> = HashMap::new();
-    let files = manifest.files.iter().filter(|file| file.signature.size > 0);
-    for file in files {
-        alike
-            .entry(file.content)
-            .or_default()
-            .push((file.path, file.signature));
-    }
-    let mut alike: Vec<_> = alike
-        .into_values()
-        .filter(|files| files.len() > 1)
-        .collect();
-    alike.sort_unstable_by_key(|files| files[0].0.at);
-    for files in alike {
-        // The first file of each second.
-        let mut seconds: Vec<(i64, u64, Span)> = Vec::new();
-        for (path, _) in files {
-            let name = manifest.text_at(path);
-            let found = base.stat(name).map_err(|_| Unsettled::Vanished {
-                path: as_path(name).to_owned(),
-            })?;
-            let second = facts::second(&found);
-            let same = seconds.iter().find(|(known, ..)| *known == second);
-            // Another name of the same file is no twin.
-            if same.is_some_and(|(_, inode, _)| *inode == found.ino) {
-                continue;
-            }
-            let same = same.map(|(_, _, other)| (Fact::SameTime, *other));
-            let apart: Vec<_> = match same {
-                Some(same) => vec![same],
-                None => seconds
-                    .iter()
-                    .map(|(.., other)| (Fact::OtherTime, *other))
-                    .collect(),
-            };
-            if same.is_none() {
-                seconds.push((second, found.ino, path));
-            }
-            let facts = apart
-                .into_iter()
-                .map(|(fact, text)| FactEntry { path, fact, text });
-            manifest.facts.extend(facts);
-        }
-    }
-    Ok(())
 }
 
 /// Makes sure that a path is no file, and says whether the signature of the directory it is missing from can vouch for that.

@@ -14,6 +14,7 @@ use super::hash::{Contents, HashFault, Hashed, hash_all};
 use super::links::Links;
 use super::signature::{self, Base, Signature, TICK_NS, means_absent};
 use super::trust::Trust;
+use super::twins::Twins;
 use crate::guards;
 
 use super::{DirectoryEntry, Fact, InputManifest, NameSeen, as_path, path_of};
@@ -397,9 +398,14 @@ impl<'a> Checking<'a> {
 
     fn look_at_facts(&mut self, links: &mut Links) {
         let manifest = self.manifest;
+        let mut twins = Twins::default();
         for entry in &manifest.facts {
             let (path, told) = (manifest.text_at(entry.path), manifest.text_at(entry.text));
-            let now = entry.fact.text_now(&self.base, path, told, links);
+            let now = if entry.fact.is_about_twins() {
+                twins.text_now(entry.fact, &self.base, path, told)
+            } else {
+                entry.fact.text_now(&self.base, path, told, links)
+            };
             let holds = now.map(|now| now == told.to_bytes());
             match holds {
                 Ok(true) => {}
@@ -411,6 +417,9 @@ impl<'a> Checking<'a> {
             if self.done() {
                 return;
             }
+        }
+        if let Some(path) = twins.other_than_told() {
+            self.changed(path);
         }
     }
 

@@ -6,9 +6,9 @@ use std::ffi::{CStr, CString};
 use rustix::fs::{Dir, OFlags};
 use rustix::io::Errno;
 
-use super::Signature;
 use super::links::Links;
 use super::signature::{Base, descriptor_path, means_absent};
+use super::twins::Twins;
 
 /// What there is to know of a path without reading a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +36,8 @@ pub enum Fact {
     SameTime = 20,
     /// The file was last changed in another second than this other one.
     OtherTime = 21,
+    /// The path leads to the same file or folder as this other one (see [`super::twins`]).
+    Same = 22,
 }
 
 impl Fact {
@@ -52,8 +54,22 @@ impl Fact {
             Fact::Executable,
             Fact::SameTime,
             Fact::OtherTime,
+            Fact::Same,
         ];
         all.into_iter().find(|fact| *fact as u8 == byte)
+    }
+
+    /// Whether it counts which paths lead to the same, or had the same time (see [`super::twins`]).
+    pub(super) fn is_about_twins(self) -> bool {
+        matches!(
+            self,
+            Fact::Folder | Fact::SameTime | Fact::OtherTime | Fact::Same
+        )
+    }
+
+    /// Whether it follows from the others, and from the files and folders of a run.
+    pub fn is_found_anew(self) -> bool {
+        matches!(self, Fact::SameTime | Fact::OtherTime | Fact::Same)
     }
 
     /// What switches off that it counts (see [`crate::guards`]).
@@ -66,7 +82,7 @@ impl Fact {
             Fact::Nothing => "nothing",
             Fact::SizeAndTime => "sizes-and-times",
             Fact::Executable => "executables",
-            Fact::SameTime | Fact::OtherTime => "twins",
+            Fact::SameTime | Fact::OtherTime | Fact::Same => "twins",
         }
     }
 
@@ -115,14 +131,8 @@ impl Fact {
                 found.is_file().then(text).ok_or(Errno::NOENT)
             }
             Fact::Executable => base.may_execute(path).map(|()| Vec::new()),
-            Fact::SameTime | Fact::OtherTime => {
-                let same = second(&base.stat(path)?) == second(&base.stat(told)?);
-                let holds = same == (self == Fact::SameTime);
-                Ok(if holds {
-                    told.to_bytes().to_vec()
-                } else {
-                    Vec::new()
-                })
+            Fact::SameTime | Fact::OtherTime | Fact::Same => {
+                Twins::default().text_now(self, base, path, told)
             }
             Fact::Nothing => match base.stat_link(path) {
                 Err(error) if means_absent(error) => Ok(Vec::new()),
@@ -131,11 +141,6 @@ impl Fact {
             },
         }
     }
-}
-
-/// The second of a file's last change, which is all that gcc compares.
-pub(super) fn second(signature: &Signature) -> i64 {
-    signature.mtime_ns.div_euclid(1_000_000_000)
 }
 
 /// The path without links.

@@ -4,8 +4,8 @@ use warpcc_engine::relocate::NO_PREFIX_MAP;
 use warpcc_engine::{compiler_cache, process, room};
 use warpcc_plan::Unsupported;
 
-/// Why nvcc has to do a call of which a step could not be done here. `is_shown`: part of it is on the screen already.
-pub(super) fn reason(accident: String, is_shown: bool) -> Unsupported {
+/// Why nvcc has to do a call of which a step could not be done here.
+pub(super) fn reason(accident: String) -> Unsupported {
     if accident.ends_with(NO_PREFIX_MAP) {
         return Unsupported::new(NO_PREFIX_MAP, "");
     }
@@ -17,10 +17,6 @@ pub(super) fn reason(accident: String, is_shown: bool) -> Unsupported {
     }
     if accident.contains(room::NO_ROOM) || accident.contains(room::READS_INPUT) {
         return hindered(&accident);
-    }
-    if is_shown {
-        // nvcc would show it again. Better twice than lost.
-        crate::log::warn(&format!("{accident}; running nvcc again"));
     }
     Unsupported::new("a command ended abnormally", accident)
 }

@@ -12,6 +12,7 @@ use warpcc_report::record::Header;
 use super::BuildOptions;
 use crate::dates::Texts;
 use crate::direct::NotKept;
+use crate::messages::Streams;
 use crate::request::Request;
 use crate::scratch::Scratch;
 use crate::signals::Interrupt;
@@ -26,11 +27,10 @@ pub(super) fn publish(
     options: &BuildOptions<'_>,
     graph: &TaskGraph,
     run: &Run,
-    streams: (&[u8], &[u8]),
     interrupt: &Interrupt,
 ) -> Result<Result<Vec<Header>, NotKept>, Unsupported> {
     let kept = match run.code {
-        0 => keep(request, options, graph, run, streams),
+        0 => keep(request, options, graph, run, &interrupt.messages.so_far()),
         _ => Ok(Vec::new()),
     };
     for (now, plan) in &run.outputs {
@@ -53,7 +53,7 @@ fn keep(
     options: &BuildOptions<'_>,
     graph: &TaskGraph,
     run: &Run,
-    streams: (&[u8], &[u8]),
+    streams: &Streams,
 ) -> Result<Vec<Header>, NotKept> {
     let Some(store) = options.store.filter(|_| options.writes_cache) else {
         return Ok(Vec::new());
@@ -90,7 +90,7 @@ fn keep(
             args: &request.args,
             began: run.began,
         },
-        streams,
+        (&streams.stdout, &streams.stderr),
     )
 }
 

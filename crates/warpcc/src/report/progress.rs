@@ -76,13 +76,6 @@ impl Progress {
         line.standing = Standing::default();
         line.clear();
     }
-
-    /// Writes something else to the terminal, with the line out of the way.
-    pub fn aside(&self, write: impl FnOnce()) {
-        let mut line = lock(&self.line);
-        line.clear();
-        write();
-    }
 }
 
 impl Drop for Progress {

@@ -1,6 +1,7 @@
 //! Who holds a private folder: written into its lock, so that whoever waits can see whether waiting is worth it.
 
 use std::fs::{self, File};
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
@@ -112,18 +113,37 @@ impl Holder {
         }
         let mut mark = b"TMPDIR=".to_vec();
         mark.extend_from_slice(folder.join("tmp").as_os_str().as_bytes());
-        let works_there = |pid: u32| {
-            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            environment.split(|byte| *byte == 0).any(|one| one == mark)
+        // Who becomes another program now has no environment for a moment. Perhaps it works there.
+        let may_work_there = |pid: u32| {
+            for _ in 0..3 {
+                let environment = environment(pid);
+                if !environment.is_empty() {
+                    return environment.split(|byte| *byte == 0).any(|one| one == mark);
+                }
+                if proc::stat(pid).is_some_and(|now| now.is_between) {
+                    return true;
+                }
+            }
+            false
         };
         let mut all = proc::all().into_iter();
         Some(all.any(|(pid, stat)| {
             stat.session == self.session
                 && !stat.is_over()
                 && pid != std::process::id()
-                && works_there(pid)
+                && may_work_there(pid)
         }))
     }
+}
+
+/// The environment of a process. In one piece: of a program that is replaced meanwhile the rest cannot be read.
+fn environment(pid: u32) -> Vec<u8> {
+    const MOST: usize = 1 << 20;
+    let mut bytes = vec![0; MOST];
+    let opened = File::open(format!("/proc/{pid}/environ"));
+    let length = opened.and_then(|mut file| file.read(&mut bytes));
+    bytes.truncate(length.unwrap_or(0));
+    bytes
 }
 
 /// The namespace of process numbers that we are in.
@@ -156,5 +176,31 @@ mod tests {
         file.set_len(5)?;
         assert_eq!(Holder::read(&file), None);
         Ok(())
+    }
+
+    /// Ends a process with the test.
+    struct Ended(std::process::Child);
+
+    impl Drop for Ended {
+        fn drop(&mut self) {
+            drop(self.0.kill());
+            drop(self.0.wait());
+        }
+    }
+
+    #[test]
+    fn a_tool_that_becomes_another_is_seen_at_every_moment() {
+        let us = Holder::this_process().expect("a holder");
+        let folder = Path::new("/a folder of this test");
+        let mut shell = std::process::Command::new("/bin/sh");
+        let again = [
+            "-c",
+            "exec /bin/sh -c \"$0\" \"$0\"",
+            "exec /bin/sh -c \"$0\" \"$0\"",
+        ];
+        let shell = shell.args(again).env("TMPDIR", folder.join("tmp")).spawn();
+        let _shell = Ended(shell.expect("a shell"));
+        let missed = (0..1000).filter(|_| us.has_survivors(folder) != Some(true));
+        assert_eq!(missed.count(), 0);
     }
 }

@@ -141,3 +141,27 @@ fn special_characters_are_not_used() {
     let (root, _) = root(Path::new("/tmp/with space"), Naming::Free).expect("a root");
     assert!(root.starts_with("/tmp") && !root.to_string_lossy().contains(' '));
 }
+
+#[test]
+fn a_folder_goes_although_somebody_still_writes() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(2) {
+        let (scratch, _) = open(dir.path(), Naming::Counts).expect("a folder");
+        let path = scratch.path().to_owned();
+        std::thread::scope(|scope| {
+            let late = Instant::now();
+            let file = path.join("room");
+            // As a thread does that looks for room on the disk.
+            scope.spawn(move || {
+                while late.elapsed() < Duration::from_millis(20) {
+                    drop(File::create(&file));
+                    drop(fs::remove_file(&file));
+                }
+            });
+            std::thread::sleep(Duration::from_millis(5));
+            drop(scratch);
+        });
+        assert!(!path.exists(), "it is left");
+    }
+}

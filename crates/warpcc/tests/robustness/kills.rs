@@ -132,6 +132,46 @@ fn sigterm_during_a_fallback() {
     assert!(left.is_empty(), "still running: {left:?}");
 }
 
+/// What a program has said when it is interrupted during the host compile, which comes after a warning.
+fn said_when_interrupted(space: &TestSpace, program: &Program) -> String {
+    let there = space.beside("there");
+    crate::space::remove_tree(&there);
+    let words = space.words("-ccbin {work}/cc.sh -c case.cu -o out.o -arch=sm_90");
+    let mut command = space.command(program, &words);
+    let child = command
+        .process_group(0)
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("starting a program");
+    let end = Instant::now() + Duration::from_secs(60);
+    while !there.exists() {
+        assert!(Instant::now() < end, "no host compile");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    kill_process_group(pid(&child), Signal::INT).expect("sending the signal");
+    let output = child.wait_with_output().expect("waiting for a program");
+    assert!(!output.status.success(), "not interrupted");
+    let text = String::from_utf8_lossy(&output.stderr);
+    // nvcc says which tool died; the caller knows.
+    let lines = text
+        .split_inclusive('\n')
+        .filter(|line| !line.starts_with("nvcc error"));
+    lines.collect()
+}
+
+#[test]
+fn a_warning_before_the_signal_is_shown() {
+    let space = TestSpace::new("sigint-warning");
+    space.write("case.cu", "__global__ void k() { int unused; }\n");
+    let script = "#!/bin/sh\ncase \"$*\" in *.cudafe1.cpp*) : > {beside}/there; sleep 60;; esac\n\
+                  exec g++ \"$@\"\n";
+    space.script("cc.sh", &space.fill(script));
+    let nvccs = said_when_interrupted(&space, &Program::Nvcc);
+    assert!(nvccs.contains("\"unused\""), "{nvccs}");
+    let ours = said_when_interrupted(&space, &Program::Launcher);
+    assert_eq!(ours, nvccs);
+}
+
 #[test]
 fn kill_at_random_points() {
     let space = space("kill-9");

@@ -88,3 +88,35 @@ fn a_wrapper_finds_its_settings_in_tmpdir() {
     let stats = space.stats().since(&before);
     assert_eq!(stats.reasons.get(REASON), Some(&1), "{stats:?}");
 }
+
+#[test]
+fn a_warning_is_not_said_again_by_the_nvcc_that_takes_over() {
+    let space = space("beside-warning", "-fstack-usage");
+    space.write("case.cu", "__global__ void k() { int unused; }\n");
+    let words = space.words(&format!("{ONE} -Xcompiler @options"));
+    let nvccs = space.run(&space.reference(), &words);
+    assert!(nvccs.stderr_text().contains("\"unused\""), "{nvccs:?}");
+    let before = space.stats();
+    let ours = space.run(&Program::Launcher, &words);
+    let stats = space.stats().since(&before);
+    assert_eq!(stats.reasons.get(REASON), Some(&1), "{stats:?}");
+    assert_eq!(ours.stderr_text(), nvccs.stderr_text());
+}
+
+#[test]
+fn what_a_later_command_made_goes_although_it_is_killed() {
+    let space = space("beside-killed", "");
+    space.write("case.cu", "__global__ void k() { asm(\"nonsense;\"); }\n");
+    space.write("later.cpp", "int later() { return 1; }\n");
+    let script = "#!/bin/sh\ncase \"$*\" in *later.cpp*)\n  : > {work}/side\n  echo ran >> {beside}/log\n  \
+                  for i in 1 2 3 4 5 6 7 8 9; do sleep 1; done;;\nesac\nexec g++ \"$@\"\n";
+    space.script("cc.sh", &space.fill(script));
+    // What was there before stays, and tells.
+    std::fs::write(space.beside("log"), "began\n").expect("a log");
+    let line = "-c case.cu later.cpp -arch=sm_90 -ccbin {work}/cc.sh";
+    let build = space.agree(line);
+    build.demand_no_fallback();
+    assert_ne!(build.outcome.code, 0, "nonsense was assembled");
+    let log = std::fs::read_to_string(space.beside("log")).expect("a log");
+    assert_eq!(log, "began\nran\n", "the later command never ran");
+}

@@ -1,0 +1,153 @@
+//! Which paths lead to the same file or folder, and which files of one content were changed in the same second.
+//!
+//! gcc takes two files for one, for `#pragma once`, if size, content and the second of their last change are equal. clang
+//! does if they are one file by two names. Both search a folder once that the include path has by two names, and do not
+//! look for a header under the other name. So a link may come to lead elsewhere, and none of the files that were read,
+//! and no name that was looked for in vain, is another.
+//!
+//! What is the same has a fact ([`Fact::Same`]). Folders that were looked at, and files of one content, of which none says
+//! so are each another, and have to stay that.
+
+use std::collections::HashMap;
+use std::ffi::CStr;
+
+use rustix::io::Errno;
+
+use super::signature::Base;
+use super::{Fact, FactEntry, InputManifest, Signature, Span, Unsettled, path_of};
+
+/// Device and inode.
+type Identity = (u64, u64);
+
+fn identity(signature: &Signature) -> Identity {
+    (signature.dev, signature.ino)
+}
+
+/// The second of a file's last change, which is all that gcc compares.
+fn second(signature: &Signature) -> i64 {
+    signature.mtime_ns.div_euclid(1_000_000_000)
+}
+
+/// Adds the facts of all files and folders that the manifest has by now.
+pub(super) fn add(base: &Base, manifest: &mut InputManifest) -> Result<(), Unsettled> {
+    let mut found = Vec::new();
+    for files in files_of_one_content(manifest) {
+        relate_files(base, manifest, &files, &mut found)?;
+    }
+    let mut folders: HashMap<Identity, Span> = HashMap::new();
+    let is_folder = |entry: &&FactEntry| entry.fact == Fact::Folder;
+    for folder in manifest.facts.iter().filter(is_folder) {
+        let path = folder.path;
+        let first = *folders
+            .entry(identity(&stat(base, manifest, path)?))
+            .or_insert(path);
+        if manifest.bytes_at(first) != manifest.bytes_at(path) {
+            found.push(same(path, first));
+        }
+    }
+    manifest.facts.append(&mut found);
+    Ok(())
+}
+
+/// Empty files have nothing that could count twice.
+fn files_of_one_content(manifest: &InputManifest) -> Vec<Vec<Span>> {
+    let mut alike: HashMap<[u8; 32], Vec<Span>> = HashMap::new();
+    for file in manifest.files.iter().filter(|f| f.signature.size > 0) {
+        alike.entry(file.content).or_default().push(file.path);
+    }
+    let mut alike: Vec<_> = alike.into_values().filter(|f| f.len() > 1).collect();
+    alike.sort_unstable_by_key(|files| files[0].at);
+    alike
+}
+
+fn relate_files(
+    base: &Base,
+    manifest: &InputManifest,
+    files: &[Span],
+    found: &mut Vec<FactEntry>,
+) -> Result<(), Unsettled> {
+    let mut names: HashMap<Identity, Span> = HashMap::new();
+    // The first file of each second.
+    let mut seconds: Vec<(i64, Span)> = Vec::new();
+    for path in files.iter().copied() {
+        let now = stat(base, manifest, path)?;
+        if let Some(first) = names.get(&identity(&now)) {
+            found.push(same(path, *first));
+            continue;
+        }
+        names.insert(identity(&now), path);
+        let told = |fact: Fact, text: Span| FactEntry { path, fact, text };
+        let alike = seconds.iter().find(|(known, _)| *known == second(&now));
+        if let Some((_, first)) = alike {
+            found.push(told(Fact::SameTime, *first));
+        } else {
+            let others = seconds.iter();
+            found.extend(others.map(|(_, first)| told(Fact::OtherTime, *first)));
+            seconds.push((second(&now), path));
+        }
+    }
+    Ok(())
+}
+
+fn same(path: Span, text: Span) -> FactEntry {
+    let fact = Fact::Same;
+    FactEntry { path, fact, text }
+}
+
+fn stat(base: &Base, manifest: &InputManifest, path: Span) -> Result<Signature, Unsettled> {
+    let path = manifest.text_at(path);
+    let vanished = |_| Unsettled::Vanished {
+        path: path_of(path),
+    };
+    base.stat(path).map_err(vanished)
+}
+
+/// What folders and files of one content are now, while a manifest's facts are looked at.
+#[derive(Default)]
+pub(super) struct Twins<'m> {
+    seen: Vec<(&'m CStr, Identity)>,
+    /// The first name of what a path leads to, where that has several names.
+    first: HashMap<&'m CStr, &'m CStr>,
+}
+
+impl<'m> Twins<'m> {
+    /// As [`Fact::text_now`].
+    pub(super) fn text_now(
+        &mut self,
+        fact: Fact,
+        base: &Base,
+        path: &'m CStr,
+        told: &'m CStr,
+    ) -> Result<Vec<u8>, Errno> {
+        let now = base.stat(path)?;
+        self.seen.push((path, identity(&now)));
+        if fact == Fact::Folder {
+            return now.is_directory().then(Vec::new).ok_or(Errno::NOENT);
+        }
+        let other = base.stat(told)?;
+        self.seen.push((told, identity(&other)));
+        if fact == Fact::Same {
+            // Whether it is shows when all are known.
+            self.first.insert(path, told);
+            return Ok(told.to_bytes().to_vec());
+        }
+        let holds = (second(&now) == second(&other)) == (fact == Fact::SameTime);
+        let text = holds.then(|| told.to_bytes().to_vec());
+        Ok(text.unwrap_or_default())
+    }
+
+    /// A path that leads to the same as one that it did not lead to, or not to the same any more.
+    pub(super) fn other_than_told(&self) -> Option<&'m CStr> {
+        let mut leads_to: HashMap<&CStr, Identity> = HashMap::new();
+        let mut named: HashMap<Identity, &CStr> = HashMap::new();
+        for (path, now) in &self.seen {
+            let first = *self.first.get(path).unwrap_or(path);
+            let led_to = *leads_to.entry(first).or_insert(*now);
+            let was_named = *named.entry(*now).or_insert(first);
+            if led_to != *now || was_named != first {
+                return Some(path);
+            }
+        }
+        None
+    }
+}
