@@ -106,6 +106,10 @@ impl Seen {
             ..Self::default()
         };
         seen.take_asked(&observed, scene);
+        let by_strangers = observed.found_by_strangers.contains(OsStr::new("."));
+        let is_searched = looks_below_dot(observed.read.keys())
+            || looks_below_dot(&observed.missing)
+            || looks_below_dot(&observed.found);
         let written = &observed.written;
         let foreign = |path: &Path| !(scene.is_own(path) || written.contains_key(path.as_os_str()));
         for (path, identity) in &observed.read {
@@ -164,6 +168,11 @@ impl Seen {
         let owned = |paths: BTreeSet<PathText>| paths.into_iter().filter(|p| foreign(p)).collect();
         seen.missing = owned(observed.missing);
         seen.found.append(&mut owned(observed.found));
+        // `.` is always there. Shells and LLVM compare it with `PWD` to know what the folder is called; who takes it for
+        // a folder of headers looks for names in it.
+        if by_strangers || !is_searched {
+            seen.found.remove(OsStr::new("."));
+        }
         seen
     }
 
@@ -405,6 +414,12 @@ impl Seen {
         }
         builder
     }
+}
+
+/// Whether any of these paths begins with `./`.
+fn looks_below_dot<'p>(paths: impl IntoIterator<Item = &'p PathText>) -> bool {
+    let mut paths = paths.into_iter();
+    paths.any(|path| path.as_os_str().as_bytes().starts_with(b"./"))
 }
 
 /// A tick of the kernel's file clock, at the slowest.

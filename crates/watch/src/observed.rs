@@ -38,6 +38,8 @@ pub struct Observed {
     pub listed: BTreeSet<PathText>,
     /// What was looked at and existed, without being opened.
     pub found: BTreeSet<PathText>,
+    /// Of these, what no program looked at for which `known` held.
+    pub found_by_strangers: BTreeSet<PathText>,
     /// Regular files that programs for which `known` did not hold looked at, with what they were told. Size and time of
     /// the last change are there; who asks with `statx` is told no more.
     pub looked: BTreeMap<PathText, Identity>,
@@ -208,7 +210,12 @@ impl<'k> Reader<'k> {
                     let writers = &mut self.observed.writers;
                     writers.entry(path.clone()).or_insert_with(program);
                 }
-                self.set(kind).insert(path);
+                let is_known = image.known;
+                if kind == Kind::Found {
+                    self.found(path, is_known);
+                } else {
+                    self.set(kind).insert(path);
+                }
             }
             Event::Leads(way, from, to) => self.led(way, absolute(from), to),
             Event::Variable(name) => {
@@ -296,7 +303,7 @@ impl<'k> Reader<'k> {
             return;
         };
         if access == Access::Looked && image.known {
-            self.observed.found.insert(path);
+            self.found(path, true);
             return;
         }
         if access == Access::Read && !image.known {
@@ -309,12 +316,27 @@ impl<'k> Reader<'k> {
         self.opened(access, identity, path);
     }
 
+    /// A program looked at what was there. `is_known`: it is one for which `known` holds.
+    fn found(&mut self, path: PathText, is_known: bool) {
+        let Observed {
+            found,
+            found_by_strangers,
+            ..
+        } = &mut self.observed;
+        if is_known {
+            found_by_strangers.remove(path.as_os_str());
+        } else if !found.contains(path.as_os_str()) {
+            found_by_strangers.insert(path.clone());
+        }
+        found.insert(path);
+    }
+
     fn opened(&mut self, access: Access, identity: Identity, path: PathText) {
         let files = match access {
             Access::Library => &mut self.observed.libraries,
             Access::Read => &mut self.observed.read,
             Access::Looked => {
-                self.observed.found.insert(path.clone());
+                self.found(path.clone(), false);
                 &mut self.observed.looked
             }
             Access::Written => {

@@ -36,7 +36,7 @@ pub enum Fact {
     SameTime = 20,
     /// The file was last changed in another second than this other one.
     OtherTime = 21,
-    /// The path leads to the same file or folder as this other one (see [`super::twins`]).
+    /// The path leads to the same file or folder as this other one.
     Same = 22,
 }
 
@@ -59,7 +59,7 @@ impl Fact {
         all.into_iter().find(|fact| *fact as u8 == byte)
     }
 
-    /// Whether it counts which paths lead to the same, or had the same time (see [`super::twins`]).
+    /// Whether it counts which paths lead to the same, or had the same time.
     pub(super) fn is_about_twins(self) -> bool {
         matches!(
             self,
