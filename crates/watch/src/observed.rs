@@ -205,17 +205,7 @@ impl<'k> Reader<'k> {
             }
             Event::Path(kind, path) => {
                 let path = absolute(path);
-                if kind == Kind::Removed {
-                    let program = || image.program.clone();
-                    let writers = &mut self.observed.writers;
-                    writers.entry(path.clone()).or_insert_with(program);
-                }
-                let is_known = image.known;
-                if kind == Kind::Found {
-                    self.found(path, is_known);
-                } else {
-                    self.set(kind).insert(path);
-                }
+                self.path(owner, kind, path);
             }
             Event::Leads(way, from, to) => self.led(way, absolute(from), to),
             Event::Variable(name) => {
@@ -316,6 +306,25 @@ impl<'k> Reader<'k> {
         self.opened(access, identity, path);
     }
 
+    /// A path without what is there.
+    fn path(&mut self, owner: u32, kind: Kind, path: PathText) {
+        let Some(image) = self.images.get(&owner) else {
+            return;
+        };
+        let paths = match kind {
+            Kind::Found => return self.found(path, image.known),
+            Kind::Listed => &mut self.observed.listed,
+            Kind::Missing => &mut self.observed.missing,
+            Kind::Nothing => &mut self.observed.nothing,
+            Kind::Removed => {
+                let writers = self.observed.writers.entry(path.clone());
+                writers.or_insert_with(|| image.program.clone());
+                &mut self.observed.removed
+            }
+        };
+        paths.insert(path);
+    }
+
     /// A program looked at what was there. `is_known`: it is one for which `known` holds.
     fn found(&mut self, path: PathText, is_known: bool) {
         let Observed {
@@ -377,16 +386,6 @@ impl<'k> Reader<'k> {
             self.blind(|| format!("{} did not end its log", image.program.display()));
         } else if let Some(next) = image.becomes.filter(|_| !replaced) {
             self.blind(|| format!("{} could not be watched", next.display()));
-        }
-    }
-
-    fn set(&mut self, kind: Kind) -> &mut BTreeSet<PathText> {
-        match kind {
-            Kind::Listed => &mut self.observed.listed,
-            Kind::Found => &mut self.observed.found,
-            Kind::Missing => &mut self.observed.missing,
-            Kind::Removed => &mut self.observed.removed,
-            Kind::Nothing => &mut self.observed.nothing,
         }
     }
 
