@@ -1,7 +1,7 @@
 //! What was planned before and is asked for again: a loop over arrays of one kind plans and writes its kernel's text once.
 //!
 //! A plan depends on types, shapes, steps and where addresses lie within 16 bytes; addresses and numbers are arguments.
-//! What depends on the addresses themselves, whether arrays lie askew on each other, is looked at each time.
+//! What depends on the addresses themselves, whether arrays overlap in part, is looked at each time.
 
 use std::hash::{BuildHasher as _, Hash, Hasher};
 use std::ptr;
@@ -252,7 +252,7 @@ impl Known {
         }))
     }
 
-    /// Whether other addresses change nothing: none is null or leaves the address space, and no input lies askew on the output.
+    /// Whether other addresses change nothing: none is null or leaves the address space, and no input overlaps the output in part.
     fn holds(&self, output: &Tensor, inputs: &[(&str, &Tensor)]) -> bool {
         let place = |tensor: &Tensor, reach: Option<(i128, i128)>| {
             let at = i128::from(tensor.address);
