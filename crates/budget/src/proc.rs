@@ -20,8 +20,9 @@ pub struct Stat {
     pub threads: u32,
     /// Clock ticks after boot: tells a process from a later one with its number.
     pub start: u64,
-    /// Its environment cannot be told yet, or any more: it is becoming another program (proc_pid_environ(5) says nothing
-    /// of that, and is empty), or is about to end.
+    /// It is becoming another program, so that its environment cannot be told yet (proc_pid_environ(5) says nothing of
+    /// that, and is empty). A thread of the kernel, or a process that ends, has no memory and no environment either:
+    /// it is not between two programs.
     pub is_between: bool,
 }
 
@@ -60,9 +61,11 @@ fn parse_stat(bytes: &[u8]) -> Option<Stat> {
     }
     let threads = words.nth(2)?.parse().ok()?;
     let start = words.nth(1)?.parse().ok()?;
-    // The 26th, where the code begins, is 1 of a process that we may not look at; the 51st is where the environment ends.
-    let (code, environment) = (words.nth(3), words.nth(24));
-    let is_between = code.is_some_and(|at| at != "1") && environment == Some("0");
+    // The 23rd is its size, 0 for a thread of the kernel. The 26th, where the code begins, is 1 for a process that we may
+    // not look at. The 51st is where the environment ends.
+    let (size, code, environment) = (words.next(), words.nth(2), words.nth(24));
+    let has_memory = size.is_some_and(|size| size != "0");
+    let is_between = has_memory && code.is_some_and(|at| at != "1") && environment == Some("0");
     Some(Stat {
         state,
         parent,
@@ -171,15 +174,26 @@ mod tests {
 
     #[test]
     fn a_process_without_an_environment_is_not_between_two_programs() {
-        let line = |code: &str, environment: &str| {
-            let before = "12 (a) S 7 12 13 0 -1 0 5 6 7 8 1 2 3 4 20 0 3 0 991 8 9 1";
+        let line = |size: &str, code: &str, environment: &str| {
+            let before = "12 (a) S 7 12 13 0 -1 0 5 6 7 8 1 2 3 4 20 0 3 0 991";
             let between = "0 ".repeat(23);
-            let text = format!("{before} {code} 99 {between}{environment} 0");
+            let text = format!("{before} {size} 9 1 {code} 99 {between}{environment} 0");
             parse_stat(text.as_bytes()).expect("a line").is_between
         };
-        assert!(line("0", "0") && line("4096", "0"));
-        assert!(!line("1", "0"), "a foreign process");
-        assert!(!line("4096", "8192"));
+        assert!(line("8", "0", "0") && line("8", "4096", "0"));
+        assert!(!line("8", "1", "0"), "a foreign process");
+        assert!(!line("8", "4096", "8192"));
+        assert!(!line("0", "0", "0"), "a thread of the kernel");
+    }
+
+    /// A program that no session was made for shares the kernel's: there are machines whose CI runs so.
+    #[test]
+    fn no_thread_of_the_kernel_is_between_two_programs() {
+        let is_kernel = |pid: u32| fs::read_link(format!("/proc/{pid}/exe")).is_err();
+        let all = all().into_iter();
+        let idle = all.filter(|(pid, stat)| stat.session == 0 && is_kernel(*pid));
+        let found: Vec<_> = idle.filter(|(_, stat)| stat.is_between).collect();
+        assert_eq!(found, []);
     }
 
     #[test]
