@@ -9,6 +9,7 @@ mod check;
 mod code;
 mod facts;
 mod hash;
+mod known_contents;
 mod links;
 mod mount;
 mod rebase;

@@ -5,7 +5,7 @@
 //! hits, no intermediate file is written at all.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -16,6 +16,9 @@ use warpcc_plan::{FileId, FileKind, TaskGraph, Tool};
 /// A result that was found is not there any more, or spoiled.
 pub const LOST: &str = "a cached result was lost";
 
+/// As much of a file as is read at once.
+const PIECE: usize = 1 << 18;
+
 /// Stands for the private folder inside a stored stub. Not valid in C++ source, so it cannot be
 /// confused with anything that cicc wrote.
 const FOLDER_TOKEN: &[u8] = b"\0warpcc keep folder\0/";
@@ -23,8 +26,25 @@ const FOLDER_TOKEN: &[u8] = b"\0warpcc keep folder\0/";
 #[derive(Debug, Clone)]
 enum Place {
     Nowhere,
-    OnDisk(Option<Digest>),
+    OnDisk(Known),
     Stored { digest: Digest, executable: bool },
+}
+
+/// What has been found out about a file on disk.
+#[derive(Debug, Clone, Copy, Default)]
+struct Known {
+    digest: Option<Digest>,
+    /// Its BLAKE3, which a preprocessed text has in keys.
+    content: Option<[u8; 32]>,
+}
+
+impl From<Digest> for Known {
+    fn from(digest: Digest) -> Self {
+        Self {
+            digest: Some(digest),
+            content: None,
+        }
+    }
 }
 
 /// Every file of the plan, by id.
@@ -146,8 +166,12 @@ impl<'a> Artifacts<'a> {
     /// How many bytes the file has, 0 if it is nowhere.
     pub fn size(&self, id: FileId) -> u64 {
         match &*self.place(id) {
-            Place::Stored { digest, .. } | Place::OnDisk(Some(digest)) => digest.size,
-            Place::OnDisk(None) | Place::Nowhere => {
+            Place::Stored { digest, .. } => digest.size,
+            Place::OnDisk(Known {
+                digest: Some(digest),
+                ..
+            }) => digest.size,
+            Place::OnDisk(_) | Place::Nowhere => {
                 fs::metadata(self.path(id)).map_or(0, |found| found.len())
             }
         }
@@ -155,7 +179,7 @@ impl<'a> Artifacts<'a> {
 
     /// A tool has written the file.
     pub fn written(&self, id: FileId) {
-        *self.place(id) = Place::OnDisk(None);
+        *self.place(id) = Place::OnDisk(Known::default());
     }
 
     /// The file's content is known and in the store.
@@ -169,16 +193,37 @@ impl<'a> Artifacts<'a> {
     /// The file cannot be read.
     pub fn digest(&self, id: FileId) -> io::Result<Digest> {
         let mut place = self.place(id);
-        match &*place {
-            Place::Stored { digest, .. } | Place::OnDisk(Some(digest)) => Ok(*digest),
-            Place::OnDisk(None) => {
-                let digest = self.digest_on_disk(id)?;
-                *place = Place::OnDisk(Some(digest));
-                Ok(digest)
-            }
+        match &mut *place {
+            Place::Stored { digest, .. } => Ok(*digest),
+            Place::OnDisk(known) => match known.digest {
+                Some(digest) => Ok(digest),
+                None => Ok(*known.digest.insert(self.digest_on_disk(id)?)),
+            },
             // It was there before: an input, or prepared.
             Place::Nowhere => self.digest_on_disk(id),
         }
+    }
+
+    /// What stands in keys for the file's content. A preprocessed text is never stored, so nothing needs its digest, and
+    /// it is by far the largest file of a build: its BLAKE3 takes a fifth of the time that SHA-256 takes.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn content_in_keys(&self, id: FileId) -> io::Result<String> {
+        let writer = self.graph.file(id).writer.map(|at| &self.graph.steps[at]);
+        if writer.is_none_or(|writer| writer.tool != Tool::Preprocess) {
+            return Ok(self.digest(id)?.to_string());
+        }
+        // Made in a cluster, it may not be here yet.
+        self.materialise(id)?;
+        let content = match &mut *self.place(id) {
+            Place::OnDisk(known) => match known.content {
+                Some(content) => content,
+                None => *known.content.insert(blake3_of_file(self.path(id))?),
+            },
+            Place::Nowhere | Place::Stored { .. } => blake3_of_file(self.path(id))?,
+        };
+        Ok(blake3::Hash::from(content).to_hex().to_string())
     }
 
     fn digest_on_disk(&self, id: FileId) -> io::Result<Digest> {
@@ -214,7 +259,7 @@ impl<'a> Artifacts<'a> {
         {
             return Err(lost());
         }
-        *place = Place::OnDisk(Some(digest));
+        *place = Place::OnDisk(digest.into());
         Ok(())
     }
 
@@ -235,7 +280,7 @@ impl<'a> Artifacts<'a> {
                 .put_file(self.path(id), packing)
                 .map_err(io::Error::other)?
         };
-        *self.place(id) = Place::OnDisk(Some(digest));
+        *self.place(id) = Place::OnDisk(digest.into());
         Ok(digest)
     }
 
@@ -260,6 +305,21 @@ impl<'a> Artifacts<'a> {
     /// The same with this run's folder in it.
     pub fn with_folder(&self, text: &[u8]) -> Vec<u8> {
         replace(text, FOLDER_TOKEN, self.graph.private.as_bytes())
+    }
+}
+
+/// The BLAKE3 of a file's content, of which a piece at a time is in memory.
+fn blake3_of_file(path: &Path) -> io::Result<[u8; 32]> {
+    let mut file = fs::File::open(path)?;
+    let mut hasher = blake3::Hasher::new();
+    let mut piece = vec![0; PIECE];
+    loop {
+        match file.read(&mut piece) {
+            Ok(0) => return Ok(hasher.finalize().into()),
+            Ok(read) => _ = hasher.update(&piece[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
 }
 

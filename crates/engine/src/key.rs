@@ -98,7 +98,7 @@ fn describe_arguments(
                 sink.part("file name", file.name().as_bytes());
             }
             if !step.writes.contains(id) {
-                sink.part("input", artifacts.digest(*id)?.to_string().as_bytes());
+                sink.part("input", artifacts.content_in_keys(*id)?.as_bytes());
                 continue;
             }
             sink.part("output", b"");
@@ -146,7 +146,7 @@ pub fn describe(
         let in_arguments = step.args.iter().any(|a| a.0.contains(&Part::File(*id)));
         if !in_arguments {
             sink.part("included name", graph.file(*id).name().as_bytes());
-            sink.part("included", artifacts.digest(*id)?.to_string().as_bytes());
+            sink.part("included", artifacts.content_in_keys(*id)?.as_bytes());
         }
     }
     let packs = packs_directory(step, graph);

@@ -28,7 +28,7 @@ use crate::traced_inputs::{Scene, Seen};
 use crate::{compiler_cache, conditions};
 
 /// Changes when what a step record means changes.
-const DOMAIN: &str = "warpcc step 3";
+const DOMAIN: &str = "warpcc step 4";
 
 /// The host compiler's or fatbinary's text is not what the split expects.
 pub const NOT_SPLICED: &str = "the fat binary does not fit into the assembly";

@@ -8,9 +8,10 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use warpcc_cache::guards;
@@ -49,30 +50,35 @@ pub struct Dates {
 impl Dates {
     /// Looks through what a call made on its way, and its arguments.
     pub fn in_texts(texts: &Texts<'_>) -> Self {
-        let read = |paths: &[PathBuf]| -> Vec<Vec<u8>> {
-            paths
-                .iter()
-                .filter_map(|path| fs::read(path).ok())
-                .collect()
-        };
         let mut unexplained = BTreeSet::new();
-        for text in read(texts.preprocessed) {
-            unexplained.extend(dates_in(&text).map(<[u8]>::to_vec));
+        let mut unreadable = false;
+        for path in texts.preprocessed {
+            let read = each_date_of(path, |date| _ = unexplained.insert(date.to_vec()));
+            unreadable |= read.is_err();
         }
         let now = since_1970(texts.began)..=since_1970(SystemTime::now());
-        for text in read(texts.made_unseen) {
-            let of_now = dates_in(&text).filter(|date| may_be_of(date, &now));
-            unexplained.extend(of_now.map(<[u8]>::to_vec));
+        for path in texts.made_unseen {
+            let read = each_date_of(path, |date| {
+                if may_be_of(date, &now) {
+                    unexplained.insert(date.to_vec());
+                }
+            });
+            unreadable |= read.is_err();
         }
         let mut dates = Self {
-            suspicious: !unexplained.is_empty() || !texts.made_unseen.is_empty(),
+            suspicious: unreadable || !unexplained.is_empty() || !texts.made_unseen.is_empty(),
             unexplained,
-            named: false,
+            named: unreadable,
         };
         for arg in texts.args {
             dates.inspect(arg.as_encoded_bytes());
         }
         dates
+    }
+
+    /// Whether the files that the run read can change what is known.
+    pub fn need_files(&self) -> bool {
+        self.suspicious
     }
 
     /// Looks at a file that the run read.
@@ -99,6 +105,32 @@ fn names_macro(text: &[u8]) -> bool {
     MACROS
         .iter()
         .any(|name| memchr::memmem::find(text, name).is_some())
+}
+
+/// Calls `each` with every date in a file, of which a piece at a time is in memory. A date may come twice. A file that is
+/// not there has none.
+fn each_date_of(path: &Path, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+    const PIECE: usize = 1 << 18;
+    // A date may begin in one piece and end in the next.
+    const KEPT: usize = 16;
+    let mut file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        opened => opened?,
+    };
+    let mut text = vec![0; PIECE + KEPT];
+    let mut filled = 0;
+    loop {
+        filled += match file.read(&mut text[filled..]) {
+            Ok(0) => return Ok(()),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        dates_in(&text[..filled]).for_each(&mut each);
+        let kept = filled.min(KEPT);
+        text.copy_within(filled - kept..filled, 0);
+        filled = kept;
+    }
 }
 
 /// What `__DATE__`, `__TIME__` or `__TIMESTAMP__` may have left in a text, in quotes or not: `Nov 21 2026`, `00:27:11`.
@@ -230,6 +262,21 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn dates_across_pieces_of_a_file_are_found() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("k.ii");
+        for before in (1 << 18) - 12..(1 << 18) + 18 {
+            std::fs::write(&path, format!("{}Nov 21 2026 x", "x".repeat(before))).expect("write");
+            let mut found = BTreeSet::new();
+            each_date_of(&path, |date| _ = found.insert(date.to_vec())).expect("read");
+            assert_eq!(found, BTreeSet::from([b"Nov 21 2026".to_vec()]), "{before}");
+        }
+        let none = each_date_of(&folder.path().join("none"), |_| unreachable!("no file"));
+        assert!(none.is_ok());
+        assert!(each_date_of(folder.path(), |_| ()).is_err(), "a folder");
     }
 
     #[test]

@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use warpcc_cache::{
-    Difference, Digest, DiskStore, KeyVariant, KeyVariants, Level, Lookup, Outcome, Output,
-    Packing, Staged, StoreError, Upstream, Why, foreign,
+    Difference, Digest, DiskStore, Inspect, KeyVariant, KeyVariants, Level, Lookup, Outcome,
+    Output, Packing, Staged, StoreError, Upstream, Why, foreign,
 };
 use warpcc_engine::Run;
 use warpcc_engine::conditions::Conditions;
@@ -391,10 +391,12 @@ pub fn keep(
         builder.read(Path::new(file));
     }
     let mut dates = Dates::in_texts(texts);
+    let need_files = dates.need_files();
     let mut inspect = |_: &Path, text: &[u8]| dates.inspect(text);
+    let inspect = need_files.then_some(&mut inspect as Inspect<'_>);
     let manifest = builder
         .relative_to(&request.directory)
-        .finish_knowing(store, Some(&mut inspect))
+        .finish_knowing(store, inspect)
         .map_err(|e| NotKept::Unfit(e.to_string()))?;
     if dates.are_of_today() {
         return Err(NotKept::Unfit("a date macro".to_owned()));

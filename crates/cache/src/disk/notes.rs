@@ -19,6 +19,7 @@ use crate::wire::Reader;
 
 const MAGIC: &[u8; 8] = b"WCCNOT01";
 const PROGRAMS: &str = "programs";
+const HEADERS: &str = "headers";
 const DIGESTS: &str = "digests";
 
 impl Contents for DiskStore {
@@ -31,6 +32,15 @@ impl Contents for DiskStore {
             // Without the note the program is hashed again.
             drop(self.put_note(PROGRAMS, &key_of(signature), content));
         }
+    }
+
+    fn recall_place(&self, place: &[u8]) -> Vec<u8> {
+        self.note(HEADERS, &key_of_place(place)).unwrap_or_default()
+    }
+
+    fn remember_place(&self, place: &[u8], files: &[u8]) {
+        // Without the note the headers are hashed again.
+        drop(self.put_note(HEADERS, &key_of_place(place), files));
     }
 }
 
@@ -127,6 +137,12 @@ fn checksum_of(key: &[u8; 32], value: &[u8]) -> u64 {
     hasher.update(key);
     hasher.update(value);
     hasher.digest()
+}
+
+fn key_of_place(place: &[u8]) -> Key {
+    let mut hashing = Hashing::new("headers of a place");
+    hashing.part("place", place);
+    hashing.finish()
 }
 
 fn key_of(signature: &Signature) -> Key {

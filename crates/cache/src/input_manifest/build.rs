@@ -197,22 +197,23 @@ impl InputManifestBuilder {
     ) -> Result<InputManifest, Unsettled> {
         let base = Base::open(&self.base);
         let mut manifest = InputManifest::default();
-        self.add_files(&base, &mut manifest, inspect, contents)?;
+        let plain = self.add_files(&base, &mut manifest, inspect, contents)?;
         self.add_absent(&base, &mut manifest)?;
-        self.add_facts(&base, &mut manifest)?;
+        self.add_facts(&base, &plain, &mut manifest)?;
         if manifest.text.len() >= LONGEST_TEXT {
             return Err(Unsettled::TooMuch);
         }
         Ok(manifest)
     }
 
+    /// Says of each file whether its path's last name was seen to be no link.
     fn add_files(
         &self,
         base: &Base,
         manifest: &mut InputManifest,
         inspect: Option<Inspect<'_>>,
         contents: Option<&dyn Contents>,
-    ) -> Result<(), Unsettled> {
+    ) -> Result<Vec<bool>, Unsettled> {
         let read = sorted(self.read.keys());
         let mut starts = Vec::with_capacity(read.len());
         for path in &read {
@@ -226,6 +227,7 @@ impl InputManifestBuilder {
         }
         let paths: Vec<_> = starts.iter().map(|at| manifest.text_at(*at)).collect();
         let hashed = hash_all(base, &paths, inspect, contents);
+        let mut plain = Vec::with_capacity(read.len());
         let started = signature::nanoseconds(self.started);
         let now = signature::now();
         for ((path, at), hashed) in read.iter().zip(starts).zip(hashed) {
@@ -251,6 +253,7 @@ impl InputManifestBuilder {
             if !(is_it && (is_older || guards::is_off("changed-during"))) {
                 return Err(Unsettled::ChangedDuring { path: named() });
             }
+            plain.push(hashed.is_plain);
             let nobodys = Signature {
                 size: hashed.signature.size,
                 ..NOBODYS
@@ -263,7 +266,7 @@ impl InputManifestBuilder {
                 resolved: None,
             });
         }
-        Ok(())
+        Ok(plain)
     }
 
     fn add_absent(&self, base: &Base, manifest: &mut InputManifest) -> Result<(), Unsettled> {
@@ -320,9 +323,14 @@ impl InputManifestBuilder {
 }
 
 impl InputManifestBuilder {
-    fn add_facts(&self, base: &Base, manifest: &mut InputManifest) -> Result<(), Unsettled> {
+    fn add_facts(
+        &self,
+        base: &Base,
+        plain: &[bool],
+        manifest: &mut InputManifest,
+    ) -> Result<(), Unsettled> {
         let mut links = Links::default();
-        for index in 0..manifest.files.len() {
+        for (index, is_plain) in plain.iter().enumerate() {
             let path = manifest.files[index].path;
             let key = (path_of(manifest.text_at(path)), Some(Fact::Resolved));
             let known = self.facts.get_key_value(&key);
@@ -330,7 +338,18 @@ impl InputManifestBuilder {
             let Some((_, told)) = known.filter(|(known, _)| known.0.as_os_str() == key.0) else {
                 continue;
             };
-            let (_, text) = self.fact_now(base, (&key.0, key.1), told.as_deref(), &mut links)?;
+            let name = key.0.as_os_str().as_bytes();
+            let plainly = told.as_deref().filter(|told| {
+                let is_whole = name.first() == Some(&b'/') && !told.contains(&0);
+                *is_plain && is_whole && links.plain_leads_to(name, told) == Ok(true)
+            });
+            let text = match plainly {
+                Some(told) => told.to_vec(),
+                None => {
+                    let now = self.fact_now(base, (&key.0, key.1), told.as_deref(), &mut links)?;
+                    now.1
+                }
+            };
             let is_path = text == manifest.bytes_at(path);
             let resolved = if is_path {
                 path

@@ -502,6 +502,7 @@ impl<'a> Checking<'a> {
                     signature,
                     content,
                     remembered,
+                    is_plain: _,
                 }) if content == manifest.files[*index].content
                     || guards::is_off("second-look") =>
                 {

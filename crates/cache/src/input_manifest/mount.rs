@@ -26,23 +26,28 @@ pub(super) struct Looked {
     /// With the device's number.
     pub signature: Signature,
     mount: Option<u64>,
+    /// It has a time of birth.
+    pub has_birth: bool,
 }
 
 impl Looked {
     /// # Errors
     /// As `stat`'s.
     pub(super) fn at(folder: impl AsFd, path: &CStr, flags: AtFlags) -> Result<Looked, Errno> {
-        let wanted = StatxFlags::BASIC_STATS | UNIQUE_MOUNT;
+        let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME | UNIQUE_MOUNT;
         match rustix::fs::statx(&folder, path, flags, wanted) {
-            Ok(found) => Ok(Looked {
-                signature: Signature::from_statx(&found),
-                mount: StatxFlags::from_bits_retain(found.stx_mask)
-                    .contains(UNIQUE_MOUNT)
-                    .then_some(found.stx_mnt_id),
-            }),
+            Ok(found) => {
+                let known = StatxFlags::from_bits_retain(found.stx_mask);
+                Ok(Looked {
+                    signature: Signature::from_statx(&found),
+                    mount: known.contains(UNIQUE_MOUNT).then_some(found.stx_mnt_id),
+                    has_birth: known.contains(StatxFlags::BTIME),
+                })
+            }
             Err(Errno::NOSYS) => rustix::fs::statat(folder, path, flags).map(|found| Looked {
                 signature: Signature::from_stat(&found),
                 mount: None,
+                has_birth: false,
             }),
             Err(error) => Err(error),
         }

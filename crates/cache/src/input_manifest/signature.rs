@@ -149,8 +149,8 @@ impl Base {
         self.stat_with(path, AtFlags::empty())
     }
 
-    /// The signature of what a path leads to as an input manifest remembers it, and whether its last name is a link.
-    pub(crate) fn look(&self, path: &CStr) -> Result<(Signature, bool), Errno> {
+    /// What a path leads to, and whether its last name is a link.
+    pub(super) fn look_at(&self, path: &CStr) -> Result<(Looked, bool), Errno> {
         let looked = |flags| match self {
             Base::Open(open) => Looked::at(open, path, flags),
             Base::Missing(error) if is_relative(path) => Err(*error),
@@ -161,6 +161,12 @@ impl Base {
         if link {
             found = looked(AtFlags::empty())?;
         }
+        Ok((found, link))
+    }
+
+    /// The signature of what a path leads to as an input manifest remembers it, and whether its last name is a link.
+    pub(crate) fn look(&self, path: &CStr) -> Result<(Signature, bool), Errno> {
+        let (found, link) = self.look_at(path)?;
         // A device that nobody has: an untrusted file differs from what any manifest says.
         let nobodys = Signature {
             dev: 0,

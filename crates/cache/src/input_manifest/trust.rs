@@ -11,6 +11,7 @@
 //! have more names and the same times. So its times never vouch for names.
 
 use std::collections::HashMap;
+use std::ffi::CStr;
 use std::io;
 use std::path::Path;
 
@@ -19,6 +20,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 
 use super::Signature;
 use super::mount::Looked;
+use super::signature::Base;
 use crate::guards;
 
 /// File systems whose change times this kernel makes, by the numbers of `statfs`, and whether their device numbers are a
@@ -59,6 +61,31 @@ impl Trust {
                 Times::Others => false,
             };
         vouches.then(|| remembered(signature, file)).flatten()
+    }
+
+    /// The same of a file that was looked at by its path.
+    pub(super) fn of_looked(
+        &mut self,
+        looked: &Looked,
+        base: &Base,
+        path: &CStr,
+    ) -> Option<Signature> {
+        let device = looked.signature.dev;
+        let times = match self.0.get(&device) {
+            Some(times) => *times,
+            None => {
+                let file = base.open_at(path, OFlags::PATH).ok()?;
+                // What is there now may lie on another file system.
+                (Signature::of_open(&file).ok()? == looked.signature).then_some(())?;
+                self.times(&looked.signature, &file)
+            }
+        };
+        let vouches = match times {
+            Times::Own => true,
+            Times::Layers => looked.has_birth,
+            Times::Others => false,
+        };
+        (vouches || guards::is_off("trust")).then(|| looked.remembered())?
     }
 
     /// The same of a folder, where a later one will differ when a name is added.

@@ -1,0 +1,202 @@
+//! Headers that an earlier run hashed: their signatures are looked at, and their contents are not read again.
+//!
+//! Whoever includes Thrust opens 1,500 headers, nearly all of a toolkit and of the C++ library. What they contain is
+//! noted together for the files of one place, a tree of headers or a folder.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::CStr;
+use std::time::SystemTime;
+
+use super::Signature;
+use super::hash::{Contents, Hashed};
+use super::signature::Base;
+use super::trust::Trust;
+use crate::wire::Reader;
+
+/// A place of fewer files is not worth a note: reading one costs about as much as hashing so many headers.
+const WORTH_A_NOTE: usize = 8;
+/// Beyond this many files only those of the last run stay in a note.
+const MOST_FILES: usize = 1 << 14;
+
+/// What is known of the files that a run read.
+pub(super) struct KnownContents<'a> {
+    contents: &'a dyn Contents,
+    places: BTreeMap<&'a [u8], Place>,
+    trust: Trust,
+}
+
+/// The files of one place.
+#[derive(Default)]
+struct Place {
+    noted: HashMap<Signature, [u8; 32]>,
+    used: BTreeSet<(u64, u64)>,
+    new: Vec<(Signature, [u8; 32])>,
+}
+
+impl<'a> KnownContents<'a> {
+    /// What is noted of the places of these files.
+    pub(super) fn of(contents: &'a dyn Contents, paths: &[&'a CStr]) -> Self {
+        let mut counts: BTreeMap<&[u8], usize> = BTreeMap::new();
+        for place in paths.iter().filter_map(|path| place_of(path)) {
+            *counts.entry(place).or_default() += 1;
+        }
+        let large = counts.into_iter().filter(|(_, n)| *n >= WORTH_A_NOTE);
+        let note = |place| Place {
+            noted: decode(&contents.recall_place(place)),
+            ..Place::default()
+        };
+        Self {
+            contents,
+            places: large.map(|(place, _)| (place, note(place))).collect(),
+            trust: Trust::default(),
+        }
+    }
+
+    /// What a file contains, if it is the one that was hashed. Looks at it, and does not open it.
+    pub(super) fn find(&mut self, base: &Base, path: &CStr) -> Option<Hashed> {
+        let place = self.places.get_mut(place_of(path)?)?;
+        if place.noted.is_empty() {
+            return None;
+        }
+        let (looked, is_link) = base.look_at(path).ok()?;
+        let signature = looked.signature;
+        if !signature.is_file() {
+            return None;
+        }
+        let remembered = self.trust.of_looked(&looked, base, path)?;
+        let content = *place.noted.get(&remembered)?;
+        place.used.insert((remembered.dev, remembered.ino));
+        Some(Hashed {
+            signature,
+            content,
+            remembered: Some(remembered),
+            is_plain: !is_link,
+        })
+    }
+
+    /// Takes note of a file that was hashed just now.
+    pub(super) fn add(&mut self, path: &CStr, hashed: &Hashed) {
+        let place = place_of(path).and_then(|place| self.places.get_mut(place));
+        if let Some((place, named)) = place.zip(hashed.remembered)
+            && named.was_settled_at(SystemTime::now())
+        {
+            place.new.push((named, hashed.content));
+        }
+    }
+
+    /// Keeps what is new, for later runs.
+    pub(super) fn keep(self) {
+        for (name, mut place) in self.places {
+            if place.new.len() < WORTH_A_NOTE {
+                continue;
+            }
+            // A file has one signature.
+            let new: BTreeSet<_> = place.new.iter().map(|(s, _)| (s.dev, s.ino)).collect();
+            let many = place.noted.len() + place.new.len() > MOST_FILES;
+            place.noted.retain(|signature, _| {
+                let file = (signature.dev, signature.ino);
+                !new.contains(&file) && (!many || place.used.contains(&file))
+            });
+            let all = place.noted.into_iter().chain(place.new);
+            self.contents.remember_place(name, &encode(all));
+        }
+    }
+}
+
+/// The tree of headers that a file is in, or its folder. None for a path that says it only together with a folder.
+fn place_of(path: &CStr) -> Option<&[u8]> {
+    let path = path.to_bytes();
+    let folder = &path[..memchr::memrchr(b'/', path)?];
+    let tree = memchr::memmem::find_iter(path, b"/include/").next();
+    let is_whole = path.first() == Some(&b'/');
+    is_whole.then(|| tree.map_or(folder, |at| &path[..at + b"/include".len()]))
+}
+
+fn encode(files: impl Iterator<Item = (Signature, [u8; 32])>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (signature, content) in files {
+        let Signature {
+            dev,
+            ino,
+            size,
+            mtime_ns,
+            ctime_ns,
+            kind,
+        } = signature;
+        for number in [dev, ino, size] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        for time in [mtime_ns, ctime_ns] {
+            out.extend_from_slice(&time.to_le_bytes());
+        }
+        out.extend_from_slice(&kind.to_le_bytes());
+        out.extend_from_slice(&content);
+    }
+    out
+}
+
+/// Nothing of a note that does not end where a file does.
+fn decode(note: &[u8]) -> HashMap<Signature, [u8; 32]> {
+    let mut reader = Reader::new(note);
+    let mut files = HashMap::new();
+    while !reader.rest().is_empty() {
+        let Some((signature, content)) = decode_file(&mut reader) else {
+            return HashMap::new();
+        };
+        files.insert(signature, content);
+    }
+    files
+}
+
+fn decode_file(reader: &mut Reader<'_>) -> Option<(Signature, [u8; 32])> {
+    let signature = Signature {
+        dev: reader.u64()?,
+        ino: reader.u64()?,
+        size: reader.u64()?,
+        mtime_ns: i64::from_le_bytes(reader.array()?),
+        ctime_ns: i64::from_le_bytes(reader.array()?),
+        kind: reader.u32()?,
+    };
+    Some((signature, reader.array()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_one_tree_are_in_one_place() {
+        let place = |path: &'static CStr| place_of(path).map(String::from_utf8_lossy);
+        assert_eq!(place(c"/usr/include/a.h").as_deref(), Some("/usr/include"));
+        assert_eq!(
+            place(c"/t/include/c++/12/include/x").as_deref(),
+            Some("/t/include")
+        );
+        assert_eq!(
+            place(c"/src/includes/a.h").as_deref(),
+            Some("/src/includes")
+        );
+        assert_eq!(place(c"/a.h").as_deref(), Some(""));
+        assert_eq!(place(c"include/a.h"), None);
+        assert_eq!(place(c"a.h"), None);
+    }
+
+    #[test]
+    fn a_note_is_read_as_it_was_written() {
+        let file = |ino| {
+            let signature = Signature {
+                dev: 1,
+                ino,
+                size: 3,
+                mtime_ns: -4,
+                ctime_ns: 5,
+                kind: 6,
+            };
+            (signature, [7; 32])
+        };
+        let note = encode([file(1), file(2)].into_iter());
+        assert_eq!(decode(&note), HashMap::from([file(1), file(2)]));
+        assert_eq!(decode(&note[1..]), HashMap::new());
+        assert_eq!(decode(b""), HashMap::new());
+    }
+}
