@@ -30,7 +30,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 pub use access::{Access, is_never_uploaded};
 pub use blob::Packing;
@@ -41,7 +40,6 @@ pub use records::{Lookup, Suits, Why};
 
 use crate::digest::Digest;
 use crate::key::Key;
-use crate::roots::Roots;
 use counters::Tally;
 use file::TempFile;
 
@@ -88,7 +86,6 @@ pub struct DiskStore {
     closed: bool,
     counters: Tally,
     sizes: Tally,
-    roots: OnceLock<Roots>,
 }
 
 impl DiskStore {
@@ -130,7 +127,6 @@ impl DiskStore {
             counters: Tally::new(root.join("stats-v1.log"), 1 << 20, access),
             // Read whole to know the size, so kept short.
             sizes: Tally::new(root.join("size-v1.log"), 16 << 10, access),
-            roots: OnceLock::new(),
         })
     }
 
@@ -152,19 +148,6 @@ impl DiskStore {
     /// How it behaves.
     pub fn options(&self) -> Options {
         self.options
-    }
-
-    /// From now on records keep the paths below `roots` under fixed names, and find them where the roots are. Once for
-    /// a store, before it is used.
-    pub fn relocate(&self, roots: &Roots) {
-        if !roots.is_empty() {
-            // Whoever sets them twice means the same call.
-            drop(self.roots.set(roots.clone()));
-        }
-    }
-
-    fn roots(&self) -> Option<&Roots> {
-        self.roots.get()
     }
 
     /// Adds to counters, of a read-only store too: they are about the builds, not about what is

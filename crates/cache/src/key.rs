@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use warpcc_path_map::WorkDir;
 
 use crate::digest::to_hex;
 
@@ -17,6 +18,18 @@ impl Key {
     /// The key in lower-case hexadecimal.
     pub fn hex(&self) -> String {
         to_hex(&self.0)
+    }
+
+    /// The key of a result that holds a mapped folder's real name after all: it is good in these folders alone.
+    #[must_use]
+    pub fn path_specific(&self, at: WorkDir<'_>) -> Key {
+        let mut sink = Hashing::new("warpcc bound 1");
+        sink.part("key", &self.0);
+        sink.part("directory", at.directory.as_os_str().as_encoded_bytes());
+        for (marker, folder) in at.path_map.key_parts() {
+            sink.part(marker, folder);
+        }
+        sink.finish()
     }
 }
 
@@ -209,6 +222,20 @@ mod tests {
         assert_ne!(one, listing(&[("ab", "c")]).key("d"));
         assert_ne!(one, listing(&[("a", "b"), ("c", "")]).key("d"));
         assert_ne!(one, listing(&[("a", "bc")]).key("e"));
+    }
+
+    /// What caches hold is kept under it.
+    #[test]
+    fn the_key_of_a_folder_stays_what_it_was() {
+        let path_map = warpcc_path_map::PathMap::new([("2", "/w/clone/build"), ("1", "/w/clone")]);
+        let at = WorkDir {
+            directory: std::path::Path::new("/w/clone/build"),
+            path_map: &path_map,
+        };
+        assert_eq!(
+            Key([7; 32]).path_specific(at).hex(),
+            "65d9091d075efff923a164e22e80ac96b87f8b8be0a9d2c2aeb38813061d4059"
+        );
     }
 
     #[test]

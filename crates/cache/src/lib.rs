@@ -8,7 +8,6 @@ pub mod guards;
 pub mod input_manifest;
 pub mod key;
 pub mod record;
-pub mod roots;
 pub mod upstream;
 mod variants;
 mod wire;
@@ -28,6 +27,7 @@ pub use record::{
     MOST_VARIANTS, Outcome, Output, RecordError, Variant, decode_foreign_record, decode_record,
     decode_record_of, encode_record,
 };
-pub use roots::Roots;
 pub use upstream::{Upstream, Vet};
 pub use variants::{KeyVariant, KeyVariants};
+// In the signature of `Upstream`.
+pub use warpcc_path_map::WorkDir;

@@ -1,6 +1,6 @@
 //! Shared caches as everyone sees them who has a disk store: they are asked on a miss, and told of what is new. Knows no network.
 
-use std::path::Path;
+use warpcc_path_map::WorkDir;
 
 use crate::disk::{DiskStore, Level};
 use crate::key::Key;
@@ -15,14 +15,14 @@ pub type Vet<'a> = &'a (dyn Fn(&mut Outcome) -> bool + Sync);
 /// No call fails, and each must end: trouble is the implementation's to count and to tell, or to keep for
 /// [`Upstream::take_warnings`]. Calls may come from any thread.
 pub trait Upstream: Send + Sync {
-    /// Brings what others know under `keys` into `store`, as far as it holds for a run in `base` and `vet` takes it. True
+    /// Brings what others know under `keys` into `store`, as far as it holds for a run in `at` and `vet` takes it. True
     /// where that was something: the look-up is then worth repeating.
     fn fetch(
         &self,
         store: &DiskStore,
         level: Level,
         keys: &[Key],
-        base: &Path,
+        at: WorkDir<'_>,
         vet: Vet<'_>,
     ) -> bool;
 

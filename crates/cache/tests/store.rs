@@ -8,8 +8,9 @@ use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 use warpcc_cache::{
     Digest, DiskStore, Hashing, InputManifest, InputManifestBuilder, Key, KeySink, Level, Lookup,
-    OpenError, Options, Outcome, Output, Packing, StoreError, Why, decode_record,
+    OpenError, Options, Outcome, Output, Packing, StoreError, Why, WorkDir, decode_record,
 };
+use warpcc_path_map::PathMap;
 
 const OPTIONS: Options = Options {
     max_size: 0,
@@ -290,9 +291,57 @@ fn a_stored_result_is_found_while_its_manifest_holds() {
         warpcc_cache::Verdict::Holds
     ));
     let all = store
-        .differences(Level::Direct, &key("k"), base, &|_| Ok(()))
+        .differences(Level::Direct, &key("k"), WorkDir::plain(base), &|_| Ok(()))
         .expect("read");
     assert_eq!((all[0].1.len(), all[1].1.len()), (0, 1));
+}
+
+#[test]
+fn a_result_below_a_mapped_folder_is_found_in_its_clones() {
+    let (folder, store) = store();
+    let top = folder.path().canonicalize().expect("a folder");
+    let clones = ["one", "another"].map(|name| top.join(name));
+    for clone in &clones {
+        fs::create_dir(clone).expect("a folder");
+        fs::write(clone.join("a.cu"), "text").expect("write");
+    }
+    let maps = clones
+        .each_ref()
+        .map(|clone| PathMap::new([("1", clone.to_str().expect("text"))]));
+    let seen = manifest(
+        &clones[0],
+        &[clones[0].join("a.cu").to_str().expect("text")],
+    );
+    let key = key("k");
+    store
+        .store_mapped(Level::Direct, &key, &maps[0], &seen, &outcome("one"))
+        .expect("store");
+    let look = |clone: usize, path_map: &PathMap| {
+        let directory = &clones[clone];
+        let at = WorkDir {
+            directory,
+            path_map,
+        };
+        store.look_up_if(Level::Direct, &key, at, &|_| Ok(()), |_| {})
+    };
+    for clone in [0, 1] {
+        match look(clone, &maps[clone]) {
+            Lookup::Hit(_, seen) => {
+                let paths: Vec<_> = seen.files().map(|file| file.path.to_owned()).collect();
+                assert_eq!(paths, [clones[clone].join("a.cu")]);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let record = fs::read(entry(&store, "direct-v4")).expect("read");
+    let kept = &decode_record(&record).expect("sound")[0].manifest;
+    let paths: Vec<_> = kept.files().map(|file| file.path.to_owned()).collect();
+    assert_eq!(paths, [Path::new("/warpcc-base/1/a.cu")]);
+    // A fixed name that nothing has here leads nowhere.
+    let elsewhere = PathMap::new([("2", "/x")]);
+    assert!(matches!(look(0, &elsewhere), Lookup::Miss(_)));
+    fs::write(clones[1].join("a.cu"), "other text").expect("write");
+    assert!(matches!(look(1, &maps[1]), Lookup::Miss(_)));
 }
 
 #[test]

@@ -15,7 +15,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use warpcc_cache::{Difference, Roots, guards};
+use warpcc_cache::{Difference, guards};
+use warpcc_path_map::PathMap;
 
 use classes::is_ours;
 pub(crate) use classes::{VOLATILE, mentioned};
@@ -25,7 +26,6 @@ use searches::Searches;
 
 use crate::key::directory_as_called;
 use crate::mtimes;
-use crate::relocate::fixed_list;
 
 /// What the programs of a run asked of their environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub struct Place<'a> {
     /// The working directory.
     pub directory: &'a Path,
     /// Folders whose names do not count.
-    pub roots: &'a Roots,
+    pub path_map: &'a PathMap,
 }
 
 impl Place<'_> {
@@ -81,13 +81,13 @@ impl Place<'_> {
 
     /// A value with the folders that do not count under their fixed names.
     fn digest(&self, value: &OsStr) -> [u8; 32] {
-        blake3::hash(&fixed_list(self.roots, value.as_bytes())).into()
+        blake3::hash(&self.path_map.fixed_list(value.as_bytes())).into()
     }
 
     /// Of the working directory.
     fn directory_digest(&self) -> [u8; 32] {
         let directory = self.directory.as_os_str().as_bytes();
-        blake3::hash(&self.roots.fixed_bytes(directory)).into()
+        blake3::hash(&self.path_map.fixed_bytes(directory)).into()
     }
 
     /// One digest of every variable but those that change from call to call and are not `mentioned`. One for all, so
@@ -103,7 +103,7 @@ impl Place<'_> {
         variables.sort();
         let mut hasher = blake3::Hasher::new();
         for (name, value) in variables {
-            for bytes in [name.as_bytes(), &fixed_list(self.roots, value.as_bytes())] {
+            for bytes in [name.as_bytes(), &self.path_map.fixed_list(value.as_bytes())] {
                 hasher.update(&(bytes.len() as u64).to_le_bytes());
                 hasher.update(bytes);
             }
@@ -137,7 +137,7 @@ impl Conditions {
             (name.as_bytes().to_vec(), digest)
         };
         Self {
-            times: place.roots.fix_text(times),
+            times: place.path_map.fix_text(times),
             variables: names.map(value).collect(),
             whole: (asked.whole && !guards::is_off("whole-environment"))
                 .then(|| (asked.mentioned.clone(), place.whole(&asked.mentioned))),
@@ -196,7 +196,7 @@ impl Conditions {
         if !self.limits.hold() {
             return Err(None);
         }
-        let times = place.roots.real_text(&self.times);
+        let times = place.path_map.real_text(&self.times);
         match mtimes::first_changed(&times, place.directory) {
             None => Ok(()),
             Some(path) => Err(Some(Difference::FileChanged { path })),
@@ -234,11 +234,10 @@ mod tests {
             all.iter().map(|(n, v)| (n.into(), v.into())).collect()
         };
         let (before, after) = (own(before), own(after));
-        let roots = Roots::default();
         let place = |environment| Place {
             environment,
             directory: Path::new("/"),
-            roots: &roots,
+            path_map: PathMap::EMPTY,
         };
         let made = Conditions::of(asked, b"", place(&before));
         let read = Conditions::decode(&made.encode()).expect("conditions");
@@ -273,17 +272,17 @@ mod tests {
         assert!(!hold(&asked, &[("A", "BC")], &[("AB", "C")]));
     }
     #[test]
-    fn the_working_directory_counts_for_who_asked_and_below_a_root_by_its_place() {
-        let holds = |asked: bool, roots: [&str; 2], now: &str| {
+    fn the_working_directory_counts_for_who_asked_and_below_a_mapped_folder_by_its_place() {
+        let holds = |asked: bool, mapped: [&str; 2], now: &str| {
             let asked = Asked {
                 directory: asked,
                 ..Asked::default()
             };
-            let [before, after] = roots.map(|root| Roots::new([("1", root)]));
-            let place = |directory, roots| Place {
+            let [before, after] = mapped.map(|folder| PathMap::new([("1", folder)]));
+            let place = |directory, path_map| Place {
                 environment: &[],
                 directory: Path::new(directory),
-                roots,
+                path_map,
             };
             let made = Conditions::of(&asked, b"", place("/a/b", &before));
             assert_eq!(made.asked(), asked);

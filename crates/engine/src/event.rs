@@ -63,7 +63,7 @@ pub struct Finished {
     /// Why its result was not kept, where it should have been.
     pub not_stored: Option<String>,
     /// Its result holds the name of a folder that should not count: it is good in this folder alone.
-    pub bound: bool,
+    pub is_path_specific: bool,
     /// Under which keys its result is kept, where another machine made it.
     pub brought: Vec<Key>,
     /// Where each file it wrote was, and its size, if it is on disk.
@@ -95,7 +95,7 @@ impl Finished {
             stdout: Vec::new(),
             stderr: Vec::new(),
             not_stored: None,
-            bound: false,
+            is_path_specific: false,
             brought: Vec::new(),
             files: Vec::new(),
         }

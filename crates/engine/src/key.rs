@@ -8,7 +8,7 @@
 //! | base names of files | where they can show (see [`Step::names_matter`]) |
 //! | working directory, keep folder | host and device code with debug information; the former also LTO and OptiX code |
 //! | the host compiler's variables | host steps |
-//! | relocatable: the names of the roots | host and device code with debug information, cudafe++; paths below a root count by its name |
+//! | relocatable: the names of the mapped folders | host and device code with debug information, cudafe++; paths below one count by its name |
 //! | LANG and the LC_ variables | every step: diagnostics are part of a result |
 //!
 //! Not tracked by the key: files that a tool finds for itself. They are seen by watching the run
@@ -23,7 +23,7 @@ use warpcc_cache::{KeySink, guards};
 use warpcc_plan::{Arg, FileId, Part, Program, Step, TaskGraph, Tool};
 
 use crate::artifact::Artifacts;
-use crate::relocate::{fixed_argument, fixed_list};
+use crate::prefix_map::fixed_argument;
 use crate::run::RunOptions;
 
 /// Variables that change what gcc or clang does.
@@ -82,7 +82,10 @@ fn describe_arguments(
     let names = step.names_matter() && !guards::is_off("file-names");
     for arg in &step.args {
         if let Some(text) = arg.as_text() {
-            sink.part("argument", fixed_argument(options.roots, text).as_bytes());
+            sink.part(
+                "argument",
+                fixed_argument(options.path_map, text).as_bytes(),
+            );
             continue;
         }
         for part in &arg.0 {
@@ -129,7 +132,7 @@ pub fn describe(
     // in the manifest of a run from the same place only.
     let path = program.as_os_str().as_encoded_bytes();
     if !guards::is_off("tool-path") {
-        sink.part("tool path", &options.roots.fixed_bytes(path));
+        sink.part("tool path", &options.path_map.fixed_bytes(path));
     }
     if !guards::is_off("tool-content") {
         sink.part("tool content", content);
@@ -154,14 +157,14 @@ pub fn describe(
         sink.part(
             "working directory",
             &options
-                .roots
+                .path_map
                 .fixed_bytes(options.directory.as_os_str().as_encoded_bytes()),
         );
         if let Some(called) = directory_as_called(options.variable("PWD"), options.directory) {
-            let called = options.roots.fixed_bytes(called.as_encoded_bytes());
+            let called = options.path_map.fixed_bytes(called.as_encoded_bytes());
             sink.part("working directory as called", &called);
         }
-        let relocated = !options.roots.is_empty() && step.tool == Tool::HostCompile;
+        let relocated = !options.path_map.is_empty() && step.tool == Tool::HostCompile;
         if !(relocated || matches!(step.tool, Tool::Cicc | Tool::Ptxas)) {
             sink.part("keep folder", graph.private.as_bytes());
         }
@@ -177,12 +180,12 @@ pub fn describe(
         if let Some(value) = options.variable(name)
             && !guards::is_off("variables-in-step-keys")
         {
-            sink.part(name, &fixed_list(options.roots, value.as_encoded_bytes()));
+            sink.part(name, &options.path_map.fixed_list(value.as_encoded_bytes()));
         }
     }
     // What debug information and the host compiler make of a fixed name is not what they make of the folder.
-    if !options.roots.is_empty() && (debug || host || step.tool == Tool::CudaFe) {
-        sink.part("relocatable", options.roots.names().join(" ").as_bytes());
+    if !options.path_map.is_empty() && (debug || host || step.tool == Tool::CudaFe) {
+        sink.part("relocatable", options.path_map.names().as_bytes());
     }
     Ok(())
 }

@@ -1,12 +1,11 @@
 //! A step's result from the cache: here, or brought from a shared one.
 
-use std::path::Path;
 use std::time::Duration;
 
 use warpcc_cache::{
-    Difference, Key, KeyVariant, KeyVariants, Level, Lookup, Outcome, Output, Roots, foreign,
-    guards,
+    Difference, Key, KeyVariant, KeyVariants, Level, Lookup, Outcome, Output, foreign, guards,
 };
+use warpcc_path_map::WorkDir;
 use warpcc_plan::{FileId, FileKind, Step, Tool};
 
 use crate::conditions::Conditions;
@@ -15,15 +14,9 @@ use crate::task::Worker;
 use crate::terminal::Terminal;
 use crate::traced_inputs::Seen;
 
-/// The keys of one call or step, for a run in `directory` whose diagnostics go to `terminal`.
-pub fn key_variants(
-    key: Key,
-    roots: &Roots,
-    directory: &Path,
-    terminal: Option<&Terminal>,
-) -> KeyVariants {
-    let directory = directory.as_os_str().as_encoded_bytes();
-    let path_specific = (!roots.is_empty()).then(|| roots.bound(&key, directory));
+/// The keys of one call or step, for a run in `at` whose diagnostics go to `terminal`.
+pub fn key_variants(key: Key, at: WorkDir<'_>, terminal: Option<&Terminal>) -> KeyVariants {
+    let path_specific = (!at.path_map.is_empty()).then(|| key.path_specific(at));
     let on_terminal = terminal.map(|terminal| |key: &Key| terminal.key(key));
     let on_terminal = on_terminal
         .as_ref()
@@ -45,8 +38,8 @@ impl Worker<'_> {
         let (upstream, store) = (self.options.upstream?, self.options.store?);
         let all = keys.keys();
         let vet = |outcome: &mut Outcome| self.accepts(step, outcome);
-        let directory = self.options.directory;
-        let is_brought = upstream.fetch(store, Level::Steps, &all, directory, &vet);
+        let at = self.options.work_dir();
+        let is_brought = upstream.fetch(store, Level::Steps, &all, at, &vet);
         let (mut finished, seen) = is_brought.then(|| self.look_up_here(index, step, keys))??;
         finished.brought = all;
         Some((finished, seen))
@@ -69,7 +62,6 @@ impl Worker<'_> {
         step: &Step,
     ) -> Option<(Finished, Seen)> {
         let store = self.options.store?;
-        let directory = self.options.directory;
         let holds = |outcome: &Outcome| -> Result<(), Option<Difference>> {
             let conditions = Conditions::decode(&outcome.extra).filter(|_| variant.suits(outcome));
             let conditions = conditions.ok_or(None)?;
@@ -78,7 +70,13 @@ impl Worker<'_> {
                 false => conditions.hold(self.options.place()),
             }
         };
-        let found = store.look_up_if(Level::Steps, &variant.key, directory, &holds, |_| {});
+        let found = store.look_up_if(
+            Level::Steps,
+            &variant.key,
+            self.options.work_dir(),
+            &holds,
+            |_| {},
+        );
         let Lookup::Hit(outcome, manifest) = found else {
             return None;
         };
@@ -105,16 +103,16 @@ impl Worker<'_> {
             }
         }
         let mut finished = Finished::new(index, event::Outcome::Hit);
-        finished.bound = variant.is_path_specific;
+        finished.is_path_specific = variant.is_path_specific;
         finished.saved = Duration::from_micros(outcome.micros);
         let real = |text: &[u8]| {
             self.options
-                .roots
+                .path_map
                 .real_text(&self.artifacts.with_folder(text))
         };
         finished.stdout = real(&outcome.stdout);
         finished.stderr = real(&outcome.stderr);
-        let times = self.options.roots.real_text(&conditions.times);
+        let times = self.options.path_map.real_text(&conditions.times);
         let mut seen = Seen::of_hit(&manifest, conditions.asked(), times);
         self.stand_on_own_files(step, &mut seen);
         self.stand_on_searches(&mut seen);

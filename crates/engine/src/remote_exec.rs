@@ -37,7 +37,7 @@ use crate::conditions;
 use crate::event::{Finished, Outcome};
 use crate::executor::{Executor, Job};
 use crate::key::packs_directory;
-use crate::relocate::{self, MAKES_MODULE_ID};
+use crate::module_id::MAKES_MODULE_ID;
 use crate::shared_libraries::{Loaded, loaded_by};
 use crate::slot_wait::Turn;
 use crate::task::{Located, Worker};
@@ -142,8 +142,8 @@ impl Worker<'_> {
         finished.away = true;
         finished.waited = turn.waited;
         finished.user = done.busy;
-        finished.stdout = relocate::real_message(&stdout, self.options);
-        finished.stderr = relocate::real_message(&stderr, self.options);
+        finished.stdout = self.options.work_dir().real_message(&stdout);
+        finished.stderr = self.options.work_dir().real_message(&stderr);
         self.keep_if_wanted(step, keys, &mut finished, &seen, began);
         Ok(Some((finished, seen)))
     }
@@ -406,8 +406,8 @@ impl Worker<'_> {
             }
             ready.push((id, from));
         }
-        // Below roots a front end runs once more with an id that is the same everywhere: here.
-        if !self.options.roots.is_empty() && matches!(step.tool, Tool::CudaFe | Tool::Cicc) {
+        // Below mapped folders a front end runs once more with an id that is the same everywhere: here.
+        if !self.options.path_map.is_empty() && matches!(step.tool, Tool::CudaFe | Tool::Cicc) {
             let written = |id| ready.iter().find(|(of, _)| *of == id);
             let written = |id| written(id).map(|(_, from)| from.as_path());
             if self.lasting_module_id(step, &written).is_some() {

@@ -7,7 +7,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Instant, SystemTime};
 
-use warpcc_cache::{DiskStore, Roots, Upstream};
+use warpcc_cache::{DiskStore, Upstream};
+use warpcc_path_map::{PathMap, WorkDir};
 use warpcc_plan::depfile::Rule;
 use warpcc_plan::overlap::Assumed;
 use warpcc_plan::{FileId, TaskGraph};
@@ -48,7 +49,7 @@ pub struct RunOptions<'a> {
     /// `PATH` as the user has it. nvcc puts folders of its own before it.
     pub path: Option<&'a OsStr>,
     /// Folders whose names enter neither keys nor results; usually none.
-    pub roots: &'a Roots,
+    pub path_map: &'a PathMap,
     /// A private folder for logs and results, absolute.
     pub scratch: &'a Path,
     /// The cache, if there is one to use.
@@ -89,7 +90,15 @@ impl RunOptions<'_> {
         Place {
             environment: self.environment,
             directory: self.directory,
-            roots: self.roots,
+            path_map: self.path_map,
+        }
+    }
+
+    /// The working directory with its path map.
+    pub fn work_dir(&self) -> WorkDir<'_> {
+        WorkDir {
+            directory: self.directory,
+            path_map: self.path_map,
         }
     }
 

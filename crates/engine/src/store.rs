@@ -11,6 +11,7 @@ use warpcc_plan::{Arg, Step, Tool};
 use crate::conditions::Conditions;
 use crate::event::Finished;
 use crate::modes;
+use crate::module_id;
 use crate::process;
 use crate::relocate;
 use crate::task::Worker;
@@ -29,8 +30,8 @@ impl Worker<'_> {
         let Some(keys) = keys.filter(|_| self.options.writes_cache) else {
             return;
         };
-        let kept = self.holds_a_folder(step).and_then(|bound| {
-            finished.bound = bound;
+        let kept = self.holds_a_folder(step).and_then(|is_named| {
+            finished.is_path_specific = is_named;
             self.keep(step, keys, finished, seen, began)
         });
         finished.not_stored = kept.err().map(|e| e.to_string());
@@ -38,14 +39,14 @@ impl Worker<'_> {
 
     /// Whether a result has a folder's name in it that should not count, or may have where it cannot be seen.
     fn holds_a_folder(&self, step: &Step) -> io::Result<bool> {
-        let roots = self.options.roots;
-        if roots.is_empty() {
+        let path_map = self.options.path_map;
+        if path_map.is_empty() {
             return Ok(false);
         }
         let mut is_text = true;
         for &id in &step.writes {
             match fs::read(self.artifacts.path(id)) {
-                Ok(bytes) if roots.stand_in(&self.artifacts.without_folder(&bytes)) => {
+                Ok(bytes) if path_map.is_named_in(&self.artifacts.without_folder(&bytes)) => {
                     return Ok(true);
                 }
                 Ok(bytes) => is_text &= std::str::from_utf8(&bytes).is_ok(),
@@ -55,7 +56,7 @@ impl Worker<'_> {
             }
         }
         // LTO and OptiX code is packed: the directory in it cannot be seen, nor an id that cicc made with a process id.
-        let makes_id = |arg: &Arg| arg.as_text() == Some(relocate::MAKES_MODULE_ID);
+        let makes_id = |arg: &Arg| arg.as_text() == Some(module_id::MAKES_MODULE_ID);
         let moved = relocate::directory(step, self.artifacts, self.options) == Path::new("/");
         Ok(step.tool == Tool::Cicc && !is_text && (!moved || step.args.iter().any(makes_id)))
     }
@@ -100,7 +101,7 @@ impl Worker<'_> {
         }
         let fixed = |text: &[u8]| {
             self.options
-                .roots
+                .path_map
                 .fix_text(&self.artifacts.without_folder(text))
         };
         let outcome = Outcome {
@@ -111,10 +112,16 @@ impl Worker<'_> {
             micros: u64::try_from((finished.user + finished.system).as_micros())
                 .unwrap_or(u64::MAX),
         };
-        let key = keys.for_result(finished.bound, &outcome);
+        let key = keys.for_result(finished.is_path_specific, &outcome);
         let key = key.ok_or_else(|| io::Error::other("a folder's name is in the result"))?;
         store
-            .store(Level::Steps, &key, &manifest, &outcome)
+            .store_mapped(
+                Level::Steps,
+                &key,
+                self.options.path_map,
+                &manifest,
+                &outcome,
+            )
             .map_err(io::Error::other)?;
         if let Some(upstream) = self.options.upstream {
             upstream.offer(store, Level::Steps, &key);

@@ -17,7 +17,9 @@ use crate::beside::Beside;
 use crate::event::{Finished, Outcome};
 use crate::key;
 use crate::lookup::key_variants;
+use crate::module_id;
 use crate::mtimes;
+use crate::prefix_map;
 use crate::process::{self, Ended};
 use crate::relocate;
 use crate::remote_exec::Elsewhere;
@@ -302,8 +304,7 @@ impl Worker<'_> {
         .ok()?;
         Some(key_variants(
             sink.finish(),
-            self.options.roots,
-            self.options.directory,
+            self.options.work_dir(),
             self.options.terminal,
         ))
     }
@@ -337,10 +338,11 @@ impl Worker<'_> {
                 text
             })
             .collect();
-        let args: Vec<OsString> = relocate::host_arguments(step, self.graph, self.options.roots)
-            .into_iter()
-            .chain(args)
-            .collect();
+        let args: Vec<OsString> =
+            prefix_map::host_arguments(step, self.graph, self.options.path_map)
+                .into_iter()
+                .chain(args)
+                .collect();
         let directory = relocate::directory(step, self.artifacts, self.options);
         let log = self.options.scratch.join(format!("watch-{index}"));
         let watching = self.options.watch.and_then(|library| {
@@ -384,7 +386,7 @@ impl Worker<'_> {
     /// Before the host compiler: the sources under the names that people know.
     pub fn show_real_names(&self, step: &Step) -> io::Result<()> {
         let compiles = matches!(step.tool, Tool::HostCompile | Tool::HostAssembly);
-        if self.options.roots.is_empty() || !compiles {
+        if self.options.path_map.is_empty() || !compiles {
             return Ok(());
         }
         for &id in &step.reads {
@@ -396,7 +398,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// After a run with roots: real names in messages, fixed ones in what was preprocessed, and a module id that the
+    /// After a run with a path map: real names in messages, fixed ones in what was preprocessed, and a module id that the
     /// next run makes too.
     fn settle_names(
         &self,
@@ -406,8 +408,8 @@ impl Worker<'_> {
         ended: &mut Ended,
         turn: &mut Turn,
     ) -> io::Result<()> {
-        let roots = self.options.roots;
-        if roots.is_empty() {
+        let path_map = self.options.path_map;
+        if path_map.is_empty() {
             return Ok(());
         }
         if ended.code == 0 && step.tool == Tool::Preprocess {
@@ -419,11 +421,11 @@ impl Worker<'_> {
             self.give_lasting_module_id(index, step, program, ended, turn)?;
         }
         let host = matches!(step.tool, Tool::Preprocess | Tool::HostCompile);
-        if ended.code != 0 && host && relocate::knows_no_map(&ended.stderr, roots) {
-            return Err(io::Error::other(relocate::NO_PREFIX_MAP));
+        if ended.code != 0 && host && prefix_map::knows_no_map(&ended.stderr, path_map) {
+            return Err(io::Error::other(prefix_map::NO_PREFIX_MAP));
         }
-        ended.stdout = relocate::real_message(&ended.stdout, self.options);
-        ended.stderr = relocate::real_message(&ended.stderr, self.options);
+        ended.stdout = self.options.work_dir().real_message(&ended.stdout);
+        ended.stderr = self.options.work_dir().real_message(&ended.stderr);
         Ok(())
     }
 
@@ -444,7 +446,7 @@ impl Worker<'_> {
         let mut reads_it = step.clone();
         reads_it
             .args
-            .retain(|arg| arg.as_text() != Some(relocate::MAKES_MODULE_ID));
+            .retain(|arg| arg.as_text() != Some(module_id::MAKES_MODULE_ID));
         let (second, seen) = self.run(index, &reads_it, program, None, turn)?;
         if second.code != 0 || second.signal.is_some() || seen.blind.is_some() {
             return Err(io::Error::other(
@@ -470,9 +472,9 @@ impl Worker<'_> {
         let id = known.or_else(|| {
             others
                 .filter_map(|id| fs::read(written(id)?).ok())
-                .find_map(|code| relocate::module_id_in(&code))
+                .find_map(|code| module_id::module_id_in(&code))
         })?;
-        let lasting = relocate::lasting_module_id(&id, step, self.artifacts)?;
+        let lasting = module_id::lasting_module_id(&id, step, self.artifacts)?;
         Some((file, lasting))
     }
 
@@ -583,7 +585,7 @@ impl Worker<'_> {
             self.artifacts.materialise(id)?;
             let path = self.artifacts.path(id);
             let markers = relocate::markers_beside(path);
-            texts.push(if self.options.roots.is_empty() {
+            texts.push(if self.options.path_map.is_empty() {
                 fs::read(path)?
             } else {
                 fs::read(markers)?

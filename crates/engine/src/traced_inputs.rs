@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use warpcc_cache::roots::BASE;
 use warpcc_cache::{Expected, Fact, InputManifest, InputManifestBuilder, Signature, guards};
+use warpcc_path_map::BASE;
 use warpcc_watch::{Identity, Observed, PathText};
 
 use crate::compiler_cache::is_compiler_cache;

@@ -13,7 +13,7 @@ pub mod invocation;
 pub mod options;
 pub mod outputs;
 pub mod overlap;
-pub mod relocate;
+pub mod source_names;
 pub mod step;
 pub mod tools;
 pub mod transcript;

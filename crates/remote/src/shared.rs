@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tokio::runtime::Runtime;
-use warpcc_cache::{DiskStore, Key, Level, Upstream, Vet};
+use warpcc_cache::{DiskStore, Key, Level, Upstream, Vet, WorkDir};
 
 use crate::backend_kind::AnyBackend;
 use crate::backoff::{Health, Way};
@@ -211,7 +211,7 @@ impl Upstream for Shared<'_> {
         store: &DiskStore,
         level: Level,
         keys: &[Key],
-        base: &Path,
+        at: WorkDir<'_>,
         vet: Vet<'_>,
     ) -> bool {
         let asks = |server: &Server| {
@@ -230,7 +230,7 @@ impl Upstream for Shared<'_> {
                 let wanted = |key| Wanted {
                     level,
                     key,
-                    base,
+                    at,
                     vet,
                 };
                 let all = keys.iter().map(|key| self.ask_all(store, wanted(key)));

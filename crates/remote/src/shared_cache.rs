@@ -3,11 +3,10 @@
 //! For libraries in programs of others. A call of warpcc ends too soon for uploads of its own, and starts a process for them.
 
 use std::ffi::OsString;
-use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use warpcc_cache::{DiskStore, Key, Level, Upstream, Vet};
+use warpcc_cache::{DiskStore, Key, Level, Upstream, Vet, WorkDir};
 
 use crate::settings::Access;
 use crate::upload::{self, Account, UploadMode};
@@ -186,11 +185,11 @@ impl Upstream for SharedCache {
         store: &DiskStore,
         level: Level,
         keys: &[Key],
-        base: &Path,
+        at: WorkDir<'_>,
         vet: Vet<'_>,
     ) -> bool {
         // In a forked child the thread that waits for the network is the parent's.
-        std::process::id() == self.0.process && self.0.shared.fetch(store, level, keys, base, vet)
+        std::process::id() == self.0.process && self.0.shared.fetch(store, level, keys, at, vet)
     }
 
     /// As [`Shared`] does; an upload begins beside the caller, of what is in the store that this was opened with.

@@ -1,11 +1,11 @@
 //! One result between the disk store and one server: fetched and proved, or merged with what is there and put.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use warpcc_cache::{
-    Digest, DiskStore, Key, Level, Packing, RecordError, StoreError, Variant, Vet, foreign,
+    Digest, DiskStore, Key, Level, Packing, RecordError, StoreError, Variant, Vet, WorkDir, foreign,
 };
 
 use crate::action_result::{self, Stored};
@@ -36,7 +36,7 @@ pub struct Wanted<'a> {
     /// Under which key.
     pub key: &'a Key,
     /// Where it is to hold.
-    pub base: &'a Path,
+    pub at: WorkDir<'a>,
     /// What it may be.
     pub vet: Vet<'a>,
 }
@@ -55,7 +55,7 @@ pub async fn fetch(
     let Wanted {
         level,
         key,
-        base,
+        at,
         vet,
     } = wanted;
     let mut bytes = 0;
@@ -70,8 +70,9 @@ pub async fn fetch(
             refused = true;
             continue;
         }
-        let here = store.relocated(variant.manifest);
-        let Some(manifest) = here.and_then(|seen| seen.adopted(base, Some(store))) else {
+        let here = variant.manifest.real(at.path_map);
+        let adopted = here.and_then(|seen| seen.adopted(at.directory, Some(store)));
+        let Some(manifest) = adopted else {
             continue;
         };
         let outputs = &variant.outcome.outputs;
@@ -83,7 +84,7 @@ pub async fn fetch(
         }
         bytes += size(wanted.iter().copied());
         store
-            .store(level, key, &manifest, &variant.outcome)
+            .store_mapped(level, key, at.path_map, &manifest, &variant.outcome)
             .map_err(|e| of_store(&e))?;
         return Ok(Fetched::Brought(bytes));
     }

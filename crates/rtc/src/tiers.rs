@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use warpcc_cache::{
     DiskStore, InputManifest, Key, Level, Lookup, Outcome, Output, Packing, StoreError, Upstream,
-    foreign,
+    WorkDir, foreign,
 };
 
 use crate::compiler::Compiled;
@@ -98,7 +98,8 @@ impl Tiers {
     fn fetch(&self, key: &Key) -> Option<Compiled> {
         let upstream = self.upstream.as_ref()?;
         let (nearest, behind) = self.written()?;
-        let brought = upstream.fetch(nearest, Level::Kernels, &[*key], Path::new("/"), &vetted);
+        let at = WorkDir::plain(Path::new("/"));
+        let brought = upstream.fetch(nearest, Level::Kernels, &[*key], at, &vetted);
         self.take_warnings(upstream.as_ref());
         if !brought {
             return None;

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Barrier, Mutex};
 
 use space::{Nvrtc, request};
-use warpcc_cache::{DiskStore, InputManifest, Key, Level, Lookup, Outcome, Packing, Upstream, Vet};
+use warpcc_cache::{
+    DiskStore, InputManifest, Key, Level, Lookup, Outcome, Packing, Upstream, Vet, WorkDir,
+};
 use warpcc_rtc::{
     CacheSettings, CallLimits, Cancel, CompileRequest, Compiler, Error, ErrorKind, Found, Image,
     KernelCache, Target, Text, Tier,
@@ -457,7 +459,7 @@ impl Upstream for Server {
         store: &DiskStore,
         level: Level,
         keys: &[Key],
-        _base: &Path,
+        _at: WorkDir<'_>,
         vet: Vet<'_>,
     ) -> bool {
         let results = self.results.lock().expect("a server");

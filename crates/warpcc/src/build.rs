@@ -274,7 +274,7 @@ impl Building<'_> {
             directory: &request.directory,
             environment,
             path: request.variable("PATH"),
-            roots: &request.roots,
+            path_map: &request.path_map,
             scratch: self.scratch.path(),
             store: options.store,
             reads_cache: options.reads_cache,

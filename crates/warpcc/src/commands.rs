@@ -205,7 +205,6 @@ fn why(args: &WhyArgs, config: &Config, around: ProcessContext) -> anyhow::Resul
         return Ok(Why::Fallback(reason.to_owned()));
     }
     let store = need_store(config)?;
-    store.relocate(&request.roots);
     let listing = request.listing();
     let variants = differences(&store, &request, &listing)?;
     if variants
@@ -242,8 +241,8 @@ fn differences(
     let mut all = Vec::new();
     for variant in request.keys(listing).iter() {
         let holds = |outcome: &warpcc_cache::Outcome| conditions_hold(variant, outcome, request);
-        let directory = &request.directory;
-        all.extend(store.differences(Level::Direct, &variant.key, directory, &holds)?);
+        let at = request.work_dir();
+        all.extend(store.differences(Level::Direct, &variant.key, at, &holds)?);
     }
     Ok(all)
 }

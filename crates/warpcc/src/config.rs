@@ -24,10 +24,9 @@ pub use size::{MaxSize, format_bytes};
 
 use value::{Key, Raw};
 use warpcc_budget::Limits;
+use warpcc_path_map::BaseDirs;
 use warpcc_remote::Layer;
 use warpcc_remote::settings::Access;
-
-use crate::roots::BaseDirs;
 
 /// A variable of this process.
 pub fn variable(name: &str) -> Option<OsString> {

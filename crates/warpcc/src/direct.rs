@@ -29,7 +29,7 @@ const OUTPUT: &str = "-o";
 const DEPENDENCIES: &str = "-MF";
 /// Before any other output's path.
 const AT: &str = "at ";
-/// Before the role of a dependency file that is kept with fixed names in it (see [`warpcc_cache::roots`]).
+/// Before the role of a dependency file that is kept with fixed names in it (see [`warpcc_path_map`]).
 const LISTS: &str = "lists ";
 /// Why a call is not kept whose plan writes a file that [`warpcc_plan::Invocation::outputs`] does not know.
 const UNEXPECTED: &str = "an output under a name that the command line does not imply";
@@ -91,7 +91,7 @@ pub fn fetch(
     }
     let implied = implied(request);
     let vet = |outcome: &mut Outcome| accepts(outcome, &implied);
-    upstream.fetch(store, Level::Direct, &keys.keys(), &request.directory, &vet)
+    upstream.fetch(store, Level::Direct, &keys.keys(), request.work_dir(), &vet)
 }
 
 fn serve_under(
@@ -116,9 +116,8 @@ fn serve_under(
         }
     };
     let holds = |outcome: &Outcome| conditions_hold(variant, outcome, request);
-    let directory = &request.directory;
-    let outcome = match store.look_up_if(Level::Direct, &variant.key, directory, &holds, meanwhile)
-    {
+    let at = request.work_dir();
+    let outcome = match store.look_up_if(Level::Direct, &variant.key, at, &holds, meanwhile) {
         Lookup::Hit(outcome, _) => outcome,
         Lookup::Miss(Why::Differs(mut differences)) => {
             return Ok(Served::Miss(differences.pop()));
@@ -139,7 +138,7 @@ fn serve_under(
             return Ok(Served::Miss(None));
         };
         if output.role.starts_with(LISTS) {
-            let real = |text: &[u8]| request.roots.real_text(text);
+            let real = |text: &[u8]| request.path_map.real_text(text);
             if store.get_changed_to(&output.digest, &path, real)? {
                 continue;
             }
@@ -155,7 +154,7 @@ fn serve_under(
             None => return Ok(Served::Miss(None)),
         }
     }
-    let real = |text: &[u8]| request.roots.real_text(text);
+    let real = |text: &[u8]| request.path_map.real_text(text);
     emit(&real(&outcome.stdout), &real(&outcome.stderr));
     Ok(Served::Hit(outcome.micros))
 }
@@ -199,7 +198,7 @@ fn implied(request: &Request) -> Vec<Implied> {
     let outputs = request.invocation.outputs().into_iter();
     let outputs = outputs.map(|output| {
         let role = role_of(&output.path, request);
-        let is_changed = output.kind == OutputKind::Dependencies && !request.roots.is_empty();
+        let is_changed = output.kind == OutputKind::Dependencies && !request.path_map.is_empty();
         Implied {
             role: match is_changed {
                 true => format!("{LISTS}{role}"),
@@ -255,7 +254,7 @@ fn role_of(path: &str, request: &Request) -> String {
             return DEPENDENCIES.to_owned();
         }
     }
-    format!("{AT}{}", request.roots.fixed(path))
+    format!("{AT}{}", request.path_map.fixed(path))
 }
 
 /// A final file of a run.
@@ -306,7 +305,7 @@ fn store_outputs(
 ) -> Result<(Vec<Output>, bool), NotKept> {
     let mut stored = Vec::with_capacity(outputs.len());
     let implied = implied(request);
-    let roots = &request.roots;
+    let path_map = &request.path_map;
     let mut is_bound = false;
     for Made {
         now,
@@ -315,7 +314,7 @@ fn store_outputs(
     } in outputs
     {
         let role = role_of(plan, request);
-        let is_changed = *lists_files && !roots.is_empty();
+        let is_changed = *lists_files && !path_map.is_empty();
         let looked_for = match is_changed {
             true => format!("{LISTS}{role}"),
             false => role.clone(),
@@ -327,21 +326,21 @@ fn store_outputs(
             return Err(NotKept::Unfit(modes::UNUSUAL.to_owned()));
         }
         let unreadable = |e: io::Error| NotKept::Unfit(e.to_string());
-        if roots.is_empty() {
+        if path_map.is_empty() {
             stored.push(Output {
                 role,
                 digest: store.put_file(now, Packing::Zstd)?,
                 executable: is_executable(now),
             });
         } else if *lists_files {
-            let fixed = roots.fix_text(&fs::read(now).map_err(unreadable)?);
+            let fixed = path_map.fix_text(&fs::read(now).map_err(unreadable)?);
             stored.push(Output {
                 role: format!("{LISTS}{role}"),
                 digest: store.put_bytes(&fixed, Packing::Zstd)?,
                 executable: false,
             });
         } else {
-            is_bound = is_bound || roots.stand_in(&fs::read(now).map_err(unreadable)?);
+            is_bound = is_bound || path_map.is_named_in(&fs::read(now).map_err(unreadable)?);
             stored.push(Output {
                 role,
                 digest: store.put_file(now, Packing::Zstd)?,
@@ -401,13 +400,13 @@ pub fn keep(
     if dates.are_of_today() {
         return Err(NotKept::Unfit("a date macro".to_owned()));
     }
-    let roots = &request.roots;
+    let path_map = &request.path_map;
     let (stored, holds_folder) = store_outputs(store, request, outputs)?;
-    let is_bound = holds_folder || run.tasks.iter().any(|task| task.bound);
+    let is_bound = holds_folder || run.tasks.iter().any(|task| task.is_path_specific);
     let outcome = Outcome {
         outputs: stored,
-        stdout: roots.fix_text(streams.0),
-        stderr: roots.fix_text(streams.1),
+        stdout: path_map.fix_text(streams.0),
+        stderr: path_map.fix_text(streams.1),
         extra: Conditions::of(&run.seen.asked, &run.seen.times, request.place()).encode(),
         micros: run
             .tasks
@@ -418,7 +417,7 @@ pub fn keep(
     };
     let key = keys.for_result(is_bound, &outcome);
     let key = key.ok_or_else(|| NotKept::Unfit("a folder's name is in the result".to_owned()))?;
-    store.store(Level::Direct, &key, &manifest, &outcome)?;
+    store.store_mapped(Level::Direct, &key, path_map, &manifest, &outcome)?;
     if let Some(upstream) = upstream.filter(|_| request.invocation.kept_folder().is_none()) {
         upstream.offer(store, Level::Direct, &key);
     }

@@ -14,6 +14,7 @@ use clap::{Args, ValueHint};
 use warpcc_engine::{Finished, Outcome};
 use warpcc_explain::text::{Form, Tint};
 use warpcc_explain::{Observed, Recorder, Story, markdown, page, text};
+use warpcc_path_map::BaseDirs;
 use warpcc_plan::{FileId, FileKind, TaskGraph};
 
 use crate::build::{self, BuildListener};
@@ -25,7 +26,6 @@ use crate::launch::ProcessContext;
 use crate::log::Log;
 use crate::request::Request;
 use crate::resources::Lineage;
-use crate::roots::BaseDirs;
 use crate::run::timeline_of;
 use crate::session::{Call, Session, Wishes};
 use crate::{cli, report};

@@ -54,7 +54,7 @@ const FREE: &str = "warpcc folder-free call 1";
 /// Whether the same call, of the same sources, was built in another folder before, and would have been answered with
 /// `base_dir = "auto"`. Notes it for the next one.
 pub fn was_built_elsewhere(store: &DiskStore, request: &Request) -> bool {
-    let Some((listing, roots)) = request.in_every_folder() else {
+    let Some((listing, path_map)) = request.in_every_folder() else {
         return false;
     };
     let key = listing.key(FREE);
@@ -65,7 +65,7 @@ pub fn was_built_elsewhere(store: &DiskStore, request: &Request) -> bool {
             Err(_) => return false,
         }
     }
-    let folders: Vec<&str> = roots
+    let folders: Vec<&str> = path_map
         .pairs()
         .into_iter()
         .map(|(folder, _)| folder)

@@ -27,7 +27,6 @@ mod remote;
 mod report;
 mod request;
 mod resources;
-mod roots;
 mod rtc;
 mod run;
 

@@ -11,23 +11,21 @@
 //! | variables of gcc, nvcc and the message language | they change what the tools do |
 //! | archive: what it held before | `ar` updates |
 //! | scratch folder | with debug information only |
-//! | relocatable: the names of the roots | paths below one count by that name |
+//! | relocatable: the names of the mapped folders | paths below one count by that name |
 //!
 //! What was read and what was looked for in vain is not in the key but in the record's manifest.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use warpcc_cache::{Digest, Explaining, KeyParts, KeySink, KeyVariants, Roots, guards};
+use warpcc_cache::{Digest, Explaining, KeyParts, KeySink, KeyVariants, guards};
 use warpcc_engine::Terminal;
 use warpcc_engine::conditions::Place;
 use warpcc_engine::key::{HOST_VARIABLES, LANGUAGE_VARIABLES, directory_as_called};
 use warpcc_engine::lookup::key_variants;
 use warpcc_engine::process::find_program;
-use warpcc_engine::relocate::fixed_list;
+use warpcc_path_map::{BaseDirs, PathMap, WorkDir, discover};
 use warpcc_plan::{Invocation, Unsupported};
-
-use crate::roots::{self, BaseDirs};
 
 /// Changes when what a direct record means changes.
 const DOMAIN: &str = "warpcc direct 2";
@@ -66,7 +64,7 @@ pub struct Request {
     /// The environment, whole.
     pub environment: Vec<(OsString, OsString)>,
     /// Folders whose names count neither in keys nor in results.
-    pub roots: Roots,
+    pub path_map: PathMap,
     /// What is asked for.
     pub invocation: Invocation,
     /// The terminal that diagnostics go to, if they do.
@@ -115,10 +113,10 @@ impl Request {
         let terminal = Terminal::behind(std::io::stderr(), std::io::stdin(), |name| {
             variable(&environment, name)
         });
-        let roots = if base_dirs.is_empty() || invocation.leaves_intermediate_files() {
-            Roots::default()
+        let path_map = if base_dirs.is_empty() || invocation.leaves_intermediate_files() {
+            PathMap::default()
         } else {
-            find_roots(
+            path_map_of(
                 &nvcc,
                 args,
                 &directory,
@@ -130,7 +128,7 @@ impl Request {
         Ok(Self {
             nvcc,
             args: args.to_vec(),
-            roots,
+            path_map,
             directory,
             environment,
             invocation,
@@ -148,7 +146,15 @@ impl Request {
         Place {
             environment: &self.environment,
             directory: &self.directory,
-            roots: &self.roots,
+            path_map: &self.path_map,
+        }
+    }
+
+    /// The working directory with its path map.
+    pub fn work_dir(&self) -> WorkDir<'_> {
+        WorkDir {
+            directory: &self.directory,
+            path_map: &self.path_map,
         }
     }
 
@@ -162,21 +168,21 @@ impl Request {
     /// The keys under which this call's result may be kept; `listing` is what they are made from.
     pub fn keys(&self, listing: &KeyParts) -> KeyVariants {
         let terminal = self.terminal.as_ref();
-        key_variants(listing.key(DOMAIN), &self.roots, &self.directory, terminal)
+        key_variants(listing.key(DOMAIN), self.work_dir(), terminal)
     }
 
     /// Everything that the direct key is made from, by name.
     pub fn listing(&self) -> KeyParts {
-        self.listing_under(&self.roots)
+        self.listing_under(&self.path_map)
     }
 
     /// The same as it would be with these folders' names left out.
-    fn listing_under(&self, roots: &Roots) -> KeyParts {
+    fn listing_under(&self, path_map: &PathMap) -> KeyParts {
         let mut sink = Explaining::new();
         let invocation = &self.invocation;
-        let fixed = |path: &OsStr| roots.fixed_bytes(path.as_encoded_bytes()).into_owned();
-        if !roots.is_empty() {
-            sink.part("relocatable", roots.names().join(" ").as_bytes());
+        let fixed = |path: &OsStr| path_map.fixed_bytes(path.as_encoded_bytes()).into_owned();
+        if !path_map.is_empty() {
+            sink.part("relocatable", path_map.names().as_bytes());
         }
         sink.part("nvcc", &fixed(self.nvcc.as_os_str()));
         let path = self.variable("PATH");
@@ -193,12 +199,12 @@ impl Request {
         };
         for name in compilers.iter().map(String::as_str).chain(["as", "ld"]) {
             let file = find_program(name, path, &self.directory).unwrap_or_default();
-            let name = roots.fixed(name);
+            let name = path_map.fixed(name);
             if !guards::is_off("programs-in-keys") {
                 sink.part(&format!("program {name}"), &fixed(file.as_os_str()));
             }
         }
-        for (name, value) in invocation.named_key_parts(&|path| roots.fixed(path).into_owned()) {
+        for (name, value) in invocation.named_key_parts(&|path| path_map.fixed(path).into_owned()) {
             sink.part(name, value.as_bytes());
         }
         let anywhere = invocation.output_is_free() && invocation.is_absolute();
@@ -223,7 +229,7 @@ impl Request {
             if let Some(value) = self.variable(name)
                 && !guards::is_off("variables-in-keys")
             {
-                let value = fixed_list(roots, value.as_encoded_bytes());
+                let value = path_map.fixed_list(value.as_encoded_bytes());
                 sink.part(&format!("variable {name}"), &value);
             }
         }
@@ -239,12 +245,12 @@ impl Request {
     }
 
     /// What this call would be kept under with `base_dir = "auto"`, and the folders that are then left out; `None` for
-    /// one that has other roots, or none that could be left out.
-    pub fn in_every_folder(&self) -> Option<(KeyParts, Roots)> {
-        if !self.roots.is_empty() || self.invocation.leaves_intermediate_files() {
+    /// one that leaves out others, or none that could be left out.
+    pub fn in_every_folder(&self) -> Option<(KeyParts, PathMap)> {
+        if !self.path_map.is_empty() || self.invocation.leaves_intermediate_files() {
             return None;
         }
-        let roots = find_roots(
+        let path_map = path_map_of(
             &self.nvcc,
             &self.args,
             &self.directory,
@@ -252,7 +258,7 @@ impl Request {
             &self.invocation,
             &BaseDirs::found(),
         );
-        (!roots.is_empty()).then(|| (self.listing_under(&roots), roots))
+        (!path_map.is_empty()).then(|| (self.listing_under(&path_map), path_map))
     }
 
     /// What `warpcc why` finds this call again by: where it ran and what it made.
@@ -279,24 +285,24 @@ impl Request {
     }
 }
 
-fn find_roots(
+fn path_map_of(
     nvcc: &Path,
     args: &[OsString],
     directory: &Path,
     environment: &[(OsString, OsString)],
     invocation: &Invocation,
     base_dirs: &BaseDirs,
-) -> Roots {
+) -> PathMap {
     let words = args.iter().map(OsString::as_os_str);
     let words = words.chain([nvcc.as_os_str()]).filter_map(OsStr::to_str);
     let words: Vec<String> = words.map(str::to_owned).collect();
-    let call = roots::Call {
+    let call = warpcc_path_map::Call {
         directory,
         called: variable(environment, "PWD").map(Path::new),
         inputs: &invocation.inputs,
         words: &words,
     };
-    roots::find(base_dirs, &call)
+    discover(base_dirs, &call)
 }
 
 fn variable<'a>(environment: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {

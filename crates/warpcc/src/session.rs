@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use warpcc_cache::{DiskStore, KeyParts, KeyVariants, Upstream};
 use warpcc_engine::Executor;
+use warpcc_path_map::BaseDirs;
 use warpcc_plan::Unsupported;
 use warpcc_remote::Shared;
 
@@ -22,7 +23,6 @@ use crate::launch::ProcessContext;
 use crate::log::Log;
 use crate::report::progress::Progress;
 use crate::request::Request;
-use crate::roots::BaseDirs;
 use crate::scratch::{self, Naming, Scratch, Wanted};
 use crate::signals::Interrupt;
 use crate::{direct, history, resources, standard_streams};
@@ -138,9 +138,6 @@ impl<'a> Session<'a> {
         }
         if let Some(odd) = odd_input(&request, args) {
             return Err(Unsupported::new("an input is no regular file", odd).into());
-        }
-        if let Some(store) = call.account.store {
-            store.relocate(&request.roots);
         }
         let listing = request.listing();
         let keys = request.keys(&listing);

@@ -15,7 +15,8 @@ enum May {
 /// The table of DESIGN and ARCHITECTURE: a crate exists to forbid an import, or to be used alone.
 const DIRECTION: &[(&str, May)] = &[
     ("warpcc-plan", May::Only(&[])),
-    ("warpcc-cache", May::Only(&[])),
+    ("warpcc-path-map", May::Only(&[])),
+    ("warpcc-cache", May::Only(&["warpcc-path-map"])),
     ("warpcc-fatbin", May::Only(&[])),
     ("warpcc-jit", May::Only(&["warpcc-fatbin"])),
     ("warpcc-watch", May::Only(&[])),
@@ -23,6 +24,7 @@ const DIRECTION: &[(&str, May)] = &[
     (
         "warpcc-engine",
         May::Only(&[
+            "warpcc-path-map",
             "warpcc-plan",
             "warpcc-cache",
             "warpcc-watch",

@@ -1,8 +1,9 @@
 //! Look results up by what a run would see, and store them.
 
-use std::borrow::Cow;
 use std::fs::File;
 use std::path::Path;
+
+use warpcc_path_map::{PathMap, WorkDir};
 
 use super::file::{mark_used, read_whole};
 use super::{DiskStore, Level, StoreError};
@@ -40,18 +41,19 @@ pub enum Why {
 }
 
 impl DiskStore {
-    /// The outcome of a remembered run that saw what is there now, relative paths taken from `base`.
+    /// The outcome of a remembered run that saw what is there now, relative paths taken from `base`, with no folder left
+    /// out.
     pub fn look_up(&self, level: Level, key: &Key, base: &Path) -> Lookup {
-        self.look_up_if(level, key, base, &|_| Ok(()), |_| {})
+        self.look_up_if(level, key, WorkDir::plain(base), &|_| Ok(()), |_| {})
     }
 
-    /// The same, of runs whose outcome `suits`. While the manifest of the run used last is checked, which is a `stat`
+    /// The same for a run in `at`, of runs whose outcome `suits`. While the manifest of the run used last is checked, which is a `stat`
     /// for each of a thousand headers, `meanwhile` gets that run's outcome, to prepare for the hit it most likely is.
     pub fn look_up_if(
         &self,
         level: Level,
         key: &Key,
-        base: &Path,
+        at: WorkDir<'_>,
         suits: Suits<'_>,
         meanwhile: impl FnOnce(&Outcome) + Send,
     ) -> Lookup {
@@ -63,7 +65,7 @@ impl DiskStore {
                 return Lookup::Miss(Why::Unreadable(StoreError::io("read", &path, source)));
             }
         };
-        match self.first_that_holds((&path, &file, &bytes), key, base, suits, meanwhile) {
+        match self.first_that_holds((&path, &file, &bytes), key, at, suits, meanwhile) {
             Ok(found) => found,
             Err(_) => {
                 self.remove_bad(&path, "record_corrupt");
@@ -76,7 +78,7 @@ impl DiskStore {
         &self,
         (path, file, bytes): (&Path, &File, &[u8]),
         key: &Key,
-        base: &Path,
+        at: WorkDir<'_>,
         suits: Suits<'_>,
         meanwhile: impl FnOnce(&Outcome) + Send,
     ) -> Result<Lookup, RecordError> {
@@ -84,7 +86,7 @@ impl DiskStore {
         let mut meanwhile = Some(meanwhile);
         for (index, stored) in variants(bytes, Some(key))?.enumerate() {
             let stored = stored?;
-            let Some(manifest) = self.manifest_here(&stored)? else {
+            let Some(manifest) = stored.manifest()?.real(at.path_map) else {
                 continue;
             };
             let outcome = stored.outcome()?;
@@ -93,10 +95,10 @@ impl DiskStore {
                 continue;
             }
             let suspect = nearest.as_ref().and_then(Difference::changed_file);
-            if suspect.is_some_and(|file| manifest.differs_in(file, base, Some(self))) {
+            if suspect.is_some_and(|file| manifest.differs_in(file, at.directory, Some(self))) {
                 continue;
             }
-            let examine = || manifest.check_for_keeping(base, Some(self));
+            let examine = || manifest.check_for_keeping(at.directory, Some(self));
             let checked = match meanwhile.take() {
                 Some(meanwhile) => beside(&outcome, meanwhile, examine),
                 None => examine(),
@@ -112,7 +114,11 @@ impl DiskStore {
                 match &refreshed {
                     None if index == 0 => mark_used(file),
                     // A record that stays as it is costs the next look-up time, no more.
-                    _ => drop(self.bring_forward(path, bytes, key, &stored, refreshed, &outcome)),
+                    _ => {
+                        let refreshed = refreshed.as_ref().map(|seen| seen.fixed(at.path_map));
+                        let refreshed = refreshed.as_deref();
+                        drop(self.bring_forward(path, bytes, key, &stored, refreshed, &outcome));
+                    }
                 }
             }
             return Ok(Lookup::Hit(outcome, manifest));
@@ -130,12 +136,12 @@ impl DiskStore {
         bytes: &[u8],
         key: &Key,
         stored: &Stored<'_>,
-        refreshed: Option<InputManifest>,
+        refreshed: Option<&InputManifest>,
         outcome: &Outcome,
     ) -> Result<(), StoreError> {
         let mut record = start_record(key);
         match refreshed {
-            Some(manifest) => put_variant(&mut record, &self.to_store(&manifest), outcome)
+            Some(manifest) => put_variant(&mut record, manifest, outcome)
                 .map_err(|source| record_error(path, source))?,
             None => record.extend_from_slice(stored.whole()),
         }
@@ -153,10 +159,22 @@ impl DiskStore {
         manifest: &InputManifest,
         outcome: &Outcome,
     ) -> Result<(), StoreError> {
+        self.store_mapped(level, key, PathMap::EMPTY, manifest, outcome)
+    }
+
+    /// The same for a run below mapped folders: the record has their fixed names, and is found where they are.
+    pub fn store_mapped(
+        &self,
+        level: Level,
+        key: &Key,
+        path_map: &PathMap,
+        manifest: &InputManifest,
+        outcome: &Outcome,
+    ) -> Result<(), StoreError> {
         self.writable()?;
         let path = self.record_path(level, key);
         let mut record = start_record(key);
-        let manifest = &*self.to_store(manifest);
+        let manifest = &*manifest.fixed(path_map);
         put_variant(&mut record, manifest, outcome)
             .map_err(|source| record_error(&path, source))?;
         // What cannot be read is replaced.
@@ -175,7 +193,7 @@ impl DiskStore {
     }
 
     /// Every remembered run under a key, the latest first, so that it can be told to others. None where nothing is
-    /// remembered, or nothing sound. Paths below roots have their fixed names, as in the record.
+    /// remembered, or nothing sound. Paths below mapped folders have fixed names, as in the record.
     pub fn remembered(&self, level: Level, key: &Key) -> Vec<Variant> {
         match read_whole(&self.record_path(level, key)) {
             Ok(Some((_, bytes))) => decode_record_of(&bytes, key).unwrap_or_default(),
@@ -188,7 +206,7 @@ impl DiskStore {
         &self,
         level: Level,
         key: &Key,
-        base: &Path,
+        at: WorkDir<'_>,
         suits: Suits<'_>,
     ) -> Result<Vec<(InputManifest, Vec<Difference>)>, StoreError> {
         let path = self.record_path(level, key);
@@ -198,10 +216,10 @@ impl DiskStore {
         };
         let of_one = |stored: Result<Stored<'_>, RecordError>| {
             let stored = stored?;
-            let Some(manifest) = self.manifest_here(&stored)? else {
+            let Some(manifest) = stored.manifest()?.real(at.path_map) else {
                 return Ok(None);
             };
-            let mut differences = manifest.differences(base);
+            let mut differences = manifest.differences(at.directory);
             match suits(&stored.outcome()?) {
                 Ok(()) => {}
                 Err(Some(difference)) => differences.push(difference),
@@ -216,27 +234,6 @@ impl DiskStore {
                     .collect()
             })
             .map_err(|source| record_error(&path, source))
-    }
-
-    /// What a remembered run saw, where it is to be looked for now; `None` when it lies below a root that there is not.
-    fn manifest_here(&self, stored: &Stored<'_>) -> Result<Option<InputManifest>, RecordError> {
-        Ok(self.relocated(stored.manifest()?))
-    }
-
-    /// An input manifest as records hold it, with its paths where they are now: below this call's roots. `None` when one lies
-    /// below a root that there is not.
-    pub fn relocated(&self, manifest: InputManifest) -> Option<InputManifest> {
-        match self.roots() {
-            Some(roots) => manifest.real(roots),
-            None => Some(manifest),
-        }
-    }
-
-    fn to_store<'a>(&self, manifest: &'a InputManifest) -> Cow<'a, InputManifest> {
-        match self.roots() {
-            Some(roots) => Cow::Owned(manifest.fixed(roots)),
-            None => Cow::Borrowed(manifest),
-        }
     }
 }
 

@@ -1,16 +1,20 @@
-//! An input manifest whose paths below a root are kept under the root's fixed name, and back to where the root is now.
+//! An input manifest whose paths below mapped folders are kept under fixed names, and back to where the folders are now.
 
 use std::borrow::Cow;
 
+use warpcc_path_map::PathMap;
+
 use super::{InputManifest, Span};
-use crate::roots::Roots;
 
 impl InputManifest {
-    /// With paths below a root under its fixed name, as it is stored.
-    pub(crate) fn fixed(&self, roots: &Roots) -> InputManifest {
-        let mut fixed = match self.renamed(|path| Some(roots.fixed_bytes(path))) {
+    /// With paths below mapped folders under fixed names, as it is stored.
+    pub(crate) fn fixed(&self, path_map: &PathMap) -> Cow<'_, InputManifest> {
+        if path_map.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let mut fixed = match self.renamed(|path| Some(path_map.fixed_bytes(path))) {
             Some(fixed) => fixed,
-            None => return self.clone(),
+            None => return Cow::Borrowed(self),
         };
         // In one order whatever the folder is called, so that two that saw the same have one identity.
         let text = std::mem::take(&mut fixed.text);
@@ -21,12 +25,16 @@ impl InputManifest {
             .facts
             .sort_by(|a, b| (at(a.path), a.fact).cmp(&(at(b.path), b.fact)));
         fixed.text = text;
-        fixed
+        Cow::Owned(fixed)
     }
 
-    /// With fixed names replaced by where their roots are now; `None` when it has one that there is no root for.
-    pub(crate) fn real(&self, roots: &Roots) -> Option<InputManifest> {
-        self.renamed(|path| roots.real(path))
+    /// A manifest as records hold it, with its paths where they are now; `None` when it has a fixed name that no folder
+    /// has here.
+    pub fn real(self, path_map: &PathMap) -> Option<InputManifest> {
+        match path_map.is_empty() {
+            true => Some(self),
+            false => self.renamed(|path| path_map.real(path)),
+        }
     }
 
     /// Every file and directory under the name that `name` gives; absent names stay as they are, below their directory.

@@ -44,7 +44,7 @@ fn files(name: &OsStr, place: Place<'_>) -> [u8; 32] {
     let mut files = FilesInPath::new(path, place.directory, name);
     while let Some(file) = files.next() {
         if is_executable(file) {
-            hasher.update(&place.roots.fixed_bytes(file.as_os_str().as_bytes()));
+            hasher.update(&place.path_map.fixed_bytes(file.as_os_str().as_bytes()));
             hasher.update(b"\0");
         }
     }

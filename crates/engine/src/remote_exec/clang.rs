@@ -14,7 +14,7 @@ use super::KEEP;
 use super::action::{ActionBuilder, Packed};
 use super::host::{NOT_AWAY, OF_HERE, changed, words};
 use crate::artifact::replace;
-use crate::relocate::PREFIX_MAPS;
+use crate::prefix_map::PREFIX_MAPS;
 use crate::task::{Located, Worker};
 
 /// Besides gcc's: what the depth of includes decides, which are none there.

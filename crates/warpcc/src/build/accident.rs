@@ -1,6 +1,6 @@
 //! What ends a run that nvcc has to do again, and the reason that is counted.
 
-use warpcc_engine::relocate::NO_PREFIX_MAP;
+use warpcc_engine::prefix_map::NO_PREFIX_MAP;
 use warpcc_engine::{compiler_cache, process, room};
 use warpcc_plan::Unsupported;
 

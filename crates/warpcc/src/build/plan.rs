@@ -3,7 +3,7 @@
 use std::fs;
 
 use warpcc_plan::overlap;
-use warpcc_plan::relocate::relocate;
+use warpcc_plan::source_names::rename_sources;
 use warpcc_plan::{FileKind, TaskGraph, Tool, Transcript, Unsupported};
 
 use super::BuildOptions;
@@ -42,8 +42,10 @@ impl Plan {
                 file,
             ));
         }
-        if !request.roots.is_empty() {
-            relocate(&mut plain, &|path| request.roots.fixed(path).into_owned());
+        if !request.path_map.is_empty() {
+            rename_sources(&mut plain, &|path| {
+                request.path_map.fixed(path).into_owned()
+            });
         }
         let mut graph = plain.clone();
         let id_subject = overlap::module_id_subject(&graph);

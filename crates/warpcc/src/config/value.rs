@@ -6,6 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use warpcc_path_map::BaseDirs;
 use warpcc_remote::grpc::{Address, NotAnAddress};
 use warpcc_remote::settings::LayerError;
 use warpcc_remote::{Layer, config_file};
@@ -13,7 +14,6 @@ use warpcc_remote::{Layer, config_file};
 use super::executor::Property;
 use super::setting::LogTarget;
 use super::size::MaxSize;
-use crate::roots::BaseDirs;
 
 /// A setting's identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -46,7 +46,7 @@ const TABLE: &[(&str, &str)] = &[
         "often out of memory: fewer commands at once (WARPCC_JOBS), or less memory (WARPCC_MEMORY)",
     ),
     (
-        warpcc_engine::relocate::NO_PREFIX_MAP,
+        warpcc_engine::prefix_map::NO_PREFIX_MAP,
         "a newer host compiler (gcc 8, clang 10), or no WARPCC_BASE_DIR",
     ),
     (

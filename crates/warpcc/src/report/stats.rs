@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use warpcc_cache::roots::BASE;
+use warpcc_path_map::BASE;
 use warpcc_report::monitor::harmless;
 
 use super::advice::advice;

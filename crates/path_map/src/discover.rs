@@ -1,10 +1,10 @@
 //! Which folders' names do not count: those that the user names, or with `auto` those that are called differently in
 //! every clone and every build of the same thing (docs/keys.md, Clones).
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use warpcc_cache::Roots;
-use warpcc_cache::roots::BASE;
+use crate::installers::temporary_folders;
+use crate::map::{BASE, PathMap};
 
 /// What `base_dir` says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -42,11 +42,11 @@ pub struct Call<'a> {
     pub words: &'a [String],
 }
 
-/// The roots of a call.
-pub fn find(base: &BaseDirs, call: &Call<'_>) -> Roots {
+/// The folders of a call whose names do not count.
+pub fn discover(base: &BaseDirs, call: &Call<'_>) -> PathMap {
     // A folder of the fixed names' own could not be told from them.
     if base.is_empty() || Path::new(BASE).exists() {
-        return Roots::default();
+        return PathMap::default();
     }
     let mut named = Named(Vec::new());
     for (number, folder) in base.folders.iter().enumerate() {
@@ -64,7 +64,7 @@ pub fn find(base: &BaseDirs, call: &Call<'_>) -> Roots {
     let text =
         |(name, path): &'_ (String, PathBuf)| Some((name.clone(), path.to_str()?.to_owned()));
     let pairs: Vec<(String, String)> = named.0.iter().filter_map(text).collect();
-    Roots::new(pairs.iter().map(|(n, p)| (&**n, &**p)))
+    PathMap::new(pairs.iter().map(|(n, p)| (&**n, &**p)))
 }
 
 /// Folders by name, a name for one folder and its other spellings.
@@ -180,126 +180,10 @@ fn repository_above(folder: &Path) -> Option<PathBuf> {
     folder.ancestors().find(is_repository).map(Path::to_owned)
 }
 
-/// The random folders on the way to `path`, each with a name that does not change.
-///
-/// | folder | made by |
-/// |---|---|
-/// | `pip-KIND-xxxxxxxx` | pip: `req-build`, `build-env`, `install`, `wheel`, … |
-/// | `NAME_<32 hex digits>` in one of pip's | pip, a package among several |
-/// | `tmpxxxxxxxx.build-temp`, `.build-lib` | setuptools, editable |
-/// | `build-env-xxxxxxxx`, `build-via-sdist-xxxxxxxx` | build |
-/// | `builds-v0/.tmpxxxxxx`, `sdists-v…/…/src` | uv |
-fn temporary_folders(path: &Path) -> Vec<(String, PathBuf)> {
-    let mut found = Vec::new();
-    let mut folder = PathBuf::new();
-    let mut above = "";
-    let mut of_uv = false;
-    for component in path.components() {
-        folder.push(component);
-        let Component::Normal(part) = component else {
-            continue;
-        };
-        let part = part.to_str().unwrap_or_default();
-        of_uv |= above.starts_with("sdists-v");
-        let named = match part {
-            "src" if of_uv => Some("uv-src".to_owned()),
-            _ if part.starts_with(".tmp") && above.starts_with("builds-v") => {
-                Some("uv-build".to_owned())
-            }
-            _ if part.starts_with("tmp") => part
-                .split_once('.')
-                .filter(|(random, kind)| {
-                    is_random(&random[3..]) && ["build-temp", "build-lib"].contains(kind)
-                })
-                .map(|(_, kind)| kind.to_owned()),
-            _ if random_end(above, "pip-").is_some() => part
-                .rsplit_once('_')
-                .filter(|(_, hash)| hash.len() == 32 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
-                .map(|(name, _)| format!("pip-{name}")),
-            _ => random_end(part, "pip-")
-                .or_else(|| random_end(part, "build-env-").map(|_| "build-env-"))
-                .or_else(|| random_end(part, "build-via-sdist-").map(|_| "build-via-sdist-"))
-                .map(|name| name.trim_end_matches('-').to_owned()),
-        };
-        found.extend(named.map(|name| (name, folder.clone())));
-        above = part;
-    }
-    found
-}
-
-/// The part before the random end of a name that Python's `tempfile` made.
-fn random_end<'a>(part: &'a str, prefix: &str) -> Option<&'a str> {
-    let at = part.len().checked_sub(8)?;
-    let (head, random) = part.split_at_checked(at)?;
-    (head.starts_with(prefix) && head.ends_with('-') && is_random(random)).then_some(head)
-}
-
-/// Eight characters as Python's `tempfile` takes them.
-fn is_random(text: &str) -> bool {
-    let taken = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
-    text.len() == 8 && text.bytes().all(taken)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs;
-
-    fn names(path: &str) -> Vec<String> {
-        let found = temporary_folders(Path::new(path)).into_iter();
-        found
-            .map(|(name, folder)| format!("{name}={}", folder.display()))
-            .collect()
-    }
-
-    #[test]
-    fn installers_folders_are_known() {
-        for (path, expected) in [
-            (
-                "/tmp/pip-req-build-a1_b2c3d/x/a.cu",
-                "pip-req-build=/tmp/pip-req-build-a1_b2c3d",
-            ),
-            (
-                "/tmp/pip-build-env-abcdefgh/overlay/x.h",
-                "pip-build-env=/tmp/pip-build-env-abcdefgh",
-            ),
-            (
-                "/tmp/tmpabcd1234.build-temp/a.o",
-                "build-temp=/tmp/tmpabcd1234.build-temp",
-            ),
-            (
-                "/tmp/build-env-abcdefgh/lib/x",
-                "build-env=/tmp/build-env-abcdefgh",
-            ),
-            (
-                "/c/uv/builds-v0/.tmpAbC123/lib/x.h",
-                "uv-build=/c/uv/builds-v0/.tmpAbC123",
-            ),
-            (
-                "/c/uv/sdists-v11/pypi/a/1/Xy_1-z/src/b/c.cu",
-                "uv-src=/c/uv/sdists-v11/pypi/a/1/Xy_1-z/src",
-            ),
-        ] {
-            assert_eq!(names(path), [expected]);
-        }
-        assert_eq!(
-            names(
-                "/tmp/pip-install-abcdefgh/flash-attn_0123456789abcdef0123456789abcdef/csrc/a.cu"
-            ),
-            [
-                "pip-install=/tmp/pip-install-abcdefgh",
-                "pip-flash-attn=/tmp/pip-install-abcdefgh/flash-attn_0123456789abcdef0123456789abcdef"
-            ]
-        );
-        for path in [
-            "/home/ada/pip-tools/a.cu",
-            "/tmp/tmpabcd1234/a",
-            "/tmp/x.build-temp",
-            "/build-env-x/y",
-        ] {
-            assert_eq!(names(path), [""; 0], "{path}");
-        }
-    }
 
     #[test]
     fn the_builds_repository_and_nobody_elses() -> std::io::Result<()> {
@@ -316,7 +200,7 @@ mod tests {
             "gitdir: ../../.git/modules/sub\n",
         )?;
         fs::write(top.join("elsewhere/build/build.ninja"), "")?;
-        let roots = |directory: &str, input: &str| {
+        let fixed = |directory: &str, input: &str| {
             let inputs = [top.join(input).display().to_string()];
             let call = Call {
                 directory: &top.join(directory),
@@ -324,24 +208,24 @@ mod tests {
                 inputs: &inputs,
                 words: &inputs,
             };
-            let roots = find(&BaseDirs::found(), &call);
-            roots.fixed(&inputs[0]).into_owned()
+            let map = discover(&BaseDirs::found(), &call);
+            map.fixed(&inputs[0]).into_owned()
         };
         let sub = "app/third_party/sub/src/a.cu";
         assert_eq!(
-            roots("app/build", sub),
+            fixed("app/build", sub),
             "/warpcc-base/repo/third_party/sub/src/a.cu"
         );
         assert_eq!(
-            roots("app/third_party/sub", sub),
+            fixed("app/third_party/sub", sub),
             "/warpcc-base/repo/third_party/sub/src/a.cu"
         );
         assert_eq!(
-            roots("elsewhere/build/inner", "other/a.cu"),
+            fixed("elsewhere/build/inner", "other/a.cu"),
             "/warpcc-base/repo-other/a.cu"
         );
         assert_eq!(
-            roots("elsewhere/build/inner", "elsewhere/build/gen.cu"),
+            fixed("elsewhere/build/inner", "elsewhere/build/gen.cu"),
             "/warpcc-base/build/gen.cu"
         );
         Ok(())
@@ -360,10 +244,10 @@ mod tests {
             inputs: &[],
             words: &[],
         };
-        let roots = find(&BaseDirs::found(), &call);
+        let map = discover(&BaseDirs::found(), &call);
         for spelled in ["disk/app/a.cu", "home/app/a.cu"] {
             let path = top.join(spelled).display().to_string();
-            assert_eq!(roots.fixed(&path), "/warpcc-base/repo/a.cu");
+            assert_eq!(map.fixed(&path), "/warpcc-base/repo/a.cu");
         }
         Ok(())
     }
