@@ -1,30 +1,17 @@
 //! The door to the budget: opened once per process, shared by its threads, and never in the way.
 
 use std::io;
-use std::os::unix::net::UnixDatagram;
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::time::{ClockId, clock_gettime};
-
-use crate::ancestry;
-use crate::decide::Memory;
-use crate::file::{BoardFile, LockTimeout};
 use crate::folder::{Folder, Place};
 use crate::limits::Limits;
 use crate::local::Local;
 use crate::memory::Meter;
 use crate::own::Own;
-use crate::proc;
-use crate::record::{Record, State};
-use crate::seat;
+use crate::shared::Shared;
 use crate::snapshot::Snapshot;
-use crate::table::Table;
 use crate::warning::{Warning, Warnings};
-
-/// A reading of the machine's memory is good for this long.
-const FRESH: Duration = Duration::from_millis(20);
 
 /// The budget that all processes of a user share. Clones are the same one.
 #[derive(Debug, Clone)]
@@ -41,34 +28,6 @@ pub(crate) struct Inner {
     shared: Mutex<Option<Arc<Shared>>>,
     /// The claims of this process, each with the board it is on: one that was removed under them, or its successor.
     own: Mutex<Vec<(Arc<Shared>, Arc<Own>)>>,
-}
-
-/// The part that is on a board.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub folder: Folder,
-    pub file: BoardFile,
-    pub me: Me,
-    reserve_kib: u64,
-    meter: Arc<Meter>,
-    memory: Mutex<Option<(Instant, Memory)>>,
-    sender: UnixDatagram,
-    ancestors: OnceLock<Vec<(u32, u64)>>,
-}
-
-/// This process, as others see it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Me {
-    pub pid: u32,
-    pub start: u64,
-}
-
-/// Nanoseconds since boot, sleep included: the same for all processes, and set by nobody.
-pub(crate) fn now() -> u64 {
-    let time = clock_gettime(ClockId::Boottime);
-    (time.tv_sec as u64)
-        .saturating_mul(1_000_000_000)
-        .saturating_add(time.tv_nsec as u64)
 }
 
 impl Board {
@@ -188,79 +147,5 @@ impl Inner {
             }
         }
         boards
-    }
-}
-
-impl Shared {
-    fn open(folder: &Folder, reserve_kib: u64, meter: &Arc<Meter>) -> io::Result<Self> {
-        let pid = std::process::id();
-        let shared = Self {
-            folder: folder.clone(),
-            file: BoardFile::open(folder)?,
-            me: Me {
-                pid,
-                start: proc::stat(pid).map_or(0, |stat| stat.start),
-            },
-            reserve_kib,
-            meter: Arc::clone(meter),
-            memory: Mutex::new(None),
-            sender: UnixDatagram::unbound()?,
-            ancestors: OnceLock::new(),
-        };
-        // Whoever does not read must not hold us up.
-        shared.sender.set_nonblocking(true)?;
-        // Fails here rather than at the first claim, when the folder cannot be written.
-        shared.transact(LockTimeout::Soon, |_| ())?;
-        Ok(shared)
-    }
-
-    /// Changes the table and wakes whom the change concerns.
-    ///
-    /// # Errors
-    /// The board cannot be read or written.
-    pub fn transact<T>(
-        &self,
-        hurry: LockTimeout,
-        mut change: impl FnMut(&mut Table) -> T,
-    ) -> io::Result<T> {
-        let mut bells = Vec::new();
-        let result = self.file.with(hurry, |table| {
-            let result = change(table);
-            bells = table.bells();
-            result
-        })?;
-        for number in bells {
-            seat::ring(&self.sender, &self.folder, number);
-        }
-        Ok(result)
-    }
-
-    /// What memory can be had, read at most every [`FRESH`].
-    pub fn memory(&self) -> Memory {
-        let mut last = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        match *last {
-            Some((when, memory)) if when.elapsed() < FRESH => memory,
-            _ => {
-                let memory = Memory {
-                    available_kib: self.meter.read().available_kib,
-                    reserve_kib: self.reserve_kib,
-                };
-                *last = Some((Instant::now(), memory));
-                memory
-            }
-        }
-    }
-
-    /// Which memory this process lives in.
-    pub fn domain(&self) -> u64 {
-        self.meter.domain()
-    }
-
-    /// Whether one of the processes that this one was started by has a running claim. Where we were
-    /// started by its tool, we were started by it as well.
-    pub fn is_nested(&self, records: &[Record]) -> bool {
-        let ancestors = self.ancestors.get_or_init(ancestry::ancestors);
-        let mut running = records.iter().filter(|r| r.state == State::Running);
-        running.any(|r| ancestors.contains(&(r.pid, r.pid_start)))
     }
 }

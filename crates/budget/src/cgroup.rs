@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::memory::{field, text_of};
+use crate::small_file::{field, text_of};
 
 /// Version 1 says "no limit" with a number near 2^63; no machine has a pebibyte.
 const NO_LIMIT: u64 = 1 << 50;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::board::{Board, Inner, Shared, now};
+use crate::board::{Board, Inner};
 use crate::cancel::{Cancel, Cancelled};
+use crate::clock::now;
 use crate::file::LockTimeout;
 use crate::kind::Kind;
 use crate::label::Label;
@@ -15,6 +16,7 @@ use crate::own::Own;
 use crate::reconcile::CheckLevel;
 use crate::record::{Record, State};
 use crate::seat::Seat;
+use crate::shared::Shared;
 use crate::table::Table;
 use crate::warning::Warning;
 

@@ -1,10 +1,10 @@
 //! How much memory there is and how much of it is to be had: the machine's, the cgroup's, and the kernel's pressure figures.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::cgroup::Cgroups;
+use crate::small_file::{field, text_of};
 
 /// The files to read, kept open: they are read many times a second when memory is short.
 #[derive(Debug)]
@@ -77,19 +77,6 @@ impl Meter {
     }
 }
 
-/// What a small file of /proc or a cgroup says now.
-pub fn text_of(file: &File) -> Option<String> {
-    let mut bytes = [0; 8192];
-    let length = file.read_at(&mut bytes, 0).ok()?;
-    Some(String::from_utf8_lossy(&bytes[..length]).into_owned())
-}
-
-/// The number after `name` at the beginning of a line.
-pub fn field(text: &str, name: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    line.split_ascii_whitespace().next()?.parse().ok()
-}
-
 fn full_avg10(text: &str) -> Option<f32> {
     let line = text.lines().find_map(|line| line.strip_prefix("full "))?;
     let mut words = line.split_ascii_whitespace();
@@ -104,10 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_found() {
-        let text = "MemTotal:       24682416 kB\nMemAvailable:   23400000 kB\n";
-        assert_eq!(field(text, "MemAvailable:"), Some(23_400_000));
-        assert_eq!(field(text, "MemFree:"), None);
+    fn stalls_are_found() {
         let text = "some avg10=1.00 avg60=0.00 avg300=0.00 total=0\n\
                     full avg10=12.50 avg60=0.00 avg300=0.00 total=0\n";
         assert_eq!(full_avg10(text), Some(12.5));

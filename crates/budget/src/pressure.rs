@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::board::{Board, Shared, now};
+use crate::board::Board;
+use crate::clock::now;
 use crate::decide;
 use crate::file::LockTimeout;
 use crate::memory::Reading;
 use crate::own::Own;
 use crate::proc;
 use crate::record::{Header, Record, State};
+use crate::shared::Shared;
 use crate::table::Table;
 
 /// How often to look when there is plenty.

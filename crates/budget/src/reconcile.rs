@@ -1,10 +1,10 @@
 //! After every change: take out the dead, grant what fits, say who watches. Runs under the board's lock.
 
-use crate::board::Shared;
 use crate::decide::{self, Choice, Memory};
 use crate::proc;
 use crate::record::{Record, State};
 use crate::seat;
+use crate::shared::Shared;
 use crate::table::Table;
 
 /// How closely to look.

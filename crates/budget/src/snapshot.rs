@@ -2,9 +2,10 @@
 
 use std::io;
 
-use crate::board::{Shared, now};
+use crate::clock::now;
 use crate::record::{Record, State};
 use crate::seat;
+use crate::shared::Shared;
 
 /// All claims at one moment.
 #[derive(Debug, Clone, Default)]

@@ -8,14 +8,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::board::{Me, Shared, now};
 use crate::cancel::{Cancel, Cancelled};
+use crate::clock::now;
 use crate::file::LockTimeout;
 use crate::own::Own;
 use crate::proc;
 use crate::reconcile::CheckLevel;
 use crate::record::{Record, State};
 use crate::seat::WakeSocket;
+use crate::shared::{Me, Shared};
 
 /// A watcher looks this often for what no descriptor tells: stopped owners, memory that others
 /// gave back.
