@@ -8,7 +8,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use super::{OpenError, TEMPORARY, holds_entries};
+use super::error::OpenError;
+use super::layout::{TEMPORARY, holds_entries};
 
 /// Whose a store is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

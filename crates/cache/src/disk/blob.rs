@@ -15,9 +15,11 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_128};
 
+use super::error::{BlobFault, StoreError};
 use super::file::{mark_used, means_missing};
 use super::install::Staged;
-use super::{DiskStore, StoreError, frames, install};
+use super::store::DiskStore;
+use super::{frames, install};
 use crate::digest::{Digest, Digesting};
 use crate::wire::Reader;
 
@@ -211,15 +213,6 @@ impl DiskStore {
             Err(BlobFault::Writing(source)) => Err(StoreError::io("write", dest, source)),
         }
     }
-}
-
-/// Why a blob's bytes did not arrive.
-#[derive(Debug)]
-pub(super) enum BlobFault {
-    /// It is not what its name says.
-    Bad,
-    Reading(io::Error),
-    Writing(io::Error),
 }
 
 /// Verifies everything about a blob, its SHA-256 too. `Ok(false)` for a bad one.

@@ -82,3 +82,12 @@ impl StoreError {
         }
     }
 }
+
+/// Why a blob's bytes did not arrive.
+#[derive(Debug)]
+pub(super) enum BlobFault {
+    /// It is not what its name says.
+    Bad,
+    Reading(io::Error),
+    Writing(io::Error),
+}

@@ -6,7 +6,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::{DiskStore, StoreError, TEMPORARY, blob, holds_entries, notes, on_disk, records};
+use super::error::StoreError;
+use super::layout::{BLOBS, NOTES, TEMPORARY, holds_entries, on_disk};
+use super::store::DiskStore;
+use super::{blob, notes, records};
 
 /// A file on its way in for longer than this belongs to a process that died.
 const STALE: Duration = Duration::from_secs(3600);
@@ -136,8 +139,8 @@ impl DiskStore {
             let inside = entry.path.strip_prefix(&self.root).unwrap_or(&entry.path);
             let folder = inside.iter().next().unwrap_or_default();
             let sound = match folder.to_str() {
-                Some(super::BLOBS) => blob::verify(&entry.path),
-                Some(super::NOTES) => notes::verify(&entry.path),
+                Some(BLOBS) => blob::verify(&entry.path),
+                Some(NOTES) => notes::verify(&entry.path),
                 Some("direct-v4" | "steps-v4" | "kernels-v4") => records::verify(&entry.path),
                 // Another version's.
                 _ => continue,

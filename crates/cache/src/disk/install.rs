@@ -5,8 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::StoreError;
-use super::blob::BlobFault;
+use super::error::{BlobFault, StoreError};
 use super::file::TempFile;
 
 /// Bytes that wait, whole and verified, beside the name they are for. Dropped, they leave nothing.

@@ -10,8 +10,10 @@ use std::time::SystemTime;
 
 use xxhash_rust::xxh3::Xxh3;
 
+use super::error::StoreError;
 use super::file::{mark_used, read_whole};
-use super::{DiskStore, NOTES, StoreError};
+use super::layout::NOTES;
+use super::store::DiskStore;
 use crate::digest::Digest;
 use crate::input_manifest::{Contents, Signature, trusted_signature};
 use crate::key::{Hashing, Key, KeySink};

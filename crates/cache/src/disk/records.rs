@@ -5,8 +5,10 @@ use std::path::Path;
 
 use warpcc_path_map::{PathMap, WorkDir};
 
+use super::error::StoreError;
 use super::file::{mark_used, read_whole};
-use super::{DiskStore, Level, StoreError};
+use super::layout::Level;
+use super::store::DiskStore;
 use crate::input_manifest::{Difference, InputManifest};
 use crate::key::Key;
 use crate::record::{

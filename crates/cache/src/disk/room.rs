@@ -1,6 +1,6 @@
 //! How much a store has room for: what somebody else offers is taken only as far as it fits.
 
-use super::DiskStore;
+use super::store::DiskStore;
 
 impl DiskStore {
     /// The most bytes that one result may bring: half of what the store may hold, and half of what the disk has left.

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use crate::guards;
 
-use super::check::NOBODYS;
+use super::check::{DIRECTORY_SLACK_NS, NOBODYS};
 use super::code::LONGEST_TEXT;
 use super::hash::{Contents, HashFault, Inspect, hash_all};
 use super::links::Links;
@@ -21,9 +21,6 @@ use super::trust::Trust;
 use super::{
     DirectoryEntry, Fact, FactEntry, FileEntry, InputManifest, NameEntry, NameSeen, path_of, twins,
 };
-
-/// A directory that changed this recently may change again without a new time.
-pub(super) const DIRECTORY_SLACK_NS: i64 = 2 * TICK_NS;
 
 /// Collects what a run saw of the file system.
 #[derive(Clone, Debug)]

@@ -9,7 +9,6 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::build::DIRECTORY_SLACK_NS;
 use super::hash::{Contents, HashFault, Hashed, hash_all};
 use super::links::Links;
 use super::signature::{self, Base, Signature, TICK_NS, means_absent};
@@ -18,6 +17,9 @@ use super::twins::Twins;
 use crate::guards;
 
 use super::{DirectoryEntry, Fact, InputManifest, NameSeen, as_path, path_of};
+
+/// A directory that changed this recently may change again without a new time.
+pub(super) const DIRECTORY_SLACK_NS: i64 = 2 * TICK_NS;
 
 /// Whether an input manifest still holds.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,195 @@
+//! The store itself: its folder, its counters, and how files come into it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::access::{self, Access};
+use super::counters::Tally;
+use super::error::{OpenError, StoreError};
+use super::file::TempFile;
+use super::layout::{BLOBS, Level, TEMPORARY, on_disk};
+use crate::digest::Digest;
+use crate::key::Key;
+
+/// How a store behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The most bytes to keep; 0 for no limit. Exceeded between collections.
+    pub max_size: u64,
+    /// Never write to the store.
+    pub readonly: bool,
+}
+
+/// A store in a folder. Any number of processes may use one at a time.
+#[derive(Debug)]
+pub struct DiskStore {
+    pub(super) root: PathBuf,
+    pub(super) options: Options,
+    pub(super) access: Access,
+    pub(super) closed: bool,
+    pub(super) counters: Tally,
+    pub(super) sizes: Tally,
+}
+
+impl DiskStore {
+    /// Opens the store in `root`, which is created by the first write, for whoever the umask lets in.
+    pub fn open(root: &Path, options: Options) -> Result<DiskStore, OpenError> {
+        DiskStore::open_for(root, options, Access::ByUmask)
+    }
+
+    /// Opens the store in `root`. A private one is created here, and refused where others can write to it.
+    pub fn open_for(root: &Path, options: Options, access: Access) -> Result<DiskStore, OpenError> {
+        let mut closed = false;
+        match std::fs::metadata(root) {
+            Ok(found) if !found.is_dir() => {
+                return Err(OpenError::NotADirectory {
+                    path: root.to_path_buf(),
+                });
+            }
+            Ok(found) if access == Access::Private => {
+                closed = access::claim(root, &found, options.readonly)? == access::Claimed::Closed;
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if access == Access::Private && !options.readonly {
+                    access::create_root(root);
+                }
+            }
+            Err(source) => {
+                return Err(OpenError::Unreachable {
+                    path: root.to_path_buf(),
+                    source,
+                });
+            }
+        }
+        Ok(DiskStore {
+            root: root.to_path_buf(),
+            options,
+            access,
+            closed,
+            counters: Tally::new(root.join("stats-v1.log"), 1 << 20, access),
+            // Read whole to know the size, so kept short.
+            sizes: Tally::new(root.join("size-v1.log"), 16 << 10, access),
+        })
+    }
+
+    /// Whose it is.
+    pub fn access(&self) -> Access {
+        self.access
+    }
+
+    /// Whether others could write to it until it was opened.
+    pub fn was_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// The folder it is in.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// How it behaves.
+    pub fn options(&self) -> Options {
+        self.options
+    }
+
+    /// Adds to counters, of a read-only store too: they are about the builds, not about what is
+    /// kept. Counting is advice: what cannot be written is lost.
+    pub fn count(&self, counts: &[(&str, u64)]) {
+        let signed = counts
+            .iter()
+            .map(|(name, n)| (*name, i64::try_from(*n).unwrap_or(i64::MAX)));
+        let signed: Vec<_> = signed.collect();
+        self.counters.add(&signed);
+    }
+
+    /// All counters.
+    pub fn counters(&self) -> BTreeMap<String, u64> {
+        let sums = self.counters.sums();
+        sums.into_iter()
+            .map(|(name, sum)| (name, u64::try_from(sum).unwrap_or(0)))
+            .collect()
+    }
+
+    /// Sets every counter to nothing.
+    pub fn zero_counters(&self) -> Result<(), StoreError> {
+        self.writable()?;
+        self.counters.replace(&[])
+    }
+
+    pub(super) fn writable(&self) -> Result<(), StoreError> {
+        match self.options.readonly {
+            true => Err(StoreError::ReadOnly),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn blob_path(&self, digest: &Digest) -> PathBuf {
+        let hex = digest.hex();
+        let mut path = self.root.join(BLOBS);
+        path.push(&hex[..2]);
+        path.push(format!("{hex}-{}", digest.size));
+        path
+    }
+
+    pub(super) fn record_path(&self, level: Level, key: &Key) -> PathBuf {
+        self.key_path(Path::new(level.folder()), key)
+    }
+
+    pub(super) fn key_path(&self, folder: &Path, key: &Key) -> PathBuf {
+        let hex = key.hex();
+        let mut path = self.root.join(folder);
+        path.push(&hex[..2]);
+        path.push(&hex);
+        path
+    }
+
+    pub(super) fn temporary(&self) -> Result<TempFile, StoreError> {
+        let folder = self.root.join(TEMPORARY);
+        TempFile::create_with_folder(&folder, self.access)
+            .map_err(|source| StoreError::io("create a file in", &folder, source))
+    }
+
+    /// Writes a file all at once, in place of what is there.
+    pub(super) fn write_whole(&self, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+        let before = std::fs::metadata(path).ok().map(|found| found.len());
+        let mut temporary = self.temporary()?;
+        temporary
+            .write_all(bytes)
+            .map_err(|source| StoreError::io("write", temporary.path(), source))?;
+        self.bring_in(temporary, path, bytes.len() as u64, before)
+    }
+
+    /// Moves a finished file into place and counts its size.
+    pub(super) fn bring_in(
+        &self,
+        temporary: TempFile,
+        path: &Path,
+        length: u64,
+        before: Option<u64>,
+    ) -> Result<(), StoreError> {
+        temporary
+            .move_to_with_folder(path, self.access)
+            .map_err(|source| StoreError::io("put in place", path, source))?;
+        let grown = on_disk(length) - before.map_or(0, on_disk);
+        let entries = i64::from(before.is_none());
+        if grown != 0 || entries != 0 {
+            self.sizes.add(&[("bytes", grown), ("entries", entries)]);
+        }
+        Ok(())
+    }
+
+    /// Removes what cannot be trusted, and counts that.
+    pub(super) fn remove_bad(&self, path: &Path, counter: &str) {
+        if self.options.readonly {
+            return;
+        }
+        let length = std::fs::metadata(path).map_or(0, |found| found.len());
+        if std::fs::remove_file(path).is_ok() {
+            self.sizes
+                .add(&[("bytes", -on_disk(length)), ("entries", -1)]);
+        }
+        self.count(&[(counter, 1)]);
+    }
+}
