@@ -15,8 +15,8 @@ use warpcc_budget::{
 use warpcc_cache::{DiskStore, Hashing, Key, KeySink};
 use warpcc_plan::{FileKind, Step, TaskGraph, Tool};
 
+use crate::placement::Here;
 use crate::process::Children;
-use crate::remote_exec::placement::Here;
 
 const NOTES: &str = "costs-v1";
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use warpcc_cache::{Digest, DiskStore, Packing, foreign};
-use warpcc_plan::overlap::Expected;
+use warpcc_plan::assumed::Expected;
 use warpcc_plan::{FileId, FileKind, TaskGraph, Tool};
 
 /// A result that was found is not there any more, or spoiled.

@@ -12,11 +12,9 @@ mod searches;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use warpcc_cache::{Difference, guards};
-use warpcc_path_map::PathMap;
 
 use classes::is_ours;
 pub(crate) use classes::{VOLATILE, mentioned};
@@ -24,8 +22,8 @@ pub use classes::{asks_by_name, is_harmless, is_nvidias, seen_in};
 use limits::Limits;
 use searches::Searches;
 
-use crate::key::directory_as_called;
 use crate::mtimes;
+use crate::place::Place;
 
 /// What the programs of a run asked of their environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -56,29 +54,7 @@ impl Asked {
     }
 }
 
-/// Where conditions are looked at.
-#[derive(Clone, Copy)]
-pub struct Place<'a> {
-    /// The environment, whole.
-    pub environment: &'a [(OsString, OsString)],
-    /// The working directory.
-    pub directory: &'a Path,
-    /// Folders whose names do not count.
-    pub path_map: &'a PathMap,
-}
-
 impl Place<'_> {
-    fn variable(&self, name: &OsStr) -> Option<&OsStr> {
-        let mut all = self.environment.iter().rev();
-        let value = all.find(|(n, _)| n == name).map(|(_, v)| v.as_os_str());
-        // What tools take from it: another name for the working directory, where there is one. The directory itself
-        // counts by its own name.
-        if name == "PWD" {
-            return directory_as_called(value, self.directory);
-        }
-        value
-    }
-
     /// A value with the folders that do not count under their fixed names.
     fn digest(&self, value: &OsStr) -> [u8; 32] {
         blake3::hash(&self.path_map.fixed_list(value.as_bytes())).into()
@@ -227,6 +203,10 @@ impl Conditions {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use warpcc_path_map::PathMap;
+
     use super::*;
 
     fn hold(asked: &Asked, before: &[(&str, &str)], after: &[(&str, &str)]) -> bool {

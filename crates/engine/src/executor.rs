@@ -7,7 +7,7 @@ use warpcc_cache::Digest;
 use warpcc_cache::command::{Command, Done};
 use warpcc_plan::Tool;
 
-pub use crate::remote_exec::placement::There;
+pub use crate::placement::There;
 
 /// A command for another machine.
 #[derive(Debug)]

@@ -14,17 +14,23 @@
 //! Not tracked by the key: files that a tool finds for itself. They are seen by watching the run
 //! and stand in the record's manifest.
 
-use std::ffi::OsStr;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use warpcc_cache::{KeySink, guards};
+use warpcc_cache::{Hashing, Key, KeySink, KeyVariants, guards};
+use warpcc_path_map::WorkDir;
 use warpcc_plan::{Arg, FileId, Part, Program, Step, TaskGraph, Tool};
 
 use crate::artifact::Artifacts;
+use crate::context::RunContext;
+use crate::locate::Located;
+use crate::options::RunOptions;
+use crate::place::directory_as_called;
 use crate::prefix_map::fixed_argument;
-use crate::run::RunOptions;
+use crate::terminal::Terminal;
+
+/// Changes when what a step record means changes.
+const DOMAIN: &str = "warpcc step 4";
 
 /// Variables that change what gcc or clang does.
 pub const HOST_VARIABLES: &[&str] = &[
@@ -55,20 +61,6 @@ pub fn packs_directory(step: &Step, graph: &TaskGraph) -> bool {
     let lto = |id: &FileId| graph.file(*id).path.ends_with(".ltoir");
     step.tool == Tool::Cicc
         && (step.writes.iter().any(lto) || step.args.iter().filter_map(Arg::as_text).any(packed))
-}
-
-/// The working directory under the name that `PWD` gives it, where that is another one than the system's: gcc and LLVM
-/// write this name into debug information.
-pub fn directory_as_called<'p>(pwd: Option<&'p OsStr>, directory: &Path) -> Option<&'p OsStr> {
-    let called = Path::new(pwd?);
-    if guards::is_off("pwd") {
-        return None;
-    }
-    let file = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
-    let leads_here = called.is_absolute()
-        && called != directory
-        && file(called).is_some_and(|found| Some(found) == file(directory));
-    leads_here.then_some(called.as_os_str())
 }
 
 /// Writes the arguments of `step` into `sink`: files of the plan by their content.
@@ -188,4 +180,49 @@ pub fn describe(
         sink.part("relocatable", options.path_map.names().as_bytes());
     }
     Ok(())
+}
+
+/// The keys of one call or step, for a run in `at` whose diagnostics go to `terminal`.
+pub fn key_variants(key: Key, at: WorkDir<'_>, terminal: Option<&Terminal>) -> KeyVariants {
+    let path_specific = (!at.path_map.is_empty()).then(|| key.path_specific(at));
+    let on_terminal = terminal.map(|terminal| |key: &Key| terminal.key(key));
+    let on_terminal = on_terminal
+        .as_ref()
+        .map(|make| make as &dyn Fn(&Key) -> Key);
+    KeyVariants::new(key, path_specific, on_terminal)
+}
+
+/// The step's keys, if its result can be kept at all.
+pub(crate) fn keys_of(run: &RunContext<'_>, step: &Step, program: &Located) -> Option<KeyVariants> {
+    let cacheable = matches!(
+        step.tool,
+        Tool::CudaFe
+            | Tool::Cicc
+            | Tool::Ptxas
+            | Tool::Fatbinary
+            | Tool::Nvlink
+            | Tool::HostCompile
+            | Tool::HostAssembly
+            | Tool::Assemble
+    );
+    // A date in it would be found by nobody.
+    if !cacheable || run.graph.preprocesses_unseen(step) {
+        return None;
+    }
+    let tool = run.tool_content(&program.path)?;
+    let mut sink = Hashing::new(DOMAIN);
+    describe(
+        step,
+        run.graph,
+        run.artifacts,
+        (&program.path, &tool),
+        run.options,
+        &mut sink,
+    )
+    .ok()?;
+    Some(key_variants(
+        sink.finish(),
+        run.options.work_dir(),
+        run.options.terminal,
+    ))
 }

@@ -1,13 +1,17 @@
 //! Module ids that are the same in every run: where a front end would put its process id into one, what went in stands.
 
+use std::fs;
+use std::path::Path;
+
 use warpcc_cache::{Digest, Hashing, KeySink};
-use warpcc_plan::{Arg, Step, overlap};
+use warpcc_plan::{Arg, FileId, Step, Tool, overlap};
 
 use crate::artifact::Artifacts;
+use crate::context::RunContext;
 
 /// With no external function to name a module after, a front end ends its id in the CRC-32 of its directory and its
 /// process id. What this gives instead, from what went in; `None` for an id that can stay.
-pub fn lasting_module_id(id: &str, step: &Step, artifacts: &Artifacts<'_>) -> Option<String> {
+fn lasting(id: &str, step: &Step, artifacts: &Artifacts<'_>) -> Option<String> {
     if id.is_empty() || overlap::is_lasting_module_id(id) {
         return None;
     }
@@ -31,7 +35,7 @@ pub fn lasting_module_id(id: &str, step: &Step, artifacts: &Artifacts<'_>) -> Op
 
 /// The module id in the names of a device code's internal symbols, where there are any: cicc that makes the id itself
 /// (`-ptx`, `-cubin`) writes no file with it (seen on 13.0 and 13.5).
-pub fn module_id_in(code: &[u8]) -> Option<String> {
+fn module_id_in(code: &[u8]) -> Option<String> {
     // Each is written behind the length of the mark and the id, or of the id alone.
     [("_INTERNAL_", 9), ("_GLOBAL__N_", 11)]
         .into_iter()
@@ -49,6 +53,31 @@ pub fn module_id_in(code: &[u8]) -> Option<String> {
 
 /// The flag that makes a front end write a module id; without it the file is read.
 pub const MAKES_MODULE_ID: &str = "--gen_module_id_file";
+
+/// The file of a module id, and what it is to hold in the place of an id with a process id in it; `written` says where a
+/// result is now.
+pub fn lasting_module_id<'p>(
+    run: &RunContext<'_>,
+    step: &Step,
+    written: &dyn Fn(FileId) -> Option<&'p Path>,
+) -> Option<(FileId, String)> {
+    let is_id = |id: &FileId| run.graph.file(*id).path.ends_with(".module_id");
+    let file = step.writes.iter().copied().find(is_id)?;
+    let others = step.writes.iter().copied().filter(|&id| id != file);
+    let known = written(file).and_then(|path| fs::read_to_string(path).ok());
+    let id = known.or_else(|| {
+        others
+            .filter_map(|id| fs::read(written(id)?).ok())
+            .find_map(|code| module_id_in(&code))
+    })?;
+    let lasting = lasting(&id, step, run.artifacts)?;
+    Some((file, lasting))
+}
+
+/// cicc is told of a module id file and makes none with -optix-ir.
+pub fn may_be_missing(run: &RunContext<'_>, step: &Step, id: FileId) -> bool {
+    step.tool == Tool::Cicc && run.graph.file(id).path.ends_with(".module_id")
+}
 
 #[cfg(test)]
 mod tests {

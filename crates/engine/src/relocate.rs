@@ -13,7 +13,8 @@ use warpcc_path_map::only_markers;
 use warpcc_plan::{Part, Step, TaskGraph, Tool};
 
 use crate::artifact::Artifacts;
-use crate::run::RunOptions;
+use crate::context::RunContext;
+use crate::options::RunOptions;
 
 /// Where a step runs. cicc and ptxas write their directory into debug information, and cicc into LTO and OptiX code; of
 /// what they are given nothing is relative to it, so it can be one that is the same everywhere.
@@ -67,7 +68,22 @@ pub fn rename_preprocessed(
 ///
 /// # Errors
 /// The text cannot be read or written.
-pub fn restore_names(path: &Path, options: &RunOptions<'_>) -> io::Result<()> {
+fn restore_names(path: &Path, options: &RunOptions<'_>) -> io::Result<()> {
     let text = fs::read(path)?;
     fs::write(path, options.work_dir().real_markers(&text))
+}
+
+/// Before the host compiler: the sources under the names that people know.
+pub fn show_real_names(run: &RunContext<'_>, step: &Step) -> io::Result<()> {
+    let compiles = matches!(step.tool, Tool::HostCompile | Tool::HostAssembly);
+    if run.options.path_map.is_empty() || !compiles {
+        return Ok(());
+    }
+    for &id in &step.reads {
+        let writer = run.graph.file(id).writer.map(|w| &run.graph.steps[w]);
+        if writer.is_some_and(|w| w.tool == Tool::CudaFe) {
+            restore_names(run.artifacts.path(id), run.options)?;
+        }
+    }
+    Ok(())
 }

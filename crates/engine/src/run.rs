@@ -1,128 +1,23 @@
 //! Runs a graph: gives the tasks that the `schedule` chooses to threads, and puts together what came of them.
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
-use warpcc_cache::{DiskStore, Upstream};
-use warpcc_path_map::{PathMap, WorkDir};
-use warpcc_plan::depfile::Rule;
-use warpcc_plan::overlap::Assumed;
+use warpcc_plan::assumed::Assumed;
 use warpcc_plan::{FileId, TaskGraph};
 
-use crate::admission::{self, Admission};
+use crate::admission;
 use crate::artifact::Artifacts;
-use crate::beside::Beside;
-use crate::conditions::Place;
+use crate::context::RunContext;
 use crate::event::{Finished, Outcome};
-use crate::executor::Executor;
-use crate::failure::OnFailure;
+use crate::options::{Order, RunOptions};
 use crate::process::Children;
-use crate::remote_exec;
 use crate::schedule::{Effects, End, Schedule};
 use crate::states::TaskStates;
-use crate::task::{self, Worker};
-use crate::terminal::Terminal;
+use crate::task;
 use crate::traced_inputs::Seen;
-
-/// In which order tasks run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    /// As soon as their inputs are there.
-    Parallel,
-    /// One at a time, in nvcc's order.
-    Sequential,
-}
-
-/// Is told where every task of a graph is, each time that something has changed.
-pub type Listener<'a> = &'a (dyn Fn(&TaskGraph, &TaskStates) + Sync);
-
-/// Everything a run needs to know.
-pub struct RunOptions<'a> {
-    /// The user's working directory, in which every command runs.
-    pub directory: &'a Path,
-    /// The whole environment of the commands.
-    pub environment: &'a [(OsString, OsString)],
-    /// `PATH` as the user has it. nvcc puts folders of its own before it.
-    pub path: Option<&'a OsStr>,
-    /// Folders whose names enter neither keys nor results; usually none.
-    pub path_map: &'a PathMap,
-    /// A private folder for logs and results, absolute.
-    pub scratch: &'a Path,
-    /// The cache, if there is one to use.
-    pub store: Option<&'a DiskStore>,
-    /// Whether results may be taken from it.
-    pub reads_cache: bool,
-    /// Stores elsewhere, to be asked where it has nothing, and told of what is new.
-    pub upstream: Option<&'a dyn Upstream>,
-    /// Whether results may be put into it.
-    pub writes_cache: bool,
-    /// The watch library, if it can be used.
-    pub watch: Option<&'a Path>,
-    /// At most this many tasks at a time.
-    pub jobs: usize,
-    /// Order of the tasks.
-    pub order: Order,
-    /// What a failure ends.
-    pub on_failure: OnFailure,
-    /// What the dependency filter writes.
-    pub rule: Option<Rule>,
-    /// The machine's budget, if tasks are to wait for their turn.
-    pub admission: Option<&'a Admission<'a>>,
-    /// Other machines that may run tasks, if there are any.
-    pub executor: Option<&'a dyn Executor>,
-    /// The terminal that diagnostics go to, if they do.
-    pub terminal: Option<&'a Terminal>,
-    /// Who looks on, if somebody does.
-    pub listener: Option<Listener<'a>>,
-    /// Removes a file of the user's that is in the way, as nvcc does right before a command.
-    pub remove: &'a (dyn Fn(&str) + Sync),
-    /// The children, so that a signal can end them.
-    pub children: &'a Children,
-}
-
-impl RunOptions<'_> {
-    /// Where conditions are looked at.
-    pub fn place(&self) -> Place<'_> {
-        Place {
-            environment: self.environment,
-            directory: self.directory,
-            path_map: self.path_map,
-        }
-    }
-
-    /// The working directory with its path map.
-    pub fn work_dir(&self) -> WorkDir<'_> {
-        WorkDir {
-            directory: self.directory,
-            path_map: self.path_map,
-        }
-    }
-
-    /// Whether nvcc, and not the user, has put a folder into the `PATH` of the commands.
-    pub fn is_nvccs_folder(&self, folder: &Path) -> bool {
-        let (Some(all), Some(users)) = (self.variable("PATH"), self.path) else {
-            return false;
-        };
-        let own = all
-            .as_encoded_bytes()
-            .strip_suffix(users.as_encoded_bytes());
-        let own = OsStr::from_bytes(own.unwrap_or_default());
-        std::env::split_paths(own).any(|of_nvcc| self.directory.join(of_nvcc) == folder)
-    }
-
-    /// A variable of the commands' environment, the last one where there are several.
-    pub fn variable(&self, name: &str) -> Option<&OsStr> {
-        self.environment
-            .iter()
-            .rev()
-            .find(|(n, _)| n == name)
-            .map(|(_, v)| v.as_os_str())
-    }
-}
 
 /// What a run came to.
 #[derive(Debug)]
@@ -159,12 +54,12 @@ fn expected(graph: &TaskGraph, options: &RunOptions<'_>, task: usize) -> u64 {
 
 /// Does a task. A panic, a mistake of ours, is an accident like others: the loop learns of it, and the call goes to nvcc.
 fn work_or_report(
-    worker: &Worker<'_>,
+    context: &RunContext<'_>,
     task: usize,
     priority: u64,
 ) -> std::io::Result<(Finished, Seen)> {
     // Nothing of a broken-off task is looked at any more: the run is given up.
-    let work = std::panic::AssertUnwindSafe(|| worker.work(task, priority));
+    let work = std::panic::AssertUnwindSafe(|| task::work(context, task, priority));
     std::panic::catch_unwind(work)
         .unwrap_or_else(|_| Err(std::io::Error::other("a mistake in warpcc")))
 }
@@ -179,15 +74,7 @@ pub fn execute(
     let began = SystemTime::now();
     let results = (!graph.private.is_empty()).then(|| options.scratch.join("out"));
     let artifacts = Artifacts::new(graph, options.store, options.directory, results.as_deref());
-    let worker = Worker {
-        graph,
-        options,
-        artifacts: &artifacts,
-        clock: Instant::now(),
-        tools: task::Tools::default(),
-        elsewhere: remote_exec::Elsewhere::default(),
-        beside: Beside::new(),
-    };
+    let context = RunContext::new(graph, options, &artifacts);
     let effects = OnFiles {
         artifacts: &artifacts,
         children: options.children,
@@ -199,11 +86,11 @@ pub fn execute(
     if let Err(error) = artifacts.prepare() {
         schedule.give_up(error.to_string());
     }
-    run_all(&worker, &mut schedule, each);
+    run_all(&context, &mut schedule, each);
     // nvcc would not have started them any more.
-    worker.beside.undo(|task| !schedule.counts(task));
-    for task in schedule.failures() {
-        worker.take_away_outputs(task);
+    context.beside.undo(|task| !schedule.counts(task));
+    for failed in schedule.failures() {
+        task::take_away_outputs(&context, failed);
     }
     schedule.show_rest(each);
     let run = collect(graph, &artifacts, schedule.end(), began);
@@ -243,8 +130,8 @@ impl Effects for OnFiles<'_> {
 }
 
 /// Gives each ready task to a thread, and each result to the schedule, until nothing runs any more.
-fn run_all(worker: &Worker<'_>, schedule: &mut Schedule<'_>, each: &mut dyn FnMut(&Finished)) {
-    let options = worker.options;
+fn run_all(context: &RunContext<'_>, schedule: &mut Schedule<'_>, each: &mut dyn FnMut(&Finished)) {
+    let options = context.options;
     // What goes to other machines is beside what may run here.
     let abroad = options.executor.map_or(0, |e| e.slots().size());
     let jobs = options.jobs.max(1).saturating_add(abroad);
@@ -267,7 +154,7 @@ fn run_all(worker: &Worker<'_>, schedule: &mut Schedule<'_>, each: &mut dyn FnMu
                 running += 1;
                 let sender = send.clone();
                 let work = move || {
-                    let result = work_or_report(worker, task, priority);
+                    let result = work_or_report(context, task, priority);
                     // The receiver outlives every worker: it counts them.
                     let _ = sender.send((task, result));
                 };
@@ -280,13 +167,13 @@ fn run_all(worker: &Worker<'_>, schedule: &mut Schedule<'_>, each: &mut dyn FnMu
                     schedule.put_back(task);
                     break;
                 }
-                let _ = send.send((task, work_or_report(worker, task, priority)));
+                let _ = send.send((task, work_or_report(context, task, priority)));
             }
             if running == 0 {
                 break;
             }
             if let Some(listener) = options.listener {
-                listener(worker.graph, schedule.states());
+                listener(context.graph, schedule.states());
             }
             let Ok((task, result)) = receive.recv() else {
                 break;

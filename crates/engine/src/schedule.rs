@@ -13,14 +13,14 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use warpcc_plan::overlap::{Assumed, Expected};
+use warpcc_plan::assumed::{Assumed, Expected};
 use warpcc_plan::{FileId, TaskGraph, Tool};
 
 use crate::artifact::LOST;
 use crate::event::{Finished, Outcome};
 use crate::failure::OnFailure;
+use crate::splice::NOT_SPLICED;
 use crate::states::{TaskState, TaskStates};
-use crate::task::NOT_SPLICED;
 use crate::traced_inputs::Seen;
 
 /// Why a plan is run again where a stub could not be corrected, or not in time.

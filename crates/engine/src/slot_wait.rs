@@ -10,9 +10,9 @@ use warpcc_budget::costs::Measured;
 use warpcc_plan::Step;
 
 use crate::admission::{self, Entry, Pass};
+use crate::context::RunContext;
 use crate::event::WaitedFor;
 use crate::process::{Ended, Why};
-use crate::task::Worker;
 
 /// How often a tool that failed for want of memory or processes, alone on the machine at last, is tried.
 const LONELY_TRIES: u32 = 2;
@@ -34,136 +34,137 @@ pub struct Turn {
     name: String,
 }
 
-impl Worker<'_> {
-    /// Waits until `step` may run.
-    ///
-    /// # Errors
-    /// The build ended meanwhile.
-    pub fn take_turn(
-        &self,
-        index: usize,
-        step: &Step,
-        priority_ms: u64,
-        turn: &mut Turn,
-    ) -> io::Result<()> {
-        self.take_turn_within(index, step, priority_ms, turn, None)
-    }
+/// Waits until `step` may run.
+///
+/// # Errors
+/// The build ended meanwhile.
+pub fn take_turn(
+    run: &RunContext<'_>,
+    index: usize,
+    step: &Step,
+    priority_ms: u64,
+    turn: &mut Turn,
+) -> io::Result<()> {
+    take_turn_within(run, index, step, priority_ms, turn, None)
+}
 
-    /// Waits until `step` may run, at most for `patience`.
-    ///
-    /// # Errors
-    /// It may not so soon (`TimedOut`), or the build ended meanwhile.
-    pub fn take_turn_within(
-        &self,
-        index: usize,
-        step: &Step,
-        priority_ms: u64,
-        turn: &mut Turn,
-        patience: Option<Duration>,
-    ) -> io::Result<()> {
-        let Some(admission) = self.options.admission else {
-            return Ok(());
-        };
-        turn.name = admission::name_of(step, self.graph);
-        let inputs = step.reads.iter().map(|&id| self.artifacts.size(id));
-        turn.input_bytes = inputs.sum();
-        let entry = Entry {
-            name: &turn.name,
-            kind: admission::kind_of(step.tool),
-            slots: 1,
-            input_bytes: turn.input_bytes,
-            priority_ms,
-            label: &admission::label_of(step, self.graph),
-            tag: index as u64,
-        };
-        let clock = Instant::now();
-        let impatient = AtomicBool::new(false);
-        let pass = self
-            .options
-            .children
-            .waiting(index, |cancel| match patience {
-                None => admission.enter(&entry, cancel),
-                Some(patience) => thread::scope(|scope| {
-                    let (entered, waits) = mpsc::channel::<()>();
-                    let impatient = &impatient;
-                    let give_up = move || {
-                        if waits.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
-                            impatient.store(true, Ordering::SeqCst);
-                            cancel.cancel();
-                        }
-                    };
-                    // Without a thread nobody would end the wait.
-                    if thread::Builder::new().spawn_scoped(scope, give_up).is_err() {
-                        return Err(warpcc_budget::Cancelled);
+/// Waits until `step` may run, at most for `patience`.
+///
+/// # Errors
+/// It may not so soon (`TimedOut`), or the build ended meanwhile.
+pub fn take_turn_within(
+    run: &RunContext<'_>,
+    index: usize,
+    step: &Step,
+    priority_ms: u64,
+    turn: &mut Turn,
+    patience: Option<Duration>,
+) -> io::Result<()> {
+    let Some(admission) = run.options.admission else {
+        return Ok(());
+    };
+    turn.name = admission::name_of(step, run.graph);
+    let inputs = step.reads.iter().map(|&id| run.artifacts.size(id));
+    turn.input_bytes = inputs.sum();
+    let entry = Entry {
+        name: &turn.name,
+        kind: admission::kind_of(step.tool),
+        slots: 1,
+        input_bytes: turn.input_bytes,
+        priority_ms,
+        label: &admission::label_of(step, run.graph),
+        tag: index as u64,
+    };
+    let clock = Instant::now();
+    let impatient = AtomicBool::new(false);
+    let pass = run
+        .options
+        .children
+        .waiting(index, |cancel| match patience {
+            None => admission.enter(&entry, cancel),
+            Some(patience) => thread::scope(|scope| {
+                let (entered, waits) = mpsc::channel::<()>();
+                let impatient = &impatient;
+                let give_up = move || {
+                    if waits.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+                        impatient.store(true, Ordering::SeqCst);
+                        cancel.cancel();
                     }
-                    let pass = admission.enter(&entry, cancel);
-                    drop(entered);
-                    pass
-                }),
-            })
-            .map_err(|cancelled| match impatient.load(Ordering::SeqCst) {
-                true => io::ErrorKind::TimedOut.into(),
-                false => admission::cancelled(cancelled),
-            })?;
-        turn.waited += clock.elapsed();
-        turn.for_memory += pass.for_memory();
-        turn.waited_for = if pass.for_token > turn.waited / 2 {
-            WaitedFor::Token
-        } else if turn.for_memory > turn.waited / 2 {
-            WaitedFor::Memory
+                };
+                // Without a thread nobody would end the wait.
+                if thread::Builder::new().spawn_scoped(scope, give_up).is_err() {
+                    return Err(warpcc_budget::Cancelled);
+                }
+                let pass = admission.enter(&entry, cancel);
+                drop(entered);
+                pass
+            }),
+        })
+        .map_err(|cancelled| match impatient.load(Ordering::SeqCst) {
+            true => io::ErrorKind::TimedOut.into(),
+            false => admission::cancelled(cancelled),
+        })?;
+    turn.waited += clock.elapsed();
+    turn.for_memory += pass.for_memory();
+    turn.waited_for = if pass.for_token > turn.waited / 2 {
+        WaitedFor::Token
+    } else if turn.for_memory > turn.waited / 2 {
+        WaitedFor::Memory
+    } else {
+        WaitedFor::Slot
+    };
+    turn.pass = Some(pass);
+    Ok(())
+}
+
+/// Whether the tool is to run once more, its turn having come again.
+///
+/// # Errors
+/// The build ended meanwhile.
+pub fn turn_again(
+    run: &RunContext<'_>,
+    index: usize,
+    ended: &Ended,
+    turn: &mut Turn,
+) -> io::Result<bool> {
+    let Some(pass) = &mut turn.pass else {
+        return Ok(false);
+    };
+    let made_room = ended.by_us == Some(Why::Memory);
+    let starved = ended.by_us.is_none()
+        && (was_shot(ended) || could_not_fork(ended))
+        && turn.alone < LONELY_TRIES;
+    if run.options.children.is_closed() || !(made_room || starved) {
+        return Ok(false);
+    }
+    let clock = Instant::now();
+    let waited = run.options.children.waiting(index, |cancel| {
+        if made_room {
+            pass.claim().requeue(ended.peak_kib, cancel)
         } else {
-            WaitedFor::Slot
-        };
-        turn.pass = Some(pass);
-        Ok(())
+            turn.alone += 1;
+            pass.claim().requeue_alone(cancel)
+        }
+    });
+    turn.waited += clock.elapsed();
+    turn.for_memory += clock.elapsed();
+    if turn.for_memory > turn.waited / 2 {
+        turn.waited_for = WaitedFor::Memory;
     }
+    turn.retries += 1;
+    waited.map_err(admission::cancelled)?;
+    Ok(true)
+}
 
-    /// Whether the tool is to run once more, its turn having come again.
-    ///
-    /// # Errors
-    /// The build ended meanwhile.
-    pub fn turn_again(&self, index: usize, ended: &Ended, turn: &mut Turn) -> io::Result<bool> {
-        let Some(pass) = &mut turn.pass else {
-            return Ok(false);
+/// Learns what the step did cost.
+pub fn learn(run: &RunContext<'_>, step: &Step, ended: &Ended, took: Duration, turn: &mut Turn) {
+    if let (Some(admission), Some(pass), 0) = (run.options.admission, &mut turn.pass, ended.code) {
+        let measured = Measured {
+            input_bytes: turn.input_bytes,
+            millis: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            peak_kib: ended.peak_kib.max(pass.claim().peak_kib()),
         };
-        let made_room = ended.by_us == Some(Why::Memory);
-        let starved = ended.by_us.is_none()
-            && (was_shot(ended) || could_not_fork(ended))
-            && turn.alone < LONELY_TRIES;
-        if self.options.children.is_closed() || !(made_room || starved) {
-            return Ok(false);
-        }
-        let clock = Instant::now();
-        let waited = self.options.children.waiting(index, |cancel| {
-            if made_room {
-                pass.claim().requeue(ended.peak_kib, cancel)
-            } else {
-                turn.alone += 1;
-                pass.claim().requeue_alone(cancel)
-            }
-        });
-        turn.waited += clock.elapsed();
-        turn.for_memory += clock.elapsed();
-        if turn.for_memory > turn.waited / 2 {
-            turn.waited_for = WaitedFor::Memory;
-        }
-        turn.retries += 1;
-        waited.map_err(admission::cancelled)?;
-        Ok(true)
-    }
-
-    /// Learns what the step did cost.
-    pub fn learn(&self, step: &Step, ended: &Ended, took: Duration, turn: &mut Turn) {
-        if let (Some(admission), Some(pass), 0) =
-            (self.options.admission, &mut turn.pass, ended.code)
-        {
-            let measured = Measured {
-                input_bytes: turn.input_bytes,
-                millis: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-                peak_kib: ended.peak_kib.max(pass.claim().peak_kib()),
-            };
-            admission.learn(&turn.name, admission::kind_of(step.tool), measured);
-        }
+        admission.learn(&turn.name, admission::kind_of(step.tool), measured);
     }
 }
 

@@ -7,66 +7,65 @@ use std::path::{Path, PathBuf};
 use warpcc_cache::{Expected, guards};
 use warpcc_plan::{FileKind, Program, Step};
 
+use crate::context::RunContext;
+use crate::locate::Located;
 use crate::process;
-use crate::task::{Located, Worker};
 use crate::traced_inputs::Seen;
 
-impl Worker<'_> {
-    /// We look for the step's program where nvcc's shell would: what `PATH` has of that name counts.
-    pub fn stand_on_program(&self, step: &Step, program: &Located, seen: &mut Seen) {
-        if guards::is_off("programs-of-steps") {
-            return;
-        }
-        seen.expect(&program.path, Expected::default());
-        let asked = match &step.program {
-            Program::AskCompiler { compiler, .. } => Some(compiler.as_str()),
-            Program::Named(_) | Program::Internal => None,
-        };
-        let names = asked.into_iter().chain([program.name.as_str()]);
-        let path = self.options.variable("PATH").unwrap_or_default();
-        for name in names.filter(|name| !name.contains('/')) {
-            let folders = || std::env::split_paths(path).map(|f| self.options.directory.join(f));
-            let is_there = |folder: &PathBuf| process::is_executable(&folder.join(name));
-            // What is found in a folder of nvcc's is found there whatever the user's PATH says.
-            let found = folders().find(is_there);
-            if !found.is_some_and(|folder| self.options.is_nvccs_folder(&folder)) {
-                seen.asked.programs.insert(OsString::from(name));
-            }
-            // Nobody watches our own search.
-            self.stand_on_search(OsStr::new(name), seen);
-        }
+/// We look for the step's program where nvcc's shell would: what `PATH` has of that name counts.
+pub fn stand_on_program(run: &RunContext<'_>, step: &Step, program: &Located, seen: &mut Seen) {
+    if guards::is_off("programs-of-steps") {
+        return;
     }
-
-    /// The programs that a step would look for now, had it run: in another `PATH` than the run's that made its result they
-    /// are looked for in other folders.
-    pub fn stand_on_searches(&self, seen: &mut Seen) {
-        for name in seen.asked.programs.clone() {
-            self.stand_on_search(&name, seen);
+    seen.expect(&program.path, Expected::default());
+    let asked = match &step.program {
+        Program::AskCompiler { compiler, .. } => Some(compiler.as_str()),
+        Program::Named(_) | Program::Internal => None,
+    };
+    let names = asked.into_iter().chain([program.name.as_str()]);
+    let path = run.options.variable("PATH").unwrap_or_default();
+    for name in names.filter(|name| !name.contains('/')) {
+        let folders = || std::env::split_paths(path).map(|f| run.options.directory.join(f));
+        let is_there = |folder: &PathBuf| process::is_executable(&folder.join(name));
+        // What is found in a folder of nvcc's is found there whatever the user's PATH says.
+        let found = folders().find(is_there);
+        if !found.is_some_and(|folder| run.options.is_nvccs_folder(&folder)) {
+            seen.asked.programs.insert(OsString::from(name));
         }
+        // Nobody watches our own search.
+        stand_on_search(run, OsStr::new(name), seen);
     }
+}
 
-    /// A program that appears in an earlier folder of `PATH` comes first.
-    fn stand_on_search(&self, name: &OsStr, seen: &mut Seen) {
-        if guards::is_off("earlier-programs") {
-            return;
-        }
-        let path = self.options.variable("PATH").unwrap_or_default();
-        let folders = std::env::split_paths(path).map(|f| self.options.directory.join(f));
-        let files = folders.map(|folder| folder.join(name));
-        let earlier = files.take_while(|file| !process::is_executable(file));
-        let absent = earlier.filter(|file| file.symlink_metadata().is_err());
-        seen.missing.extend(absent.map(Into::into));
+/// The programs that a step would look for now, had it run: in another `PATH` than the run's that made its result they
+/// are looked for in other folders.
+pub fn stand_on_searches(run: &RunContext<'_>, seen: &mut Seen) {
+    for name in seen.asked.programs.clone() {
+        stand_on_search(run, &name, seen);
     }
+}
 
-    /// The user's files that this step would have read, had it run. They are in the key by their content; a record of the
-    /// call must know their names too.
-    pub fn stand_on_own_files(&self, step: &Step, seen: &mut Seen) {
-        let any = Expected::default();
-        for &id in &step.reads {
-            let file = self.graph.file(id);
-            if file.kind == FileKind::External {
-                seen.expect(Path::new(&file.path), any);
-            }
+/// A program that appears in an earlier folder of `PATH` comes first.
+fn stand_on_search(run: &RunContext<'_>, name: &OsStr, seen: &mut Seen) {
+    if guards::is_off("earlier-programs") {
+        return;
+    }
+    let path = run.options.variable("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(path).map(|f| run.options.directory.join(f));
+    let files = folders.map(|folder| folder.join(name));
+    let earlier = files.take_while(|file| !process::is_executable(file));
+    let absent = earlier.filter(|file| file.symlink_metadata().is_err());
+    seen.missing.extend(absent.map(Into::into));
+}
+
+/// The user's files that this step would have read, had it run. They are in the key by their content; a record of the
+/// call must know their names too.
+pub fn stand_on_own_files(run: &RunContext<'_>, step: &Step, seen: &mut Seen) {
+    let any = Expected::default();
+    for &id in &step.reads {
+        let file = run.graph.file(id);
+        if file.kind == FileKind::External {
+            seen.expect(Path::new(&file.path), any);
         }
     }
 }

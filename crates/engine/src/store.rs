@@ -9,123 +9,120 @@ use warpcc_cache::{KeyVariants, Level, Outcome, Output, Packing};
 use warpcc_plan::{Arg, Step, Tool};
 
 use crate::conditions::Conditions;
+use crate::context::RunContext;
 use crate::event::Finished;
 use crate::modes;
 use crate::module_id;
 use crate::process;
 use crate::relocate;
-use crate::task::Worker;
 use crate::traced_inputs::Seen;
 
-impl Worker<'_> {
-    /// Stores the result of a success, where results are stored.
-    pub fn keep_if_wanted(
-        &self,
-        step: &Step,
-        keys: Option<&KeyVariants>,
-        finished: &mut Finished,
-        seen: &Seen,
-        began: SystemTime,
-    ) {
-        let Some(keys) = keys.filter(|_| self.options.writes_cache) else {
-            return;
-        };
-        let kept = self.holds_a_folder(step).and_then(|is_named| {
-            finished.is_path_specific = is_named;
-            self.keep(step, keys, finished, seen, began)
+/// Stores the result of a success, where results are stored.
+pub fn keep_if_wanted(
+    run: &RunContext<'_>,
+    step: &Step,
+    keys: Option<&KeyVariants>,
+    finished: &mut Finished,
+    seen: &Seen,
+    began: SystemTime,
+) {
+    let Some(keys) = keys.filter(|_| run.options.writes_cache) else {
+        return;
+    };
+    let kept = holds_a_folder(run, step).and_then(|is_named| {
+        finished.is_path_specific = is_named;
+        keep(run, step, keys, finished, seen, began)
+    });
+    finished.not_stored = kept.err().map(|e| e.to_string());
+}
+
+/// Whether a result has a folder's name in it that should not count, or may have where it cannot be seen.
+fn holds_a_folder(run: &RunContext<'_>, step: &Step) -> io::Result<bool> {
+    let path_map = run.options.path_map;
+    if path_map.is_empty() {
+        return Ok(false);
+    }
+    let mut is_text = true;
+    for &id in &step.writes {
+        match fs::read(run.artifacts.path(id)) {
+            Ok(bytes) if path_map.is_named_in(&run.artifacts.without_folder(&bytes)) => {
+                return Ok(true);
+            }
+            Ok(bytes) => is_text &= std::str::from_utf8(&bytes).is_ok(),
+            // cicc is told of a module id file and makes none with -optix-ir.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    // LTO and OptiX code is packed: the directory in it cannot be seen, nor an id that cicc made with a process id.
+    let makes_id = |arg: &Arg| arg.as_text() == Some(module_id::MAKES_MODULE_ID);
+    let moved = relocate::directory(step, run.artifacts, run.options) == Path::new("/");
+    Ok(step.tool == Tool::Cicc && !is_text && (!moved || step.args.iter().any(makes_id)))
+}
+
+/// Stores the result under the one of `keys` that is meant for it.
+fn keep(
+    run: &RunContext<'_>,
+    step: &Step,
+    keys: &KeyVariants,
+    finished: &Finished,
+    seen: &Seen,
+    began: SystemTime,
+) -> io::Result<()> {
+    let Some(store) = run.options.store else {
+        return Ok(());
+    };
+    if run.options.children.is_closed() {
+        return Err(io::Error::other("interrupted"));
+    }
+    if let Some(why) = &seen.blind {
+        return Err(io::Error::other(why.clone()));
+    }
+    let manifest = seen
+        .manifest(began, |_, _| false)
+        .relative_to(run.options.directory)
+        .finish_knowing(store, None)
+        .map_err(io::Error::other)?;
+    let mut outputs = Vec::with_capacity(step.writes.len());
+    for (place, &id) in step.writes.iter().enumerate() {
+        let path = run.artifacts.path(id);
+        if module_id::may_be_missing(run, step, id) && !path.exists() {
+            continue;
+        }
+        if !modes::is_usual(path) {
+            return Err(io::Error::other(modes::UNUSUAL));
+        }
+        outputs.push(Output {
+            role: place.to_string(),
+            digest: run.artifacts.save(id, Packing::Zstd)?,
+            executable: process::is_executable(path),
         });
-        finished.not_stored = kept.err().map(|e| e.to_string());
     }
-
-    /// Whether a result has a folder's name in it that should not count, or may have where it cannot be seen.
-    fn holds_a_folder(&self, step: &Step) -> io::Result<bool> {
-        let path_map = self.options.path_map;
-        if path_map.is_empty() {
-            return Ok(false);
-        }
-        let mut is_text = true;
-        for &id in &step.writes {
-            match fs::read(self.artifacts.path(id)) {
-                Ok(bytes) if path_map.is_named_in(&self.artifacts.without_folder(&bytes)) => {
-                    return Ok(true);
-                }
-                Ok(bytes) => is_text &= std::str::from_utf8(&bytes).is_ok(),
-                // cicc is told of a module id file and makes none with -optix-ir.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
-        }
-        // LTO and OptiX code is packed: the directory in it cannot be seen, nor an id that cicc made with a process id.
-        let makes_id = |arg: &Arg| arg.as_text() == Some(module_id::MAKES_MODULE_ID);
-        let moved = relocate::directory(step, self.artifacts, self.options) == Path::new("/");
-        Ok(step.tool == Tool::Cicc && !is_text && (!moved || step.args.iter().any(makes_id)))
+    let fixed = |text: &[u8]| {
+        run.options
+            .path_map
+            .fix_text(&run.artifacts.without_folder(text))
+    };
+    let outcome = Outcome {
+        outputs,
+        stdout: fixed(&finished.stdout),
+        stderr: fixed(&finished.stderr),
+        extra: Conditions::of(&seen.asked, &seen.times, run.options.place()).encode(),
+        micros: u64::try_from((finished.user + finished.system).as_micros()).unwrap_or(u64::MAX),
+    };
+    let key = keys.for_result(finished.is_path_specific, &outcome);
+    let key = key.ok_or_else(|| io::Error::other("a folder's name is in the result"))?;
+    store
+        .store_mapped(
+            Level::Steps,
+            &key,
+            run.options.path_map,
+            &manifest,
+            &outcome,
+        )
+        .map_err(io::Error::other)?;
+    if let Some(upstream) = run.options.upstream {
+        upstream.offer(store, Level::Steps, &key);
     }
-
-    /// Stores the result under the one of `keys` that is meant for it.
-    fn keep(
-        &self,
-        step: &Step,
-        keys: &KeyVariants,
-        finished: &Finished,
-        seen: &Seen,
-        began: SystemTime,
-    ) -> io::Result<()> {
-        let Some(store) = self.options.store else {
-            return Ok(());
-        };
-        if self.options.children.is_closed() {
-            return Err(io::Error::other("interrupted"));
-        }
-        if let Some(why) = &seen.blind {
-            return Err(io::Error::other(why.clone()));
-        }
-        let manifest = seen
-            .manifest(began, |_, _| false)
-            .relative_to(self.options.directory)
-            .finish_knowing(store, None)
-            .map_err(io::Error::other)?;
-        let mut outputs = Vec::with_capacity(step.writes.len());
-        for (place, &id) in step.writes.iter().enumerate() {
-            let path = self.artifacts.path(id);
-            if self.may_be_missing(step, id) && !path.exists() {
-                continue;
-            }
-            if !modes::is_usual(path) {
-                return Err(io::Error::other(modes::UNUSUAL));
-            }
-            outputs.push(Output {
-                role: place.to_string(),
-                digest: self.artifacts.save(id, Packing::Zstd)?,
-                executable: process::is_executable(path),
-            });
-        }
-        let fixed = |text: &[u8]| {
-            self.options
-                .path_map
-                .fix_text(&self.artifacts.without_folder(text))
-        };
-        let outcome = Outcome {
-            outputs,
-            stdout: fixed(&finished.stdout),
-            stderr: fixed(&finished.stderr),
-            extra: Conditions::of(&seen.asked, &seen.times, self.options.place()).encode(),
-            micros: u64::try_from((finished.user + finished.system).as_micros())
-                .unwrap_or(u64::MAX),
-        };
-        let key = keys.for_result(finished.is_path_specific, &outcome);
-        let key = key.ok_or_else(|| io::Error::other("a folder's name is in the result"))?;
-        store
-            .store_mapped(
-                Level::Steps,
-                &key,
-                self.options.path_map,
-                &manifest,
-                &outcome,
-            )
-            .map_err(io::Error::other)?;
-        if let Some(upstream) = self.options.upstream {
-            upstream.offer(store, Level::Steps, &key);
-        }
-        Ok(())
-    }
+    Ok(())
 }

@@ -6,30 +6,25 @@
 use warpcc_cache::{Hashing, Key, KeySink};
 use warpcc_plan::{Arg, Part, Step, Tool};
 
-use crate::task::Worker;
+use crate::context::RunContext;
 
 /// The folder of the cache with what is known of it.
 const NOTES: &str = "host-compilers-that-talk-v1";
 
-impl Worker<'_> {
-    /// Whether the compiler is likely to warn.
-    pub fn is_likely_to_talk(&self, step: &Step) -> bool {
-        let noted = || self.options.store?.note(NOTES, &talk_key(step));
-        is_host(step) && noted().is_some_and(|said| said == [1])
-    }
+/// Whether the compiler is likely to warn.
+pub fn is_likely_to_talk(run: &RunContext<'_>, step: &Step) -> bool {
+    let noted = || run.options.store?.note(NOTES, &talk_key(step));
+    is_host(step) && noted().is_some_and(|said| said == [1])
+}
 
-    /// Keeps in mind whether the compiler said anything, where a step like it may leave.
-    pub fn learn_talk(&self, step: &Step, talked: bool) {
-        if !is_host(step)
-            || self.options.executor.is_none()
-            || talked == self.is_likely_to_talk(step)
-        {
-            return;
-        }
-        if let Some(store) = self.options.store {
-            // Without the note the next one finds out for itself.
-            drop(store.put_note(NOTES, &talk_key(step), &[u8::from(talked)]));
-        }
+/// Keeps in mind whether the compiler said anything, where a step like it may leave.
+pub fn learn_talk(run: &RunContext<'_>, step: &Step, talked: bool) {
+    if !is_host(step) || run.options.executor.is_none() || talked == is_likely_to_talk(run, step) {
+        return;
+    }
+    if let Some(store) = run.options.store {
+        // Without the note the next one finds out for itself.
+        drop(store.put_note(NOTES, &talk_key(step), &[u8::from(talked)]));
     }
 }
 

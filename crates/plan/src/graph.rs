@@ -5,77 +5,13 @@
 //! cudafe++ wrote includes the stub which one cicc wrote, and that stub includes the C form of
 //! the fat binary. They are found through the names that cudafe++ and cicc were told.
 
-use std::collections::HashMap;
-
 use crate::Unsupported;
-use crate::overlap::{Assumed, Prepared};
+use crate::assumed::{Assumed, Prepared};
+use crate::file_table::FileTable;
 use crate::step::{Arg, FileId, FileKind, PlanFile, Program, Step, Tool};
 use crate::tools;
 use crate::transcript::{Entry, Transcript};
 use crate::words::Word;
-
-/// The files of a plan, by path.
-#[derive(Debug, Default)]
-pub struct FileTable {
-    files: Vec<PlanFile>,
-    by_path: HashMap<String, FileId>,
-    private: String,
-}
-
-impl FileTable {
-    /// Notes what a step writes, the one with this number.
-    ///
-    /// # Errors
-    /// Another one writes it too, or this one reads what none writes.
-    fn take(&mut self, step: &Step, number: usize) -> Result<(), Unsupported> {
-        for &id in &step.writes {
-            let file = &mut self.files[id.0 as usize];
-            if file.writer.is_some() && !step.reads.contains(&id) {
-                let path = file.path.clone();
-                return Err(Unsupported::new("two commands write one file", path));
-            }
-            file.writer = Some(number);
-            if file.kind == FileKind::External {
-                file.kind = FileKind::Output;
-            }
-        }
-        let mut read = step.reads.iter().map(|id| &self.files[id.0 as usize]);
-        match read.find(|file| file.kind == FileKind::Temp && file.writer.is_none()) {
-            Some(file) => Err(Unsupported::new(
-                "a command reads a file that nobody writes",
-                file.path.clone(),
-            )),
-            None => Ok(()),
-        }
-    }
-
-    /// The id of `path`, new or known.
-    pub fn intern(&mut self, path: &str) -> FileId {
-        if let Some(&id) = self.by_path.get(path) {
-            return id;
-        }
-        let id = FileId(u32::try_from(self.files.len()).unwrap_or(u32::MAX));
-        let kind = if path.starts_with(&self.private) {
-            FileKind::Temp
-        } else {
-            FileKind::External
-        };
-        self.files.push(PlanFile {
-            path: path.to_owned(),
-            kind,
-            writer: None,
-        });
-        self.by_path.insert(path.to_owned(), id);
-        id
-    }
-
-    /// Whether an earlier step writes `path`.
-    pub fn is_written(&self, path: &str) -> bool {
-        self.by_path
-            .get(path)
-            .is_some_and(|id| self.files[id.0 as usize].writer.is_some())
-    }
-}
 
 /// Steps and files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -103,14 +39,7 @@ impl TaskGraph {
     /// A tool, an argument or an edge that is not understood.
     pub fn build(transcript: &Transcript, private: &str) -> Result<Self, Unsupported> {
         // With no private folder nothing is Temp: no path starts with a NUL.
-        let mut files = FileTable {
-            private: if private.is_empty() {
-                "\0".to_owned()
-            } else {
-                private.to_owned()
-            },
-            ..FileTable::default()
-        };
+        let mut files = FileTable::new(private);
         let mut steps: Vec<Step> = Vec::new();
         let mut removes = Vec::new();
         let mut unfiltered: Vec<FileId> = Vec::new();
@@ -183,6 +112,13 @@ impl TaskGraph {
     /// The steps that `step` waits for, in order, each once.
     pub fn needs(&self, step: usize) -> &[usize] {
         &self.needs[step]
+    }
+
+    /// Whether `step` preprocesses and compiles a source of the user's in one (a `.cpp` file), so that nobody sees the text in
+    /// between.
+    pub fn preprocesses_unseen(&self, step: &Step) -> bool {
+        let is_own = |id: &FileId| self.file(*id).kind == FileKind::External;
+        matches!(step.tool, Tool::HostCompile | Tool::HostAssembly) && step.reads.iter().any(is_own)
     }
 
     /// Puts a step in at `at`; later steps move back by one.

@@ -7,7 +7,9 @@
 //!
 //! Invariant: nothing here touches files, processes, the clock or the environment.
 
+pub mod assumed;
 pub mod depfile;
+pub mod file_table;
 pub mod graph;
 pub mod invocation;
 pub mod options;

@@ -10,42 +10,12 @@
 //! [`predict_module_id`]: cicc reads from cudafe++ only the module id. With the id of the last
 //! time it need not wait; the id that cudafe++ then writes decides whether the result counts.
 
+use crate::assumed::{Assumed, Expected, Prepared};
 use crate::graph::TaskGraph;
 use crate::step::{Arg, FileId, FileKind, Part, PlanFile, Program, Step, Tool};
 
 /// The line that the fat binary's numbers replace. A comment to the assembler.
 const MARK: &str = "# the fat binary goes here";
-
-/// What a file has to hold before anything starts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Prepared {
-    /// The file.
-    pub file: FileId,
-    /// Its text.
-    pub text: String,
-}
-
-/// What a file is assumed to hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Expected {
-    /// This text.
-    Text(String),
-    /// The same as another file, which this step makes early; when the file itself is there first
-    /// the step is pointless.
-    SameAs(FileId, usize),
-}
-
-/// An assumption that a later result has to confirm.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Assumed {
-    /// The file that decides, when its step has written it.
-    pub file: FileId,
-    /// What it has to hold.
-    pub expected: Expected,
-    /// The one step that used it, with the file that stood in; it alone is then done again. `None`:
-    /// the plan is run again without its overlaps.
-    pub redo: Option<(usize, FileId)>,
-}
 
 /// Splits every host compile of a graph that allows it. Gives the number of splits.
 pub fn split_host_compile(graph: &mut TaskGraph) -> usize {

@@ -3,8 +3,6 @@
 
 use std::fmt;
 
-use crate::TaskGraph;
-
 /// Index of a file in [`crate::TaskGraph::files`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub u32);
@@ -178,13 +176,6 @@ impl Step {
             Tool::Ptxas => self.has_debug_information(),
             _ => true,
         }
-    }
-
-    /// Whether it preprocesses and compiles a source of the user's in one (a `.cpp` file), so that nobody sees the text in
-    /// between.
-    pub fn preprocesses_unseen(&self, graph: &TaskGraph) -> bool {
-        let is_own = |id: &FileId| graph.file(*id).kind == FileKind::External;
-        matches!(self.tool, Tool::HostCompile | Tool::HostAssembly) && self.reads.iter().any(is_own)
     }
 
     /// Whether a flag asks for debug information or line tables, in which paths stand.

@@ -5,7 +5,7 @@
 //! live here. What has no rule is [`Unsupported`].
 
 use crate::Unsupported;
-use crate::graph::FileTable;
+use crate::file_table::FileTable;
 use crate::step::{Arg, FileId, Part, Tool};
 use crate::words::Word;
 

@@ -20,9 +20,8 @@ use std::path::{Path, PathBuf};
 
 use warpcc_cache::{Digest, Explaining, KeyParts, KeySink, KeyVariants, guards};
 use warpcc_engine::Terminal;
-use warpcc_engine::conditions::Place;
-use warpcc_engine::key::{HOST_VARIABLES, LANGUAGE_VARIABLES, directory_as_called};
-use warpcc_engine::lookup::key_variants;
+use warpcc_engine::key::{HOST_VARIABLES, LANGUAGE_VARIABLES, key_variants};
+use warpcc_engine::place::{Place, directory_as_called};
 use warpcc_engine::process::find_program;
 use warpcc_path_map::{BaseDirs, PathMap, WorkDir, discover};
 use warpcc_plan::{Invocation, Unsupported};

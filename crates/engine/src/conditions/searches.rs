@@ -6,7 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use serde::{Deserialize, Serialize};
 
-use super::Place;
+use crate::place::Place;
 use crate::process::is_executable;
 use crate::search_path::FilesInPath;
 

@@ -10,12 +10,13 @@ use warpcc_cache::Digest;
 use warpcc_cache::command::Input;
 use warpcc_plan::{Arg, Step, Tool};
 
-use super::KEEP;
-use super::action::{ActionBuilder, Packed};
-use super::host::{NOT_AWAY, OF_HERE, changed, words};
+use super::builder::{ActionBuilder, Packed};
+use super::compiler::{self, NOT_AWAY, OF_HERE, changed, words};
+use super::names::{self, KEEP};
 use crate::artifact::replace;
+use crate::context::RunContext;
+use crate::locate::Located;
 use crate::prefix_map::PREFIX_MAPS;
-use crate::task::{Located, Worker};
 
 /// Besides gcc's: what the depth of includes decides, which are none there.
 const OF_DEPTH: &[u8] = b"__INCLUDE_LEVEL__";
@@ -85,66 +86,54 @@ const FEATURES: [&str; 8] = [
 /// Features without a value that read, write or tell more than code.
 const NOT_CLANGS: [&str; 6] = ["api-notes", "embed", "sanitize", "save", "time-", "xray"];
 
-/// Whether a host compiler is clang, under whatever name it is called.
-pub fn is_clang(program: &Path) -> bool {
-    let file = program.canonicalize();
-    let name = file
-        .as_ref()
-        .ok()
-        .and_then(|file| file.file_name()?.to_str());
-    name.is_some_and(|name| name.starts_with("clang"))
-}
-
-impl Worker<'_> {
-    /// Nothing where clang is told what it cannot do elsewhere.
-    pub fn pack_clang(
-        &self,
-        index: usize,
-        step: &Step,
-        program: &Located,
-        folder: &Path,
-    ) -> Option<Packed> {
-        if step.tool != Tool::HostCompile {
-            return None;
-        }
-        let mut builder = ActionBuilder::new(self, step.tool)?;
-        let text_file = folder.join("in.cpp");
-        let mut asking = step.clone();
-        asking.args.insert(0, Arg::text("-###"));
-        let (ended, seen) = self.ask(index, &asking, program)?;
-        builder.seen.merge(&seen);
-        let command = command(std::str::from_utf8(&ended.stderr).ok()?)?;
-        let id = self.source_of(step)?;
-        let output = self.place(*step.writes.first()?)?;
-        // Under the same name: that of the file stands in the object.
-        let source = self.place(id)?;
-        let here = self.artifacts.path(id).to_str()?;
-        let (clang, rest) = command.split_first()?;
-        let mut arguments = builder.add_program(Path::new(clang))?;
-        arguments.extend(clang_words(rest, here, &source, &output)?);
-        let rewriting = |text: &str| (text == "-c").then_some("-E");
-        let mut rewriting = changed(step, &text_file, rewriting)?;
-        rewriting.args.insert(0, Arg::text("-frewrite-includes"));
-        let (ended, seen) = self.ask(index, &rewriting, program)?;
-        if !ended.stdout.is_empty() || !ended.stderr.is_empty() {
-            return None;
-        }
-        builder.seen.merge(&seen);
-        let text = fs::read(&text_file).ok()?;
-        let holds = |word: &[u8]| memchr::memmem::find(&text, word).is_some();
-        if OF_HERE.iter().any(|word| holds(word)) || holds(OF_DEPTH) {
-            return None;
-        }
-        let text = replace(&text, self.graph.private.as_bytes(), KEEP.as_bytes());
-        fs::write(&text_file, &text).ok()?;
-        builder.put(Input {
-            path: source,
-            digest: Digest::of_bytes(&text),
-            file: text_file,
-            executable: false,
-        })?;
-        builder.close(step, arguments)
+/// Nothing where clang is told what it cannot do elsewhere.
+pub fn pack_clang(
+    run: &RunContext<'_>,
+    index: usize,
+    step: &Step,
+    program: &Located,
+    folder: &Path,
+) -> Option<Packed> {
+    if step.tool != Tool::HostCompile {
+        return None;
     }
+    let mut builder = ActionBuilder::new(run, step.tool)?;
+    let text_file = folder.join("in.cpp");
+    let mut asking = step.clone();
+    asking.args.insert(0, Arg::text("-###"));
+    let (ended, seen) = compiler::ask(run, index, &asking, program)?;
+    builder.seen.merge(&seen);
+    let command = command(std::str::from_utf8(&ended.stderr).ok()?)?;
+    let id = compiler::source_of(step)?;
+    let output = names::place(run, *step.writes.first()?)?;
+    // Under the same name: that of the file stands in the object.
+    let source = names::place(run, id)?;
+    let here = run.artifacts.path(id).to_str()?;
+    let (clang, rest) = command.split_first()?;
+    let mut arguments = builder.add_program(Path::new(clang))?;
+    arguments.extend(clang_words(rest, here, &source, &output)?);
+    let rewriting = |text: &str| (text == "-c").then_some("-E");
+    let mut rewriting = changed(step, &text_file, rewriting)?;
+    rewriting.args.insert(0, Arg::text("-frewrite-includes"));
+    let (ended, seen) = compiler::ask(run, index, &rewriting, program)?;
+    if !ended.stdout.is_empty() || !ended.stderr.is_empty() {
+        return None;
+    }
+    builder.seen.merge(&seen);
+    let text = fs::read(&text_file).ok()?;
+    let holds = |word: &[u8]| memchr::memmem::find(&text, word).is_some();
+    if OF_HERE.iter().any(|word| holds(word)) || holds(OF_DEPTH) {
+        return None;
+    }
+    let text = replace(&text, run.graph.private.as_bytes(), KEEP.as_bytes());
+    fs::write(&text_file, &text).ok()?;
+    builder.put(Input {
+        path: source,
+        digest: Digest::of_bytes(&text),
+        file: text_file,
+        executable: false,
+    })?;
+    builder.close(step, arguments)
 }
 
 /// The one command that `clang -###` says it would run, where it has nothing else to say.

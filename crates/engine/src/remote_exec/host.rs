@@ -2,24 +2,23 @@
 //!
 //! `-fdirectives-only` leaves macros and columns as they are; after a full expansion gcc's code without optimization
 //! has other `nop`s. What the driver would start is asked of it with `-###`, so that its specs, `-march=native` and the
-//! folders of its installation are its own. [`super::clang`] asks clang; with any other compiler the step stays here.
+//! folders of its installation are its own. [`super::clang`] does it for clang; with any other compiler the step stays here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use warpcc_cache::Digest;
 use warpcc_cache::command::Input;
-use warpcc_plan::{Arg, FileId, Part, Step, Tool};
+use warpcc_plan::{Arg, Part, Step, Tool};
 
-use super::action::{ActionBuilder, Packed};
-use super::clang::is_clang;
-use super::{KEEP, MARK};
+use super::builder::{ActionBuilder, Packed};
+use super::compiler::{self, NOT_AWAY, OF_HERE, changed, words};
+use super::names::{self, KEEP, MARK};
 use crate::artifact::replace;
+use crate::context::RunContext;
+use crate::locate::Located;
 use crate::prefix_map::PREFIX_MAPS;
-use crate::process::{self, Ended};
-use crate::slot_wait::Turn;
-use crate::task::{Located, Worker};
-use crate::traced_inputs::Seen;
+use crate::process;
 
 /// Where a host compile's own files are there.
 fn place(name: &str) -> String {
@@ -30,159 +29,85 @@ fn place(name: &str) -> String {
 const SOURCE: &str = "in.ii";
 const ASSEMBLY: &str = "out.s";
 
-/// Text that means something else there: a compilation's day or minute, and a precompiled header.
-pub const OF_HERE: [&[u8]; 4] = [
-    b"__DATE__",
-    b"__TIME__",
-    b"__TIMESTAMP__",
-    b"#pragma GCC pch_preprocess",
-];
-
-/// Of gcc's options `-f…`: those that read or write other files, or write what they were told into the code.
-pub const NOT_AWAY: [&str; 21] = [
-    "auto-profile",
-    "branch-probabilities",
-    "callgraph-info",
-    "compare-debug",
-    "coverage",
-    "debug",
-    "dump",
-    "lto",
-    "module",
-    "opt-info",
-    "pch",
-    "plugin",
-    "profile",
-    "record-gcc-switches",
-    "save-optimization-record",
-    "split-dwarf",
-    "stack-usage",
-    "test-coverage",
-    "verbose-asm",
-    "whopr",
-    "working-directory",
-];
-
-impl Worker<'_> {
-    /// Nothing where the compiler is not gcc, or is told what it cannot do elsewhere.
-    pub fn pack_host_compile(
-        &self,
-        index: usize,
-        step: &Step,
-        program: &Located,
-        folder: &Path,
-    ) -> Option<Packed> {
-        if !step.args.iter().any(|arg| arg.as_text() == Some("c++")) {
-            return None;
-        }
-        if is_clang(&program.path) {
-            return self.pack_clang(index, step, program, folder);
-        }
-        let mut builder = ActionBuilder::new(self, step.tool)?;
-        let source = folder.join(SOURCE);
-        // It asks for the file only whether it is there; and what cannot go is known before the long part.
-        fs::write(&source, "").ok()?;
-        let (ended, seen) = self.ask(index, &asking(step, &source)?, program)?;
-        builder.seen.merge(&seen);
-        let commands = Commands::read(std::str::from_utf8(&ended.stderr).ok()?)?;
-        let looks_at_indentation = looks_at_indentation(&commands.compiler);
-        let output = self.place(*step.writes.first()?)?;
-        let arguments = self.host_commands(&mut builder, step.tool, &commands, &output)?;
-        let (ended, seen) = self.ask(index, &preprocessing(step, &source)?, program)?;
-        if !ended.stdout.is_empty() || !ended.stderr.is_empty() {
-            return None;
-        }
-        builder.seen.merge(&seen);
-        let text = fs::read(&source).ok()?;
-        if OF_HERE
-            .iter()
-            .any(|word| memchr::memmem::find(&text, word).is_some())
-        {
-            return None;
-        }
-        if looks_at_indentation
-            && !begins_with_a_marker(&text, self.artifacts.path(self.source_of(step)?).to_str()?)
-        {
-            return None;
-        }
-        let text = replace(&text, self.graph.private.as_bytes(), KEEP.as_bytes());
-        fs::write(&source, &text).ok()?;
-        builder.put(Input {
-            path: place(SOURCE),
-            digest: Digest::of_bytes(&text),
-            file: source,
-            executable: false,
-        })?;
-        builder.close(step, arguments)
+/// Nothing where the compiler is not gcc, or is told what it cannot do elsewhere.
+pub fn pack_gcc(
+    run: &RunContext<'_>,
+    index: usize,
+    step: &Step,
+    program: &Located,
+    folder: &Path,
+) -> Option<Packed> {
+    let mut builder = ActionBuilder::new(run, step.tool)?;
+    let source = folder.join(SOURCE);
+    // It asks for the file only whether it is there; and what cannot go is known before the long part.
+    fs::write(&source, "").ok()?;
+    let (ended, seen) = compiler::ask(run, index, &asking(step, &source)?, program)?;
+    builder.seen.merge(&seen);
+    let commands = Commands::read(std::str::from_utf8(&ended.stderr).ok()?)?;
+    let looks_at_indentation = looks_at_indentation(&commands.compiler);
+    let output = names::place(run, *step.writes.first()?)?;
+    let arguments = host_commands(run, &mut builder, step.tool, &commands, &output)?;
+    let (ended, seen) = compiler::ask(run, index, &preprocessing(step, &source)?, program)?;
+    if !ended.stdout.is_empty() || !ended.stderr.is_empty() {
+        return None;
     }
-
-    /// Runs the host compiler for an answer.
-    pub fn ask(&self, index: usize, step: &Step, program: &Located) -> Option<(Ended, Seen)> {
-        let (ended, seen) = self
-            .run(index, step, program, None, &mut Turn::default())
-            .ok()?;
-        (ended.code == 0 && ended.signal.is_none()).then_some((ended, seen))
+    builder.seen.merge(&seen);
+    let text = fs::read(&source).ok()?;
+    if OF_HERE
+        .iter()
+        .any(|word| memchr::memmem::find(&text, word).is_some())
+    {
+        return None;
     }
-
-    /// The file that is compiled.
-    pub fn source_of(&self, step: &Step) -> Option<FileId> {
-        let ids = step.args.iter().filter_map(|arg| match arg.0[..] {
-            [Part::File(id)] => Some(id),
-            _ => None,
-        });
-        let mut sources = ids.filter(|id| !step.writes.contains(id));
-        sources.next()
+    if looks_at_indentation
+        && !begins_with_a_marker(
+            &text,
+            run.artifacts.path(compiler::source_of(step)?).to_str()?,
+        )
+    {
+        return None;
     }
-
-    /// Packs the programs; gives the words of what is to run there.
-    fn host_commands(
-        &self,
-        builder: &mut ActionBuilder<'_, '_>,
-        tool: Tool,
-        commands: &Commands,
-        output: &str,
-    ) -> Option<Vec<String>> {
-        let (name, rest) = commands.compiler.split_first()?;
-        let mut compile = builder.add_program(Path::new(name))?;
-        match (tool, &commands.assembler) {
-            (Tool::HostAssembly, None) => {
-                compile.extend(compiler_words(rest, &place(SOURCE), output)?);
-                Some(compile)
-            }
-            (Tool::HostCompile, Some(assembler)) => {
-                compile.extend(compiler_words(rest, &place(SOURCE), &place(ASSEMBLY))?);
-                let (name, rest) = assembler.split_first()?;
-                let path = self.options.variable("PATH");
-                let found = process::find_program(name, path, self.options.directory)?;
-                let mut assemble = builder.add_program(&found)?;
-                assemble.extend(assembler_words(rest, &place(ASSEMBLY), output)?);
-                // The shell only starts them: the result does not depend on it.
-                let mut words = builder.add_starter(Path::new("/bin/sh"))?;
-                words.push("-c".to_owned());
-                words.push(format!("{} && {}", quoted(&compile), quoted(&assemble)));
-                Some(words)
-            }
-            _ => None,
-        }
-    }
+    let text = replace(&text, run.graph.private.as_bytes(), KEEP.as_bytes());
+    fs::write(&source, &text).ok()?;
+    builder.put(Input {
+        path: place(SOURCE),
+        digest: Digest::of_bytes(&text),
+        file: source,
+        executable: false,
+    })?;
+    builder.close(step, arguments)
 }
 
-/// The step with its words changed: what it does, what it reads, where it writes.
-pub fn changed(
-    step: &Step,
-    to: &Path,
-    change: impl Fn(&str) -> Option<&'static str>,
-) -> Option<Step> {
-    let output = *step.writes.first()?;
-    let mut changed = step.clone();
-    for arg in &mut changed.args {
-        if let Some(text) = arg.as_text().and_then(&change) {
-            *arg = Arg::text(text);
-        } else if *arg == Arg::file(output) {
-            *arg = Arg::text(to.to_str()?);
+/// Packs the programs; gives the words of what is to run there.
+fn host_commands(
+    run: &RunContext<'_>,
+    builder: &mut ActionBuilder<'_, '_>,
+    tool: Tool,
+    commands: &Commands,
+    output: &str,
+) -> Option<Vec<String>> {
+    let (name, rest) = commands.compiler.split_first()?;
+    let mut compile = builder.add_program(Path::new(name))?;
+    match (tool, &commands.assembler) {
+        (Tool::HostAssembly, None) => {
+            compile.extend(compiler_words(rest, &place(SOURCE), output)?);
+            Some(compile)
         }
+        (Tool::HostCompile, Some(assembler)) => {
+            compile.extend(compiler_words(rest, &place(SOURCE), &place(ASSEMBLY))?);
+            let (name, rest) = assembler.split_first()?;
+            let path = run.options.variable("PATH");
+            let found = process::find_program(name, path, run.options.directory)?;
+            let mut assemble = builder.add_program(&found)?;
+            assemble.extend(assembler_words(rest, &place(ASSEMBLY), output)?);
+            // The shell only starts them: the result does not depend on it.
+            let mut words = builder.add_starter(Path::new("/bin/sh"))?;
+            words.push("-c".to_owned());
+            words.push(format!("{} && {}", quoted(&compile), quoted(&assemble)));
+            Some(words)
+        }
+        _ => None,
     }
-    Some(changed)
 }
 
 fn preprocessing(step: &Step, to: &Path) -> Option<Step> {
@@ -236,29 +161,6 @@ impl Commands {
             assembler,
         })
     }
-}
-
-/// The words of a line: between double quotes where they hold more than letters, with backslashes before what a shell
-/// would take otherwise.
-pub fn words(line: &str) -> Option<Vec<String>> {
-    let mut words = Vec::new();
-    let mut rest = line.trim().chars().peekable();
-    while rest.peek().is_some() {
-        let mut word = String::new();
-        let mut quoted = false;
-        loop {
-            match rest.next() {
-                Some('"') => quoted = !quoted,
-                Some('\\') => word.push(rest.next()?),
-                Some(' ') if !quoted => break,
-                Some(letter) => word.push(letter),
-                None if quoted => return None,
-                None => break,
-            }
-        }
-        words.push(word);
-    }
-    Some(words)
 }
 
 /// cc1plus's words there; nothing where one is not known to be the same there.

@@ -6,9 +6,10 @@ use std::path::{Component, Path};
 use warpcc_cache::command::Input;
 use warpcc_plan::Step;
 
-use super::MARK;
-use super::action::{ActionBuilder, Packed};
-use crate::task::{Located, Worker};
+use super::builder::{ActionBuilder, Packed};
+use super::names::{self, MARK};
+use crate::context::RunContext;
+use crate::locate::Located;
 
 /// Names at the top of an input tree that are ours, or that a worker may put its own folders over.
 const TAKEN: [&str; 9] = [
@@ -18,130 +19,128 @@ const TAKEN: [&str; 9] = [
 /// Options whose value is a word of its own and no file.
 const WITH_VALUE: [&str; 4] = ["--host-ccbin", "-maxrregcount", "-Xnvvm", "-Xptxas"];
 
-impl Worker<'_> {
-    /// Nothing where nvlink would read what we do not know of.
-    pub fn pack_link(&self, step: &Step, program: &Located) -> Option<Packed> {
-        let mut builder = ActionBuilder::new(self, step.tool)?;
-        // It loads others of the toolkit, and is small.
-        builder.pack_programs();
-        let mut arguments = builder.add_program(&program.path)?;
-        builder.add_reads(step)?;
-        let mut folders = Vec::new();
-        let mut libraries = Vec::new();
-        let mut names = Vec::new();
-        let mut args = step.args.iter().enumerate();
-        while let Some((at, arg)) = args.next() {
-            let Some(text) = arg.as_text() else {
-                arguments.push(self.word(arg)?);
-                continue;
-            };
-            if let Some(folder) = text.strip_prefix("-L").filter(|folder| !folder.is_empty()) {
-                let there = match is_plain(Path::new(folder)) {
-                    true => folder.to_owned(),
-                    false => stand_in(folder, names.len())?,
-                };
-                if there != folder {
-                    names.push((there.clone(), folder.to_owned()));
-                }
-                arguments.push(format!("-L{there}"));
-                folders.push((folder, there));
-            } else if let Some(name) = text
-                .strip_prefix("-l")
-                .filter(|_| !text.starts_with("-lto"))
-            {
-                libraries.push(name);
-                arguments.push(text.to_owned());
-            } else if let Some(folder) = text.strip_prefix("-nvvmpath=") {
-                let library = Path::new(folder).join("lib64/libnvvm.so");
-                builder.add_libraries(&library)?;
-                builder.add("tc/nvvm/lib64/libnvvm.so".to_owned(), &library, true)?;
-                arguments.push("-nvvmpath=tc/nvvm".to_owned());
-            } else if WITH_VALUE.contains(&text) {
-                arguments.push(text.to_owned());
-                arguments.push(args.next()?.1.as_text()?.to_owned());
-            } else if text.starts_with('-') {
-                // What may name a file that we know nothing of.
-                let names_file = text.contains(['/', '@']) || text.starts_with("--options-file");
-                if names_file || ["-optf", "-L", "-l", "-nvvmpath"].contains(&text) {
-                    return None;
-                }
-                arguments.push(text.to_owned());
-            } else {
-                arguments.push(self.add_object(&mut builder, text, at)?);
-            }
-        }
-        for name in libraries {
-            self.add_library(&mut builder, name, &folders)?;
-        }
-        let mut packed = builder.close(step, arguments)?;
-        packed.names = names;
-        Some(packed)
-    }
-
-    /// A word that is no option: mostly an object or archive of the user's. Gives its name there.
-    fn add_object(
-        &self,
-        builder: &mut ActionBuilder<'_, '_>,
-        text: &str,
-        at: usize,
-    ) -> Option<String> {
-        let here = self.options.directory.join(text);
-        if !here.is_file() {
-            // nvlink will say so.
-            return None;
-        }
-        let there = match is_plain(Path::new(text)) {
-            true => text.to_owned(),
-            false => format!("{MARK}/of-{at}/{}", here.file_name()?.to_str()?),
+/// Nothing where nvlink would read what we do not know of.
+pub fn pack_link(run: &RunContext<'_>, step: &Step, program: &Located) -> Option<Packed> {
+    let mut builder = ActionBuilder::new(run, step.tool)?;
+    // It loads others of the toolkit, and is small.
+    builder.pack_programs();
+    let mut arguments = builder.add_program(&program.path)?;
+    builder.add_reads(step)?;
+    let mut folders = Vec::new();
+    let mut libraries = Vec::new();
+    let mut names = Vec::new();
+    let mut args = step.args.iter().enumerate();
+    while let Some((at, arg)) = args.next() {
+        let Some(text) = arg.as_text() else {
+            arguments.push(names::word(run, arg)?);
+            continue;
         };
-        self.add_as_named(builder, there.clone(), text)?;
-        Some(there)
-    }
-
-    /// Looks for a library as nvlink does: the shared one in every folder, then the archive.
-    fn add_library(
-        &self,
-        builder: &mut ActionBuilder<'_, '_>,
-        name: &str,
-        folders: &[(&str, String)],
-    ) -> Option<()> {
-        for file in [format!("lib{name}.so"), format!("lib{name}.a")] {
-            for (folder, there) in folders {
-                let path = format!("{folder}/{file}");
-                if !self.options.directory.join(&path).exists() {
-                    builder.seen.missing.insert(Path::new(&path).into());
-                    continue;
-                }
-                if file.ends_with(".so") {
-                    // It may be large, and nvlink has its own ways with those.
-                    return None;
-                }
-                let there = format!("{}/{file}", there.trim_end_matches('/'));
-                let there = there.strip_prefix("./").unwrap_or(&there).to_owned();
-                return self.add_as_named(builder, there, &path);
+        if let Some(folder) = text.strip_prefix("-L").filter(|folder| !folder.is_empty()) {
+            let there = match is_plain(Path::new(folder)) {
+                true => folder.to_owned(),
+                false => stand_in(folder, names.len())?,
+            };
+            if there != folder {
+                names.push((there.clone(), folder.to_owned()));
             }
+            arguments.push(format!("-L{there}"));
+            folders.push((folder, there));
+        } else if let Some(name) = text
+            .strip_prefix("-l")
+            .filter(|_| !text.starts_with("-lto"))
+        {
+            libraries.push(name);
+            arguments.push(text.to_owned());
+        } else if let Some(folder) = text.strip_prefix("-nvvmpath=") {
+            let library = Path::new(folder).join("lib64/libnvvm.so");
+            builder.add_libraries(&library)?;
+            builder.add("tc/nvvm/lib64/libnvvm.so".to_owned(), &library, true)?;
+            arguments.push("-nvvmpath=tc/nvvm".to_owned());
+        } else if WITH_VALUE.contains(&text) {
+            arguments.push(text.to_owned());
+            arguments.push(args.next()?.1.as_text()?.to_owned());
+        } else if text.starts_with('-') {
+            // What may name a file that we know nothing of.
+            let names_file = text.contains(['/', '@']) || text.starts_with("--options-file");
+            if names_file || ["-optf", "-L", "-l", "-nvvmpath"].contains(&text) {
+                return None;
+            }
+            arguments.push(text.to_owned());
+        } else {
+            arguments.push(add_object(run, &mut builder, text, at)?);
         }
-        // Nowhere: the host linker may find it.
-        Some(())
     }
+    for name in libraries {
+        add_library(run, &mut builder, name, &folders)?;
+    }
+    let mut packed = builder.close(step, arguments)?;
+    packed.names = names;
+    Some(packed)
+}
 
-    /// A file of the user's by the name under which nvlink would have seen it here.
-    fn add_as_named(
-        &self,
-        builder: &mut ActionBuilder<'_, '_>,
-        there: String,
-        name: &str,
-    ) -> Option<()> {
-        let file = self.options.directory.join(name);
-        builder.put(Input {
-            path: there,
-            digest: self.lasting_digest(&file)?,
-            file,
-            executable: false,
-        })?;
-        builder.seen.read.entry(Path::new(name).into()).or_default();
-        Some(())
+/// A word that is no option: mostly an object or archive of the user's. Gives its name there.
+fn add_object(
+    run: &RunContext<'_>,
+    builder: &mut ActionBuilder<'_, '_>,
+    text: &str,
+    at: usize,
+) -> Option<String> {
+    let here = run.options.directory.join(text);
+    if !here.is_file() {
+        // nvlink will say so.
+        return None;
     }
+    let there = match is_plain(Path::new(text)) {
+        true => text.to_owned(),
+        false => format!("{MARK}/of-{at}/{}", here.file_name()?.to_str()?),
+    };
+    add_as_named(run, builder, there.clone(), text)?;
+    Some(there)
+}
+
+/// Looks for a library as nvlink does: the shared one in every folder, then the archive.
+fn add_library(
+    run: &RunContext<'_>,
+    builder: &mut ActionBuilder<'_, '_>,
+    name: &str,
+    folders: &[(&str, String)],
+) -> Option<()> {
+    for file in [format!("lib{name}.so"), format!("lib{name}.a")] {
+        for (folder, there) in folders {
+            let path = format!("{folder}/{file}");
+            if !run.options.directory.join(&path).exists() {
+                builder.seen.missing.insert(Path::new(&path).into());
+                continue;
+            }
+            if file.ends_with(".so") {
+                // It may be large, and nvlink has its own ways with those.
+                return None;
+            }
+            let there = format!("{}/{file}", there.trim_end_matches('/'));
+            let there = there.strip_prefix("./").unwrap_or(&there).to_owned();
+            return add_as_named(run, builder, there, &path);
+        }
+    }
+    // Nowhere: the host linker may find it.
+    Some(())
+}
+
+/// A file of the user's by the name under which nvlink would have seen it here.
+fn add_as_named(
+    run: &RunContext<'_>,
+    builder: &mut ActionBuilder<'_, '_>,
+    there: String,
+    name: &str,
+) -> Option<()> {
+    let file = run.options.directory.join(name);
+    builder.put(Input {
+        path: there,
+        digest: run.lasting_digest(&file)?,
+        file,
+        executable: false,
+    })?;
+    builder.seen.read.entry(Path::new(name).into()).or_default();
+    Some(())
 }
 
 /// Whether a path can be the same there: it leads down from the folder of the command.

@@ -86,7 +86,7 @@ fn keep(
         &outputs,
         &Texts {
             preprocessed: &made_by(&|step| step.tool == Tool::Preprocess),
-            made_unseen: &made_by(&|step| step.preprocesses_unseen(graph)),
+            made_unseen: &made_by(&|step| graph.preprocesses_unseen(step)),
             args: &request.args,
             began: run.began,
         },

@@ -1,0 +1,96 @@
+//! What every task of a run shares.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+use warpcc_cache::{Digest, DiskStore};
+use warpcc_plan::TaskGraph;
+
+use crate::artifact::Artifacts;
+use crate::beside::Beside;
+use crate::options::RunOptions;
+use crate::shared_libraries::{Loaded, loaded_by};
+
+/// What is done to a step is done by functions that are given this: look up, run here, run there, store.
+pub struct RunContext<'a> {
+    pub graph: &'a TaskGraph,
+    pub options: &'a RunOptions<'a>,
+    pub artifacts: &'a Artifacts<'a>,
+    pub clock: Instant,
+    pub beside: Beside,
+    tools: ToolContents,
+    loaded: LoadedLibraries,
+}
+
+/// What the programs of this run load, each asked once.
+type LoadedLibraries = Mutex<BTreeMap<PathBuf, Arc<OnceLock<Option<Loaded>>>>>;
+
+/// What the tools of this run contain, each hashed by one thread although several ask at once: the first
+/// build of an empty cache starts a cicc for every architecture.
+#[derive(Default)]
+struct ToolContents(Mutex<BTreeMap<PathBuf, Arc<OnceLock<Content>>>>);
+
+/// The BLAKE3 of a file, none where it cannot be read.
+type Content = Option<[u8; 32]>;
+
+impl ToolContents {
+    fn content(&self, store: &DiskStore, path: &Path) -> Content {
+        let cell = {
+            let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(cells.entry(path.to_owned()).or_default())
+        };
+        *cell.get_or_init(|| store.tool_content(path).ok())
+    }
+}
+
+impl<'a> RunContext<'a> {
+    /// At the beginning of a run.
+    pub fn new(
+        graph: &'a TaskGraph,
+        options: &'a RunOptions<'a>,
+        artifacts: &'a Artifacts<'a>,
+    ) -> Self {
+        Self {
+            graph,
+            options,
+            artifacts,
+            clock: Instant::now(),
+            beside: Beside::new(),
+            tools: ToolContents::default(),
+            loaded: LoadedLibraries::default(),
+        }
+    }
+
+    /// The BLAKE3 of a tool, none where it cannot be read or there is no cache.
+    pub fn tool_content(&self, program: &Path) -> Content {
+        self.tools.content(self.options.store?, program)
+    }
+
+    /// What a program loads.
+    pub fn loaded(&self, program: &Path) -> Option<Loaded> {
+        let cell = {
+            let mut known = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(known.entry(program.to_owned()).or_default())
+        };
+        let options = self.options;
+        let ask = || {
+            loaded_by(
+                program,
+                options.environment,
+                options.directory,
+                options.children,
+            )
+        };
+        cell.get_or_init(ask).clone()
+    }
+
+    /// Of a file that does not change from run to run.
+    pub fn lasting_digest(&self, file: &Path) -> Option<Digest> {
+        match self.options.store {
+            Some(store) => store.file_digest(file).ok(),
+            None => Digest::of_file(file).ok(),
+        }
+    }
+}

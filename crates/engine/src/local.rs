@@ -1,0 +1,196 @@
+//! A step on this machine, its turn having come: its inputs are written, it runs, and its result is kept.
+
+use std::fs;
+use std::io;
+use std::time::{Instant, SystemTime};
+
+use warpcc_cache::KeyVariants;
+use warpcc_plan::assumed::Expected;
+use warpcc_plan::{FileId, Step, Tool};
+
+use crate::context::RunContext;
+use crate::event::{Finished, Outcome};
+use crate::key;
+use crate::locate::Located;
+use crate::module_id;
+use crate::mtimes;
+use crate::prefix_map;
+use crate::process::Ended;
+use crate::relocate;
+use crate::slot_wait::{self, Turn};
+use crate::splice;
+use crate::store;
+use crate::traced_inputs::Seen;
+use crate::warning_history;
+use crate::watched_run;
+
+/// Does the step on this machine, its turn having come.
+pub fn run_here(
+    run: &RunContext<'_>,
+    index: usize,
+    step: &Step,
+    program: &Located,
+    keys: Option<&KeyVariants>,
+    mut turn: Turn,
+) -> io::Result<(Finished, Seen)> {
+    for &id in &step.reads {
+        run.artifacts.materialise(id)?;
+    }
+    relocate::show_real_names(run, step)?;
+    let spliced = match step.tool {
+        Tool::Assemble => Some(splice::splice(run, step)?),
+        _ => None,
+    };
+    let (mut began, mut clock) = (SystemTime::now(), Instant::now());
+    let (mut ended, mut seen) =
+        watched_run::run_tool(run, index, step, program, spliced.as_ref(), &mut turn)?;
+    while slot_wait::turn_again(run, index, &ended, &mut turn)? {
+        (began, clock) = (SystemTime::now(), Instant::now());
+        (ended, seen) =
+            watched_run::run_tool(run, index, step, program, spliced.as_ref(), &mut turn)?;
+    }
+    settle_names(run, index, step, program, &mut ended, &mut turn)?;
+    slot_wait::learn(run, step, &ended, clock.elapsed(), &mut turn);
+    drop(turn.pass.take());
+    if let Some(signal) = ended.signal {
+        return Err(io::Error::other(format!("ended by signal {signal}")));
+    }
+    let mut finished = Finished::new(
+        index,
+        if ended.code == 0 {
+            Outcome::Ran
+        } else {
+            Outcome::Failed(ended.code)
+        },
+    );
+    finished.user = ended.user;
+    finished.system = ended.system;
+    finished.peak_kib = ended.peak_kib;
+    finished.waited = turn.waited;
+    finished.waited_for = turn.waited_for;
+    finished.retries = turn.retries;
+    finished.stdout = ended.stdout;
+    finished.stderr = ended.stderr;
+    if ended.code == 0 {
+        warning_history::learn_talk(run, step, !finished.stderr.is_empty());
+        for &id in &step.writes {
+            run.artifacts.written(id);
+        }
+        if step.tool == Tool::EarlyStub {
+            finish_early_stub(run, index, step)?;
+            // The real cicc says the same once more.
+            finished.stdout.clear();
+            finished.stderr.clear();
+        }
+        seen.times = times(run, step, &seen);
+        let keys = keys.filter(|keys| read_what_is_in(run, keys, index, step, program));
+        store::keep_if_wanted(run, step, keys, &mut finished, &seen, began);
+    }
+    Ok((finished, seen))
+}
+
+/// Whether a step that has run read the files that are in its key. One that worked on an assumption may have read the
+/// corrected file: it is not ended before that is written.
+fn read_what_is_in(
+    run: &RunContext<'_>,
+    keys: &KeyVariants,
+    index: usize,
+    step: &Step,
+    program: &Located,
+) -> bool {
+    let mut assumed = run.graph.assumed.iter().filter_map(|a| a.redo);
+    !assumed.any(|(redone, _)| redone == index)
+        || key::keys_of(run, step, program).as_ref() == Some(keys)
+}
+
+/// After a run with a path map: real names in messages, fixed ones in what was preprocessed, and a module id that the
+/// next run makes too.
+fn settle_names(
+    run: &RunContext<'_>,
+    index: usize,
+    step: &Step,
+    program: &Located,
+    ended: &mut Ended,
+    turn: &mut Turn,
+) -> io::Result<()> {
+    let path_map = run.options.path_map;
+    if path_map.is_empty() {
+        return Ok(());
+    }
+    if ended.code == 0 && step.tool == Tool::Preprocess {
+        for &id in &step.writes {
+            relocate::rename_preprocessed(run.artifacts.path(id), run.graph, run.options)?;
+        }
+    }
+    if ended.code == 0 && matches!(step.tool, Tool::CudaFe | Tool::Cicc) {
+        give_lasting_module_id(run, index, step, program, ended, turn)?;
+    }
+    let host = matches!(step.tool, Tool::Preprocess | Tool::HostCompile);
+    if ended.code != 0 && host && prefix_map::knows_no_map(&ended.stderr, path_map) {
+        return Err(io::Error::other(prefix_map::NO_PREFIX_MAP));
+    }
+    ended.stdout = run.options.work_dir().real_message(&ended.stdout);
+    ended.stderr = run.options.work_dir().real_message(&ended.stderr);
+    Ok(())
+}
+
+/// Runs a front end again with an id that does not hold its process id. It saw the same and says the same.
+fn give_lasting_module_id(
+    run: &RunContext<'_>,
+    index: usize,
+    step: &Step,
+    program: &Located,
+    ended: &mut Ended,
+    turn: &mut Turn,
+) -> io::Result<()> {
+    let written = |id: FileId| Some(run.artifacts.path(id));
+    let Some((file, lasting)) = module_id::lasting_module_id(run, step, &written) else {
+        return Ok(());
+    };
+    fs::write(run.artifacts.path(file), lasting)?;
+    let mut reads_it = step.clone();
+    reads_it
+        .args
+        .retain(|arg| arg.as_text() != Some(module_id::MAKES_MODULE_ID));
+    let (second, seen) = watched_run::run_tool(run, index, &reads_it, program, None, turn)?;
+    if second.code != 0 || second.signal.is_some() || seen.blind.is_some() {
+        return Err(io::Error::other(
+            "a front end fails with a module id that it is given",
+        ));
+    }
+    ended.user += second.user;
+    ended.system += second.system;
+    Ok(())
+}
+
+/// The early stub as the real cicc would have written it.
+fn finish_early_stub(run: &RunContext<'_>, index: usize, step: &Step) -> io::Result<()> {
+    let actual = run
+        .graph
+        .assumed
+        .iter()
+        .find(|a| matches!(a.expected, Expected::SameAs(_, early) if early == index));
+    match (actual, step.writes.first()) {
+        (Some(assumed), Some(&early)) => run.artifacts.rename_inside(early, assumed.file),
+        _ => Err(io::Error::other("a stub that nobody asked for")),
+    }
+}
+
+/// The times of the files that `step` looked at to write their times into its result.
+fn times(run: &RunContext<'_>, step: &Step, seen: &Seen) -> Vec<u8> {
+    if !step.has_debug_information() {
+        return Vec::new();
+    }
+    match step.tool {
+        // ptxas of 13.0 looks at every file that a .file directive names.
+        Tool::Ptxas => mtimes::of_files(&seen.found, run.options.directory),
+        Tool::Cicc => {
+            let ptx = step.writes.iter().map(|&id| run.artifacts.path(id));
+            let ptx = ptx.filter(|path| path.extension().is_some_and(|e| e == "ptx"));
+            ptx.filter_map(|path| fs::read(path).ok())
+                .flat_map(|text| mtimes::of_ptx(&text, run.options.directory))
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,114 @@
+//! What a run is told: where, with what, and how.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use warpcc_cache::{DiskStore, Upstream};
+use warpcc_path_map::{PathMap, WorkDir};
+use warpcc_plan::TaskGraph;
+use warpcc_plan::depfile::Rule;
+
+use crate::admission::Admission;
+use crate::executor::Executor;
+use crate::failure::OnFailure;
+use crate::place::Place;
+use crate::process::Children;
+use crate::states::TaskStates;
+use crate::terminal::Terminal;
+
+/// In which order tasks run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// As soon as their inputs are there.
+    Parallel,
+    /// One at a time, in nvcc's order.
+    Sequential,
+}
+
+/// Is told where every task of a graph is, each time that something has changed.
+pub type Listener<'a> = &'a (dyn Fn(&TaskGraph, &TaskStates) + Sync);
+
+/// Everything a run needs to know.
+pub struct RunOptions<'a> {
+    /// The user's working directory, in which every command runs.
+    pub directory: &'a Path,
+    /// The whole environment of the commands.
+    pub environment: &'a [(OsString, OsString)],
+    /// `PATH` as the user has it. nvcc puts folders of its own before it.
+    pub path: Option<&'a OsStr>,
+    /// Folders whose names enter neither keys nor results; usually none.
+    pub path_map: &'a PathMap,
+    /// A private folder for logs and results, absolute.
+    pub scratch: &'a Path,
+    /// The cache, if there is one to use.
+    pub store: Option<&'a DiskStore>,
+    /// Whether results may be taken from it.
+    pub reads_cache: bool,
+    /// Stores elsewhere, to be asked where it has nothing, and told of what is new.
+    pub upstream: Option<&'a dyn Upstream>,
+    /// Whether results may be put into it.
+    pub writes_cache: bool,
+    /// The watch library, if it can be used.
+    pub watch: Option<&'a Path>,
+    /// At most this many tasks at a time.
+    pub jobs: usize,
+    /// Order of the tasks.
+    pub order: Order,
+    /// What a failure ends.
+    pub on_failure: OnFailure,
+    /// What the dependency filter writes.
+    pub rule: Option<Rule>,
+    /// The machine's budget, if tasks are to wait for their turn.
+    pub admission: Option<&'a Admission<'a>>,
+    /// Other machines that may run tasks, if there are any.
+    pub executor: Option<&'a dyn Executor>,
+    /// The terminal that diagnostics go to, if they do.
+    pub terminal: Option<&'a Terminal>,
+    /// Who looks on, if somebody does.
+    pub listener: Option<Listener<'a>>,
+    /// Removes a file of the user's that is in the way, as nvcc does right before a command.
+    pub remove: &'a (dyn Fn(&str) + Sync),
+    /// The children, so that a signal can end them.
+    pub children: &'a Children,
+}
+
+impl RunOptions<'_> {
+    /// Where conditions are looked at.
+    pub fn place(&self) -> Place<'_> {
+        Place {
+            environment: self.environment,
+            directory: self.directory,
+            path_map: self.path_map,
+        }
+    }
+
+    /// The working directory with its path map.
+    pub fn work_dir(&self) -> WorkDir<'_> {
+        WorkDir {
+            directory: self.directory,
+            path_map: self.path_map,
+        }
+    }
+
+    /// Whether nvcc, and not the user, has put a folder into the `PATH` of the commands.
+    pub fn is_nvccs_folder(&self, folder: &Path) -> bool {
+        let (Some(all), Some(users)) = (self.variable("PATH"), self.path) else {
+            return false;
+        };
+        let own = all
+            .as_encoded_bytes()
+            .strip_suffix(users.as_encoded_bytes());
+        let own = OsStr::from_bytes(own.unwrap_or_default());
+        std::env::split_paths(own).any(|of_nvcc| self.directory.join(of_nvcc) == folder)
+    }
+
+    /// A variable of the commands' environment, the last one where there are several.
+    pub fn variable(&self, name: &str) -> Option<&OsStr> {
+        self.environment
+            .iter()
+            .rev()
+            .find(|(n, _)| n == name)
+            .map(|(_, v)| v.as_os_str())
+    }
+}

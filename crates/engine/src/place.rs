@@ -1,0 +1,47 @@
+//! Where a call is made: its environment, its directory, and the folders whose names do not count.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use warpcc_cache::guards;
+use warpcc_path_map::PathMap;
+
+/// Where conditions are looked at.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    /// The environment, whole.
+    pub environment: &'a [(OsString, OsString)],
+    /// The working directory.
+    pub directory: &'a Path,
+    /// Folders whose names do not count.
+    pub path_map: &'a PathMap,
+}
+
+impl Place<'_> {
+    /// A variable, the last one where there are several.
+    pub fn variable(&self, name: &OsStr) -> Option<&OsStr> {
+        let mut all = self.environment.iter().rev();
+        let value = all.find(|(n, _)| n == name).map(|(_, v)| v.as_os_str());
+        // What tools take from it: another name for the working directory, where there is one. The directory itself
+        // counts by its own name.
+        if name == "PWD" {
+            return directory_as_called(value, self.directory);
+        }
+        value
+    }
+}
+
+/// The working directory under the name that `PWD` gives it, where that is another one than the system's: gcc and LLVM
+/// write this name into debug information.
+pub fn directory_as_called<'p>(pwd: Option<&'p OsStr>, directory: &Path) -> Option<&'p OsStr> {
+    let called = Path::new(pwd?);
+    if guards::is_off("pwd") {
+        return None;
+    }
+    let file = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
+    let leads_here = called.is_absolute()
+        && called != directory
+        && file(called).is_some_and(|found| Some(found) == file(directory));
+    leads_here.then_some(called.as_os_str())
+}

@@ -1,0 +1,123 @@
+//! A step that is away and late runs here as well: who is first wins.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use warpcc_cache::KeyVariants;
+use warpcc_cache::command::Done;
+use warpcc_plan::Step;
+
+use crate::admission;
+use crate::context::RunContext;
+use crate::event::Finished;
+use crate::executor::{Executor, Job};
+use crate::local;
+use crate::locate::Located;
+use crate::slot_wait::{self, Turn};
+use crate::traced_inputs::Seen;
+
+/// A slot that is not there by now is not free.
+pub const AT_ONCE: Duration = Duration::from_millis(100);
+
+/// How often a step that is away is thought of.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// Before this nobody is late.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Who was first.
+pub enum Race {
+    /// This machine.
+    Here(Box<(Finished, Seen)>),
+    /// The other one.
+    There(Done),
+    /// The other one gave up.
+    Nobody,
+}
+
+/// Has the job done there, and here as well when it is late and a slot is free.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "what a run here needs, and a run there"
+)]
+pub fn race(
+    run: &RunContext<'_>,
+    index: usize,
+    step: &Step,
+    program: &Located,
+    keys: Option<&KeyVariants>,
+    priority_ms: u64,
+    executor: &dyn Executor,
+    job: &Job<'_>,
+) -> io::Result<Race> {
+    let overdue = run.options.admission.map_or(PATIENCE, |admission| {
+        let (name, kind) = (
+            admission::name_of(step, run.graph),
+            admission::kind_of(step.tool),
+        );
+        let expected = admission.expect(&name, kind, 0).millis;
+        PATIENCE.max(Duration::from_millis(expected.saturating_mul(2)))
+    });
+    let unwanted = AtomicBool::new(false);
+    let clock = Instant::now();
+    thread::scope(|scope| {
+        let (send, receive) = mpsc::channel();
+        let unwanted = &unwanted;
+        let there = move || {
+            let done = run.options.children.waiting(index, |cancel| {
+                let is_unwanted = || cancel.is_cancelled() || unwanted.load(Ordering::SeqCst);
+                executor.execute(job, &is_unwanted)
+            });
+            // Perhaps nobody waits any more.
+            let _ = send.send(done.clone());
+            // A local run that is still at it was for nothing.
+            if done.as_ref().is_some_and(|done| done.code == 0) && !unwanted.load(Ordering::SeqCst)
+            {
+                run.options.children.kill(|task| task == index);
+            }
+        };
+        if thread::Builder::new().spawn_scoped(scope, there).is_err() {
+            return Ok(Race::Nobody);
+        }
+        loop {
+            match receive.recv_timeout(GLANCE) {
+                Ok(Some(done)) => return Ok(Race::There(done)),
+                Ok(None) | Err(RecvTimeoutError::Disconnected) => {
+                    if run.options.children.is_closed() {
+                        return Err(io::Error::other("interrupted"));
+                    }
+                    return Ok(Race::Nobody);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            let idle = run.options.admission.map_or(0, |a| a.idle_slots());
+            if clock.elapsed() < overdue || idle == 0 {
+                continue;
+            }
+            let mut turn = Turn::default();
+            let at_once = slot_wait::take_turn_within(
+                run,
+                index,
+                step,
+                priority_ms,
+                &mut turn,
+                Some(AT_ONCE),
+            );
+            if at_once.is_err() || turn.pass.is_none() {
+                continue;
+            }
+            let here = local::run_here(run, index, step, program, keys, turn);
+            if let Ok(Some(done)) = receive.try_recv()
+                && done.code == 0
+                && here.is_err()
+            {
+                return Ok(Race::There(done));
+            }
+            unwanted.store(true, Ordering::SeqCst);
+            return here.map(|done| Race::Here(Box::new(done)));
+        }
+    })
+}

@@ -1,0 +1,25 @@
+//! The assembly of a host compile that ran without the fat binary, with the fat binary in it.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use warpcc_plan::{FileId, Step, overlap};
+
+use crate::context::RunContext;
+
+/// The host compiler's or fatbinary's text is not what the split expects.
+pub const NOT_SPLICED: &str = "the fat binary does not fit into the assembly";
+
+/// Writes the assembly with the fat binary in it.
+pub fn splice(run: &RunContext<'_>, step: &Step) -> io::Result<(FileId, PathBuf)> {
+    let [assembly, fatbin] = step.reads[..] else {
+        return Err(io::Error::other(NOT_SPLICED));
+    };
+    let text = fs::read(run.artifacts.path(assembly))?;
+    let numbers = fs::read(run.artifacts.path(fatbin))?;
+    let whole = overlap::splice(&text, &numbers).ok_or_else(|| io::Error::other(NOT_SPLICED))?;
+    let path = run.artifacts.path(assembly).with_extension("whole.s");
+    fs::write(&path, whole)?;
+    Ok((assembly, path))
+}

@@ -1,0 +1,140 @@
+//! Runs one step's command on this machine, and reads what it was seen to do.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use warpcc_plan::{FileId, FileKind, Part, Step, Tool};
+use warpcc_watch::PathText;
+
+use crate::conditions;
+use crate::context::RunContext;
+use crate::locate::Located;
+use crate::prefix_map;
+use crate::process::{self, Ended};
+use crate::relocate;
+use crate::room;
+use crate::slot_wait::Turn;
+use crate::traced_inputs::{Scene, Seen};
+
+/// Runs the step's command with what is watched of it.
+///
+/// # Errors
+/// It cannot be started.
+pub fn run_tool(
+    run: &RunContext<'_>,
+    index: usize,
+    step: &Step,
+    program: &Located,
+    spliced: Option<&(FileId, PathBuf)>,
+    turn: &mut Turn,
+) -> io::Result<(Ended, Seen)> {
+    let args: Vec<OsString> = step
+        .args
+        .iter()
+        .map(|arg| {
+            let mut text = OsString::new();
+            for part in &arg.0 {
+                match part {
+                    Part::Text(t) => text.push(t),
+                    Part::File(id) => text.push(match spliced {
+                        Some((assembly, path)) if assembly == id => path,
+                        _ => run.artifacts.path(*id),
+                    }),
+                }
+            }
+            text
+        })
+        .collect();
+    let args: Vec<OsString> = prefix_map::host_arguments(step, run.graph, run.options.path_map)
+        .into_iter()
+        .chain(args)
+        .collect();
+    let directory = relocate::directory(step, run.artifacts, run.options);
+    let log = run.options.scratch.join(format!("watch-{index}"));
+    let watching = run.options.watch.and_then(|library| {
+        warpcc_watch::environment(library, &log, run.options.variable("LD_PRELOAD")).ok()
+    });
+    let mut environment = run.options.environment.to_vec();
+    if let Some(extra) = &watching {
+        environment.retain(|(n, _)| !extra.iter().any(|(e, _)| e == n));
+        environment.extend(extra.iter().cloned());
+    }
+    let order = process::Order {
+        program: &program.path,
+        name: &program.called,
+        args: &args,
+        environment: &environment,
+        directory,
+        terminal: run.options.terminal,
+        claim: turn.pass.as_mut().map(|pass| &*pass.claim()),
+    };
+    let began = SystemTime::now();
+    let ended = run.options.children.run(index, &order)?;
+    let seen = if watching.is_some() {
+        let mut seen = read_log(run, &log, (index, step), &program.path, began);
+        if directory != run.options.directory {
+            seen = seen.inside(directory);
+        }
+        seen
+    } else {
+        Seen::unwatched("the watch library cannot be used here")
+    };
+    if let Some(why) = &seen.hindered {
+        return Err(io::Error::other(why.clone()));
+    }
+    let fails = ended.code != 0 && ended.by_us.is_none();
+    if room::is_full(run.options.scratch) || (fails && room::lacks_processes()) {
+        return Err(io::Error::other(room::NO_ROOM));
+    }
+    Ok((ended, seen))
+}
+
+fn read_log(
+    run: &RunContext<'_>,
+    log: &Path,
+    (index, step): (usize, &Step),
+    program: &Path,
+    began: SystemTime,
+) -> Seen {
+    let Ok(bytes) = fs::read(log) else {
+        return Seen::unwatched("a process could not be watched");
+    };
+    let _ = fs::remove_file(log);
+    let known = |executable: &Path| conditions::asks_by_name(executable, false);
+    let Ok(observed) = warpcc_watch::read_log(&bytes, program, &known) else {
+        return Seen::unwatched("a watch log is torn");
+    };
+    if observed.processes.is_empty() {
+        return Seen::unwatched("a process could not be watched");
+    }
+    let files = step.reads.iter().chain(&step.writes);
+    let planned = files.filter(|&&id| run.graph.file(id).kind != FileKind::External);
+    let own: BTreeSet<PathText> = planned
+        .flat_map(|&id| [run.artifacts.path(id), Path::new(&run.graph.file(id).path)])
+        .flat_map(|path| [path.into(), run.options.directory.join(path).into()])
+        .collect();
+    // What a front end leaves besides the early stub, nobody takes.
+    let is_early = step.tool == Tool::EarlyStub;
+    let is_own = |path: &Path| {
+        if is_early && path.starts_with(run.options.scratch) {
+            return true;
+        }
+        own.contains(path.as_os_str())
+    };
+    let writes = step.writes.iter().map(|&id| run.artifacts.path(id));
+    let scene = Scene {
+        writes: &writes.collect::<Vec<_>>(),
+        scratch: run.options.scratch,
+        directory: run.options.directory,
+        library: run.options.watch.unwrap_or(Path::new("")),
+        path: run.options.path,
+        began,
+        own: &is_own,
+    };
+    run.beside.note(index, &observed, &scene);
+    Seen::from_log(observed, &scene)
+}

@@ -1,0 +1,34 @@
+//! What a plan with overlaps assumes of files that are not there yet, and what it writes ahead.
+
+use crate::step::FileId;
+
+/// What a file has to hold before anything starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prepared {
+    /// The file.
+    pub file: FileId,
+    /// Its text.
+    pub text: String,
+}
+
+/// What a file is assumed to hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expected {
+    /// This text.
+    Text(String),
+    /// The same as another file, which this step makes early; when the file itself is there first
+    /// the step is pointless.
+    SameAs(FileId, usize),
+}
+
+/// An assumption that a later result has to confirm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assumed {
+    /// The file that decides, when its step has written it.
+    pub file: FileId,
+    /// What it has to hold.
+    pub expected: Expected,
+    /// The one step that used it, with the file that stood in; it alone is then done again. `None`:
+    /// the plan is run again without its overlaps.
+    pub redo: Option<(usize, FileId)>,
+}
