@@ -1,9 +1,10 @@
 //! Rules of this repository that neither the compiler nor clippy can hold.
 //!
-//! Each rule looks at one file, and one at all pages together. It answers with what to do about it, never with only what is
+//! Each rule looks at one file, one at all pages together, and one at what files import. It answers with what to do about it, never with only what is
 //! wrong. A rule that is in the way is changed here, in the commit that needs it, with its
 //! reason in the message; there are no exemption lists.
 
+mod circles;
 mod commands;
 mod direction;
 mod documents;
@@ -86,6 +87,7 @@ pub fn main() -> Result<()> {
         texts.insert(path, text.to_owned());
     }
     complaints.extend(documents::Repository::of(&texts).complaints());
+    complaints.extend(circles::complaints(&texts));
     for (path, complaint) in &complaints {
         let place = match complaint.line {
             0 => path.clone(),
