@@ -25,7 +25,7 @@ use self::hearing::Hearing;
 use self::plan::Plan;
 use crate::direct::NotKept;
 use crate::doubt::{Doubt, FAILS_ON_OTHERS};
-use crate::report::progress::{Progress, Standing};
+use crate::progress::{Progress, Standing};
 use crate::request::Request;
 use crate::scratch::Scratch;
 use crate::signals::Interrupt;
