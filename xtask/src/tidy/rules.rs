@@ -100,7 +100,7 @@ pub fn environment_has_one_reader(source: &Source) -> Vec<Complaint> {
         .map(|(number, _)| {
             Complaint::at(
                 number,
-                "read the variable in crates/warpcc/src/config.rs and pass the value here: what \
+                "read the variable in crates/warpcc/src/config/environment.rs and pass the value here: what \
                  can change a result must be seen in one place",
             )
         })
@@ -280,7 +280,7 @@ mod tests {
         );
         for may in [
             "crates/warpcc/src/config.rs",
-            "crates/warpcc/src/config/env.rs",
+            "crates/warpcc/src/config/environment.rs",
             "crates/warpcc/src/main.rs",
             "xtask/src/a.rs",
             "crates/rtc/build.rs",
