@@ -46,6 +46,7 @@ const DIRECTION: &[(&str, May)] = &[
         "warpcc-rtc-py",
         May::Only(&["warpcc-rtc", "warpcc-kernels", "warpcc-remote"]),
     ),
+    ("warpcc-testkit", May::Only(&[])),
     ("warpcc", May::Anything),
     ("warpcc-fuzz", May::Anything),
     ("xtask", May::Only(&[])),

@@ -126,7 +126,6 @@ impl Dispatcher {
     }
 
     /// How many actions each worker was given so far.
-    #[allow(dead_code, reason = "the example that measures asks")]
     pub fn taken(&self) -> Vec<u64> {
         self.state()
             .workers

@@ -1,6 +1,9 @@
-//! Finds the real nvcc that the tests compare with. It does not run it.
+//! The real toolkits that the tests compare with.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::places::{named, toolkits};
 
 /// A CUDA toolkit that the tests compare with.
 #[derive(Clone, Debug)]
@@ -46,16 +49,23 @@ impl Toolkit {
             .unwrap_or_default()
     }
 
+    /// One of its programs.
+    pub fn program(&self, name: &str) -> Command {
+        Command::new(self.top().join("bin").join(name))
+    }
+
+    /// Runs nvcc with these words in a folder; it must succeed.
+    pub fn compile(&self, folder: &Path, words: &str) {
+        let mut command = self.program("nvcc");
+        command.current_dir(folder).args(words.split_whitespace());
+        for name in ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"] {
+            command.env_remove(name);
+        }
+        run(&mut command);
+    }
+
     fn find(name: &'static str, var: &str) -> Self {
-        let nvcc = std::env::var_os(var).map_or_else(
-            || {
-                PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-                    .join("../../.toolkits")
-                    .join(name)
-                    .join("nvidia/cu13/bin/nvcc")
-            },
-            PathBuf::from,
-        );
+        let nvcc = named(var).unwrap_or_else(|| toolkits().join(name).join("nvidia/cu13/bin/nvcc"));
         // An alias such as /usr/bin/nvcc would make `top` the wrong folder.
         let nvcc = nvcc.canonicalize().unwrap_or_else(|e| {
             panic!(
@@ -65,4 +75,16 @@ impl Toolkit {
         });
         Self { name, nvcc }
     }
+}
+
+/// Runs a command that must succeed; gives its output.
+pub fn run(command: &mut Command) -> String {
+    let output = command.output().expect("it starts");
+    assert!(
+        output.status.success(),
+        "{command:?}\n{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }

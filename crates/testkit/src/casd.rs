@@ -33,7 +33,6 @@ impl Casd {
     }
 
     /// A worker of a cluster: one action at a time, with the blobs and the action cache of the server at `front`.
-    #[allow(dead_code, reason = "each test binary uses its own part of this file")]
     pub fn start_worker(front: &str) -> Option<Self> {
         let front = front.replace("grpc://", "http://");
         Self::start_as(&[
@@ -71,7 +70,6 @@ impl Casd {
     }
 
     /// Whether it holds blobs by now.
-    #[allow(dead_code, reason = "each test binary uses its own part of this file")]
     pub fn has_work(&self) -> bool {
         let blobs = self.folder.path().join("store/cas/objects");
         fs::read_dir(blobs).is_ok_and(|folders| folders.count() > 4)
@@ -111,6 +109,7 @@ pub fn place() -> PathBuf {
     }
 }
 
+/// Says it to whoever reads the test's output.
 #[expect(clippy::print_stderr, reason = "to whoever reads the test's output")]
 pub fn say(text: &str) {
     eprintln!("{text}");

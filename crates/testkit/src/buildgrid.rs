@@ -67,13 +67,11 @@ cli(['server', 'start', config])
 
 impl BuildGrid {
     /// Its blobs and results without the scheduler; none where the machine has no BuildGrid, which is said.
-    #[allow(dead_code, reason = "each test binary uses its own part of this file")]
     pub fn start_cache() -> Option<Self> {
         Self::start(None)
     }
 
     /// All of it, with an empty store and an empty queue.
-    #[allow(dead_code, reason = "each test binary uses its own part of this file")]
     pub fn start_scheduler() -> Option<Self> {
         let programs = postgresql();
         if programs.is_none() {
