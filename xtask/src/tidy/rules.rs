@@ -172,7 +172,7 @@ pub fn first_test_line(text: &str) -> usize {
 }
 
 /// The lines that are not comments, numbered from 1.
-fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let numbered = text
         .lines()
         .enumerate()
