@@ -64,6 +64,8 @@ const RULES: &[Rule] = &[
     rules::is_small,
     rules::is_ours,
     direction::points_down,
+    direction::calls_use_no_command,
+    direction::files_stay_in_their_crate,
 ];
 
 /// `cargo xtask tidy`.

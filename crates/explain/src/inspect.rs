@@ -6,8 +6,10 @@
 mod cubin;
 mod elf;
 mod excerpt;
+mod facts;
 mod fatbin;
 mod host_code;
+mod known;
 mod link_names;
 mod module_id;
 mod object;
@@ -19,31 +21,8 @@ use warpcc_plan::{Arg, FileId, Part, Step, TaskGraph, Tool};
 
 use crate::explanation::{Block, Fact};
 
-pub use module_id::ModuleId;
-
-/// A source of the user's.
-#[derive(Debug, Clone)]
-pub struct Source {
-    /// As the commands spell it.
-    pub path: String,
-    /// Its lines.
-    pub lines: Vec<String>,
-}
-
-/// What earlier files have told, for those that come later.
-#[derive(Debug, Default)]
-pub struct Known {
-    /// The user's sources.
-    pub sources: Vec<Source>,
-    /// The module ids, as they were made up.
-    pub module_ids: Vec<ModuleId>,
-}
-
-impl Known {
-    fn source(&self, path: &str) -> Option<&Source> {
-        self.sources.iter().find(|source| source.path == path)
-    }
-}
+use facts::{count, lines_of};
+pub use known::{Known, Source};
 
 /// A file in words and pieces.
 pub struct Essence {
@@ -51,16 +30,6 @@ pub struct Essence {
     pub what: &'static str,
     /// What matters in it.
     pub blocks: Vec<Block>,
-}
-
-/// What `text` defines `name` as.
-fn defined<'t>(text: &'t str, name: &str) -> Option<&'t str> {
-    let value = |line: &'t str| {
-        line.strip_prefix("#define ")?
-            .strip_prefix(name)?
-            .strip_prefix(' ')
-    };
-    text.lines().find_map(value).map(str::trim)
 }
 
 /// What is in `bytes`, the file that step number `step` of `graph` wrote as `file`.
@@ -156,15 +125,6 @@ fn flag_of(step: &Step, file: FileId) -> String {
     }
 }
 
-/// The value behind an option of a command.
-fn value_of<'a>(step: &'a Step, flag: &str) -> Option<&'a str> {
-    let at = step
-        .args
-        .iter()
-        .position(|arg| arg.as_text() == Some(flag))?;
-    step.args.get(at + 1)?.as_text()
-}
-
 fn is_ptx(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(4096)];
     std::str::from_utf8(head).is_ok_and(|text| text.contains(".version"))
@@ -186,23 +146,6 @@ fn intermediate(step: &Step, bytes: &[u8]) -> String {
         "{what}. A binary format of NVIDIA's; it begins with the bytes {}.",
         begins.join(" ")
     )
-}
-
-fn lines_of(text: &str) -> Fact {
-    Fact::here("lines", count(text.lines().count() as u64))
-}
-
-/// `12,345`.
-fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() * 4 / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 fn dependencies(text: &str) -> Vec<Block> {
@@ -263,12 +206,5 @@ mod tests {
             link_names::blocks(text);
             dependencies(text);
         }
-    }
-
-    #[test]
-    fn numbers_have_commas() {
-        assert_eq!(count(0), "0");
-        assert_eq!(count(999), "999");
-        assert_eq!(count(1_234_567), "1,234,567");
     }
 }

@@ -7,38 +7,16 @@ mod device;
 mod front;
 mod host;
 mod macros;
+mod row;
 
 use warpcc_plan::{Program, Step, Tool};
+
+use row::{Row, Takes};
 
 use crate::explanation::{OptionRow, Variable};
 
 /// What stands for an option without a row.
 pub const UNKNOWN: &str = "not described here";
-
-/// Where an option's value stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Takes {
-    /// There is none.
-    Nothing,
-    /// In the next word.
-    Next,
-    /// Behind the name in the same word: `-arch=sm_90`, `-Wall`.
-    Rest,
-    /// Either of the two.
-    Either,
-}
-
-/// An option of a tool.
-#[derive(Debug)]
-struct Row {
-    name: &'static str,
-    takes: Takes,
-    means: &'static str,
-}
-
-const fn row(name: &'static str, takes: Takes, means: &'static str) -> Row {
-    Row { name, takes, means }
-}
 
 fn tables(tool: Tool) -> &'static [&'static [Row]] {
     match tool {

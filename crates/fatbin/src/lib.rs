@@ -21,6 +21,7 @@ mod kernels;
 mod listing;
 mod payload;
 mod ptx;
+mod rewritten;
 mod select;
 mod selection;
 mod source;
@@ -43,11 +44,12 @@ pub use inspect::Inside;
 pub use kernels::{Function, Usage};
 pub use listing::{Depth, FunctionRow, ImageRow, Listing, list};
 pub use ptx::ptx_kernels;
+pub use rewritten::Rewritten;
 pub use select::{
     Candidate, Choice, CudaError, Driver, Gpu, NotADriver, Situation, choose, cubin_runs,
     ptx_compiles,
 };
 pub use selection::{Keep, NotAKeep};
 pub use source::{Binary, Input, OpenError, OpenFailure, find};
-pub use thin::{Refusal, Rewritten, Thinned, thin, thin_bytes};
+pub use thin::{Refusal, Thinned, thin, thin_bytes};
 pub use verdict::{Outcome, Verdict, Verdicts, judge};

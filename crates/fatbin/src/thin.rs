@@ -3,11 +3,12 @@
 //! What is kept of a container is moved together and its header is made to agree; how a file gets
 //! smaller by that depends on what it is (`thin_elf`). Nothing is decompressed or compiled.
 
-use crate::container::{Container, HEADER, Section};
+use crate::container::{Container, HEADER};
 use crate::error::Limits;
 use crate::host::{self, Format};
 use crate::image::{Image, Kind};
 use crate::inspect::Inside;
+use crate::rewritten::Rewritten;
 use crate::selection::Keep;
 use crate::source::Binary;
 use crate::thin_elf;
@@ -53,19 +54,6 @@ pub struct Thinned {
     pub left_whole: usize,
     /// What a person should know.
     pub notes: Vec<String>,
-}
-
-/// One container after the choice: where it was, and its new bytes.
-#[derive(Debug)]
-pub struct Rewritten {
-    /// The part of the file.
-    pub section: Section,
-    /// Where it was, in bytes from the start of the file.
-    pub offset: u64,
-    /// How long it was, in bytes.
-    pub size: u64,
-    /// Header and images that are kept.
-    pub bytes: Vec<u8>,
 }
 
 /// Rewrites a file without the images that `keep` does not want.

@@ -19,7 +19,7 @@ use object::elf::{
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 
 use crate::bytes::{put_u16, put_u64};
-use crate::thin::Rewritten;
+use crate::rewritten::Rewritten;
 use crate::thin_pointers::Pointers;
 
 const E: LittleEndian = LittleEndian;
@@ -436,7 +436,7 @@ impl Segment {
 mod tests {
     use super::place;
     use crate::container::Section;
-    use crate::thin::Rewritten;
+    use crate::rewritten::Rewritten;
 
     #[test]
     fn containers_that_do_not_fit_are_an_error() {

@@ -28,11 +28,11 @@ fn objects_libraries_programs_archives_and_fat_binaries() {
     for toolkit in Toolkit::all() {
         let folder = folder();
         let at = folder.path();
-        toolkit.nvcc(at, &format!("-c a.cu {TWO} -o a.o"));
-        toolkit.nvcc(at, &format!("-c a.cu {TWO} -rdc=true -o r.o"));
-        toolkit.nvcc(at, &format!("-fatbin a.cu {TWO} -o a.fatbin"));
-        toolkit.nvcc(at, "a.o -shared -o a.so");
-        toolkit.nvcc(at, &format!("r.o {TWO} -o program"));
+        toolkit.compile(at, &format!("-c a.cu {TWO} -o a.o"));
+        toolkit.compile(at, &format!("-c a.cu {TWO} -rdc=true -o r.o"));
+        toolkit.compile(at, &format!("-fatbin a.cu {TWO} -o a.fatbin"));
+        toolkit.compile(at, "a.o -shared -o a.so");
+        toolkit.compile(at, &format!("r.o {TWO} -o program"));
         run(Command::new("ar")
             .current_dir(at)
             .args(["rcs", "a.a", "a.o", "r.o"]));
@@ -67,7 +67,7 @@ fn every_way_to_compress_and_every_kind_of_option() {
     for (number, options) in cases.iter().enumerate() {
         // One image a kind: with a source's name in it, cuobjdump writes two to one file.
         let name = format!("{number}.fatbin");
-        toolkit.nvcc(
+        toolkit.compile(
             at,
             &format!("-fatbin a.cu -gencode arch=compute_100,code=[sm_100,compute_100] {options} -o {name}"),
         );
@@ -84,7 +84,7 @@ fn lto_ir_is_listed_and_a_lone_cubin_says_what_it_is() {
     let folder = folder();
     let at = folder.path();
     let toolkit = Toolkit::newest();
-    toolkit.nvcc(
+    toolkit.compile(
         at,
         "-c a.cu -rdc=true -gencode arch=compute_90,code=lto_90 -o lto.o",
     );
@@ -100,7 +100,7 @@ fn lto_ir_is_listed_and_a_lone_cubin_says_what_it_is() {
         ("sm_120a", "sm_120a"),
     ] {
         let name = format!("{arch}.cubin");
-        toolkit.nvcc(at, &format!("-cubin a.cu -arch={arch} -o {name}"));
+        toolkit.compile(at, &format!("-cubin a.cu -arch={arch} -o {name}"));
         let rows = space::listed(&at.join(&name), Depth::Kernels).rows;
         assert_eq!(rows[0].target, own);
         assert_eq!(rows[0].toolkit.as_deref().map(|t| &t[..4]), Some("13.5"));
@@ -113,7 +113,7 @@ fn concatenated_images_are_taken_apart() {
     let folder = folder();
     let at = folder.path();
     let toolkit = Toolkit::newest();
-    toolkit.nvcc(
+    toolkit.compile(
         at,
         &format!("-fatbin a.cu {TWO} -compress-mode=size -Xfatbin=--concat -o c.fatbin"),
     );
@@ -132,7 +132,7 @@ fn local_loads_and_stores_are_those_of_nvdisasm() {
     let at = folder.path();
     let toolkit = Toolkit::newest();
     for arch in ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"] {
-        toolkit.nvcc(
+        toolkit.compile(
             at,
             &format!("-cubin a.cu -arch={arch} -maxrregcount=16 -o l.cubin"),
         );

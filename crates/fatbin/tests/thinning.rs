@@ -91,11 +91,11 @@ fn libraries_programs_and_objects_shrink_and_still_load() {
         let at = folder.path();
         write_large(at);
         let options = format!("{TWO} -Xcompiler -fPIC");
-        toolkit.nvcc(at, &format!("-c large.cu {options} -o large.o"));
-        toolkit.nvcc(at, &format!("-c main.cu {options} -rdc=true -o main.o"));
-        toolkit.nvcc(at, &format!("-c large.cu {options} -rdc=true -o rdc.o"));
-        toolkit.nvcc(at, &format!("-shared large.o {TWO} -o liblarge.so"));
-        toolkit.nvcc(at, &format!("main.o rdc.o {TWO} -o program"));
+        toolkit.compile(at, &format!("-c large.cu {options} -o large.o"));
+        toolkit.compile(at, &format!("-c main.cu {options} -rdc=true -o main.o"));
+        toolkit.compile(at, &format!("-c large.cu {options} -rdc=true -o rdc.o"));
+        toolkit.compile(at, &format!("-shared large.o {TWO} -o liblarge.so"));
+        toolkit.compile(at, &format!("main.o rdc.o {TWO} -o program"));
 
         let saved = assert_thinned(at, "liblarge.so", "sm_90+ptx", &["sm_90", "compute_90"]);
         assert!(saved > 8192, "{}: {saved}", toolkit.name);
@@ -110,7 +110,7 @@ fn libraries_programs_and_objects_shrink_and_still_load() {
             .arg(at.join("thin-liblarge.so")));
         executable(&at.join("thin-program"));
         run(&mut Command::new(at.join("thin-program")));
-        toolkit.nvcc(at, "-shared thin-large.o -o relinked.so");
+        toolkit.compile(at, "-shared thin-large.o -o relinked.so");
         assert!(
             listed(&at.join("relinked.so"), Depth::Headers)
                 .rows
@@ -139,9 +139,9 @@ fn several_containers_move_and_their_wrappers_follow() {
         .replace("answer", "second");
     std::fs::write(at.join("second.cu"), second).expect("written");
     for name in ["large", "second"] {
-        toolkit.nvcc(at, &format!("-c {name}.cu {options} -o {name}.o"));
+        toolkit.compile(at, &format!("-c {name}.cu {options} -o {name}.o"));
     }
-    toolkit.nvcc(
+    toolkit.compile(
         at,
         "-shared large.o second.o a.cu -Xcompiler -fPIC -o libboth.so",
     );
@@ -211,7 +211,7 @@ fn what_cannot_be_done_safely_is_refused() {
     let folder = folder();
     let at = folder.path();
     let toolkit = Toolkit::newest();
-    toolkit.nvcc(at, &format!("-c a.cu {TWO} -o a.o"));
+    toolkit.compile(at, &format!("-c a.cu {TWO} -o a.o"));
     run(Command::new("ar")
         .current_dir(at)
         .args(["rcs", "a.a", "a.o"]));

@@ -19,36 +19,9 @@ use crate::infer::{Bound, body};
 use crate::layout::broadcast;
 use crate::plan::{Plan, PlanError, Tensor, Tuning, Which, WriteMode};
 use crate::plan_cache::{self, function_of};
+pub use crate::value::Value;
 
 use kernel::ElementKernel;
-pub(crate) use kernel::number_argument;
-
-/// What a name in an expression stands for.
-#[derive(Clone, Copy, Debug)]
-pub enum Value<'a> {
-    /// An array.
-    Tensor(&'a Tensor),
-    /// A number: an argument of the kernel, so that another value needs no other kernel.
-    Number(Number),
-}
-
-impl<'a> From<&'a Tensor> for Value<'a> {
-    fn from(tensor: &'a Tensor) -> Self {
-        Self::Tensor(tensor)
-    }
-}
-
-impl From<f64> for Value<'_> {
-    fn from(number: f64) -> Self {
-        Self::Number(Number::Float(number))
-    }
-}
-
-impl From<i64> for Value<'_> {
-    fn from(number: i64) -> Self {
-        Self::Number(Number::Int(number))
-    }
-}
 
 /// A function of one array.
 ///

@@ -3,7 +3,6 @@
 //! The device text defines the same names in `warpcc::op` (`cuda/functions.cuh`, `cuda/gradients.cuh`).
 
 use crate::dtype::{DType, Family};
-use crate::expression::Expr;
 
 /// In what a function computes, and so what it gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,51 +102,19 @@ pub fn find(name: &str) -> Option<&'static Function> {
     ALL.iter().find(|each| each.name == name)
 }
 
-macro_rules! functions {
-    (@parameters 1, $f:expr, $name:ident, $doc:expr) => {
-        #[doc = $doc]
-        pub fn $name(x: impl Into<Expr>) -> Expr { Expr::of($f, vec![x.into()]) }
-    };
-    (@parameters 2, $f:expr, $name:ident, $doc:expr) => {
-        #[doc = $doc]
-        pub fn $name(x: impl Into<Expr>, y: impl Into<Expr>) -> Expr {
-            Expr::of($f, vec![x.into(), y.into()])
-        }
-    };
-    (@parameters 3, $f:expr, $name:ident, $doc:expr) => {
-        #[doc = $doc]
-        pub fn $name(x: impl Into<Expr>, y: impl Into<Expr>, z: impl Into<Expr>) -> Expr {
-            Expr::of($f, vec![x.into(), y.into(), z.into()])
-        }
-    };
-    (@parameters 4, $f:expr, $name:ident, $doc:expr) => {
-        #[doc = $doc]
-        pub fn $name(
-            x: impl Into<Expr>,
-            y: impl Into<Expr>,
-            z: impl Into<Expr>,
-            w: impl Into<Expr>,
-        ) -> Expr {
-            Expr::of($f, vec![x.into(), y.into(), z.into(), w.into()])
-        }
-    };
+macro_rules! table {
     ($($name:ident $text:literal $arity:tt $gives:ident $formula:literal;)*) => {
         /// Every function, in the order of the documentation.
         pub static ALL: &[Function] = &[
             $(Function { name: $text, arity: $arity, gives: Gives::$gives, formula: $formula },)*
         ];
-
-        /// The functions by name, to write expressions with.
-        pub mod call {
-            use super::{Expr, Function, Gives};
-            $(functions!(@parameters $arity,
-                { static F: Function = Function { name: $text, arity: $arity, gives: Gives::$gives, formula: $formula }; &F },
-                $name, concat!("`", $text, "`: ", $formula));)*
-        }
     };
 }
 
-functions! {
+/// Gives `$macro` a row for each function: in Rust, in texts, how many values, what it gives, its formula.
+macro_rules! with_functions {
+    ($macro:ident) => {
+        $macro! {
     identity "identity" 1 Same "x";
     negative "negative" 1 Number "-x";
     abs "abs" 1 Number "|x|; the smallest integer stays as it is";
@@ -337,4 +304,9 @@ functions! {
     prelu_grad "prelu_grad" 2 Real "by y: 0 where x > 0, else x";
     elu_grad "elu_grad" 2 Real "of elu's value x: 1 where x > 0, else x + y";
     gamma_implicit_grad "gamma_implicit_grad" 2 Real "the derivative of a gamma-distributed sample y by its shape x, in double; relative error below 1e-8";
+        }
+    };
 }
+pub(crate) use with_functions;
+
+with_functions!(table);

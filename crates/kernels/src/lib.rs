@@ -4,6 +4,7 @@
 //! without a GPU: it gives a kernel's name and source, a grid and arguments. Only a [`Launcher`] needs a driver; it takes
 //! the kernels from a [`KernelCache`](warpcc_rtc::KernelCache).
 
+pub mod call;
 pub mod dtype;
 pub mod elementwise;
 pub mod expression;
@@ -12,12 +13,14 @@ mod generate;
 mod infer;
 mod launch;
 mod layout;
+mod operators;
 pub mod parse;
 pub mod plan;
 pub mod plan_cache;
 pub mod reduce;
 pub mod reductions;
 pub mod shape;
+mod value;
 mod workspace;
 
 pub use launch::{LaunchError, Launcher, requests};

@@ -3,8 +3,8 @@
 //! From weak to strong: comparisons (one, not a chain), `|`, `^`, `&`, `<<` `>>`, `+` `-`, `*` `/` `//` `%`,
 //! unary `-` `+` `~`, `**` (from the right). A number with a point or an exponent is not whole.
 
+use crate::call;
 use crate::expression::{CallError, Expr, Number};
-use crate::functions::call;
 
 /// Longer texts and deeper ones are refused: no kernel is written so by hand.
 const LONGEST: usize = 100_000;

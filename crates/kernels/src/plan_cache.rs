@@ -10,12 +10,12 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::dtype::DType;
-use crate::elementwise::{Value, number_argument};
 use crate::expression::{CallError, Expr, Number};
 use crate::layout::aliases;
 use crate::parse::{ParseError, parse};
 use crate::plan::{Argument, Plan, PlanError, Tensor, Which, WriteMode};
 use crate::shape::{check, span};
+use crate::value::{Value, number_argument};
 
 /// How many of each kind are kept. With more, all are made anew.
 const MOST: usize = 512;

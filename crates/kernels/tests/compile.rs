@@ -7,13 +7,10 @@
 #[path = "../gpu/bundle.rs"]
 #[expect(dead_code, reason = "another program uses the rest")]
 mod bundle;
-#[path = "../../rtc/tests/space/mod.rs"]
-mod space;
 
 use std::fmt::Write as _;
 
 use bundle::Bundle;
-use space::Nvrtc;
 use warpcc_kernels::HEADER;
 use warpcc_kernels::dtype::DType;
 use warpcc_kernels::elementwise::{Value, fused};
@@ -23,6 +20,7 @@ use warpcc_kernels::plan::{Tensor, WriteMode};
 use warpcc_kernels::reduce::reduce;
 use warpcc_kernels::reductions;
 use warpcc_rtc::{CallLimits, Compiler};
+use warpcc_testkit::Nvrtc;
 
 /// One thread, one element: each function with one type, of another kind with each NVRTC.
 fn functions(turn: usize) -> String {
@@ -147,7 +145,7 @@ fn functions_and_forms_compile_everywhere() {
         let functions = functions(4 * turn);
         let forms = forms(turn);
         let numbers: Vec<usize> = (0..forms.len()).collect();
-        let compiler = nvrtc.compiler();
+        let compiler = Compiler::open(&nvrtc.folder).expect("an NVRTC");
         std::thread::scope(|scope| {
             scope.spawn(|| compile(&compiler, "functions", &functions));
             compile(&compiler, "forms", &forms.program(&numbers));
@@ -186,7 +184,7 @@ fn short_integers_are_not_negated_in_sixteen_bits() {
         }
     }
     for nvrtc in Nvrtc::all() {
-        let compiler = nvrtc.compiler();
+        let compiler = Compiler::open(&nvrtc.folder).expect("an NVRTC");
         let request =
             warpcc_rtc::CompileRequest::new("short", text.as_str(), "compute_90".parse().unwrap());
         let made = compiler.compile(&request, &CallLimits::default()).unwrap();

@@ -5,10 +5,10 @@
 )]
 
 use proptest::prelude::*;
+use warpcc_kernels::call::{add, relu, select};
 use warpcc_kernels::dtype::DType;
 use warpcc_kernels::elementwise::{Value, binary, fused, tuned, unary};
 use warpcc_kernels::expression::{Expr, Number};
-use warpcc_kernels::functions::call::{add, relu, select};
 use warpcc_kernels::parse::parse;
 use warpcc_kernels::plan::{Argument, Plan, PlanError, Tensor, Tuning, WriteMode};
 use warpcc_kernels::reduce::reduce;

@@ -1,15 +1,13 @@
-//! The tests' dispatcher as a program, for `cargo xtask bench --only cluster`: see `tests/grpc/dispatcher.rs`.
+//! The tests' dispatcher as a program, for `cargo xtask bench --only cluster`: see `warpcc_testkit::dispatcher`.
 //!
 //! ```text
 //! dispatcher PORT ROUND_TRIP_MS FRONT WORKER...
 //! ```
 
-#[path = "../tests/grpc/dispatcher.rs"]
-#[allow(dead_code, reason = "tests use the rest")]
-mod dispatcher;
-
 use std::io::{Error, Read};
 use std::time::Duration;
+
+use warpcc_testkit::dispatcher::Dispatcher;
 
 /// Serves until its standard input ends, then says what each worker was given.
 #[tokio::main]
@@ -22,7 +20,7 @@ async fn main() -> Result<(), Error> {
     };
     let port = port.parse().map_err(|_| wrong())?;
     let round_trip = Duration::from_millis(round_trip.parse().map_err(|_| wrong())?);
-    let (dispatcher, _) = dispatcher::Dispatcher::start(port, front, workers, round_trip)?;
+    let (dispatcher, _) = Dispatcher::start(port, front, workers, round_trip)?;
     let waiting = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
     waiting.await.map_err(Error::other)??;
     let taken = dispatcher.taken().into_iter().map(|n| n.to_string());

@@ -9,6 +9,7 @@ pub mod capabilities;
 mod results;
 mod status;
 mod stream;
+mod wire;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ use crate::error::Fault;
 pub use address::{Address, NotAnAddress};
 pub use capabilities::Capabilities;
 pub(crate) use status::Failure;
+use wire::digest_of;
+pub(crate) use wire::{from_wire, to_wire};
 
 /// No answer is larger: batches are cut to fit, and streams come in pieces.
 pub(crate) const LONGEST_MESSAGE: usize = 16 << 20;
@@ -248,28 +251,13 @@ fn tls(auth: &Auth) -> Result<ClientTlsConfig, Fault> {
     Ok(config)
 }
 
-/// As the protocol writes it.
-pub(crate) fn to_wire(digest: &Digest) -> re::Digest {
-    re::Digest {
-        hash: digest.hex(),
-        size_bytes: i64::try_from(digest.size).unwrap_or(i64::MAX),
-    }
-}
-
-/// As we write it; nothing where it is none.
-pub(crate) fn from_wire(digest: &re::Digest) -> Option<Digest> {
-    format!("{}/{}", digest.hash, digest.size_bytes)
-        .parse()
-        .ok()
-}
-
 impl Backend for Grpc {
     async fn result(&self, key: &Key) -> Result<Option<re::ActionResult>, Fault> {
-        self.get_result(&results::digest_of(key)).await
+        self.get_result(&digest_of(key)).await
     }
 
     async fn put_result(&self, key: &Key, result: &re::ActionResult) -> Result<(), Fault> {
-        self.update_result(&results::digest_of(key), result).await
+        self.update_result(&digest_of(key), result).await
     }
 
     async fn missing(&self, digests: &[Digest]) -> Result<Vec<Digest>, Fault> {

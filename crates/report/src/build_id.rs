@@ -11,6 +11,9 @@ mod proc;
 
 pub use proc::Ancestry;
 
+/// Calls that belong to no build share the log of their session, named with this.
+pub(crate) const ALONE: &str = "alone";
+
 /// A process above ours.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Process {
@@ -107,7 +110,7 @@ pub fn identify(own: &Process, ancestors: &[Process], boot: &str, given: Option<
             .unwrap_or(own.started),
         ..Process::default()
     };
-    let alone = crate::history::ALONE;
+    let alone = ALONE;
     BuildId {
         id: format!("{alone}-{:010x}", hash_of(own, boot) >> 24),
         driver: None,
@@ -129,7 +132,7 @@ pub(crate) fn log_name(id: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
     let is_plain = id.len() <= 80 && !id.starts_with('.') && id.chars().all(plain);
     // A given id must not pass for the log of a session.
-    if is_plain && !id.starts_with(crate::history::ALONE) {
+    if is_plain && !id.starts_with(ALONE) {
         return id.to_owned();
     }
     let kept: String = id.chars().filter(|c| c.is_ascii_alphanumeric()).collect();

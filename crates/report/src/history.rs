@@ -12,14 +12,11 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::build_id::BuildId;
+use crate::build_id::{ALONE, BuildId};
 use crate::log::{self, Damage};
 use crate::record::Invocation;
 
 const ENDING: &str = "log";
-/// Calls that belong to no build share the log of their session, named with this.
-pub(crate) const ALONE: &str = "alone";
-
 /// How much is remembered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {

@@ -7,42 +7,16 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
-use crate::record::{Budget, Change, Header, Headers, Invocation, Outcome, State, Task, Wait};
+use crate::record::{Invocation, State, Task, Wait};
 
 mod names;
+mod planned;
+mod random;
+mod shape;
 
-/// What kind of build to make up.
-#[derive(Debug, Clone)]
-pub struct Shape {
-    /// Calls.
-    pub calls: usize,
-    /// Architectures, such as `90a`.
-    pub architectures: Vec<String>,
-    /// Processor slots.
-    pub slots: u32,
-    /// Memory for all tasks together, KiB.
-    pub memory_kib: u64,
-    /// Calls the build tool has at once.
-    pub jobs: usize,
-    /// Of a thousand calls, how many are answered as a whole.
-    pub direct_hits: u64,
-    /// Another number, another build.
-    pub seed: u64,
-}
-
-impl Default for Shape {
-    fn default() -> Self {
-        Self {
-            calls: 240,
-            architectures: ["80", "90a", "100a", "120"].map(Into::into).to_vec(),
-            slots: 16,
-            memory_kib: 40 << 20,
-            jobs: 32,
-            direct_hits: 300,
-            seed: 1,
-        }
-    }
-}
+use planned::Planned;
+use random::Random;
+pub use shape::Shape;
 
 /// A build of this shape, its records in the order they would be appended.
 pub fn build(shape: &Shape) -> Vec<Invocation> {
@@ -62,35 +36,6 @@ pub fn build(shape: &Shape) -> Vec<Invocation> {
     };
     run.run();
     run.done
-}
-
-/// Numbers without a pattern that a person would see: xorshift.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % limit.max(1)
-    }
-
-    /// Mostly near 1, sometimes several times that.
-    fn spread(&mut self) -> f64 {
-        let sum: u64 = (0..3).map(|_| self.below(1000)).sum();
-        let base = 0.4 + sum as f64 / 2500.0;
-        if self.below(12) == 0 {
-            base * 3.2
-        } else {
-            base
-        }
-    }
-}
-
-/// A call that is not finished: its tasks with how long each will take, in µs.
-pub(crate) struct Planned {
-    pub(crate) record: Invocation,
-    pub(crate) takes: Vec<u64>,
 }
 
 struct Simulation<'a> {
@@ -228,135 +173,4 @@ impl Simulation<'_> {
 
 fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
-}
-
-/// The tasks of a call for some architectures, and how long each takes, in µs.
-pub(crate) fn tasks(
-    architectures: &[String],
-    heavy: f64,
-    from_cache: u64,
-    random: &mut Random,
-) -> (Vec<Task>, Vec<u64>) {
-    let mut tasks = Vec::new();
-    let mut takes = Vec::new();
-    let mut add =
-        |tool: &str, arch: Option<String>, label: &str, ms: f64, mib: f64, needs: &[u32]| {
-            let ms = ms * random.spread();
-            let hit = random.below(1000) < from_cache && tool != "host";
-            let took = Duration::from_micros((ms * 1000.0) as u64);
-            tasks.push(Task {
-                tool: tool.into(),
-                architecture: arch,
-                label: label.into(),
-                state: if hit { State::Hit } else { State::Ran },
-                user: if hit {
-                    Duration::ZERO
-                } else {
-                    took.mul_f64(0.93)
-                },
-                system: if hit {
-                    Duration::ZERO
-                } else {
-                    took.mul_f64(0.05)
-                },
-                saved: if hit { took } else { Duration::ZERO },
-                peak_kib: if hit {
-                    0
-                } else {
-                    (mib * 1024.0 * random.spread()) as u64
-                },
-                input_bytes: (ms * 900.0) as u64,
-                output_bytes: (ms * 350.0) as u64,
-                needs: needs.to_vec(),
-                ..Task::default()
-            });
-            takes.push((ms * 1000.0) as u64 + 1);
-            u32::try_from(tasks.len() - 1).unwrap_or(0)
-        };
-    let pre = add("host", None, "preprocess", 700.0, 190.0, &[]);
-    let front = add(
-        "cudafe++",
-        None,
-        "split host and device code",
-        900.0,
-        420.0,
-        &[pre],
-    );
-    let mut cubins = Vec::new();
-    for arch in architectures {
-        // Newer ones have more to choose from.
-        let newer = 1.0 + f64::from(arch.len() as u32) * 0.12;
-        let pre = add(
-            "host",
-            Some(format!("compute_{arch}")),
-            "preprocess",
-            650.0,
-            180.0,
-            &[],
-        );
-        let cicc = add(
-            "cicc",
-            Some(format!("compute_{arch}")),
-            "compile to PTX",
-            2600.0 * heavy * newer,
-            900.0 * heavy,
-            &[pre, front],
-        );
-        cubins.push(add(
-            "ptxas",
-            Some(format!("sm_{arch}")),
-            "assemble",
-            2100.0 * heavy * heavy * newer,
-            600.0 * heavy,
-            &[cicc],
-        ));
-    }
-    let fat = add("fatbinary", None, "pack", 30.0, 30.0, &cubins);
-    add("host", None, "compile", 1900.0, 520.0, &[front, fat]);
-    (tasks, takes)
-}
-
-/// The parts that say what a call was and why it missed.
-pub(crate) fn record(at: usize, shape: &Shape, source: String, outcome: Outcome) -> Invocation {
-    let object = source.replace(".cu", ".o").replace('/', "_");
-    let mut args = vec!["nvcc".to_owned(), "-O3".into(), "-std=c++17".into()];
-    for arch in &shape.architectures {
-        args.push(format!("-gencode=arch=compute_{arch},code=sm_{arch}"));
-    }
-    args.extend([
-        "-c".into(),
-        format!("/src/sample/{source}"),
-        "-o".into(),
-        object,
-    ]);
-    Invocation {
-        id: at as u64 + 1,
-        build: format!("sample-{}", shape.seed),
-        driver: Some(format!("ninja -j{} (sample data)", shape.jobs)),
-        host: "sample-machine".into(),
-        args,
-        directory: "/src/sample/build".into(),
-        sources: vec![format!("/src/sample/{source}")],
-        outcome,
-        budget: Budget {
-            slots: shape.slots,
-            memory_kib: shape.memory_kib,
-        },
-        ..Invocation::default()
-    }
-}
-
-/// What a call read, from a list of headers and their sizes.
-pub(crate) fn read(headers: impl Iterator<Item = (String, u64)>) -> Headers {
-    Headers::from_read(headers.map(|(path, bytes)| Header { path, bytes }))
-}
-
-/// One part of a key that changed.
-pub(crate) fn change(kind: &str, name: &str, old: Option<&str>, new: Option<&str>) -> Change {
-    Change {
-        kind: kind.into(),
-        name: name.into(),
-        old: old.map(Into::into),
-        new: new.map(Into::into),
-    }
 }

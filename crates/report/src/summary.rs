@@ -104,7 +104,7 @@ impl Summary {
             wall: build.wall,
             user: sum(&mut ran().map(|(_, _, task)| task.user)),
             system: sum(&mut ran().map(|(_, _, task)| task.system)),
-            saved: sum(&mut build.calls.iter().map(saved)),
+            saved: sum(&mut build.calls.iter().map(hits::saved)),
             calls: calls(build),
             budget: build.budget,
             critical: critical::of(build),
@@ -123,17 +123,6 @@ impl Summary {
     pub fn cpu(&self) -> Duration {
         self.user.saturating_add(self.system)
     }
-}
-
-/// What the cache saved a call.
-fn saved(call: &crate::build::Call) -> Duration {
-    let hits = call
-        .record
-        .tasks
-        .iter()
-        .filter(|task| task.state == crate::record::State::Hit);
-    let steps = hits.map(|task| task.saved);
-    steps.fold(call.record.saved, Duration::saturating_add)
 }
 
 fn calls(build: &Build) -> Calls {

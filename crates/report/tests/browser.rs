@@ -1,15 +1,12 @@
 //! The page in a real browser: it draws itself, answers to mouse and keys, stays quick with 2,000
 //! calls, and shows any name as text.
 
-#[path = "browser/devtools.rs"]
-mod devtools;
-
 use std::path::PathBuf;
 
-use devtools::Browser;
 use warpcc_report::record::{Invocation, Outcome, Task};
 use warpcc_report::sample::{Shape, build};
 use warpcc_report::{Build, Summary, page};
+use warpcc_testkit::browser::Browser;
 
 fn page_of(records: Vec<Invocation>) -> Vec<u8> {
     let build = Build::new(records);

@@ -15,9 +15,10 @@ use crate::diagnostics::first_error;
 use crate::environment::Environment;
 use crate::error::{CompileFailure, Error};
 use crate::includes;
-use crate::nvrtc::{BundledHeaders, Fault, Job, Made, Nvrtc, Take, Version};
+use crate::nvrtc::{BundledHeaders, Fault, Job, Made, Nvrtc, Take};
 use crate::request::{CompileRequest, PrecompiledHeaders, c_text, program_name};
 use crate::target::Target;
+use crate::version::Version;
 
 /// The first version with a cache of its own, and with the option to switch it off.
 const OWN_CACHE: Version = Version::new(12, 9);

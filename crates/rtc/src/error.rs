@@ -76,7 +76,7 @@ pub enum Error {
     },
     /// The driver refused.
     #[error(transparent)]
-    Driver(#[from] crate::load::DriverError),
+    Driver(#[from] crate::driver_error::DriverError),
     /// A file or folder could not be used.
     #[error("failed to {action} {}: {problem}", path.display())]
     File {

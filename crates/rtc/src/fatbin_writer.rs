@@ -8,9 +8,9 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::linker::with_zero;
 use crate::nvfatbin::{Fault, Kind, NvFatbin, Part};
-use crate::nvrtc::Version;
 use crate::request::c_text;
 use crate::target::Target;
+use crate::version::Version;
 
 /// An image to be put into a fat binary.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -7,8 +7,8 @@ use warpcc_fatbin::{
 
 use crate::cache::{Image, KernelCache};
 use crate::compiler::{CallLimits, Compiled};
+use crate::driver_error::DriverError;
 use crate::error::Error;
-use crate::load::DriverError;
 use crate::target::{RealArch, Target};
 use crate::tiers::Found;
 

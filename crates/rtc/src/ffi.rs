@@ -9,7 +9,7 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use libloading::os::unix::Library;
 
-use crate::nvrtc::Version;
+use crate::version::Version;
 
 /// A program, linking or fat binary in the making.
 pub(crate) type Handle = *mut c_void;

@@ -8,9 +8,12 @@
 //! Nothing of NVIDIA's is linked. Libraries are found when they are first needed; one that is missing is an
 //! [`Error`] that lists what was tried.
 
+mod asked;
 mod cache;
 mod compiler;
+mod device;
 mod diagnostics;
+mod driver_error;
 mod environment;
 mod error;
 mod failure_dump;
@@ -18,6 +21,7 @@ mod fatbin_writer;
 mod fatbins;
 mod ffi;
 mod includes;
+mod kernel;
 mod library;
 mod linker;
 mod load;
@@ -33,21 +37,25 @@ mod settings;
 mod single_flight;
 mod target;
 mod tiers;
+mod version;
 
 pub use cache::{Counts, Image, KernelCache};
 pub use compiler::{CallLimits, Cancel, Compiled, Compiler};
+pub use device::{Device, Function, Module};
 pub use diagnostics::Place;
+pub use driver_error::DriverError;
 pub use environment::Environment;
 pub use error::{CompileFailure, Error, ErrorKind, LibraryError};
 pub use fatbin_writer::{FatbinImage, FatbinMaker};
 pub use includes::names_included;
+pub use kernel::Kernel;
 pub use library::driver_version;
 pub use linker::{LinkRequest, Linked, Linker, Piece, PieceKind};
-pub use load::{Device, DriverError, Function, Kernel, Module};
-pub use nvrtc::{BundledHeaders, Version};
+pub use nvrtc::BundledHeaders;
 pub use request::{CompileRequest, PrecompiledHeaders, Text};
 pub use settings::{CacheSettings, Tier};
 pub use tiers::{Found, read_entry};
+pub use version::Version;
 pub use warpcc_cache::{Key, Upstream};
 pub use warpcc_fatbin::{Arch, Driver};
 

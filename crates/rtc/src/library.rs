@@ -21,7 +21,7 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
 use crate::environment::Environment;
 use crate::error::LibraryError;
-use crate::nvrtc::{OLDEST, Version};
+use crate::version::{OLDEST, Version};
 
 /// `dlopen(3)`: only what is loaded already. The same in glibc and musl.
 const RTLD_NOLOAD: c_int = 4;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::nvjitlink::{Fault, Job, NvJitLink};
-use crate::nvrtc::Version;
 use crate::request::c_text;
 use crate::target::RealArch;
+use crate::version::Version;
 
 /// The first version whose cache can be switched off.
 const OWN_CACHE: Version = Version::new(12, 9);

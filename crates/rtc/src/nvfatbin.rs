@@ -15,7 +15,7 @@ use crate::environment::Environment;
 use crate::error::LibraryError;
 use crate::ffi::{self, Handle, Output, function};
 use crate::library::{self, Opened, Wanted};
-use crate::nvrtc::Version;
+use crate::version::Version;
 
 const WANTED: Wanted = Wanted {
     name: "nvFatbin (libnvfatbin.so)",

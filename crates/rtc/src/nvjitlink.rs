@@ -17,7 +17,7 @@ use crate::environment::Environment;
 use crate::error::LibraryError;
 use crate::ffi::{self, Handle, Output};
 use crate::library::{self, Opened, Wanted};
-use crate::nvrtc::Version;
+use crate::version::Version;
 
 const WANTED: Wanted = Wanted {
     name: "nvJitLink (libnvJitLink.so)",

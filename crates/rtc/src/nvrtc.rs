@@ -9,7 +9,6 @@
 )]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +19,7 @@ use crate::environment::Environment;
 use crate::error::LibraryError;
 use crate::ffi::{self, Handle, Output, function};
 use crate::library::{self, Opened, Wanted};
+use crate::version::{OLDEST, Version};
 
 const WANTED: Wanted = Wanted {
     name: "NVRTC (libnvrtc.so)",
@@ -75,31 +75,6 @@ pub struct BundledHeaders {
     /// Their bytes, about, once they are written out.
     pub bytes: u64,
 }
-
-/// A version of one of NVIDIA's libraries: 12.9.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Version {
-    /// 12 of 12.9.
-    pub major: u32,
-    /// 9 of 12.9.
-    pub minor: u32,
-}
-
-impl Version {
-    /// The version `major.minor`.
-    pub const fn new(major: u32, minor: u32) -> Self {
-        Self { major, minor }
-    }
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.major, self.minor)
-    }
-}
-
-/// The oldest version that is taken.
-pub const OLDEST: Version = Version::new(12, 0);
 
 /// NVRTC, loaded for as long as the process lives. Any number of threads may use it.
 #[derive(Debug)]

@@ -4,22 +4,20 @@
     reason = "cudarc has no safe form of cuFuncGetParamInfo and cuDriverGetVersion"
 )]
 
-use cudarc::driver::sys;
-
-use crate::load::Function;
+use cudarc::driver::{CudaFunction, sys};
 
 /// The first driver that tells (`cuFuncGetParamInfo`), as `cuDriverGetVersion` counts.
 const TELLS: i32 = 12_040;
 
 /// The sizes in bytes; none where the driver does not tell.
-pub(crate) fn sizes(function: &Function) -> Option<Vec<usize>> {
+pub(crate) fn sizes(function: &CudaFunction) -> Option<Vec<usize>> {
     let mut version = 0;
     // SAFETY: it writes one number.
     let answer = unsafe { sys::cuDriverGetVersion(&raw mut version) };
     if answer != sys::CUresult::CUDA_SUCCESS || version < TELLS {
         return None;
     }
-    let handle = function.cuda().cu_function();
+    let handle = function.cu_function();
     let mut sizes = Vec::new();
     loop {
         let (mut offset, mut size) = (0usize, 0usize);

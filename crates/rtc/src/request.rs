@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::asked::{self, Asked};
 use crate::error::Error;
-use crate::memory::{self, Asked};
 use crate::target::Target;
 
 /// A text with a name: a header by the name it is included by, or a part of the source by what messages call it.
@@ -242,11 +242,11 @@ fn is_one(one: &Arc<str>, other: &Arc<str>) -> bool {
 
 impl Asked for CompileRequest {
     fn quick(&self) -> u64 {
-        self.hashed(memory::sample)
+        self.hashed(asked::sample)
     }
 
     fn thorough(&self) -> u64 {
-        self.hashed(memory::whole)
+        self.hashed(asked::whole)
     }
 
     fn is_one(&self, other: &Self) -> bool {

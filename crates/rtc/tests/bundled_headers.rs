@@ -2,13 +2,13 @@
 
 mod space;
 
-use space::{Nvrtc, request};
+use space::{Nvrtc, open_compiler, request};
 use warpcc_rtc::{CacheSettings, CallLimits, ErrorKind, Found, KernelCache};
 
 #[test]
 fn headers_of_the_newest_are_written_out_and_are_files_like_others() {
     let folder = tempfile::tempdir().expect("a folder");
-    let compiler = Nvrtc::newest().compiler();
+    let compiler = open_compiler(&Nvrtc::newest());
     let carried = compiler.bundled_headers().expect("13.5 has headers");
     assert_eq!(carried.version, compiler.version());
     assert!(
@@ -50,7 +50,7 @@ fn headers_of_the_newest_are_written_out_and_are_files_like_others() {
 #[test]
 fn older_ones_say_what_is_needed() {
     for nvrtc in &Nvrtc::all()[1..] {
-        let compiler = nvrtc.compiler();
+        let compiler = open_compiler(nvrtc);
         assert_eq!(compiler.bundled_headers(), None);
         let folder = tempfile::tempdir().expect("a folder");
         let error = compiler
@@ -59,8 +59,7 @@ fn older_ones_say_what_is_needed() {
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert!(error.to_string().contains("13.3"), "{error}");
     }
-    let error = Nvrtc::newest()
-        .compiler()
+    let error = open_compiler(&Nvrtc::newest())
         .install_bundled_headers(std::path::Path::new("/proc/none"))
         .expect_err("no place for them");
     assert_eq!(error.kind(), ErrorKind::File);

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Barrier, Mutex};
 
-use space::{Nvrtc, request};
+use space::{Nvrtc, open_compiler, request};
 use warpcc_cache::{
     DiskStore, InputManifest, Key, Level, Lookup, Outcome, Packing, Upstream, Vet, WorkDir,
 };
@@ -20,7 +20,7 @@ const SOURCE: &str = "template<class T> __global__ void scale(T* x) { *x *= N; }
 
 fn cache_in(folder: &Path) -> KernelCache {
     KernelCache::with(
-        Nvrtc::newest().compiler(),
+        open_compiler(&Nvrtc::newest()),
         CacheSettings::in_folder(folder),
         None,
     )
@@ -53,7 +53,11 @@ fn look(cache: &KernelCache, one: &CompileRequest) -> Option<Image> {
 
 #[test]
 fn a_change_deep_inside_a_long_text_is_no_hit() {
-    let cache = KernelCache::with(Nvrtc::newest().compiler(), CacheSettings::default(), None);
+    let cache = KernelCache::with(
+        open_compiler(&Nvrtc::newest()),
+        CacheSettings::default(),
+        None,
+    );
     // Of one length, and alike at both ends and at every place where a long text is sampled.
     let long = |digit: u32| {
         let padding = "// some words that nobody compiles\n".repeat(400);
@@ -94,7 +98,7 @@ fn memory_then_disk_then_compiling() {
     for nvrtc in Nvrtc::all() {
         let new = || {
             let settings = CacheSettings::in_folder(folder.path());
-            KernelCache::with(nvrtc.compiler(), settings, None)
+            KernelCache::with(open_compiler(&nvrtc), settings, None)
         };
         let (first, second) = (new(), new());
         let image = |cache: &KernelCache| {
@@ -122,8 +126,7 @@ fn memory_then_disk_then_compiling() {
         assert_eq!(first.remarks(), Vec::<String>::new());
         // The oracle: what NVRTC itself makes of it.
         let one = first.request("#define N 3", "scale<float>", SOURCE, sm_90());
-        let plain = nvrtc
-            .compiler()
+        let plain = open_compiler(&nvrtc)
             .compile(&one, &CallLimits::default())
             .expect("compiles");
         // 12.0 writes the number of the compiling thread into names of its own.
@@ -193,7 +196,13 @@ fn whatever_changes_it_is_another_kernel() {
     // Another NVRTC is another compiler.
     let other = &Nvrtc::all()[1];
     let settings = CacheSettings::in_folder(folder.path());
-    assert!(look(&KernelCache::with(other.compiler(), settings, None), &base).is_none());
+    assert!(
+        look(
+            &KernelCache::with(open_compiler(other), settings, None),
+            &base
+        )
+        .is_none()
+    );
 }
 
 #[test]
@@ -204,7 +213,7 @@ fn many_threads_compile_it_once() {
         CacheSettings::default(),
         CacheSettings::in_folder(folder.path()),
     ] {
-        let cache = KernelCache::with(Nvrtc::newest().compiler(), settings, None);
+        let cache = KernelCache::with(open_compiler(&Nvrtc::newest()), settings, None);
         let barrier = Barrier::new(32);
         std::thread::scope(|scope| {
             for _ in 0..32 {
@@ -257,9 +266,7 @@ fn a_failure_is_told_saved_and_not_kept() {
         }
         // The very text that NVRTC saw is its end: it fails in the same way.
         let again = request("again", &text, "sm_90");
-        let again = Nvrtc::newest()
-            .compiler()
-            .compile(&again, &CallLimits::default());
+        let again = open_compiler(&Nvrtc::newest()).compile(&again, &CallLimits::default());
         let Err(Error::Compile(again)) = again else {
             panic!("it compiles")
         };
@@ -315,7 +322,7 @@ fn spoiled_bytes_are_a_miss() {
         "extern \"C\" __global__ void k(int* x) { *x = 5; }",
         "compute_90",
     );
-    let compiler = Nvrtc::newest().compiler();
+    let compiler = open_compiler(&Nvrtc::newest());
     let cache = || {
         KernelCache::with(
             compiler.clone(),
@@ -383,7 +390,7 @@ fn only_file(folder: &Path) -> std::path::PathBuf {
 #[test]
 fn folders_that_cannot_be_used_cost_no_kernel() {
     let one = request("k", "__global__ void k() {}", "sm_90");
-    let compiler = Nvrtc::newest().compiler();
+    let compiler = open_compiler(&Nvrtc::newest());
     let file = tempfile::NamedTempFile::new().expect("a file");
     let blocked = tempfile::tempdir().expect("a folder");
     // A full or broken disk gives an error at some step; here it is the blob's folder.
@@ -414,7 +421,7 @@ fn a_read_only_folder_is_read_and_a_near_one_filled_from_it() {
         tiers: vec![tier(far.path(), true)],
         ..CacheSettings::default()
     };
-    let compiler = Nvrtc::newest().compiler();
+    let compiler = open_compiler(&Nvrtc::newest());
     let before = tree(far.path());
     let cache = KernelCache::with(compiler.clone(), readonly, None);
     assert_eq!(get(&cache, &one).found, Found::Disk);
@@ -502,7 +509,7 @@ fn two_machines_share_what_one_compiled() {
     let machine = |folder: &Path| {
         let upstream: Arc<dyn Upstream> = server.clone();
         let settings = CacheSettings::in_folder(&folder.join("cache"));
-        KernelCache::with(Nvrtc::newest().compiler(), settings, Some(upstream))
+        KernelCache::with(open_compiler(&Nvrtc::newest()), settings, Some(upstream))
     };
     // Their headers are in different places.
     let asked = |folder: &Path| {
@@ -547,7 +554,7 @@ fn without_a_folder_that_is_written_to_nobody_is_asked() {
     let far = tempfile::tempdir().expect("a folder");
     let one = request("k", "__global__ void k() {}", "sm_90");
     let with = |settings: CacheSettings, server: Arc<Server>| {
-        KernelCache::with(Nvrtc::newest().compiler(), settings, Some(server))
+        KernelCache::with(open_compiler(&Nvrtc::newest()), settings, Some(server))
     };
     get(
         &with(CacheSettings::in_folder(far.path()), server.clone()),
@@ -579,7 +586,7 @@ fn the_oldest_leave_and_the_largest_do_not_come() {
             tiers: vec![tier],
             ..CacheSettings::default()
         };
-        KernelCache::with(Nvrtc::newest().compiler(), settings, None)
+        KernelCache::with(open_compiler(&Nvrtc::newest()), settings, None)
     };
     let kernel = |index: usize| request("k", &format!("__global__ void k{index}() {{}}"), "sm_90");
     assert_eq!(get(&limited(1000), &kernel(0)).found, Found::Made);
@@ -636,7 +643,7 @@ fn ptx_is_compiled_once_too() {
         disable_ptx_jit: true,
         ..CacheSettings::default()
     };
-    let cache = KernelCache::with(Nvrtc::newest().compiler(), disabled, None);
+    let cache = KernelCache::with(open_compiler(&Nvrtc::newest()), disabled, None);
     let refused = cache.load_ptx(
         "k",
         &other,
@@ -713,7 +720,7 @@ fn of_a_fat_binary_comes_what_a_driver_would_take() {
         disable_ptx_jit: true,
         ..CacheSettings::default()
     };
-    let disabled = KernelCache::with(Nvrtc::newest().compiler(), disabled, None);
+    let disabled = KernelCache::with(open_compiler(&Nvrtc::newest()), disabled, None);
     assert_eq!(
         image(&disabled, 80).expect("ready-made").found,
         Found::Given
@@ -724,7 +731,7 @@ fn of_a_fat_binary_comes_what_a_driver_would_take() {
         force_ptx_jit: true,
         ..CacheSettings::default()
     };
-    let forced = KernelCache::with(Nvrtc::newest().compiler(), forced, None);
+    let forced = KernelCache::with(open_compiler(&Nvrtc::newest()), forced, None);
     assert_eq!(image(&forced, 80).expect("compiled").found, Found::Made);
     // Cut short, or something else.
     for bad in [&bytes[..20], b"hello", b""] {

@@ -5,7 +5,7 @@ mod space;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use space::{Nvrtc, request};
+use space::{Nvrtc, open_compiler, request};
 use warpcc_rtc::{
     CallLimits, Cancel, Compiler, Environment, Error, ErrorKind, PrecompiledHeaders, Text,
 };
@@ -15,7 +15,7 @@ const SCALE: &str = "template<class T> __global__ void scale(T* x, T a) { x[thre
 #[test]
 fn every_nvrtc_makes_what_the_target_says() {
     for nvrtc in Nvrtc::all() {
-        let compiler = nvrtc.compiler();
+        let compiler = open_compiler(&nvrtc);
         assert_eq!(compiler.version().to_string(), nvrtc.version);
         assert_eq!(compiler.library().parent().expect("a folder"), nvrtc.folder);
         for target in ["sm_80", "sm_90a", "compute_80", "lto_90"] {
@@ -50,7 +50,7 @@ fn every_nvrtc_makes_what_the_target_says() {
 #[test]
 fn the_best_target_for_a_gpu_compiles() {
     for nvrtc in Nvrtc::all() {
-        let compiler = nvrtc.compiler();
+        let compiler = open_compiler(&nvrtc);
         for device in [75, 90, 121, 999] {
             let target = compiler.target_for(device).expect("a target");
             let one = warpcc_rtc::CompileRequest::new("k", "__global__ void k() {}", target);
@@ -75,8 +75,7 @@ fn headers_as_text_and_in_folders_are_found() {
         let mut one = request("k", source, "compute_80");
         one.headers = vec![Text::new("t.h", "#define T 40\n")];
         one.include_folders = vec![folder.path().to_path_buf()];
-        let made = nvrtc
-            .compiler()
+        let made = open_compiler(&nvrtc)
             .compile(&one, &CallLimits::default())
             .expect("compiles");
         assert!(String::from_utf8_lossy(&made.image).contains("42"));
@@ -93,8 +92,7 @@ fn a_failure_says_where_in_the_users_text() {
         );
         one.preamble = vec![Text::new("parameters", "#define N 4\n#define M 5")];
         one.options = vec!["-DQ=1".into()];
-        let error = nvrtc
-            .compiler()
+        let error = open_compiler(&nvrtc)
             .compile(&one, &CallLimits::default())
             .expect_err("fails");
         let Error::Compile(failure) = &error else {
@@ -112,8 +110,7 @@ fn a_failure_says_where_in_the_users_text() {
         }
         // And in another of the texts.
         one.preamble = vec![Text::new("parameters", "#define N 1\nstruct A { oops2 };")];
-        let error = nvrtc
-            .compiler()
+        let error = open_compiler(&nvrtc)
             .compile(&one, &CallLimits::default())
             .expect_err("fails");
         let Error::Compile(failure) = &error else {
@@ -130,7 +127,7 @@ fn a_failure_says_where_in_the_users_text() {
 
 #[test]
 fn texts_with_a_nul_are_refused_by_name() {
-    let compiler = Nvrtc::newest().compiler();
+    let compiler = open_compiler(&Nvrtc::newest());
     let refused = |change: &dyn Fn(&mut warpcc_rtc::CompileRequest), words: &str| {
         let mut one = request("k", "__global__ void k() {}", "compute_80");
         change(&mut one);
@@ -162,8 +159,7 @@ fn nothing_beside_the_program_is_found_by_chance() {
         "#include \"tests/compile.rs\"\n",
     ] {
         for nvrtc in Nvrtc::all() {
-            let error = nvrtc
-                .compiler()
+            let error = open_compiler(&nvrtc)
                 .compile(&request("k", source, "sm_80"), &CallLimits::default())
                 .expect_err("not found");
             assert!(error.to_string().contains("open source file"), "{error}");
@@ -184,7 +180,7 @@ fn long_program() -> String {
 
 #[test]
 fn a_compilation_is_cancelled_or_runs_out_of_time() {
-    let compiler = Nvrtc::newest().compiler();
+    let compiler = open_compiler(&Nvrtc::newest());
     assert!(compiler.can_be_stopped());
     let one = request("long", &long_program(), "sm_90");
     let cancel = Cancel::new();
@@ -207,7 +203,7 @@ fn a_compilation_is_cancelled_or_runs_out_of_time() {
     let error = compiler.compile(&one, &limits).expect_err("out of time");
     assert_eq!(error.kind(), ErrorKind::Deadline, "{error}");
     // Cancelled before it began, also where a compilation cannot be stopped.
-    let oldest = Nvrtc::all().pop().expect("one").compiler();
+    let oldest = open_compiler(&Nvrtc::all().pop().expect("one"));
     assert!(!oldest.can_be_stopped());
     let limits = CallLimits {
         cancel: Some(cancel),
@@ -227,7 +223,7 @@ fn a_compilation_is_cancelled_or_runs_out_of_time() {
 fn precompiled_headers_are_never_old_ones() {
     let folder = tempfile::tempdir().expect("a folder");
     for nvrtc in Nvrtc::all() {
-        let compiler = nvrtc.compiler();
+        let compiler = open_compiler(&nvrtc);
         let source = "#define S 1\n#include \"t.h\"\n#include <f.h>\n\
                       __global__ void k(int* x) { *x = P + S + T + F; }\n";
         // Each in turn is another one, and then all are as they were.

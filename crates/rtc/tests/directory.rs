@@ -2,14 +2,14 @@
 
 mod space;
 
-use space::{Nvrtc, request};
+use space::{Nvrtc, open_compiler, request};
 use warpcc_rtc::{CacheSettings, CallLimits, Found, KernelCache, Text};
 
 #[test]
 fn what_was_compiled_in_one_directory_is_not_taken_for_another() {
     let folder = tempfile::tempdir().expect("a folder");
     let settings = CacheSettings::in_folder(&folder.path().join("cache"));
-    let cache = KernelCache::with(Nvrtc::newest().compiler(), settings, None);
+    let cache = KernelCache::with(open_compiler(&Nvrtc::newest()), settings, None);
     let kernel = "#include <a.h>\n#include <t.h>\n__global__ void k(int* x) { *x = A + B; }";
     let mut relative = request("k", kernel, "compute_90");
     relative.include_folders = vec!["include".into()];
@@ -33,9 +33,7 @@ fn what_was_compiled_in_one_directory_is_not_taken_for_another() {
                 _ => Found::Disk,
             };
             assert_eq!(image.found, expected, "{name} {}", one.name);
-            let plain = Nvrtc::newest()
-                .compiler()
-                .compile(one, &CallLimits::default());
+            let plain = open_compiler(&Nvrtc::newest()).compile(one, &CallLimits::default());
             assert!(
                 plain.expect("compiles").image == image.compiled.image,
                 "a wrong hit"

@@ -5,7 +5,7 @@ mod space;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use space::{Nvrtc, nvfatbin, request};
+use space::{Nvrtc, nvfatbin, open_compiler, request};
 use warpcc_fatbin::{Format, Image, Limits as Sizes, read};
 use warpcc_rtc::{
     CacheSettings, CallLimits, Compiled, Environment, Error, ErrorKind, FatbinImage, FatbinMaker,
@@ -26,7 +26,7 @@ fn makers() -> Vec<FatbinMaker> {
 
 fn compiled(target: &str) -> Compiled {
     // Of a toolkit that is neither nvFatbin's.
-    let compiler = Nvrtc::all()[1].compiler();
+    let compiler = open_compiler(&Nvrtc::all()[1]);
     let made = compiler.compile(&request("k", SOURCE, target), &CallLimits::default());
     made.unwrap_or_else(|error| panic!("{target}: {error}"))
 }
@@ -103,7 +103,7 @@ fn lto_ir_in_a_fat_binary_links_to_the_same_machine_code() {
     let nvrtc = Nvrtc::newest();
     let linker = Linker::find_with(None, Some(&nvrtc.folder), &Environment::default());
     let linker = linker.expect("nvJitLink");
-    let compiler = nvrtc.compiler();
+    let compiler = open_compiler(&nvrtc);
     let made = compiler.compile(&request("k", SOURCE, "lto_90"), &CallLimits::default());
     let made = made.expect("compiles");
     let fatbin = makers()[0]
@@ -132,7 +132,11 @@ fn lto_ir_in_a_fat_binary_links_to_the_same_machine_code() {
 
 #[test]
 fn a_driver_would_take_the_image_that_was_put_in() {
-    let cache = KernelCache::with(Nvrtc::newest().compiler(), CacheSettings::default(), None);
+    let cache = KernelCache::with(
+        open_compiler(&Nvrtc::newest()),
+        CacheSettings::default(),
+        None,
+    );
     for maker in makers() {
         let images: Vec<_> = ["sm_80", "compute_80"]
             .iter()

@@ -5,7 +5,7 @@ mod space;
 use std::fs;
 use std::path::Path;
 
-use space::{Nvrtc, request};
+use space::{Nvrtc, open_compiler, request};
 use tempfile::TempDir;
 use warpcc_rtc::{CacheSettings, CallLimits, CompileRequest, Found, KernelCache, Text};
 
@@ -49,9 +49,7 @@ impl Place {
             .get(&self.request, &CallLimits::default())
             .expect("compiles");
         // The oracle is NVRTC, asked now.
-        let plain = Nvrtc::newest()
-            .compiler()
-            .compile(&self.request, &CallLimits::default());
+        let plain = open_compiler(&Nvrtc::newest()).compile(&self.request, &CallLimits::default());
         assert_eq!(
             plain.expect("compiles").image,
             image.compiled.image,
@@ -72,7 +70,7 @@ impl Place {
 
 fn cache_in(folder: &Path) -> KernelCache {
     let settings = CacheSettings::in_folder(&folder.join("cache"));
-    KernelCache::with(Nvrtc::newest().compiler(), settings, None)
+    KernelCache::with(open_compiler(&Nvrtc::newest()), settings, None)
 }
 
 const KERNEL: &str = "extern \"C\" __global__ void k(int* x) { *x = VALUE; }\n";

@@ -2,7 +2,7 @@
 
 mod space;
 
-use space::{Nvrtc, request};
+use space::{Nvrtc, open_compiler, request};
 use warpcc_rtc::{
     CallLimits, Environment, Error, LinkRequest, Linker, Piece, PieceKind, RealArch, Target,
 };
@@ -23,8 +23,7 @@ fn linker(nvrtc: &Nvrtc) -> Linker {
 fn piece(nvrtc: &Nvrtc, name: &str, source: &str, target: &str) -> Piece {
     let mut one = request(name, source, target);
     one.options = vec!["-rdc=true".into()];
-    let made = nvrtc
-        .compiler()
+    let made = open_compiler(nvrtc)
         .compile(&one, &CallLimits::default())
         .expect("compiles");
     let kind = match made.target {
@@ -106,8 +105,7 @@ fn ptx_becomes_a_cubin_with_its_kernels() {
             "extern \"C\" __global__ void k(int* x) { *x = 1; }",
             "compute_80",
         );
-        let made = nvrtc
-            .compiler()
+        let made = open_compiler(&nvrtc)
             .compile(&one, &CallLimits::default())
             .expect("compiles");
         let request = LinkRequest::of_ptx("k", made.image, RealArch::new(90));

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use space::{Nvrtc, request};
+use space::{Nvrtc, open_compiler, request};
 use warpcc_rtc::{CacheSettings, CallLimits, CompileRequest, Found, KernelCache};
 
 fn cache_in(folder: &Path) -> KernelCache {
     KernelCache::with(
-        Nvrtc::newest().compiler(),
+        open_compiler(&Nvrtc::newest()),
         CacheSettings::in_folder(folder),
         None,
     )

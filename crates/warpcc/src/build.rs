@@ -3,83 +3,39 @@
 mod accident;
 mod dry_run;
 mod hearing;
+mod options;
 mod plan;
 mod publish;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 use std::time::{Duration, SystemTime};
 
-use warpcc_cache::{DiskStore, KeyVariants, Upstream};
-use warpcc_engine::Admission;
 use warpcc_engine::failure::OnFailure;
 use warpcc_engine::states::{TaskState, TaskStates};
-use warpcc_engine::{Children, Executor, Finished, Listener, Order, Run, RunOptions, execute};
+use warpcc_engine::{Children, Listener, Order, Run, RunOptions, execute};
 use warpcc_plan::depfile::Rule;
 use warpcc_plan::{TaskGraph, Tool, Unsupported};
 use warpcc_report::record::Header;
 
+pub use self::dry_run::REFUSED;
 use self::dry_run::{DryRun, DryRunResult};
 use self::hearing::Hearing;
+pub use self::options::{BuildListener, BuildOptions};
 use self::plan::Plan;
 use crate::direct::NotKept;
 use crate::doubt::{Doubt, FAILS_ON_OTHERS};
-use crate::report::progress::{Progress, Standing};
+use crate::progress::Standing;
 use crate::request::Request;
 use crate::scratch::Scratch;
 use crate::signals::Interrupt;
 use crate::{place, standard_streams, threads};
-
-/// nvcc's own verdict on a command line, not a shortcoming of ours: counted as a failed call.
-pub const REFUSED: &str = "nvcc refuses the command line";
 
 /// What a tool makes or looks for beside its output is in the private folder where nobody finds it.
 pub const STRAY: &str = "a tool works with files beside its output";
 
 /// nvcc may show more than the first failure then; what, is a race ([`threads`] knows where it is not).
 pub const FAILS_UNDER_THREADS: &str = "a failing build with --threads";
-
-/// How a build is to be done.
-pub struct BuildOptions<'a> {
-    /// The cache, if it can be used.
-    pub store: Option<&'a DiskStore>,
-    /// Whether results may come from it.
-    pub reads_cache: bool,
-    /// Whether results may go into it.
-    pub writes_cache: bool,
-    /// The shared caches behind it.
-    pub upstream: Option<&'a dyn Upstream>,
-    /// The keys of the whole call.
-    pub keys: &'a KeyVariants,
-    /// At most this many tasks of this call at a time.
-    pub jobs: usize,
-    /// The machine's budget.
-    pub admission: &'a Admission<'a>,
-    /// Other machines, if there are any.
-    pub executor: Option<&'a dyn Executor>,
-    /// One at a time, in nvcc's order.
-    pub sequential: bool,
-    /// Exactly nvcc's commands: nothing overlapped, nothing started early.
-    pub faithful: bool,
-    /// This program, and those that started it.
-    pub ourselves: &'a [PathBuf],
-    /// When this process began.
-    pub started: SystemTime,
-    /// Where each command's files are to be copied.
-    pub save: Option<&'a Path>,
-    /// Who looks at each command's files as soon as it has ended.
-    pub listener: Option<&'a dyn BuildListener>,
-    /// The line on the terminal, if somebody asked for it.
-    pub progress: Option<&'a Progress>,
-}
-
-/// Looks on while a plan runs.
-pub trait BuildListener {
-    /// A command has ended. In sequential order the next one has not begun, and what it wrote is
-    /// still as it wrote it. Outputs of the call are in `aside` until the plan has ended.
-    fn finished(&self, graph: &TaskGraph, finished: &Finished, aside: &Path);
-}
 
 /// What a build came to.
 pub struct Built {

@@ -14,7 +14,7 @@ use crate::build::Built;
 use crate::config::Config;
 use crate::direct::NotKept;
 use crate::history;
-use crate::launch::ProcessContext;
+use crate::process_context::ProcessContext;
 use crate::request::Request;
 use crate::resources::Lineage;
 

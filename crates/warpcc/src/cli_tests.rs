@@ -1,14 +1,14 @@
 //! Tests of the command line: what is ours, what each form parses to, what help says.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::Path;
 
 use clap::CommandFactory;
 
-use super::{
-    CacheCommand, Cli, Command, GraphFormat, OWN_WORDS, Shell, completions, is_subcommand,
-    nearest_subcommand, parse, split_compiler,
-};
+use super::{CacheCommand, Cli, Command, completions, parse};
+use crate::commands::completions::Shell;
+use crate::commands::run::GraphFormat;
+use crate::subcommand_words::{OWN_WORDS, is_subcommand, nearest_subcommand};
 
 fn parsed(line: &str) -> Result<Command, clap::Error> {
     parse(std::iter::once("warpcc").chain(line.split_whitespace()))
@@ -91,23 +91,6 @@ fn why_takes_a_command_with_or_without_dashes() {
 }
 
 #[test]
-fn the_compiler_is_told_from_the_arguments() {
-    let split = |line: &str| {
-        let args: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        let (compiler, rest) = split_compiler(&args);
-        (compiler.map(|path| path.display().to_string()), rest.len())
-    };
-    assert_eq!(split("nvcc -c x.cu"), (Some("nvcc".into()), 2));
-    assert_eq!(
-        split("/cuda/bin/nvcc-13.0 x.cu"),
-        (Some("/cuda/bin/nvcc-13.0".into()), 1)
-    );
-    assert_eq!(split("-c x.cu"), (None, 2));
-    assert_eq!(split("nvcc_test.cu -c"), (None, 2));
-    assert_eq!(split(""), (None, 0));
-}
-
-#[test]
 fn the_small_commands() {
     assert!(matches!(parsed("stats --json"), Ok(Command::Stats(s)) if s.json && !s.zero));
     assert!(matches!(
@@ -157,7 +140,7 @@ fn doctor_takes_json_and_nothing_else() {
 fn completions_know_the_subcommands() {
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         let mut script = Vec::new();
-        completions(shell, &mut script).unwrap();
+        completions::write(shell, Cli::command(), &mut script).unwrap();
         let script = String::from_utf8(script).unwrap();
         for word in ["stats", "--graph", "verify"] {
             // fish writes long options without their dashes.

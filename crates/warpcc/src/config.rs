@@ -4,9 +4,11 @@
 //! loads this on every compilation, so with no settings file it costs one failed
 //! `open` and nothing is asked of the machine until someone wants the answer.
 
+mod environment;
 mod error;
 mod executor;
 mod file;
+mod property;
 mod setting;
 mod size;
 mod value;
@@ -17,6 +19,9 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+#[cfg(debug_assertions)]
+pub use environment::switch_guards_off;
+pub use environment::{BEHIND, NoColor, environment, no_color, ourselves, variable};
 pub use error::ConfigError;
 pub use executor::ExecutorSettings;
 pub use setting::{LogTarget, Setting, SettingRow, Source};
@@ -27,57 +32,6 @@ use warpcc_budget::Limits;
 use warpcc_path_map::BaseDirs;
 use warpcc_remote::Layer;
 use warpcc_remote::settings::Access;
-
-/// A variable of this process.
-pub fn variable(name: &str) -> Option<OsString> {
-    std::env::var_os(name)
-}
-
-/// Switches off the guards that a test names; in release builds there is nothing to switch.
-#[cfg(debug_assertions)]
-pub fn switch_guards_off() {
-    if let Some(guards) = variable("WARPCC_TEST_UNSOUND") {
-        warpcc_cache::guards::switch_off(&guards.to_string_lossy());
-    }
-}
-
-/// Where a warpcc that runs another program leaves its own file's name, so that a second warpcc
-/// behind it, perhaps a copy, steps aside.
-pub const BEHIND: &str = "WARPCC_BEHIND";
-
-/// This program's file first, then those of the warpccs that started it.
-///
-/// # Errors
-/// The system does not say which file this process runs.
-pub fn ourselves() -> io::Result<Vec<PathBuf>> {
-    let mut files = vec![std::env::current_exe()?.canonicalize()?];
-    if let Some(behind) = variable(BEHIND) {
-        files.extend(std::env::split_paths(&behind).filter(|p| !p.as_os_str().is_empty()));
-    }
-    Ok(files)
-}
-
-/// Whether the user wants no colours, see no-color.org.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoColor {
-    /// No colours.
-    Asked,
-    /// Nothing was said.
-    NotAsked,
-}
-
-/// What `NO_COLOR` says.
-pub fn no_color() -> NoColor {
-    match variable("NO_COLOR") {
-        Some(value) if !value.is_empty() => NoColor::Asked,
-        _ => NoColor::NotAsked,
-    }
-}
-
-/// The environment of this process, whole: compilers get it as it is.
-pub fn environment() -> Vec<(OsString, OsString)> {
-    std::env::vars_os().collect()
-}
 
 /// No tool of nvcc's is known to wait for so long for anything but what never comes.
 const STALL_TIMEOUT: Duration = Duration::from_secs(300);

@@ -4,64 +4,17 @@
 //! reason is counted.
 
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
-
-use warpcc_cache::{Access, DiskStore, OpenError, Options};
+use std::path::Path;
 
 use crate::bypass::Bypass;
 use crate::call_record::Account;
 use crate::config::Config;
 use crate::log::Log;
+use crate::process_context::ProcessContext;
 use crate::resources::Lineage;
 use crate::session::{Call, Session, Wishes};
-use crate::{cli, commands, fallback, locate};
-
-/// What the environment says about us.
-pub struct ProcessContext {
-    /// This program's file, and those of the warpccs that started it.
-    pub ourselves: Vec<PathBuf>,
-    /// The working directory; empty where it has been removed.
-    pub directory: PathBuf,
-    /// The environment, whole.
-    pub environment: Vec<(OsString, OsString)>,
-    /// When this process began.
-    pub started: SystemTime,
-}
-
-/// Decides what this process is: the compiler it is named after, one of warpcc's own commands,
-/// or a launcher.
-///
-/// # Errors
-/// What an own command could not do.
-pub fn start(args: &[OsString]) -> anyhow::Result<i32> {
-    let directory = std::env::current_dir();
-    let around = ProcessContext {
-        ourselves: crate::config::ourselves()?,
-        directory: directory.as_deref().unwrap_or(Path::new("")).to_owned(),
-        environment: crate::config::environment(),
-        started: SystemTime::now(),
-    };
-    let (name, rest) = match args {
-        [name, rest @ ..] => (name.as_os_str(), rest),
-        [] => (OsStr::new("warpcc"), args),
-    };
-    if locate::is_nvcc(name) {
-        return Ok(launch(name, rest, around));
-    }
-    match rest {
-        [first, rest @ ..]
-            if !cli::is_subcommand(first) && !first.as_encoded_bytes().starts_with(b"-") =>
-        {
-            Ok(launch(first, rest, around))
-        }
-        _ => {
-            // A compiler needs no working directory for absolute paths; these commands do.
-            directory?;
-            commands::run(args, around)
-        }
-    }
-}
+use crate::store::open_store;
+use crate::{fallback, locate, subcommand_words};
 
 /// Runs `compiler` with `args`; comes back with the exit code, or never.
 pub fn launch(compiler: &OsStr, args: &[OsString], around: ProcessContext) -> i32 {
@@ -165,49 +118,11 @@ fn become_compiler(file: &Path, args: &[OsString], around: &ProcessContext) -> i
     }
 }
 
-/// The cache, or nothing and a warning: it never fails a build.
-pub fn open_store(config: &Config) -> Option<DiskStore> {
-    match try_open(config) {
-        Ok(store) => {
-            if store.was_closed() {
-                crate::log::warn(&format!(
-                    "other users could write to the cache folder {}, and now cannot: `shared = true` lets them, \
-                     `warpcc cache clear` removes what they may have put there",
-                    store.root().display()
-                ));
-            }
-            Some(store)
-        }
-        Err(error) => {
-            crate::log::warn(&format!("no cache: {error}"));
-            None
-        }
-    }
-}
-
-/// As [`open_store`], for those who have said already what is wrong.
-pub fn open_quietly(config: &Config) -> Option<DiskStore> {
-    try_open(config).ok()
-}
-
-/// The cache, or what is wrong with it.
-///
-/// # Errors
-/// It is no folder, or others decide what is in it.
-pub fn try_open(config: &Config) -> Result<DiskStore, OpenError> {
-    let options = Options {
-        max_size: config.max_size.value.bytes().unwrap_or(0),
-        readonly: config.readonly.value,
-    };
-    let access = match config.shared.value {
-        true => Access::ByUmask,
-        false => Access::Private,
-    };
-    DiskStore::open_for(&config.dir.value, options, access)
-}
-
 fn hint(compiler: &OsStr) -> String {
-    match compiler.to_str().and_then(crate::cli::nearest_subcommand) {
+    match compiler
+        .to_str()
+        .and_then(subcommand_words::nearest_subcommand)
+    {
         Some(near) => format!("did you mean `warpcc {near}`?"),
         None => "name a compiler or see `warpcc --help`".to_owned(),
     }

@@ -1,15 +1,11 @@
 //! `warpcc fatbin` as people and scripts call it: output, files, exit codes.
 
-// The other items are for the tests that compile with every toolkit.
-#[expect(dead_code, reason = "one of its functions is needed here")]
-#[path = "space/toolkit.rs"]
-mod toolkit;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
+use warpcc_testkit::Toolkit;
 
 const SOURCE: &str = "template <typename T> __global__ void scale(T *p) { *p *= 2; }\n\
                       template __global__ void scale<float>(float *);\n";
@@ -24,7 +20,7 @@ fn folder() -> TempDir {
         ("b", SOURCE.replace("*p *= 2", "*p = sinf(*p)")),
     ] {
         std::fs::write(at.join(format!("{name}.cu")), source).expect("written");
-        let done = Command::new(toolkit::Toolkit::newest().nvcc)
+        let done = Command::new(Toolkit::newest().nvcc)
             .current_dir(at)
             .env_remove("NVCC_PREPEND_FLAGS")
             .env_remove("NVCC_APPEND_FLAGS")
@@ -201,7 +197,7 @@ fn check_answers_for_ci() {
 fn concatenated_images_fail_with_a_driver_that_does_not_know_them() {
     let folder = folder();
     let at = folder.path();
-    let done = Command::new(toolkit::Toolkit::newest().nvcc)
+    let done = Command::new(Toolkit::newest().nvcc)
         .current_dir(at)
         .env_remove("NVCC_PREPEND_FLAGS")
         .env_remove("NVCC_APPEND_FLAGS")

@@ -1,18 +1,13 @@
 //! `warpcc jit` as people and scripts call it: figures against ptxas, findings, exit codes; and
 //! warming with a driver that is not one.
 
-// The other items are for the tests that compile with every toolkit.
-#[expect(dead_code, reason = "two of its functions are needed here")]
-#[path = "space/toolkit.rs"]
-mod toolkit;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use toolkit::Toolkit;
+use warpcc_testkit::Toolkit;
 
 /// A kernel that every toolkit assembles.
 fn ptx(target: &str, kernel: &str, body: &str) -> String {

@@ -1,22 +1,18 @@
 //! `warpcc rtc` as people and CI call it: what it writes, what a program then finds.
 
-// The other items are for the tests that compile with every toolkit.
-#[expect(dead_code, reason = "one of its functions is needed here")]
-#[path = "space/toolkit.rs"]
-mod toolkit;
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use warpcc_rtc::{
     CacheSettings, CallLimits, CompileRequest, Compiler, Found, KernelCache, Target, Text,
 };
+use warpcc_testkit::Toolkit;
 
 const SCALE: &str =
     "#include \"type.h\"\ntemplate<class T> __global__ void scale(T* x) { *x *= N; }\n";
 
 fn nvrtc() -> PathBuf {
-    let nvcc = toolkit::Toolkit::newest().nvcc;
+    let nvcc = Toolkit::newest().nvcc;
     let nvcc = nvcc.canonicalize().expect("a toolkit");
     nvcc.parent()
         .and_then(Path::parent)

@@ -1,9 +1,12 @@
-//! Which crate of ours may import which: read from each crate's `Cargo.toml`.
+//! Which crate of ours may import which: read from each crate's `Cargo.toml`; and that no file goes around that.
 //!
 //! Development dependencies are free: a test may use what the crate itself may not.
 
+use std::path::{Component, Path, PathBuf};
+
 use toml::{Table, Value};
 
+use super::rules::{code_lines, first_test_line, is_rust};
 use super::{Complaint, Source};
 
 /// What a crate may import of ours.
@@ -48,6 +51,7 @@ const DIRECTION: &[(&str, May)] = &[
         "warpcc-rtc-py",
         May::Only(&["warpcc-rtc", "warpcc-kernels", "warpcc-remote"]),
     ),
+    ("warpcc-testkit", May::Only(&[])),
     ("warpcc", May::Anything),
     ("warpcc-fuzz", May::Anything),
     ("xtask", May::Only(&[])),
@@ -82,6 +86,63 @@ pub fn points_down(source: &Source) -> Vec<Complaint> {
         .filter(|import| is_ours(import) && !allowed.contains(&import.as_str()))
         .map(|import| Complaint::whole(wrong_way(name, &import, allowed)))
         .collect()
+}
+
+/// A call of nvcc does not pay for warpcc's own commands, and can be read without them.
+pub fn calls_use_no_command(source: &Source) -> Vec<Complaint> {
+    let Some(file) = source.path.strip_prefix("crates/warpcc/src/") else {
+        return Vec::new();
+    };
+    if !is_rust(file) || file.starts_with("commands") || file.starts_with("cli") {
+        return Vec::new();
+    }
+    let tests = first_test_line(source.text);
+    code_lines(source.text)
+        .filter(|(number, line)| *number < tests && line.contains("commands::"))
+        .map(|(number, _)| {
+            Complaint::at(
+                number,
+                "only cli.rs uses commands: move what a call of nvcc needs out of them, into a file beside both",
+            )
+        })
+        .collect()
+}
+
+/// A file belongs to one crate.
+pub fn files_stay_in_their_crate(source: &Source) -> Vec<Complaint> {
+    let home = |path: &Path| path.components().take(2).collect::<PathBuf>();
+    let file = Path::new(source.path);
+    if !is_rust(source.path) || !file.starts_with("crates") {
+        return Vec::new();
+    }
+    let folder = file.parent().unwrap_or(file);
+    code_lines(source.text)
+        .filter_map(|(number, line)| {
+            let named = line
+                .trim()
+                .strip_prefix("#[path = \"")?
+                .strip_suffix("\"]")?;
+            (home(&without_dots(&folder.join(named))) != home(file)).then_some(number)
+        })
+        .map(|number| {
+            Complaint::at(
+                number,
+                "this compiles a file of another crate: tests share files through crates/testkit",
+            )
+        })
+        .collect()
+}
+
+/// `a/../b` is `b`.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => _ = plain.pop(),
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 fn wrong_way(name: &str, import: &str, allowed: &[&str]) -> String {
@@ -179,5 +240,38 @@ mod tests {
     #[test]
     fn a_new_crate_is_asked_for_its_row() {
         assert_eq!(complaints("package.name = 'warpcc-novel'\n"), 1);
+    }
+
+    fn lines(rule: fn(&Source) -> Vec<Complaint>, path: &str, text: &str) -> Vec<usize> {
+        let source = Source {
+            path,
+            bytes: text.as_bytes(),
+            text,
+        };
+        rule(&source).iter().map(|found| found.line).collect()
+    }
+
+    #[test]
+    fn a_call_of_nvcc_uses_no_command() {
+        let text = "// commands::run\nuse crate::commands::nvcc::find_nvcc;\nlet all = subcommands;\n\
+                    #[cfg(test)]\nuse crate::commands::run;\n";
+        let found = |path: &str| lines(calls_use_no_command, path, text);
+        assert_eq!(found("crates/warpcc/src/session.rs"), [2]);
+        assert_eq!(found("crates/warpcc/src/build/plan.rs"), [2]);
+        for free in [
+            "crates/warpcc/src/cli.rs",
+            "crates/warpcc/src/commands/why.rs",
+            "crates/engine/src/run.rs",
+        ] {
+            assert!(found(free).is_empty(), "{free}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_another_crate_is_found() {
+        let text = "#[path = \"../space/mod.rs\"]\nmod a;\n#[path = \"../../../report/tests/b.rs\"]\nmod b;\n\
+                    // #[path = \"../../../c.rs\"]\n#[path = \"../../../warpcc/tests/d.rs\"]\nmod d;\n";
+        let path = "crates/warpcc/tests/explain/main.rs";
+        assert_eq!(lines(files_stay_in_their_crate, path, text), [3]);
     }
 }

@@ -2,8 +2,8 @@
 
 use warpcc_fatbin::{Format, FunctionRow, Limits, demangle, read};
 
-use super::count;
 use super::elf::{Elf, cubin_section};
+use super::facts::count;
 use crate::explanation::{Block, Fact};
 
 /// What matters in a cubin.

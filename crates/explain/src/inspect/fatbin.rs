@@ -2,9 +2,9 @@
 
 use warpcc_fatbin::{Format, Image, Limits, read};
 
-use super::count;
 use super::elf::{WRAPPER_MAGIC, wrapper_version};
 use super::excerpt::cut;
+use super::facts::count;
 use crate::explanation::{Block, Fact};
 
 /// The magic number of a container.
@@ -77,7 +77,7 @@ pub fn blocks(bytes: &[u8]) -> Vec<Block> {
 /// What matters in a fat binary's C file.
 pub fn c_blocks(text: &str) -> Vec<Block> {
     let define = |name: &str| {
-        let value = super::defined(text, name).unwrap_or_default();
+        let value = super::facts::defined(text, name).unwrap_or_default();
         value.trim_matches('"').to_owned()
     };
     let numbers: usize = text

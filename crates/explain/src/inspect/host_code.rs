@@ -1,7 +1,8 @@
 //! The two halves that the front end cuts a source into: C++ for the host, C for the device.
 
 use super::excerpt::{Marked, cut, first, marked};
-use super::{Known, lines_of};
+use super::facts::lines_of;
+use super::known::Known;
 use crate::explanation::{Block, Fact, Line};
 
 /// Lines of the user's that are shown.

@@ -6,17 +6,9 @@
 
 use warpcc_plan::Step;
 
-use super::{Known, value_of};
+use super::facts::value_of;
+use super::known::{Known, ModuleId, is_checksum};
 use crate::explanation::{Block, Fact};
-
-/// A module id.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ModuleId {
-    /// The whole of it.
-    pub text: String,
-    /// Its end, after the file's name: what a symbol that others see is called, or its checksum.
-    pub last: String,
-}
 
 /// The parts of an id.
 struct Parts<'i> {
@@ -95,24 +87,8 @@ fn last(part: &str) -> String {
     }
 }
 
-fn is_checksum(text: &str) -> bool {
-    text.len() == 8 && text.bytes().all(|b| b.is_ascii_hexdigit())
-}
-
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
-}
-
-impl ModuleId {
-    /// The symbol that the last part comes from, of `symbols`.
-    pub fn named_after<'s>(&self, symbols: impl Iterator<Item = &'s str>) -> Option<&'s str> {
-        let mut symbols = symbols;
-        symbols.find(|symbol| {
-            *symbol == self.last
-                || is_checksum(&self.last)
-                    && format!("{:08x}", crc32fast::hash(symbol.as_bytes())) == self.last
-        })
-    }
 }
 
 #[cfg(test)]

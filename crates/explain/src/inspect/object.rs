@@ -4,7 +4,9 @@ use object::read::archive::ArchiveFile;
 use warpcc_fatbin::{Format, Limits, demangle, read};
 
 use super::elf::{Elf, WRAPPER_MAGIC, host_section, wrapper_version};
-use super::{Known, count, fatbin};
+use super::facts::count;
+use super::fatbin;
+use super::known::Known;
 use crate::explanation::{Block, Fact};
 
 /// What matters in an object, a program or a shared library.

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use warpcc_plan::{Arg, Step};
 
 use super::excerpt::{cut, first, marked};
-use super::{Known, count};
+use super::facts::count;
+use super::known::Known;
 use crate::explanation::{Block, Fact, Line};
 
 /// Lines of the user's that are shown.

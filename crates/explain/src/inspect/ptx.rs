@@ -2,8 +2,8 @@
 
 use warpcc_fatbin::demangle;
 
-use super::count;
 use super::excerpt::{cut, first};
+use super::facts::count;
 use crate::explanation::{Block, Fact, Line};
 
 /// Lines of the first entry point that are shown.

@@ -35,7 +35,7 @@ const CALLS: [(&str, &str, usize, Option<usize>); 5] = [
 
 /// What matters in a stub.
 pub fn blocks(text: &str) -> Vec<Block> {
-    let define = |name: &str| super::defined(text, name).map(str::to_owned);
+    let define = |name: &str| super::facts::defined(text, name).map(str::to_owned);
     let included: Vec<&str> = text
         .lines()
         .filter_map(|line| line.strip_prefix("#include \"")?.strip_suffix('"'))

@@ -1,7 +1,7 @@
 //! Options of the programs that know GPUs only: ptxas, fatbinary and nvlink.
 
-use super::Takes::{Either, Next, Nothing, Rest};
-use super::{Row, row};
+use super::row::Takes::{Either, Next, Nothing, Rest};
+use super::row::{Row, row};
 
 pub const PTXAS: &[Row] = &[
     row(

@@ -1,7 +1,7 @@
 //! Options of the two programs with the EDG front end: cudafe++ and cicc.
 
-use super::Takes::{Either, Next, Nothing, Rest};
-use super::{Row, row};
+use super::row::Takes::{Either, Next, Nothing, Rest};
+use super::row::{Row, row};
 
 pub const CUDAFE: &[Row] = &[
     row("--m64", Nothing, "sizes and alignments of a 64-bit host"),

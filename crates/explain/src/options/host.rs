@@ -2,8 +2,8 @@
 
 use warpcc_plan::Tool;
 
-use super::Takes::{Either, Next, Nothing, Rest};
-use super::{Row, row};
+use super::row::Takes::{Either, Next, Nothing, Rest};
+use super::row::{Row, row};
 
 /// Whether the tool is the host compiler.
 pub fn is_host(tool: Tool) -> bool {

@@ -2,83 +2,12 @@
 
 pub mod cuobjdump;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use tempfile::TempDir;
 use warpcc_fatbin::{Binary, Depth, Input, Limits, Listing};
-
-/// A toolkit that the tests compile with.
-pub struct Toolkit {
-    /// `13.5`.
-    pub name: &'static str,
-    /// The folder above `bin`.
-    pub top: PathBuf,
-}
-
-impl Toolkit {
-    /// The newest: also the one with cuobjdump, which older wheels lack.
-    pub fn newest() -> Self {
-        Self::find("13.5", "WARPCC_TEST_NVCC")
-    }
-
-    /// Every one of the suite.
-    pub fn all() -> [Self; 2] {
-        [Self::newest(), Self::find("13.0", "WARPCC_TEST_NVCC_130")]
-    }
-
-    /// One that is not there is an error, never a skipped test.
-    fn find(name: &'static str, variable: &str) -> Self {
-        let nvcc = std::env::var_os(variable).map_or_else(
-            || toolkits().join(name).join("nvidia/cu13/bin/nvcc"),
-            PathBuf::from,
-        );
-        let found = nvcc.canonicalize().ok();
-        let top = found.and_then(|nvcc| Some(nvcc.parent()?.parent()?.to_owned()));
-        let top = top.unwrap_or_else(|| {
-            panic!(
-                "no CUDA {name} toolkit at {}: run `cargo xtask toolkit {name}`, or set {variable}",
-                nvcc.display()
-            )
-        });
-        Self { name, top }
-    }
-
-    /// One of the toolkit's programs.
-    pub fn program(&self, name: &str) -> Command {
-        Command::new(self.top.join("bin").join(name))
-    }
-
-    /// Runs nvcc on `source` in a folder.
-    pub fn nvcc(&self, folder: &Path, words: &str) {
-        let mut command = self.program("nvcc");
-        command.current_dir(folder).args(words.split_whitespace());
-        for name in ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"] {
-            command.env_remove(name);
-        }
-        run(&mut command);
-    }
-}
-
-/// Where `cargo xtask toolkit` installs.
-pub fn toolkits() -> PathBuf {
-    std::env::var_os("WARPCC_TOOLKITS").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.toolkits"),
-        PathBuf::from,
-    )
-}
-
-/// Runs a command that must succeed; gives its output.
-pub fn run(command: &mut Command) -> String {
-    let output = command.output().expect("it starts");
-    assert!(
-        output.status.success(),
-        "{command:?}\n{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
+pub use warpcc_testkit::Toolkit;
+pub use warpcc_testkit::toolkit::run;
 
 /// Two kernels, a function that is not inlined, shared, constant and global memory, and a stack.
 pub const SOURCE: &str = "

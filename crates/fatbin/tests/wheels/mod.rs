@@ -4,7 +4,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::space::{run, toolkits};
+use crate::space::run;
+use warpcc_testkit::places::toolkits;
 
 /// A wheel: what pip needs to fetch exactly this one.
 pub struct Wheel {

@@ -2,7 +2,7 @@
 
 use warpcc_kernels::dtype::DType;
 
-use super::real::in_type;
+use super::compute_type::in_type;
 use super::special::*;
 
 pub(super) fn backward(of: &str, g: f64, x: f64, work: DType) -> f64 {

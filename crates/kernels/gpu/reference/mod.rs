@@ -4,6 +4,7 @@
 //! here is a panic: then the list of functions has one that nobody checks.
 
 mod backward;
+mod compute_type;
 mod datum;
 mod integer;
 mod judge;

@@ -3,6 +3,7 @@
 use warpcc_kernels::dtype::DType;
 
 use super::backward::{backward, crossing};
+use super::compute_type::in_type;
 use super::special::*;
 
 /// The value, and where terms cancel the size of what cancels.
@@ -315,15 +316,6 @@ pub(super) fn real(name: &str, v: &[f64], work: DType) -> (f64, f64) {
         "gamma_implicit_grad" => gamma_sample_gradient(x, y),
         other => panic!("no reference for {other}"),
     })
-}
-
-/// What a step in between becomes in the compute type: infinite, or zero, sooner than in double.
-pub(super) fn in_type(value: f64, work: DType) -> f64 {
-    if work == DType::F32 {
-        f64::from(value as f32)
-    } else {
-        value
-    }
 }
 
 fn scaled(x: f64, y: f64, work: DType) -> (f64, f64) {

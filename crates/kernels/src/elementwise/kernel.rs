@@ -6,6 +6,7 @@ use crate::dtype::DType;
 use crate::expression::Number;
 use crate::infer::{Body, dtype_text};
 use crate::plan::{Argument, Launch, Tensor, Tuning, WriteMode};
+use crate::value::number_argument;
 
 /// How an array's neighbours are reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -184,12 +185,4 @@ extern \"C\" __global__ void __launch_bounds__({threads}) {name}({kernel}, {rest
             arguments,
         }
     }
-}
-
-/// A number as an argument: all are 8 bytes, so that one kernel takes each.
-pub(crate) fn number_argument(number: Number) -> Argument {
-    Argument::Bytes(match number {
-        Number::Int(value) => value.to_ne_bytes().into(),
-        Number::Float(value) => value.to_ne_bytes().into(),
-    })
 }

@@ -11,7 +11,8 @@ use tonic::Code;
 use tonic::transport::Channel;
 use warpcc_cache::Digest;
 
-use super::{Failure, Grpc, LONGEST_MESSAGE, from_wire, to_wire};
+use super::wire::{from_wire, to_wire};
+use super::{Failure, Grpc, LONGEST_MESSAGE};
 use crate::backend::Source;
 use crate::error::Fault;
 

@@ -3,20 +3,12 @@
 use bazel_remote_apis::build::bazel::remote::execution::v2 as re;
 use re::action_cache_client::ActionCacheClient;
 use re::digest_function::Value::Sha256;
-use warpcc_cache::{Digest, Key};
+use warpcc_cache::Digest;
 
-use super::{Grpc, LONGEST_MESSAGE, to_wire};
+use super::wire::to_wire;
+use super::{Grpc, LONGEST_MESSAGE};
 use crate::action_result::LARGEST_RESULT;
 use crate::error::Fault;
-
-/// A key as the digest of an action. It is the hash of a list of parts that no server holds as a blob: the length is
-/// the key's own, the same always, because servers tell digests apart by both.
-pub(super) fn digest_of(key: &Key) -> Digest {
-    Digest {
-        hash: key.0,
-        size: key.0.len() as u64,
-    }
-}
 
 impl Grpc {
     /// The result of a successful action. One that failed is nothing: nobody can tell whether it was the compiler or

@@ -2,8 +2,6 @@
 //! actions on the latter ([`actions`]). Real ones are in warpcc's own tests.
 
 mod actions;
-mod buildgrid;
-mod casd;
 mod fake;
 mod faults;
 mod real;

@@ -11,9 +11,9 @@ use warpcc_remote::backend::Source;
 use warpcc_remote::grpc::Deadlines;
 use warpcc_remote::{Auth, Backend, Fault, Grpc};
 
-use crate::buildgrid::BuildGrid;
-use crate::casd::Casd;
 use crate::{block_on, bytes_of, client};
+use warpcc_testkit::buildgrid::BuildGrid;
+use warpcc_testkit::casd::Casd;
 
 const MIB: usize = 1 << 20;
 
@@ -271,7 +271,7 @@ fn a_server_killed_in_mid_transfer_is_a_fault() {
 
 #[test]
 fn nobody_there_is_a_fault_that_names_the_server() {
-    let address = format!("grpc://127.0.0.1:{}", crate::casd::free_port());
+    let address = format!("grpc://127.0.0.1:{}", warpcc_testkit::casd::free_port());
     let fault = block_on(async { client(&address).result(&Key([0; 32])).await });
     let fault = fault.expect_err("nobody listens");
     assert!(matches!(fault, Fault::Unreachable { .. }), "{fault:?}");

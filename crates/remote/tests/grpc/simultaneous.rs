@@ -14,8 +14,8 @@ use warpcc_remote::backend::Source;
 use warpcc_remote::transfer::{self, Pushed};
 use warpcc_remote::{Backend, Fault, Grpc, upload};
 
-use crate::casd::Casd;
 use crate::{block_on, client};
+use warpcc_testkit::casd::Casd;
 
 const KEY: Key = Key([7; 32]);
 

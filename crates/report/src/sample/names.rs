@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Planned, Random, Shape, change, read, record, tasks};
+use super::planned::{Planned, change, read, record, tasks};
+use super::random::Random;
+use super::shape::Shape;
 use crate::record::{Outcome, Task};
 
 /// Folders, their kernels, and how heavy those are.

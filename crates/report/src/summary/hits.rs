@@ -94,7 +94,7 @@ pub(super) fn of(build: &Build) -> Hits {
     let mut fallbacks: BTreeMap<&str, Fallback> = BTreeMap::new();
     for call in &build.calls {
         let folder = folders.entry(&call.folder).or_default();
-        folder.saved = folder.saved.saturating_add(super::saved(call));
+        folder.saved = folder.saved.saturating_add(saved(call));
         folder.cpu = folder.cpu.saturating_add(cpu(call));
         match &call.record.outcome {
             Outcome::DirectHit | Outcome::Built | Outcome::Failed { .. } => {
@@ -175,6 +175,17 @@ fn cpu(call: &Call) -> Duration {
     let ran = call.record.tasks.iter().filter(|task| task.ran());
     ran.map(crate::record::Task::cpu)
         .fold(Duration::ZERO, Duration::saturating_add)
+}
+
+/// What the cache saved a call.
+pub(super) fn saved(call: &crate::build::Call) -> Duration {
+    let hits = call
+        .record
+        .tasks
+        .iter()
+        .filter(|task| task.state == crate::record::State::Hit);
+    let steps = hits.map(|task| task.saved);
+    steps.fold(call.record.saved, Duration::saturating_add)
 }
 
 #[cfg(test)]

@@ -1,109 +1,15 @@
-//! What the tests of this crate stand on: the NVRTCs of PyPI, and folders of their own.
+//! What the tests of this crate stand on: the NVRTCs of PyPI, and programs to compile.
 #![allow(dead_code, reason = "each test program needs another part")]
-
-use std::path::{Path, PathBuf};
+#![allow(unused_imports, reason = "each test program needs another part")]
 
 use warpcc_rtc::{CompileRequest, Compiler};
 
-/// An NVRTC to test with.
-pub struct Nvrtc {
-    /// Its version.
-    pub version: &'static str,
-    /// The folder with the library.
-    pub folder: PathBuf,
-}
+pub use warpcc_testkit::Nvrtc;
+pub use warpcc_testkit::nvrtc::nvfatbin;
 
-impl Nvrtc {
-    /// The newest that the tests use.
-    pub fn newest() -> Self {
-        Self::of_toolkit("13.5", "WARPCC_TEST_NVCC")
-    }
-
-    /// The oldest that is supported. On other machines than x86_64, for which there are no wheels of it, 13.0.
-    pub fn oldest() -> Self {
-        if !cfg!(target_arch = "x86_64") {
-            return Self::of_toolkit("13.0", "WARPCC_TEST_NVCC_130");
-        }
-        let file = named("WARPCC_TEST_NVRTC_120")
-            .unwrap_or_else(|| tools().join("nvrtc-12.0/nvidia/cuda_nvrtc/lib/libnvrtc.so.12"));
-        Self::of_file("12.0", &file)
-    }
-
-    /// Newest, 13.0 and oldest.
-    pub fn all() -> Vec<Self> {
-        vec![
-            Self::newest(),
-            Self::of_toolkit("13.0", "WARPCC_TEST_NVCC_130"),
-            Self::oldest(),
-        ]
-    }
-
-    /// The compiler that it is.
-    pub fn compiler(&self) -> Compiler {
-        Compiler::open(&self.folder)
-            .unwrap_or_else(|error| panic!("NVRTC {}: {error}", self.version))
-    }
-
-    fn of_toolkit(version: &'static str, variable: &str) -> Self {
-        let nvcc = named(variable)
-            .unwrap_or_else(|| toolkits().join(version).join("nvidia/cu13/bin/nvcc"));
-        Self::of_file(version, &nvcc.with_file_name("../lib/libnvrtc.so.13"))
-    }
-
-    /// One that is not there is an error, never a skipped test.
-    fn of_file(version: &'static str, file: &Path) -> Self {
-        let found = file.canonicalize().ok();
-        let folder = found.and_then(|file| Some(file.parent()?.to_path_buf()));
-        let folder = folder.unwrap_or_else(|| {
-            panic!(
-                "no NVRTC {version} at {}: `cargo xtask test` installs it",
-                file.display()
-            )
-        });
-        Self { version, folder }
-    }
-}
-
-/// nvFatbin, newest and oldest.
-pub fn nvfatbin() -> [PathBuf; 2] {
-    let home = named("WARPCC_TEST_NVFATBIN").and_then(|file| {
-        // …/nvidia/cu13/lib/libnvfatbin.so.13
-        file.ancestors().nth(4).map(Path::to_path_buf)
-    });
-    let home = home.unwrap_or_else(|| tools().join("nvfatbin"));
-    [
-        "cu13/lib/libnvfatbin.so.13",
-        "nvfatbin/lib/libnvfatbin.so.12",
-    ]
-    .map(|library| {
-        let file = home.join("nvidia").join(library);
-        assert!(
-            file.is_file(),
-            "no nvFatbin at {}: `cargo xtask test` installs it",
-            file.display()
-        );
-        file
-    })
-}
-
-fn named(variable: &str) -> Option<PathBuf> {
-    std::env::var_os(variable).map(PathBuf::from)
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn toolkits() -> PathBuf {
-    named("WARPCC_TOOLKITS").map_or_else(|| root().join(".toolkits"), |dir| root().join(dir))
-}
-
-/// As xtask's `repo::tools_dir`.
-fn tools() -> PathBuf {
-    named("WARPCC_TOOLKITS").map_or_else(
-        || root().join(".tools"),
-        |dir| root().join(dir).with_file_name("tools"),
-    )
+/// The compiler that it is.
+pub fn open_compiler(nvrtc: &Nvrtc) -> Compiler {
+    Compiler::open(&nvrtc.folder).unwrap_or_else(|error| panic!("NVRTC {}: {error}", nvrtc.version))
 }
 
 /// A program for `target`.

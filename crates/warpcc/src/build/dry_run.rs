@@ -17,9 +17,12 @@ use warpcc_engine::traced_inputs::{Scene, Seen};
 use warpcc_plan::{Transcript, Unsupported};
 
 use super::accident::{hindered, stood_still};
-use super::{BuildOptions, REFUSED};
+use super::options::BuildOptions;
 use crate::request::Request;
 use crate::scratch::Scratch;
+
+/// nvcc's own verdict on a command line, not a shortcoming of ours: counted as a failed call.
+pub const REFUSED: &str = "nvcc refuses the command line";
 
 /// How the dynamic loader begins when it cannot preload a library.
 const NOT_LOADED: &str = "ERROR: ld.so: object";

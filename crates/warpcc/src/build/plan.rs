@@ -6,7 +6,7 @@ use warpcc_plan::overlap;
 use warpcc_plan::source_names::rename_sources;
 use warpcc_plan::{FileKind, TaskGraph, Tool, Transcript, Unsupported};
 
-use super::BuildOptions;
+use super::options::BuildOptions;
 use crate::module_ids;
 use crate::outputs::{self, Outputs};
 use crate::request::Request;

@@ -9,7 +9,7 @@ use warpcc_engine::Run;
 use warpcc_plan::{FileKind, PlanFile, Step, TaskGraph, Tool, Unsupported};
 use warpcc_report::record::Header;
 
-use super::BuildOptions;
+use super::options::BuildOptions;
 use crate::dates::Texts;
 use crate::direct::NotKept;
 use crate::messages::Streams;

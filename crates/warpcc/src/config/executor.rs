@@ -6,19 +6,9 @@ use std::path::{Path, PathBuf};
 use warpcc_remote::auth::Secret;
 use warpcc_remote::grpc::Address;
 
+use super::property::Property;
 use super::value::{self, Key, Raw};
 use super::{Setting, Source};
-
-/// What one tool's actions, or all, ask of their workers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Property {
-    /// The tool by its name in reports; all where there is none.
-    pub tool: Option<String>,
-    /// The platform property.
-    pub name: String,
-    /// Its value.
-    pub value: String,
-}
 
 /// Everything about the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]

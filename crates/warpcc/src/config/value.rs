@@ -11,7 +11,8 @@ use warpcc_remote::grpc::{Address, NotAnAddress};
 use warpcc_remote::settings::LayerError;
 use warpcc_remote::{Layer, config_file};
 
-use super::executor::Property;
+use super::environment;
+use super::property::Property;
 use super::setting::LogTarget;
 use super::size::MaxSize;
 
@@ -308,7 +309,8 @@ pub(super) fn base_dirs(raw: &Raw, home: Option<&Path>) -> Result<BaseDirs, Prob
 /// The shared caches, near to far: text with white space between them, a TOML list, or a table with a list `layers`.
 /// `none` is no cache, so that a variable can turn off what a file says.
 pub(super) fn layers(raw: &Raw) -> Result<Vec<Layer>, LayerError> {
-    let variable = |name: &str| super::variable(name).and_then(|value| value.into_string().ok());
+    let variable =
+        |name: &str| environment::variable(name).and_then(|value| value.into_string().ok());
     let wrong = |problem| LayerError {
         at: "it".to_owned(),
         problem,

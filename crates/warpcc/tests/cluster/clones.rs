@@ -1,8 +1,8 @@
 //! Steps of the relocatable mode on a cluster: what is made there is what is made here, byte for byte, and with the same
 //! records. nvcc knows no such mode, so that a run here is what a run there is compared with.
 
-use crate::casd::Casd;
 use crate::{demand_equal_records, executed, space, step_records};
+use warpcc_testkit::casd::Casd;
 
 /// Code that holds names of files, by macros and in what cudafe++ says, and whose id comes from an external function.
 const NAMED: &str = "#include <cassert>\n\

@@ -4,8 +4,8 @@ use std::ops::Deref;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::casd::Casd;
-use crate::dispatcher::Dispatcher;
+use warpcc_testkit::casd::Casd;
+use warpcc_testkit::dispatcher::Dispatcher;
 
 /// All of it ends with this value.
 pub struct Cluster {

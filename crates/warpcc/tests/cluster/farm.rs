@@ -10,8 +10,8 @@ use bazel_remote_apis::google::longrunning::ListOperationsRequest;
 use bazel_remote_apis::google::longrunning::operations_client::OperationsClient;
 
 use crate::bot::{self, Done};
-use crate::buildgrid::BuildGrid;
-use crate::casd::Casd;
+use warpcc_testkit::buildgrid::BuildGrid;
+use warpcc_testkit::casd::Casd;
 
 /// All of it ends with this value: first the bots, then what they ask.
 pub struct Farm {

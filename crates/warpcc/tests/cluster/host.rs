@@ -1,8 +1,8 @@
 //! The host compile on a cluster: with warnings, by several compilers, where the plan has it in one piece or in two.
 
-use crate::casd::Casd;
 use crate::space::{Build, TestSpace};
 use crate::{demand_equal_records, executed, remote, space, step_records};
+use warpcc_testkit::casd::Casd;
 
 const ONE: &str = "-c case.cu -o out.o -arch=sm_80";
 

@@ -2,14 +2,8 @@
 //! and the other way round, and a cluster that fails costs no build.
 
 mod bot;
-#[path = "../../../remote/tests/grpc/buildgrid.rs"]
-mod buildgrid;
-#[path = "../../../remote/tests/grpc/casd.rs"]
-mod casd;
 mod clones;
 mod dispatched;
-#[path = "../../../remote/tests/grpc/dispatcher.rs"]
-mod dispatcher;
 mod farm;
 mod host;
 mod several_workers;
@@ -25,8 +19,8 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use casd::Casd;
 use warpcc_engine::conditions::Conditions;
+use warpcc_testkit::casd::Casd;
 
 use space::{Build, Exactness, Program, Snapshot, TestSpace, differences};
 

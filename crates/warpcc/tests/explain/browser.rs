@@ -1,8 +1,8 @@
 //! The page in a real browser: a section for each step, and a filter that works with keys.
 
-use super::devtools::Browser;
 use super::space::TestSpace;
 use super::{KERNEL, Story, explain};
+use warpcc_testkit::browser::Browser;
 
 #[test]
 fn the_page_has_a_section_a_step_and_can_be_filtered() {

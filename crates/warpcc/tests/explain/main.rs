@@ -5,9 +5,6 @@ mod space;
 
 mod browser;
 mod cli_page;
-#[path = "../../../report/tests/browser/devtools.rs"]
-#[expect(dead_code, reason = "the report's tests use all of it")]
-mod devtools;
 mod modes;
 mod oracle;
 mod refused;

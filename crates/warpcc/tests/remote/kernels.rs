@@ -10,8 +10,9 @@ use warpcc_remote::{Layer, SharedCache};
 use warpcc_rtc::{CacheSettings, CallLimits, Compiler, Counts, KernelCache, Target, Upstream};
 
 use crate::faulty::{Faulty, Mode};
+use crate::servers;
 use crate::space::Toolkit;
-use crate::{casd, servers};
+use warpcc_testkit::casd;
 
 const SCALE: &str = "template<class T> __global__ void scale(T* x) { *x *= N; }\n";
 const MANIFEST: &str = "targets = [\"sm_80\", \"sm_90\"]\n[[kernel]]\nsource = \"scale.cu\"\n\

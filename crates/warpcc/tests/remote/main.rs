@@ -5,10 +5,6 @@
 mod space;
 
 mod attacks;
-#[path = "../../../remote/tests/grpc/buildgrid.rs"]
-mod buildgrid;
-#[path = "../../../remote/tests/grpc/casd.rs"]
-mod casd;
 mod faults;
 mod faulty;
 mod forger;

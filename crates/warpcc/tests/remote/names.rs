@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use warpcc_plan::{FileKind, Invocation, TaskGraph, Transcript};
 
-use crate::space::{Program, TestSpace, Toolkit};
+use crate::space::{Program, TestSpace, Toolkit, small};
 
 const FILES: [&str; 16] = [
     "a.cu", "b.cu", "sub/c.cu", "a.b.cu", ".cu", "c.cpp", "d.c", "n.s", "i.ii", "noext", "o.o",
@@ -120,7 +120,7 @@ fn agree(space: &TestSpace, line: &[String]) -> bool {
 #[test]
 fn in_every_mode() {
     for toolkit in Toolkit::all() {
-        let space = TestSpace::with_toolkit("names-modes", toolkit.small());
+        let space = TestSpace::with_toolkit("names-modes", small(toolkit));
         for file in FILES {
             space.write(file, "__global__ void k() {}\n");
         }

@@ -1,7 +1,8 @@
 //! What one machine built, another gets: as a whole, or step by step; through every kind of server.
 
 use crate::servers::{self, Certificate};
-use crate::{ONE, Project, TWO, buildgrid, casd};
+use crate::{ONE, Project, TWO};
+use warpcc_testkit::{buildgrid, casd};
 
 /// The second machine runs no compiler: not for the same call, and not for a part of it.
 #[track_caller]

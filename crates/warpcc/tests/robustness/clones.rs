@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::space::{Outcome, Program, Stats, TestSpace, Toolkit};
+use crate::space::{Outcome, Program, Stats, TestSpace, Toolkit, small};
 
 /// Everything in which a folder's name could come through: `__FILE__` and `__builtin_FILE` of host and device code,
 /// assert, internal names with the module id in them, warnings of both compilers.
@@ -160,7 +160,7 @@ fn all_the_same(name: &str, toolkit: Toolkit, lines: &[&str]) {
 fn objects_are_the_same_in_every_folder() {
     all_the_same(
         "clones-objects",
-        Toolkit::newest().small(),
+        small(Toolkit::newest()),
         &[
             "-arch=sm_90 -c -I@/include @/src/clone.cu -o clone.o -MD -MF clone.d -Xcompiler -Wextra",
             LINES,
@@ -186,7 +186,7 @@ const NAMELESS_CUBIN: &str = "-arch=sm_90 -cubin -rdc=true @/src/nameless.cu -o 
 fn device_code_is_the_same_in_every_folder() {
     all_the_same(
         "clones-device",
-        Toolkit::newest().small(),
+        small(Toolkit::newest()),
         &[
             "-arch=sm_90 -ptx -lineinfo -isystem @/include @/src/clone.cu -o clone.ptx",
             NAMELESS_CUBIN,
@@ -200,7 +200,7 @@ fn device_code_is_the_same_in_every_folder() {
 fn so_it_is_with_the_older_toolkit() {
     all_the_same(
         "clones-older",
-        Toolkit::older().small(),
+        small(Toolkit::older()),
         &[LINES, NAMELESS_CUBIN],
     );
 }
@@ -241,7 +241,7 @@ fn without_ids(text: &str, stem: &str) -> String {
 
 #[test]
 fn device_code_is_nvccs_but_for_the_id() {
-    let mut space = clones("clones-code", Toolkit::newest().small());
+    let mut space = clones("clones-code", small(Toolkit::newest()));
     let line = "-arch=sm_90 -rdc=true -c -I@/include @/src/clone.cu -o clone.o";
     let nvcc = Program::NvccKeep(space.beside("keep"));
     let (_, theirs) = make(&mut space, &nvcc, CLONES[0], line);
@@ -256,7 +256,7 @@ fn device_code_is_nvccs_but_for_the_id() {
 
 #[test]
 fn steps_are_shared_after_an_edit() {
-    let mut space = clones("clones-steps", Toolkit::newest().small());
+    let mut space = clones("clones-steps", small(Toolkit::newest()));
     let line = "-arch=sm_90 -c -I@/include @/src/clone.cu -o clone.o";
     let [one, two] = CLONES;
     let (_, first, _) = relocated(&mut space, "steps", one, line);
@@ -278,7 +278,7 @@ fn steps_are_shared_after_an_edit() {
 
 #[test]
 fn what_holds_a_folder_is_kept_for_it_alone() {
-    let mut space = clones("clones-bound", Toolkit::newest().small());
+    let mut space = clones("clones-bound", small(Toolkit::newest()));
     let line = "-arch=sm_90 -c -I@/include @/src/clone.cu -o clone.o -D'TOP=\"@\"'";
     for clone in CLONES {
         let source = format!("{SOURCE}const char *top() {{ return TOP; }}\n");
@@ -424,7 +424,7 @@ fn auto_finds_what_an_installer_and_a_clone_are_called() {
 
 #[test]
 fn who_would_gain_is_told() {
-    let mut space = clones("clones-told", Toolkit::newest().small());
+    let mut space = clones("clones-told", small(Toolkit::newest()));
     let told = |space: &TestSpace| {
         let text = space.warpcc_with(&["stats"]);
         String::from_utf8_lossy(&text.stdout).contains("WARPCC_BASE_DIR=auto")
@@ -451,7 +451,7 @@ fn who_would_gain_is_told() {
 
 #[test]
 fn a_host_compiler_without_prefix_maps_is_nvccs() {
-    let mut space = clones("clones-old-gcc", Toolkit::newest().small());
+    let mut space = clones("clones-old-gcc", small(Toolkit::newest()));
     // As gcc before 8 says it.
     space.script(
         "bin/g++",

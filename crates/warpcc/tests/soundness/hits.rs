@@ -1,7 +1,7 @@
 //! Changes that cannot matter: the result must come from the cache, all of it or the
 //! part that the change does not reach.
 
-use crate::space::TestSpace;
+use crate::space::{TestSpace, small};
 use crate::{KERNEL, ONE, TWO, warm};
 
 fn space(name: &str) -> TestSpace {
@@ -28,7 +28,7 @@ fn touched_header() {
 fn touched_source_whose_time_is_in_the_line_table() {
     // Release 13.0 writes the source's time into the line table, 13.5 does not.
     for toolkit in crate::space::Toolkit::all() {
-        let space = TestSpace::with_toolkit("touched-lineinfo", toolkit.small());
+        let space = TestSpace::with_toolkit("touched-lineinfo", small(toolkit));
         space.write("case.cu", &format!("#include \"a.h\"\n{KERNEL}"));
         space.write(
             "a.h",

@@ -1,12 +1,12 @@
 //! Changes to the compilers themselves, at the same path and at another.
 
-use crate::space::{Program, TestSpace, Toolkit, make_dir};
+use crate::space::{Program, TestSpace, Toolkit, make_dir, small};
 use crate::{KERNEL, ONE, TWO, rebuilt, warm};
 use std::fs;
 use std::os::unix::fs::symlink;
 
 fn space(name: &str) -> TestSpace {
-    space_of(name, Toolkit::newest().small())
+    space_of(name, small(Toolkit::newest()))
 }
 
 fn space_of(name: &str, toolkit: Toolkit) -> TestSpace {
@@ -55,16 +55,16 @@ fn link_to_the_host_compiler_is_retargeted() {
 fn another_toolkit() {
     let mut space = space("toolkit");
     warm(&space, TWO);
-    space.toolkit = Toolkit::older().small();
+    space.toolkit = small(Toolkit::older());
     rebuilt(&space, TWO);
-    space.toolkit = Toolkit::newest().small();
+    space.toolkit = small(Toolkit::newest());
     space.agree(TWO).demand_direct_hit();
 }
 
 #[test]
 fn another_toolkit_at_the_same_path() {
     let mut space = space("toolkit-link");
-    let (newest, older) = (Toolkit::newest().small(), Toolkit::older().small());
+    let (newest, older) = (small(Toolkit::newest()), small(Toolkit::older()));
     space.link("cuda", &newest.top().to_string_lossy());
     space.toolkit.nvcc = space.work().join("cuda/bin/nvcc");
     space.build(TWO);
@@ -131,10 +131,10 @@ fn the_profile_of_the_toolkit_changes() {
 fn a_script_that_picks_the_toolkit() {
     let mut space = space("nvcc-script");
     let script = |toolkit: &Toolkit| format!("#!/bin/sh\nexec {} \"$@\"\n", toolkit.nvcc.display());
-    space.script("bin/nvcc", &script(&Toolkit::newest().small()));
+    space.script("bin/nvcc", &script(&small(Toolkit::newest())));
     space.toolkit.nvcc = space.work().join("bin/nvcc");
     space.build(ONE);
-    space.script("bin/nvcc", &script(&Toolkit::older().small()));
+    space.script("bin/nvcc", &script(&small(Toolkit::older())));
     space.agree(ONE).demand_no_direct_hit();
 }
 

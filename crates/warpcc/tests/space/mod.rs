@@ -19,15 +19,15 @@ mod small;
 mod snapshot;
 mod stats;
 mod streams;
-mod toolkit;
 
 pub use agree::Build;
 pub use bytes::{Exactness, differences};
 pub use process::{Outcome, Program, finish};
+pub use small::small;
 pub use snapshot::{Entry, Snapshot};
 pub use stats::{Stats, TOOLS};
 pub use streams::StreamRule;
-pub use toolkit::Toolkit;
+pub use warpcc_testkit::Toolkit;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -47,7 +47,7 @@ pub struct TestSpace {
 impl TestSpace {
     /// A fresh space named after the test, with the newest toolkit and a small runtime header.
     pub fn new(name: &str) -> Self {
-        Self::with_toolkit(name, Toolkit::newest().small())
+        Self::with_toolkit(name, small(Toolkit::newest()))
     }
 
     /// A fresh space with the newest toolkit and its own headers.

@@ -20,29 +20,27 @@ const HEADERS: [(&str, &str); 2] = [
 /// Runs every test with the toolkit's own headers, when set.
 const WHOLE: &str = "WARPCC_TEST_WHOLE_HEADERS";
 
-impl Toolkit {
-    /// This toolkit with the small header. It is made by whichever test wants it first.
-    pub fn small(self) -> Self {
-        if std::env::var_os(WHOLE).is_some() {
-            return self;
-        }
-        let real = self.top();
-        let top = small_top(&real, self.name);
-        if !top.exists() {
-            let new = top.with_extension(std::process::id().to_string());
+/// The toolkit with the small header. It is made by whichever test wants it first.
+pub fn small(toolkit: Toolkit) -> Toolkit {
+    if std::env::var_os(WHOLE).is_some() {
+        return toolkit;
+    }
+    let real = toolkit.top();
+    let top = small_top(&real, toolkit.name);
+    if !top.exists() {
+        let new = top.with_extension(std::process::id().to_string());
+        remove_tree(&new);
+        lay_out(&real, &new, &top).unwrap_or_else(|e| panic!("{}: {e}", new.display()));
+        if fs::rename(&new, &top).is_err() {
+            // Another test was first.
             remove_tree(&new);
-            lay_out(&real, &new, &top).unwrap_or_else(|e| panic!("{}: {e}", new.display()));
-            if fs::rename(&new, &top).is_err() {
-                // Another test was first.
-                remove_tree(&new);
-            }
         }
-        let nvcc = top.join("bin/nvcc");
-        assert!(nvcc.exists(), "no {}", nvcc.display());
-        Self {
-            name: self.name,
-            nvcc,
-        }
+    }
+    let nvcc = top.join("bin/nvcc");
+    assert!(nvcc.exists(), "no {}", nvcc.display());
+    Toolkit {
+        name: toolkit.name,
+        nvcc,
     }
 }
 

@@ -1,0 +1,12 @@
+//! Steps in between, in the type that a kernel computes in.
+
+use warpcc_kernels::dtype::DType;
+
+/// What a step in between becomes in the compute type: infinite, or zero, sooner than in double.
+pub(super) fn in_type(value: f64, work: DType) -> f64 {
+    if work == DType::F32 {
+        f64::from(value as f32)
+    } else {
+        value
+    }
+}

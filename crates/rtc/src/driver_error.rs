@@ -1,0 +1,85 @@
+//! What the driver answered, and what to do about it.
+
+/// What the driver answered, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{call}: {name} ({number}){}", told(.advice))]
+pub struct DriverError {
+    /// What was asked of it.
+    pub call: String,
+    /// The number in `cuda.h`.
+    pub number: u32,
+    /// The name in `cuda.h`.
+    pub name: String,
+    /// What to do, where that is known; else empty.
+    pub advice: &'static str,
+}
+
+fn told(advice: &str) -> String {
+    match advice {
+        "" => String::new(),
+        advice => format!("; {advice}"),
+    }
+}
+
+impl DriverError {
+    /// With what to do about it.
+    pub(crate) fn new(call: String, number: u32, name: String) -> Self {
+        Self {
+            call,
+            number,
+            name,
+            advice: advice(number),
+        }
+    }
+}
+
+/// What to do about an error of the driver, by its number in `cuda.h`.
+fn advice(number: u32) -> &'static str {
+    match number {
+        100 => "no GPU is visible: look at nvidia-smi and CUDA_VISIBLE_DEVICES",
+        200 => {
+            "the image is no image of the driver's: a spoiled file, or PTX without a zero at its end"
+        }
+        209 => {
+            "the image is for another GPU: compile for this one (Compiler::target_for), or give PTX of an architecture \
+             that is not newer"
+        }
+        218 => {
+            "the driver's compiler refuses the PTX: `warpcc jit prove` or KernelCache::load_ptx says why, with ptxas' \
+             own words"
+        }
+        221 => {
+            "the driver has no PTX compiler (libnvidia-ptxjitcompiler): give machine code, or mend the driver"
+        }
+        222 => {
+            "the PTX is of a toolkit newer than the driver: give machine code (Target::Cubin, or \
+             KernelCache::load_ptx), use an older NVRTC (WARPCC_NVRTC), or renew the driver"
+        }
+        223 => {
+            "compiling PTX is switched off: unset CUDA_DISABLE_PTX_JIT, or give machine code for this GPU (Target::Cubin)"
+        }
+        500 => {
+            "the module has no function of this name: give the lowered name (Compiled::lowered_name)"
+        }
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_driver_say_what_to_do() {
+        for (number, word) in [
+            (209, "another GPU"),
+            (218, "load_ptx"),
+            (222, "renew the driver"),
+            (223, "CUDA_DISABLE_PTX_JIT"),
+        ] {
+            let error = DriverError::new("loading k".to_owned(), number, "CUDA_ERROR".to_owned());
+            assert!(error.to_string().contains(word), "{error}");
+        }
+        assert_eq!(advice(1), "");
+    }
+}

@@ -1,0 +1,26 @@
+//! Binaries that could not be read, or not as a whole: the user is told which, and why.
+
+use warpcc_fatbin::{Input, OpenError, Problem};
+
+use crate::log;
+
+/// Tells what was wrong; says whether anything was.
+pub fn tell<'p>(
+    errors: &[OpenError],
+    problems: impl Iterator<Item = (&'p Input, &'p Problem)>,
+) -> bool {
+    for error in errors {
+        log::warn(&error.to_string());
+    }
+    let mut any = !errors.is_empty();
+    for (input, problem) in problems {
+        any = true;
+        let member = problem.member.as_deref();
+        let member = member.map(|m| format!("({m})")).unwrap_or_default();
+        log::warn(&format!(
+            "{input}{member} at {:#x}: {}",
+            problem.offset, problem.flaw
+        ));
+    }
+    any
+}

@@ -1,0 +1,82 @@
+//! `warpcc doctor`: looks at everything a build rests on, and says what is wrong and what to do about it.
+
+use clap::Args;
+use warpcc_report::doctor::{Finding, Severity, worst, write_json, write_text};
+
+use super::output;
+use crate::config::{Config, ConfigError};
+use crate::process_context::ProcessContext;
+
+mod finding;
+mod folder;
+mod machine;
+mod past;
+mod settings;
+mod toolkit;
+mod tools;
+mod variables;
+mod watching;
+mod wrapper_names;
+mod wrappers;
+
+use finding::error_of;
+
+const DOCTOR_NOTE: &str = "\
+Exit code: 0 when there is nothing worse than a note, 1 with a warning, 2 with an error.
+
+It checks the nvcc that is found, the host compiler and wrappers around it, the settings, the
+cache's folder, the budget and the last build. It cannot see a launcher that CMake puts before nvcc.";
+
+/// `warpcc doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = DOCTOR_NOTE)]
+pub struct DoctorArgs {
+    /// Write JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Looks at everything, writes what it finds; gives the exit code.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn run(
+    args: &DoctorArgs,
+    config: Result<Config, ConfigError>,
+    around: &ProcessContext,
+) -> anyhow::Result<i32> {
+    let findings = match config {
+        Ok(config) => examine(&config, around),
+        Err(error) => vec![error_of(
+            format!("the settings cannot be read: {error}"),
+            "every call is bypassed",
+            "correct it there; `warpcc config` shows all settings",
+        )],
+    };
+    output::print(|out| match args.json {
+        true => write_json(&findings, out),
+        false => write_text(&findings, out),
+    })?;
+    Ok(match worst(&findings) {
+        Some(Severity::Error) => 2,
+        Some(Severity::Warning) => 1,
+        Some(Severity::Note | Severity::Fine) | None => 0,
+    })
+}
+
+fn examine(config: &Config, around: &ProcessContext) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    toolkit::look(config, around, &mut findings);
+    wrappers::look(around, &mut findings);
+    settings::look(config, around, &mut findings);
+    let usable = folder::look(config, &mut findings);
+    watching::look(config, around, &mut findings);
+    machine::look(config, around, &mut findings);
+    if usable == folder::Usable::Yes {
+        past::look(config, &mut findings);
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests;

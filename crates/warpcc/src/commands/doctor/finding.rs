@@ -1,0 +1,32 @@
+//! Findings in a line each: what was found, why it matters, what to do.
+
+use warpcc_report::doctor::{Finding, Severity};
+
+fn finding(severity: Severity, what: impl Into<String>, why: &str, fix: &str) -> Finding {
+    Finding {
+        severity,
+        what: what.into(),
+        why: why.to_owned(),
+        fix: fix.to_owned(),
+    }
+}
+
+/// All is well with `what`.
+pub fn fine(what: impl Into<String>) -> Finding {
+    finding(Severity::Fine, what, "", "")
+}
+
+/// Something to know.
+pub fn note(what: impl Into<String>, why: &str, fix: &str) -> Finding {
+    finding(Severity::Note, what, why, fix)
+}
+
+/// Something that costs time or results.
+pub fn warning(what: impl Into<String>, why: &str, fix: &str) -> Finding {
+    finding(Severity::Warning, what, why, fix)
+}
+
+/// Something that keeps warpcc from working.
+pub fn error_of(what: impl Into<String>, why: &str, fix: &str) -> Finding {
+    finding(Severity::Error, what, why, fix)
+}

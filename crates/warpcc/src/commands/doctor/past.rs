@@ -1,0 +1,115 @@
+//! What the last build shows: parts of the key that differ in every call, and bypassed calls.
+
+use warpcc_report::doctor::Finding;
+use warpcc_report::summary::MissReason;
+use warpcc_report::{Build, Summary};
+
+use super::finding::{note, warning};
+use crate::call_record::records;
+use crate::commands::advice::advice;
+use crate::config::Config;
+use crate::store::open_quietly;
+
+/// Fewer calls than this are no habit.
+const HABIT: usize = 3;
+/// So many of each kind are named.
+const NAMED: usize = 3;
+
+pub(super) fn look(config: &Config, findings: &mut Vec<Finding>) {
+    let Some(store) = open_quietly(config) else {
+        return;
+    };
+    let found = match records(&store).last() {
+        Ok(Some(found)) => found,
+        Ok(None) => return,
+        Err(error) => {
+            findings.push(note(
+                format!("the records of builds cannot be read: {error}"),
+                "`warpcc report` has nothing to show",
+                "",
+            ));
+            return;
+        }
+    };
+    if found.damage.is_notable() {
+        findings.push(note(
+            "some records of the last build are damaged",
+            "`warpcc report` shows it without them",
+            "",
+        ));
+    }
+    judge(&Summary::of(&Build::new(found.records)), findings);
+}
+
+pub(super) fn judge(summary: &Summary, findings: &mut Vec<Finding>) {
+    let calls = summary.calls.total;
+    let habits = summary
+        .hits
+        .misses
+        .iter()
+        .filter(|miss| miss.kind != "new" && miss.calls >= HABIT);
+    for miss in habits.take(NAMED) {
+        let what = format!(
+            "in the last build {} of {calls} calls missed because of {} {}{}",
+            miss.calls,
+            miss.kind,
+            miss.name,
+            change(miss)
+        );
+        let why = format!("first seen at {}", miss.example);
+        // A header or a source that was edited is what a build is for.
+        let edited = ["header", "source"].contains(&miss.kind.as_str());
+        findings.push(if edited || miss.calls * 2 < calls {
+            note(what, &why, cure(miss))
+        } else {
+            warning(what, &why, cure(miss))
+        });
+    }
+    for fallback in summary.hits.fallbacks.iter().take(NAMED) {
+        let what = format!(
+            "in the last build {} of {calls} calls were bypassed: {}",
+            fallback.calls, fallback.reason
+        );
+        let why = "they are neither parallel nor cached";
+        findings.push(if fallback.calls * 2 < calls {
+            note(what, why, advice(&fallback.reason))
+        } else {
+            warning(what, why, advice(&fallback.reason))
+        });
+    }
+}
+
+fn change(miss: &MissReason) -> String {
+    match (&miss.old, &miss.new) {
+        (Some(old), Some(new)) if old != new => format!(" ({} is now {})", cut(old), cut(new)),
+        (None, Some(new)) => format!(" ({} is new)", cut(new)),
+        (Some(old), None) => format!(" ({} is gone)", cut(old)),
+        _ => String::new(),
+    }
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn cure(miss: &MissReason) -> &'static str {
+    match miss.kind.as_str() {
+        "option" | "argument" => {
+            "give it the same value in every build: no build number, time or random folder in a flag"
+        }
+        "variable" | "environment" => {
+            "set that variable to the same value in every build, or unset it"
+        }
+        "working" | "scratch" => {
+            "build in the same folder, or with absolute paths and without -g and -G"
+        }
+        "program" | "nvcc" | "host compiler" => "use one PATH, so that the same compiler is found",
+        "header" | "source" => {
+            "if nobody edits it, let what generates it write only when its content changes"
+        }
+        _ => "`warpcc why -- ARGS` in the folder of the build names what differs",
+    }
+}

@@ -1,0 +1,93 @@
+//! Settings and variables that make every call miss, or never ask the cache.
+
+use warpcc_report::doctor::Finding;
+
+use super::finding::warning;
+use super::variables::variable;
+use crate::config::{Config, Setting};
+use crate::process_context::ProcessContext;
+
+pub(super) fn look(config: &Config, around: &ProcessContext, findings: &mut Vec<Finding>) {
+    let switches: [(&str, &Setting<bool>, &str); 3] = [
+        (
+            "disable",
+            &config.disable,
+            "warpcc only starts nvcc: nothing is parallel and nothing comes from the cache",
+        ),
+        (
+            "recache",
+            &config.recache,
+            "stored results are ignored: every call is built again",
+        ),
+        (
+            "readonly",
+            &config.readonly,
+            "nothing new is stored, and nothing is recorded for `warpcc report`",
+        ),
+    ];
+    for (name, setting, why) in switches {
+        if setting.value {
+            findings.push(warning(
+                format!("{name} is set ({})", setting.source),
+                why,
+                &format!(
+                    "unset WARPCC_{}, or take it out of the settings file",
+                    name.to_uppercase()
+                ),
+            ));
+        }
+    }
+    for name in ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"] {
+        let Some(value) = variable(around, name) else {
+            continue;
+        };
+        let value = value.to_string_lossy();
+        for word in value.split_whitespace() {
+            if let Some(why) = suspicion(word) {
+                findings.push(warning(
+                    format!("{name} has {word}"),
+                    why,
+                    &format!("take {word} out of {name}"),
+                ));
+            }
+        }
+    }
+}
+
+/// Why a flag in every call's command line is no good idea.
+fn suspicion(word: &str) -> Option<&'static str> {
+    let option = word.split_once('=').map_or(word, |(option, _)| option);
+    if ["-time", "--time"].contains(&option) {
+        return Some("a call that is timed has to run: with it nothing comes from the cache");
+    }
+    if ["-E", "--preprocess", "-dryrun", "--dryrun", "-M", "-MM"].contains(&option) {
+        return Some("with it no call makes an object, and none is cached");
+    }
+    let temporary = ["/tmp/", "/var/tmp/", "/dev/shm/"]
+        .iter()
+        .any(|folder| word.contains(folder));
+    let isolated = word.contains("pip-build-env-") || word.contains("pip-req-build-");
+    (temporary || isolated).then_some(
+        "a folder with another name each time makes every call another one, and all of them miss",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::suspicion;
+
+    #[test]
+    fn flags_that_spoil_the_cache() {
+        for word in [
+            "-time",
+            "--time=t.csv",
+            "-I/tmp/pip-build-env-x1/include",
+            "-DX=/tmp/a",
+        ] {
+            assert!(suspicion(word).is_some(), "{word}");
+        }
+        for word in ["-O3", "-I/usr/include", "-DTIME=-time", "--timeout"] {
+            assert!(suspicion(word).is_none(), "{word}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Other caches and wrappers around the host compiler: in `PATH` under its name, or in a variable.
+//!
+//! A launcher that CMake or a Makefile puts before nvcc is not seen from here.
+
+use std::path::{Path, PathBuf};
+
+use warpcc_engine::compiler_cache::find_compiler;
+use warpcc_engine::process::find_program;
+use warpcc_report::doctor::Finding;
+
+use super::finding::{error_of, fine, note, warning};
+use super::variables::variable;
+use super::wrapper_names::{self, is_script, wrapper};
+use crate::process_context::ProcessContext;
+
+/// Who reads which variable for the host compiler's name.
+const VARIABLES: [(&str, &str); 2] = [("NVCC_CCBIN", "nvcc"), ("CUDAHOSTCXX", "CMake")];
+
+pub(super) fn look(around: &ProcessContext, findings: &mut Vec<Finding>) {
+    for (name, reader) in VARIABLES {
+        if let Some(value) = variable(around, name) {
+            named(around, name, reader, &value.to_string_lossy(), findings);
+        }
+    }
+    if variable(around, "NVCC_CCBIN").is_some() {
+        return;
+    }
+    for name in ["g++", "gcc"] {
+        in_path(around, name, findings);
+    }
+}
+
+fn named(
+    around: &ProcessContext,
+    name: &str,
+    reader: &str,
+    value: &str,
+    findings: &mut Vec<Finding>,
+) {
+    let file = match around.directory.join(value) {
+        folder if folder.is_dir() => folder.join("g++"),
+        _ => match find_program(value, variable(around, "PATH"), &around.directory) {
+            Some(file) => file,
+            None => PathBuf::from(value),
+        },
+    };
+    if !file.is_file() {
+        findings.push(error_of(
+            format!("{name}={value} is not a compiler, and {reader} reads it"),
+            "every compilation fails",
+            &format!("unset {name}, or name a compiler that exists"),
+        ));
+    } else if let Some(wrapper) = wrapper(&file) {
+        findings.push(warning(
+            format!("{name}={value} is {wrapper}"),
+            "two caches then keep the same host objects, and each step waits for both",
+            &format!("{name}=/usr/bin/g++, the compiler behind it"),
+        ));
+    } else {
+        findings.push(fine(format!("host compiler {} ({name})", file.display())));
+    }
+}
+
+fn in_path(around: &ProcessContext, name: &str, findings: &mut Vec<Finding>) {
+    let path = variable(around, "PATH");
+    let Some(first) = find_program(name, path, &around.directory) else {
+        if name == "g++" {
+            findings.push(error_of(
+                "there is no g++ in PATH",
+                "nvcc needs a host compiler for every file",
+                "install g++, or name another: NVCC_CCBIN=/path/to/g++",
+            ));
+        }
+        return;
+    };
+    let shown = first.display();
+    let Some(wrapper) = wrapper(&first) else {
+        findings.push(if is_script(&first) {
+            note(
+                format!("{name} is a script: {shown}"),
+                "it is treated as a compiler: its result is kept while the files it reads stay the same",
+                "name the compiler that it runs: NVCC_CCBIN=/usr/bin/g++",
+            )
+        } else {
+            fine(format!("host compiler {shown}"))
+        });
+        return;
+    };
+    let what = format!("{wrapper} is in PATH under the name of {name}: {shown}");
+    let folder = first
+        .parent()
+        .unwrap_or(Path::new("/"))
+        .display()
+        .to_string();
+    let fix = format!("take {folder} out of PATH for CUDA builds, or set NVCC_CCBIN=/usr/bin/g++");
+    findings.push(match find_compiler(name, path, &around.directory) {
+        Some(behind) if wrapper_names::wrapper(&behind).is_none() => note(
+            what,
+            &format!(
+                "warpcc passes it over and runs {}; bypassed calls still go through it",
+                behind.display()
+            ),
+            &fix,
+        ),
+        _ => warning(
+            what,
+            "two wrappers then work on the same host code, and each step waits for both",
+            &fix,
+        ),
+    });
+}

@@ -1,0 +1,238 @@
+//! `warpcc explain`: does what the command does, one step at a time, and tells what happens.
+//!
+//! It is nvcc's own plan, nothing overlapped and nothing from the cache: what is told is what nvcc
+//! does. The output is made; intermediate files live in the private folder and are looked at after
+//! each step. A plan that is not understood is an error here, because there is nothing to tell.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueHint};
+use warpcc_engine::{Finished, Outcome};
+use warpcc_explain::text::{Form, Tint};
+use warpcc_explain::{Observed, Recorder, Story, markdown, page, text};
+use warpcc_path_map::BaseDirs;
+use warpcc_plan::{FileId, FileKind, TaskGraph};
+
+use super::build_timeline::timeline_of;
+use super::graph;
+use super::nvcc::{find_nvcc, split_compiler};
+use super::output::{self, write_file};
+use crate::build::{self, BuildListener};
+use crate::bypass::Bypass;
+use crate::call_record::Account;
+use crate::config::Config;
+use crate::log::Log;
+use crate::process_context::ProcessContext;
+use crate::request::Request;
+use crate::resources::Lineage;
+use crate::session::{Call, Session, Wishes};
+
+const NOTE: &str = "\
+Examples:
+  warpcc explain nvcc -c kernel.cu -o kernel.o | less
+  warpcc explain --html story.html nvcc -rdc=true a.cu b.cu -o program
+  warpcc explain --json nvcc -ptx kernel.cu > story.json
+
+The command runs as usual, and its output is made. Exit code: nvcc's own; 2 with a message
+that begins with `warpcc:` when the command cannot be explained, or a page cannot be written.";
+
+/// A terminal that does not say how wide it is, a pipe, a file.
+const USUAL_WIDTH: usize = 100;
+/// Wider lines are hard to read.
+const WIDEST: usize = 120;
+
+/// `warpcc explain`.
+#[derive(Debug, Args)]
+#[command(after_help = NOTE)]
+pub struct ExplainArgs {
+    /// Write one HTML page that needs no network and no other file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+    /// Write Markdown
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub markdown: Option<PathBuf>,
+    /// Write JSON to standard output
+    #[arg(long)]
+    pub json: bool,
+    /// Use the terminal's colours
+    #[arg(long)]
+    pub color: bool,
+    /// The nvcc to use
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
+    pub nvcc: Option<PathBuf>,
+    /// The command, with or without the compiler's name
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(required = true, value_name = "ARGS")]
+    pub args: Vec<OsString>,
+}
+
+/// Runs the command and tells its story; gives nvcc's exit code.
+///
+/// # Errors
+/// No nvcc, a command with nothing to explain, a plan that is not understood, a page that cannot be
+/// written.
+pub fn run(args: &ExplainArgs, config: &Config, around: ProcessContext) -> anyhow::Result<i32> {
+    let (named, rest) = split_compiler(&args.args);
+    let nvcc = find_nvcc(args.nvcc.as_deref().or(named), config, &around)?;
+    let lineage = Lineage::find(config);
+    // Without a cache nothing is found there, and nothing noted.
+    let account = Account::new(&nvcc, rest, &around, None, config, &lineage);
+    let call = Call {
+        around: &around,
+        account: &account,
+        log: &Log::new(config.log.value.clone()),
+    };
+    // What nvcc does, not what a clone would share.
+    let session = match Session::prepare(&nvcc, rest, &BaseDirs::default(), call) {
+        Ok(session) => session,
+        Err(Bypass::Plain(reason)) => bail!(
+            "there is nothing to explain: nvcc does this alone ({reason}); give it a source and an \
+             output, as in `warpcc explain nvcc -c kernel.cu`"
+        ),
+        Err(why) => bail!("this command cannot be explained: {why}"),
+    };
+    // Found out before a minute of compiling, not after it.
+    for path in [&args.html, &args.markdown].into_iter().flatten() {
+        write_file(path, |_| Ok(()))?;
+    }
+    let (story, picture) = tell(&session)?;
+    if let Some(path) = &args.html {
+        write_file(path, |out| page::write(&story, Some(&picture), out))?;
+    }
+    if let Some(path) = &args.markdown {
+        write_file(path, |out| {
+            markdown::write(&story, markdown::Depth::Everything, 2, out)
+        })?;
+    }
+    if args.json {
+        output::print(|out| {
+            serde_json::to_writer_pretty(&mut *out, &story)?;
+            writeln!(out)
+        })?;
+    } else if args.html.is_none() && args.markdown.is_none() {
+        let form = Form {
+            width: width(),
+            tint: if args.color {
+                Tint::Colours
+            } else {
+                Tint::Plain
+            },
+        };
+        output::print(|out| text::write(&story, form, out))?;
+    }
+    Ok(story.exit_code)
+}
+
+/// How wide the terminal is on which the story is read.
+fn width() -> usize {
+    if !output::is_terminal() {
+        return USUAL_WIDTH;
+    }
+    rustix::termios::tcgetwinsize(std::io::stdout()).map_or(USUAL_WIDTH, |size| {
+        match usize::from(size.ws_col) {
+            0 => USUAL_WIDTH,
+            columns => columns.min(WIDEST),
+        }
+    })
+}
+
+/// Builds what is asked for; gives the story and a drawing of the steps.
+fn tell(session: &Session<'_>) -> anyhow::Result<(Story, String)> {
+    let request = &session.request;
+    let words = std::iter::once(request.nvcc.as_os_str()).chain(request.args.iter().map(|a| &**a));
+    let listener = Listener {
+        request,
+        teller: RefCell::new(Recorder::new(warpcc_explain::Call {
+            command: words.map(|w| w.to_string_lossy().into_owned()).collect(),
+            directory: request.directory.display().to_string(),
+        })),
+    };
+    let wishes = Wishes {
+        looks_up: false,
+        may_leave: false,
+        jobs: NonZeroUsize::new(1),
+        sequential: true,
+        faithful: true,
+        save: None,
+        listener: Some(&listener),
+        progress: None,
+    };
+    let mut timeline = None;
+    let code = session.complete(&wishes, |request, (built, wall)| {
+        timeline = Some(timeline_of(request, built, wall));
+    });
+    let code = match code {
+        Ok(code) => code,
+        Err(Bypass::Unsupported(why)) if why.reason == build::REFUSED => {
+            bail!(
+                "this command cannot be explained: nvcc refuses it; run it without `warpcc \
+                   explain` to see why"
+            );
+        }
+        Err(Bypass::Unsupported(why)) if why.reason == build::FAILS_UNDER_THREADS => bail!(
+            "this command fails, and with -t it cannot be explained: leave -t out, the steps run \
+             one at a time anyway"
+        ),
+        Err(why) => bail!("this command cannot be explained: {why}"),
+    };
+    let timeline = timeline.context("the command was not run")?;
+    let mut drawing = Vec::new();
+    graph::write_svg(&timeline, &mut drawing).context("the steps cannot be drawn")?;
+    Ok((
+        listener.teller.into_inner().finish(code),
+        String::from_utf8_lossy(&drawing).into_owned(),
+    ))
+}
+
+/// Looks at what each step wrote, before the next one starts.
+struct Listener<'a> {
+    request: &'a Request,
+    teller: RefCell<Recorder>,
+}
+
+impl Listener<'_> {
+    fn bytes(&self, graph: &TaskGraph, id: FileId, aside: &Path) -> Option<Vec<u8>> {
+        let file = graph.file(id);
+        let in_place = self.request.absolute(&file.path);
+        // The engine keeps most outputs aside until all is well, and writes others in place.
+        let aside = aside.join(format!("{}-{}", id.0, file.name()));
+        let path: &Path = match file.kind {
+            FileKind::Output if aside.is_file() => &aside,
+            _ => &in_place,
+        };
+        // A device or a pipe would give nothing, or never end.
+        path.is_file().then(|| std::fs::read(path).ok()).flatten()
+    }
+}
+
+impl BuildListener for Listener<'_> {
+    fn finished(&self, graph: &TaskGraph, finished: &Finished, aside: &Path) {
+        let mut teller = self.teller.borrow_mut();
+        if !teller.has_plan() {
+            teller.plan(graph, &mut |path| {
+                std::fs::read(self.request.absolute(path)).ok()
+            });
+        }
+        let took = finished
+            .finished
+            .saturating_sub(finished.started)
+            .saturating_sub(finished.waited);
+        let observed = Observed {
+            outcome: match finished.outcome {
+                Outcome::Ran | Outcome::Hit => warpcc_explain::Outcome::Ran,
+                Outcome::Failed(code) => warpcc_explain::Outcome::Failed(code),
+                Outcome::Skipped => warpcc_explain::Outcome::Skipped,
+            },
+            micros: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+            stdout: String::from_utf8_lossy(&finished.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&finished.stderr).into_owned(),
+        };
+        teller.step(graph, finished.step, observed, &mut |id| {
+            self.bytes(graph, id, aside)
+        });
+    }
+}

@@ -1,0 +1,8 @@
+//! What `warpcc fatbin` shows: lists, tables, pictures, differences, verdicts.
+
+pub mod check;
+pub mod diff;
+pub mod list;
+pub mod picture;
+mod sums;
+pub mod tables;

@@ -1,0 +1,48 @@
+//! `warpcc jit`: what a driver compiles when a program starts; what its commands read, and the
+//! exit codes they give.
+
+mod advise;
+mod args;
+mod binaries;
+mod cache;
+mod exit_code;
+mod load;
+mod print;
+mod prove;
+mod ptxas;
+mod warm;
+
+pub use args::JitCommand;
+pub use load::load;
+
+use crate::config::{Config, ConfigError, variable};
+use crate::process_context::ProcessContext;
+
+/// Runs one of the commands; gives the exit code.
+///
+/// # Errors
+/// What could not be done at all.
+pub fn run(command: &JitCommand, config: &Config, around: &ProcessContext) -> anyhow::Result<i32> {
+    match command {
+        JitCommand::Advise(args) => advise::advise(args, config, around),
+        JitCommand::Warm(args) => warm::warm(args, around),
+        JitCommand::Cache(args) => cache::cache(args, around),
+        JitCommand::Prove(args) => prove::prove(args, config, around),
+        JitCommand::Load(args) => load(args),
+    }
+}
+
+/// The settings. Our own cache is not used here, so that it has no place is no reason to fail: a
+/// missing home is one of the things to find.
+///
+/// # Errors
+/// A setting is wrong.
+pub fn settings() -> Result<Config, ConfigError> {
+    match Config::load(variable) {
+        Err(ConfigError::NoHome) => {
+            let nowhere = |name: &str| (name == "WARPCC_DIR").then(|| "/dev/null".into());
+            Config::load(|name| variable(name).or_else(|| nowhere(name)))
+        }
+        other => other,
+    }
+}

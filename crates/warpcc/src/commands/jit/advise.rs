@@ -1,0 +1,310 @@
+//! `warpcc jit advise`: what the first start on a GPU compiles, measured or estimated, and what to
+//! do about it.
+
+mod findings;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use warpcc_fatbin::{Found, Gpu, Limits, Outcome, Problem, Situation, Verdicts, demangle, judge};
+use warpcc_jit::{
+    Assembled, Cost, Job, MaxSize, Ptxas, Remark, Settings, Text, Use, Weight, assemble, estimate,
+    what_is_compiled,
+};
+
+use super::args::AdviseArgs;
+use super::binaries::{contents, open_all, tell};
+use super::cache;
+use super::exit_code::{FAILED, FINE, TO_FIX};
+use super::print;
+use super::print::advise::{Advice, OfFile, OnGpu, TextRow};
+use super::ptxas::find_ptxas;
+use crate::commands::output;
+use crate::config::Config;
+use crate::log;
+use crate::process_context::ProcessContext;
+use findings::{gencode, of_gpu};
+
+pub(super) fn advise(
+    args: &AdviseArgs,
+    config: &Config,
+    around: &ProcessContext,
+) -> anyhow::Result<i32> {
+    let limits = Limits::default();
+    let settings = Settings::read(&around.environment);
+    let situation = Situation {
+        driver: args.driver,
+        force_jit: settings.force_jit,
+        disable_jit: settings.disable_jit,
+    };
+    let mut gpus = args.gpu.clone();
+    gpus.sort_unstable();
+    gpus.dedup();
+    let (binaries, errors) = open_all(&args.files);
+    let found = contents(&binaries);
+    let verdicts: Vec<Verdicts> = binaries
+        .iter()
+        .map(|binary| judge(binary, &gpus, &situation, &limits))
+        .collect();
+    let mut problems: Vec<Vec<Problem>> = verdicts.iter().map(|v| v.problems.clone()).collect();
+    let compiles = |v: &Verdicts| {
+        let mut all = v.verdicts.iter();
+        all.any(|v| matches!(v.outcome, Outcome::Jit | Outcome::JitLink))
+    };
+    let ptxas = match verdicts.iter().any(compiles) && !args.estimate {
+        true => find_ptxas(args.tool.ptxas.as_deref(), config, around)
+            .map_err(|error| log::warn(&format!("{error:#}; the figures are estimates")))
+            .ok(),
+        false => None,
+    };
+    let mut on_gpus = Vec::new();
+    for gpu in gpus {
+        let mut files: Vec<(OfFile, Vec<Text<'_>>)> = Vec::new();
+        for (index, (binary, found)) in binaries.iter().zip(&found).enumerate() {
+            let verdicts = &verdicts[index];
+            let (texts, wrong) = what_is_compiled(found, verdicts, gpu, &situation, &limits);
+            add_new(&mut problems[index], wrong);
+            files.push((of_file(binary.input.to_string(), verdicts, gpu), texts));
+        }
+        let costs = measure(&files, gpu, ptxas.as_ref(), args, config)?;
+        on_gpus.push(on_gpu(gpu, files, &found, &costs, settings.max_size));
+    }
+    let advice = conclude(on_gpus, &settings, around, ptxas);
+    output::print(|out| match args.json {
+        true => print::parts::write_json(&advice, out),
+        // Why there is nothing to say is told below.
+        false if binaries.is_empty() => Ok(()),
+        false => print::advise::write(&advice, out),
+    })?;
+    let told: Vec<_> = binaries.iter().zip(problems).collect();
+    if tell(&errors, &told) {
+        return Ok(FAILED);
+    }
+    let to_fix = advice.remarks.iter().any(|r| r.weight == Weight::Fix);
+    Ok(if to_fix { TO_FIX } else { FINE })
+}
+
+/// What one text costs, and how that is known.
+#[derive(Debug, Clone)]
+struct Known {
+    cost: Cost,
+    measured: bool,
+    note: Option<String>,
+    refused: bool,
+}
+
+type Costs = BTreeMap<[u8; 32], Known>;
+
+/// The cost of each different text: equal ones are compiled once and kept once.
+fn measure(
+    files: &[(OfFile, Vec<Text<'_>>)],
+    gpu: Gpu,
+    ptxas: Option<&Ptxas>,
+    args: &AdviseArgs,
+    config: &Config,
+) -> anyhow::Result<Costs> {
+    let mut costs = Costs::new();
+    let mut jobs: Vec<(&Text<'_>, Job<'_>)> = Vec::new();
+    for text in files.iter().flat_map(|(_, texts)| texts) {
+        if costs.contains_key(&text.content) {
+            continue;
+        }
+        let target = match (ptxas, gpu) {
+            (Some(ptxas), Gpu::Known(number)) => ptxas.target(text.source.arch, number),
+            _ => None,
+        };
+        let note = (target.is_none() && ptxas.is_some()).then(|| match gpu {
+            Gpu::Known(_) => format!("estimated: this ptxas makes no code for {gpu}"),
+            Gpu::Next => "estimated: there is no such GPU yet".to_owned(),
+        });
+        costs.insert(text.content, guess(text, note));
+        if let Some(target) = target {
+            let job = Job {
+                image: text.source,
+                target,
+                used: text.used,
+            };
+            jobs.push((text, job));
+        }
+    }
+    let Some(ptxas) = ptxas else { return Ok(costs) };
+    let only: Vec<Job<'_>> = jobs.iter().map(|(_, job)| *job).collect();
+    let longest = Duration::from_secs(args.tool.timeout);
+    let done = assemble(
+        ptxas,
+        &only,
+        config.job_limit(),
+        longest,
+        &Limits::default(),
+    )?;
+    for ((text, _), answer) in jobs.iter().zip(done) {
+        let known = match answer {
+            Assembled::Made(made) => Known {
+                cost: Cost {
+                    cubin_bytes: made.cubin_bytes,
+                    seconds: made.seconds,
+                },
+                measured: true,
+                note: None,
+                refused: false,
+            },
+            Assembled::Refused(said) => Known {
+                refused: true,
+                ..guess(
+                    text,
+                    Some(format!("ptxas refuses it: {}", first_line(&said))),
+                )
+            },
+            Assembled::Unknown(why) => {
+                guess(text, Some(format!("estimated: {}", first_line(&why))))
+            }
+        };
+        costs.insert(text.content, known);
+    }
+    Ok(costs)
+}
+
+fn guess(text: &Text<'_>, note: Option<String>) -> Known {
+    Known {
+        cost: estimate(text.bytes),
+        measured: false,
+        note,
+        refused: false,
+    }
+}
+
+fn first_line(text: &str) -> &str {
+    text.trim().lines().next().unwrap_or_default()
+}
+
+/// What is damaged for one GPU is so for the next.
+fn add_new(problems: &mut Vec<Problem>, more: Vec<Problem>) {
+    for problem in more {
+        if !problems.contains(&problem) {
+            problems.push(problem);
+        }
+    }
+}
+
+fn of_file(file: String, verdicts: &Verdicts, gpu: Gpu) -> OfFile {
+    let count = |outcome: Outcome| {
+        let mine = verdicts.verdicts.iter();
+        mine.filter(|v| v.gpu == gpu && v.outcome == outcome)
+            .count()
+    };
+    OfFile {
+        file,
+        run: count(Outcome::Run),
+        jit: count(Outcome::Jit),
+        jit_link: count(Outcome::JitLink),
+        fail: count(Outcome::Fail),
+        not_linked: count(Outcome::NotLinked),
+        texts: Vec::new(),
+    }
+}
+
+/// Bytes of an entry of the driver's cache beside the PTX and the machine code: seen with a driver of CUDA 13.0, where
+/// it holds both as they are (docs/jit.md).
+const ENTRY: u64 = 66;
+
+fn on_gpu(
+    gpu: Gpu,
+    files: Vec<(OfFile, Vec<Text<'_>>)>,
+    found: &[Found<'_>],
+    costs: &Costs,
+    limit: MaxSize,
+) -> OnGpu {
+    let mut on = OnGpu {
+        gpu,
+        files: Vec::new(),
+        texts: 0,
+        measured: 0,
+        refused: 0,
+        ptx_bytes: 0,
+        cubin_bytes: 0,
+        largest_cubin_bytes: 0,
+        kept_bytes: 0,
+        seconds: 0.0,
+        slowest_seconds: 0.0,
+        limit: limit.bytes,
+        fits: true,
+        gencode: None,
+    };
+    let mut counted = std::collections::BTreeSet::new();
+    let mut archs = Vec::new();
+    for ((mut file, texts), _) in files.into_iter().zip(found) {
+        for text in texts {
+            let Some(known) = costs.get(&text.content) else {
+                continue;
+            };
+            let first = counted.insert(text.content);
+            if first {
+                on.texts += 1;
+                on.measured += usize::from(known.measured);
+                on.refused += usize::from(known.refused);
+                on.ptx_bytes += text.bytes;
+                on.cubin_bytes = on.cubin_bytes.saturating_add(known.cost.cubin_bytes);
+                let kept = known.cost.cubin_bytes.saturating_add(text.bytes);
+                on.kept_bytes = on.kept_bytes.saturating_add(kept).saturating_add(ENTRY);
+                on.largest_cubin_bytes = on.largest_cubin_bytes.max(known.cost.cubin_bytes);
+                on.seconds += known.cost.seconds;
+                on.slowest_seconds = on.slowest_seconds.max(known.cost.seconds);
+            }
+            archs.push(text.source.arch.suffix);
+            file.texts.push(row(&text, known, first));
+        }
+        on.files.push(file);
+    }
+    on.fits = on.kept_bytes <= on.limit;
+    on.gencode = gencode(gpu, &archs);
+    on
+}
+
+fn row(text: &Text<'_>, known: &Known, first: bool) -> TextRow {
+    TextRow {
+        member: text.member.map(str::to_owned),
+        container: text.container,
+        image: text.image,
+        target: text.source.target(),
+        linked: text.used == Use::Link,
+        repeated: !first,
+        kernels: text.kernels.iter().map(|name| demangle(name)).collect(),
+        ptx_bytes: text.bytes,
+        cubin_bytes: known.cost.cubin_bytes,
+        seconds: known.cost.seconds,
+        measured: known.measured,
+        note: known.note.clone(),
+    }
+}
+
+/// The figures with what follows from them.
+fn conclude(
+    gpus: Vec<OnGpu>,
+    settings: &Settings,
+    around: &ProcessContext,
+    ptxas: Option<Ptxas>,
+) -> Advice {
+    let mut cache = cache::look(settings, around);
+    let mut remarks: Vec<Remark> = gpus
+        .iter()
+        .flat_map(|on| of_gpu(on, settings, cache.held.bytes))
+        .collect();
+    let compiles = gpus.iter().any(|on| on.texts > 0);
+    // Where nothing is compiled, nothing is to be kept.
+    let of_cache = std::mem::take(&mut cache.remarks);
+    remarks.extend(of_cache.into_iter().map(|remark| Remark {
+        weight: if compiles {
+            remark.weight
+        } else {
+            Weight::Note
+        },
+        ..remark
+    }));
+    remarks.sort_by_key(|remark| remark.weight);
+    Advice {
+        gpus,
+        ptxas: ptxas.map(|ptxas| ptxas.program),
+        cache,
+        remarks,
+    }
+}

@@ -1,0 +1,36 @@
+//! The binaries that are named or found: opened, and what is in them.
+
+use std::path::PathBuf;
+
+use rayon::prelude::*;
+use warpcc_fatbin::{Binary, Found, Limits, OpenError, find};
+
+use crate::commands::binary_errors;
+
+/// The files that were named or found, mapped, in order, and those that could not be.
+pub fn open_all(paths: &[PathBuf]) -> (Vec<Binary>, Vec<OpenError>) {
+    let limits = Limits::default();
+    let (inputs, mut errors) = find(paths);
+    let mut binaries = Vec::new();
+    for input in inputs {
+        match Binary::open(input, &limits) {
+            Ok(binary) => binaries.push(binary),
+            Err(error) => errors.push(error),
+        }
+    }
+    (binaries, errors)
+}
+
+/// What is in each of them.
+pub fn contents(binaries: &[Binary]) -> Vec<Found<'_>> {
+    let limits = Limits::default();
+    binaries.par_iter().map(|b| b.contents(&limits)).collect()
+}
+
+/// Tells what could not be opened or read; says whether there was anything.
+pub fn tell(errors: &[OpenError], files: &[(&Binary, Vec<warpcc_fatbin::Problem>)]) -> bool {
+    let problems = files
+        .iter()
+        .flat_map(|(binary, problems)| problems.iter().map(|p| (&binary.input, p)));
+    binary_errors::tell(errors, problems)
+}

@@ -1,0 +1,89 @@
+//! `warpcc jit load`: the process that may be lost. Loads what it is told and says what happened,
+//! a line for each item.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use anyhow::Context;
+use warpcc_fatbin::{Binary, Input, Limits};
+use warpcc_jit::{DriverError, Item, LoadOptions, Loader, Said};
+
+use super::args::{By, LoadArgs};
+use super::exit_code::FINE;
+use crate::commands::output;
+
+/// Loads; gives the exit code.
+///
+/// # Errors
+/// Nobody listens, or the file is not what it was.
+pub fn load(args: &LoadArgs) -> anyhow::Result<i32> {
+    output::print(|out| {
+        let loader = match Loader::open(args.device) {
+            Ok(loader) => loader,
+            Err(error) => return say(&Said::Nothing(error.to_string()), out),
+        };
+        let driver = loader.gpu.driver;
+        let (number, name) = (loader.gpu.number, loader.gpu.name.clone());
+        say(&Said::Gpu(driver.major, driver.minor, number, name), out)?;
+        if let Err(error) = each(args, &loader, out) {
+            say(&Said::Nothing(format!("{error:#}")), out)?;
+        }
+        Ok(())
+    })?;
+    Ok(FINE)
+}
+
+fn each(args: &LoadArgs, loader: &Loader, out: &mut dyn Write) -> anyhow::Result<()> {
+    let Some(path) = args.file.clone() else {
+        return Ok(());
+    };
+    let limits = Limits::default();
+    let input = Input {
+        path,
+        member: args.member.clone(),
+    };
+    let binary = Binary::open(input, &limits)?;
+    let found = binary.contents(&limits);
+    let manner = match args.by {
+        By::Module => LoadOptions::Module,
+        By::Logged => LoadOptions::Logged,
+        By::Library => LoadOptions::Library,
+    };
+    for item in &args.items {
+        let (Item::Container(number) | Item::Image(number, _)) = *item;
+        let container = found.containers.get(number);
+        let container = container.with_context(|| format!("there is no container {number}"))?;
+        let answer = match *item {
+            Item::Container(_) => {
+                let from = usize::try_from(container.offset)?;
+                let to = usize::try_from(container.offset + container.size)?;
+                let bytes = binary.bytes().get(from..to);
+                loader.load(bytes.context("the file became shorter")?, manner)
+            }
+            Item::Image(_, index) => {
+                let image = container.images.get(index);
+                let image = image.with_context(|| format!("there is no image {item}"))?;
+                loader.load(&image.payload(&limits)?, manner)
+            }
+        };
+        say(&said(item.to_string(), answer), out)?;
+    }
+    Ok(())
+}
+
+fn said(item: String, answer: Result<Duration, DriverError>) -> Said {
+    match answer {
+        Ok(time) => Said::Loaded(item, u64::try_from(time.as_micros()).unwrap_or(u64::MAX)),
+        Err(DriverError::Cuda {
+            number, name, log, ..
+        }) => Said::Refused(item, number, name, log),
+        Err(error) => Said::Nothing(error.to_string()),
+    }
+}
+
+/// At once: what is said must not be lost with the process.
+fn say(said: &Said, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, said)?;
+    writeln!(out)?;
+    out.flush()
+}

@@ -1,0 +1,7 @@
+//! What `warpcc jit` shows: what is compiled and what that costs, what is kept, what is broken.
+
+pub mod advise;
+pub mod cache;
+pub mod parts;
+pub mod prove;
+pub mod warm;

@@ -1,0 +1,94 @@
+//! What `warpcc jit cache` says: where, how full, on what.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use warpcc_jit::{Cleared, Contents, Folder, MaxSize, Remark};
+
+use super::parts::write_remarks;
+use crate::commands::plain_text::{count, plain};
+use crate::config::format_bytes;
+
+/// The driver's cache as a process with this environment has it.
+#[derive(Debug, Serialize)]
+pub struct CacheView {
+    /// The folder; none where there is none to have.
+    pub folder: Option<Folder>,
+    /// Whether `CUDA_CACHE_PATH` says so.
+    pub given: bool,
+    /// Whether nothing is kept at all.
+    pub disabled: bool,
+    /// What it may hold.
+    pub max_size: MaxSize,
+    /// What it holds.
+    pub held: Contents,
+    /// What is wrong with it.
+    pub remarks: Vec<Remark>,
+}
+
+/// Writes where it is and what is wrong with it.
+pub fn write(view: &CacheView, out: &mut dyn Write) -> io::Result<()> {
+    match &view.folder {
+        None => writeln!(out, "A driver has no folder here to keep results in.")?,
+        Some(folder) => {
+            let from = match view.given {
+                true => "CUDA_CACHE_PATH",
+                false => "the default, in HOME",
+            };
+            let there = if folder.exists {
+                ""
+            } else {
+                ", which does not exist yet"
+            };
+            writeln!(
+                out,
+                "{} ({from}{there})",
+                plain(&folder.path.display().to_string())
+            )?;
+            let limit = view.max_size.bytes;
+            let said = match view.max_size.given {
+                true => "CUDA_CACHE_MAXSIZE",
+                false => "the default of current drivers",
+            };
+            let percent = u128::from(view.held.bytes) * 100 / u128::from(limit.max(1));
+            let files = view.held.files;
+            writeln!(
+                out,
+                "  {} of {} ({percent}%, {said}) in {}",
+                format_bytes(view.held.bytes),
+                format_bytes(limit),
+                count(usize::try_from(files).unwrap_or(usize::MAX), "file"),
+            )?;
+            writeln!(
+                out,
+                "  on {}, {} free",
+                folder.file_system.name(),
+                format_bytes(folder.free)
+            )?;
+        }
+    }
+    write_remarks(&view.remarks, out)
+}
+
+/// Writes what was removed.
+pub fn write_cleared(cleared: &Cleared, out: &mut dyn Write) -> io::Result<()> {
+    let folder = plain(&cleared.folder.display().to_string());
+    if cleared.removed.is_empty() && cleared.failed.is_empty() {
+        return writeln!(out, "{folder}: nothing to remove");
+    }
+    let files = usize::try_from(cleared.before.files).unwrap_or(usize::MAX);
+    writeln!(
+        out,
+        "{folder}: removed {}, {} in {}",
+        cleared.removed.join(" "),
+        format_bytes(cleared.before.bytes),
+        count(files, "file"),
+    )?;
+    for name in &cleared.left {
+        writeln!(out, "  left {}, which is not a driver's", plain(name))?;
+    }
+    for failed in &cleared.failed {
+        writeln!(out, "  could not remove {}", plain(failed))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,178 @@
+//! What `warpcc jit prove` says: how many texts were assembled, and each that was not.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use serde::Serialize;
+use warpcc_jit::Complaint;
+
+use crate::commands::plain_text::{count, plain};
+
+/// Kernels that are named where a complaint says none; `--json` has them all.
+const NAMED: usize = 5;
+
+/// The whole answer.
+#[derive(Debug, Serialize)]
+pub struct Proof {
+    /// PTX texts in the files.
+    pub texts: usize,
+    /// Those that differ from all others.
+    pub different: usize,
+    /// What assembled.
+    pub ptxas: PathBuf,
+    /// By architecture.
+    pub tried: Vec<Tried>,
+    /// Texts that none of the architectures can run, so that nothing was tried.
+    pub not_for_any: usize,
+    /// Texts that are refused.
+    pub failures: Vec<Failure>,
+    /// Texts of which nothing is known: too slow, or a crash.
+    pub unknown: Vec<Failure>,
+    /// What the driver did, where it was asked.
+    pub driver: Option<ByDriver>,
+}
+
+/// How the texts fared for one architecture.
+#[derive(Debug, Serialize)]
+pub struct Tried {
+    /// `sm_90`.
+    pub target: String,
+    /// Assembled.
+    pub assembled: usize,
+    /// Refused.
+    pub refused: usize,
+}
+
+/// How the texts fared with a driver.
+#[derive(Debug, Serialize)]
+pub struct ByDriver {
+    /// `sm_90`.
+    pub gpu: String,
+    /// The GPU's name.
+    pub name: String,
+    /// The driver's CUDA version.
+    pub driver: String,
+    /// Compiled and loaded.
+    pub compiled: usize,
+    /// Refused.
+    pub refused: usize,
+    /// For other GPUs, or relocatable.
+    pub not_for_it: usize,
+}
+
+/// One text and what is wrong with it.
+#[derive(Debug, Serialize)]
+pub struct Failure {
+    /// The file, and the member of a wheel.
+    pub file: String,
+    /// The member of a static library.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub member: Option<String>,
+    /// The container's number in the file, from 0.
+    pub container: usize,
+    /// The image's number in the container, from 0.
+    pub image: usize,
+    /// `compute_80`.
+    pub target: String,
+    /// For which architecture, or by which driver.
+    pub by: String,
+    /// What was said, with the kernel that each is about where that is known.
+    pub complaints: Vec<Complaint>,
+    /// All kernels of the text: none of them will run.
+    pub kernels: Vec<String>,
+}
+
+/// Writes the answer.
+pub fn write(proof: &Proof, out: &mut dyn Write) -> io::Result<()> {
+    if proof.texts == 0 {
+        return writeln!(
+            out,
+            "There is no PTX: nothing here runs on other GPUs than those it was compiled for."
+        );
+    }
+    let different = match proof.texts == proof.different {
+        true => String::new(),
+        false => format!(", {} of them different", proof.different),
+    };
+    writeln!(out, "{}{different}", count(proof.texts, "PTX text"))?;
+    for tried in &proof.tried {
+        let refused = match tried.refused {
+            0 => String::new(),
+            some => format!(", {some} REFUSED"),
+        };
+        writeln!(
+            out,
+            "  {:<8} {} assembled{refused}",
+            tried.target, tried.assembled
+        )?;
+    }
+    if proof.not_for_any > 0 {
+        writeln!(
+            out,
+            "  {} not tried: not for any of these architectures",
+            proof.not_for_any
+        )?;
+    }
+    if let Some(driver) = &proof.driver {
+        let refused = match driver.refused {
+            0 => String::new(),
+            some => format!(", {some} REFUSED"),
+        };
+        writeln!(
+            out,
+            "  driver of CUDA {}, {} ({}): {} compiled{refused}, {} not for it",
+            driver.driver,
+            plain(&driver.name),
+            driver.gpu,
+            driver.compiled,
+            driver.not_for_it
+        )?;
+    }
+    for failure in &proof.failures {
+        write_failure(failure, "refused", out)?;
+    }
+    for failure in &proof.unknown {
+        write_failure(failure, "not known", out)?;
+    }
+    Ok(())
+}
+
+fn write_failure(failure: &Failure, word: &str, out: &mut dyn Write) -> io::Result<()> {
+    let member = failure.member.as_deref();
+    let member = member
+        .map(|m| format!("({})", plain(m)))
+        .unwrap_or_default();
+    writeln!(
+        out,
+        "{word}: {}{member} container {} image {}, {} for {}",
+        plain(&failure.file),
+        failure.container,
+        failure.image,
+        failure.target,
+        failure.by
+    )?;
+    for complaint in &failure.complaints {
+        let kernel = complaint.kernel.as_deref();
+        let kernel = kernel
+            .map(|k| format!("{}: ", plain(k)))
+            .unwrap_or_default();
+        writeln!(out, "  {kernel}{}", plain(&complaint.text))?;
+    }
+    let named = failure.complaints.iter().any(|c| c.kernel.is_some());
+    let others = if named { "in all" } else { "in it" };
+    let mut kernels: Vec<String> = failure
+        .kernels
+        .iter()
+        .take(NAMED)
+        .map(|k| plain(k))
+        .collect();
+    if failure.kernels.len() > NAMED {
+        kernels.push("…".to_owned());
+    }
+    writeln!(
+        out,
+        "  {others} {}: {}",
+        count(failure.kernels.len(), "kernel"),
+        kernels.join(", ")
+    )
+}

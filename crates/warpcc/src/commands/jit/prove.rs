@@ -1,0 +1,230 @@
+//! `warpcc jit prove`: whether the PTX inside works, before a newer GPU has to find out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use warpcc_fatbin::{Arch, Binary, Gpu, Limits, Problem, demangle, ptx_compiles};
+use warpcc_jit::{
+    Assembled, Item, Job, Loading, Outcome, Ptxas, Text, Use, assemble, complaints, every_text,
+};
+
+use super::args::{By, ProveArgs};
+use super::binaries::{contents, open_all, tell};
+use super::exit_code::{FAILED, FINE, TO_FIX};
+use super::print;
+use super::print::prove::{ByDriver, Failure, Proof, Tried};
+use super::ptxas::find_ptxas;
+use crate::commands::output;
+use crate::config::Config;
+use crate::process_context::ProcessContext;
+
+/// A text of a file.
+type Placed<'f> = (&'f Binary, &'f Text<'f>);
+
+pub(super) fn prove(
+    args: &ProveArgs,
+    config: &Config,
+    around: &ProcessContext,
+) -> anyhow::Result<i32> {
+    let limits = Limits::default();
+    let ptxas = find_ptxas(args.tool.ptxas.as_deref(), config, around)?;
+    let loading = Loading {
+        longest: Duration::from_secs(args.tool.timeout),
+        // What is proven is that it compiles, not that it was compiled before.
+        variables: vec![("CUDA_CACHE_DISABLE", "1".into())],
+        ..super::warm::loading(args.device, By::Logged, around)
+    };
+    let gpu = match args.load {
+        true => Some(loading.gpu().map_err(anyhow::Error::msg)?),
+        false => None,
+    };
+    let (binaries, errors) = open_all(&args.files);
+    let found = contents(&binaries);
+    let mut problems: Vec<Vec<Problem>> = found.iter().map(|f| f.problems.clone()).collect();
+    let mut texts: Vec<(&Binary, Text<'_>)> = Vec::new();
+    for (index, (binary, found)) in binaries.iter().zip(&found).enumerate() {
+        let (mine, wrong) = every_text(found, &limits);
+        problems[index].extend(wrong);
+        texts.extend(mine.into_iter().map(|text| (binary, text)));
+    }
+    // Equal texts are tried once, and told once.
+    let mut seen = BTreeSet::new();
+    let different: Vec<Placed<'_>> = texts
+        .iter()
+        .filter(|(_, text)| seen.insert(text.content))
+        .map(|(binary, text)| (*binary, text))
+        .collect();
+    let mut proof = Proof {
+        texts: texts.len(),
+        different: different.len(),
+        ptxas: ptxas.program.clone(),
+        tried: Vec::new(),
+        not_for_any: 0,
+        failures: Vec::new(),
+        unknown: Vec::new(),
+        driver: None,
+    };
+    by_assembler(&ptxas, &different, args, config, &mut proof)?;
+    if let Some(gpu) = &gpu {
+        proof.driver = Some(by_driver(&loading, gpu, &different, &mut proof)?);
+    }
+    output::print(|out| match args.json {
+        true => print::parts::write_json(&proof, out),
+        // Why there is nothing to say is told below.
+        false if binaries.is_empty() => Ok(()),
+        false => print::prove::write(&proof, out),
+    })?;
+    let told: Vec<_> = binaries.iter().zip(problems).collect();
+    if tell(&errors, &told) || !proof.unknown.is_empty() {
+        return Ok(FAILED);
+    }
+    let proven = proof.failures.is_empty() && proof.texts > 0;
+    Ok(if proven { FINE } else { TO_FIX })
+}
+
+/// The architectures to assemble a text for.
+fn targets(ptxas: &Ptxas, text: Arch, asked: &[Gpu]) -> BTreeSet<Arch> {
+    let numbers: Vec<u32> = match asked {
+        [] => {
+            let known = ptxas.targets.iter().map(|arch| arch.number);
+            let fits = known.filter(|number| ptx_compiles(text, Gpu::Known(*number)));
+            fits.max().into_iter().chain([text.number]).collect()
+        }
+        some => some
+            .iter()
+            .filter_map(|gpu| match gpu {
+                Gpu::Known(number) => Some(*number),
+                Gpu::Next => ptxas.newest(),
+            })
+            .collect(),
+    };
+    let targets = numbers.into_iter().filter_map(|n| ptxas.target(text, n));
+    targets.collect()
+}
+
+fn by_assembler(
+    ptxas: &Ptxas,
+    different: &[Placed<'_>],
+    args: &ProveArgs,
+    config: &Config,
+    proof: &mut Proof,
+) -> anyhow::Result<()> {
+    let limits = Limits::default();
+    let mut jobs: Vec<(Placed<'_>, Job<'_>)> = Vec::new();
+    for placed in different {
+        let text = placed.1;
+        let targets = targets(ptxas, text.source.arch, &args.gpu);
+        proof.not_for_any += usize::from(targets.is_empty());
+        jobs.extend(targets.into_iter().map(|target| {
+            let job = Job {
+                image: text.source,
+                target,
+                used: text.used,
+            };
+            (*placed, job)
+        }));
+    }
+    let only: Vec<Job<'_>> = jobs.iter().map(|(_, job)| *job).collect();
+    let longest = Duration::from_secs(args.tool.timeout);
+    let done = assemble(ptxas, &only, config.job_limit(), longest, &limits)?;
+    let mut tried: BTreeMap<Arch, Tried> = BTreeMap::new();
+    for ((placed, job), answer) in jobs.iter().zip(done) {
+        let by = format!("sm_{}", job.target);
+        let sums = tried.entry(job.target).or_insert_with(|| Tried {
+            target: by.clone(),
+            assembled: 0,
+            refused: 0,
+        });
+        match answer {
+            Assembled::Made(_) => sums.assembled += 1,
+            // Its own age says nothing about the PTX.
+            Assembled::Refused(said) if said.contains("Unsupported .version") => {
+                let version = placed.1.source.code_version.unwrap_or_default();
+                let why = format!("PTX {}.{} is newer than this ptxas", version.0, version.1);
+                proof.unknown.push(failure(*placed, &by, &why, &limits));
+            }
+            Assembled::Refused(said) => {
+                sums.refused += 1;
+                proof.failures.push(failure(*placed, &by, &said, &limits));
+            }
+            Assembled::Unknown(why) => {
+                proof.unknown.push(failure(*placed, &by, &why, &limits));
+            }
+        }
+    }
+    proof.tried = tried.into_values().collect();
+    Ok(())
+}
+
+fn failure((binary, text): Placed<'_>, by: &str, said: &str, limits: &Limits) -> Failure {
+    let payload = text.source.payload(limits).unwrap_or_default();
+    let mut complaints = complaints(said, &payload);
+    for complaint in &mut complaints {
+        complaint.kernel = complaint.kernel.as_deref().map(demangle);
+    }
+    Failure {
+        file: binary.input.to_string(),
+        member: text.member.map(str::to_owned),
+        container: text.container,
+        image: text.image,
+        target: text.source.target(),
+        by: by.to_owned(),
+        complaints,
+        kernels: text.kernels.iter().map(|name| demangle(name)).collect(),
+    }
+}
+
+/// Has the driver compile each text by itself.
+fn by_driver(
+    loading: &Loading,
+    gpu: &warpcc_jit::Gpu,
+    different: &[Placed<'_>],
+    proof: &mut Proof,
+) -> anyhow::Result<ByDriver> {
+    let limits = Limits::default();
+    let mut sums = ByDriver {
+        gpu: format!("sm_{}", gpu.number),
+        name: gpu.name.clone(),
+        driver: gpu.driver.to_string(),
+        compiled: 0,
+        refused: 0,
+        not_for_it: 0,
+    };
+    let mut files: Vec<(&Binary, Vec<(Item, &Text<'_>)>)> = Vec::new();
+    for (binary, text) in different {
+        let fits = ptx_compiles(text.source.arch, Gpu::Known(gpu.number));
+        // What is relocatable only a link makes whole.
+        if !fits || text.used == Use::Link {
+            sums.not_for_it += 1;
+            continue;
+        }
+        let item = (Item::Image(text.container, text.image), *text);
+        match files.last_mut() {
+            Some((last, items)) if std::ptr::eq(*last, *binary) => items.push(item),
+            _ => files.push((binary, vec![item])),
+        }
+    }
+    for (binary, texts) in files {
+        let items: Vec<Item> = texts.iter().map(|(item, _)| *item).collect();
+        let done = loading.load(&binary.input, &items);
+        for ((_, text), (_, outcome)) in texts.iter().zip(done.map_err(anyhow::Error::msg)?) {
+            let placed = (binary, *text);
+            let by = format!("the driver, sm_{}", gpu.number);
+            match outcome {
+                Outcome::In(_) => sums.compiled += 1,
+                Outcome::Refused { number, name, log } => {
+                    sums.refused += 1;
+                    let said = match log.is_empty() {
+                        true => format!("error {number}: {name}"),
+                        false => format!("{log}\nerror {number}: {name}"),
+                    };
+                    proof.failures.push(failure(placed, &by, &said, &limits));
+                }
+                Outcome::Lost(why) => {
+                    proof.unknown.push(failure(placed, &by, &why, &limits));
+                }
+            }
+        }
+    }
+    Ok(sums)
+}

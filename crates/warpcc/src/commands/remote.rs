@@ -1,0 +1,173 @@
+//! `warpcc remote`: asks the shared caches, tells what came and went, and uploads what waits.
+
+mod print;
+
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use warpcc_cache::{DiskStore, Options};
+use warpcc_remote::backoff::{Health, Way};
+use warpcc_remote::settings::Access;
+use warpcc_remote::upload::{self, Account, UploadMode};
+use warpcc_remote::{Layer, ping};
+use warpcc_rtc::{CacheSettings, Environment};
+
+use super::output;
+use crate::config::{Config, environment};
+use crate::store::need_store;
+use print::{Pinged, Rested, Row};
+
+/// `warpcc remote`.
+#[derive(Debug, Subcommand)]
+pub enum RemoteCommand {
+    /// Test each shared cache: what it is, and how fast it answers
+    Ping(RemoteArgs),
+    /// Show downloads, uploads and waiting uploads of each shared cache
+    Stat(RemoteArgs),
+    /// Upload everything that waits; for the last step of a CI job
+    Upload(UploadArgs),
+}
+
+/// `warpcc remote ping` and `stat`.
+#[derive(Debug, Args)]
+pub struct RemoteArgs {
+    /// Write JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `warpcc remote upload`.
+#[derive(Debug, Args)]
+pub struct UploadArgs {
+    /// Stop after so many seconds; the rest is kept for the next upload
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    pub limit: u64,
+    /// As builds start it: leave alone what is left alone, and say nothing
+    #[arg(long, hide = true)]
+    pub background: bool,
+}
+
+/// Runs the command; the exit code is 1 where a server did not do its part.
+///
+/// # Errors
+/// No shared cache is set, or no cache of our own.
+pub fn run(command: &RemoteCommand, config: &Config) -> anyhow::Result<i32> {
+    let layers = config.layers();
+    if layers.is_empty() {
+        if matches!(command, RemoteCommand::Upload(args) if args.background) {
+            return Ok(0);
+        }
+        bail!("no shared cache is configured: set WARPCC_REMOTE, or [remote] in the settings file");
+    }
+    match command {
+        RemoteCommand::Ping(args) => {
+            let stores: Vec<_> = need_store(config).into_iter().chain(kernels()).collect();
+            let rows: Vec<Pinged> = layers.iter().map(|l| ping_one(l, &stores)).collect();
+            output::print(|out| match args.json {
+                true => print::write_ping_json(&rows, out),
+                false => print::write_ping(&rows, out),
+            })?;
+            Ok(i32::from(rows.iter().any(|row| row.answer.is_err())))
+        }
+        RemoteCommand::Stat(args) => {
+            let stores: Vec<_> = std::iter::once(need_store(config)?)
+                .chain(kernels())
+                .collect();
+            let rows: Vec<Row> = layers.iter().map(|layer| row(layer, &stores)).collect();
+            output::print(|out| match args.json {
+                true => print::write_stat_json(&rows, out),
+                false => print::write_stat(&rows, out),
+            })?;
+            Ok(0)
+        }
+        RemoteCommand::Upload(args) => upload(args, &layers, config),
+    }
+}
+
+fn ping_one(layer: &Layer, stores: &[DiskStore]) -> Pinged {
+    let answer = ping::ping(layer).map_err(|fault| fault.to_string());
+    // Who answers need not be left alone any longer.
+    if answer.is_ok() {
+        for store in stores {
+            Health::of(store.root()).well(layer, Way::Reading);
+        }
+    }
+    Pinged {
+        server: layer.shown(),
+        read_only: layer.access == Access::ReadOnly,
+        answer,
+    }
+}
+
+/// The folder of kernels compiled at run time, which has its own uploads, where there is one.
+fn kernels() -> Option<DiskStore> {
+    let settings = CacheSettings::from_environment(&Environment::of(environment()));
+    let tier = settings.tiers.iter().find(|tier| !tier.readonly)?;
+    let options = Options {
+        max_size: tier.max_size,
+        readonly: false,
+    };
+    let there = tier.path.is_dir();
+    there.then(|| DiskStore::open(&tier.path, options).ok())?
+}
+
+fn row(layer: &Layer, stores: &[DiskStore]) -> Row {
+    let counters: Vec<_> = stores.iter().map(DiskStore::counters).collect();
+    let id = layer.id();
+    let count = |name: &str| {
+        let counter = format!("remote_server.{id}.{name}");
+        let of_one = counters.iter().filter_map(|all| all.get(&counter));
+        of_one.sum()
+    };
+    let rested = |way| {
+        let of_one = |store: &DiskStore| Health::of(store.root()).resting(layer, way);
+        stores.iter().find_map(of_one).map(|resting| Rested {
+            until: resting.until,
+            why: resting.why,
+        })
+    };
+    let waiting = |store: &DiskStore| upload::waiting(layer, store.root());
+    Row {
+        server: layer.shown(),
+        read_only: layer.access == Access::ReadOnly,
+        hits: count("hits"),
+        misses: count("misses"),
+        uploads: count("uploads"),
+        bytes_up: count("bytes_up"),
+        bytes_down: count("bytes_down"),
+        waiting: stores.iter().map(waiting).sum(),
+        reading: rested(Way::Reading),
+        writing: rested(Way::Writing),
+    }
+}
+
+fn upload(args: &UploadArgs, layers: &[Layer], config: &Config) -> anyhow::Result<i32> {
+    let until = Instant::now() + Duration::from_secs(args.limit);
+    let manner = match args.background {
+        true => UploadMode::Background,
+        false => UploadMode::Asked,
+    };
+    let mut accounts: Vec<Account> = Vec::new();
+    let kernels = kernels();
+    let ours = match need_store(config) {
+        Err(error) if kernels.is_none() => return Err(error),
+        ours => ours,
+    };
+    for store in ours.into_iter().chain(kernels) {
+        let left = until.saturating_duration_since(Instant::now());
+        for account in upload::drain(layers, &store, left, manner)? {
+            match accounts.iter_mut().find(|sum| sum.server == account.server) {
+                Some(sum) => sum.add(account),
+                None => accounts.push(account),
+            }
+        }
+    }
+    if args.background {
+        return Ok(0);
+    }
+    output::print(|out| print::write_uploaded(&accounts, out))?;
+    Ok(i32::from(
+        accounts.iter().any(|account| account.waiting > 0),
+    ))
+}

@@ -1,0 +1,288 @@
+//! `warpcc rtc`: kernels as text, compiled ahead into the cache that programs look into at run time.
+
+mod args;
+mod manifest;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rayon::prelude::*;
+use serde::Serialize;
+use warpcc_cache::{Level, Upstream};
+use warpcc_remote::SharedCache;
+use warpcc_rtc::{
+    CacheSettings, CallLimits, CompileRequest, Compiler, Environment, Error, ErrorKind, Found,
+    Image, KernelCache,
+};
+
+pub use args::RtcCommand;
+use args::{CompileArgs, WarmArgs, WithArgs};
+use manifest::{Job, Manifest};
+
+use super::output::{self, write_file};
+use crate::config::{Config, variable};
+use crate::process_context::ProcessContext;
+use crate::{history, log};
+
+/// All is well.
+const FINE: i32 = 0;
+/// Something does not compile, or cannot be kept.
+const NOT_FINE: i32 = 1;
+/// How long `warm` waits for its uploads.
+const UPLOADS: Duration = Duration::from_secs(300);
+
+/// Runs one of the commands; gives the exit code.
+///
+/// # Errors
+/// What could not be tried at all.
+pub fn run(command: &RtcCommand, around: &ProcessContext) -> anyhow::Result<i32> {
+    match command {
+        RtcCommand::Compile(args) => compile(args, around),
+        RtcCommand::Warm(args) => warm(args, around),
+    }
+}
+
+/// The cache that a program with this environment has, and the shared one behind it.
+struct Caches {
+    kernels: KernelCache,
+    shared: Option<SharedCache>,
+}
+
+impl Caches {
+    fn open(
+        with: &WithArgs,
+        around: &ProcessContext,
+        common: CompileRequest,
+    ) -> anyhow::Result<Self> {
+        let environment = Environment::of(around.environment.iter().cloned());
+        let compiler = Compiler::find_with(with.nvrtc.as_deref(), &environment)?;
+        let settings = CacheSettings::from_environment(&environment);
+        let layers = Config::load(variable)
+            .map(|config| config.layers())
+            .map_err(|error| error.to_string());
+        let shared = layers
+            .and_then(|layers| SharedCache::open(layers, || settings.open_first_written()))
+            .unwrap_or_else(|why| {
+                log::warn(&format!("no shared cache: {why}"));
+                None
+            });
+        let upstream = shared
+            .clone()
+            .map(|shared| Arc::new(shared) as Arc<dyn Upstream>);
+        let kernels = KernelCache::with(compiler, settings, upstream).compiled_with(common);
+        Ok(Self { kernels, shared })
+    }
+}
+
+/// An image, for people and programs.
+#[derive(Debug, Serialize)]
+struct Row {
+    name: String,
+    target: String,
+    /// `made`, or where it was found; `failed`.
+    result: &'static str,
+    bytes: usize,
+    key: Option<String>,
+    /// Each kernel and its name in the image.
+    lowered: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+impl Row {
+    fn of(name: &str, target: String, result: &Result<Image, Error>) -> Self {
+        let (word, image, error) = match result {
+            Ok(image) => (word_of(image.found), Some(image), None),
+            Err(error) => ("failed", None, Some(error.to_string())),
+        };
+        Self {
+            name: name.to_owned(),
+            target,
+            result: word,
+            bytes: image.map_or(0, |image| image.compiled.image.len()),
+            key: image.and_then(|image| image.key.map(|key| key.hex())),
+            lowered: image.map_or_else(BTreeMap::new, |image| {
+                image.compiled.lowered.iter().cloned().collect()
+            }),
+            error,
+        }
+    }
+}
+
+fn word_of(found: Found) -> &'static str {
+    match found {
+        Found::Memory => "memory",
+        Found::Disk => "disk",
+        Found::Shared => "shared",
+        Found::Made => "made",
+        Found::Given => "given",
+    }
+}
+
+fn compile(args: &CompileArgs, around: &ProcessContext) -> anyhow::Result<i32> {
+    let source = std::fs::read_to_string(&args.file)
+        .map_err(|error| anyhow::anyhow!("cannot read {}: {error}", args.file.display()))?;
+    let mut common = CompileRequest::new("", "", args.arch);
+    let defines = args.defines.iter().map(|define| format!("-D{define}"));
+    common.options = defines
+        .chain(args.options.iter().cloned())
+        .map(Into::into)
+        .collect();
+    common.include_folders.clone_from(&args.includes);
+    let caches = Caches::open(&args.with, around, common)?;
+    let cache = &caches.kernels;
+    let [first, others @ ..] = args.names.as_slice() else {
+        anyhow::bail!("name a kernel with --name");
+    };
+    // As a program asks for its first one.
+    let mut request = cache.request(&args.parameters, first, &source, args.arch);
+    request
+        .name_expressions
+        .extend(others.iter().map(|name| name.as_str().into()));
+    let result = cache.get(&request, &CallLimits::default());
+    if let Err(error) = &result
+        && error.kind() != ErrorKind::Compile
+    {
+        return Err(error.clone().into());
+    }
+    let row = Row::of(first, args.arch.to_string(), &result);
+    let image = match result {
+        Ok(image) => image,
+        Err(error) => {
+            log::fail(&error.to_string());
+            return Ok(NOT_FINE);
+        }
+    };
+    let output = args.output.clone().unwrap_or_else(|| {
+        let name = args
+            .file
+            .file_name()
+            .map(Path::new)
+            .unwrap_or(Path::new("kernel"));
+        PathBuf::from(name).with_extension(args.arch.extension())
+    });
+    write_file(&output, |out| out.write_all(&image.compiled.image))?;
+    if !image.compiled.log.trim().is_empty() {
+        log::warn(image.compiled.log.trim_end());
+    }
+    remarks(cache);
+    if caches.shared.as_ref().is_some_and(SharedCache::waits) {
+        history::upload_in_background(&around.ourselves[0]);
+    }
+    output::print(|out| match args.with.json {
+        true => writeln_json(out, &row),
+        false => {
+            for (name, lowered) in &image.compiled.lowered {
+                writeln!(out, "{name}  {lowered}")?;
+            }
+            Ok(())
+        }
+    })?;
+    Ok(FINE)
+}
+
+fn warm(args: &WarmArgs, around: &ProcessContext) -> anyhow::Result<i32> {
+    let manifest = Manifest::read(&args.manifest, &args.arch)?;
+    let caches = Caches::open(&args.with, around, manifest.common)?;
+    let cache = &caches.kernels;
+    anyhow::ensure!(
+        cache.settings().tiers.iter().any(|tier| !tier.readonly),
+        "there is no folder to keep kernels in{}",
+        cache
+            .remarks()
+            .iter()
+            .map(|remark| format!("; {remark}"))
+            .collect::<String>()
+    );
+    let images: Vec<(&str, String, Result<Image, Error>)> = manifest
+        .jobs
+        .par_iter()
+        .map(|job| match job {
+            Job::Kernel {
+                parameters,
+                name,
+                source,
+                target,
+            } => {
+                let image =
+                    cache.get_image(parameters, name, source, *target, &CallLimits::default());
+                (name.as_str(), target.to_string(), image)
+            }
+            Job::Recorded(request) => {
+                let image = cache.get(request, &CallLimits::default());
+                (&*request.name, request.target.to_string(), image)
+            }
+            Job::Ptx { name, text, target } => {
+                let image = cache.load_ptx(name, text, *target, &CallLimits::default());
+                (name.as_str(), target.to_string(), image)
+            }
+        })
+        .collect();
+    // What was here already may be missing there.
+    let there = images
+        .iter()
+        .filter_map(|(_, _, image)| image.as_ref().ok());
+    let there = there.filter(|image| matches!(image.found, Found::Disk | Found::Memory));
+    let uploaded = caches.shared.as_ref().is_none_or(|shared| {
+        there
+            .filter_map(|image| image.key)
+            .for_each(|key| shared.offer(shared.store(), Level::Kernels, &key));
+        all_uploaded(shared)
+    });
+    let rows: Vec<Row> = images
+        .into_iter()
+        .map(|(name, target, image)| Row::of(name, target, &image))
+        .collect();
+    let failed = rows.iter().filter(|row| row.error.is_some()).count();
+    let kept = cache.remarks().is_empty() && uploaded;
+    remarks(cache);
+    output::print(|out| match args.with.json {
+        true => writeln_json(out, &rows),
+        false => write_rows(out, &rows),
+    })?;
+    Ok(match failed == 0 && kept {
+        true => FINE,
+        false => NOT_FINE,
+    })
+}
+
+/// Waits until the shared caches have all; tells why one has not.
+fn all_uploaded(shared: &SharedCache) -> bool {
+    for unfinished in shared.flush(UPLOADS) {
+        log::warn(&unfinished);
+    }
+    !shared.waits()
+}
+
+fn write_rows(out: &mut dyn io::Write, rows: &[Row]) -> io::Result<()> {
+    for row in rows.iter().filter(|row| row.error.is_some()) {
+        writeln!(out, "FAILED  {} for {}", row.name, row.target)?;
+        for line in row.error.iter().flat_map(|error| error.lines()) {
+            writeln!(out, "    {line}")?;
+        }
+    }
+    let count = |word: &str| rows.iter().filter(|row| row.result == word).count();
+    let (made, failed) = (count("made"), count("failed"));
+    let bytes: usize = rows.iter().map(|row| row.bytes).sum();
+    writeln!(
+        out,
+        "{} images, {bytes} bytes: {made} compiled now, {} there already, {failed} failed",
+        rows.len(),
+        rows.len() - made - failed
+    )
+}
+
+fn writeln_json(out: &mut dyn io::Write, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    writeln!(out)
+}
+
+/// What went wrong with the cache is not the kernels' fault, and told.
+fn remarks(cache: &KernelCache) {
+    for remark in cache.remarks() {
+        log::warn(&remark);
+    }
+}

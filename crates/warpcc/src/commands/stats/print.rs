@@ -1,0 +1,378 @@
+//! How often the cache answered, for people and as JSON, from the counters and the records.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use warpcc_path_map::BASE;
+use warpcc_report::monitor::harmless;
+
+use crate::call_record::WOULD_SHARE;
+use crate::commands::advice::advice;
+use crate::config::format_bytes;
+use crate::seconds::format_seconds;
+
+/// So many projects are shown.
+const PROJECTS: usize = 5;
+
+/// The steps that are always shown, in the order nvcc runs them.
+const TOOLS: [&str; 6] = ["cudafe++", "cicc", "ptxas", "fatbinary", "nvlink", "host"];
+
+/// What is counted of the shared caches.
+const REMOTE: [&str; 9] = [
+    "hits",
+    "misses",
+    "uploads",
+    "errors",
+    "wrong_bytes",
+    "refused",
+    "bytes_up",
+    "bytes_down",
+    "executed",
+];
+
+/// What is counted of the cluster, beside the steps that it ran.
+const EXECUTOR: [&str; 3] = ["errors", "bytes_up", "bytes_down"];
+
+/// What was counted, and what the cache holds.
+#[derive(Debug, Clone, Default)]
+pub struct Stats {
+    /// Counters by dotted name: `invocations.total`, `steps.cicc.hits`,
+    /// `fallback_reasons.<text>`; an absent one is zero.
+    pub counters: BTreeMap<String, u64>,
+    /// How much the cache holds.
+    pub cache_bytes: u64,
+    /// How many entries it holds.
+    pub cache_entries: u64,
+    /// What the results from the cache took when they were made.
+    pub saved: Duration,
+    /// Projects, the one with most calls first.
+    pub projects: Vec<Project>,
+}
+
+/// What is remembered of the builds in one folder.
+#[derive(Debug, Clone, Default)]
+pub struct Project {
+    /// The folder that all calls of its builds were made in.
+    pub folder: PathBuf,
+    /// Compilations.
+    pub calls: u64,
+    /// Of those, answered from the cache as a whole.
+    pub direct_hits: u64,
+    /// What its results from the cache took when they were made.
+    pub saved: Duration,
+}
+
+/// How often one tool's results were found.
+struct Step<'a> {
+    tool: &'a str,
+    hits: u64,
+    misses: u64,
+}
+
+impl Stats {
+    fn count(&self, name: &str) -> u64 {
+        self.counters.get(name).copied().unwrap_or(0)
+    }
+
+    /// The steps always shown, then any other that was counted.
+    fn steps(&self) -> Vec<Step<'_>> {
+        let counted = self.counters.keys().filter_map(|name| {
+            let rest = name.strip_prefix("steps.")?;
+            rest.strip_suffix(".hits")
+                .or_else(|| rest.strip_suffix(".misses"))
+        });
+        let mut tools = TOOLS.to_vec();
+        for tool in counted {
+            if !tools.contains(&tool) {
+                tools.push(tool);
+            }
+        }
+        let step = |tool| Step {
+            tool,
+            hits: self.count(&format!("steps.{tool}.hits")),
+            misses: self.count(&format!("steps.{tool}.misses")),
+        };
+        tools.into_iter().map(step).collect()
+    }
+
+    /// Why nvcc was run as it is, the most frequent reason first.
+    fn reasons(&self) -> Vec<(&str, u64)> {
+        let mut reasons: Vec<_> = self
+            .counters
+            .iter()
+            .filter_map(|(name, count)| Some((name.strip_prefix("fallback_reasons.")?, *count)))
+            .collect();
+        reasons.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+        reasons
+    }
+}
+
+/// Write it for people: the answer first.
+pub fn write_text(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
+    let count = |name: &str| stats.count(&format!("invocations.{name}"));
+    let total = count("total");
+    let cache = format!(
+        "Cache: {} in {}",
+        format_bytes(stats.cache_bytes),
+        counted(stats.cache_entries, "entry", "entries")
+    );
+    if total == 0 {
+        writeln!(out, "Nothing compiled yet.")?;
+        writeln!(
+            out,
+            "{cache}\n\nCompile something: warpcc nvcc -c x.cu -o x.o"
+        )?;
+        return Ok(());
+    }
+    let direct = count("direct_hits");
+    // `--version` and the like are no compilations, and a share of them would say nothing.
+    let passed = count("passed");
+    let compilations = total.saturating_sub(passed);
+    writeln!(
+        out,
+        "{}, {} answered from the cache without nvcc\n",
+        counted(compilations, "compilation", "compilations"),
+        percent(direct, compilations)
+    )?;
+    for (name, words) in [
+        ("direct_hits", "from the cache"),
+        ("built", "built"),
+        ("fallbacks", "bypassed"),
+        ("failed", "failed"),
+    ] {
+        writeln!(out, "  {words:<20}{:>10}", count(name))?;
+    }
+    if passed > 0 {
+        writeln!(out, "  {:<20}{passed:>10}", "nothing to cache")?;
+    }
+    if !stats.saved.is_zero() {
+        let saved = format_seconds(stats.saved);
+        writeln!(out, "\nSaved {saved} of compiler time.")?;
+    }
+    writeln!(out, "\n  {:<20}{:>10}{:>10}", "step", "from cache", "run")?;
+    for Step { tool, hits, misses } in stats.steps() {
+        let share = percent(hits, hits.saturating_add(misses));
+        writeln!(out, "  {tool:<20}{hits:>10}{misses:>10}{share:>8}")?;
+    }
+    write_elsewhere(stats, out)?;
+    write_reasons(stats, out)?;
+    write_folders(stats, out)?;
+    writeln!(out, "\n{cache}\n\nWhy did it miss: warpcc why -- ARGS")
+}
+
+/// What other machines did.
+fn write_elsewhere(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
+    let remote = |name: &str| stats.count(&format!("remote.{name}"));
+    let away = |name: &str| stats.count(&format!("executor.{name}"));
+    let executed = remote("executed");
+    if executed > 0 || EXECUTOR.iter().any(|name| away(name) > 0) {
+        writeln!(
+            out,
+            "\nRun on a cluster: {}, {}; {} down, {} up",
+            counted(executed, "step", "steps"),
+            counted(away("errors"), "error", "errors"),
+            format_bytes(away("bytes_down")),
+            format_bytes(away("bytes_up"))
+        )?;
+    }
+    let shared = REMOTE.iter().filter(|name| **name != "executed");
+    if shared.into_iter().any(|name| remote(name) > 0) {
+        writeln!(
+            out,
+            "\nShared caches: {} found, {} not, {} uploaded, {}; {} down, {} up",
+            remote("hits"),
+            remote("misses"),
+            remote("uploads"),
+            counted(remote("errors"), "error", "errors"),
+            format_bytes(remote("bytes_down")),
+            format_bytes(remote("bytes_up"))
+        )?;
+    }
+    Ok(())
+}
+
+/// Why calls were bypassed, and what to do about it.
+fn write_reasons(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
+    let reasons = stats.reasons();
+    if !reasons.is_empty() {
+        writeln!(out, "\nBypassed because of")?;
+        for (reason, count) in reasons {
+            writeln!(out, "{count:>10}  {}", harmless(reason))?;
+            writeln!(out, "{:>10}  {}", "", advice(reason))?;
+        }
+    }
+    Ok(())
+}
+
+/// What the folders of projects show.
+fn write_folders(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
+    let shared = stats.count(WOULD_SHARE);
+    if shared > 0 {
+        writeln!(
+            out,
+            "\n{} had been built in another folder before. With WARPCC_BASE_DIR=auto the\n\
+             cache answers across folders; the objects then name sources below {BASE}\n\
+             (docs/keys.md, Clones).",
+            counted(shared, "compilation", "compilations")
+        )?;
+    }
+    if !stats.projects.is_empty() {
+        writeln!(
+            out,
+            "\nCompilations of the remembered builds, and how many were hits"
+        )?;
+        for project in stats.projects.iter().take(PROJECTS) {
+            let share = percent(project.direct_hits, project.calls);
+            let folder = project.folder.display().to_string();
+            writeln!(
+                out,
+                "{:>10}{share:>6}  {}",
+                project.calls,
+                harmless(&folder)
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Write it for programs; every key is always there.
+pub fn write_json(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
+    let mut invocations = Map::new();
+    for name in [
+        "total",
+        "direct_hits",
+        "built",
+        "fallbacks",
+        "failed",
+        "passed",
+    ] {
+        invocations.insert(
+            name.into(),
+            stats.count(&format!("invocations.{name}")).into(),
+        );
+    }
+    let step = |step: Step<'_>| {
+        (
+            step.tool.to_owned(),
+            json!({ "hits": step.hits, "misses": step.misses }),
+        )
+    };
+    let steps: Map<String, Value> = stats.steps().into_iter().map(step).collect();
+    let reasons: Map<String, Value> = stats
+        .reasons()
+        .into_iter()
+        .map(|(text, count)| (text.into(), count.into()))
+        .collect();
+    let projects: Vec<Value> = stats
+        .projects
+        .iter()
+        .map(|project| {
+            json!({
+                "directory": project.folder.display().to_string(),
+                "calls": project.calls,
+                "direct_hits": project.direct_hits,
+                "saved_seconds": project.saved.as_secs_f64(),
+            })
+        })
+        .collect();
+    let away = |name: &str| stats.count(&format!("executor.{name}"));
+    let remote: Map<String, Value> = REMOTE
+        .into_iter()
+        .map(|name| {
+            // Here caches and the cluster count together.
+            let both = stats
+                .count(&format!("remote.{name}"))
+                .saturating_add(away(name));
+            (name.into(), both.into())
+        })
+        .collect();
+    let executor: Map<String, Value> = EXECUTOR
+        .into_iter()
+        .map(|name| (name.into(), away(name).into()))
+        .collect();
+    let all = json!({
+        "saved_seconds": stats.saved.as_secs_f64(),
+        "projects": projects,
+        "invocations": invocations,
+        "steps": steps,
+        "fallback_reasons": reasons,
+        "base_dir": { "would_share": stats.count(WOULD_SHARE) },
+        "remote": remote,
+        "executor": executor,
+        "cache": { "bytes": stats.cache_bytes, "entries": stats.cache_entries },
+    });
+    serde_json::to_writer_pretty(&mut *out, &all)?;
+    writeln!(out)
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return "-".to_owned();
+    }
+    let share = u128::from(part) * 100 / u128::from(whole);
+    format!("{share}%")
+}
+
+fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::output::text_of;
+
+    fn counted() -> Stats {
+        let counters: BTreeMap<String, u64> = [
+            ("invocations.total", 131),
+            ("invocations.direct_hits", 96),
+            ("invocations.built", 30),
+            ("invocations.fallbacks", 2),
+            ("invocations.passed", 3),
+            ("steps.cicc.hits", 40),
+            ("steps.cicc.misses", 20),
+            ("steps.ptxas.hits", 7),
+            ("steps.tileiras.misses", 1),
+            ("remote.hits", 12),
+            ("remote.misses", 30),
+            ("remote.errors", 2),
+            ("remote.bytes_down", 34_500_000),
+            ("remote.executed", 7),
+            ("executor.errors", 1),
+            ("executor.bytes_up", 150_000_000),
+            ("executor.bytes_down", 2_500_000),
+            ("base_dir.would_share", 4),
+            ("fallback_reasons.unknown option", 1),
+            ("fallback_reasons.unknown tool", 1),
+        ]
+        .map(|(name, count)| (name.to_owned(), count))
+        .into();
+        Stats {
+            counters,
+            cache_bytes: 1_500_000_000,
+            cache_entries: 4321,
+            saved: Duration::from_millis(754_300),
+            projects: [("/home/ada/llama.cpp/build", 96, 130), ("/tmp/x", 0, 1)]
+                .map(|(folder, direct_hits, calls)| Project {
+                    folder: folder.into(),
+                    calls,
+                    direct_hits,
+                    saved: Duration::from_secs(direct_hits),
+                })
+                .into(),
+        }
+    }
+
+    #[test]
+    fn stats_read_well() {
+        insta::assert_snapshot!("stats", text_of(|out| write_text(&counted(), out)));
+        insta::assert_snapshot!("stats_json", text_of(|out| write_json(&counted(), out)));
+        let none = Stats::default();
+        insta::assert_snapshot!("stats_none", text_of(|out| write_text(&none, out)));
+        insta::assert_snapshot!("stats_json_none", text_of(|out| write_json(&none, out)));
+    }
+}

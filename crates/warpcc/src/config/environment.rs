@@ -1,0 +1,56 @@
+//! The environment of this process: the only reader.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+/// A variable of this process.
+pub fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
+/// Switches off the guards that a test names; in release builds there is nothing to switch.
+#[cfg(debug_assertions)]
+pub fn switch_guards_off() {
+    if let Some(guards) = variable("WARPCC_TEST_UNSOUND") {
+        warpcc_cache::guards::switch_off(&guards.to_string_lossy());
+    }
+}
+
+/// Where a warpcc that runs another program leaves its own file's name, so that a second warpcc
+/// behind it, perhaps a copy, steps aside.
+pub const BEHIND: &str = "WARPCC_BEHIND";
+
+/// This program's file first, then those of the warpccs that started it.
+///
+/// # Errors
+/// The system does not say which file this process runs.
+pub fn ourselves() -> io::Result<Vec<PathBuf>> {
+    let mut files = vec![std::env::current_exe()?.canonicalize()?];
+    if let Some(behind) = variable(BEHIND) {
+        files.extend(std::env::split_paths(&behind).filter(|p| !p.as_os_str().is_empty()));
+    }
+    Ok(files)
+}
+
+/// Whether the user wants no colours, see no-color.org.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoColor {
+    /// No colours.
+    Asked,
+    /// Nothing was said.
+    NotAsked,
+}
+
+/// What `NO_COLOR` says.
+pub fn no_color() -> NoColor {
+    match variable("NO_COLOR") {
+        Some(value) if !value.is_empty() => NoColor::Asked,
+        _ => NoColor::NotAsked,
+    }
+}
+
+/// The environment of this process, whole: compilers get it as it is.
+pub fn environment() -> Vec<(OsString, OsString)> {
+    std::env::vars_os().collect()
+}

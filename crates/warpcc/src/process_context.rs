@@ -1,0 +1,17 @@
+//! Where this process stands: its directory, its environment, and its own files.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+/// What the environment says about us.
+pub struct ProcessContext {
+    /// This program's file, and those of the warpccs that started it.
+    pub ourselves: Vec<PathBuf>,
+    /// The working directory; empty where it has been removed.
+    pub directory: PathBuf,
+    /// The environment, whole.
+    pub environment: Vec<(OsString, OsString)>,
+    /// When this process began.
+    pub started: SystemTime,
+}

@@ -1,0 +1,158 @@
+//! The line that `warpcc run --progress` keeps on the terminal: how far it is, and what runs.
+//!
+//! It is rewritten in place, gives way to diagnostics, and is gone at the end.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use warpcc_report::monitor::harmless;
+
+use crate::seconds::format_seconds;
+
+/// How often the time is brought up to date.
+const TICK: Duration = Duration::from_millis(200);
+/// Back to the start of the line, and nothing on it.
+const CLEAR: &[u8] = b"\r\x1b[K";
+
+/// How far a run is.
+#[derive(Debug, Clone, Default)]
+pub struct Standing {
+    /// Commands that are done with.
+    pub done: usize,
+    /// All of them.
+    pub total: usize,
+    /// What those are called that run or wait for their turn.
+    pub running: Vec<String>,
+}
+
+/// The line. Dropped, it is gone.
+pub struct Progress {
+    line: Arc<Mutex<Line>>,
+    ticking: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+struct Line {
+    started: Instant,
+    standing: Standing,
+    on_screen: bool,
+}
+
+impl Progress {
+    /// Begins, where standard error is a terminal; shows nothing before it is told something.
+    pub fn on_terminal() -> Option<Self> {
+        if !io::stderr().is_terminal() {
+            return None;
+        }
+        let line = Arc::new(Mutex::new(Line {
+            started: Instant::now(),
+            standing: Standing::default(),
+            on_screen: false,
+        }));
+        let (sender, receiver) = mpsc::channel();
+        let shared = Arc::clone(&line);
+        let tick = move || {
+            while receiver.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+                lock(&shared).draw();
+            }
+        };
+        let ticking = thread::Builder::new().spawn(tick).ok()?;
+        Some(Self {
+            line,
+            ticking: Some((sender, ticking)),
+        })
+    }
+
+    /// The run is here now; the screen follows at the next tick, however often this is called.
+    pub fn update(&self, standing: Standing) {
+        lock(&self.line).standing = standing;
+    }
+
+    /// Nothing runs any more: the line goes, until there is something new to tell.
+    pub fn rest(&self) {
+        let mut line = lock(&self.line);
+        line.standing = Standing::default();
+        line.clear();
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some((sender, ticking)) = self.ticking.take() {
+            drop(sender);
+            drop(ticking.join());
+        }
+        lock(&self.line).clear();
+    }
+}
+
+fn lock(line: &Mutex<Line>) -> MutexGuard<'_, Line> {
+    line.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Line {
+    fn draw(&mut self) {
+        if self.standing.total == 0 {
+            return;
+        }
+        let columns =
+            rustix::termios::tcgetwinsize(io::stderr()).map_or(80, |size| usize::from(size.ws_col));
+        let text = text(&self.standing, self.started.elapsed(), columns);
+        // In one piece: a line that is half written flickers. A terminal that is gone needs none.
+        drop(io::stderr().write_all(&[CLEAR, text.as_bytes()].concat()));
+        self.on_screen = true;
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.on_screen) {
+            drop(io::stderr().write_all(CLEAR));
+        }
+    }
+}
+
+/// One column stays free: a full line makes some terminals go on to the next.
+pub(super) fn text(standing: &Standing, elapsed: Duration, columns: usize) -> String {
+    let Standing {
+        done,
+        total,
+        running,
+    } = standing;
+    let mut text = format!("warpcc: {done}/{total}  {}", format_seconds(elapsed));
+    if !running.is_empty() {
+        text.push_str("  ");
+        text.push_str(&running.join(", "));
+    }
+    let room = columns.max(20) - 1;
+    let text = harmless(&text);
+    match text.char_indices().nth(room) {
+        Some(_) => text.chars().take(room - 1).chain(['…']).collect(),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_fits_its_line() {
+        let standing = Standing {
+            done: 12,
+            total: 44,
+            running: vec![
+                "cicc compute_90".into(),
+                "ptxas sm_80".into(),
+                "host\n".into(),
+            ],
+        };
+        let line = |columns| text(&standing, Duration::from_millis(8240), columns);
+        assert_eq!(
+            line(80),
+            "warpcc: 12/44  8.24 s  cicc compute_90, ptxas sm_80, host\u{fffd}"
+        );
+        assert_eq!(line(40), "warpcc: 12/44  8.24 s  cicc compute_90…");
+        assert_eq!(line(0).chars().count(), 19);
+    }
+}

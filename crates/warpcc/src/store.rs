@@ -1,0 +1,60 @@
+//! Opens the cache's folder, as the settings say.
+
+use anyhow::Context;
+use warpcc_cache::{Access, DiskStore, OpenError, Options};
+
+use crate::config::Config;
+
+/// The cache, or nothing and a warning: it never fails a build.
+pub fn open_store(config: &Config) -> Option<DiskStore> {
+    match try_open(config) {
+        Ok(store) => {
+            if store.was_closed() {
+                crate::log::warn(&format!(
+                    "other users could write to the cache folder {}, and now cannot: `shared = true` lets them, \
+                     `warpcc cache clear` removes what they may have put there",
+                    store.root().display()
+                ));
+            }
+            Some(store)
+        }
+        Err(error) => {
+            crate::log::warn(&format!("no cache: {error}"));
+            None
+        }
+    }
+}
+
+/// As [`open_store`], for those who have said already what is wrong.
+pub fn open_quietly(config: &Config) -> Option<DiskStore> {
+    try_open(config).ok()
+}
+
+/// The cache, or what is wrong with it.
+///
+/// # Errors
+/// It is no folder, or others decide what is in it.
+pub fn try_open(config: &Config) -> Result<DiskStore, OpenError> {
+    let options = Options {
+        max_size: config.max_size.value.bytes().unwrap_or(0),
+        readonly: config.readonly.value,
+    };
+    let access = match config.shared.value {
+        true => Access::ByUmask,
+        false => Access::Private,
+    };
+    DiskStore::open_for(&config.dir.value, options, access)
+}
+
+/// The cache, or why there is none.
+///
+/// # Errors
+/// Its folder cannot be used.
+pub fn need_store(config: &Config) -> anyhow::Result<DiskStore> {
+    open_store(config).with_context(|| {
+        format!(
+            "the cache folder {} cannot be used",
+            config.dir.value.display()
+        )
+    })
+}
