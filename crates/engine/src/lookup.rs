@@ -70,7 +70,8 @@ fn look_up_under(
         return None;
     };
     let conditions = Conditions::decode(&outcome.extra)?;
-    // All outputs or none: a blob that was evicted makes the whole step a miss.
+    // All outputs or none: a blob that was evicted makes the whole step a miss. So does a file that is needed here and was
+    // not where the result was made.
     let mut outputs: Vec<(&Output, _)> = Vec::with_capacity(outcome.outputs.len());
     for output in &outcome.outputs {
         let id = output
@@ -82,6 +83,14 @@ fn look_up_under(
             return None;
         }
         outputs.push((output, *id));
+    }
+    let is_there = |id: FileId| outputs.iter().any(|(_, there)| *there == id);
+    if !step
+        .writes
+        .iter()
+        .all(|&id| is_there(id) || may_lack(run, step, id))
+    {
+        return None;
     }
     for (output, id) in &outputs {
         run.artifacts.stored(*id, output.digest, output.executable);
@@ -106,6 +115,11 @@ fn look_up_under(
     Some((finished, seen))
 }
 
+/// Whether a step's result is whole without this file.
+fn may_lack(run: &RunContext<'_>, step: &Step, id: FileId) -> bool {
+    module_id::may_be_missing(run, step, id) || !run.graph.is_needed(id)
+}
+
 /// Whether a result from elsewhere has what the step writes, each file once, and no other; what it says is made fit to
 /// be shown.
 fn accepts(run: &RunContext<'_>, step: &Step, outcome: &mut Outcome) -> bool {
@@ -115,7 +129,7 @@ fn accepts(run: &RunContext<'_>, step: &Step, outcome: &mut Outcome) -> bool {
         let role = role_of(place);
         outputs.iter().filter(|output| output.role == role).count() == 1
     };
-    let may_lack = |id: FileId| module_id::may_be_missing(run, step, id);
+    let may_lack = |id: FileId| may_lack(run, step, id);
     let each_once = |(place, &id): (usize, &FileId)| has(place) || may_lack(id);
     let suits = |output: &Output| {
         let is_one = (0..step.writes.len()).any(|place| output.role == role_of(place));

@@ -32,3 +32,11 @@ pub struct Assumed {
     /// the plan is run again without its overlaps.
     pub redo: Option<(usize, FileId)>,
 }
+
+impl Assumed {
+    /// Whether the file decides, stands in, or is what another is compared with.
+    pub fn is_about(&self, id: FileId) -> bool {
+        let is_compared = matches!(self.expected, Expected::SameAs(other, _) if other == id);
+        self.file == id || is_compared || self.redo.is_some_and(|(_, stand_in)| stand_in == id)
+    }
+}

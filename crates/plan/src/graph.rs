@@ -32,6 +32,16 @@ pub struct TaskGraph {
 }
 
 impl TaskGraph {
+    /// Whether anybody wants the file once it is written: the user, a step that reads it, or an assumption about it. Every
+    /// stub is wanted: the last architecture's is read, and that is another one in the next call.
+    pub fn is_needed(&self, id: FileId) -> bool {
+        let file = self.file(id);
+        let is_read = || self.steps.iter().any(|step| step.reads.contains(&id));
+        let is_assumed = || self.assumed.iter().any(|assumed| assumed.is_about(id));
+        let is_stub = || file.path.ends_with(".stub.c");
+        file.kind != FileKind::Temp || is_stub() || is_read() || is_assumed()
+    }
+
     /// Builds the graph of a dry run whose `--keep-dir` was `private` (absolute, ending in `/`);
     /// an empty `private` means that the user keeps the intermediate files himself.
     ///

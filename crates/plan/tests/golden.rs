@@ -216,3 +216,27 @@ fn the_unknown_is_refused_with_its_reason() {
         }
     }
 }
+
+/// cicc writes device source that nobody reads. With `--keep` it is the user's.
+#[test]
+fn what_nobody_wants_is_not_needed() {
+    let unneeded = |mode: &str| -> Vec<String> {
+        let path = transcripts().join("13.5").join(format!("{mode}.txt"));
+        let text = fs::read_to_string(&path).expect("a transcript");
+        let transcript = Transcript::parse(&text).expect("a plan");
+        let graph = TaskGraph::build(&transcript, private_folder(mode)).expect("a graph");
+        let written = graph.steps.iter().flat_map(|step| &step.writes);
+        let unneeded = written.filter(|&&id| !graph.is_needed(id));
+        unneeded
+            .map(|&id| graph.file(id).name().to_owned())
+            .collect()
+    };
+    insta::assert_snapshot!(
+        ["compile-two", "rdc-program", "keep"].map(|mode| [format!("{mode}:")].into_iter().chain(unneeded(mode)).collect::<Vec<_>>().join(" ")).join("\n"),
+        @r"
+    compile-two: a.compute_80.cudafe1.c a.compute_80.cudafe1.gpu a.compute_90.cudafe1.c a.compute_90.cudafe1.gpu a.fatbin
+    rdc-program: a.compute_80.cudafe1.c a.compute_80.cudafe1.gpu a.compute_90.cudafe1.c a.compute_90.cudafe1.gpu a.fatbin b.compute_80.cudafe1.c b.compute_80.cudafe1.gpu b.compute_90.cudafe1.c b.compute_90.cudafe1.gpu b.fatbin prog_dlink.fatbin
+    keep:
+    "
+    );
+}

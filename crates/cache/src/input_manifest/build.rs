@@ -14,7 +14,8 @@ use crate::guards;
 
 use super::check::{DIRECTORY_SLACK_NS, NOBODYS};
 use super::code::LONGEST_TEXT;
-use super::hash::{Contents, HashFault, Inspect, hash_all};
+use super::hash::{Contents, HashFault, Inspect};
+use super::known_contents::hash_all;
 use super::links::Links;
 use super::signature::{self, Base, Signature, TICK_NS, means_absent};
 use super::trust::Trust;

@@ -9,7 +9,8 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::hash::{Contents, HashFault, Hashed, hash_all};
+use super::hash::{Contents, HashFault, Hashed};
+use super::known_contents::hash_all;
 use super::links::Links;
 use super::signature::{self, Base, Signature, TICK_NS, means_absent};
 use super::trust::Trust;

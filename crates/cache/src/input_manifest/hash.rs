@@ -11,7 +11,6 @@ use rustix::fd::OwnedFd;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::known_contents::KnownContents;
 use super::signature::{Base, Signature};
 use super::trust::Trust;
 use crate::guards;
@@ -62,39 +61,8 @@ pub trait Contents: Sync {
 /// Sees each file's text while it is in memory.
 pub type Inspect<'a> = &'a mut (dyn FnMut(&Path, &[u8]) + Send);
 
-/// Hashes every path whose content is not known from an earlier run; the results are in the order of the paths.
-pub(super) fn hash_all(
-    base: &Base,
-    paths: &[&CStr],
-    inspect: Option<Inspect<'_>>,
-    contents: Option<&dyn Contents>,
-) -> Vec<Result<Hashed, HashFault>> {
-    let (None, Some(contents)) = (&inspect, contents) else {
-        return hash_each(base, paths, inspect, contents);
-    };
-    let mut known = KnownContents::of(contents, paths);
-    let found: Vec<_> = paths.iter().map(|path| known.find(base, path)).collect();
-    let unknown = paths
-        .iter()
-        .zip(&found)
-        .filter(|(_, found)| found.is_none());
-    let unknown: Vec<&CStr> = unknown.map(|(path, _)| *path).collect();
-    let hashed = hash_each(base, &unknown, None, Some(contents));
-    for (path, hashed) in unknown.iter().zip(&hashed) {
-        if let Ok(hashed) = hashed {
-            known.add(path, hashed);
-        }
-    }
-    known.keep();
-    let mut hashed = hashed.into_iter();
-    let each = found.into_iter().map(|found| match found {
-        Some(found) => Ok(found),
-        None => hashed.next().unwrap_or(Err(HashFault::Changed)),
-    });
-    each.collect()
-}
-
-fn hash_each(
+/// Hashes every path; the results are in the order of the paths.
+pub(super) fn hash_each(
     base: &Base,
     paths: &[&CStr],
     inspect: Option<Inspect<'_>>,

@@ -8,7 +8,7 @@ use std::ffi::CStr;
 use std::time::SystemTime;
 
 use super::Signature;
-use super::hash::{Contents, Hashed};
+use super::hash::{Contents, HashFault, Hashed, Inspect, hash_each};
 use super::signature::Base;
 use super::trust::Trust;
 use crate::wire::Reader;
@@ -18,8 +18,40 @@ const WORTH_A_NOTE: usize = 8;
 /// Beyond this many files only those of the last run stay in a note.
 const MOST_FILES: usize = 1 << 14;
 
+/// Hashes every path whose content is not known from an earlier run; the results are in the order of the paths.
+pub(super) fn hash_all(
+    base: &Base,
+    paths: &[&CStr],
+    inspect: Option<Inspect<'_>>,
+    contents: Option<&dyn Contents>,
+) -> Vec<Result<Hashed, HashFault>> {
+    let (None, Some(contents)) = (&inspect, contents) else {
+        return hash_each(base, paths, inspect, contents);
+    };
+    let mut known = KnownContents::of(contents, paths);
+    let found: Vec<_> = paths.iter().map(|path| known.find(base, path)).collect();
+    let unknown = paths
+        .iter()
+        .zip(&found)
+        .filter(|(_, found)| found.is_none());
+    let unknown: Vec<&CStr> = unknown.map(|(path, _)| *path).collect();
+    let hashed = hash_each(base, &unknown, None, Some(contents));
+    for (path, hashed) in unknown.iter().zip(&hashed) {
+        if let Ok(hashed) = hashed {
+            known.add(path, hashed);
+        }
+    }
+    known.keep();
+    let mut hashed = hashed.into_iter();
+    let each = found.into_iter().map(|found| match found {
+        Some(found) => Ok(found),
+        None => hashed.next().unwrap_or(Err(HashFault::Changed)),
+    });
+    each.collect()
+}
+
 /// What is known of the files that a run read.
-pub(super) struct KnownContents<'a> {
+struct KnownContents<'a> {
     contents: &'a dyn Contents,
     places: BTreeMap<&'a [u8], Place>,
     trust: Trust,
@@ -35,7 +67,7 @@ struct Place {
 
 impl<'a> KnownContents<'a> {
     /// What is noted of the places of these files.
-    pub(super) fn of(contents: &'a dyn Contents, paths: &[&'a CStr]) -> Self {
+    fn of(contents: &'a dyn Contents, paths: &[&'a CStr]) -> Self {
         let mut counts: BTreeMap<&[u8], usize> = BTreeMap::new();
         for place in paths.iter().filter_map(|path| place_of(path)) {
             *counts.entry(place).or_default() += 1;
@@ -53,7 +85,7 @@ impl<'a> KnownContents<'a> {
     }
 
     /// What a file contains, if it is the one that was hashed. Looks at it, and does not open it.
-    pub(super) fn find(&mut self, base: &Base, path: &CStr) -> Option<Hashed> {
+    fn find(&mut self, base: &Base, path: &CStr) -> Option<Hashed> {
         let place = self.places.get_mut(place_of(path)?)?;
         if place.noted.is_empty() {
             return None;
@@ -75,7 +107,7 @@ impl<'a> KnownContents<'a> {
     }
 
     /// Takes note of a file that was hashed just now.
-    pub(super) fn add(&mut self, path: &CStr, hashed: &Hashed) {
+    fn add(&mut self, path: &CStr, hashed: &Hashed) {
         let place = place_of(path).and_then(|place| self.places.get_mut(place));
         if let Some((place, named)) = place.zip(hashed.remembered)
             && named.was_settled_at(SystemTime::now())
@@ -85,7 +117,7 @@ impl<'a> KnownContents<'a> {
     }
 
     /// Keeps what is new, for later runs.
-    pub(super) fn keep(self) {
+    fn keep(self) {
         for (name, mut place) in self.places {
             if place.new.len() < WORTH_A_NOTE {
                 continue;

@@ -7,7 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::InputManifest;
-use super::hash::{Contents, Hashed, hash_all};
+use super::hash::{Contents, Hashed};
+use super::known_contents::hash_all;
 use super::signature::Base;
 use crate::guards;
 
