@@ -58,7 +58,7 @@ pub fn install(version: &str) -> Result<PathBuf> {
     if !installed(&home, &id) {
         fs::create_dir_all(&toolkits)
             .with_context(|| format!("failed to create {}", toolkits.display()))?;
-        // Whoever waited here finds the work done.
+        // A process that waited here finds the work done.
         let lock = File::create(toolkits.join(format!(".{version}.lock")))
             .with_context(|| format!("failed to lock {}", home.display()))?;
         lock.lock()

@@ -49,7 +49,7 @@ pub fn fetch(source: &Source, root: &Path) -> Result<()> {
     }
     let fetched = root.join("fetched");
     fs::create_dir_all(&fetched).with_context(|| fetched.display().to_string())?;
-    // Clones share the folder; whoever waited here finds the work done.
+    // Clones share the folder; a process that waited here finds the work done.
     let lock = File::create(fetched.join(format!(".{}.lock", source.name)))?;
     lock.lock()?;
     if there() {

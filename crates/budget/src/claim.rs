@@ -292,7 +292,7 @@ impl Claim {
                 record.state = State::Waiting;
                 record.started = 0;
                 record.refused = 0;
-                // Whoever comes back comes back for want of it.
+                // A task that comes back comes back for want of it.
                 record.lacked = now.max(1);
                 record.tool = 0;
                 record.now_kib = 0;

@@ -208,7 +208,7 @@ impl<'a> Held<'a> {
                         *held.file = open(&of.folder.lock())?;
                         continue;
                     }
-                    // For whoever finds it held for long. Nothing depends on it arriving.
+                    // For a process that finds it held for long. Nothing depends on it arriving.
                     let _ = held.file.write_all_at(&std::process::id().to_le_bytes(), 0);
                     return Ok(held);
                 }

@@ -1,7 +1,7 @@
 //! Who on this machine may run a heavy command now? CPU slots and memory shared by all processes of a user, without a daemon. Knows no nvcc, no cache and no environment variables, and prints nothing.
 //!
 //! A process that wants to run a tool makes a [`Claim`] on the [`Board`], a file that all processes
-//! of the user read and write under a lock. Whoever changes the board also decides, with the pure
+//! of the user read and write under a lock. A process that changes the board also decides, with the pure
 //! functions of [`decide`], who is next, and wakes that one. Nothing has to be running for that:
 //! a claim is alive as long as the kernel holds its owner's file lock.
 //!

@@ -120,7 +120,7 @@ impl Pressure {
         } else {
             0
         };
-        // Whoever cannot use the board any more learns that at the next claim.
+        // A process that cannot use the board any more learns that at the next claim.
         let _ = shared.transact(LockTimeout::Soon, |table| {
             let now = now();
             stop.clear();

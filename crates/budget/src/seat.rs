@@ -124,7 +124,7 @@ impl Drop for WakeSocket {
     }
 }
 
-/// Wakes whoever waits on seat `number`.
+/// Wakes the process that waits on seat `number`.
 pub fn ring(sender: &UnixDatagram, folder: &Folder, number: usize) {
     // Nobody there, or rung already: the board says the rest.
     let _ = within_limit(folder, number, |path| sender.send_to(&[1], path));

@@ -54,7 +54,7 @@ impl Shared {
             sender: UnixDatagram::unbound()?,
             ancestors: OnceLock::new(),
         };
-        // Whoever does not read must not hold us up.
+        // A process that does not read must not hold us up.
         shared.sender.set_nonblocking(true)?;
         // Fails here rather than at the first claim, when the folder cannot be written.
         shared.transact(LockTimeout::Soon, |_| ())?;

@@ -70,7 +70,7 @@ impl Shared {
             }
             let timeout = match (&bell, record.flags.watch) {
                 (None, _) => NO_BELL,
-                (_, true) if watch.blind || record.refused > 0 => CLOSE_WATCH,
+                (_, true) if watch.cannot_see || record.refused > 0 => CLOSE_WATCH,
                 (_, true) => WATCH,
                 // Not all at once.
                 (_, false) => Duration::from_millis(2000 + own.seat as u64 * 37 % 3000),
@@ -183,7 +183,7 @@ struct Watch {
     /// Those without a descriptor, and those that ended while somebody else still holds their seat.
     hidden: Vec<Process>,
     /// Whether there are any of those.
-    blind: bool,
+    cannot_see: bool,
 }
 
 impl Watch {
@@ -214,7 +214,7 @@ impl Watch {
                 }
             }
         }
-        self.blind = !self.hidden.is_empty();
+        self.cannot_see = !self.hidden.is_empty();
         gone
     }
 
@@ -223,7 +223,7 @@ impl Watch {
     fn forget(&mut self, place: usize) {
         let (process, _) = self.fds.swap_remove(place);
         self.hidden.push(process);
-        self.blind = true;
+        self.cannot_see = true;
     }
 }
 

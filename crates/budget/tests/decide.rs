@@ -200,7 +200,7 @@ proptest! {
         }
     }
 
-    /// Whoever waits, somebody of their build watches, in at most two processes.
+    /// While a process waits, another one of its build watches, in at most two processes.
     #[test]
     fn every_build_watches(table in table()) {
         let watching = watchers(&table);

@@ -1,6 +1,6 @@
 //! The name of a task: named parts, hashed, or listed so that a person can see which part differs.
 //!
-//! Whoever describes a task writes its parts into a [`KeySink`] once; hashing and explaining are two sinks for the same code.
+//! A task is described by writing its parts into a [`KeySink`] once; hashing and explaining are two sinks for the same code.
 
 use std::fmt;
 

@@ -20,7 +20,7 @@ use crate::wire::{Reader, put_bytes};
 const MAGIC: &[u8; 8] = b"WCCREC04";
 /// How many results one key keeps: branches that people switch between.
 pub const MOST_VARIANTS: usize = 6;
-/// Diagnostics and `extra` are small; whoever has more stores a blob.
+/// Diagnostics and `extra` are small; what is larger is stored as a blob.
 const LONGEST_BODY: usize = 256 << 20;
 
 /// One file that a task produced.

@@ -147,7 +147,7 @@ impl<'a> Admission<'a> {
         self.expect(WHOLE, Kind::Nvcc, 0).millis
     }
 
-    /// Waits for its turn.
+    /// Waits for its wait.
     ///
     /// # Errors
     /// Cancelled.

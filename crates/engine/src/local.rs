@@ -17,7 +17,7 @@ use crate::mtimes;
 use crate::prefix_map;
 use crate::process::Ended;
 use crate::relocate;
-use crate::slot_wait::{self, Turn};
+use crate::slot_wait::{self, SlotWait};
 use crate::splice;
 use crate::store;
 use crate::traced_inputs::Seen;
@@ -31,7 +31,7 @@ pub fn run_here(
     step: &Step,
     program: &Located,
     keys: Option<&KeyVariants>,
-    mut turn: Turn,
+    mut wait: SlotWait,
 ) -> io::Result<(Finished, Seen)> {
     for &id in &step.reads {
         run.artifacts.materialise(id)?;
@@ -43,15 +43,15 @@ pub fn run_here(
     };
     let (mut began, mut clock) = (SystemTime::now(), Instant::now());
     let (mut ended, mut seen) =
-        watched_run::run_tool(run, index, step, program, spliced.as_ref(), &mut turn)?;
-    while slot_wait::turn_again(run, index, &ended, &mut turn)? {
+        watched_run::run_tool(run, index, step, program, spliced.as_ref(), &mut wait)?;
+    while slot_wait::wait_again(run, index, &ended, &mut wait)? {
         (began, clock) = (SystemTime::now(), Instant::now());
         (ended, seen) =
-            watched_run::run_tool(run, index, step, program, spliced.as_ref(), &mut turn)?;
+            watched_run::run_tool(run, index, step, program, spliced.as_ref(), &mut wait)?;
     }
-    settle_names(run, index, step, program, &mut ended, &mut turn)?;
-    slot_wait::learn(run, step, &ended, clock.elapsed(), &mut turn);
-    drop(turn.pass.take());
+    settle_names(run, index, step, program, &mut ended, &mut wait)?;
+    slot_wait::learn(run, step, &ended, clock.elapsed(), &mut wait);
+    drop(wait.pass.take());
     if let Some(signal) = ended.signal {
         return Err(io::Error::other(format!("ended by signal {signal}")));
     }
@@ -66,9 +66,9 @@ pub fn run_here(
     finished.user = ended.user;
     finished.system = ended.system;
     finished.peak_kib = ended.peak_kib;
-    finished.waited = turn.waited;
-    finished.waited_for = turn.waited_for;
-    finished.retries = turn.retries;
+    finished.waited = wait.waited;
+    finished.waited_for = wait.waited_for;
+    finished.retries = wait.retries;
     finished.stdout = ended.stdout;
     finished.stderr = ended.stderr;
     if ended.code == 0 {
@@ -111,7 +111,7 @@ fn settle_names(
     step: &Step,
     program: &Located,
     ended: &mut Ended,
-    turn: &mut Turn,
+    wait: &mut SlotWait,
 ) -> io::Result<()> {
     let path_map = run.options.path_map;
     if path_map.is_empty() {
@@ -123,7 +123,7 @@ fn settle_names(
         }
     }
     if ended.code == 0 && matches!(step.tool, Tool::CudaFe | Tool::Cicc) {
-        give_lasting_module_id(run, index, step, program, ended, turn)?;
+        give_lasting_module_id(run, index, step, program, ended, wait)?;
     }
     let host = matches!(step.tool, Tool::Preprocess | Tool::HostCompile);
     if ended.code != 0 && host && prefix_map::knows_no_map(&ended.stderr, path_map) {
@@ -141,7 +141,7 @@ fn give_lasting_module_id(
     step: &Step,
     program: &Located,
     ended: &mut Ended,
-    turn: &mut Turn,
+    wait: &mut SlotWait,
 ) -> io::Result<()> {
     let written = |id: FileId| Some(run.artifacts.path(id));
     let Some((file, lasting)) = module_id::lasting_module_id(run, step, &written) else {
@@ -152,8 +152,8 @@ fn give_lasting_module_id(
     reads_it
         .args
         .retain(|arg| arg.as_text() != Some(module_id::MAKES_MODULE_ID));
-    let (second, seen) = watched_run::run_tool(run, index, &reads_it, program, None, turn)?;
-    if second.code != 0 || second.signal.is_some() || seen.blind.is_some() {
+    let (second, seen) = watched_run::run_tool(run, index, &reads_it, program, None, wait)?;
+    if second.code != 0 || second.signal.is_some() || seen.untracked.is_some() {
         return Err(io::Error::other(
             "a front end fails with a module id that it is given",
         ));

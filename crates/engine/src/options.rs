@@ -59,7 +59,7 @@ pub struct RunOptions<'a> {
     pub on_failure: OnFailure,
     /// What the dependency filter writes.
     pub rule: Option<Rule>,
-    /// The machine's budget, if tasks are to wait for their turn.
+    /// The machine's budget, if tasks are to wait for their wait.
     pub admission: Option<&'a Admission<'a>>,
     /// Other machines that may run tasks, if there are any.
     pub executor: Option<&'a dyn Executor>,

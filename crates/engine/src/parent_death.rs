@@ -69,7 +69,7 @@ impl Drop for Lifeline {
 /// Who inherits the tool's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lend {
-    /// Whoever is started.
+    /// The process that is started.
     ToChildren,
     /// Nobody.
     ToNobody,

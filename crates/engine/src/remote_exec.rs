@@ -40,7 +40,7 @@ use crate::locate::Located;
 use crate::module_id::MAKES_MODULE_ID;
 use crate::placement::{Choice, choose};
 use crate::relocate;
-use crate::slot_wait::{self, Turn};
+use crate::slot_wait::{self, SlotWait};
 use crate::store;
 use crate::traced_inputs::Seen;
 use crate::warning_history;
@@ -49,7 +49,7 @@ use crate::warning_history;
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Has `step` run on another machine, if one takes it and it ends sooner there. Nothing when it is
-/// to run here; `turn` then holds the slot, if there was one.
+/// to run here; `wait` then holds the slot, if there was one.
 ///
 /// # Errors
 /// As a run here.
@@ -60,7 +60,7 @@ pub fn run_elsewhere(
     program: &Located,
     keys: Option<&KeyVariants>,
     priority_ms: u64,
-    turn: &mut Turn,
+    wait: &mut SlotWait,
 ) -> io::Result<Option<(Finished, Seen)>> {
     let Some(executor) = run.options.executor.filter(|e| e.takes(step.tool)) else {
         return Ok(None);
@@ -68,7 +68,7 @@ pub fn run_elsewhere(
     if !may_leave(run, step) || warning_history::is_likely_to_talk(run, step) {
         return Ok(None);
     }
-    let Some(_slot) = leave(run, index, step, program, priority_ms, executor, turn)? else {
+    let Some(_slot) = leave(run, index, step, program, priority_ms, executor, wait)? else {
         return Ok(None);
     };
     if run.options.children.is_closed() {
@@ -116,7 +116,7 @@ pub fn run_elsewhere(
     };
     let mut finished = Finished::new(index, Outcome::Ran);
     finished.away = true;
-    finished.waited = turn.waited;
+    finished.waited = wait.waited;
     finished.user = done.busy;
     finished.stdout = run.options.work_dir().real_message(&stdout);
     finished.stderr = run.options.work_dir().real_message(&stderr);
@@ -132,7 +132,7 @@ fn leave(
     program: &Located,
     priority_ms: u64,
     executor: &dyn Executor,
-    turn: &mut Turn,
+    wait: &mut SlotWait,
 ) -> io::Result<Option<PoolSlot>> {
     if executor.is_preferred() {
         return Ok(executor.slots().take());
@@ -143,7 +143,7 @@ fn leave(
     if !admission.board().is_shared() {
         // Nobody sees what waits: a slot that is not there at once is not free.
         let at_once =
-            slot_wait::take_turn_within(run, index, step, priority_ms, turn, Some(AT_ONCE));
+            slot_wait::wait_for_slot_within(run, index, step, priority_ms, wait, Some(AT_ONCE));
         return match at_once {
             Err(error) if error.kind() == io::ErrorKind::TimedOut => Ok(executor.slots().take()),
             other => other.map(|()| None),
@@ -172,7 +172,7 @@ fn leave(
         {
             return Ok(Some(slot));
         }
-        match slot_wait::take_turn_within(run, index, step, priority_ms, turn, Some(LOOK_AGAIN)) {
+        match slot_wait::wait_for_slot_within(run, index, step, priority_ms, wait, Some(LOOK_AGAIN)) {
             Ok(()) => return Ok(None),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
             Err(error) => return Err(error),

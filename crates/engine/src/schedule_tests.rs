@@ -126,7 +126,7 @@ fn all_is_shown_in_the_plans_order() {
     let mut order = Vec::new();
     loop {
         let now = start_all(&mut schedule);
-        // The last first: nothing is shown before its turn.
+        // The last first: nothing is shown before its wait.
         let Some(&task) = now.last() else { break };
         ends(&mut schedule, task, Outcome::Ran);
         order.extend(shown(&mut schedule));

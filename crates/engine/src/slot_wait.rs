@@ -19,7 +19,7 @@ const LONELY_TRIES: u32 = 2;
 
 /// What a task has of the machine, and what that cost it.
 #[derive(Default)]
-pub struct Turn {
+pub struct SlotWait {
     /// The right to run; none where nobody rations.
     pub pass: Option<Pass>,
     /// How long it waited.
@@ -38,39 +38,39 @@ pub struct Turn {
 ///
 /// # Errors
 /// The build ended meanwhile.
-pub fn take_turn(
+pub fn wait_for_slot(
     run: &RunContext<'_>,
     index: usize,
     step: &Step,
     priority_ms: u64,
-    turn: &mut Turn,
+    wait: &mut SlotWait,
 ) -> io::Result<()> {
-    take_turn_within(run, index, step, priority_ms, turn, None)
+    wait_for_slot_within(run, index, step, priority_ms, wait, None)
 }
 
 /// Waits until `step` may run, at most for `patience`.
 ///
 /// # Errors
 /// It may not so soon (`TimedOut`), or the build ended meanwhile.
-pub fn take_turn_within(
+pub fn wait_for_slot_within(
     run: &RunContext<'_>,
     index: usize,
     step: &Step,
     priority_ms: u64,
-    turn: &mut Turn,
+    wait: &mut SlotWait,
     patience: Option<Duration>,
 ) -> io::Result<()> {
     let Some(admission) = run.options.admission else {
         return Ok(());
     };
-    turn.name = admission::name_of(step, run.graph);
+    wait.name = admission::name_of(step, run.graph);
     let inputs = step.reads.iter().map(|&id| run.artifacts.size(id));
-    turn.input_bytes = inputs.sum();
+    wait.input_bytes = inputs.sum();
     let entry = Entry {
-        name: &turn.name,
+        name: &wait.name,
         kind: admission::kind_of(step.tool),
         slots: 1,
-        input_bytes: turn.input_bytes,
+        input_bytes: wait.input_bytes,
         priority_ms,
         label: &admission::label_of(step, run.graph),
         tag: index as u64,
@@ -104,16 +104,16 @@ pub fn take_turn_within(
             true => io::ErrorKind::TimedOut.into(),
             false => admission::cancelled(cancelled),
         })?;
-    turn.waited += clock.elapsed();
-    turn.for_memory += pass.for_memory();
-    turn.waited_for = if pass.for_token > turn.waited / 2 {
+    wait.waited += clock.elapsed();
+    wait.for_memory += pass.for_memory();
+    wait.waited_for = if pass.for_token > wait.waited / 2 {
         WaitedFor::Token
-    } else if turn.for_memory > turn.waited / 2 {
+    } else if wait.for_memory > wait.waited / 2 {
         WaitedFor::Memory
     } else {
         WaitedFor::Slot
     };
-    turn.pass = Some(pass);
+    wait.pass = Some(pass);
     Ok(())
 }
 
@@ -121,19 +121,19 @@ pub fn take_turn_within(
 ///
 /// # Errors
 /// The build ended meanwhile.
-pub fn turn_again(
+pub fn wait_again(
     run: &RunContext<'_>,
     index: usize,
     ended: &Ended,
-    turn: &mut Turn,
+    wait: &mut SlotWait,
 ) -> io::Result<bool> {
-    let Some(pass) = &mut turn.pass else {
+    let Some(pass) = &mut wait.pass else {
         return Ok(false);
     };
     let made_room = ended.by_us == Some(Why::Memory);
     let starved = ended.by_us.is_none()
         && (was_shot(ended) || could_not_fork(ended))
-        && turn.alone < LONELY_TRIES;
+        && wait.alone < LONELY_TRIES;
     if run.options.children.is_closed() || !(made_room || starved) {
         return Ok(false);
     }
@@ -142,29 +142,29 @@ pub fn turn_again(
         if made_room {
             pass.claim().requeue(ended.peak_kib, cancel)
         } else {
-            turn.alone += 1;
+            wait.alone += 1;
             pass.claim().requeue_alone(cancel)
         }
     });
-    turn.waited += clock.elapsed();
-    turn.for_memory += clock.elapsed();
-    if turn.for_memory > turn.waited / 2 {
-        turn.waited_for = WaitedFor::Memory;
+    wait.waited += clock.elapsed();
+    wait.for_memory += clock.elapsed();
+    if wait.for_memory > wait.waited / 2 {
+        wait.waited_for = WaitedFor::Memory;
     }
-    turn.retries += 1;
+    wait.retries += 1;
     waited.map_err(admission::cancelled)?;
     Ok(true)
 }
 
 /// Learns what the step did cost.
-pub fn learn(run: &RunContext<'_>, step: &Step, ended: &Ended, took: Duration, turn: &mut Turn) {
-    if let (Some(admission), Some(pass), 0) = (run.options.admission, &mut turn.pass, ended.code) {
+pub fn learn(run: &RunContext<'_>, step: &Step, ended: &Ended, took: Duration, wait: &mut SlotWait) {
+    if let (Some(admission), Some(pass), 0) = (run.options.admission, &mut wait.pass, ended.code) {
         let measured = Measured {
-            input_bytes: turn.input_bytes,
+            input_bytes: wait.input_bytes,
             millis: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             peak_kib: ended.peak_kib.max(pass.claim().peak_kib()),
         };
-        admission.learn(&turn.name, admission::kind_of(step.tool), measured);
+        admission.learn(&wait.name, admission::kind_of(step.tool), measured);
     }
 }
 

@@ -75,7 +75,7 @@ fn keep(
     if run.options.children.is_closed() {
         return Err(io::Error::other("interrupted"));
     }
-    if let Some(why) = &seen.blind {
+    if let Some(why) = &seen.untracked {
         return Err(io::Error::other(why.clone()));
     }
     let manifest = seen

@@ -13,7 +13,7 @@ use crate::locate::{self, Located};
 use crate::lookup;
 use crate::relocate;
 use crate::remote_exec;
-use crate::slot_wait::{self, Turn};
+use crate::slot_wait::{self, SlotWait};
 use crate::standing;
 use crate::traced_inputs::Seen;
 
@@ -84,7 +84,7 @@ fn find_or_make(
     {
         return Ok(hit);
     }
-    let mut turn = Turn::default();
+    let mut wait = SlotWait::default();
     let done = remote_exec::run_elsewhere(
         run,
         index,
@@ -92,7 +92,7 @@ fn find_or_make(
         program,
         keys.as_ref(),
         priority_ms,
-        &mut turn,
+        &mut wait,
     )?;
     if let Some((mut finished, seen)) = done {
         if let Some(keys) = keys.filter(|_| finished.away) {
@@ -100,10 +100,10 @@ fn find_or_make(
         }
         return Ok((finished, seen));
     }
-    if turn.pass.is_none() {
-        slot_wait::take_turn(run, index, step, priority_ms, &mut turn)?;
+    if wait.pass.is_none() {
+        slot_wait::wait_for_slot(run, index, step, priority_ms, &mut wait)?;
     }
-    local::run_here(run, index, step, program, keys.as_ref(), turn)
+    local::run_here(run, index, step, program, keys.as_ref(), wait)
 }
 
 fn filter_dependencies(

@@ -31,7 +31,7 @@ pub struct Seen {
     /// Times of files that stand in results (see [`crate::mtimes`]).
     pub times: Vec<u8>,
     /// Why this cannot be relied on.
-    pub blind: Option<String>,
+    pub untracked: Option<String>,
     /// What only nvcc itself can do: a program met what it would not have met without us.
     pub hindered: Option<String>,
     /// A name in the private folder that a tool made up: beside an output, or in the folder for temporary files. With
@@ -95,8 +95,8 @@ impl Seen {
     pub fn from_log(observed: Observed, scene: &Scene<'_>) -> Self {
         let stray = stray(&observed, scene);
         let mut seen = Self {
-            blind: observed
-                .blind
+            untracked: observed
+                .untracked
                 .clone()
                 .filter(|_| !guards::is_off("unseen-programs"))
                 .or_else(|| stray.clone())
@@ -213,7 +213,7 @@ impl Seen {
             _ if guards::is_off("special-files") => {}
             _ => {
                 let why = || format!("{} was read, which is no regular file", path.display());
-                self.blind.get_or_insert_with(why);
+                self.untracked.get_or_insert_with(why);
             }
         }
     }
@@ -229,7 +229,7 @@ impl Seen {
             None if guards::is_off("identity-at-open") => {}
             None => {
                 let why = || format!("{} changed while it was in use", path.display());
-                self.blind.get_or_insert_with(why);
+                self.untracked.get_or_insert_with(why);
             }
         }
     }
@@ -363,13 +363,13 @@ impl Seen {
                 known.clone_from(text);
             } else if known != text && !text.is_empty() {
                 let why = || format!("{} changed while it was in use", key.0.display());
-                self.blind.get_or_insert_with(why);
+                self.untracked.get_or_insert_with(why);
             }
         }
         self.asked.merge(&other.asked);
         self.times.extend_from_slice(&other.times);
         for (known, theirs) in [
-            (&mut self.blind, &other.blind),
+            (&mut self.untracked, &other.untracked),
             (&mut self.stray, &other.stray),
         ] {
             if known.is_none() {
@@ -381,7 +381,7 @@ impl Seen {
     /// A run that was not watched.
     pub fn unwatched(why: &str) -> Self {
         Self {
-            blind: Some(why.to_owned()),
+            untracked: Some(why.to_owned()),
             ..Self::default()
         }
     }

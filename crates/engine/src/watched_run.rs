@@ -17,7 +17,7 @@ use crate::prefix_map;
 use crate::process::{self, Ended};
 use crate::relocate;
 use crate::room;
-use crate::slot_wait::Turn;
+use crate::slot_wait::SlotWait;
 use crate::traced_inputs::{Scene, Seen};
 
 /// Runs the step's command with what is watched of it.
@@ -30,7 +30,7 @@ pub fn run_tool(
     step: &Step,
     program: &Located,
     spliced: Option<&(FileId, PathBuf)>,
-    turn: &mut Turn,
+    wait: &mut SlotWait,
 ) -> io::Result<(Ended, Seen)> {
     let args: Vec<OsString> = step
         .args
@@ -70,7 +70,7 @@ pub fn run_tool(
         environment: &environment,
         directory,
         terminal: run.options.terminal,
-        claim: turn.pass.as_mut().map(|pass| &*pass.claim()),
+        claim: wait.pass.as_mut().map(|pass| &*pass.claim()),
     };
     let began = SystemTime::now();
     let ended = run.options.children.run(index, &order)?;

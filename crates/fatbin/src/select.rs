@@ -242,10 +242,10 @@ pub fn ptx_compiles(arch: Arch, gpu: Gpu) -> bool {
 /// What the driver does with a container of these images.
 pub fn choose(images: &[Candidate], gpu: Gpu, situation: &Situation) -> Choice {
     // What a driver does not know it passes over: a container of nothing else is error 209.
-    let blind = situation.driver.is_some_and(|d| !d.reads_concatenated());
+    let skips = situation.driver.is_some_and(|d| !d.reads_concatenated());
     let numbered = || {
         let all = images.iter().enumerate();
-        all.filter(move |(_, c)| !(blind && c.concatenated))
+        all.filter(move |(_, c)| !(skips && c.concatenated))
     };
     let cubins = numbered()
         .filter(|(_, c)| c.kind == Kind::Cubin && cubin_runs(c.arch, gpu) && !situation.force_jit);

@@ -11,7 +11,7 @@ use warpcc_testkit::dispatcher::Dispatcher;
 
 /// Serves until its standard input ends, then says what each worker was given.
 #[tokio::main]
-#[expect(clippy::print_stdout, reason = "whoever measures reads it")]
+#[expect(clippy::print_stdout, reason = "a person who measures reads it")]
 async fn main() -> Result<(), Error> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let wrong = || Error::other("usage: dispatcher PORT ROUND_TRIP_MS FRONT WORKER...");

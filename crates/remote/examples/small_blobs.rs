@@ -13,7 +13,7 @@ use warpcc_remote::{AnyBackend, Backend, Fault, Layer};
 
 /// Prints seconds as JSON.
 #[tokio::main(flavor = "current_thread")]
-#[expect(clippy::print_stdout, reason = "whoever measures reads it")]
+#[expect(clippy::print_stdout, reason = "a person who measures reads it")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [url, count, bytes] = words.as_slice() else {

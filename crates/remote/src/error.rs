@@ -10,7 +10,7 @@ pub enum Fault {
     Unreachable {
         /// The server, without credentials.
         server: String,
-        /// In the words of whoever noticed.
+        /// In the words of the part that noticed.
         why: String,
     },
     /// It did not answer in time.

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The names after a URL are those of the settings file's tables, with `-` or `_`; the separator is ccache's. Knows no
-//! environment and no file: whoever reads them passes what they say.
+//! environment and no file: the caller reads them and passes what they say.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 //! One log per build and not one file per call: a build of 2,000 calls would leave 2,000 files to
 //! create, list and remove, and a log of that size is read in a few milliseconds. Appending is
 //! `open(O_APPEND)`, one `write`, `close`, with no lock: a stopped process holds up nobody.
-//! Whoever creates a log also removes old ones, so that happens once per build.
+//! A process that creates a log also removes old ones, so that happens once per build.
 
 use std::cmp::Reverse;
 use std::fs::{self, File, OpenOptions};
@@ -171,7 +171,7 @@ impl History {
         Err(HistoryError::io("open", path, gone))
     }
 
-    /// Whoever appends next starts a new file. Two that do this at once make a short piece more.
+    /// The next append starts a new file. Two that do this at once make a short piece more.
     fn continue_elsewhere(&self, path: &Path) {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let stamp = since.map_or(0, |since| since.as_nanos());

@@ -1,7 +1,7 @@
 //! The live view of all tasks on a machine: what it is given, and how that looks as lines, as a
 //! screen, and as a program that answers to keys.
 //!
-//! Where the figures come from is not known here: whoever runs it provides a [`Source`].
+//! Where the figures come from is not known here: the caller provides a [`Source`].
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub use program::{Ended, Settings, run};
 pub use screen::draw;
 pub use view::{Colors, Sort, View};
 
-/// Whoever knows what the machine is doing.
+/// Knows what the machine is doing.
 pub trait Source {
     /// How things are now. Called a few times per second; what cannot be found out is left out.
     fn snapshot(&mut self) -> Snapshot;

@@ -160,7 +160,7 @@ thread_local! {
     static LAST: RefCell<Last> = RefCell::new(Last { text: CString::default(), driver: 0 });
 }
 
-/// Keeps an error for whoever asks on this thread.
+/// Keeps an error for the next question on this thread.
 pub(crate) fn keep(failure: Failure) -> Status {
     // A source quoted in a log may hold anything.
     let text = CString::new(failure.text.replace('\0', "\u{fffd}")).unwrap_or_default();

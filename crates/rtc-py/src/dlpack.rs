@@ -91,7 +91,7 @@ pub struct Content {
     /// In elements; none: rows one after another.
     pub strides: Option<Vec<i64>>,
     pub readonly: bool,
-    /// It is a copy, made for whoever asked: what is written to it nobody sees.
+    /// It is a copy, made for the caller: what is written to it nobody sees.
     pub copied: bool,
 }
 

@@ -406,7 +406,7 @@ impl KernelCache {
             Some(folder) => lock::wait(&folder, key, limits, name)?,
             None => None,
         };
-        // Whoever held the lock has most likely kept it.
+        // The process that held the lock has most likely kept it.
         if let Some(compiled) = self.tiers.get_from_disk(key) {
             return Ok((compiled.into(), Found::Disk));
         }

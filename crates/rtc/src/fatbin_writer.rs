@@ -21,7 +21,7 @@ pub struct FatbinImage {
     pub target: Target,
     /// Its content.
     pub bytes: Arc<[u8]>,
-    /// Of PTX and LTO-IR: options for whoever compiles it, as ptxas or nvJitLink take them.
+    /// Of PTX and LTO-IR: options for the tool that compiles it, as ptxas or nvJitLink take them.
     pub options: Arc<str>,
 }
 

@@ -63,11 +63,11 @@ impl KernelCache {
             force_jit: settings.force_ptx_jit,
             disable_jit: settings.disable_ptx_jit,
         };
-        let blind = driver.is_some_and(|driver| !driver.reads_concatenated());
+        let skips = driver.is_some_and(|driver| !driver.reads_concatenated());
         let candidates: Vec<Candidate> =
             images.iter().map(|image| Candidate::from(*image)).collect();
         let seen: Vec<usize> = (0..candidates.len())
-            .filter(|index| !(blind && candidates[*index].concatenated))
+            .filter(|index| !(skips && candidates[*index].concatenated))
             .collect();
         let offered: Vec<Candidate> = seen.iter().map(|index| candidates[*index]).collect();
         let payload = |index: usize| {

@@ -31,7 +31,7 @@ type Destroy = unsafe extern "C" fn(*mut Handle) -> c_int;
 /// Code, size, architecture, name.
 type AddCubin =
     unsafe extern "C" fn(Handle, *const c_void, usize, *const c_char, *const c_char) -> c_int;
-/// The same and the options for whoever compiles it.
+/// The same, with the options for the compiler that will compile it.
 type AddText = unsafe extern "C" fn(
     Handle,
     *const c_void,

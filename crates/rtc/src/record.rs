@@ -182,7 +182,7 @@ fn locked(path: &Path) -> io::Result<(File, PathBuf)> {
                 "another process keeps it locked",
             ));
         }
-        // Whoever held it before may have put another in its place.
+        // The process that held it before may have put another in its place.
         let there = fs::canonicalize(path).and_then(|path| Ok((fs::metadata(&path)?, path)));
         let ours = file.metadata()?;
         match there {

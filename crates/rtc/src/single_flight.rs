@@ -30,7 +30,7 @@ struct Flight<V> {
 #[derive(Debug, Clone)]
 enum Landed<V> {
     Made(Result<V, Error>),
-    /// Whoever was making it gave up for a reason of their own, or died.
+    /// The caller that was making it gave up for a reason of its own, or died.
     GivenUp,
 }
 

@@ -17,7 +17,7 @@ use crate::target::Target;
 
 /// The role of the one output of a record.
 const IMAGE: &str = "image";
-/// Remarks kept for whoever asks.
+/// Remarks, kept until somebody asks.
 const MOST_REMARKS: usize = 100;
 
 /// An image and what belongs to it, as it is kept.
@@ -144,7 +144,7 @@ impl Tiers {
     pub(crate) fn failure_folder(&self) -> PathBuf {
         match self.first_written() {
             Some(store) => store.root().join("failed"),
-            // Everybody can write beside it: whoever saves there looks whether it is ours.
+            // Everybody can write beside it: before a save the folder's owner is checked.
             None => {
                 let user = rustix::process::geteuid().as_raw();
                 std::env::temp_dir().join(format!("warpcc-rtc-failed-{user}"))

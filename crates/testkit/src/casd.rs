@@ -109,8 +109,8 @@ pub fn place() -> PathBuf {
     }
 }
 
-/// Says it to whoever reads the test's output.
-#[expect(clippy::print_stderr, reason = "to whoever reads the test's output")]
+/// Says it in the test's output.
+#[expect(clippy::print_stderr, reason = "for a reader of the test's output")]
 pub fn say(text: &str) {
     eprintln!("{text}");
 }

@@ -366,7 +366,7 @@ pub fn keep(
     texts: &Texts<'_>,
     streams: (&[u8], &[u8]),
 ) -> Result<Vec<Header>, NotKept> {
-    if let Some(why) = &run.seen.blind {
+    if let Some(why) = &run.seen.untracked {
         return Err(NotKept::Unfit(why.clone()));
     }
     if request.invocation.native {

@@ -299,7 +299,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Whoever gets the lock next has a folder of the same name.
+        // The next process with the lock has a folder of the same name.
         let mut made = self.held.lock();
         remove(&self.path, &self.lock_path);
         // Also where a tool that is just being started has a copy.

@@ -287,7 +287,7 @@ pub(crate) fn started() {
 extern "C" fn forked() {
     // SAFETY: errno is this thread's.
     let errno = unsafe { *sys::__errno_location() };
-    // The only thread is this one, whoever held the lock.
+    // This is the only thread, no matter which one held the lock.
     SHARED.locked.store(false, Ordering::Relaxed);
     with(|state| {
         state.owner = sys::pid();
@@ -305,7 +305,7 @@ extern "C" fn forked() {
 
 /// Logs every mapped library but this one: at the start and, for what `dlopen` brought, again later.
 ///
-/// Without our lock: the loader takes its own, and whoever holds that may be waiting for ours.
+/// Without our lock: the loader takes its own, and the thread that holds that one may wait for ours.
 pub(crate) fn libraries() {
     extern "C" fn visit(object: *mut sys::LoadedObject, _: usize, _: *mut c_void) -> c_int {
         // SAFETY: the loader's description, valid for the call.

@@ -12,7 +12,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! What the library cannot see, and the log does not admit in [`Observed::blind`]:
+//! What the library cannot see, and the log does not admit in [`Observed::untracked`]:
 //! - what the C library looks up for itself: locales and message catalogues, `gconv-modules.cache`,
 //!   `/etc/localtime`, `tmpfile`, and the links along a path given to `realpath` (its result is seen);
 //! - lookups by the dynamic loader (`LD_LIBRARY_PATH` candidates, a `dlopen` that failed); libraries that
@@ -21,7 +21,7 @@
 //! - system calls that a dynamic program makes without the C library's wrappers (Go with cgo does), and a walk over
 //!   `environ` instead of `getenv`.
 //!
-//! A 32-bit child makes the loader complain on standard error and the log blind.
+//! A 32-bit child makes the loader complain on standard error and the log incomplete.
 //!
 //! The grammar of the log is described in `preload/preload.rs`.
 

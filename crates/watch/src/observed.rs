@@ -64,7 +64,7 @@ pub struct Observed {
     /// What was read by programs for which `known` did not hold: their scripts and modules.
     pub texts: BTreeSet<PathText>,
     /// Why this may not be all that happened.
-    pub blind: Option<String>,
+    pub untracked: Option<String>,
 }
 
 impl Observed {
@@ -76,7 +76,7 @@ impl Observed {
 /// are not `known`, by their executables, is listed once more in [`Observed::texts`].
 ///
 /// # Errors
-/// If the bytes are not a log. A log with gaps is no error: see [`Observed::blind`].
+/// If the bytes are not a log. A log with gaps is no error: see [`Observed::untracked`].
 pub fn read_log(
     bytes: &[u8],
     program: &Path,
@@ -100,7 +100,7 @@ pub fn read_log(
     }
     while !rest.is_empty() {
         let Some(Record { owner, event }) = log::next(&mut rest) else {
-            reader.blind(|| "the log is torn".to_owned());
+            reader.untracked(|| "the log is torn".to_owned());
             break;
         };
         reader.add(owner, event);
@@ -140,9 +140,9 @@ impl<'k> Reader<'k> {
         }
     }
 
-    fn blind(&mut self, why: impl FnOnce() -> String) {
+    fn untracked(&mut self, why: impl FnOnce() -> String) {
         // The first reason is the one nearest the cause.
-        self.observed.blind.get_or_insert_with(why);
+        self.observed.untracked.get_or_insert_with(why);
     }
 
     fn add(&mut self, owner: u32, event: Event<'_>) {
@@ -168,7 +168,7 @@ impl<'k> Reader<'k> {
 
     fn begin(&mut self, owner: u32, program: &Path, cwd: &Path) {
         if cwd.as_os_str().is_empty() {
-            self.blind(|| format!("{} ran in a directory without a name", program.display()));
+            self.untracked(|| format!("{} ran in a directory without a name", program.display()));
         }
         let image = Image {
             program: program.into(),
@@ -182,7 +182,7 @@ impl<'k> Reader<'k> {
 
     fn continue_image(&mut self, owner: u32, event: Event<'_>) {
         let Some(image) = self.images.get_mut(&owner) else {
-            return self.blind(|| format!("process {owner} logged before it started"));
+            return self.untracked(|| format!("process {owner} logged before it started"));
         };
         image.records = image.records.saturating_add(1);
         // Texts compare faster than paths, and this is done for every record.
@@ -196,7 +196,7 @@ impl<'k> Reader<'k> {
             Event::Moved { cwd } => {
                 image.cwd = cwd.into();
                 if cwd.as_os_str().is_empty() {
-                    self.blind(|| "a process moved to a directory without a name".to_owned());
+                    self.untracked(|| "a process moved to a directory without a name".to_owned());
                 }
             }
             Event::File(access, identity, path) => {
@@ -241,7 +241,7 @@ impl<'k> Reader<'k> {
             Event::UnknownIfStranger(text) => {
                 let (known, program) = (image.known, image.program.clone());
                 if !known {
-                    self.blind(|| unknown(&program, text));
+                    self.untracked(|| unknown(&program, text));
                 }
             }
             Event::Ends { count } => {
@@ -249,12 +249,12 @@ impl<'k> Reader<'k> {
                 // Its own record is not in the count, and others may have come in between.
                 if image.records <= count {
                     let program = image.program.clone();
-                    self.blind(|| format!("records of {} were lost", program.display()));
+                    self.untracked(|| format!("records of {} were lost", program.display()));
                 }
             }
             Event::Unknown(text) => {
                 let program = image.program.clone();
-                self.blind(|| unknown(&program, text));
+                self.untracked(|| unknown(&program, text));
             }
             event => self.start_another(owner, event),
         }
@@ -361,7 +361,7 @@ impl<'k> Reader<'k> {
             && identity.mode != 0
             && !self.observed.written.contains_key(path.as_os_str())
         {
-            self.blind(|| format!("{} changed while it was in use", path.display()));
+            self.untracked(|| format!("{} changed while it was in use", path.display()));
         }
     }
 
@@ -373,7 +373,7 @@ impl<'k> Reader<'k> {
         let known = texts.entry(from.clone()).or_insert_with(|| to.to_owned());
         // Each process has another `/proc/self`.
         if known != to && !from.starts_with("/proc") {
-            self.blind(|| format!("the {what} {} changed while it was in use", from.display()));
+            self.untracked(|| format!("the {what} {} changed while it was in use", from.display()));
         }
     }
 
@@ -383,9 +383,9 @@ impl<'k> Reader<'k> {
             return;
         };
         if !image.ended {
-            self.blind(|| format!("{} did not end its log", image.program.display()));
+            self.untracked(|| format!("{} did not end its log", image.program.display()));
         } else if let Some(next) = image.becomes.filter(|_| !replaced) {
-            self.blind(|| format!("{} could not be watched", next.display()));
+            self.untracked(|| format!("{} could not be watched", next.display()));
         }
     }
 
@@ -399,7 +399,7 @@ impl<'k> Reader<'k> {
                 let called = called.into_iter();
                 self.observed.called = called.map(|(path, to)| (path.into(), to)).collect();
             }
-            Err(why) => self.blind(|| why),
+            Err(why) => self.untracked(|| why),
         }
         self.observed
     }

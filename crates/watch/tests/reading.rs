@@ -46,8 +46,8 @@ fn read(bytes: &[u8]) -> Result<Observed, LogError> {
 const FIRST: &str = "/bin/sh";
 const SECOND: &str = "/usr/bin/env";
 
-fn blind(records: &[Vec<u8>]) -> Option<String> {
-    read(&records.concat()).unwrap().blind
+fn untracked(records: &[Vec<u8>]) -> Option<String> {
+    read(&records.concat()).unwrap().untracked
 }
 
 #[test]
@@ -55,24 +55,24 @@ fn a_whole_log_is_trusted_and_a_part_is_not() {
     let start = start(7, FIRST);
     let read = read_of(7, "a.c");
     let end = record(b'E', 7, &count(2));
-    assert_eq!(blind(&[start.clone(), read.clone(), end.clone()]), None);
+    assert_eq!(untracked(&[start.clone(), read.clone(), end.clone()]), None);
     assert!(
-        blind(&[start.clone(), end.clone()])
+        untracked(&[start.clone(), end.clone()])
             .unwrap()
             .contains("lost")
     );
     assert!(
-        blind(&[start.clone(), read.clone()])
+        untracked(&[start.clone(), read.clone()])
             .unwrap()
             .contains("did not end")
     );
     assert!(
-        blind(&[start.clone(), read.clone(), end[..5].to_vec()])
+        untracked(&[start.clone(), read.clone(), end[..5].to_vec()])
             .unwrap()
             .contains("torn")
     );
     assert!(
-        blind(&[start, read, end, read_of(8, "b")])
+        untracked(&[start, read, end, read_of(8, "b")])
             .unwrap()
             .contains("before it started")
     );
@@ -87,16 +87,16 @@ fn a_program_announced_must_start() {
     let end = record(b'E', 7, &count(2));
     let child = [crate::start(8, SECOND), record(b'E', 8, &count(1))].concat();
     assert_eq!(
-        blind(&[start.clone(), announced.clone(), end.clone(), child.clone()]),
+        untracked(&[start.clone(), announced.clone(), end.clone(), child.clone()]),
         None
     );
     // The parent's records may come after the child's.
     assert_eq!(
-        blind(&[start.clone(), child, announced.clone(), end.clone()]),
+        untracked(&[start.clone(), child, announced.clone(), end.clone()]),
         None
     );
     assert!(
-        blind(&[start.clone(), announced.clone(), end.clone()])
+        untracked(&[start.clone(), announced.clone(), end.clone()])
             .unwrap()
             .contains(SECOND)
     );
@@ -104,20 +104,20 @@ fn a_program_announced_must_start() {
     let other = [crate::start(8, "/bin/ls"), record(b'E', 8, &count(1))].concat();
     let announced_end = [announced.clone(), end.clone()].concat();
     assert!(
-        blind(&[start.clone(), announced_end.clone(), other])
+        untracked(&[start.clone(), announced_end.clone(), other])
             .unwrap()
             .contains("could not be watched")
     );
     // One that nobody announced.
     let stranger = [crate::start(9, SECOND), record(b'E', 9, &count(1))].concat();
     assert!(
-        blind(&[start.clone(), announced_end, child_of(8), stranger])
+        untracked(&[start.clone(), announced_end, child_of(8), stranger])
             .unwrap()
             .contains("what started")
     );
     let failed = record(b'Q', 7, &count(8));
     assert_eq!(
-        blind(&[start, announced, failed, record(b'E', 7, &count(3))]),
+        untracked(&[start, announced, failed, record(b'E', 7, &count(3))]),
         None
     );
 }
@@ -133,7 +133,7 @@ fn paths_of_a_process_elsewhere_become_absolute() {
         record(b'E', 7, &count(5)),
     ];
     let seen = read(&log.concat()).unwrap();
-    assert_eq!(seen.blind, None);
+    assert_eq!(seen.untracked, None);
     assert!(seen.read.contains_key(OsStr::new("a")));
     assert!(seen.missing.contains(OsStr::new("/work/sub/b")));
     assert!(seen.found.contains(OsStr::new("/c")));
@@ -173,7 +173,7 @@ proptest! {
         let log = [start(1, FIRST), read_of(1, "/usr/include/stdio.h"), record(b'E', 1, &count(2))];
         let log = log.concat();
         if let Ok(seen) = read(&log[..log.len().saturating_sub(cut)]) {
-            prop_assert!(seen.blind.is_some());
+            prop_assert!(seen.untracked.is_some());
         }
     }
 }
@@ -190,7 +190,7 @@ fn who_only_looked_counts_unless_it_is_known() {
     ]
     .concat();
     let seen = read(&log).unwrap();
-    assert_eq!(seen.blind, None);
+    assert_eq!(seen.untracked, None);
     assert_eq!(seen.looked[OsStr::new("notes")].size, 3);
     assert!(seen.asked_directory.contains(Path::new(FIRST)));
     let known = read_log(&log, Path::new(FIRST), &|_| true).unwrap();

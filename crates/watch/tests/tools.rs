@@ -102,7 +102,7 @@ fn outputs_are_the_same_with_and_without() {
         .watched("g++ -Wall -O1 -g -c a.cpp -o a.o")
         .output()
         .unwrap();
-    assert_eq!(bench.log_of("g++").blind, None);
+    assert_eq!(bench.log_of("g++").untracked, None);
     assert_eq!(
         (plain.status, plain.stdout, plain.stderr),
         (watched.status, watched.stdout, watched.stderr)
@@ -171,8 +171,8 @@ fn a_static_program_is_noticed() {
             .collect();
         let mut command = bench.watched(&words[0]);
         assert!(command.args(&words[1..]).status().unwrap().success());
-        let blind = bench.log_of(&words[0]).blind.unwrap_or_default();
-        assert!(blind.contains("could not be watched"), "{words:?}: {blind}");
+        let untracked = bench.log_of(&words[0]).untracked.unwrap_or_default();
+        assert!(untracked.contains("could not be watched"), "{words:?}: {untracked}");
         std::fs::remove_file(bench.path("log")).unwrap();
     }
 }
@@ -185,7 +185,7 @@ fn a_killed_process_is_noticed() {
     assert!(
         bench
             .log_of("sh")
-            .blind
+            .untracked
             .is_some_and(|why| why.contains("did not end"))
     );
 }
@@ -203,7 +203,7 @@ fn many_processes_share_a_log() {
     let status = bench.watched("sh -c").arg(script).status().unwrap();
     assert!(status.success());
     let seen = bench.log_of("sh");
-    assert_eq!(seen.blind, None);
+    assert_eq!(seen.untracked, None);
     assert_eq!(seen.processes.len(), 81);
     assert!((0..40).all(|number| has(&seen.read, format!("{number}.c"))));
 }
@@ -242,7 +242,7 @@ fn a_shell_that_moves_makes_paths_absolute() {
         .status;
     assert!(status.success());
     let seen = bench.log_of("sh");
-    assert_eq!(seen.blind, None);
+    assert_eq!(seen.untracked, None);
     let sub = bench.dir.path().canonicalize().unwrap().join("sub");
     assert!(
         has(&seen.read, sub.join("b.h")) && has(&seen.missing, sub.join("nope")),
@@ -279,7 +279,7 @@ fn a_search_along_the_path_is_logged() {
     );
     let seen = bench.log_of("env");
     assert!(
-        seen.blind.is_none() && has(&seen.missing, "/usr/bin/no-such-program"),
+        seen.untracked.is_none() && has(&seen.missing, "/usr/bin/no-such-program"),
         "{seen:?}"
     );
 }
@@ -358,8 +358,8 @@ fn looks_listings_and_servers_are_logged() {
     std::fs::remove_file(bench.path("log")).unwrap();
     let talking = bench.watched("./ask talk").output().unwrap();
     assert!(talking.status.success(), "{talking:?}");
-    let blind = bench.log_of("./ask").blind.unwrap();
-    assert!(blind.ends_with("it talked to a server"), "{blind}");
+    let untracked = bench.log_of("./ask").untracked.unwrap();
+    assert!(untracked.ends_with("it talked to a server"), "{untracked}");
 }
 
 /// Looks at a file, lists a folder by its descriptor, asks where it is, and where it is told to, speaks to a server.

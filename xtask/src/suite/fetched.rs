@@ -49,7 +49,7 @@ impl Fetched {
         fs::create_dir_all(&tools)
             .with_context(|| format!("failed to create {}", tools.display()))?;
         let home = self.home();
-        // Clones may share the folder: whoever waited here finds the work done.
+        // Clones may share the folder: a process that waited here finds the work done.
         let lock = File::create(tools.join(format!(".{}.lock", self.name)))
             .with_context(|| format!("failed to lock {}", home.display()))?;
         lock.lock()

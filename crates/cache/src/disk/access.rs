@@ -1,6 +1,6 @@
 //! Who may use a store's folder: its owner alone, unless sharing was asked for.
 //!
-//! What is in a store is believed: whoever can write there decides what others' builds come to. So a folder that others
+//! What is in a store is believed: anyone who can write there decides what others' builds come to. So a folder that others
 //! can write is not used, and one of our own is closed to them.
 
 use std::fs::{self, DirBuilder, Metadata, Permissions};
@@ -16,7 +16,7 @@ use super::layout::{TEMPORARY, holds_entries};
 pub enum Access {
     /// This user's alone, whatever the umask.
     Private,
-    /// Whoever the umask and the folder let in.
+    /// Everybody whom the umask and the folder let in.
     ByUmask,
 }
 

@@ -5,7 +5,7 @@
 //! line = '+' name ' ' number (' ' name ' ' number)* '\n'
 //! ```
 //!
-//! A line that does not read exactly so (a full disk cut it short) is passed over. Whoever appends holds the file's lock shared; whoever folds holds it alone, writes a new file and renames it over the old. An appender that then gets the lock of the old file sees that nothing links to it any more and starts over, so nothing is lost. Nobody waits for a lock for long: a stopped process must not stop the others. Counting is advice, so who waited in vain appends all the same, and is lost where the holder folds; and waits less the next time.
+//! A line that does not read exactly so (a full disk cut it short) is passed over. Appending takes the file's lock shared. Folding takes it alone, writes a new file and renames it over the old. An appender that then gets the lock of the old file sees that nothing links to it any more and starts over, so nothing is lost. Nobody waits for a lock for long: a stopped process must not stop the others. Counting is advice, so who waited in vain appends all the same, and is lost where the holder folds; and waits less the next time.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -101,7 +101,7 @@ impl Tally {
     /// Failing to fold leaves a longer file, which the next addition tries to fold.
     fn fold(&self) {
         let Ok(file) = self.open() else { return };
-        // Whoever else is folding does this work too.
+        // Another process that folds does this work too.
         if file.try_lock().is_err() || !is_linked(&file) {
             return;
         }

@@ -33,7 +33,7 @@ pub struct DiskStore {
 }
 
 impl DiskStore {
-    /// Opens the store in `root`, which is created by the first write, for whoever the umask lets in.
+    /// Opens the store in `root`, which is created by the first write, with the rights that the umask leaves.
     pub fn open(root: &Path, options: Options) -> Result<DiskStore, OpenError> {
         DiskStore::open_for(root, options, Access::ByUmask)
     }

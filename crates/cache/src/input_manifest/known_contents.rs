@@ -1,6 +1,6 @@
 //! Headers that an earlier run hashed: their signatures are looked at, and their contents are not read again.
 //!
-//! Whoever includes Thrust opens 1,500 headers, nearly all of a toolkit and of the C++ library. What they contain is
+//! A file that includes Thrust opens 1,500 headers, nearly all of a toolkit and of the C++ library. What they contain is
 //! noted together for the files of one place, a tree of headers or a folder.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

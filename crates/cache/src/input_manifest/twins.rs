@@ -127,46 +127,26 @@ impl<'m> Twins<'m> {
         let other = base.stat(told)?;
         self.seen.push((told, identity(&other)));
         if fact == Fact::Same {
-            // Whether it is shows when all are known.
             self.first.push((path, told));
-            return Ok(told.to_bytes().to_vec());
+            let is_same = identity(&now) == identity(&other);
+            let text = is_same.then(|| told.to_bytes().to_vec());
+            return Ok(text.unwrap_or_default());
         }
         let holds = (second(&now) == second(&other)) == (fact == Fact::SameTime);
         let text = holds.then(|| told.to_bytes().to_vec());
         Ok(text.unwrap_or_default())
     }
 
-    /// A path that leads to the same as one that it did not lead to, or not to the same any more.
+    /// A path that leads to the same as one that it did not lead to. Every hit asks this, of dozens of paths: only the
+    /// names of what has several are compared.
     pub(super) fn other_than_told(&mut self) -> Option<&'m CStr> {
         self.first.sort_unstable();
-        if self.are_as_told() {
-            return None;
-        }
-        let mut leads_to: HashMap<&CStr, Identity> = HashMap::new();
-        let mut named: HashMap<Identity, &CStr> = HashMap::new();
-        for (path, now) in &self.seen {
-            let first = self.first_name(path);
-            let led_to = *leads_to.entry(first).or_insert(*now);
-            let was_named = *named.entry(*now).or_insert(first);
-            if led_to != *now || was_named != first {
-                return Some(path);
-            }
-        }
-        None
-    }
-
-    /// Whether each first name leads to one thing, and each thing has one first name. Every hit asks this, of dozens of
-    /// paths: to sort them costs a fraction of hashing them.
-    fn are_as_told(&self) -> bool {
-        let seen = self.seen.iter();
-        let mut pairs: Vec<_> = seen
-            .map(|(path, now)| (*now, self.first_name(path)))
-            .collect();
-        pairs.sort_unstable();
-        pairs.dedup();
-        let has_one_name = pairs.windows(2).all(|two| two[0].0 != two[1].0);
-        pairs.sort_unstable_by_key(|(_, name)| *name);
-        has_one_name && pairs.windows(2).all(|two| two[0].1 != two[1].1)
+        self.seen.sort_unstable_by_key(|(_, identity)| *identity);
+        let mut pairs = self.seen.windows(2);
+        let are_one = |two: &&[(&CStr, Identity)]| {
+            two[0].1 != two[1].1 || self.first_name(two[0].0) == self.first_name(two[1].0)
+        };
+        pairs.find(|two| !are_one(two)).map(|two| two[1].0)
     }
 
     /// The first names are sorted.

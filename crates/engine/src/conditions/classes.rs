@@ -1,5 +1,5 @@
 //! What is known of programs and variables: who asks for variables by name only, and which variables never change a
-//! result although they are asked for. Whoever is in none of these tables counts in full.
+//! result although they are asked for. A variable in none of these tables counts in full.
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -7,7 +7,7 @@ use warpcc_plan::{Arg, FileId, Part, Step};
 use crate::context::RunContext;
 use crate::locate::Located;
 use crate::process::Ended;
-use crate::slot_wait::Turn;
+use crate::slot_wait::SlotWait;
 use crate::traced_inputs::Seen;
 use crate::watched_run;
 
@@ -62,7 +62,7 @@ pub fn ask(
     program: &Located,
 ) -> Option<(Ended, Seen)> {
     let (ended, seen) =
-        watched_run::run_tool(run, index, step, program, None, &mut Turn::default()).ok()?;
+        watched_run::run_tool(run, index, step, program, None, &mut SlotWait::default()).ok()?;
     (ended.code == 0 && ended.signal.is_none()).then_some((ended, seen))
 }
 

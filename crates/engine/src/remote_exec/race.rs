@@ -16,7 +16,7 @@ use crate::event::Finished;
 use crate::executor::{Executor, Job};
 use crate::local;
 use crate::locate::Located;
-use crate::slot_wait::{self, Turn};
+use crate::slot_wait::{self, SlotWait};
 use crate::traced_inputs::Seen;
 
 /// A slot that is not there by now is not free.
@@ -97,19 +97,19 @@ pub fn race(
             if clock.elapsed() < overdue || idle == 0 {
                 continue;
             }
-            let mut turn = Turn::default();
-            let at_once = slot_wait::take_turn_within(
+            let mut wait = SlotWait::default();
+            let at_once = slot_wait::wait_for_slot_within(
                 run,
                 index,
                 step,
                 priority_ms,
-                &mut turn,
+                &mut wait,
                 Some(AT_ONCE),
             );
-            if at_once.is_err() || turn.pass.is_none() {
+            if at_once.is_err() || wait.pass.is_none() {
                 continue;
             }
-            let here = local::run_here(run, index, step, program, keys, turn);
+            let here = local::run_here(run, index, step, program, keys, wait);
             if let Ok(Some(done)) = receive.try_recv()
                 && done.code == 0
                 && here.is_err()

@@ -159,7 +159,7 @@ fn response(server: &Grpc, operation: Operation) -> Result<re::ExecuteResponse, 
 }
 
 /// Waits for `future` as long as the server answers other questions. A compiler may be silent for minutes; HTTP/2's own
-/// pings are no way to know, because gRPC servers hang up on whoever sends many.
+/// pings are no way to know, because gRPC servers hang up on a client that sends many.
 async fn while_it_lives<T>(
     server: &Grpc,
     future: impl Future<Output = Result<T, Failure>>,

@@ -1,4 +1,4 @@
-//! Who holds a private folder: written into its lock, so that whoever waits can see whether waiting is worth it.
+//! Who holds a private folder: written into its lock, so that a waiting process can see whether waiting is worth it.
 
 use std::fs::{self, File};
 use std::io::Read;

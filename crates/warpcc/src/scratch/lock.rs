@@ -88,7 +88,7 @@ fn open(path: &Path) -> io::Result<File> {
 
 enum Waited {
     Locked,
-    /// Whoever held it has removed it: a new one is to be asked for.
+    /// The process that held it has removed it: a new one is to be asked for.
     Removed,
     PassedBy(String),
 }

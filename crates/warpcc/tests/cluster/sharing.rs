@@ -1,5 +1,5 @@
 //! What several calls send together, and what becomes of what was sent: never more than the machine's share, given back by
-//! whoever dies, raced here when it is late, cancelled when nobody waits any more.
+//! a worker that dies, raced here when it is late, cancelled when nobody waits any more.
 
 use std::process::Child;
 use std::thread;

@@ -159,7 +159,7 @@ fn what_a_command_leaves_waiting_is_uploaded_later() {
     let team = Team::sharing(&format!("http://127.0.0.1:{}", server.port));
     server.set(Mode::Full("507 Insufficient Storage"));
     assert_eq!(team.compiled_on("first").0, "made");
-    // Whoever uploads beside it finds that out, or this does.
+    // An upload beside it finds that out, or this does.
     team.on("first", &["remote", "upload"]);
     server.set(Mode::Good);
     let done = team.on("first", &["remote", "upload"]);

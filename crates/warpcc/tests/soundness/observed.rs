@@ -1,4 +1,4 @@
-//! What a build looked at counts, wherever it lies and whoever looked: files below mounts and `/proc/self`, variables
+//! What a build looked at counts, wherever it lies and whichever process looked: files below mounts and `/proc/self`, variables
 //! that nobody listed, programs that cannot be watched, toolkits made of links.
 
 use crate::space::TestSpace;

@@ -92,7 +92,7 @@ fn observe(nvcc: &Path, host: &str, missing: &mut Asked, seen: &mut Asked) {
         }
         let bytes = std::fs::read(&log).expect("a log");
         let observed = warpcc_watch::read_log(&bytes, nvcc, &|_| true).expect("a sound log");
-        assert_eq!(observed.blind, None, "{place}: `{line}`");
+        assert_eq!(observed.untracked, None, "{place}: `{line}`");
         for (program, names) in &observed.variables {
             let Some(tool) = tool_of(program) else {
                 continue;

@@ -76,7 +76,7 @@ impl Bench {
         let output = self.watched(words).output().unwrap();
         assert!(output.status.success(), "{words}: {output:?}");
         let observed = self.log_of(words.split(' ').next().unwrap());
-        assert_eq!(observed.blind, None);
+        assert_eq!(observed.untracked, None);
         observed
     }
 

@@ -93,7 +93,7 @@ fn whose(config: &Config, findings: &mut Vec<Finding>) {
                 "the cache folder {shown} is shared ({})",
                 config.shared.source
             ),
-            "whoever can write there decides what your builds produce",
+            "anyone who can write there decides what your builds produce",
             "share only with people whose code you would run, or remove `shared` from the settings",
         ));
         return;

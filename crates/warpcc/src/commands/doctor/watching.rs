@@ -77,7 +77,7 @@ fn attempt(config: &Config, around: &ProcessContext, own: &Path) -> Result<PathB
     let bytes = fs::read(&log).map_err(|_| format!("{PROGRAM} did not load it"))?;
     let seen = warpcc_watch::read_log(&bytes, std::path::Path::new(PROGRAM), &|_| true)
         .map_err(|error| error.to_string())?;
-    match seen.blind {
+    match seen.untracked {
         Some(reason) => Err(reason),
         None if seen.processes.is_empty() => Err(format!("it did not see {PROGRAM}")),
         None => Ok(library),
