@@ -3,7 +3,7 @@
 //! A target fails by panicking: for itself, or because something that must hold does not.
 
 use warpcc_cache::{RecordError, decode_record};
-use warpcc_fatbin::{Format, Keep, Limits};
+use warpcc_fatbin::{Format, Keep, ReadLimits};
 use warpcc_plan::{FileKind, Invocation, TaskGraph, Transcript, words};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -197,7 +197,7 @@ fn thin_out(data: &[u8], format: Format) {
     }
 }
 
-const LIMITS: Limits = Limits {
+const LIMITS: ReadLimits = ReadLimits {
     image: 1 << 20,
     member: 1 << 20,
 };

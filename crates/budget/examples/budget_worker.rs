@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use warpcc_budget::{
-    Board, Cancel, Claim, ClaimRequest, Joined, Kind, Limits, Place, Reserve, Tokens, Verdict,
+    Board, BoardPlace, BudgetLimits, Cancel, Claim, ClaimRequest, ClaimVerdict, CommandKind,
+    Joined, Reserve, Tokens,
 };
 
 type Problem = Box<dyn std::error::Error>;
@@ -73,11 +74,11 @@ impl Worker {
 
     fn board(&self) -> Board {
         let place = match self.words.get("place") {
-            Some(path) => Place::At(PathBuf::from(path)),
-            None => Place::OfUser,
+            Some(path) => BoardPlace::At(PathBuf::from(path)),
+            None => BoardPlace::OfUser,
         };
-        let detected = Limits::detect();
-        let limits = Limits {
+        let detected = BudgetLimits::detect();
+        let limits = BudgetLimits {
             slots: self.number("limit", detected.slots.into()) as u32,
             memory_kib: self.number("memory", detected.memory_kib),
             reserve: Reserve(self.number("reserve", detected.reserve.0)),
@@ -94,7 +95,7 @@ impl Worker {
 
     fn ask(&self, tag: u64) -> ClaimRequest {
         ClaimRequest {
-            kind: Kind::Cicc,
+            kind: CommandKind::Cicc,
             slots: self.number("slots", 1) as u32,
             memory_kib: self.number("kib", 0),
             priority_ms: self.number("priority", 0),
@@ -222,7 +223,7 @@ impl Worker {
             let status = child.wait()?;
             *tool.lock().unwrap_or_else(|e| e.into_inner()) = None;
             self.note('R', &format!("{} {status}", self.name()));
-            if claim.verdict() == Verdict::StopAndRequeue {
+            if claim.verdict() == ClaimVerdict::StopAndRequeue {
                 claim.requeue(0, cancel)?;
             } else if status.success() {
                 self.note('P', &claim.peak_kib().to_string());

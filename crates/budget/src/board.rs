@@ -4,8 +4,8 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::folder::{Folder, Place};
-use crate::limits::Limits;
+use crate::folder::{BoardPlace, Folder};
+use crate::limits::BudgetLimits;
 use crate::local::Local;
 use crate::memory::Meter;
 use crate::own::Own;
@@ -20,11 +20,11 @@ pub struct Board(pub(crate) Arc<Inner>);
 /// What the threads of a process share.
 #[derive(Debug)]
 pub(crate) struct Inner {
-    pub limits: Limits,
+    pub limits: BudgetLimits,
     pub local: Local,
     pub warnings: Warnings,
     meter: Arc<Meter>,
-    place: Place,
+    place: BoardPlace,
     shared: Mutex<Option<Arc<Shared>>>,
     /// The claims of this process, each with the board it is on: one that was removed under them, or its successor.
     own: Mutex<Vec<(Arc<Shared>, Arc<Own>)>>,
@@ -33,18 +33,18 @@ pub(crate) struct Inner {
 impl Board {
     /// Opens the budget at `place`. This does not fail: where there can be no shared budget, it is
     /// this process's own, and [`Board::warnings`] has the reason.
-    pub fn open(place: &Place, limits: Limits) -> Self {
+    pub fn open(place: &BoardPlace, limits: BudgetLimits) -> Self {
         Self::with_meter(place, limits, Meter::new())
     }
 
     /// As [`Board::open`], with another file in the place of `/proc/meminfo` and no cgroups: for
     /// tests of what happens when memory is short.
     #[doc(hidden)]
-    pub fn open_with_meminfo(place: &Place, limits: Limits, meminfo: &Path) -> Self {
+    pub fn open_with_meminfo(place: &BoardPlace, limits: BudgetLimits, meminfo: &Path) -> Self {
         Self::with_meter(place, limits, Meter::of_file(meminfo))
     }
 
-    fn with_meter(place: &Place, limits: Limits, meter: Meter) -> Self {
+    fn with_meter(place: &BoardPlace, limits: BudgetLimits, meter: Meter) -> Self {
         let inner = Inner {
             limits: limits.sane(),
             local: Local::default(),
@@ -60,7 +60,7 @@ impl Board {
     }
 
     /// What this process may use.
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self) -> BudgetLimits {
         self.0.limits
     }
 
@@ -85,7 +85,7 @@ impl Board {
 
 impl Inner {
     fn connect(&self) -> Option<Arc<Shared>> {
-        if self.place == Place::Nowhere {
+        if self.place == BoardPlace::Nowhere {
             return None;
         }
         let opened = Folder::find(&self.place).and_then(|folder| {

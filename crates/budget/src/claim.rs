@@ -9,22 +9,22 @@ use crate::board::{Board, Inner};
 use crate::cancel::{Cancel, Cancelled};
 use crate::clock::now;
 use crate::file::LockTimeout;
-use crate::kind::Kind;
+use crate::kind::CommandKind;
 use crate::label::Label;
 use crate::local::Share;
 use crate::own::Own;
 use crate::reconcile::CheckLevel;
-use crate::record::{Record, State};
+use crate::record::{Record, SeatState};
 use crate::seat::Seat;
 use crate::shared::Shared;
-use crate::table::Table;
+use crate::table::SeatTable;
 use crate::warning::Warning;
 
 /// What a claim is for.
 #[derive(Debug, Clone, Default)]
 pub struct ClaimRequest {
     /// What will be run.
-    pub kind: Kind,
+    pub kind: CommandKind,
     /// CPU slots: threads that it keeps busy. 0 means 1.
     pub slots: u32,
     /// Peak memory in KiB that it will need, as far as known.
@@ -43,7 +43,7 @@ pub struct ClaimRequest {
 
 /// Whether the tool may go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ClaimVerdict {
     /// Yes.
     Continue,
     /// No: memory is short and this is the youngest. End the tool with all that it started, then
@@ -53,7 +53,7 @@ pub enum Verdict {
 
 /// How a claim came to be granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum GrantKind {
     /// In the budget of all processes of the user.
     Shared,
     /// Uncounted, because a process that started us has a claim.
@@ -110,7 +110,7 @@ impl Board {
 
 fn record_of(ask: &ClaimRequest, board: &Inner) -> Record {
     Record {
-        state: State::Waiting,
+        state: SeatState::Waiting,
         kind: ask.kind,
         slots: ask.slots.max(1),
         slots_limit: board.limits.slots,
@@ -151,7 +151,7 @@ fn arrive(
         record.ticket = table.next_ticket(arrived);
         *table.change(number) = record;
         shared.settle(table, CheckLevel::Quick, arrived);
-        let waits = table.records()[number].state == State::Waiting;
+        let waits = table.records()[number].state == SeatState::Waiting;
         if waits && arrived.saturating_sub(table.header.checked) > SETTLED {
             shared.settle(table, CheckLevel::Check, arrived);
         }
@@ -173,7 +173,7 @@ fn arrive(
 /// Nanoseconds in which a look whether all claims live is not repeated by those who arrive.
 const SETTLED: u64 = 20_000_000;
 
-fn find_seat(shared: &Shared, table: &mut Table) -> io::Result<Option<Seat>> {
+fn find_seat(shared: &Shared, table: &mut SeatTable) -> io::Result<Option<Seat>> {
     // A free seat may still be locked for a moment by who is leaving, or for long by the children
     // of a program that replaced its process.
     for number in table.free_seats() {
@@ -193,11 +193,11 @@ fn find_seat(shared: &Shared, table: &mut Table) -> io::Result<Option<Seat>> {
 
 impl Claim {
     /// In which budget it is.
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> GrantKind {
         match &self.place {
-            Place::Seat(..) if self.own.record().flags.nested => Standing::Nested,
-            Place::Seat(..) => Standing::Shared,
-            _ => Standing::Local,
+            Place::Seat(..) if self.own.record().flags.nested => GrantKind::Nested,
+            Place::Seat(..) => GrantKind::Shared,
+            _ => GrantKind::Local,
         }
     }
 
@@ -214,7 +214,7 @@ impl Claim {
     }
 
     /// Whether the tool may go on. Costs one read of the board.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> ClaimVerdict {
         let evicted = self.own.stop.load(Ordering::SeqCst)
             || match &self.place {
                 Place::Seat(shared, seat) => shared
@@ -224,9 +224,9 @@ impl Claim {
                 _ => false,
             };
         if evicted {
-            Verdict::StopAndRequeue
+            ClaimVerdict::StopAndRequeue
         } else {
-            Verdict::Continue
+            ClaimVerdict::Continue
         }
     }
 
@@ -246,7 +246,7 @@ impl Claim {
         }
     }
 
-    /// After [`Verdict::StopAndRequeue`] and the end of the tool: waits for its turn again, now
+    /// After [`ClaimVerdict::StopAndRequeue`] and the end of the tool: waits for its turn again, now
     /// with at least `memory_kib`, and half more than was seen of it.
     ///
     /// # Errors
@@ -289,7 +289,7 @@ impl Claim {
             let now = now();
             self.own.stop.store(false, Ordering::SeqCst);
             self.own.change(table, |record| {
-                record.state = State::Waiting;
+                record.state = SeatState::Waiting;
                 record.started = 0;
                 record.refused = 0;
                 // A task that comes back comes back for want of it.

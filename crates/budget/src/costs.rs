@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::kind::Kind;
+use crate::kind::CommandKind;
 
 /// Subjects that are remembered; the one not seen for longest goes first.
 const SUBJECTS: usize = 8192;
@@ -93,7 +93,7 @@ impl Costs {
     }
 
     /// What `kind` on `subject` will cost, with an input of this size (0 if nobody knows).
-    pub fn expect(&self, subject: &str, kind: Kind, input_bytes: u64) -> Expectation {
+    pub fn expect(&self, subject: &str, kind: CommandKind, input_bytes: u64) -> Expectation {
         if let Some(known) = self.subjects.get(subject) {
             // An input that has grown costs more; one that has shrunk may not.
             let grown = if known.input_bytes > 0 && input_bytes > known.input_bytes {
@@ -115,7 +115,7 @@ impl Costs {
         }
     }
 
-    fn expect_of_tool(&self, kind: Kind, input_bytes: u64) -> (u64, u64) {
+    fn expect_of_tool(&self, kind: CommandKind, input_bytes: u64) -> (u64, u64) {
         let usual = (kind.usual_millis_of(input_bytes), kind.usual_peak_kib());
         let Some(bins) = self.tools.get(&kind.number()) else {
             return usual;
@@ -140,7 +140,7 @@ impl Costs {
     }
 
     /// Learns from a command that ran to its end.
-    pub fn learn(&mut self, subject: &str, kind: Kind, measured: Measured) {
+    pub fn learn(&mut self, subject: &str, kind: CommandKind, measured: Measured) {
         // Read from a file: it may be as high as can be.
         self.turn = self.turn.saturating_add(1);
         let (millis, peak) = (measured.millis as f64, measured.peak_kib as f64);
@@ -254,21 +254,21 @@ mod tests {
     #[test]
     fn built_in_then_by_size_then_by_subject() {
         let mut costs = Costs::default();
-        let new = costs.expect("a.cu", Kind::Cicc, 1 << 20);
+        let new = costs.expect("a.cu", CommandKind::Cicc, 1 << 20);
         assert_eq!((new.millis, new.known), (7400, false));
-        costs.learn("b.cu", Kind::Cicc, measured(1 << 20, 1000, 300_000));
-        let like_b = costs.expect("a.cu", Kind::Cicc, (1 << 20) + 5);
+        costs.learn("b.cu", CommandKind::Cicc, measured(1 << 20, 1000, 300_000));
+        let like_b = costs.expect("a.cu", CommandKind::Cicc, (1 << 20) + 5);
         assert_eq!((like_b.millis, like_b.peak_kib), (1000, 300_000));
-        let larger = costs.expect("a.cu", Kind::Cicc, 1 << 22);
+        let larger = costs.expect("a.cu", CommandKind::Cicc, 1 << 22);
         assert!(larger.peak_kib > 2 * 300_000 && larger.peak_kib < 4 * 300_000);
-        costs.learn("a.cu", Kind::Cicc, measured(1 << 20, 50, 10_000));
-        let known = costs.expect("a.cu", Kind::Cicc, 1 << 20);
+        costs.learn("a.cu", CommandKind::Cicc, measured(1 << 20, 50, 10_000));
+        let known = costs.expect("a.cu", CommandKind::Cicc, 1 << 20);
         assert_eq!(
             (known.millis, known.peak_kib, known.known),
             (50, 10_000, true)
         );
         assert!(
-            costs.expect("a.cu", Kind::Ptxas, 9).known,
+            costs.expect("a.cu", CommandKind::Ptxas, 9).known,
             "the subject names the tool"
         );
     }
@@ -277,15 +277,15 @@ mod tests {
     fn peaks_rise_at_once_and_fall_slowly() {
         let mut costs = Costs::default();
         for peak in [100, 1000, 100] {
-            costs.learn("a", Kind::Ptxas, measured(10, 10, peak));
+            costs.learn("a", CommandKind::Ptxas, measured(10, 10, peak));
         }
-        assert_eq!(costs.expect("a", Kind::Ptxas, 10).peak_kib, 820);
+        assert_eq!(costs.expect("a", CommandKind::Ptxas, 10).peak_kib, 820);
     }
 
     #[test]
     fn garbage_is_nothing_learned() {
         let mut costs = Costs::default();
-        costs.learn("a", Kind::Ptxas, measured(10, 10, 100));
+        costs.learn("a", CommandKind::Ptxas, measured(10, 10, 100));
         let bytes = costs.to_bytes();
         assert_eq!(Costs::from_bytes(&bytes), costs);
         assert_eq!(
@@ -308,22 +308,26 @@ mod tests {
     fn the_oldest_are_forgotten() {
         let mut costs = Costs::default();
         for i in 0..=SUBJECTS {
-            costs.learn(&i.to_string(), Kind::Other, measured(1, 1, 1));
+            costs.learn(&i.to_string(), CommandKind::Other, measured(1, 1, 1));
         }
         assert!(costs.len() <= SUBJECTS && costs.len() > SUBJECTS / 2);
-        assert!(!costs.expect("0", Kind::Other, 1).known);
-        assert!(costs.expect(&SUBJECTS.to_string(), Kind::Other, 1).known);
+        assert!(!costs.expect("0", CommandKind::Other, 1).known);
+        assert!(
+            costs
+                .expect(&SUBJECTS.to_string(), CommandKind::Other, 1)
+                .known
+        );
     }
 
     #[test]
     fn two_histories_make_one() {
         let (mut a, mut b) = (Costs::default(), Costs::default());
-        a.learn("a", Kind::Cicc, measured(4, 10, 100));
-        b.learn("b", Kind::Cicc, measured(64, 10, 300));
-        b.learn("a", Kind::Cicc, measured(4, 10, 200));
+        a.learn("a", CommandKind::Cicc, measured(4, 10, 100));
+        b.learn("b", CommandKind::Cicc, measured(64, 10, 300));
+        b.learn("a", CommandKind::Cicc, measured(4, 10, 200));
         a.merge(&b);
-        assert_eq!(a.expect("a", Kind::Cicc, 4).peak_kib, 200);
-        assert!(a.expect("b", Kind::Cicc, 64).known);
-        assert_eq!(a.expect("c", Kind::Cicc, 64).peak_kib, 300);
+        assert_eq!(a.expect("a", CommandKind::Cicc, 4).peak_kib, 200);
+        assert!(a.expect("b", CommandKind::Cicc, 64).known);
+        assert_eq!(a.expect("c", CommandKind::Cicc, 64).peak_kib, 300);
     }
 }

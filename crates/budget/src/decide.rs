@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::record::{Record, State};
+use crate::record::{Record, SeatState};
 
 /// How long smaller claims may pass one that does not fit.
 pub const PATIENCE: Duration = Duration::from_secs(10);
@@ -30,7 +30,7 @@ pub struct Memory {
 
 /// What to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Choice {
+pub struct Decision {
     /// The seat to grant.
     pub grant: Option<usize>,
     /// The seat that is first in the order and does not fit, though a slot is free: from now on
@@ -43,12 +43,12 @@ pub struct Choice {
 /// Decides one step; the caller grants and asks again.
 ///
 /// `now` is on the records' clock. Without `memory` only what the claims say of theirs counts.
-pub fn choose(records: &[Record], now: u64, memory: Option<Memory>) -> Choice {
+pub fn choose(records: &[Record], now: u64, memory: Option<Memory>) -> Decision {
     let load = Load::of(records, memory);
     if load.is_full() || load.alone {
-        return Choice {
+        return Decision {
             full: true,
-            ..Choice::default()
+            ..Decision::default()
         };
     }
     let queue = || {
@@ -57,17 +57,17 @@ pub fn choose(records: &[Record], now: u64, memory: Option<Memory>) -> Choice {
     };
     // Most of the time the first one fits, and a thousand others need not be put in order.
     let Some((_, first)) = queue().min() else {
-        return Choice::default();
+        return Decision::default();
     };
     if load.fit(&records[first]).is_ok() {
-        return Choice {
+        return Decision {
             grant: Some(first),
-            ..Choice::default()
+            ..Decision::default()
         };
     }
     let mut order: Vec<(Rank, usize)> = queue().collect();
     order.sort_unstable();
-    let mut choice = Choice::default();
+    let mut choice = Decision::default();
     let mut blocked = Blocked::default();
     for (place, &(rank, seat)) in order.iter().enumerate() {
         let record = &records[seat];
@@ -181,13 +181,13 @@ impl Load {
             alone: false,
             machine,
         };
-        for record in records.iter().filter(|r| r.state != State::Free) {
+        for record in records.iter().filter(|r| r.state != SeatState::Free) {
             load.slots.entry(record.slots_limit).or_default();
             load.memory.entry(record.memory_limit_kib).or_default();
         }
         for record in records
             .iter()
-            .filter(|r| r.state == State::Running && !r.flags.nested)
+            .filter(|r| r.state == SeatState::Running && !r.flags.nested)
         {
             if record.counts() {
                 load.running += 1;
@@ -316,7 +316,7 @@ pub fn youngest(records: &[Record], domain: u64) -> Option<usize> {
 /// machine may have plenty: the youngest of them, unless it is the only one.
 pub fn over_limit(records: &[Record]) -> Option<usize> {
     let mut levels = BTreeMap::new();
-    let holds = |r: &&Record| r.state == State::Running && !r.flags.nested;
+    let holds = |r: &&Record| r.state == SeatState::Running && !r.flags.nested;
     for record in records.iter().filter(holds) {
         levels.entry(record.memory_limit_kib).or_insert(0u64);
     }

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use crate::folder::Folder;
 use crate::proc;
 use crate::record::{Header, Record, SEATS, SIZE};
-use crate::table::Table;
+use crate::table::SeatTable;
 
 /// A holder that is stopped for this long loses the lock.
 const STOPPED: Duration = Duration::from_millis(200);
@@ -77,7 +77,7 @@ impl BoardFile {
     pub fn with<T>(
         &self,
         hurry: LockTimeout,
-        mut change: impl FnMut(&mut Table) -> T,
+        mut change: impl FnMut(&mut SeatTable) -> T,
     ) -> io::Result<T> {
         loop {
             let held = Held::take(self, hurry)?;
@@ -99,14 +99,14 @@ impl BoardFile {
 
     /// In pieces that fit on the stack: a fresh buffer for a full board would cost more in page
     /// faults than the reading.
-    fn read(&self) -> io::Result<Table> {
+    fn read(&self) -> io::Result<SeatTable> {
         let mut bytes = [0; SIZE * PIECE];
         let got = read_at_most(&self.board, &mut bytes, 0)?;
         let (head, seats) = bytes[..got].split_at(got.min(SIZE));
         let header = <&[u8; SIZE]>::try_from(head).ok().and_then(Header::decode);
         // Without a header, what is in the seats counts.
         let used = header.map_or(SEATS, |header| header.used as usize);
-        let mut table = Table::new(header, used.min(PIECE));
+        let mut table = SeatTable::new(header, used.min(PIECE));
         table.read_seats(&seats[..seats.len().min(used * SIZE)]);
         let mut at = PIECE - 1;
         while at < used {
@@ -126,7 +126,7 @@ impl BoardFile {
     ///
     /// # Errors
     /// The board cannot be read.
-    pub fn peek(&self) -> io::Result<Table> {
+    pub fn peek(&self) -> io::Result<SeatTable> {
         self.read()
     }
 

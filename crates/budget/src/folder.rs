@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Where the board is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Place {
+pub enum BoardPlace {
     /// `/dev/shm/warpcc-UID`, or `/tmp/warpcc-UID-budget` where that cannot be used.
     #[default]
     OfUser,
@@ -28,17 +28,17 @@ impl Folder {
     ///
     /// # Errors
     /// None can be used: the last one tried, and why.
-    pub fn find(place: &Place) -> Result<Self, (PathBuf, io::Error)> {
+    pub fn find(place: &BoardPlace) -> Result<Self, (PathBuf, io::Error)> {
         let candidates = match place {
-            Place::OfUser => {
+            BoardPlace::OfUser => {
                 let user = rustix::process::geteuid().as_raw();
                 vec![
                     PathBuf::from(format!("/dev/shm/warpcc-{user}")),
                     PathBuf::from(format!("/tmp/warpcc-{user}-budget")),
                 ]
             }
-            Place::At(path) => vec![path.clone()],
-            Place::Nowhere => Vec::new(),
+            BoardPlace::At(path) => vec![path.clone()],
+            BoardPlace::Nowhere => Vec::new(),
         };
         let mut failed = (PathBuf::new(), io::Error::other("not asked for"));
         for path in candidates {
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn only_a_folder_of_our_own_will_do() {
         let base = tempfile::tempdir().expect("a folder");
-        let at = |name: &str| Place::At(base.path().join(name));
+        let at = |name: &str| BoardPlace::At(base.path().join(name));
         assert!(Folder::find(&at("new/below")).is_ok());
         assert!(Folder::find(&at("new/below")).is_ok(), "again");
         fs::write(base.path().join("file"), "").expect("write");
@@ -128,6 +128,6 @@ mod tests {
         fs::create_dir(&open).expect("create");
         fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).expect("chmod");
         assert!(Folder::find(&at("open")).is_err());
-        assert!(Folder::find(&Place::Nowhere).is_err());
+        assert!(Folder::find(&BoardPlace::Nowhere).is_err());
     }
 }

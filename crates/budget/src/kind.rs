@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(u8)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum CommandKind {
     /// Anything else.
     #[default]
     Other = 0,
@@ -34,7 +34,7 @@ pub enum Kind {
     DryRun = 12,
 }
 
-impl Kind {
+impl CommandKind {
     /// All kinds, each at the place of its number.
     pub const ALL: [Self; 13] = [
         Self::Other,
@@ -62,7 +62,7 @@ impl Kind {
         self as u8
     }
 
-    /// The kind with this number; a number of a later version is [`Kind::Other`].
+    /// The kind with this number; a number of a later version is [`CommandKind::Other`].
     pub fn from_number(number: u8) -> Self {
         Self::ALL
             .get(usize::from(number))
@@ -151,10 +151,10 @@ mod tests {
 
     #[test]
     fn numbers_and_kinds_agree() {
-        for (number, kind) in Kind::ALL.into_iter().enumerate() {
+        for (number, kind) in CommandKind::ALL.into_iter().enumerate() {
             assert_eq!(usize::from(kind.number()), number);
-            assert_eq!(Kind::from_number(kind.number()), kind);
+            assert_eq!(CommandKind::from_number(kind.number()), kind);
         }
-        assert_eq!(Kind::from_number(200), Kind::Other);
+        assert_eq!(CommandKind::from_number(200), CommandKind::Other);
     }
 }

@@ -7,7 +7,7 @@ use crate::memory::Meter;
 /// The budget as one process sees it. Where processes have different limits, those with a limit
 /// of L or less never take more than L together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct BudgetLimits {
     /// Slots: how many threads of heavy commands run at a time. At least 1.
     pub slots: u32,
     /// Memory in KiB that all heavy commands together may need.
@@ -20,7 +20,7 @@ pub struct Limits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reserve(pub u64);
 
-impl Limits {
+impl BudgetLimits {
     /// The CPUs of the affinity mask and the cgroup's quota; the memory of the machine or the
     /// cgroup, whichever is less, without the reserve.
     pub fn detect() -> Self {
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_something() {
-        let limits = Limits::detect();
+        let limits = BudgetLimits::detect();
         assert!(limits.slots > 0);
         assert!(limits.memory_kib > limits.reserve.0);
     }

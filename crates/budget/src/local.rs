@@ -4,7 +4,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::cancel::{Cancel, Cancelled};
-use crate::limits::Limits;
+use crate::limits::BudgetLimits;
 
 /// What runs in this process.
 #[derive(Debug, Default)]
@@ -40,7 +40,12 @@ impl Local {
     ///
     /// # Errors
     /// Cancelled meanwhile.
-    pub fn take(&self, share: Share, limits: &Limits, cancel: &Cancel) -> Result<(), Cancelled> {
+    pub fn take(
+        &self,
+        share: Share,
+        limits: &BudgetLimits,
+        cancel: &Cancel,
+    ) -> Result<(), Cancelled> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             cancel.check()?;

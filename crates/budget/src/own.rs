@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::record::Record;
-use crate::table::Table;
+use crate::table::SeatTable;
 
 /// What the threads of this process know of one claim.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Own {
 
     /// Changes the record on the table, which is put back first if it is lost. Nothing once the
     /// claim was given back.
-    pub fn change(&self, table: &mut Table, change: impl FnOnce(&mut Record)) {
+    pub fn change(&self, table: &mut SeatTable, change: impl FnOnce(&mut Record)) {
         if self.restore(table) {
             let record = table.change(self.seat);
             change(record);
@@ -50,7 +50,7 @@ impl Own {
     /// Puts the record back if it is lost: the board was damaged, or somebody wrote over it who
     /// had been stopped for long. We hold the seat's lock, so it is ours. False once the claim
     /// was given back: then the seat may be somebody else's.
-    pub fn restore(&self, table: &mut Table) -> bool {
+    pub fn restore(&self, table: &mut SeatTable) -> bool {
         if self.left.load(Ordering::SeqCst) {
             return false;
         }

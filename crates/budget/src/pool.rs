@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::folder::{Folder, Place};
+use crate::folder::{BoardPlace, Folder};
 use crate::seat;
 
 /// Slots that all processes of a user share. Clones are the same ones.
@@ -28,7 +28,7 @@ pub struct PoolSlot {
 impl Pool {
     /// `size` slots of the pool with this name, of which all who share it take their slots. Processes may differ in
     /// their `size`: each takes no slot beyond its own. Where there can be no folder, the slots are this process's own.
-    pub fn open(place: &Place, name: &str, size: usize) -> Self {
+    pub fn open(place: &BoardPlace, name: &str, size: usize) -> Self {
         let folder = Folder::find(place).and_then(|folder| {
             let pool = folder.pool(name);
             match std::fs::create_dir_all(&pool) {
@@ -94,8 +94,8 @@ impl Drop for PoolSlot {
 mod tests {
     use super::*;
 
-    fn place(folder: &tempfile::TempDir) -> Place {
-        Place::At(folder.path().join("board"))
+    fn place(folder: &tempfile::TempDir) -> BoardPlace {
+        BoardPlace::At(folder.path().join("board"))
     }
 
     #[test]
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn without_a_folder_a_process_has_its_own() {
-        let pool = Pool::open(&Place::Nowhere, "x", 2);
+        let pool = Pool::open(&BoardPlace::Nowhere, "x", 2);
         let held = [pool.take(), pool.take()];
         assert!(held.iter().all(Option::is_some) && pool.take().is_none());
     }

@@ -12,9 +12,9 @@ use crate::file::LockTimeout;
 use crate::memory::Reading;
 use crate::own::Own;
 use crate::proc;
-use crate::record::{Header, Record, State};
+use crate::record::{Header, Record, SeatState};
 use crate::shared::Shared;
-use crate::table::Table;
+use crate::table::SeatTable;
 
 /// How often to look when there is plenty.
 const CALM: Duration = Duration::from_millis(250);
@@ -76,7 +76,7 @@ impl Pressure {
     pub fn tick(&mut self) -> Tick {
         let boards = self.board.0.own();
         let mut owns = boards.iter().flat_map(|(_, own)| own);
-        if !owns.any(|o| o.record().state == State::Running) {
+        if !owns.any(|o| o.record().state == SeatState::Running) {
             self.last = None;
             return Tick {
                 stop: Vec::new(),
@@ -202,7 +202,7 @@ impl Pressure {
     }
 }
 
-fn mark(table: &mut Table, seat: usize, now: u64) {
+fn mark(table: &mut SeatTable, seat: usize, now: u64) {
     let record = table.change(seat);
     record.flags.evict = true;
     record.evicted = now;
@@ -272,7 +272,7 @@ mod tests {
 
     fn running(started: u64) -> Record {
         Record {
-            state: State::Running,
+            state: SeatState::Running,
             started,
             slots: 1,
             ..Record::default()

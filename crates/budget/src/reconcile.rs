@@ -1,11 +1,11 @@
 //! After every change: take out the dead, grant what fits, say who watches. Runs under the board's lock.
 
-use crate::decide::{self, Choice, Memory};
+use crate::decide::{self, Decision, Memory};
 use crate::proc;
-use crate::record::{Record, State};
+use crate::record::{Record, SeatState};
 use crate::seat;
 use crate::shared::Shared;
-use crate::table::Table;
+use crate::table::SeatTable;
 
 /// How closely to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ fn is_over(record: &Record) -> bool {
 
 impl Shared {
     /// Brings the table up to date at time `now`.
-    pub(crate) fn settle(&self, table: &mut Table, care: CheckLevel, now: u64) {
+    pub(crate) fn settle(&self, table: &mut SeatTable, care: CheckLevel, now: u64) {
         let before = owners(table);
         if care == CheckLevel::Check {
             self.bury_running(table);
@@ -51,16 +51,16 @@ impl Shared {
         seat::is_held(&self.folder, seat)
     }
 
-    fn bury_running(&self, table: &mut Table) {
-        for seat in seats(table, |r| r.state == State::Running) {
+    fn bury_running(&self, table: &mut SeatTable) {
+        for seat in seats(table, |r| r.state == SeatState::Running) {
             if !self.is_held(seat) || is_over(&table.records()[seat]) {
                 table.free(seat);
             }
         }
     }
 
-    fn bury_waiting(&self, table: &mut Table) {
-        let mut waiting = seats(table, |r| r.state == State::Waiting);
+    fn bury_waiting(&self, table: &mut SeatTable) {
+        let mut waiting = seats(table, |r| r.state == SeatState::Waiting);
         if waiting.is_empty() {
             return;
         }
@@ -86,14 +86,14 @@ impl Shared {
                 || proc::stat(record.tool).is_none_or(|tool| tool.is_stopped() || tool.is_over()))
     }
 
-    fn look_for_stopped(&self, table: &mut Table, now: u64) {
-        let waiting = seats(table, |r| r.state == State::Waiting);
+    fn look_for_stopped(&self, table: &mut SeatTable, now: u64) {
+        let waiting = seats(table, |r| r.state == SeatState::Waiting);
         let long =
             |&seat: &usize| now.saturating_sub(table.records()[seat].arrived) > STOPPED_AFTER;
         if !waiting.iter().any(long) {
             return;
         }
-        for seat in seats(table, |r| r.state == State::Running) {
+        for seat in seats(table, |r| r.state == SeatState::Running) {
             let record = table.records()[seat];
             let stopped = Self::is_stopped(&record);
             if stopped != record.flags.suspended {
@@ -102,15 +102,19 @@ impl Shared {
         }
     }
 
-    fn grant(&self, table: &mut Table, now: u64) {
+    fn grant(&self, table: &mut SeatTable, now: u64) {
         let mut memory = None;
         let mut roused = false;
         loop {
-            if !table.records().iter().any(|r| r.state == State::Waiting) {
+            if !table
+                .records()
+                .iter()
+                .any(|r| r.state == SeatState::Waiting)
+            {
                 return;
             }
             let memory = *memory.get_or_insert_with(|| self.memory());
-            let Choice {
+            let Decision {
                 grant,
                 refused,
                 full,
@@ -137,7 +141,7 @@ impl Shared {
                 table.change(seat).flags.paused = true;
             } else {
                 let record = table.change(seat);
-                record.state = State::Running;
+                record.state = SeatState::Running;
                 record.started = now.max(1);
                 record.flags.watch = false;
                 table.ring(seat);
@@ -146,9 +150,9 @@ impl Shared {
     }
 
     /// Puts those back into the queue that were stopped and no longer are.
-    fn rouse(&self, table: &mut Table) -> bool {
+    fn rouse(&self, table: &mut SeatTable) -> bool {
         let mut any = false;
-        let paused = seats(table, |r| r.state == State::Waiting && r.flags.paused);
+        let paused = seats(table, |r| r.state == SeatState::Waiting && r.flags.paused);
         for seat in paused.into_iter().take(ROUND) {
             if !Self::is_stopped(&table.records()[seat]) {
                 table.change(seat).flags.paused = false;
@@ -159,7 +163,7 @@ impl Shared {
     }
 
     /// Tells waiters that they watch, and watchers that there is something else to watch.
-    fn appoint(&self, table: &mut Table, new_owners: bool) {
+    fn appoint(&self, table: &mut SeatTable, new_owners: bool) {
         let (watchers, news) = loop {
             let watchers = decide::watchers(table.records());
             let new = |&&seat: &&usize| !table.records()[seat].flags.watch;
@@ -189,7 +193,7 @@ impl Shared {
 }
 
 /// Notes of those for whom a slot is free what it is that they wait for.
-fn note_short_of_memory(table: &mut Table, memory: Memory, now: u64) {
+fn note_short_of_memory(table: &mut SeatTable, memory: Memory, now: u64) {
     for seat in decide::short_of_memory(table.records(), Some(memory)) {
         if table.records()[seat].lacked == 0 {
             table.change(seat).lacked = now.max(1);
@@ -199,10 +203,10 @@ fn note_short_of_memory(table: &mut Table, memory: Memory, now: u64) {
 
 /// Who grants may be killed before it has rung. Those granted lately are rung once more; most have
 /// taken their bell down, which costs next to nothing.
-fn ring_again(table: &mut Table, now: u64) {
+fn ring_again(table: &mut SeatTable, now: u64) {
     let lately = |r: &Record| {
         let since = now.saturating_sub(r.started);
-        r.state == State::Running && r.tool == 0 && (LATELY.0..LATELY.1).contains(&since)
+        r.state == SeatState::Running && r.tool == 0 && (LATELY.0..LATELY.1).contains(&since)
     };
     for seat in seats(table, lately) {
         table.ring(seat);
@@ -213,13 +217,13 @@ fn ring_again(table: &mut Table, now: u64) {
 const LATELY: (u64, u64) = (20_000_000, 5_000_000_000);
 
 /// The processes that watchers have to watch.
-fn owners(table: &Table) -> Vec<(u32, u64)> {
+fn owners(table: &SeatTable) -> Vec<(u32, u64)> {
     let records = table.records().iter();
-    let running = records.filter(|r| r.state == State::Running);
+    let running = records.filter(|r| r.state == SeatState::Running);
     running.map(|r| (r.pid, r.pid_start)).collect()
 }
 
-fn seats(table: &Table, which: impl Fn(&Record) -> bool) -> Vec<usize> {
+fn seats(table: &SeatTable, which: impl Fn(&Record) -> bool) -> Vec<usize> {
     let records = table.records().iter().enumerate();
     records
         .filter(|(_, r)| which(r))

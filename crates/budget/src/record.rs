@@ -5,7 +5,7 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::kind::Kind;
+use crate::kind::CommandKind;
 use crate::label::Label;
 
 /// Bytes of a record.
@@ -15,7 +15,7 @@ pub const SEATS: usize = 4096;
 
 /// What a seat is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum State {
+pub enum SeatState {
     /// Nobody's.
     #[default]
     Free,
@@ -78,11 +78,11 @@ impl Flags {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Record {
     /// What the seat is used for.
-    pub state: State,
+    pub state: SeatState,
     /// What else there is to say.
     pub flags: Flags,
     /// What is run.
-    pub kind: Kind,
+    pub kind: CommandKind,
     /// CPU slots needed.
     pub slots: u32,
     /// The claimant's CPU limit: claims with this limit or a lower one never take more together.
@@ -128,18 +128,18 @@ pub struct Record {
 impl Record {
     /// Whether it runs and takes part of the budget.
     pub fn counts(&self) -> bool {
-        self.state == State::Running && !self.flags.nested && !self.flags.suspended
+        self.state == SeatState::Running && !self.flags.nested && !self.flags.suspended
     }
 
     /// Whether it waits for its turn.
     pub fn queues(&self) -> bool {
-        self.state == State::Waiting && !self.flags.paused
+        self.state == SeatState::Waiting && !self.flags.paused
     }
 
     /// The bytes of seat `seat`.
     pub fn encode(&self, seat: usize) -> [u8; SIZE] {
         let mut bytes = [0; SIZE];
-        if self.state == State::Free {
+        if self.state == SeatState::Free {
             return bytes;
         }
         let mut at = Writer(&mut bytes, 8);
@@ -185,11 +185,11 @@ impl Record {
             return Self::default();
         }
         let state = match at.u8() {
-            1 => State::Waiting,
-            2 => State::Running,
+            1 => SeatState::Waiting,
+            2 => SeatState::Running,
             _ => return Self::default(),
         };
-        let kind = Kind::from_number(at.u8());
+        let kind = CommandKind::from_number(at.u8());
         let flags = Flags::from_bits(at.u16());
         let [slots, slots_limit, pid, tool] = std::array::from_fn(|_| at.u32());
         let numbers: [u64; 15] = std::array::from_fn(|_| at.u64());
@@ -327,13 +327,13 @@ mod tests {
 
     fn sample() -> Record {
         Record {
-            state: State::Running,
+            state: SeatState::Running,
             flags: Flags {
                 kept: true,
                 evict: true,
                 ..Flags::default()
             },
-            kind: Kind::Ptxas,
+            kind: CommandKind::Ptxas,
             slots: 2,
             slots_limit: 16,
             pid: 77,

@@ -11,9 +11,9 @@ use crate::file::{BoardFile, LockTimeout};
 use crate::folder::Folder;
 use crate::memory::Meter;
 use crate::proc;
-use crate::record::{Record, State};
+use crate::record::{Record, SeatState};
 use crate::seat;
-use crate::table::Table;
+use crate::table::SeatTable;
 
 /// A reading of the machine's memory is good for this long.
 const FRESH: Duration = Duration::from_millis(20);
@@ -68,7 +68,7 @@ impl Shared {
     pub fn transact<T>(
         &self,
         hurry: LockTimeout,
-        mut change: impl FnMut(&mut Table) -> T,
+        mut change: impl FnMut(&mut SeatTable) -> T,
     ) -> io::Result<T> {
         let mut bells = Vec::new();
         let result = self.file.with(hurry, |table| {
@@ -107,7 +107,7 @@ impl Shared {
     /// started by its tool, we were started by it as well.
     pub fn is_nested(&self, records: &[Record]) -> bool {
         let ancestors = self.ancestors.get_or_init(ancestry::ancestors);
-        let mut running = records.iter().filter(|r| r.state == State::Running);
+        let mut running = records.iter().filter(|r| r.state == SeatState::Running);
         running.any(|r| ancestors.contains(&(r.pid, r.pid_start)))
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::clock::now;
-use crate::record::{Record, State};
+use crate::record::{Record, SeatState};
 use crate::seat;
 use crate::shared::Shared;
 
@@ -24,7 +24,7 @@ impl Snapshot {
         let table = shared.file.peek()?;
         let claims = table.records().iter().enumerate();
         let claims = claims
-            .filter(|(seat, r)| r.state != State::Free && seat::is_held(&shared.folder, *seat))
+            .filter(|(seat, r)| r.state != SeatState::Free && seat::is_held(&shared.folder, *seat))
             .map(|(_, r)| *r);
         Ok(Self {
             taken: now(),
@@ -35,12 +35,12 @@ impl Snapshot {
 
     /// Those that run.
     pub fn running(&self) -> impl Iterator<Item = &Record> {
-        self.claims.iter().filter(|r| r.state == State::Running)
+        self.claims.iter().filter(|r| r.state == SeatState::Running)
     }
 
     /// Those that wait.
     pub fn waiting(&self) -> impl Iterator<Item = &Record> {
-        self.claims.iter().filter(|r| r.state == State::Waiting)
+        self.claims.iter().filter(|r| r.state == SeatState::Waiting)
     }
 
     /// Slots in use: those that count.

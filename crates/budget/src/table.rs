@@ -1,10 +1,10 @@
 //! The board while its lock is held: seats to read and change, and who is to be woken afterwards.
 
-use crate::record::{Header, Record, SEATS, SIZE, State};
+use crate::record::{Header, Record, SEATS, SIZE, SeatState};
 
 /// All seats, and what was changed.
 #[derive(Debug)]
-pub struct Table {
+pub struct SeatTable {
     /// Before the seats.
     pub header: Header,
     was: Option<Header>,
@@ -13,7 +13,7 @@ pub struct Table {
     bells: Vec<usize>,
 }
 
-impl Table {
+impl SeatTable {
     /// An empty table with the header of the file, if that has one, and room for some seats.
     pub fn new(header: Option<Header>, room: usize) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl Table {
     pub fn claim(&self, seat: usize, ticket: u64) -> Option<&Record> {
         self.records
             .get(seat)
-            .filter(|r| r.ticket == ticket && r.state != State::Free)
+            .filter(|r| r.ticket == ticket && r.state != SeatState::Free)
     }
 
     /// The record of `seat`, to change it.
@@ -67,7 +67,7 @@ impl Table {
     pub fn free_seats(&self) -> impl Iterator<Item = usize> + use<> {
         let inside = self.records.iter().enumerate();
         let inside = inside
-            .filter(|(_, r)| r.state == State::Free)
+            .filter(|(_, r)| r.state == SeatState::Free)
             .map(|(i, _)| i);
         // A copy, so that the caller may change the table on the way.
         let found: Vec<usize> = inside.collect();
@@ -107,7 +107,10 @@ impl Table {
 
     /// The header's bytes, if they are not what the file has.
     pub fn header_change(&mut self) -> Option<[u8; SIZE]> {
-        let used = self.records.iter().rposition(|r| r.state != State::Free);
+        let used = self
+            .records
+            .iter()
+            .rposition(|r| r.state != SeatState::Free);
         self.header.used = used.map_or(0, |last| last as u64 + 1);
         (self.was != Some(self.header)).then(|| self.header.encode())
     }

@@ -14,7 +14,7 @@ use crate::file::LockTimeout;
 use crate::own::Own;
 use crate::proc;
 use crate::reconcile::CheckLevel;
-use crate::record::{Record, State};
+use crate::record::{Record, SeatState};
 use crate::seat::WakeSocket;
 use crate::shared::{Me, Shared};
 
@@ -37,7 +37,7 @@ impl Shared {
     /// # Errors
     /// The board cannot be used any more. Inside: cancelled.
     pub(crate) fn wait(&self, own: &Own, cancel: &Cancel) -> io::Result<Result<(), Cancelled>> {
-        if own.record().state == State::Running {
+        if own.record().state == SeatState::Running {
             return Ok(Ok(()));
         }
         if self.is_nested(self.file.peek()?.records()) {
@@ -52,7 +52,7 @@ impl Shared {
                 // Being written just now, or lost.
                 record = self.look(own)?;
             }
-            if record.state == State::Running {
+            if record.state == SeatState::Running {
                 own.remember(&record);
                 return Ok(Ok(()));
             }
@@ -107,7 +107,8 @@ impl Shared {
             }
             // The claim that we are a part of may have been lost from the board when we came, and be back now. Without it we
             // would wait for who waits for us.
-            if table.records()[own.seat].state == State::Waiting && self.is_nested(table.records())
+            if table.records()[own.seat].state == SeatState::Waiting
+                && self.is_nested(table.records())
             {
                 own.change(table, run_nested);
             }
@@ -120,7 +121,7 @@ impl Shared {
 
 /// Grants a claim that is part of another one.
 fn run_nested(record: &mut Record) {
-    record.state = State::Running;
+    record.state = SeatState::Running;
     record.started = now().max(1);
     record.flags.nested = true;
     record.flags.watch = false;
@@ -192,7 +193,7 @@ impl Watch {
     fn refresh(&mut self, records: &[Record], me: Me) -> bool {
         let mut wanted: Vec<Process> = records
             .iter()
-            .filter(|r| r.state == State::Running || r.flags.watch)
+            .filter(|r| r.state == SeatState::Running || r.flags.watch)
             .map(|r| (r.pid, r.pid_start))
             .filter(|&(pid, _)| pid != me.pid)
             .collect();

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use warpcc_budget::{
-    Board, Cancel, Claim, ClaimRequest, Limits, Place, Reserve, Standing, Warning,
+    Board, BoardPlace, BudgetLimits, Cancel, Claim, ClaimRequest, GrantKind, Reserve, Warning,
 };
 use worker::{Site, Worker, load, skipped, until};
 
@@ -54,7 +54,7 @@ fn a_damaged_board_is_as_good_as_an_empty_one() {
         fs::write(site.board_folder().join("board-v1"), content).expect("write");
         let board = site.board(1);
         let first = claim(&board);
-        assert_eq!(first.standing(), Standing::Shared);
+        assert_eq!(first.standing(), GrantKind::Shared);
         assert_eq!(board.snapshot().running().count(), 1);
         drop(first);
         assert!(board.warnings().is_empty());
@@ -102,8 +102,8 @@ fn a_waiter_that_was_wiped_off_comes_back() {
     assert_eq!(site.count('G'), 2);
 }
 
-fn limits(slots: u32) -> Limits {
-    Limits {
+fn limits(slots: u32) -> BudgetLimits {
+    BudgetLimits {
         slots,
         memory_kib: 1000,
         reserve: Reserve(0),
@@ -112,7 +112,7 @@ fn limits(slots: u32) -> Limits {
 
 /// With its own budget, and a warning that says why.
 fn assert_local(path: &Path, reason: &str) {
-    let board = Board::open(&Place::At(path.to_owned()), limits(2));
+    let board = Board::open(&BoardPlace::At(path.to_owned()), limits(2));
     assert!(!board.is_shared());
     let warnings = board.warnings();
     let [warning @ Warning::NoFolder { .. }] = &warnings[..] else {
@@ -120,7 +120,7 @@ fn assert_local(path: &Path, reason: &str) {
     };
     assert!(warning.to_string().contains(reason), "{warning}");
     let two = (claim(&board), claim(&board));
-    assert_eq!(two.0.standing(), Standing::Local);
+    assert_eq!(two.0.standing(), GrantKind::Local);
     let cancel = Cancel::new();
     std::thread::scope(|scope| {
         let third = scope.spawn(|| board.claim(&ClaimRequest::default(), &cancel).map(drop));
@@ -153,7 +153,7 @@ fn without_a_folder_every_process_has_its_own_budget() {
     }
     let link = site.path("link");
     let real = site.path("real");
-    drop(Board::open(&Place::At(real.clone()), limits(1)));
+    drop(Board::open(&BoardPlace::At(real.clone()), limits(1)));
     std::os::unix::fs::symlink(&real, &link).expect("linked");
     assert_local(&link, "not a folder");
 }
@@ -172,7 +172,7 @@ fn folders_in_the_place_of_files_are_no_reason_to_fail() {
     let board = site.board(1);
     fs::remove_dir_all(site.board_folder().join("seats")).expect("removed");
     let held = claim(&board);
-    assert_eq!(held.standing(), Standing::Local);
+    assert_eq!(held.standing(), GrantKind::Local);
     assert!(matches!(board.warnings()[..], [Warning::BoardFailed(_)]));
 }
 
@@ -192,14 +192,14 @@ fn a_full_disk_is_no_reason_to_fail() {
         skipped("no file system can be mounted here");
         return;
     }
-    let place = Place::At(disk.join("b"));
+    let place = BoardPlace::At(disk.join("b"));
     let board = Board::open(&place, limits(1));
     let shared = claim(&board);
     let _ = fs::write(disk.join("filler"), vec![1; 1 << 20]);
     drop(shared);
     let before = claim(&board);
     drop(before);
-    let late = Board::open(&Place::At(disk.join("c")), limits(1));
+    let late = Board::open(&BoardPlace::At(disk.join("c")), limits(1));
     drop(claim(&late));
     let status = std::process::Command::new("umount")
         .arg("-l")
@@ -215,7 +215,7 @@ fn a_removed_folder_is_made_again_for_those_who_come_new() {
     let old = claim(&board);
     fs::remove_dir_all(site.board_folder()).expect("removed");
     let new = claim(&board);
-    assert_eq!(new.standing(), Standing::Shared);
+    assert_eq!(new.standing(), GrantKind::Shared);
     assert_eq!(board.snapshot().running().count(), 1);
     drop(old);
     drop(new);
@@ -252,7 +252,7 @@ fn times_of_the_future_do_not_stop_the_queue() {
     let path = site.board_folder().join("board-v1");
     let bytes = fs::read(&path).expect("board");
     let mut record = warpcc_budget::Record::decode(bytes[256..512].try_into().expect("a seat"), 0);
-    assert_eq!(record.state, warpcc_budget::State::Running);
+    assert_eq!(record.state, warpcc_budget::SeatState::Running);
     for time in [
         &mut record.arrived,
         &mut record.started,

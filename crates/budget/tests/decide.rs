@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 use warpcc_budget::decide::{Memory, PATIENCE, choose, short_of_memory, watchers, youngest};
-use warpcc_budget::{Kind, Record, State};
+use warpcc_budget::{CommandKind, Record, SeatState};
 
 const SECOND: u64 = 1_000_000_000;
 
-fn record(state: State) -> impl Strategy<Value = Record> {
+fn record(state: SeatState) -> impl Strategy<Value = Record> {
     let numbers = (1u32..5, 0usize..3, 1u64..4, 0u64..40, 0u64..100);
     let more = (0u64..60 * SECOND, 0u64..5, any::<[bool; 4]>(), 0u64..40);
     (numbers, more).prop_map(move |((slots, limit, build, need, priority), rest)| {
@@ -19,13 +19,13 @@ fn record(state: State) -> impl Strategy<Value = Record> {
             build,
             pid: pid as u32 + 1,
             need_kib: need,
-            now_kib: if state == State::Running { used } else { 0 },
+            now_kib: if state == SeatState::Running { used } else { 0 },
             priority_ms: priority,
             arrived,
             ..Record::default()
         };
         match state {
-            State::Running => {
+            SeatState::Running => {
                 record.started = arrived.max(1);
                 record.flags.nested = flags[0] && flags[1];
                 record.flags.suspended = flags[2] && flags[3];
@@ -43,8 +43,8 @@ fn record(state: State) -> impl Strategy<Value = Record> {
 fn table() -> impl Strategy<Value = Vec<Record>> {
     let one = prop_oneof![
         1 => Just(Record::default()),
-        4 => record(State::Waiting),
-        2 => record(State::Running),
+        4 => record(SeatState::Waiting),
+        2 => record(SeatState::Running),
     ];
     prop::collection::vec(one, 0..24).prop_map(|mut table| {
         for (i, record) in table.iter_mut().enumerate() {
@@ -67,8 +67,8 @@ fn memory() -> impl Strategy<Value = Option<Memory>> {
 fn settle(table: &mut [Record], now: u64, memory: Option<Memory>) -> Vec<usize> {
     let mut granted = Vec::new();
     while let Some(seat) = choose(table, now, memory).grant {
-        assert_eq!(table[seat].state, State::Waiting);
-        table[seat].state = State::Running;
+        assert_eq!(table[seat].state, SeatState::Waiting);
+        table[seat].state = SeatState::Running;
         table[seat].started = now;
         granted.push(seat);
     }
@@ -78,7 +78,7 @@ fn settle(table: &mut [Record], now: u64, memory: Option<Memory>) -> Vec<usize> 
 #[test]
 fn who_waits_with_a_slot_free_waits_for_memory() {
     let running = |need_kib| Record {
-        state: State::Running,
+        state: SeatState::Running,
         slots: 1,
         slots_limit: 2,
         memory_limit_kib: 100,
@@ -87,7 +87,7 @@ fn who_waits_with_a_slot_free_waits_for_memory() {
         ..Record::default()
     };
     let waiting = |need_kib| Record {
-        state: State::Waiting,
+        state: SeatState::Waiting,
         started: 0,
         ..running(need_kib)
     };
@@ -120,7 +120,7 @@ proptest! {
             let (count, slots) = in_level(&table, level)
                 .fold((0, 0), |(n, slots), r| (n + 1, slots + r.slots));
             // Only levels of somebody's limit exist.
-            let exists = before.iter().any(|r| r.state != State::Free && r.slots_limit == level);
+            let exists = before.iter().any(|r| r.state != SeatState::Free && r.slots_limit == level);
             if added > 0 && exists {
                 prop_assert!(slots <= level || count == 1, "{slots} slots in level {level}");
             }
@@ -225,7 +225,7 @@ proptest! {
     #[test]
     fn nonsense_is_survived(numbers in prop::collection::vec(any::<[u64; 6]>(), 0..12)) {
         let table: Vec<Record> = numbers.iter().map(|n| Record {
-            state: if n[0] % 2 == 0 { State::Running } else { State::Waiting },
+            state: if n[0] % 2 == 0 { SeatState::Running } else { SeatState::Waiting },
             slots: n[1] as u32,
             slots_limit: (n[1] >> 32) as u32,
             need_kib: n[2],
@@ -246,7 +246,7 @@ proptest! {
 
 fn waiter(slots: u32, need_kib: u64, refused: u64) -> Record {
     Record {
-        state: State::Waiting,
+        state: SeatState::Waiting,
         slots,
         slots_limit: 4,
         memory_limit_kib: 100,
@@ -258,7 +258,7 @@ fn waiter(slots: u32, need_kib: u64, refused: u64) -> Record {
 
 fn runner(slots: u32, need_kib: u64) -> Record {
     Record {
-        state: State::Running,
+        state: SeatState::Running,
         ..waiter(slots, need_kib, 0)
     }
 }
@@ -276,7 +276,7 @@ fn small_ones_pass_a_large_one_but_not_for_ever() {
     let patience = PATIENCE.as_nanos() as u64;
     assert_eq!(choose(&table, SECOND + patience, None).grant, Some(2));
     assert_eq!(choose(&table, SECOND + patience + 1, None).grant, None);
-    table[0].state = State::Free;
+    table[0].state = SeatState::Free;
     assert_eq!(choose(&table, SECOND + patience + 1, None).grant, Some(1));
 }
 
@@ -359,6 +359,6 @@ fn the_youngest_that_can_be_asked_is_stopped() {
     assert_eq!(youngest(&table[..1], 0), None);
     // Nothing would be gained by ending what only asks nvcc for its plan.
     let mut asking = [at(3), at(9)];
-    asking[1].kind = Kind::DryRun;
+    asking[1].kind = CommandKind::DryRun;
     assert_eq!(youngest(&asking, 0), Some(0));
 }

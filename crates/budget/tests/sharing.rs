@@ -4,7 +4,7 @@ mod worker;
 
 use std::time::Duration;
 
-use warpcc_budget::{Cancel, Cancelled, ClaimRequest, Standing};
+use warpcc_budget::{Cancel, Cancelled, ClaimRequest, GrantKind};
 use worker::{Site, Worker, load, until};
 
 fn finish(workers: Vec<Worker>) {
@@ -148,7 +148,7 @@ fn waiting_ends_at_once_when_cancelled() {
         board.claim(&ClaimRequest::default(), &cancel).map(drop),
         Err(Cancelled)
     );
-    assert_eq!(claim.standing(), Standing::Shared);
+    assert_eq!(claim.standing(), GrantKind::Shared);
     drop(claim);
     assert_eq!(board.snapshot().claims.len(), 0);
 }

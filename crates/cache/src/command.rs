@@ -7,7 +7,7 @@ use crate::digest::Digest;
 
 /// A file that a command needs.
 #[derive(Debug, Clone)]
-pub struct Input {
+pub struct CommandInput {
     /// Where the command looks for it, relative to its working directory.
     pub path: String,
     /// Its content.
@@ -26,7 +26,7 @@ pub struct Command {
     /// All of its variables.
     pub environment: Vec<(String, String)>,
     /// Its files, the program included.
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<CommandInput>,
     /// What it writes, relative to its working directory.
     pub outputs: Vec<String>,
 }

@@ -34,5 +34,5 @@ pub use error::{OpenError, StoreError};
 pub use gc::{Collected, Report};
 pub use install::Staged;
 pub use layout::Level;
-pub use records::{Lookup, Suits, Why};
+pub use records::{Lookup, LookupMiss, Suits};
 pub use store::{DiskStore, Options};

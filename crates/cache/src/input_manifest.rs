@@ -24,7 +24,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 pub use build::{Expected, InputManifestBuilder, Unsettled};
-pub use check::{ANY_VARIABLE, Difference, Verdict, WORKING_DIRECTORY};
+pub use check::{ANY_VARIABLE, Difference, ManifestVerdict, WORKING_DIRECTORY};
 pub(crate) use code::Room;
 pub use facts::Fact;
 pub(crate) use hash::content_of;

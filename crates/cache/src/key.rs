@@ -111,8 +111,8 @@ pub struct KeyParts(pub Vec<(String, Vec<u8>)>);
 
 /// A part that differs between two listings: changed, gone (`new` is none) or added (`old` is none).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
-    /// The part's name, or [`Change::ORDER`].
+pub struct KeyChange {
+    /// The part's name, or [`KeyChange::ORDER`].
     pub name: String,
     /// Its value in the old listing.
     pub old: Option<Vec<u8>>,
@@ -120,7 +120,7 @@ pub struct Change {
     pub new: Option<Vec<u8>>,
 }
 
-impl Change {
+impl KeyChange {
     /// The name of the change that says that only the order of differently named parts differs. Its values are the names, one per line.
     pub const ORDER: &'static str = "(order of parts)";
 }
@@ -138,7 +138,7 @@ impl KeyParts {
     /// What differs. Empty exactly when the listings are equal.
     ///
     /// Parts of one name are compared as a multiset, what is left over is paired in order; so one argument put in front of twenty is one addition, not twenty changes.
-    pub fn changes(old: &KeyParts, new: &KeyParts) -> Vec<Change> {
+    pub fn changes(old: &KeyParts, new: &KeyParts) -> Vec<KeyChange> {
         if old == new {
             return Vec::new();
         }
@@ -157,8 +157,8 @@ impl KeyParts {
             }
         }
         if changes.is_empty() {
-            changes.push(Change {
-                name: Change::ORDER.to_owned(),
+            changes.push(KeyChange {
+                name: KeyChange::ORDER.to_owned(),
                 old: Some(old.names()),
                 new: Some(new.names()),
             });
@@ -177,8 +177,8 @@ impl KeyParts {
     }
 }
 
-fn changes_of_one_name(name: &str, old: &[&[u8]], new: &[&[u8]]) -> Vec<Change> {
-    let change = |old: Option<&[u8]>, new: Option<&[u8]>| Change {
+fn changes_of_one_name(name: &str, old: &[&[u8]], new: &[&[u8]]) -> Vec<KeyChange> {
+    let change = |old: Option<&[u8]>, new: Option<&[u8]>| KeyChange {
         name: name.to_owned(),
         old: old.map(<[u8]>::to_vec),
         new: new.map(<[u8]>::to_vec),
@@ -245,7 +245,7 @@ mod tests {
         let changes = KeyParts::changes(&old, &new);
         assert_eq!(
             changes,
-            [Change {
+            [KeyChange {
                 name: "arg".into(),
                 old: None,
                 new: Some(b"-c".to_vec())
@@ -267,7 +267,7 @@ mod tests {
     fn order_alone_is_a_change() {
         let old = listing(&[("a", "1"), ("b", "2")]);
         let new = listing(&[("b", "2"), ("a", "1")]);
-        assert_eq!(KeyParts::changes(&old, &new)[0].name, Change::ORDER);
+        assert_eq!(KeyParts::changes(&old, &new)[0].name, KeyChange::ORDER);
         let old = listing(&[("a", "1"), ("a", "2")]);
         let new = listing(&[("a", "2"), ("a", "1")]);
         assert_eq!(KeyParts::changes(&old, &new).len(), 2);

@@ -14,15 +14,15 @@ mod wire;
 
 pub use digest::Digest;
 pub use disk::{
-    Access, DiskStore, Level, Lookup, OpenError, Options, Packing, Staged, StoreError, Suits, Why,
-    is_never_uploaded,
+    Access, DiskStore, Level, Lookup, LookupMiss, OpenError, Options, Packing, Staged, StoreError,
+    Suits, is_never_uploaded,
 };
 pub use input_manifest::{
     ANY_VARIABLE, Difference, DirectorySeen, Expected, Fact, FileSeen, InputManifest,
-    InputManifestBuilder, Signature, Unsettled, Verdict, WORKING_DIRECTORY,
+    InputManifestBuilder, ManifestVerdict, Signature, Unsettled, WORKING_DIRECTORY,
 };
 pub use input_manifest::{Contents, Inspect};
-pub use key::{Change, Explaining, Hashing, Key, KeyParts, KeySink};
+pub use key::{Explaining, Hashing, Key, KeyChange, KeyParts, KeySink};
 pub use record::{
     MOST_VARIANTS, Outcome, Output, RecordError, Variant, decode_foreign_record, decode_record,
     decode_record_of, encode_record,

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use warpcc_cache::{
     Digest, DiskStore, Hashing, InputManifest, InputManifestBuilder, Key, KeySink, Level, Lookup,
-    Options, Outcome, Output, Packing, Why,
+    LookupMiss, Options, Outcome, Output, Packing,
 };
 
 const OPTIONS: Options = Options {
@@ -72,7 +72,7 @@ fn read(store: &DiskStore, number: u64, dest: &Path) -> bool {
             }
             placed
         }
-        Lookup::Miss(Why::NoRecord) => false,
+        Lookup::Miss(LookupMiss::NoRecord) => false,
         Lookup::Miss(why) => panic!("{why:?}"),
     };
     if let Some(note) = store.note("test", &key(number)) {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
-use warpcc_cache::{Difference, InputManifest, InputManifestBuilder, Unsettled, Verdict};
+use warpcc_cache::{Difference, InputManifest, InputManifestBuilder, ManifestVerdict, Unsettled};
 
 struct Space(TempDir);
 
@@ -51,7 +51,7 @@ impl Space {
         builder.finish()
     }
 
-    fn check(&self, manifest: &InputManifest) -> Verdict {
+    fn check(&self, manifest: &InputManifest) -> ManifestVerdict {
         manifest.check(self.base())
     }
 }
@@ -60,16 +60,16 @@ fn settle() {
     std::thread::sleep(Duration::from_millis(60));
 }
 
-fn changed(path: &str) -> Verdict {
-    Verdict::Differs(Difference::FileChanged { path: path.into() })
+fn changed(path: &str) -> ManifestVerdict {
+    ManifestVerdict::Differs(Difference::FileChanged { path: path.into() })
 }
 
-fn missing(path: &str) -> Verdict {
-    Verdict::Differs(Difference::FileMissing { path: path.into() })
+fn missing(path: &str) -> ManifestVerdict {
+    ManifestVerdict::Differs(Difference::FileMissing { path: path.into() })
 }
 
-fn appeared(path: &str) -> Verdict {
-    Verdict::Differs(Difference::FileAppeared { path: path.into() })
+fn appeared(path: &str) -> ManifestVerdict {
+    ManifestVerdict::Differs(Difference::FileAppeared { path: path.into() })
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn nothing_touched_holds() {
     let manifest = space
         .see(&["a.cu", "inc/b.h"], &["b.h", "other/b.h"])
         .expect("settled");
-    assert_eq!(space.check(&manifest), Verdict::Holds);
+    assert_eq!(space.check(&manifest), ManifestVerdict::Holds);
     assert_eq!(manifest.files().count(), 2);
     let directories: Vec<_> = manifest.directories().collect();
     assert_eq!(directories.len(), 1);
@@ -97,7 +97,10 @@ fn absolute_paths_need_no_base() {
     builder.absent(&space.path("b.h"));
     let manifest = builder.finish().expect("settled");
     assert_eq!(manifest.file_count(), 1);
-    assert_eq!(manifest.check(Path::new("/nowhere")), Verdict::Holds);
+    assert_eq!(
+        manifest.check(Path::new("/nowhere")),
+        ManifestVerdict::Holds
+    );
 }
 
 #[test]
@@ -125,11 +128,11 @@ fn touched_but_unchanged_holds_and_is_refreshed() {
     let manifest = space.see(&["a.cu"], &[]).expect("settled");
     space.write("a.cu", "a");
     settle();
-    let Verdict::HoldsAfterHashing(refreshed) = space.check(&manifest) else {
+    let ManifestVerdict::HoldsAfterHashing(refreshed) = space.check(&manifest) else {
         panic!("must look closer");
     };
     assert_ne!(refreshed, manifest);
-    assert_eq!(space.check(&refreshed), Verdict::Holds);
+    assert_eq!(space.check(&refreshed), ManifestVerdict::Holds);
 }
 
 #[test]
@@ -140,7 +143,7 @@ fn a_brand_new_signature_is_not_relied_on() {
     // Fresh at the check: the old signature stays, and the next check hashes again.
     space.write("a.cu", "a");
     match space.check(&manifest) {
-        Verdict::HoldsAfterHashing(refreshed) => {
+        ManifestVerdict::HoldsAfterHashing(refreshed) => {
             space.write("a.cu", "b");
             assert_eq!(space.check(&refreshed), changed("a.cu"));
         }
@@ -199,7 +202,7 @@ fn a_retargeted_link_is_followed() {
     space.write("same/a.h", "one");
     symlink("one", space.path("now")).expect("link");
     let manifest = space.see(&["now/a.h"], &["now/b.h"]).expect("settled");
-    assert_eq!(space.check(&manifest), Verdict::Holds);
+    assert_eq!(space.check(&manifest), ManifestVerdict::Holds);
     let retarget = |to: &str| {
         fs::remove_file(space.path("now")).expect("remove");
         symlink(to, space.path("now")).expect("link");
@@ -209,7 +212,7 @@ fn a_retargeted_link_is_followed() {
     retarget("same");
     assert!(matches!(
         space.check(&manifest),
-        Verdict::HoldsAfterHashing(_)
+        ManifestVerdict::HoldsAfterHashing(_)
     ));
     space.write("same/b.h", "");
     assert_eq!(space.check(&manifest), appeared("now/b.h"));
@@ -225,7 +228,7 @@ fn a_header_that_shadows_another_is_noticed() {
     space.write("early/third.h", "");
     assert!(matches!(
         space.check(&manifest),
-        Verdict::HoldsAfterHashing(_)
+        ManifestVerdict::HoldsAfterHashing(_)
     ));
     space.write("early/a.h", "a");
     assert_eq!(space.check(&manifest), appeared("early/a.h"));
@@ -241,7 +244,7 @@ fn a_missing_folder_that_is_created_is_noticed() {
     fs::create_dir(space.path("gen")).expect("folder");
     settle();
     // The folder alone is no file; but its names no longer show above it, not even in a refreshed manifest.
-    let Verdict::HoldsAfterHashing(refreshed) = space.check(&manifest) else {
+    let ManifestVerdict::HoldsAfterHashing(refreshed) = space.check(&manifest) else {
         panic!("must look closer");
     };
     space.write("gen/deep/b.h", "");
@@ -271,7 +274,10 @@ fn a_vanished_folder_has_no_names() {
     space.write("inc/keep", "");
     let manifest = space.see(&[], &["inc/a.h"]).expect("settled");
     fs::remove_dir_all(space.path("inc")).expect("remove");
-    assert!(!matches!(space.check(&manifest), Verdict::Differs(_)));
+    assert!(!matches!(
+        space.check(&manifest),
+        ManifestVerdict::Differs(_)
+    ));
     space.write("inc/a.h", "");
     assert_eq!(space.check(&manifest), appeared("inc/a.h"));
 }
@@ -283,11 +289,11 @@ fn a_folder_is_no_file_but_may_become_one() {
     let manifest = space
         .see(&[], &["inc/cuda"])
         .expect("a folder is passed over");
-    assert_eq!(space.check(&manifest), Verdict::Holds);
+    assert_eq!(space.check(&manifest), ManifestVerdict::Holds);
     fs::remove_dir_all(space.path("inc/cuda")).expect("remove");
     assert!(matches!(
         space.check(&manifest),
-        Verdict::HoldsAfterHashing(_)
+        ManifestVerdict::HoldsAfterHashing(_)
     ));
     space.write("inc/cuda", "");
     assert_eq!(space.check(&manifest), appeared("inc/cuda"));
@@ -298,7 +304,7 @@ fn a_file_where_a_folder_was_sought() {
     let space = Space::new();
     space.write("inc/x", "a file");
     let manifest = space.see(&[], &["inc/x/a.h"]).expect("settled");
-    assert_eq!(space.check(&manifest), Verdict::Holds);
+    assert_eq!(space.check(&manifest), ManifestVerdict::Holds);
     fs::remove_file(space.path("inc/x")).expect("remove");
     space.write("inc/x/a.h", "");
     assert_eq!(space.check(&manifest), appeared("inc/x/a.h"));

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use warpcc_cache::{
-    Change, Digest, Explaining, Hashing, Key, KeyParts, KeySink, Outcome, decode_record,
+    Digest, Explaining, Hashing, Key, KeyChange, KeyParts, KeySink, Outcome, decode_record,
 };
 
 type Parts = Vec<(String, Vec<u8>)>;
@@ -33,9 +33,12 @@ fn listing(parts: &Parts) -> KeyParts {
 }
 
 /// What is left of the old parts of one name after the changes.
-fn applied(old: &KeyParts, changes: &[Change]) -> Option<Vec<(String, Vec<u8>)>> {
+fn applied(old: &KeyParts, changes: &[KeyChange]) -> Option<Vec<(String, Vec<u8>)>> {
     let mut left = old.0.clone();
-    for change in changes.iter().filter(|change| change.name != Change::ORDER) {
+    for change in changes
+        .iter()
+        .filter(|change| change.name != KeyChange::ORDER)
+    {
         if let Some(value) = &change.old {
             let at = left
                 .iter()
@@ -43,7 +46,10 @@ fn applied(old: &KeyParts, changes: &[Change]) -> Option<Vec<(String, Vec<u8>)>>
             left.remove(at);
         }
     }
-    for change in changes.iter().filter(|change| change.name != Change::ORDER) {
+    for change in changes
+        .iter()
+        .filter(|change| change.name != KeyChange::ORDER)
+    {
         if let Some(value) = &change.new {
             left.push((change.name.clone(), value.clone()));
         }

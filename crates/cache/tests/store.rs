@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 use warpcc_cache::{
     Digest, DiskStore, Hashing, InputManifest, InputManifestBuilder, Key, KeySink, Level, Lookup,
-    OpenError, Options, Outcome, Output, Packing, StoreError, Why, WorkDir, decode_record,
+    LookupMiss, OpenError, Options, Outcome, Output, Packing, StoreError, WorkDir, decode_record,
 };
 use warpcc_path_map::PathMap;
 
@@ -136,7 +136,7 @@ fn what_is_not_there_is_not_there() {
     assert!(!store.has(&digest));
     assert!(matches!(
         store.look_up(Level::Direct, &key("k"), Path::new(".")),
-        Lookup::Miss(Why::NoRecord)
+        Lookup::Miss(LookupMiss::NoRecord)
     ));
     assert_eq!(store.note("kind", &key("k")), None);
     assert_eq!(store.size().expect("size"), (0, 0));
@@ -265,12 +265,12 @@ fn a_stored_result_is_found_while_its_manifest_holds() {
     assert!(matches!(look(), Lookup::Hit(found, _) if found == outcome("one")));
     assert!(matches!(
         store.look_up(Level::Steps, &key("k"), base),
-        Lookup::Miss(Why::NoRecord)
+        Lookup::Miss(LookupMiss::NoRecord)
     ));
 
     fs::write(base.join("a.cu"), "two").expect("write");
     match look() {
-        Lookup::Miss(Why::Differs(what)) => assert_eq!(what[0].path(), Path::new("a.cu")),
+        Lookup::Miss(LookupMiss::Differs(what)) => assert_eq!(what[0].path(), Path::new("a.cu")),
         other => panic!("{other:?}"),
     }
     let seen = manifest(base, &["a.cu"]);
@@ -288,7 +288,7 @@ fn a_stored_result_is_found_while_its_manifest_holds() {
     assert_eq!(variants[0].outcome, outcome("one"));
     assert!(matches!(
         variants[0].manifest.check(base),
-        warpcc_cache::Verdict::Holds
+        warpcc_cache::ManifestVerdict::Holds
     ));
     let all = store
         .differences(Level::Direct, &key("k"), WorkDir::plain(base), &|_| Ok(()))
@@ -384,9 +384,9 @@ fn a_spoiled_record_or_note_is_a_miss() {
     for bad in spoiled.chain(cut) {
         fs::write(&path, &bad).expect("spoil");
         match store.look_up(Level::Direct, &key("k"), base) {
-            Lookup::Miss(Why::Corrupt) => assert!(!path.exists()),
+            Lookup::Miss(LookupMiss::Corrupt) => assert!(!path.exists()),
             // Cut exactly before the first result.
-            Lookup::Miss(Why::NoRecord) => assert_eq!(bad.len(), 48),
+            Lookup::Miss(LookupMiss::NoRecord) => assert_eq!(bad.len(), 48),
             other => panic!("{other:?}"),
         }
     }
@@ -426,7 +426,7 @@ fn a_record_under_another_key_is_a_miss() {
     fs::copy(entry(&store, "direct-v4"), other).expect("copy");
     assert!(matches!(
         store.look_up(Level::Direct, &key("l"), base),
-        Lookup::Miss(Why::Corrupt)
+        Lookup::Miss(LookupMiss::Corrupt)
     ));
 }
 
@@ -549,7 +549,7 @@ fn an_unusable_folder_is_an_error_with_a_name() {
     assert!(error.to_string().contains("cache"), "{error}");
     assert!(matches!(
         store.look_up(Level::Direct, &key("k"), folder.path()),
-        Lookup::Miss(Why::NoRecord)
+        Lookup::Miss(LookupMiss::NoRecord)
     ));
     assert_eq!(store.get_bytes(&Digest::of_bytes(b"x")).expect("get"), None);
     store.count(&[("hits", 1)]);

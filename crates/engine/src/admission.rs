@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use warpcc_budget::costs::Measured;
 use warpcc_budget::{
-    Board, Cancel, Cancelled, Claim, ClaimRequest, Costs, Expectation, Kind, Token, Tokens,
+    Board, Cancel, Cancelled, Claim, ClaimRequest, CommandKind, Costs, Expectation, Token, Tokens,
 };
 use warpcc_cache::{DiskStore, Hashing, Key, KeySink};
 use warpcc_plan::{FileKind, Step, TaskGraph, Tool};
@@ -132,7 +132,7 @@ impl<'a> Admission<'a> {
     }
 
     /// What a command with this name will cost, with an input of so many bytes (0 if nobody knows).
-    pub fn expect(&self, name: &str, kind: Kind, input_bytes: u64) -> Expectation {
+    pub fn expect(&self, name: &str, kind: CommandKind, input_bytes: u64) -> Expectation {
         let known = self.known();
         let own = known.own.expect(name, kind, input_bytes);
         if own.known {
@@ -144,14 +144,14 @@ impl<'a> Admission<'a> {
 
     /// Milliseconds from the start of the call to its end.
     pub fn expect_whole(&self) -> u64 {
-        self.expect(WHOLE, Kind::Nvcc, 0).millis
+        self.expect(WHOLE, CommandKind::Nvcc, 0).millis
     }
 
     /// Waits for its wait.
     ///
     /// # Errors
     /// Cancelled.
-    pub fn enter(&self, request: &Entry<'_>, cancel: &Cancel) -> Result<Pass, Cancelled> {
+    pub fn enter(&self, request: &Applicant<'_>, cancel: &Cancel) -> Result<Pass, Cancelled> {
         self.exchange();
         let clock = Instant::now();
         let token = match &self.tokens {
@@ -199,7 +199,7 @@ impl<'a> Admission<'a> {
     }
 
     /// Learns what a command did cost.
-    pub fn learn(&self, name: &str, kind: Kind, measured: Measured) {
+    pub fn learn(&self, name: &str, kind: CommandKind, measured: Measured) {
         let mut known = self.known();
         known.own.learn(name, kind, measured);
         // Of a tool in general only what its inputs' sizes tell.
@@ -214,7 +214,7 @@ impl<'a> Admission<'a> {
             millis,
             peak_kib: 0,
         };
-        self.known().own.learn(WHOLE, Kind::Nvcc, measured);
+        self.known().own.learn(WHOLE, CommandKind::Nvcc, measured);
     }
 
     /// Keeps what was learned. Two calls that end at once may lose one's: the next one learns it again.
@@ -234,11 +234,11 @@ const WHOLE: &str = "the whole call";
 
 /// What asks to run.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Entry<'a> {
+pub struct Applicant<'a> {
     /// The same for the same command next time.
     pub name: &'a str,
     /// What it runs.
-    pub kind: Kind,
+    pub kind: CommandKind,
     /// Threads that it keeps busy; 0 means 1.
     pub slots: u32,
     /// Bytes of what it reads, 0 if nobody knows.
@@ -252,18 +252,18 @@ pub struct Entry<'a> {
 }
 
 /// What a tool counts as.
-pub fn kind_of(tool: Tool) -> Kind {
+pub fn kind_of(tool: Tool) -> CommandKind {
     match tool {
-        Tool::Preprocess => Kind::Preprocess,
-        Tool::CudaFe => Kind::CudaFe,
-        Tool::Cicc | Tool::EarlyStub => Kind::Cicc,
-        Tool::Ptxas => Kind::Ptxas,
-        Tool::HostCompile | Tool::HostAssembly => Kind::HostCompile,
-        Tool::Assemble => Kind::Assemble,
-        Tool::Fatbinary => Kind::Fatbinary,
-        Tool::Nvlink => Kind::Nvlink,
-        Tool::HostLink => Kind::HostLink,
-        Tool::Archive | Tool::FilterDependencies => Kind::Other,
+        Tool::Preprocess => CommandKind::Preprocess,
+        Tool::CudaFe => CommandKind::CudaFe,
+        Tool::Cicc | Tool::EarlyStub => CommandKind::Cicc,
+        Tool::Ptxas => CommandKind::Ptxas,
+        Tool::HostCompile | Tool::HostAssembly => CommandKind::HostCompile,
+        Tool::Assemble => CommandKind::Assemble,
+        Tool::Fatbinary => CommandKind::Fatbinary,
+        Tool::Nvlink => CommandKind::Nvlink,
+        Tool::HostLink => CommandKind::HostLink,
+        Tool::Archive | Tool::FilterDependencies => CommandKind::Other,
     }
 }
 
@@ -320,7 +320,7 @@ fn key_of(subject: &str) -> Key {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use warpcc_budget::{Limits, Place};
+    use warpcc_budget::{BoardPlace, BudgetLimits};
     use warpcc_cache::Options;
 
     #[test]
@@ -331,24 +331,29 @@ mod tests {
             readonly: false,
         };
         let store = DiskStore::open(&dir.path().join("cache"), options).expect("store");
-        let board = || Board::open(&Place::At(dir.path().join("board")), Limits::detect());
+        let board = || {
+            Board::open(
+                &BoardPlace::At(dir.path().join("board")),
+                BudgetLimits::detect(),
+            )
+        };
         let measured = Measured {
             input_bytes: 1 << 20,
             millis: 1234,
             peak_kib: 54321,
         };
         let first = Admission::new(board(), None, 1, "/src a.cu".to_owned(), Some(&store));
-        assert!(!first.expect("cicc a.ptx", Kind::Cicc, 0).known);
-        first.learn("cicc a.ptx", Kind::Cicc, measured);
+        assert!(!first.expect("cicc a.ptx", CommandKind::Cicc, 0).known);
+        first.learn("cicc a.ptx", CommandKind::Cicc, measured);
         first.learn_whole(5000);
         first.keep(&store);
         let again = Admission::new(board(), None, 1, "/src a.cu".to_owned(), Some(&store));
-        let expected = again.expect("cicc a.ptx", Kind::Cicc, 1 << 20);
+        let expected = again.expect("cicc a.ptx", CommandKind::Cicc, 1 << 20);
         assert_eq!((expected.millis, expected.peak_kib), (1234, 54321));
         assert_eq!(again.expect_whole(), 5000);
         // Another source knows the tool, not the file.
         let other = Admission::new(board(), None, 1, "/src b.cu".to_owned(), Some(&store));
-        let expected = other.expect("cicc b.ptx", Kind::Cicc, 1 << 20);
+        let expected = other.expect("cicc b.ptx", CommandKind::Cicc, 1 << 20);
         assert_eq!((expected.millis, expected.known), (1234, false));
     }
 }

@@ -23,7 +23,7 @@ use limits::Limits;
 use searches::Searches;
 
 use crate::mtimes;
-use crate::place::Place;
+use crate::place::RunPlace;
 
 /// What the programs of a run asked of their environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Asked {
     }
 }
 
-impl Place<'_> {
+impl RunPlace<'_> {
     /// A value with the folders that do not count under their fixed names.
     fn digest(&self, value: &OsStr) -> [u8; 32] {
         blake3::hash(&self.path_map.fixed_list(value.as_bytes())).into()
@@ -105,7 +105,7 @@ pub struct Conditions {
 
 impl Conditions {
     /// What `asked` comes to in this place.
-    pub fn of(asked: &Asked, times: &[u8], place: Place<'_>) -> Self {
+    pub fn of(asked: &Asked, times: &[u8], place: RunPlace<'_>) -> Self {
         let counts = |name: &&OsString| !is_harmless(name) && !guards::is_off("variables");
         let names = asked.variables.iter().filter(counts);
         let value = |name: &OsString| {
@@ -143,7 +143,7 @@ impl Conditions {
     ///
     /// # Errors
     /// The variable that differs, where it is one.
-    pub fn hold(&self, place: Place<'_>) -> Result<(), Option<Difference>> {
+    pub fn hold(&self, place: RunPlace<'_>) -> Result<(), Option<Difference>> {
         let differs = |name: &[u8]| {
             let name = String::from_utf8_lossy(name).into_owned();
             Err(Some(Difference::VariableChanged { name }))
@@ -214,7 +214,7 @@ mod tests {
             all.iter().map(|(n, v)| (n.into(), v.into())).collect()
         };
         let (before, after) = (own(before), own(after));
-        let place = |environment| Place {
+        let place = |environment| RunPlace {
             environment,
             directory: Path::new("/"),
             path_map: PathMap::EMPTY,
@@ -259,7 +259,7 @@ mod tests {
                 ..Asked::default()
             };
             let [before, after] = mapped.map(|folder| PathMap::new([("1", folder)]));
-            let place = |directory, path_map| Place {
+            let place = |directory, path_map| RunPlace {
                 environment: &[],
                 directory: Path::new(directory),
                 path_map,

@@ -6,7 +6,7 @@ use warpcc_cache::Key;
 
 /// How a task ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum StepOutcome {
     /// It ran.
     Ran,
     /// Its result came from the cache.
@@ -35,7 +35,7 @@ pub struct Finished {
     /// Index of the step in the plan.
     pub step: usize,
     /// How.
-    pub outcome: Outcome,
+    pub outcome: StepOutcome,
     /// Since the start of the run.
     pub started: Duration,
     /// Since the start of the run.
@@ -78,7 +78,7 @@ impl Finished {
     }
 
     /// A task about which nothing is known but how it ended.
-    pub fn new(step: usize, outcome: Outcome) -> Self {
+    pub fn new(step: usize, outcome: StepOutcome) -> Self {
         Self {
             step,
             outcome,

@@ -11,7 +11,7 @@ pub use crate::placement::There;
 
 /// A command for another machine.
 #[derive(Debug)]
-pub struct Job<'a> {
+pub struct RemoteJob<'a> {
     /// What it is.
     pub tool: Tool,
     /// With its files.
@@ -39,5 +39,5 @@ pub trait Executor: Sync {
 
     /// Runs a job; nothing when it could not be run, or `unwanted` said that nobody needs it any more. Whatever goes
     /// wrong there is the implementation's to tell; the command then runs here.
-    fn execute(&self, job: &Job<'_>, unwanted: &dyn Fn() -> bool) -> Option<Done>;
+    fn execute(&self, job: &RemoteJob<'_>, unwanted: &dyn Fn() -> bool) -> Option<Done>;
 }

@@ -46,7 +46,7 @@ mod warning_history;
 mod watched_run;
 
 pub use admission::Admission;
-pub use event::{Finished, Outcome, WaitedFor};
+pub use event::{Finished, StepOutcome, WaitedFor};
 pub use executor::Executor;
 pub use options::{Listener, Order, RunOptions};
 pub use process::Children;

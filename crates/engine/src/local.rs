@@ -9,7 +9,7 @@ use warpcc_plan::assumed::Expected;
 use warpcc_plan::{FileId, Step, Tool};
 
 use crate::context::RunContext;
-use crate::event::{Finished, Outcome};
+use crate::event::{Finished, StepOutcome};
 use crate::key;
 use crate::locate::Located;
 use crate::module_id;
@@ -58,9 +58,9 @@ pub fn run_here(
     let mut finished = Finished::new(
         index,
         if ended.code == 0 {
-            Outcome::Ran
+            StepOutcome::Ran
         } else {
-            Outcome::Failed(ended.code)
+            StepOutcome::Failed(ended.code)
         },
     );
     finished.user = ended.user;

@@ -98,7 +98,7 @@ fn look_up_under(
             return None;
         }
     }
-    let mut finished = Finished::new(index, event::Outcome::Hit);
+    let mut finished = Finished::new(index, event::StepOutcome::Hit);
     finished.is_path_specific = variant.is_path_specific;
     finished.saved = Duration::from_micros(outcome.micros);
     let real = |text: &[u8]| {

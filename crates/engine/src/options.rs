@@ -12,7 +12,7 @@ use warpcc_plan::depfile::Rule;
 use crate::admission::Admission;
 use crate::executor::Executor;
 use crate::failure::OnFailure;
-use crate::place::Place;
+use crate::place::RunPlace;
 use crate::process::Children;
 use crate::states::TaskStates;
 use crate::terminal::Terminal;
@@ -75,8 +75,8 @@ pub struct RunOptions<'a> {
 
 impl RunOptions<'_> {
     /// Where conditions are looked at.
-    pub fn place(&self) -> Place<'_> {
-        Place {
+    pub fn place(&self) -> RunPlace<'_> {
+        RunPlace {
             environment: self.environment,
             directory: self.directory,
             path_map: self.path_map,

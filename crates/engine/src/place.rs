@@ -9,7 +9,7 @@ use warpcc_path_map::PathMap;
 
 /// Where conditions are looked at.
 #[derive(Clone, Copy)]
-pub struct Place<'a> {
+pub struct RunPlace<'a> {
     /// The environment, whole.
     pub environment: &'a [(OsString, OsString)],
     /// The working directory.
@@ -18,7 +18,7 @@ pub struct Place<'a> {
     pub path_map: &'a PathMap,
 }
 
-impl Place<'_> {
+impl RunPlace<'_> {
     /// A variable, the last one where there are several.
     pub fn variable(&self, name: &OsStr) -> Option<&OsStr> {
         let mut all = self.environment.iter().rev();

@@ -26,7 +26,7 @@ pub struct There {
 
 /// Where a step is to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Choice {
+pub enum Placement {
     /// Here, when its turn comes.
     Here,
     /// There, now.
@@ -34,11 +34,11 @@ pub enum Choice {
 }
 
 /// Chooses for a step that takes `step_ms` on either machine and has `bytes` of its own to move.
-pub fn choose(step_ms: u64, bytes: u64, here: &Here, there: &There) -> Choice {
+pub fn choose(step_ms: u64, bytes: u64, here: &Here, there: &There) -> Placement {
     if ends_there(step_ms, bytes, there) < ends_here(step_ms, here) {
-        Choice::There
+        Placement::There
     } else {
-        Choice::Here
+        Placement::Here
     }
 }
 
@@ -81,29 +81,29 @@ mod tests {
     fn a_free_slot_is_always_sooner() {
         let idle = Here { idle: 1, ..BUSY };
         for step_ms in [0, 100, 100_000] {
-            assert_eq!(choose(step_ms, 0, &idle, &FAST), Choice::Here);
+            assert_eq!(choose(step_ms, 0, &idle, &FAST), Placement::Here);
         }
     }
 
     #[test]
     fn what_waits_here_is_weighed_against_the_way_and_what_waits_there() {
         // Two seconds of queue for each of four slots.
-        assert_eq!(choose(1000, 1 << 20, &BUSY, &FAST), Choice::There);
+        assert_eq!(choose(1000, 1 << 20, &BUSY, &FAST), Placement::There);
         let slow = There {
             bytes_per_second: 500_000,
             ..FAST
         };
-        assert_eq!(choose(1000, 1 << 20, &BUSY, &slow), Choice::Here);
+        assert_eq!(choose(1000, 1 << 20, &BUSY, &slow), Placement::Here);
         let full = There {
             waits_ms: 2001,
             ..FAST
         };
-        assert_eq!(choose(1000, 0, &BUSY, &full), Choice::Here);
+        assert_eq!(choose(1000, 0, &BUSY, &full), Placement::Here);
         let short = Here {
             ahead_ms: 160,
             ..BUSY
         };
-        assert_eq!(choose(1000, 1 << 20, &short, &FAST), Choice::Here);
+        assert_eq!(choose(1000, 1 << 20, &short, &FAST), Placement::Here);
     }
 
     #[test]
@@ -112,12 +112,12 @@ mod tests {
             tool_bytes: 300_000_000,
             ..FAST
         };
-        assert_eq!(choose(1000, 0, &BUSY, &first), Choice::Here);
+        assert_eq!(choose(1000, 0, &BUSY, &first), Placement::Here);
         let long = Here {
             ahead_ms: 80_000,
             ..BUSY
         };
-        assert_eq!(choose(1000, 0, &long, &first), Choice::There);
+        assert_eq!(choose(1000, 0, &long, &first), Placement::There);
     }
 
     #[test]
@@ -132,6 +132,9 @@ mod tests {
             bytes_per_second: 0,
             tool_bytes: u64::MAX,
         };
-        assert_eq!(choose(u64::MAX, u64::MAX, &nothing, &never), Choice::Here);
+        assert_eq!(
+            choose(u64::MAX, u64::MAX, &nothing, &never),
+            Placement::Here
+        );
     }
 }

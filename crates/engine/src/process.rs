@@ -58,12 +58,12 @@ pub struct Ended {
     /// Peak resident memory in KiB.
     pub peak_kib: u64,
     /// Why a signal ended it, as far as we sent it.
-    pub by_us: Option<Why>,
+    pub by_us: Option<EndReason>,
 }
 
 /// Why we ended a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum EndReason {
     /// Its result is not wanted any more.
     Unwanted,
     /// It was to make room: it runs again when there is more.
@@ -117,11 +117,11 @@ struct Waiting {
 struct Running {
     task: usize,
     group: Pid,
-    by_us: Option<Why>,
+    by_us: Option<EndReason>,
 }
 
 impl Running {
-    fn end(&mut self, why: Why) {
+    fn end(&mut self, why: EndReason) {
         self.by_us = Some(why);
         // It may have ended by itself meanwhile; then there is nobody to tell.
         let _ = kill_process_group(self.group, Signal::KILL);
@@ -143,7 +143,7 @@ impl Children {
             waiting.cancel.cancel();
         }
         for running in self.list().iter_mut().filter(|r| which(r.task)) {
-            running.end(Why::Unwanted);
+            running.end(EndReason::Unwanted);
         }
     }
 
@@ -151,7 +151,7 @@ impl Children {
     pub fn evict(&self, process: u32) {
         let of_process = |r: &&mut Running| u32::try_from(r.group.as_raw_pid()) == Ok(process);
         if let Some(running) = self.list().iter_mut().find(of_process) {
-            running.end(Why::Memory);
+            running.end(EndReason::Memory);
         }
     }
 

@@ -33,12 +33,12 @@ use race::{AT_ONCE, Race};
 use crate::admission;
 use crate::conditions;
 use crate::context::RunContext;
-use crate::event::{Finished, Outcome};
-use crate::executor::{Executor, Job};
+use crate::event::{Finished, StepOutcome};
+use crate::executor::{Executor, RemoteJob};
 use crate::key::packs_directory;
 use crate::locate::Located;
 use crate::module_id::MAKES_MODULE_ID;
-use crate::placement::{Choice, choose};
+use crate::placement::{Placement, choose};
 use crate::relocate;
 use crate::slot_wait::{self, SlotWait};
 use crate::store;
@@ -96,7 +96,7 @@ pub fn run_elsewhere(
     // Nobody watches there: the variables that this tool is known to ask for count.
     let asked = conditions::seen_in(step.tool).iter();
     seen.asked.variables.extend(asked.map(OsString::from));
-    let job = Job {
+    let job = RemoteJob {
         tool: step.tool,
         command,
         folder: &folder,
@@ -114,7 +114,7 @@ pub fn run_elsewhere(
     let Some((done, (stdout, stderr))) = done else {
         return Ok(None);
     };
-    let mut finished = Finished::new(index, Outcome::Ran);
+    let mut finished = Finished::new(index, StepOutcome::Ran);
     finished.away = true;
     finished.waited = wait.waited;
     finished.user = done.busy;
@@ -163,7 +163,7 @@ fn leave(
             if executor.has(step.tool) {
                 there.tool_bytes = 0;
             }
-            choose(expected.millis, bytes, &here, &there) == Choice::There
+            choose(expected.millis, bytes, &here, &there) == Placement::There
         })
     };
     loop {
@@ -172,7 +172,8 @@ fn leave(
         {
             return Ok(Some(slot));
         }
-        match slot_wait::wait_for_slot_within(run, index, step, priority_ms, wait, Some(LOOK_AGAIN)) {
+        match slot_wait::wait_for_slot_within(run, index, step, priority_ms, wait, Some(LOOK_AGAIN))
+        {
             Ok(()) => return Ok(None),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
             Err(error) => return Err(error),

@@ -11,7 +11,7 @@ use warpcc_plan::{FileId, TaskGraph};
 use crate::admission;
 use crate::artifact::Artifacts;
 use crate::context::RunContext;
-use crate::event::{Finished, Outcome};
+use crate::event::{Finished, StepOutcome};
 use crate::options::{Order, RunOptions};
 use crate::process::Children;
 use crate::schedule::{Effects, End, Schedule};
@@ -100,7 +100,7 @@ pub fn execute(
     {
         // What it would take with nobody else on the machine: measured where it ran.
         let took = |task: usize| match run.tasks[task].outcome {
-            Outcome::Ran => run.tasks[task].busy_millis(),
+            StepOutcome::Ran => run.tasks[task].busy_millis(),
             _ => expected(task),
         };
         admission.learn_whole(TaskStates::new(graph, false, took).longest());
@@ -205,11 +205,11 @@ fn collect(graph: &TaskGraph, artifacts: &Artifacts<'_>, mut end: End, began: Sy
                 run.seen.merge(&seen);
                 finished
             }
-            None => Finished::new(i, Outcome::Skipped),
+            None => Finished::new(i, StepOutcome::Skipped),
         };
         match &finished.outcome {
-            Outcome::Failed(code) => run.code = *code,
-            Outcome::Ran | Outcome::Hit => {
+            StepOutcome::Failed(code) => run.code = *code,
+            StepOutcome::Ran | StepOutcome::Hit => {
                 for &id in step.writes.iter().filter(|&&id| artifacts.is_elsewhere(id)) {
                     run.outputs.push((
                         artifacts.path(id).to_owned(),
@@ -217,7 +217,7 @@ fn collect(graph: &TaskGraph, artifacts: &Artifacts<'_>, mut end: End, began: Sy
                     ));
                 }
             }
-            Outcome::Skipped => {}
+            StepOutcome::Skipped => {}
         }
         run.tasks.push(finished);
     }

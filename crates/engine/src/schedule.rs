@@ -17,7 +17,7 @@ use warpcc_plan::assumed::{Assumed, Expected};
 use warpcc_plan::{FileId, TaskGraph, Tool};
 
 use crate::artifact::LOST;
-use crate::event::{Finished, Outcome};
+use crate::event::{Finished, StepOutcome};
 use crate::failure::OnFailure;
 use crate::splice::NOT_SPLICED;
 use crate::states::{TaskState, TaskStates};
@@ -128,9 +128,9 @@ impl<'a> Schedule<'a> {
     pub fn ended(&mut self, task: usize, result: io::Result<(Finished, Seen)>) {
         let (finished, seen) = result.unwrap_or_else(|error| {
             self.broke_off(task, &error);
-            (Finished::new(task, Outcome::Failed(1)), Seen::default())
+            (Finished::new(task, StepOutcome::Failed(1)), Seen::default())
         });
-        let fails = matches!(finished.outcome, Outcome::Failed(_));
+        let fails = matches!(finished.outcome, StepOutcome::Failed(_));
         if self.pointless == Some(task) {
             self.pointless = None;
             return;
@@ -252,7 +252,7 @@ impl<'a> Schedule<'a> {
         if !self.effects.correct(real, early) {
             self.retry = Some(OTHER_STUB);
         }
-        let skipped = (Finished::new(step, Outcome::Skipped), Seen::default());
+        let skipped = (Finished::new(step, StepOutcome::Skipped), Seen::default());
         self.ended.insert(step, skipped);
         self.states.advance(step, TaskState::Done);
     }
@@ -293,7 +293,7 @@ impl<'a> Schedule<'a> {
     pub fn failures(&self) -> impl Iterator<Item = usize> + '_ {
         let failing = self.ended.values().map(|(finished, _)| finished);
         failing
-            .filter(|finished| matches!(finished.outcome, Outcome::Failed(_)))
+            .filter(|finished| matches!(finished.outcome, StepOutcome::Failed(_)))
             .map(|finished| finished.step)
             .filter(|&task| !self.is_given_up() && self.counts(task))
     }

@@ -86,7 +86,7 @@ fn running(schedule: &Schedule<'_>) -> Vec<usize> {
     tasks.filter(runs).collect()
 }
 
-fn ends(schedule: &mut Schedule<'_>, task: usize, outcome: Outcome) {
+fn ends(schedule: &mut Schedule<'_>, task: usize, outcome: StepOutcome) {
     assert_eq!(schedule.states().get(task), TaskState::Running, "{task}");
     schedule.ended(task, Ok((Finished::new(task, outcome), Seen::default())));
 }
@@ -99,7 +99,7 @@ fn until_it_runs(schedule: &mut Schedule<'_>, task: usize, stay: &[usize]) {
             return;
         }
         let next = now.iter().find(|now| !stay.contains(now));
-        ends(schedule, *next.expect("it never runs"), Outcome::Ran);
+        ends(schedule, *next.expect("it never runs"), StepOutcome::Ran);
     }
     panic!("it never runs");
 }
@@ -108,7 +108,7 @@ fn finish(schedule: &mut Schedule<'_>) {
     loop {
         let now = start_all(schedule);
         let Some(&task) = now.last() else { return };
-        ends(schedule, task, Outcome::Ran);
+        ends(schedule, task, StepOutcome::Ran);
     }
 }
 
@@ -128,7 +128,7 @@ fn all_is_shown_in_the_plans_order() {
         let now = start_all(&mut schedule);
         // The last first: nothing is shown before its wait.
         let Some(&task) = now.last() else { break };
-        ends(&mut schedule, task, Outcome::Ran);
+        ends(&mut schedule, task, StepOutcome::Ran);
         order.extend(shown(&mut schedule));
     }
     let all: Vec<usize> = (0..graph.steps.len()).collect();
@@ -147,17 +147,17 @@ fn the_first_failure_of_nvccs_order_counts() {
     assert!(first < second);
     until_it_runs(&mut schedule, first, &[]);
     until_it_runs(&mut schedule, second, &[first]);
-    ends(&mut schedule, second, Outcome::Failed(2));
+    ends(&mut schedule, second, StepOutcome::Failed(2));
     // What comes later is ended; the earlier one runs on, for it may fail as well.
     let killed = runner.killed.take();
     assert!(killed.iter().all(|&task| task > second), "{killed:?}");
     assert!(running(&schedule).contains(&first));
     assert_eq!(schedule.failures().collect::<Vec<_>>(), [second]);
-    ends(&mut schedule, first, Outcome::Failed(1));
+    ends(&mut schedule, first, StepOutcome::Failed(1));
     assert_eq!(schedule.failures().collect::<Vec<_>>(), [first]);
     assert!(!schedule.counts(second));
     while let Some(&task) = start_all(&mut schedule).first() {
-        ends(&mut schedule, task, Outcome::Ran);
+        ends(&mut schedule, task, StepOutcome::Ran);
     }
     let mut order = Vec::new();
     schedule.show_rest(&mut |finished: &Finished| order.push(finished.step));
@@ -174,14 +174,14 @@ fn under_threads_a_phase_runs_to_its_end() {
     let (first, second) = (step_of(&graph, Tool::Cicc), last_of(&graph, Tool::Cicc));
     until_it_runs(&mut schedule, first, &[]);
     until_it_runs(&mut schedule, second, &[first]);
-    ends(&mut schedule, first, Outcome::Failed(2));
+    ends(&mut schedule, first, StepOutcome::Failed(2));
     assert!(!runner.killed.take().contains(&second));
     assert!(schedule.counts(second));
     assert!(
         shown(&mut schedule).is_empty(),
         "nvcc shows a phase at its end"
     );
-    ends(&mut schedule, second, Outcome::Failed(2));
+    ends(&mut schedule, second, StepOutcome::Failed(2));
     assert_eq!(schedule.failures().collect::<Vec<_>>(), [first, second]);
     assert_eq!(schedule.start(), None);
     let mut order = Vec::new();
@@ -246,21 +246,21 @@ fn what_worked_on_another_stub_is_done_again() {
         until_it_runs(&mut schedule, compile, &[real]);
         until_it_runs(&mut schedule, real, &[compile]);
         if compiled_first {
-            ends(&mut schedule, compile, Outcome::Ran);
+            ends(&mut schedule, compile, StepOutcome::Ran);
             assert!(shown(&mut schedule).is_empty(), "it may be done again");
         }
-        ends(&mut schedule, real, Outcome::Ran);
+        ends(&mut schedule, real, StepOutcome::Ran);
         assert_eq!(runner.corrected.take().len(), 1);
         if !compiled_first {
             assert_eq!(runner.killed.take(), [compile]);
             // Whatever the ended one says is about the old text.
-            ends(&mut schedule, compile, Outcome::Failed(1));
+            ends(&mut schedule, compile, StepOutcome::Failed(1));
         }
         assert_eq!(schedule.states().get(compile), TaskState::Ready);
         finish(&mut schedule);
         let end = schedule.end();
         assert!(end.retry.is_none());
-        assert_eq!(end.tasks[&compile].0.outcome, Outcome::Ran);
+        assert_eq!(end.tasks[&compile].0.outcome, StepOutcome::Ran);
     }
 }
 
@@ -272,13 +272,13 @@ fn a_guess_that_fails_waits_for_the_truth() {
         runner.confirms.set(confirms);
         let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
         until_it_runs(&mut schedule, compile, &[real]);
-        ends(&mut schedule, compile, Outcome::Failed(1));
+        ends(&mut schedule, compile, StepOutcome::Failed(1));
         assert_eq!(schedule.states().get(compile), TaskState::Waiting);
         assert_eq!(schedule.failures().count(), 0);
         until_it_runs(&mut schedule, real, &[]);
-        ends(&mut schedule, real, Outcome::Ran);
+        ends(&mut schedule, real, StepOutcome::Ran);
         until_it_runs(&mut schedule, compile, &[]);
-        ends(&mut schedule, compile, Outcome::Failed(1));
+        ends(&mut schedule, compile, StepOutcome::Failed(1));
         assert_eq!(schedule.failures().collect::<Vec<_>>(), [compile]);
     }
 }
@@ -292,7 +292,7 @@ fn a_stub_that_cannot_be_corrected_needs_another_plan() {
     let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
     until_it_runs(&mut schedule, compile, &[real]);
     until_it_runs(&mut schedule, real, &[compile]);
-    ends(&mut schedule, real, Outcome::Ran);
+    ends(&mut schedule, real, StepOutcome::Ran);
     assert_eq!(schedule.end().retry, Some(OTHER_STUB));
 }
 
@@ -304,7 +304,7 @@ fn a_stub_that_is_there_already_is_not_made_early() {
     let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
     until_it_runs(&mut schedule, early, &[real]);
     until_it_runs(&mut schedule, real, &[early]);
-    ends(&mut schedule, real, Outcome::Hit);
+    ends(&mut schedule, real, StepOutcome::Hit);
     assert!(runner.killed.take().contains(&early));
     assert_eq!(runner.corrected.take().len(), 1);
     // The host compile need not wait for the ended one to be gone, and what that says is nobody's.
@@ -313,8 +313,8 @@ fn a_stub_that_is_there_already_is_not_made_early() {
     finish(&mut schedule);
     let end = schedule.end();
     assert!(end.retry.is_none() && end.accident.is_none());
-    assert_eq!(end.tasks[&early].0.outcome, Outcome::Skipped);
-    assert_eq!(end.tasks[&compile].0.outcome, Outcome::Ran);
+    assert_eq!(end.tasks[&early].0.outcome, StepOutcome::Skipped);
+    assert_eq!(end.tasks[&compile].0.outcome, StepOutcome::Ran);
 }
 
 #[test]
@@ -324,15 +324,15 @@ fn an_early_stub_that_fails_says_nothing() {
     let runner = FakeRunner::of(&graph);
     let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
     until_it_runs(&mut schedule, early, &[real]);
-    ends(&mut schedule, early, Outcome::Failed(2));
+    ends(&mut schedule, early, StepOutcome::Failed(2));
     assert_eq!(schedule.failures().count(), 0);
     until_it_runs(&mut schedule, real, &[]);
     assert_eq!(schedule.states().get(compile), TaskState::Waiting);
-    ends(&mut schedule, real, Outcome::Ran);
+    ends(&mut schedule, real, StepOutcome::Ran);
     finish(&mut schedule);
     let end = schedule.end();
     assert!(end.retry.is_none());
-    assert_eq!(end.tasks[&compile].0.outcome, Outcome::Ran);
+    assert_eq!(end.tasks[&compile].0.outcome, StepOutcome::Ran);
 }
 
 #[test]

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use warpcc_budget::costs::Measured;
 use warpcc_plan::Step;
 
-use crate::admission::{self, Entry, Pass};
+use crate::admission::{self, Applicant, Pass};
 use crate::context::RunContext;
 use crate::event::WaitedFor;
-use crate::process::{Ended, Why};
+use crate::process::{EndReason, Ended};
 
 /// How often a tool that failed for want of memory or processes, alone on the machine at last, is tried.
 const LONELY_TRIES: u32 = 2;
@@ -66,7 +66,7 @@ pub fn wait_for_slot_within(
     wait.name = admission::name_of(step, run.graph);
     let inputs = step.reads.iter().map(|&id| run.artifacts.size(id));
     wait.input_bytes = inputs.sum();
-    let entry = Entry {
+    let entry = Applicant {
         name: &wait.name,
         kind: admission::kind_of(step.tool),
         slots: 1,
@@ -130,7 +130,7 @@ pub fn wait_again(
     let Some(pass) = &mut wait.pass else {
         return Ok(false);
     };
-    let made_room = ended.by_us == Some(Why::Memory);
+    let made_room = ended.by_us == Some(EndReason::Memory);
     let starved = ended.by_us.is_none()
         && (was_shot(ended) || could_not_fork(ended))
         && wait.alone < LONELY_TRIES;
@@ -157,7 +157,13 @@ pub fn wait_again(
 }
 
 /// Learns what the step did cost.
-pub fn learn(run: &RunContext<'_>, step: &Step, ended: &Ended, took: Duration, wait: &mut SlotWait) {
+pub fn learn(
+    run: &RunContext<'_>,
+    step: &Step,
+    ended: &Ended,
+    took: Duration,
+    wait: &mut SlotWait,
+) {
     if let (Some(admission), Some(pass), 0) = (run.options.admission, &mut wait.pass, ended.code) {
         let measured = Measured {
             input_bytes: wait.input_bytes,

@@ -6,7 +6,7 @@ use std::io;
 use warpcc_plan::{FileKind, Program, Step, depfile};
 
 use crate::context::RunContext;
-use crate::event::{Finished, Outcome};
+use crate::event::{Finished, StepOutcome};
 use crate::key;
 use crate::local;
 use crate::locate::{self, Located};
@@ -132,5 +132,5 @@ fn filter_dependencies(
         fs::write(run.artifacts.path(id), depfile::rule(rule, &texts))?;
         run.artifacts.written(id);
     }
-    Ok((Finished::new(index, Outcome::Ran), Seen::default()))
+    Ok((Finished::new(index, StepOutcome::Ran), Seen::default()))
 }

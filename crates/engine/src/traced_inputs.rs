@@ -41,7 +41,7 @@ pub struct Seen {
 
 /// How a run came by a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Use {
+pub enum PathUse {
     /// It read the file.
     Read,
     /// It looked whether it is there, or where it leads.
@@ -390,13 +390,17 @@ impl Seen {
     pub fn manifest(
         &self,
         began: SystemTime,
-        own: impl Fn(&Path, Use) -> bool,
+        own: impl Fn(&Path, PathUse) -> bool,
     ) -> InputManifestBuilder {
         let mut builder = InputManifestBuilder::new(began);
-        for (path, expected) in self.read.iter().filter(|(path, _)| !own(path, Use::Read)) {
+        for (path, expected) in self
+            .read
+            .iter()
+            .filter(|(path, _)| !own(path, PathUse::Read))
+        {
             builder.read_as(path, *expected);
         }
-        let looked_at = |path: &Path| !own(path, Use::Look);
+        let looked_at = |path: &Path| !own(path, PathUse::Look);
         for path in self.missing.iter().filter(|path| looked_at(path)) {
             builder.absent(path);
         }

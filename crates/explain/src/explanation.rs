@@ -43,7 +43,7 @@ pub struct Variable {
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
+pub enum CommandOutcome {
     /// It did its work.
     Ran,
     /// It failed with this exit code.
@@ -72,13 +72,13 @@ pub struct StepStory {
     /// The steps whose files it reads.
     pub needs: Vec<usize>,
     /// What it read, as far as the plan names it; headers and libraries are not.
-    pub reads: Vec<Input>,
+    pub reads: Vec<ReadFile>,
     /// What it wrote.
     pub writes: Vec<FileStory>,
     /// Every file of the compilation after this step.
     pub tree: Vec<TreeRow>,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: CommandOutcome,
     /// How long it took, in microseconds.
     pub micros: u64,
     /// What it said on standard output.
@@ -112,7 +112,7 @@ pub enum Role {
 
 /// A file that a command read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Input {
+pub struct ReadFile {
     /// Its name without folders.
     pub name: String,
     /// As the command spells it.
@@ -124,7 +124,7 @@ pub struct Input {
 /// Whether a file was there before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum FileState {
     /// This step made it.
     New,
     /// This step wrote into it.
@@ -143,7 +143,7 @@ pub struct FileStory {
     /// What it is to the user.
     pub role: Role,
     /// New, or written into.
-    pub state: State,
+    pub state: FileState,
     /// Its size in bytes.
     pub bytes: u64,
     /// What kind of file it is.
@@ -177,7 +177,7 @@ pub struct TreeRow {
     /// What it is to the user.
     pub role: Role,
     /// What this step did to it.
-    pub state: State,
+    pub state: FileState,
     /// The step that wrote it last.
     pub by: Option<usize>,
     /// Its size in bytes, where it was looked at.

@@ -22,7 +22,7 @@ use warpcc_plan::{Arg, FileId, Part, Step, TaskGraph, Tool};
 use crate::explanation::{Block, Fact};
 
 use facts::{count, lines_of};
-pub use known::{Known, Source};
+pub use known::{Known, UserSource};
 
 /// A file in words and pieces.
 pub struct Essence {
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn no_text_is_too_strange() {
         let known = Known {
-            sources: vec![Source {
+            sources: vec![UserSource {
                 path: "a".into(),
                 lines: vec!["k<<<".into()],
             }],

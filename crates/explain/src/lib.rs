@@ -18,7 +18,7 @@ pub mod text;
 mod tool_docs;
 
 pub use explanation::{
-    Block, FORMAT, Fact, FileStory, Input, Line, OptionRow, Outcome, Role, State, StepStory, Story,
-    Table, TreeRow, Variable,
+    Block, CommandOutcome, FORMAT, Fact, FileState, FileStory, Line, OptionRow, ReadFile, Role,
+    StepStory, Story, Table, TreeRow, Variable,
 };
-pub use recorder::{Call, Observed, Recorder};
+pub use recorder::{Observed, ObservedCall, Recorder};

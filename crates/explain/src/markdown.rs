@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::explanation::{Block, FileStory, Outcome, StepStory, Story, Table};
+use crate::explanation::{Block, CommandOutcome, FileStory, StepStory, Story, Table};
 
 /// What stands for a value that another machine gives otherwise.
 const VARIES: &str = "…";
@@ -68,7 +68,7 @@ fn step(story: &Story, step: &StepStory, marks: &str, out: &mut dyn Write) -> io
             words.join(", ")
         )?;
     }
-    if let Outcome::Failed(code) = step.outcome {
+    if let CommandOutcome::Failed(code) = step.outcome {
         writeln!(out, "It failed, with exit code {code}.\n")?;
     }
     let reads: Vec<String> = step

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use warpcc_markup::{escape, policy};
 
 use crate::explanation::{
-    Block, FileStory, Outcome, Role, State, StepStory, Story, Table, quoted, size,
+    Block, CommandOutcome, FileState, FileStory, Role, StepStory, Story, Table, quoted, size,
 };
 
 const STYLE: &str = include_str!("../page/page.css");
@@ -77,9 +77,9 @@ fn sidebar(story: &Story, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<nav aria-label=\"steps and files\">\n<ol>")?;
     for step in &story.steps {
         let state = match step.outcome {
-            Outcome::Ran => "",
-            Outcome::Failed(_) => " class=\"failed\"",
-            Outcome::Skipped => " class=\"skipped\"",
+            CommandOutcome::Ran => "",
+            CommandOutcome::Failed(_) => " class=\"failed\"",
+            CommandOutcome::Skipped => " class=\"skipped\"",
         };
         writeln!(
             out,
@@ -192,17 +192,17 @@ fn section(story: &Story, step: &StepStory, out: &mut dyn Write) -> io::Result<(
         writeln!(out, "</tbody></table></details>")?;
     }
     match step.outcome {
-        Outcome::Skipped => {
+        CommandOutcome::Skipped => {
             return writeln!(
                 out,
                 "<p class=\"trouble\">Not run: a command before it failed.</p>\n</section>"
             );
         }
-        Outcome::Failed(code) => writeln!(
+        CommandOutcome::Failed(code) => writeln!(
             out,
             "<p class=\"trouble\">It failed, with exit code {code}; nvcc stops here.</p>"
         )?,
-        Outcome::Ran => {}
+        CommandOutcome::Ran => {}
     }
     for (name, text) in [
         ("standard output", &step.stdout),
@@ -244,9 +244,9 @@ fn files(step: &StepStory, out: &mut dyn Write) -> io::Result<()> {
     )?;
     for row in &step.tree {
         let (class, mark) = match row.state {
-            State::New => ("new", "new"),
-            State::Changed => ("changed", "changed"),
-            State::Old => ("old", ""),
+            FileState::New => ("new", "new"),
+            FileState::Changed => ("changed", "changed"),
+            FileState::Old => ("old", ""),
         };
         writeln!(
             out,
@@ -271,7 +271,7 @@ fn file_story(step: &StepStory, file: &FileStory, out: &mut dyn Write) -> io::Re
         (some, _) => format!("read by {}", some.join(", ")),
     };
     let changed = match file.state {
-        State::Changed => ", written into",
+        FileState::Changed => ", written into",
         _ => "",
     };
     writeln!(
@@ -382,7 +382,7 @@ mod tests {
             reads: Vec::new(),
             writes: Vec::new(),
             tree: Vec::new(),
-            outcome: Outcome::Ran,
+            outcome: CommandOutcome::Ran,
             micros: 0,
             stdout: nasty.into(),
             stderr: String::new(),

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use warpcc_plan::{Arg, FileId, FileKind, Step, TaskGraph, Tool};
 
 use crate::explanation::{
-    FORMAT, FileStory, Input, Outcome, Role, State, StepStory, Story, TreeRow,
+    CommandOutcome, FORMAT, FileState, FileStory, ReadFile, Role, StepStory, Story, TreeRow,
 };
-use crate::inspect::{self, Known, Source};
+use crate::inspect::{self, Known, UserSource};
 use crate::{options, tool_docs};
 
 /// What was called.
 #[derive(Debug, Clone, Default)]
-pub struct Call {
+pub struct ObservedCall {
     /// nvcc and its arguments, as given.
     pub command: Vec<String>,
     /// The working directory.
@@ -23,7 +23,7 @@ pub struct Call {
 #[derive(Debug, Clone)]
 pub struct Observed {
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: CommandOutcome,
     /// How long it took, in microseconds.
     pub micros: u64,
     /// What it said on standard output.
@@ -43,7 +43,7 @@ pub struct Recorder {
 
 impl Recorder {
     /// Begins the story of `call`.
-    pub fn new(call: Call) -> Self {
+    pub fn new(call: ObservedCall) -> Self {
         Self {
             story: Story {
                 format: FORMAT,
@@ -72,7 +72,7 @@ impl Recorder {
             .filter_map(|path| {
                 let bytes = read(&path)?;
                 let text = String::from_utf8_lossy(&bytes);
-                Some(Source {
+                Some(UserSource {
                     path,
                     lines: text.lines().map(str::to_owned).collect(),
                 })
@@ -97,7 +97,7 @@ impl Recorder {
         let step = &graph.steps[index];
         let mut writes = Vec::new();
         let before = self.written.clone();
-        if observed.outcome == Outcome::Ran {
+        if observed.outcome == CommandOutcome::Ran {
             for &id in &step.writes {
                 let Some(bytes) = read(id) else { continue };
                 let essence = inspect::of(graph, index, id, &bytes, &mut self.known);
@@ -131,7 +131,7 @@ impl Recorder {
             .iter()
             .map(|&id| {
                 let file = graph.file(id);
-                Input {
+                ReadFile {
                     name: file.name().to_owned(),
                     path: file.path.clone(),
                     from: before.get(&id.0).map(|(by, _)| *by),
@@ -165,7 +165,7 @@ impl Recorder {
                 role: role(graph, id),
                 state: match now {
                     true => state(before.contains_key(&id.0)),
-                    false => State::Old,
+                    false => FileState::Old,
                 },
                 by: written.map(|(by, _)| *by),
                 bytes: written.and_then(|(_, bytes)| *bytes),
@@ -199,18 +199,18 @@ fn unrun(graph: &TaskGraph, index: usize) -> StepStory {
         reads: Vec::new(),
         writes: Vec::new(),
         tree: Vec::new(),
-        outcome: Outcome::Skipped,
+        outcome: CommandOutcome::Skipped,
         micros: 0,
         stdout: String::new(),
         stderr: String::new(),
     }
 }
 
-fn state(there_before: bool) -> State {
+fn state(there_before: bool) -> FileState {
     if there_before {
-        State::Changed
+        FileState::Changed
     } else {
-        State::New
+        FileState::New
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::explanation::{
-    Block, FileStory, Line, Outcome, Role, State, StepStory, Story, Table, quoted, size,
+    Block, CommandOutcome, FileState, FileStory, Line, Role, StepStory, Story, Table, quoted, size,
 };
 
 /// Whether to use colours.
@@ -117,7 +117,7 @@ impl Page<'_> {
         );
         let (rule, head) = (self.paint("36", &rule), self.paint("1;36", &head));
         writeln!(self.out, "\n{rule}\n{head}\n")?;
-        if step.outcome == Outcome::Skipped {
+        if step.outcome == CommandOutcome::Skipped {
             let line = self.paint("31", "Not run: a command before it failed.");
             return writeln!(self.out, "{line}");
         }
@@ -143,7 +143,7 @@ impl Page<'_> {
             let words = words.join(", ");
             self.wrapped(2, 4, &format!("as before, from step {first} on: {words}"))?;
         }
-        if let Outcome::Failed(code) = step.outcome {
+        if let CommandOutcome::Failed(code) = step.outcome {
             let line = format!("It failed, with exit code {code}; nvcc stops here.");
             let line = self.paint("1;31", &line);
             writeln!(self.out, "\n{line}")?;
@@ -184,15 +184,15 @@ impl Page<'_> {
         let old: Vec<&str> = step
             .tree
             .iter()
-            .filter(|row| row.state == State::Old)
+            .filter(|row| row.state == FileState::Old)
             .map(|row| row.name.as_str())
             .collect();
         if !old.is_empty() {
             self.wrapped(2, 2, &format!("= {}", old.join(", ")))?;
         }
-        for row in step.tree.iter().filter(|row| row.state != State::Old) {
+        for row in step.tree.iter().filter(|row| row.state != FileState::Old) {
             let mark = match row.state {
-                State::New => "+",
+                FileState::New => "+",
                 _ => "~",
             };
             let role = match row.role {

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use crate::bytes::{Bytes, slice, u32_at, u64_at};
-use crate::error::{Flaw, Limits};
-use crate::image::{Image, Place, SMALLEST_HEADER};
+use crate::error::{Flaw, ReadLimits};
+use crate::image::{Image, ImagePlace, SMALLEST_HEADER};
 use crate::payload;
 
 /// Where the table's place stands in the header.
@@ -23,7 +23,7 @@ pub fn expand<'a>(
     header: &[u8],
     outer: &Image<'a>,
     held: u64,
-    limits: &Limits,
+    limits: &ReadLimits,
 ) -> Result<(Vec<Image<'a>>, u64), Flaw> {
     let at = u32_at(header, TABLE_AT).ok_or(Flaw::Table)?;
     let head = slice(header, at.into(), BEFORE_PARTS).ok_or(Flaw::Table)?;
@@ -55,7 +55,7 @@ pub fn expand<'a>(
         let from = from as usize;
         // It fits: the blob has these bytes.
         let range = from..from + bytes as usize;
-        let place = Place {
+        let place = ImagePlace {
             part: Some(part),
             ..outer.place
         };

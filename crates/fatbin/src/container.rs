@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::concatenated;
-use crate::error::{Flaw, Limits, Problem};
-use crate::image::{Image, Kind};
+use crate::error::{Flaw, Problem, ReadLimits};
+use crate::image::{Image, ImageKind};
 
 /// The first four bytes of a container.
 pub const MAGIC: u32 = 0xba55_ed50;
@@ -110,7 +110,7 @@ impl<'a> Found<'a> {
 
     /// Walks the containers of a region. After damage it goes on at the next container that can be
     /// found: they begin at multiples of 8.
-    pub fn walk(&mut self, region: Region<'a>, limits: &Limits) {
+    pub fn walk(&mut self, region: Region<'a>, limits: &ReadLimits) {
         let bytes = region.bytes;
         let mut at = 0;
         let mut stray: Option<usize> = None;
@@ -141,7 +141,7 @@ impl<'a> Found<'a> {
     }
 
     /// Reads the container at `at`; says how far the next one is.
-    fn container(&mut self, region: &Region<'a>, at: usize, limits: &Limits) -> Option<usize> {
+    fn container(&mut self, region: &Region<'a>, at: usize, limits: &ReadLimits) -> Option<usize> {
         let rest = &region.bytes[at..];
         let offset = region.base + at as u64;
         let header = (u16_at(rest, 4), u16_at(rest, 6), u64_at(rest, 8));
@@ -188,7 +188,7 @@ impl<'a> Found<'a> {
         container: &mut Container<'a>,
         region: &Region<'a>,
         (from, end): (usize, usize),
-        limits: &Limits,
+        limits: &ReadLimits,
     ) -> Option<usize> {
         let inside = &region.bytes[..end];
         let mut at = from;
@@ -202,7 +202,7 @@ impl<'a> Found<'a> {
             };
             let header = at..at + image.header_size as usize;
             at = header.end + image.stored.get().len();
-            if image.kind != Kind::Concatenated {
+            if image.kind != ImageKind::Concatenated {
                 container.images.push(image);
                 continue;
             }

@@ -18,7 +18,7 @@ pub struct KernelId {
 
 /// One number that changed, in bytes or as the name says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Change {
+pub struct NumberChange {
     /// Which: `registers`, `stack`, `code`…
     pub what: &'static str,
     /// In the first file; none where it was not recorded.
@@ -34,7 +34,7 @@ pub struct Changed {
     #[serde(flatten)]
     pub id: KernelId,
     /// What differs.
-    pub changes: Vec<Change>,
+    pub changes: Vec<NumberChange>,
 }
 
 /// What the images of one architecture come to.
@@ -137,7 +137,7 @@ fn totals(rows: &[ImageRow]) -> BTreeMap<String, Total> {
     all
 }
 
-fn changes(before: Option<&Usage>, after: Option<&Usage>) -> Vec<Change> {
+fn changes(before: Option<&Usage>, after: Option<&Usage>) -> Vec<NumberChange> {
     let (Some(before), Some(after)) = (before, after) else {
         return Vec::new();
     };
@@ -157,7 +157,7 @@ fn changes(before: Option<&Usage>, after: Option<&Usage>) -> Vec<Change> {
     let pairs = numbers(before).into_iter().zip(numbers(after));
     pairs
         .filter(|((_, before), (_, after))| before != after)
-        .map(|((what, before), (_, after))| Change {
+        .map(|((what, before), (_, after))| NumberChange {
             what,
             before,
             after,

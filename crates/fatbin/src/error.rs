@@ -71,7 +71,7 @@ fn as_text<S: serde::Serializer>(flaw: &Flaw, serializer: S) -> Result<S::Ok, S:
 
 /// How much memory and time a hostile file may cost.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct ReadLimits {
     /// The largest image after decompression, in bytes. The largest that was seen in a shipped
     /// library has 159 MB (NCCL). Concatenated images of one file are held at once: together they
     /// may have as many.
@@ -80,7 +80,7 @@ pub struct Limits {
     pub member: u64,
 }
 
-impl Default for Limits {
+impl Default for ReadLimits {
     fn default() -> Self {
         Self {
             image: 1 << 30,

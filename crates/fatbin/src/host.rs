@@ -13,8 +13,8 @@ use crate::bytes::Bytes;
 use crate::bytes::{u16_at, u32_at};
 use crate::container::{Container, Found, MAGIC, Region, Section};
 use crate::cubin::{self, Cubin};
-use crate::error::{Flaw, Limits};
-use crate::image::{Flags, Image, Kind, Place};
+use crate::error::{Flaw, ReadLimits};
+use crate::image::{Flags, Image, ImageKind, ImagePlace};
 
 const E: LittleEndian = LittleEndian;
 /// Where an ELF header says for which machine it is, whatever its class.
@@ -64,7 +64,7 @@ impl Format {
 }
 
 /// Everything in a file of one of the formats that are read here: not wheels.
-pub fn read<'a>(data: &'a [u8], format: Format, limits: &Limits) -> Found<'a> {
+pub fn read<'a>(data: &'a [u8], format: Format, limits: &ReadLimits) -> Found<'a> {
     let mut found = Found::default();
     match format {
         Format::Elf => elf(data, 0, None, limits, &mut found),
@@ -91,7 +91,7 @@ fn elf<'a>(
     data: &'a [u8],
     base: u64,
     member: Option<&'a str>,
-    limits: &Limits,
+    limits: &ReadLimits,
     found: &mut Found<'a>,
 ) {
     let (linked, regions) = match regions(data) {
@@ -170,7 +170,7 @@ fn take(taken: &mut BTreeMap<u64, u64>, range: Range<u64>) -> bool {
     free
 }
 
-fn archive<'a>(data: &'a [u8], limits: &Limits, found: &mut Found<'a>) {
+fn archive<'a>(data: &'a [u8], limits: &ReadLimits, found: &mut Found<'a>) {
     let archive = match ArchiveFile::parse(data) {
         Ok(archive) if archive.is_thin() => {
             return found.problem(None, 0, Flaw::NotSupported("a thin archive"));
@@ -222,7 +222,7 @@ fn stand_alone<'a>(data: &'a [u8], base: u64, member: Option<&str>, found: &mut 
         Err(flaw) => return found.problem(member, base, flaw),
     };
     let image = Image {
-        kind: Kind::Cubin,
+        kind: ImageKind::Cubin,
         arch: cubin.arch(),
         code_version: None,
         flags: Flags::default(),
@@ -232,7 +232,7 @@ fn stand_alone<'a>(data: &'a [u8], base: u64, member: Option<&str>, found: &mut 
         stored_size: data.len() as u64,
         compressed_size: 0,
         uncompressed_size: 0,
-        place: Place {
+        place: ImagePlace {
             offset: base,
             part: None,
         },

@@ -18,7 +18,7 @@ const LARGEST_HEADER: u32 = 1 << 20;
 
 /// What an image holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum ImageKind {
     /// Text that the driver compiles (1).
     Ptx,
     /// Machine code in an ELF file (2).
@@ -31,7 +31,7 @@ pub enum Kind {
     Unknown(u16),
 }
 
-impl Kind {
+impl ImageKind {
     fn from_number(number: u16) -> Self {
         match number {
             1 => Self::Ptx,
@@ -62,7 +62,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ImageKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ptx => f.pad("ptx"),
@@ -74,7 +74,7 @@ impl fmt::Display for Kind {
     }
 }
 
-impl Serialize for Kind {
+impl Serialize for ImageKind {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
@@ -181,7 +181,7 @@ impl Flags {
 
 /// Where an image stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct ImagePlace {
     /// Bytes from the start of the file (of the member, in a wheel) to the image's header.
     pub offset: u64,
     /// For a part of a concatenated image: which part.
@@ -192,7 +192,7 @@ pub struct Place {
 #[derive(Debug, Clone)]
 pub struct Image<'a> {
     /// What it holds.
-    pub kind: Kind,
+    pub kind: ImageKind,
     /// What it was compiled for.
     pub arch: Arch,
     /// PTX ISA version, or the version of the ELF or NVVM encoding: major, minor. None for a
@@ -214,7 +214,7 @@ pub struct Image<'a> {
     /// Size after decompression as the header says it; 0 when the bytes are not compressed.
     pub uncompressed_size: u64,
     /// Where it is.
-    pub place: Place,
+    pub place: ImagePlace,
     /// The payload as it is stored.
     pub stored: Bytes<'a>,
 }
@@ -233,7 +233,7 @@ impl<'a> Image<'a> {
         let header = slice(rest, 0, header_size.into()).ok_or(Flaw::Truncated)?;
         let stored_size = u64_at(header, 8).ok_or(Flaw::Truncated)?;
         let stored = slice(rest, header_size.into(), stored_size).ok_or(Flaw::Truncated)?;
-        let place = Place {
+        let place = ImagePlace {
             offset: base + at as u64,
             part: None,
         };
@@ -241,9 +241,9 @@ impl<'a> Image<'a> {
     }
 
     /// Reads the fields that a header and a sub-header of a concatenated image share.
-    pub(crate) fn from_header(header: &[u8], stored: Bytes<'a>, place: Place) -> Option<Self> {
+    pub(crate) fn from_header(header: &[u8], stored: Bytes<'a>, place: ImagePlace) -> Option<Self> {
         let flags = Flags(u64_at(header, 0x28)?);
-        let kind = Kind::from_number(u16_at(header, 0)?);
+        let kind = ImageKind::from_number(u16_at(header, 0)?);
         let compressed_size = u32_at(header, 0x10)?;
         Some(Self {
             kind,
@@ -296,9 +296,9 @@ fn identifier(header: &[u8]) -> Option<String> {
 
 /// The options' text. Where it lies outside the header (CUDA 11.7 points just behind it, with
 /// length zero) there is none.
-fn options(header: &[u8], kind: Kind, flags: Flags) -> Option<String> {
+fn options(header: &[u8], kind: ImageKind, flags: Flags) -> Option<String> {
     // There the bytes are a binary record about compatibility, and a table.
-    if flags.has_compatibility_record() || kind == Kind::Concatenated {
+    if flags.has_compatibility_record() || kind == ImageKind::Concatenated {
         return None;
     }
     let record = u32_at(header, 0x14).filter(|at| *at != 0)?;

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use crate::arch::Arch;
 use crate::cubin::Cubin;
-use crate::error::{Flaw, Limits};
-use crate::image::{Image, Kind};
+use crate::error::{Flaw, ReadLimits};
+use crate::image::{Image, ImageKind};
 use crate::kernels::{self, Function};
 use crate::ptx;
 
@@ -38,18 +38,18 @@ impl Image<'_> {
     ///
     /// # Errors
     /// It does not decompress, or a cubin's tables are damaged.
-    pub fn inside(&self, limits: &Limits) -> Result<Inside, Flaw> {
+    pub fn inside(&self, limits: &ReadLimits) -> Result<Inside, Flaw> {
         let payload = self.payload(limits)?;
         let mut inside = Inside {
             size: payload.len() as u64,
             ..Inside::default()
         };
         match self.kind {
-            Kind::Ptx => {
+            ImageKind::Ptx => {
                 inside.toolkit = ptx::toolkit(&payload);
                 inside.functions = kernels::of_ptx(&payload);
             }
-            Kind::Cubin => {
+            ImageKind::Cubin => {
                 let cubin = Cubin::parse(&payload)?;
                 inside.toolkit = cubin.toolkit();
                 inside.relocatable = Some(cubin.is_relocatable());
@@ -61,7 +61,7 @@ impl Image<'_> {
                     .fold(0, u64::saturating_add);
                 inside.functions = kernels::of_cubin(&cubin);
             }
-            Kind::LtoIr | Kind::Concatenated | Kind::Unknown(_) => {}
+            ImageKind::LtoIr | ImageKind::Concatenated | ImageKind::Unknown(_) => {}
         }
         Ok(inside)
     }

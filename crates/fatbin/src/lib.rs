@@ -1,7 +1,7 @@
 //! What is in a CUDA binary: containers, images, kernels, and what a driver will do with them.
 //!
 //! Reads what others wrote, so nothing in a file is believed before it is checked: lengths against
-//! the bytes that are there, sizes against [`Limits`]. Damage becomes a [`Problem`] with its place,
+//! the bytes that are there, sizes against [`ReadLimits`]. Damage becomes a [`Problem`] with its place,
 //! and the rest of the file is still read. Needs no CUDA toolkit, prints nothing, and reads no
 //! environment. The format and the driver's rules are described in `docs/fatbin.md`.
 
@@ -36,20 +36,20 @@ pub use bytes::Bytes;
 pub use container::{Container, Found, Region, Section};
 pub use cubin::Cubin;
 pub use demangle::demangle;
-pub use diff::{Change, Changed, Difference, KernelId, Total, diff};
-pub use error::{Flaw, Limits, Problem};
+pub use diff::{Changed, Difference, KernelId, NumberChange, Total, diff};
+pub use error::{Flaw, Problem, ReadLimits};
 pub use host::{Format, read};
-pub use image::{Flags, Image, Kind, Method, Place};
+pub use image::{Flags, Image, ImageKind, ImagePlace, Method};
 pub use inspect::Inside;
 pub use kernels::{Function, Usage};
 pub use listing::{Depth, FunctionRow, ImageRow, Listing, list};
 pub use ptx::ptx_kernels;
 pub use rewritten::Rewritten;
 pub use select::{
-    Candidate, Choice, CudaError, Driver, Gpu, NotADriver, Situation, choose, cubin_runs,
+    Candidate, CudaError, Driver, Gpu, NotADriver, Selection, Situation, choose, cubin_runs,
     ptx_compiles,
 };
 pub use selection::{Keep, NotAKeep};
-pub use source::{Binary, Input, OpenError, OpenFailure, find};
+pub use source::{Binary, BinaryInput, OpenError, OpenFailure, find};
 pub use thin::{Refusal, Thinned, thin, thin_bytes};
-pub use verdict::{Outcome, Verdict, Verdicts, judge};
+pub use verdict::{LoadOutcome, Verdict, Verdicts, judge};

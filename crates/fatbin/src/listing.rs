@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use crate::container::{Container, Section};
 use crate::demangle::demangle;
-use crate::error::{Flaw, Limits, Problem};
-use crate::image::{Image, Kind, Method};
+use crate::error::{Flaw, Problem, ReadLimits};
+use crate::image::{Image, ImageKind, Method};
 use crate::inspect::Inside;
 use crate::kernels::Function;
 use crate::source::Binary;
@@ -39,7 +39,7 @@ pub struct ImageRow {
     /// Where its header begins, in bytes from the start of the file (or wheel's member).
     pub offset: u64,
     /// `elf`, `ptx`, `lto`.
-    pub kind: Kind,
+    pub kind: ImageKind,
     /// `sm_90a` whatever the kind, as `cuobjdump` writes it.
     pub arch: String,
     /// `compute_90a` for PTX, `lto_90a` for LTO-IR.
@@ -109,7 +109,7 @@ pub struct Listing {
 }
 
 /// Lists a file.
-pub fn list(binary: &Binary, depth: Depth, limits: &Limits) -> Listing {
+pub fn list(binary: &Binary, depth: Depth, limits: &ReadLimits) -> Listing {
     let found = binary.contents(limits);
     let file = binary.input.to_string();
     let numbered: Vec<(usize, usize, &Container<'_>, &Image<'_>)> = found
@@ -169,12 +169,12 @@ fn row(
         Some(inside) => inside.size,
         None if compressed && image.place.part.is_none() => match image.kind {
             // One zero byte behind the text is compressed with it (seen in all of 11.8 to 13.5).
-            Kind::Ptx => image.uncompressed_size.saturating_sub(1),
+            ImageKind::Ptx => image.uncompressed_size.saturating_sub(1),
             _ => image.uncompressed_size,
         },
         // Nothing to decompress: the exact length costs a look at the tables.
         None => image
-            .payload(&Limits::default())
+            .payload(&ReadLimits::default())
             .map_or(image.stored_size, |payload| payload.len() as u64),
     };
     let problem = flaw.map(|flaw| Problem {

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 
 use crate::bytes::slice;
 use crate::cubin;
-use crate::error::{Flaw, Limits};
-use crate::image::{Image, Kind, Method};
+use crate::error::{Flaw, ReadLimits};
+use crate::image::{Image, ImageKind, Method};
 
 /// No LZ4 block grows to more than this many times its size: a length byte adds at most 255.
 const LZ4_GROWTH: u64 = 255;
@@ -22,7 +22,7 @@ impl Image<'_> {
     ///
     /// # Errors
     /// It does not decompress, not to the length it states, or is above the limit.
-    pub fn payload(&self, limits: &Limits) -> Result<Cow<'_, [u8]>, Flaw> {
+    pub fn payload(&self, limits: &ReadLimits) -> Result<Cow<'_, [u8]>, Flaw> {
         let whole = decompress(self, limits)?;
         let length = exact_length(self.kind, &whole);
         Ok(match whole {
@@ -36,7 +36,7 @@ impl Image<'_> {
 }
 
 /// Decompresses if need be; padding stays.
-pub fn decompress<'b>(image: &'b Image<'_>, limits: &Limits) -> Result<Cow<'b, [u8]>, Flaw> {
+pub fn decompress<'b>(image: &'b Image<'_>, limits: &ReadLimits) -> Result<Cow<'b, [u8]>, Flaw> {
     let stored = image.stored.get();
     let method = image.method();
     if method == Method::Old {
@@ -97,10 +97,10 @@ fn unlz4(compressed: &[u8], size: usize) -> Result<Vec<u8>, Flaw> {
 }
 
 /// PTX ends before its padding zeros, a cubin where its last table or section ends.
-fn exact_length(kind: Kind, whole: &[u8]) -> usize {
+fn exact_length(kind: ImageKind, whole: &[u8]) -> usize {
     match kind {
-        Kind::Ptx => whole.iter().rposition(|b| *b != 0).map_or(0, |at| at + 1),
-        Kind::Cubin => cubin::length(whole).unwrap_or(whole.len()),
+        ImageKind::Ptx => whole.iter().rposition(|b| *b != 0).map_or(0, |at| at + 1),
+        ImageKind::Cubin => cubin::length(whole).unwrap_or(whole.len()),
         _ => whole.len(),
     }
 }

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use crate::arch::{Arch, NotAnArch, Suffix};
-use crate::image::{Image, Kind};
+use crate::image::{Image, ImageKind};
 
 /// Systems on a chip: between them and cards, NVIDIA promises no binary compatibility.
 const TEGRA: [u32; 6] = [53, 62, 72, 87, 101, 110];
@@ -185,7 +185,7 @@ impl CudaError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candidate {
     /// What it holds.
-    pub kind: Kind,
+    pub kind: ImageKind,
     /// What its header says it is for.
     pub arch: Arch,
     /// PTX ISA version.
@@ -200,14 +200,14 @@ impl From<&Image<'_>> for Candidate {
             kind: image.kind,
             arch: image.arch,
             version: image.code_version,
-            concatenated: image.place.part.is_some() || image.kind == Kind::Concatenated,
+            concatenated: image.place.part.is_some() || image.kind == ImageKind::Concatenated,
         }
     }
 }
 
 /// What the driver does with a container. Images are named by their index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Choice {
+pub enum Selection {
     /// It loads this cubin as it is.
     Run(usize),
     /// It compiles this PTX, or finds it in its cache.
@@ -240,41 +240,42 @@ pub fn ptx_compiles(arch: Arch, gpu: Gpu) -> bool {
 }
 
 /// What the driver does with a container of these images.
-pub fn choose(images: &[Candidate], gpu: Gpu, situation: &Situation) -> Choice {
+pub fn choose(images: &[Candidate], gpu: Gpu, situation: &Situation) -> Selection {
     // What a driver does not know it passes over: a container of nothing else is error 209.
     let skips = situation.driver.is_some_and(|d| !d.reads_concatenated());
     let numbered = || {
         let all = images.iter().enumerate();
         all.filter(move |(_, c)| !(skips && c.concatenated))
     };
-    let cubins = numbered()
-        .filter(|(_, c)| c.kind == Kind::Cubin && cubin_runs(c.arch, gpu) && !situation.force_jit);
+    let cubins = numbered().filter(|(_, c)| {
+        c.kind == ImageKind::Cubin && cubin_runs(c.arch, gpu) && !situation.force_jit
+    });
     // The closest architecture, `a` before the rest, and of equals the first: `max_by_key` takes
     // the last, so the search runs backwards.
     let best = cubins
         .rev()
         .max_by_key(|(_, c)| (c.arch.number, c.arch.suffix == Suffix::Exact));
     if let Some((index, _)) = best {
-        return Choice::Run(index);
+        return Selection::Run(index);
     }
-    let texts = numbered().filter(|(_, c)| c.kind == Kind::Ptx && ptx_compiles(c.arch, gpu));
+    let texts = numbered().filter(|(_, c)| c.kind == ImageKind::Ptx && ptx_compiles(c.arch, gpu));
     // As with cubins. The choice is final: an older text behind one that is too new is not tried.
     let best = texts
         .rev()
         .max_by_key(|(_, c)| (c.arch.number, c.arch.suffix == Suffix::Exact));
     let Some((index, chosen)) = best else {
-        return Choice::Fail(CudaError::NoBinaryForGpu, None);
+        return Selection::Fail(CudaError::NoBinaryForGpu, None);
     };
     if situation.disable_jit {
-        return Choice::Fail(CudaError::JitDisabled, Some(index));
+        return Selection::Fail(CudaError::JitDisabled, Some(index));
     }
     let too_new = situation
         .driver
         .zip(chosen.version)
         .is_some_and(|(driver, version)| version > driver.newest_ptx());
     match too_new {
-        true => Choice::Fail(CudaError::UnsupportedPtxVersion, Some(index)),
-        false => Choice::Jit(index),
+        true => Selection::Fail(CudaError::UnsupportedPtxVersion, Some(index)),
+        false => Selection::Jit(index),
     }
 }
 

@@ -14,9 +14,9 @@ fn images(words: &str) -> Vec<Candidate> {
         let (major, minor) = version.split_once('.').expect("a version");
         Candidate {
             kind: match target {
-                t if t.starts_with("sm_") => Kind::Cubin,
-                t if t.starts_with("lto_") => Kind::LtoIr,
-                _ => Kind::Ptx,
+                t if t.starts_with("sm_") => ImageKind::Cubin,
+                t if t.starts_with("lto_") => ImageKind::LtoIr,
+                _ => ImageKind::Ptx,
             },
             arch: target.parse().expect("an architecture"),
             version: Some((
@@ -29,25 +29,31 @@ fn images(words: &str) -> Vec<Candidate> {
     words.split_whitespace().map(one).collect()
 }
 
-fn chosen(words: &str, gpu: Gpu) -> Choice {
+fn chosen(words: &str, gpu: Gpu) -> Selection {
     choose(&images(words), gpu, &Situation::default())
 }
 
-const NOTHING: Choice = Choice::Fail(CudaError::NoBinaryForGpu, None);
+const NOTHING: Selection = Selection::Fail(CudaError::NoBinaryForGpu, None);
 
 #[test]
 fn a_usable_cubin_beats_ptx_in_any_order() {
-    assert_eq!(chosen("compute_90 sm_90", H100), Choice::Run(1));
-    assert_eq!(chosen("sm_90 compute_90a@9.9", H100), Choice::Run(0));
-    assert_eq!(chosen("sm_80 compute_80", H100), Choice::Jit(1));
-    assert_eq!(chosen("sm_80 compute_86", Gpu::Known(86)), Choice::Run(0));
+    assert_eq!(chosen("compute_90 sm_90", H100), Selection::Run(1));
+    assert_eq!(chosen("sm_90 compute_90a@9.9", H100), Selection::Run(0));
+    assert_eq!(chosen("sm_80 compute_80", H100), Selection::Jit(1));
+    assert_eq!(
+        chosen("sm_80 compute_86", Gpu::Known(86)),
+        Selection::Run(0)
+    );
 }
 
 #[test]
 fn the_closest_cubin_then_a_then_the_first() {
-    assert_eq!(chosen("sm_90 sm_90a sm_90", H100), Choice::Run(1));
-    assert_eq!(chosen("sm_90 sm_90", H100), Choice::Run(0));
-    assert_eq!(chosen("sm_80 sm_86 sm_89", Gpu::Known(86)), Choice::Run(1));
+    assert_eq!(chosen("sm_90 sm_90a sm_90", H100), Selection::Run(1));
+    assert_eq!(chosen("sm_90 sm_90", H100), Selection::Run(0));
+    assert_eq!(
+        chosen("sm_80 sm_86 sm_89", Gpu::Known(86)),
+        Selection::Run(1)
+    );
 }
 
 #[test]
@@ -66,7 +72,7 @@ fn cubins_run_in_their_major_version_upwards() {
         ("sm_87", 87, true),
         ("lto_90", 90, false),
     ] {
-        let found = chosen(image, Gpu::Known(gpu)) == Choice::Run(0);
+        let found = chosen(image, Gpu::Known(gpu)) == Selection::Run(0);
         assert_eq!(found, runs, "{image} on {gpu}");
     }
 }
@@ -75,14 +81,14 @@ fn cubins_run_in_their_major_version_upwards() {
 fn ptx_goes_forward_and_the_first_of_the_highest_wins() {
     assert_eq!(
         chosen("compute_75 compute_80 compute_80 compute_75", H100),
-        Choice::Jit(1)
+        Selection::Jit(1)
     );
-    assert_eq!(chosen("compute_90a compute_90", H100), Choice::Jit(0));
-    assert_eq!(chosen("compute_90 compute_90a", H100), Choice::Jit(1));
+    assert_eq!(chosen("compute_90a compute_90", H100), Selection::Jit(0));
+    assert_eq!(chosen("compute_90 compute_90a", H100), Selection::Jit(1));
     assert_eq!(chosen("compute_100", H100), NOTHING);
     assert_eq!(chosen("compute_90a", Gpu::Next), NOTHING);
-    assert_eq!(chosen("compute_100f", Gpu::Known(103)), Choice::Jit(0));
-    assert_eq!(chosen("sm_120 compute_120", Gpu::Next), Choice::Jit(1));
+    assert_eq!(chosen("compute_100f", Gpu::Known(103)), Selection::Jit(0));
+    assert_eq!(chosen("sm_120 compute_120", Gpu::Next), Selection::Jit(1));
     assert_eq!(chosen("sm_120 compute_120f", Gpu::Next), NOTHING);
 }
 
@@ -93,11 +99,11 @@ fn ptx_newer_than_the_driver_fails_though_an_older_one_is_there() {
         ..Situation::default()
     };
     let on = |words| choose(&images(words), H100, &situation);
-    let refused = |index| Choice::Fail(CudaError::UnsupportedPtxVersion, Some(index));
+    let refused = |index| Selection::Fail(CudaError::UnsupportedPtxVersion, Some(index));
     assert_eq!(on("compute_80@9.0 compute_90@9.1"), refused(1));
     assert_eq!(on("compute_90@9.1 compute_80@9.0"), refused(0));
-    assert_eq!(on("sm_90 compute_90@9.9"), Choice::Run(0));
-    assert_eq!(on("compute_90@9.0"), Choice::Jit(0));
+    assert_eq!(on("sm_90 compute_90@9.9"), Selection::Run(0));
+    assert_eq!(on("compute_90@9.0"), Selection::Jit(0));
 }
 
 #[test]
@@ -111,10 +117,10 @@ fn the_variables_switch_either_way_off() {
         ..Situation::default()
     };
     let both = images("sm_90 compute_80");
-    assert_eq!(choose(&both, H100, &force), Choice::Jit(1));
+    assert_eq!(choose(&both, H100, &force), Selection::Jit(1));
     assert_eq!(choose(&images("sm_90"), H100, &force), NOTHING);
-    assert_eq!(choose(&both, H100, &disable), Choice::Run(0));
-    let refused = Choice::Fail(CudaError::JitDisabled, Some(0));
+    assert_eq!(choose(&both, H100, &disable), Selection::Run(0));
+    let refused = Selection::Fail(CudaError::JitDisabled, Some(0));
     assert_eq!(choose(&images("compute_80"), H100, &disable), refused);
     assert_eq!(choose(&images("sm_80"), H100, &disable), NOTHING);
 }
@@ -148,7 +154,7 @@ fn concatenated_images_are_nothing_to_a_driver_before_them() {
         choose(&images(words), H100, &situation)
     };
     assert_eq!(on("sm_90+ compute_90+", Some("13.0")), NOTHING);
-    assert_eq!(on("sm_90+ compute_80", Some("13.0")), Choice::Jit(1));
-    assert_eq!(on("sm_90+ compute_80", Some("13.5")), Choice::Run(0));
-    assert_eq!(on("sm_90+ compute_80", None), Choice::Run(0));
+    assert_eq!(on("sm_90+ compute_80", Some("13.0")), Selection::Jit(1));
+    assert_eq!(on("sm_90+ compute_80", Some("13.5")), Selection::Run(0));
+    assert_eq!(on("sm_90+ compute_80", None), Selection::Run(0));
 }

@@ -4,12 +4,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::arch::{Arch, NotAnArch};
-use crate::image::{Image, Kind};
+use crate::image::{Image, ImageKind};
 
 /// What is kept; everything else goes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Keep {
-    wanted: Vec<(Kind, Arch)>,
+    wanted: Vec<(ImageKind, Arch)>,
 }
 
 impl Keep {
@@ -17,10 +17,10 @@ impl Keep {
     /// known what needs it.
     pub fn wants(&self, image: &Image<'_>) -> bool {
         match image.kind {
-            Kind::Cubin | Kind::Ptx | Kind::LtoIr => {
+            ImageKind::Cubin | ImageKind::Ptx | ImageKind::LtoIr => {
                 self.wanted.contains(&(image.kind, image.arch))
             }
-            Kind::Concatenated | Kind::Unknown(_) => true,
+            ImageKind::Concatenated | ImageKind::Unknown(_) => true,
         }
     }
 
@@ -64,14 +64,14 @@ impl FromStr for Keep {
             };
             let arch: Arch = target.parse()?;
             let kind = match target {
-                t if t.starts_with("sm_") => Kind::Cubin,
-                t if t.starts_with("compute_") && !ptx => Kind::Ptx,
-                t if t.starts_with("lto_") && !ptx => Kind::LtoIr,
+                t if t.starts_with("sm_") => ImageKind::Cubin,
+                t if t.starts_with("compute_") && !ptx => ImageKind::Ptx,
+                t if t.starts_with("lto_") && !ptx => ImageKind::LtoIr,
                 _ => return Err(NotAKeep::Kind(word.to_owned())),
             };
             keep.wanted.push((kind, arch));
             if ptx {
-                keep.wanted.push((Kind::Ptx, arch));
+                keep.wanted.push((ImageKind::Ptx, arch));
             }
         }
         Ok(keep)

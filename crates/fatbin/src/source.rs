@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use memmap2::Mmap;
 
 use crate::container::Found;
-use crate::error::Limits;
+use crate::error::ReadLimits;
 use crate::host::{self, Format};
 
 /// What is enough to tell a file's format.
@@ -17,14 +17,14 @@ const DEEPEST: usize = 64;
 
 /// A file that can be opened, or one inside a wheel.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Input {
+pub struct BinaryInput {
     /// The file.
     pub path: PathBuf,
     /// The member of the wheel.
     pub member: Option<String>,
 }
 
-impl std::fmt::Display for Input {
+impl std::fmt::Display for BinaryInput {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.path.display())?;
         self.member.iter().try_for_each(|m| write!(f, "!{m}"))
@@ -36,7 +36,7 @@ impl std::fmt::Display for Input {
 #[error("{input}: {why}")]
 pub struct OpenError {
     /// The file.
-    pub input: Input,
+    pub input: BinaryInput,
     /// What happened.
     pub why: OpenFailure,
 }
@@ -70,7 +70,7 @@ pub enum OpenFailure {
 #[derive(Debug)]
 pub struct Binary {
     /// Where it is from.
-    pub input: Input,
+    pub input: BinaryInput,
     /// What it is.
     pub format: Format,
     map: Mmap,
@@ -81,14 +81,14 @@ impl Binary {
     ///
     /// # Errors
     /// It cannot be read, or is nothing that can hold a fat binary.
-    pub fn open(input: Input, limits: &Limits) -> Result<Self, OpenError> {
+    pub fn open(input: BinaryInput, limits: &ReadLimits) -> Result<Self, OpenError> {
         match Self::try_open(&input, limits) {
             Ok((map, format)) => Ok(Self { input, format, map }),
             Err(why) => Err(OpenError { input, why }),
         }
     }
 
-    fn try_open(input: &Input, limits: &Limits) -> Result<(Mmap, Format), OpenFailure> {
+    fn try_open(input: &BinaryInput, limits: &ReadLimits) -> Result<(Mmap, Format), OpenFailure> {
         let file = open_regular(&input.path)?;
         let file = match &input.member {
             Some(member) => unpack(file, member, limits)?,
@@ -109,7 +109,7 @@ impl Binary {
 
     /// The containers and what is wrong. Images are not decompressed by this, unless they are
     /// concatenated.
-    pub fn contents(&self, limits: &Limits) -> Found<'_> {
+    pub fn contents(&self, limits: &ReadLimits) -> Found<'_> {
         host::read(&self.map, self.format, limits)
     }
 }
@@ -133,7 +133,7 @@ fn open_regular(path: &Path) -> Result<File, OpenFailure> {
     Ok(File::open(path)?)
 }
 
-fn unpack(file: File, member: &str, limits: &Limits) -> Result<File, OpenFailure> {
+fn unpack(file: File, member: &str, limits: &ReadLimits) -> Result<File, OpenFailure> {
     let mut wheel = zip::ZipArchive::new(io::BufReader::new(file))?;
     let packed = wheel.by_name(member)?;
     let size = packed.size();
@@ -152,7 +152,7 @@ fn unpack(file: File, member: &str, limits: &Limits) -> Result<File, OpenFailure
 
 /// The files meant by `paths`: files as they are, of folders and wheels everything that can hold a
 /// fat binary, in the order of their names.
-pub fn find(paths: &[PathBuf]) -> (Vec<Input>, Vec<OpenError>) {
+pub fn find(paths: &[PathBuf]) -> (Vec<BinaryInput>, Vec<OpenError>) {
     let mut inputs = Vec::new();
     let mut errors = Vec::new();
     for path in paths {
@@ -165,8 +165,8 @@ pub fn find(paths: &[PathBuf]) -> (Vec<Input>, Vec<OpenError>) {
 }
 
 /// Depth 0 is a path that was named by the user: there nothing is passed over in silence.
-fn look(path: &Path, depth: usize, inputs: &mut Vec<Input>, errors: &mut Vec<OpenError>) {
-    let input = Input {
+fn look(path: &Path, depth: usize, inputs: &mut Vec<BinaryInput>, errors: &mut Vec<OpenError>) {
+    let input = BinaryInput {
         path: path.to_owned(),
         member: None,
     };
@@ -181,7 +181,7 @@ fn look(path: &Path, depth: usize, inputs: &mut Vec<Input>, errors: &mut Vec<Ope
     match found {
         Seen::Nothing => {}
         Seen::File => inputs.push(input),
-        Seen::Members(members) => inputs.extend(members.into_iter().map(|member| Input {
+        Seen::Members(members) => inputs.extend(members.into_iter().map(|member| BinaryInput {
             path: path.to_owned(),
             member: Some(member),
         })),

@@ -4,9 +4,9 @@
 //! smaller by that depends on what it is (`thin_elf`). Nothing is decompressed or compiled.
 
 use crate::container::{Container, HEADER};
-use crate::error::Limits;
+use crate::error::ReadLimits;
 use crate::host::{self, Format};
-use crate::image::{Image, Kind};
+use crate::image::{Image, ImageKind};
 use crate::inspect::Inside;
 use crate::rewritten::Rewritten;
 use crate::selection::Keep;
@@ -60,7 +60,7 @@ pub struct Thinned {
 ///
 /// # Errors
 /// It cannot be done safely; the reason says why.
-pub fn thin(binary: &Binary, keep: &Keep, limits: &Limits) -> Result<Thinned, Refusal> {
+pub fn thin(binary: &Binary, keep: &Keep, limits: &ReadLimits) -> Result<Thinned, Refusal> {
     thin_bytes(binary.bytes(), binary.format, keep, limits)
 }
 
@@ -72,7 +72,7 @@ pub fn thin_bytes(
     file: &[u8],
     format: Format,
     keep: &Keep,
-    limits: &Limits,
+    limits: &ReadLimits,
 ) -> Result<Thinned, Refusal> {
     match format {
         Format::Elf | Format::Fatbin => {}
@@ -152,7 +152,7 @@ fn units<'c, 'a>(container: &'c Container<'a>) -> Vec<(&'c Image<'a>, Vec<&'c Im
 fn rewrite(
     container: &Container<'_>,
     keep: &Keep,
-    limits: &Limits,
+    limits: &ReadLimits,
     file: &[u8],
     thinned: &mut Thinned,
 ) -> Rewritten {
@@ -187,10 +187,10 @@ fn rewrite(
 }
 
 /// The container of nvcc's device link: nobody misses its images.
-fn is_empty(container: &Container<'_>, limits: &Limits) -> bool {
+fn is_empty(container: &Container<'_>, limits: &ReadLimits) -> bool {
     let nothing = |inside: Inside| inside.functions.is_empty() && inside.global_bytes == 0;
     container
         .images
         .iter()
-        .all(|image| image.kind == Kind::Cubin && image.inside(limits).is_ok_and(nothing))
+        .all(|image| image.kind == ImageKind::Cubin && image.inside(limits).is_ok_and(nothing))
 }

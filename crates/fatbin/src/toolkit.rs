@@ -5,8 +5,8 @@ use std::io::Read;
 
 use crate::bytes::{slice, u32_at};
 use crate::cubin::{self, Cubin};
-use crate::error::Limits;
-use crate::image::{Image, Kind, Method};
+use crate::error::ReadLimits;
+use crate::image::{Image, ImageKind, Method};
 use crate::ptx;
 
 /// What is decompressed before it is looked at.
@@ -19,8 +19,8 @@ const VERSION_AT: usize = 20;
 
 impl Image<'_> {
     /// The toolkit that made the image, as far as the image says: `13.5.37`, `12.4`.
-    pub fn toolkit(&self, limits: &Limits) -> Option<String> {
-        if !matches!(self.kind, Kind::Ptx | Kind::Cubin) {
+    pub fn toolkit(&self, limits: &ReadLimits) -> Option<String> {
+        if !matches!(self.kind, ImageKind::Ptx | ImageKind::Cubin) {
             return None;
         }
         let stored = self.stored.get();
@@ -42,10 +42,10 @@ impl Image<'_> {
         }
     }
 
-    fn toolkit_in_whole(&self, limits: &Limits) -> Option<String> {
+    fn toolkit_in_whole(&self, limits: &ReadLimits) -> Option<String> {
         let payload = self.payload(limits).ok()?;
         match self.kind {
-            Kind::Ptx => ptx::toolkit(&payload),
+            ImageKind::Ptx => ptx::toolkit(&payload),
             _ => Cubin::parse(&payload).ok()?.toolkit(),
         }
     }
@@ -68,7 +68,7 @@ impl Image<'_> {
             if let Some(release) = cubin::release(&seen[before.saturating_sub(100)..]) {
                 return Some(release);
             }
-            if seen.len() == before || self.kind == Kind::Ptx {
+            if seen.len() == before || self.kind == ImageKind::Ptx {
                 return None;
             }
         }
@@ -77,7 +77,7 @@ impl Image<'_> {
 
     /// PTX has it in a comment at the top, older cubins in the ELF header.
     fn toolkit_at_start(&self, start: &[u8]) -> Option<String> {
-        if self.kind == Kind::Ptx {
+        if self.kind == ImageKind::Ptx {
             return ptx::toolkit(start);
         }
         let older = *start.get(ABI_VERSION_AT)? < cubin::NEWER;

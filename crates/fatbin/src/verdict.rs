@@ -7,16 +7,16 @@ use serde::Serialize;
 
 use crate::container::{Container, Section};
 use crate::demangle::demangle;
-use crate::error::{Limits, Problem};
-use crate::image::Kind;
+use crate::error::{Problem, ReadLimits};
+use crate::image::ImageKind;
 use crate::inspect::Inside;
-use crate::select::{Candidate, Choice, CudaError, Gpu, Situation, choose, ptx_compiles};
+use crate::select::{Candidate, CudaError, Gpu, Selection, Situation, choose, ptx_compiles};
 use crate::source::Binary;
 
 /// What happens to one container on one GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum LoadOutcome {
     /// A cubin runs as it is.
     Run,
     /// PTX is compiled when the module is first needed, or found in the driver's cache.
@@ -44,7 +44,7 @@ pub struct Verdict {
     /// The GPU.
     pub gpu: Gpu,
     /// What happens.
-    pub outcome: Outcome,
+    pub outcome: LoadOutcome,
     /// The image that decides, by its number in the container.
     pub image: Option<usize>,
     /// What that image is for: `sm_90`, `compute_80`.
@@ -89,7 +89,11 @@ impl Looked<'_, '_> {
                 .as_ref()
                 .is_some_and(|i| i.functions.is_empty() && i.global_bytes == 0)
         };
-        let cubins = self.container.images.iter().all(|i| i.kind == Kind::Cubin);
+        let cubins = self
+            .container
+            .images
+            .iter()
+            .all(|i| i.kind == ImageKind::Cubin);
         cubins && self.inside.iter().all(nothing)
     }
 
@@ -111,7 +115,12 @@ impl Looked<'_, '_> {
 }
 
 /// What happens to the containers of a file on each of the GPUs.
-pub fn judge(binary: &Binary, gpus: &[Gpu], situation: &Situation, limits: &Limits) -> Verdicts {
+pub fn judge(
+    binary: &Binary,
+    gpus: &[Gpu],
+    situation: &Situation,
+    limits: &ReadLimits,
+) -> Verdicts {
     let found = binary.contents(limits);
     let file = binary.input.to_string();
     let mut verdicts = Verdicts {
@@ -137,7 +146,7 @@ pub fn judge(binary: &Binary, gpus: &[Gpu], situation: &Situation, limits: &Limi
         }
         for &gpu in gpus {
             let mut verdict = one(&file, container, gpu, situation);
-            if verdict.outcome == Outcome::Fail {
+            if verdict.outcome == LoadOutcome::Fail {
                 try_linking(&mut verdict, container, &inputs, situation);
             }
             verdicts.verdicts.push(verdict);
@@ -149,7 +158,7 @@ pub fn judge(binary: &Binary, gpus: &[Gpu], situation: &Situation, limits: &Limi
 fn look<'f, 'a>(
     number: usize,
     container: &'f Container<'a>,
-    limits: &Limits,
+    limits: &ReadLimits,
 ) -> (Looked<'f, 'a>, Vec<Problem>) {
     let mut problems = Vec::new();
     let inside = container.images.iter().map(|image| {
@@ -183,9 +192,9 @@ fn one(file: &str, looked: &Looked<'_, '_>, gpu: Gpu, situation: &Situation) -> 
     };
     let choice = choose(&candidates, gpu, situation);
     let (mut outcome, image, error) = match choice {
-        Choice::Run(image) => (Outcome::Run, Some(image), None),
-        Choice::Jit(image) => (Outcome::Jit, Some(image), None),
-        Choice::Fail(error, image) => (Outcome::Fail, image, Some(error)),
+        Selection::Run(image) => (LoadOutcome::Run, Some(image), None),
+        Selection::Jit(image) => (LoadOutcome::Jit, Some(image), None),
+        Selection::Fail(error, image) => (LoadOutcome::Fail, image, Some(error)),
     };
     let not_linked = match container.section {
         Section::Relocatable => true,
@@ -196,12 +205,12 @@ fn one(file: &str, looked: &Looked<'_, '_>, gpu: Gpu, situation: &Situation) -> 
     let target = image.map(|image| container.images[image].target());
     let mut why = explain(choice, &candidates, gpu, situation, target.as_deref());
     if not_linked {
-        outcome = Outcome::NotLinked;
+        outcome = LoadOutcome::NotLinked;
         why = format!("relocatable code, which a device link must finish; then: {why}");
     }
     let all = looked.kernels();
     let chosen = match (outcome, image) {
-        (Outcome::Fail, _) | (_, None) => all.clone(),
+        (LoadOutcome::Fail, _) | (_, None) => all.clone(),
         (_, Some(image)) => looked.kernels_of(image),
     };
     let missing = all.difference(&chosen).map(|name| demangle(name)).collect();
@@ -223,7 +232,7 @@ fn one(file: &str, looked: &Looked<'_, '_>, gpu: Gpu, situation: &Situation) -> 
 }
 
 fn explain(
-    choice: Choice,
+    choice: Selection,
     images: &[Candidate],
     gpu: Gpu,
     situation: &Situation,
@@ -235,17 +244,17 @@ fn explain(
         None => "PTX".to_owned(),
     };
     match choice {
-        Choice::Run(_) => format!("runs the cubin for {target}"),
-        Choice::Jit(image) if situation.force_jit => {
+        Selection::Run(_) => format!("runs the cubin for {target}"),
+        Selection::Jit(image) if situation.force_jit => {
             format!("compiles {} for {target}: JIT is forced", version(image))
         }
-        Choice::Jit(image) => {
+        Selection::Jit(image) => {
             format!(
                 "compiles {} for {target}: no cubin runs on {gpu}",
                 version(image)
             )
         }
-        Choice::Fail(CudaError::UnsupportedPtxVersion, Some(image)) => {
+        Selection::Fail(CudaError::UnsupportedPtxVersion, Some(image)) => {
             let (driver, newest) = situation.driver.map_or_else(Default::default, |driver| {
                 let (major, minor) = driver.newest_ptx();
                 (driver.to_string(), format!("{major}.{minor}"))
@@ -256,11 +265,11 @@ fn explain(
                 version(image)
             )
         }
-        Choice::Fail(CudaError::JitDisabled, _) => {
+        Selection::Fail(CudaError::JitDisabled, _) => {
             format!("would have to compile {target}, and JIT is disabled")
         }
         // With a driver that reads them it would not have failed.
-        Choice::Fail(..)
+        Selection::Fail(..)
             if situation.driver.is_some_and(|d| !d.reads_concatenated())
                 && images.iter().any(|c| c.concatenated) =>
         {
@@ -270,10 +279,10 @@ fn explain(
                 situation.driver.map_or_else(String::new, |d| d.to_string())
             )
         }
-        Choice::Fail(..) => {
+        Selection::Fail(..) => {
             let cubin = images
                 .iter()
-                .any(|c| c.kind == Kind::Cubin && crate::select::cubin_runs(c.arch, gpu));
+                .any(|c| c.kind == ImageKind::Cubin && crate::select::cubin_runs(c.arch, gpu));
             match cubin {
                 true => "no PTX to compile, and JIT is forced, which ignores cubins".to_owned(),
                 false => format!("neither a cubin nor PTX for {gpu}"),
@@ -301,12 +310,12 @@ fn try_linking(
                 .is_some_and(|(driver, version)| version > driver.newest_ptx());
             let unread = Candidate::from(image).concatenated
                 && situation.driver.is_some_and(|d| !d.reads_concatenated());
-            let fits = image.kind == Kind::Ptx && ptx_compiles(image.arch, verdict.gpu);
+            let fits = image.kind == ImageKind::Ptx && ptx_compiles(image.arch, verdict.gpu);
             fits && !too_new && !unread
         })
     };
     if from_link && !situation.disable_jit && inputs.iter().all(|input| compiles(input)) {
-        verdict.outcome = Outcome::JitLink;
+        verdict.outcome = LoadOutcome::JitLink;
         verdict.why = format!(
             "the linked code has nothing for {}; the runtime can compile and link the relocatable \
              PTX anew",

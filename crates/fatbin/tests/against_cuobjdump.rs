@@ -9,7 +9,7 @@ use std::process::Command;
 
 use space::cuobjdump::{assert_same_images, assert_same_list, assert_same_usage};
 use space::{Toolkit, folder, run};
-use warpcc_fatbin::{Depth, Kind, Limits};
+use warpcc_fatbin::{Depth, ImageKind, ReadLimits};
 use wheels::{BITSANDBYTES, NCCL, NVJPEG};
 
 /// Everything that can be compared about a file; gives the number of images.
@@ -92,7 +92,7 @@ fn lto_ir_is_listed_and_a_lone_cubin_says_what_it_is() {
     let lto = space::listed(&at.join("lto.o"), Depth::Kernels);
     assert_eq!(
         (lto.rows[0].kind, lto.rows[0].target.as_str()),
-        (Kind::LtoIr, "lto_90")
+        (ImageKind::LtoIr, "lto_90")
     );
     for (arch, own) in [
         ("sm_80", "sm_80"),
@@ -119,7 +119,7 @@ fn concatenated_images_are_taken_apart() {
     );
     assert_eq!(assert_same(&at.join("c.fatbin")), 3);
     let binary = space::open(&at.join("c.fatbin"));
-    let found = binary.contents(&Limits::default());
+    let found = binary.contents(&ReadLimits::default());
     assert!(
         found.containers.iter().any(|c| !c.bundles.is_empty()),
         "nothing was concatenated"
@@ -197,7 +197,7 @@ fn nvjpeg_of_nvidia() {
 
 #[test]
 fn a_wheel_is_what_is_in_it() {
-    let limits = Limits::default();
+    let limits = ReadLimits::default();
     let (inputs, errors) = warpcc_fatbin::find(&[NVJPEG.fetch()]);
     assert!(errors.is_empty(), "{errors:?}");
     let folder = folder();

@@ -6,8 +6,8 @@ use std::path::Path;
 use proptest::prelude::*;
 use tempfile::NamedTempFile;
 use warpcc_fatbin::{
-    Binary, Depth, Flaw, Format, Input, Keep, Limits, Listing, OpenFailure, Situation, judge, list,
-    read, thin, thin_bytes,
+    Binary, BinaryInput, Depth, Flaw, Format, Keep, Listing, OpenFailure, ReadLimits, Situation,
+    judge, list, read, thin, thin_bytes,
 };
 
 /// An image: header of 64 bytes and payload.
@@ -56,11 +56,11 @@ fn ptx() -> Vec<u8> {
 fn opened(bytes: &[u8]) -> (NamedTempFile, Result<Binary, OpenFailure>) {
     let mut file = NamedTempFile::new().expect("a file");
     file.write_all(bytes).expect("written");
-    let input = Input {
+    let input = BinaryInput {
         path: file.path().to_owned(),
         member: None,
     };
-    let binary = Binary::open(input, &Limits::default()).map_err(|error| error.why);
+    let binary = Binary::open(input, &ReadLimits::default()).map_err(|error| error.why);
     (file, binary)
 }
 
@@ -69,7 +69,7 @@ fn listed(bytes: &[u8]) -> Listing {
     list(
         &binary.expect("it opens"),
         Depth::Kernels,
-        &Limits::default(),
+        &ReadLimits::default(),
     )
 }
 
@@ -132,9 +132,9 @@ fn a_decompression_bomb_is_an_error() {
         let told = flaws(&listing);
         assert!(told.len() == 1 && told[0].contains(part), "{told:?}");
     }
-    let small = Limits {
+    let small = ReadLimits {
         image: 1 << 20,
-        ..Limits::default()
+        ..ReadLimits::default()
     };
     let bytes = container(&[image(1, 90, ZSTD, size, 64 << 20, &zeros)]);
     let found = read(&bytes, Format::Fatbin, &small);
@@ -169,7 +169,7 @@ fn containers_do_not_share_their_images() {
     }
     bytes.extend(tail);
     bytes.extend([0xff; 64]);
-    let found = read(&bytes, Format::Fatbin, &Limits::default());
+    let found = read(&bytes, Format::Fatbin, &ReadLimits::default());
     let images: usize = found.containers.iter().map(|c| c.images.len()).sum();
     assert_eq!((found.containers.len(), images), (1, 1 + COUNT));
     assert!(!found.problems.is_empty());
@@ -195,9 +195,9 @@ fn concatenated(content: &[u8]) -> Vec<u8> {
 
 #[test]
 fn concatenated_images_share_one_limit() {
-    let limits = Limits {
+    let limits = ReadLimits {
         image: 1 << 20,
-        ..Limits::default()
+        ..ReadLimits::default()
     };
     let one = concatenated(&vec![0; 400 << 10]);
     let bytes = [
@@ -283,11 +283,11 @@ const ADDRESS: u64 = 0x1000;
 fn a_section_over_another_is_read_once_and_not_thinned() {
     let keep: Keep = "sm_90".parse().expect("a list");
     let refused = |bytes: &[u8]| {
-        let thinned = thin_bytes(bytes, Format::Elf, &keep, &Limits::default());
+        let thinned = thin_bytes(bytes, Format::Elf, &keep, &ReadLimits::default());
         thinned.expect_err("it cannot be thinned").to_string()
     };
     let twice = library([".nv_fatbin", ".nv_fatbin"]);
-    let found = read(&twice, Format::Elf, &Limits::default());
+    let found = read(&twice, Format::Elf, &ReadLimits::default());
     assert_eq!(found.containers.len(), 1);
     assert_eq!(found.problems.len(), 1);
     let said = refused(&twice);
@@ -300,7 +300,9 @@ fn a_section_over_another_is_read_once_and_not_thinned() {
     assert!(std::fs::read(seed).expect("readable") == twice[64..]);
     let both = library([".nv_fatbin", "__nv_relfatbin"]);
     assert_eq!(
-        read(&both, Format::Elf, &Limits::default()).problems.len(),
+        read(&both, Format::Elf, &ReadLimits::default())
+            .problems
+            .len(),
         1
     );
     refused(&both);
@@ -344,7 +346,7 @@ fn other_files_say_what_they_are() {
         let (_file, binary) = opened(bytes);
         let said = match binary {
             Err(why) => why.to_string(),
-            Ok(binary) => flaws(&list(&binary, Depth::Headers, &Limits::default())).join(", "),
+            Ok(binary) => flaws(&list(&binary, Depth::Headers, &ReadLimits::default())).join(", "),
         };
         assert!(said.contains(part), "{bytes:?}: {said}");
     }
@@ -356,9 +358,9 @@ fn other_files_say_what_they_are() {
 fn all_readers(bytes: &[u8]) {
     let (_file, binary) = opened(bytes);
     let Ok(binary) = binary else { return };
-    let limits = Limits {
+    let limits = ReadLimits {
         image: 1 << 20,
-        ..Limits::default()
+        ..ReadLimits::default()
     };
     let headers = list(&binary, Depth::Headers, &limits);
     let kernels = list(&binary, Depth::Kernels, &limits);

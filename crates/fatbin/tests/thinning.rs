@@ -9,19 +9,19 @@ use std::process::Command;
 
 use space::cuobjdump::{assert_same_images, assert_same_list, assert_same_usage};
 use space::{Toolkit, folder, listed, open, run};
-use warpcc_fatbin::{Depth, ImageRow, Keep, Limits, Refusal, Thinned, thin};
+use warpcc_fatbin::{Depth, ImageRow, Keep, ReadLimits, Refusal, Thinned, thin};
 
 const TWO: &str =
     "-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]";
 
 fn thinned(path: &Path, keep: &str) -> Thinned {
     let keep: Keep = keep.parse().expect("a list");
-    thin(&open(path), &keep, &Limits::default()).expect("it can be thinned")
+    thin(&open(path), &keep, &ReadLimits::default()).expect("it can be thinned")
 }
 
 fn refused(path: &Path, keep: &str) -> Refusal {
     let keep: Keep = keep.parse().expect("a list");
-    thin(&open(path), &keep, &Limits::default()).expect_err("it cannot be thinned")
+    thin(&open(path), &keep, &ReadLimits::default()).expect_err("it cannot be thinned")
 }
 
 /// Everything about the images that does not depend on where they are.

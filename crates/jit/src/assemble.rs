@@ -11,21 +11,21 @@ use std::thread;
 use std::time::Duration;
 
 use serde::Serialize;
-use warpcc_fatbin::{Arch, Image, Limits};
+use warpcc_fatbin::{Arch, Image, ReadLimits};
 
-use crate::demand::Use;
+use crate::demand::CompileCause;
 use crate::process;
 use crate::ptxas::Ptxas;
 
 /// One text for one architecture.
 #[derive(Debug, Clone, Copy)]
-pub struct Job<'f> {
+pub struct AssembleJob<'f> {
     /// The PTX.
     pub image: &'f Image<'f>,
     /// The architecture.
     pub target: Arch,
     /// Relocatable code may have names that another text resolves.
-    pub used: Use,
+    pub used: CompileCause,
 }
 
 /// What `ptxas` made.
@@ -108,10 +108,10 @@ fn passed(options: &str) -> Vec<String> {
 /// There is no folder for temporary files.
 pub fn assemble(
     ptxas: &Ptxas,
-    jobs: &[Job<'_>],
+    jobs: &[AssembleJob<'_>],
     at_once: NonZeroUsize,
     longest: Duration,
-    limits: &Limits,
+    limits: &ReadLimits,
 ) -> io::Result<Vec<Assembled>> {
     let folder = tempfile::tempdir()?;
     let next = AtomicUsize::new(0);
@@ -142,11 +142,11 @@ pub fn assemble(
 
 fn one(
     ptxas: &Ptxas,
-    job: &Job<'_>,
+    job: &AssembleJob<'_>,
     folder: &Path,
     number: usize,
     longest: Duration,
-    limits: &Limits,
+    limits: &ReadLimits,
 ) -> io::Result<Assembled> {
     let payload = match job.image.payload(limits) {
         Ok(payload) => payload,
@@ -162,7 +162,7 @@ fn one(
         .args(passed(job.image.options.as_deref().unwrap_or_default()))
         .args([&text, "-o"])
         .arg(&made);
-    if job.used == Use::Link {
+    if job.used == CompileCause::Link {
         command.arg("-c");
     }
     let ended = process::run(&mut command, &folder.join(format!("{number}.log")), longest)?;

@@ -7,13 +7,13 @@ use std::collections::BTreeSet;
 
 use rayon::prelude::*;
 use warpcc_fatbin::{
-    Candidate, Choice, Container, Found, Gpu, Image, Kind, Limits, Outcome, Problem, Section,
-    Situation, Verdicts, choose, ptx_kernels,
+    Candidate, Container, Found, Gpu, Image, ImageKind, LoadOutcome, Problem, ReadLimits, Section,
+    Selection, Situation, Verdicts, choose, ptx_kernels,
 };
 
 /// How a driver comes to compile it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Use {
+pub enum CompileCause {
     /// It is loaded as it is.
     Load,
     /// It is relocatable, and linked when the program starts.
@@ -32,7 +32,7 @@ pub struct Text<'f> {
     /// The image.
     pub source: &'f Image<'f>,
     /// How it is used.
-    pub used: Use,
+    pub used: CompileCause,
     /// Decompressed, in bytes.
     pub bytes: u64,
     /// Its kernels' names, as they stand there.
@@ -49,16 +49,16 @@ pub fn what_is_compiled<'f>(
     verdicts: &Verdicts,
     gpu: warpcc_fatbin::Gpu,
     situation: &Situation,
-    limits: &Limits,
+    limits: &ReadLimits,
 ) -> (Vec<Text<'f>>, Vec<Problem>) {
     let mut wanted: BTreeSet<(usize, usize, bool)> = BTreeSet::new();
     let mine = || verdicts.verdicts.iter().filter(|v| v.gpu == gpu);
-    for verdict in mine().filter(|v| v.outcome == Outcome::Jit) {
+    for verdict in mine().filter(|v| v.outcome == LoadOutcome::Jit) {
         if let Some(image) = verdict.image {
             wanted.insert((verdict.container, image, false));
         }
     }
-    if mine().any(|v| v.outcome == Outcome::JitLink) {
+    if mine().any(|v| v.outcome == LoadOutcome::JitLink) {
         let inputs = found.containers.iter().enumerate();
         let inputs = inputs.filter(|(_, c)| c.linked && c.section == Section::Relocatable);
         for (number, container) in inputs {
@@ -70,7 +70,11 @@ pub fn what_is_compiled<'f>(
     let places = wanted.into_iter().filter_map(|(number, index, linked)| {
         let container = found.containers.get(number)?;
         let image = container.images.get(index)?;
-        let used = if linked { Use::Link } else { Use::Load };
+        let used = if linked {
+            CompileCause::Link
+        } else {
+            CompileCause::Load
+        };
         Some((number, index, container, image, used))
     });
     read(places.collect(), limits)
@@ -84,22 +88,26 @@ fn best_text(container: &Container<'_>, gpu: Gpu, situation: &Situation) -> Opti
         ..*situation
     };
     match choose(&candidates, gpu, &only_text) {
-        Choice::Jit(image) => Some(image),
+        Selection::Jit(image) => Some(image),
         _ => None,
     }
 }
 
 /// Every PTX of a file.
-pub fn every_text<'f>(found: &'f Found<'f>, limits: &Limits) -> (Vec<Text<'f>>, Vec<Problem>) {
+pub fn every_text<'f>(found: &'f Found<'f>, limits: &ReadLimits) -> (Vec<Text<'f>>, Vec<Problem>) {
     let containers = found.containers.iter().enumerate();
     let images = containers.flat_map(|(number, container)| {
         let images = container.images.iter().enumerate();
         images.map(move |(index, image)| (number, index, container, image))
     });
-    let texts = images.filter(|(.., image)| image.kind == Kind::Ptx);
+    let texts = images.filter(|(.., image)| image.kind == ImageKind::Ptx);
     let places = texts.map(|(number, index, container, image)| {
         let relocatable = container.section == Section::Relocatable || is_compile_only(image);
-        let used = if relocatable { Use::Link } else { Use::Load };
+        let used = if relocatable {
+            CompileCause::Link
+        } else {
+            CompileCause::Load
+        };
         (number, index, container, image, used)
     });
     read(places.collect(), limits)
@@ -112,9 +120,9 @@ fn is_compile_only(image: &Image<'_>) -> bool {
     words.any(|word| word == "--compile-only" || word == "-c")
 }
 
-type PlaceOf<'f> = (usize, usize, &'f Container<'f>, &'f Image<'f>, Use);
+type PlaceOf<'f> = (usize, usize, &'f Container<'f>, &'f Image<'f>, CompileCause);
 
-fn read<'f>(places: Vec<PlaceOf<'f>>, limits: &Limits) -> (Vec<Text<'f>>, Vec<Problem>) {
+fn read<'f>(places: Vec<PlaceOf<'f>>, limits: &ReadLimits) -> (Vec<Text<'f>>, Vec<Problem>) {
     let one = |(container_number, image_number, container, image, used): PlaceOf<'f>| {
         let payload = image.payload(limits).map_err(|flaw| Problem {
             member: container.member.clone(),

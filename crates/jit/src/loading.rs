@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use warpcc_fatbin::{Driver, Input};
+use warpcc_fatbin::{BinaryInput, Driver};
 
 /// The longest line that a loading process may say, in bytes: a compiler's log and a little more.
 const LONGEST_LINE: u64 = 256 << 10;
@@ -77,7 +77,7 @@ pub enum Said {
 
 /// What came of an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum LoadResult {
     /// It loads, in this time.
     In(Duration),
     /// The driver says no.
@@ -94,7 +94,7 @@ pub enum Outcome {
 }
 
 /// An item and what came of it.
-pub type Loaded = (Item, Outcome);
+pub type Loaded = (Item, LoadResult);
 
 /// How loading processes are started.
 #[derive(Debug, Clone)]
@@ -125,14 +125,14 @@ impl Loading {
     ///
     /// # Errors
     /// No process can be started, or finds no GPU.
-    pub fn load(&self, input: &Input, items: &[Item]) -> Result<Vec<Loaded>, String> {
+    pub fn load(&self, input: &BinaryInput, items: &[Item]) -> Result<Vec<Loaded>, String> {
         let mut done: Vec<Loaded> = Vec::new();
         while let Some(rest) = items.get(done.len()..).filter(|rest| !rest.is_empty()) {
             let mut process = self.start(Some(input), rest)?;
             process.first(self.longest)?;
             for item in rest {
                 let outcome = process.outcome(*item, self.longest);
-                let lost = matches!(outcome, Outcome::Lost(_));
+                let lost = matches!(outcome, LoadResult::Lost(_));
                 done.push((*item, outcome));
                 if lost {
                     break;
@@ -142,7 +142,7 @@ impl Loading {
         Ok(done)
     }
 
-    fn start(&self, input: Option<&Input>, items: &[Item]) -> Result<Process, String> {
+    fn start(&self, input: Option<&BinaryInput>, items: &[Item]) -> Result<Process, String> {
         let mut command = Command::new(&self.program);
         command
             .args(&self.words)
@@ -201,19 +201,19 @@ impl Process {
         }
     }
 
-    fn outcome(&mut self, item: Item, longest: Duration) -> Outcome {
+    fn outcome(&mut self, item: Item, longest: Duration) -> LoadResult {
         let mine = item.to_string();
         match self.line(longest) {
             Ok(Said::Loaded(name, micros)) if name == mine => {
-                Outcome::In(Duration::from_micros(micros))
+                LoadResult::In(Duration::from_micros(micros))
             }
-            Ok(Said::Refused(name, number, error, log)) if name == mine => Outcome::Refused {
+            Ok(Said::Refused(name, number, error, log)) if name == mine => LoadResult::Refused {
                 number,
                 name: error,
                 log,
             },
-            Ok(Said::Nothing(why)) | Err(why) => Outcome::Lost(why),
-            Ok(other) => Outcome::Lost(format!("the loading process said {other:?}")),
+            Ok(Said::Nothing(why)) | Err(why) => LoadResult::Lost(why),
+            Ok(other) => LoadResult::Lost(format!("the loading process said {other:?}")),
         }
     }
 
@@ -256,8 +256,8 @@ mod tests {
 
     const GPU: &str = "echo '{\"gpu\":[13,0,90,\"a card\"]}';";
 
-    fn file() -> Input {
-        Input {
+    fn file() -> BinaryInput {
+        BinaryInput {
             path: "x".into(),
             member: None,
         }
@@ -290,9 +290,9 @@ mod tests {
         );
         let items = [0, 1, 2].map(Item::Container);
         let done = loading(&script).load(&file(), &items).expect("a GPU");
-        let fine = Outcome::In(Duration::from_micros(7));
+        let fine = LoadResult::In(Duration::from_micros(7));
         assert_eq!((done.len(), &done[0].1, &done[2].1), (3, &fine, &fine));
-        assert!(matches!(&done[1].1, Outcome::Lost(why) if why.contains("signal")));
+        assert!(matches!(&done[1].1, LoadResult::Lost(why) if why.contains("signal")));
     }
 
     #[test]
@@ -302,12 +302,12 @@ mod tests {
         let items = [Item::Container(0)];
         assert_eq!(
             loading.load(&file(), &items).expect("a GPU")[0].1,
-            Outcome::In(Duration::from_micros(5))
+            LoadResult::In(Duration::from_micros(5))
         );
         loading.longest = Duration::from_millis(300);
         loading.variables.clear();
         loading.words[1] = format!("{GPU} exec sleep 60").into();
         let done = loading.load(&file(), &items).expect("a GPU");
-        assert!(matches!(&done[0].1, Outcome::Lost(why) if why.contains("no answer")));
+        assert!(matches!(&done[0].1, LoadResult::Lost(why) if why.contains("no answer")));
     }
 }

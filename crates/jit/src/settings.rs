@@ -67,7 +67,7 @@ impl MaxSize {
 
 /// What the variables come to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct JitSettings {
     /// `CUDA_CACHE_DISABLE` is 1.
     pub disabled: bool,
     /// The folder.
@@ -84,7 +84,7 @@ pub struct Settings {
     pub home: Option<PathBuf>,
 }
 
-impl Settings {
+impl JitSettings {
     /// What `variables` come to.
     pub fn read(variables: &[(OsString, OsString)]) -> Self {
         let value = |name: &str| get(variables, name);
@@ -128,7 +128,7 @@ fn is_on(value: &OsStr) -> bool {
 }
 
 /// What is wrong with the variables, apart from the folder itself.
-pub fn remarks(variables: &[(OsString, OsString)], settings: &Settings) -> Vec<Remark> {
+pub fn remarks(variables: &[(OsString, OsString)], settings: &JitSettings) -> Vec<Remark> {
     let mut found = Vec::new();
     for name in variables.iter().filter_map(|(name, _)| name.to_str()) {
         if let Some(known) = typo::meant(name) {
@@ -223,7 +223,7 @@ fn of_max_size(text: &str) -> Option<Remark> {
     }
 }
 
-fn of_place(settings: &Settings) -> Option<Remark> {
+fn of_place(settings: &JitSettings) -> Option<Remark> {
     const SET: &str = "set CUDA_CACHE_PATH to a folder on a local disk that stays";
     let lost = "there is no folder to keep results in, so every start compiles everything again";
     match &settings.place {
@@ -261,14 +261,14 @@ mod tests {
 
     fn said(text: &str) -> String {
         let variables = variables(text);
-        let found = remarks(&variables, &Settings::read(&variables));
+        let found = remarks(&variables, &JitSettings::read(&variables));
         let lines = found.iter().map(|r| format!("{} / {}\n", r.what, r.fix));
         lines.collect()
     }
 
     #[test]
     fn the_folder_is_the_given_one_or_in_the_home() {
-        let place = |text| Settings::read(&variables(text)).place.folder();
+        let place = |text| JitSettings::read(&variables(text)).place.folder();
         assert_eq!(place("HOME=/h"), Some("/h/.nv/ComputeCache".into()));
         assert_eq!(place("HOME=/h CUDA_CACHE_PATH=/c"), Some("/c".into()));
         assert_eq!(place("HOME=/h CUDA_CACHE_PATH="), place("HOME=/h"));
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn sizes_are_bytes_up_to_four_gibibytes() {
-        let max = |text| Settings::read(&variables(text)).max_size;
+        let max = |text| JitSettings::read(&variables(text)).max_size;
         assert_eq!((max("").bytes, max("").given), (1 << 30, false));
         assert_eq!(max("").of_older_drivers(), 256 << 20);
         assert_eq!(max("CUDA_CACHE_MAXSIZE=1000").bytes, 1000);
@@ -317,7 +317,7 @@ mod tests {
         ] {
             assert!(said(text).contains(word), "{text}: {}", said(text));
         }
-        let settings = Settings::read(&variables("CUDA_FORCE_JIT=1 CUDA_DISABLE_JIT=1"));
+        let settings = JitSettings::read(&variables("CUDA_FORCE_JIT=1 CUDA_DISABLE_JIT=1"));
         assert!(settings.force_jit && settings.disable_jit && !settings.disabled);
     }
 }

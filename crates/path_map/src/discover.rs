@@ -31,7 +31,7 @@ impl BaseDirs {
 }
 
 /// A call, as far as its folders are concerned.
-pub struct Call<'a> {
+pub struct CallFolders<'a> {
     /// The working directory, without symbolic links.
     pub directory: &'a Path,
     /// The working directory as the shell calls it.
@@ -43,7 +43,7 @@ pub struct Call<'a> {
 }
 
 /// The folders of a call whose names do not count.
-pub fn discover(base: &BaseDirs, call: &Call<'_>) -> PathMap {
+pub fn discover(base: &BaseDirs, call: &CallFolders<'_>) -> PathMap {
     // A folder of the fixed names' own could not be told from them.
     if base.is_empty() || Path::new(BASE).exists() {
         return PathMap::default();
@@ -93,7 +93,7 @@ impl Named {
     }
 
     /// Folders that an installer makes anew for every build.
-    fn find_temporary(&mut self, call: &Call<'_>) {
+    fn find_temporary(&mut self, call: &CallFolders<'_>) {
         let directory = call.directory.to_str().unwrap_or_default().to_owned();
         for word in std::iter::once(&directory).chain(call.words) {
             // `-I/tmp/…`, `a,b`: a path begins at a slash.
@@ -107,7 +107,7 @@ impl Named {
     }
 
     /// The repository that the call is made in, which is that of the whole build; or, from outside, that of each source.
-    fn find_repository(&mut self, call: &Call<'_>) {
+    fn find_repository(&mut self, call: &CallFolders<'_>) {
         // A folder for temporary files inside somebody's repository has nothing to do with it.
         let temporary = self.0.iter().map(|(_, folder)| folder.clone());
         let temporary = temporary.filter(|folder| call.directory.starts_with(folder));
@@ -135,7 +135,7 @@ impl Named {
     }
 
     /// The build's own folder, where it lies outside all others.
-    fn find_build(&mut self, call: &Call<'_>) {
+    fn find_build(&mut self, call: &CallFolders<'_>) {
         if self.covers(call.directory) {
             return;
         }
@@ -156,7 +156,7 @@ impl Named {
 }
 
 /// How the shell would call `folder`, a parent of the working directory, when it came there through a link.
-fn spelled_by_shell(call: &Call<'_>, folder: &Path) -> Option<PathBuf> {
+fn spelled_by_shell(call: &CallFolders<'_>, folder: &Path) -> Option<PathBuf> {
     let inside = call.directory.strip_prefix(folder).ok()?;
     let called = call.called.filter(|c| c.is_absolute())?;
     let depth = inside.components().count();
@@ -202,7 +202,7 @@ mod tests {
         fs::write(top.join("elsewhere/build/build.ninja"), "")?;
         let fixed = |directory: &str, input: &str| {
             let inputs = [top.join(input).display().to_string()];
-            let call = Call {
+            let call = CallFolders {
                 directory: &top.join(directory),
                 called: None,
                 inputs: &inputs,
@@ -238,7 +238,7 @@ mod tests {
         fs::create_dir_all(top.join("disk/app/.git"))?;
         fs::create_dir_all(top.join("disk/app/build"))?;
         std::os::unix::fs::symlink(top.join("disk"), top.join("home"))?;
-        let call = Call {
+        let call = CallFolders {
             directory: &top.join("disk/app/build"),
             called: Some(&top.join("home/app/build")),
             inputs: &[],

@@ -13,7 +13,7 @@ mod markers;
 mod text;
 mod work_dir;
 
-pub use discover::{BaseDirs, Call, discover};
+pub use discover::{BaseDirs, CallFolders, discover};
 pub use map::{BASE, PathMap};
 pub use markers::only_markers;
 pub use work_dir::WorkDir;

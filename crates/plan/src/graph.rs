@@ -10,7 +10,7 @@ use crate::assumed::{Assumed, Prepared};
 use crate::file_table::FileTable;
 use crate::step::{Arg, FileId, FileKind, PlanFile, Program, Step, Tool};
 use crate::tools;
-use crate::transcript::{Entry, Transcript};
+use crate::transcript::{PlanLine, Transcript};
 use crate::words::Word;
 
 /// Steps and files.
@@ -55,7 +55,7 @@ impl TaskGraph {
         let mut unfiltered: Vec<FileId> = Vec::new();
         for entry in &transcript.entries {
             let mut step = match entry {
-                Entry::Remove(path) => {
+                PlanLine::Remove(path) => {
                     if files.is_written(path) {
                         return Err(Unsupported::new(
                             "unknown dry-run line",
@@ -65,7 +65,7 @@ impl TaskGraph {
                     removes.push(path.clone());
                     continue;
                 }
-                Entry::FilterDependencies { target } => {
+                PlanLine::FilterDependencies { target } => {
                     // Which texts are meant, and their order in the rule, are the plan's order.
                     if transcript.threaded {
                         return Err(Unsupported::new("dependencies under --threads", target));
@@ -82,7 +82,7 @@ impl TaskGraph {
                         raw: "-- Filter Dependencies --".to_owned(),
                     }
                 }
-                Entry::Command { words, raw } => command(words, raw, &mut files, &steps)?,
+                PlanLine::Command { words, raw } => command(words, raw, &mut files, &steps)?,
             };
             if step.tool == Tool::Preprocess {
                 unfiltered.extend(&step.writes);

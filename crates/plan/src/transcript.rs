@@ -10,7 +10,7 @@ use crate::words::{self, Word};
 
 /// One line of the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Entry {
+pub enum PlanLine {
     /// A command with its words and the text as nvcc printed it.
     Command {
         /// Program and arguments after quote removal.
@@ -33,7 +33,7 @@ pub struct Transcript {
     /// What nvcc exports to its commands, in order.
     pub environment: Vec<(String, String)>,
     /// The plan.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<PlanLine>,
     /// Lines without the `#$ ` prefix: nvcc's own warnings, to be shown as they are.
     pub messages: Vec<String>,
     /// Whether nvcc planned for several threads: it prints the commands in the order in which its
@@ -71,7 +71,7 @@ impl Transcript {
                     .map(str::trim)
                     .filter(|t| !t.is_empty())
                     .ok_or_else(|| Unsupported::new("unknown dry-run line", line))?;
-                transcript.entries.push(Entry::FilterDependencies {
+                transcript.entries.push(PlanLine::FilterDependencies {
                     target: target.trim_matches('"').to_owned(),
                 });
                 continue;
@@ -85,9 +85,9 @@ impl Transcript {
                     let (Some(Word::Text(file)), 2) = (words.pop(), words.len() + 1) else {
                         return Err(Unsupported::new("unknown dry-run line", line));
                     };
-                    transcript.entries.push(Entry::Remove(file));
+                    transcript.entries.push(PlanLine::Remove(file));
                 }
-                Some(_) => transcript.entries.push(Entry::Command {
+                Some(_) => transcript.entries.push(PlanLine::Command {
                     words,
                     raw: body.trim_end().to_owned(),
                 }),
@@ -130,14 +130,14 @@ mod tests {
         .expect("parses");
         assert_eq!(t.environment.len(), 2);
         assert_eq!(t.messages, ["nvcc warning : old"]);
-        assert_eq!(t.entries[0], Entry::Remove("/k/p_dlink.reg.c".into()));
-        let Entry::Command { words, .. } = &t.entries[1] else {
+        assert_eq!(t.entries[0], PlanLine::Remove("/k/p_dlink.reg.c".into()));
+        let PlanLine::Command { words, .. } = &t.entries[1] else {
             panic!("a command")
         };
         assert_eq!(words[0], Word::Text("/t/nvvm/bin/cicc".into()));
         assert_eq!(
             t.entries[2],
-            Entry::FilterDependencies {
+            PlanLine::FilterDependencies {
                 target: "x.d".into()
             }
         );

@@ -8,7 +8,7 @@
 use std::time::Instant;
 
 use warpcc_cache::Digest;
-use warpcc_remote::backend::Source;
+use warpcc_remote::backend::UploadSource;
 use warpcc_remote::{AnyBackend, Backend, Fault, Layer};
 
 /// Prints seconds as JSON.
@@ -67,7 +67,7 @@ async fn journey(server: &AnyBackend, blobs: Vec<Vec<u8>>) -> Result<[f64; 4], F
         why: why.to_owned(),
     };
     let digests: Vec<Digest> = blobs.iter().map(|blob| Digest::of_bytes(blob)).collect();
-    let sources = blobs.iter().cloned().map(Source::Bytes);
+    let sources = blobs.iter().cloned().map(UploadSource::Bytes);
     let sources: Vec<_> = digests.iter().copied().zip(sources).collect();
     let clock = Instant::now();
     let missing = server.missing(&digests).await?;

@@ -30,7 +30,7 @@ pub const LARGEST_RESULT: usize = 1 << 20;
 pub const TOO_LARGE: &str = "a result of more than 1 MiB";
 
 /// A result to be put under a key.
-pub struct Entry {
+pub struct NewResult {
     /// What to put.
     pub result: ActionResult,
     /// The record, where it is a blob of its own.
@@ -51,7 +51,7 @@ pub enum Stored {
 ///
 /// # Errors
 /// One is too large for a record.
-pub fn pack(key: &Key, variants: &[Variant]) -> Result<Entry, RecordError> {
+pub fn pack(key: &Key, variants: &[Variant]) -> Result<NewResult, RecordError> {
     let bare: Vec<Variant> = variants
         .iter()
         .map(|variant| Variant {
@@ -82,7 +82,7 @@ pub fn pack(key: &Key, variants: &[Variant]) -> Result<Entry, RecordError> {
         blob = Some((digest, packed));
     }
     result.output_files = files;
-    Ok(Entry {
+    Ok(NewResult {
         result,
         record: blob,
     })

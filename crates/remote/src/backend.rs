@@ -9,7 +9,7 @@ use crate::error::Fault;
 
 /// Where the bytes of a blob to be uploaded are.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum UploadSource {
     /// Here.
     Bytes(Vec<u8>),
     /// In a file, as they are: not compressed, not framed.
@@ -54,5 +54,8 @@ pub trait Backend {
     ) -> impl Future<Output = Result<bool, Fault>> + Send;
 
     /// Uploads blobs that are missing, in bounded memory.
-    fn write(&self, blobs: &[(Digest, Source)]) -> impl Future<Output = Result<(), Fault>> + Send;
+    fn write(
+        &self,
+        blobs: &[(Digest, UploadSource)],
+    ) -> impl Future<Output = Result<(), Fault>> + Send;
 }

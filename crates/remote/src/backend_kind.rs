@@ -5,7 +5,7 @@ use std::path::Path;
 use bazel_remote_apis::build::bazel::remote::execution::v2::ActionResult;
 use warpcc_cache::{Digest, Key};
 
-use crate::backend::{Backend, Source};
+use crate::backend::{Backend, UploadSource};
 use crate::error::Fault;
 use crate::grpc::{Address, Deadlines, Grpc, NotAnAddress};
 use crate::http::Http;
@@ -110,7 +110,7 @@ impl Backend for AnyBackend {
         }
     }
 
-    async fn write(&self, blobs: &[(Digest, Source)]) -> Result<(), Fault> {
+    async fn write(&self, blobs: &[(Digest, UploadSource)]) -> Result<(), Fault> {
         match self {
             Self::Grpc(grpc) => grpc.write(blobs).await,
             Self::Http(http) => http.write(blobs).await,

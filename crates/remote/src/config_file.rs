@@ -11,11 +11,11 @@ use toml::de::{DeTable, DeValue};
 use crate::settings::{Access, Layer, LayerError, layers as of_text};
 
 /// A layer's names and values, as its table has them.
-pub type Table = Vec<(String, String)>;
+pub type LayerTable = Vec<(String, String)>;
 
 /// `[remote]`: what stands beside `layers` counts for each of them, and each may say otherwise. None for a table that
 /// says something else.
-pub fn tables(table: &DeTable<'_>) -> Option<Vec<Table>> {
+pub fn tables(table: &DeTable<'_>) -> Option<Vec<LayerTable>> {
     let mut shared = Vec::new();
     let mut layers: Option<Vec<_>> = None;
     for (name, value) in table {

@@ -20,7 +20,7 @@ use tonic::Code;
 use warpcc_cache::command::{Command, Done};
 use warpcc_cache::{Digest, foreign};
 
-use crate::backend::{Backend, Source};
+use crate::backend::{Backend, UploadSource};
 use crate::error::Fault;
 use crate::grpc::{Failure, Grpc, from_wire, to_wire};
 use tree::{Leaf, Tree};
@@ -191,7 +191,11 @@ impl Cluster {
     }
 
     /// Uploads what the server lacks.
-    async fn upload(&self, blobs: &[(Digest, Source)], traffic: &Traffic) -> Result<(), Fault> {
+    async fn upload(
+        &self,
+        blobs: &[(Digest, UploadSource)],
+        traffic: &Traffic,
+    ) -> Result<(), Fault> {
         let mut missing = self.lacks(blobs).await?;
         let mut _alone = None;
         if missing.iter().any(|(digest, _)| digest.size > LARGE) {
@@ -210,7 +214,10 @@ impl Cluster {
         Ok(())
     }
 
-    async fn lacks(&self, blobs: &[(Digest, Source)]) -> Result<Vec<(Digest, Source)>, Fault> {
+    async fn lacks(
+        &self,
+        blobs: &[(Digest, UploadSource)],
+    ) -> Result<Vec<(Digest, UploadSource)>, Fault> {
         let digests: Vec<Digest> = blobs.iter().map(|(digest, _)| *digest).collect();
         let missing = self.server.missing(&digests).await?;
         let lacking = blobs.iter().filter(|(digest, _)| missing.contains(digest));
@@ -359,7 +366,7 @@ fn busy(result: &re::ActionResult) -> Duration {
 struct Prepared {
     action: Digest,
     /// Everything that the server must have.
-    blobs: Vec<(Digest, Source)>,
+    blobs: Vec<(Digest, UploadSource)>,
 }
 
 fn prepare(command: &Command, properties: &[(String, String)]) -> Option<Prepared> {
@@ -381,16 +388,16 @@ fn prepare(command: &Command, properties: &[(String, String)]) -> Option<Prepare
         platform,
         ..re::Action::default()
     };
-    let mut blobs: Vec<(Digest, Source)> = tree
+    let mut blobs: Vec<(Digest, UploadSource)> = tree
         .folders
         .into_iter()
-        .map(|(digest, bytes)| (digest, Source::Bytes(bytes)))
+        .map(|(digest, bytes)| (digest, UploadSource::Bytes(bytes)))
         .collect();
     for bytes in [message.encode_to_vec(), action.encode_to_vec()] {
-        blobs.push((Digest::of_bytes(&bytes), Source::Bytes(bytes)));
+        blobs.push((Digest::of_bytes(&bytes), UploadSource::Bytes(bytes)));
     }
     blobs.extend(command.inputs.iter().map(|input| {
-        let source = Source::File(input.file.clone());
+        let source = UploadSource::File(input.file.clone());
         (input.digest, source)
     }));
     blobs.sort_by_key(|(digest, _)| *digest);

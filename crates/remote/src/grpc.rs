@@ -25,7 +25,7 @@ use tonic::{Code, Request, Response, Status};
 use warpcc_cache::{Digest, Key};
 
 use crate::auth::{Auth, Credentials};
-use crate::backend::{Backend, Source};
+use crate::backend::{Backend, UploadSource};
 use crate::error::Fault;
 
 pub use address::{Address, NotAnAddress};
@@ -272,7 +272,7 @@ impl Backend for Grpc {
         self.read_to_file(digest, to).await
     }
 
-    async fn write(&self, blobs: &[(Digest, Source)]) -> Result<(), Fault> {
+    async fn write(&self, blobs: &[(Digest, UploadSource)]) -> Result<(), Fault> {
         self.write_blobs(blobs).await
     }
 }

@@ -17,7 +17,7 @@ use warpcc_cache::{Digest, Key};
 
 use crate::action_result::{LARGEST_RESULT, TOO_LARGE};
 use crate::auth::Credentials;
-use crate::backend::Source;
+use crate::backend::UploadSource;
 use crate::deadline::Pace;
 use crate::download::Arriving;
 use crate::error::Fault;
@@ -89,7 +89,7 @@ impl Http {
         &self,
         method: Method,
         url: Url,
-        body: Option<&Source>,
+        body: Option<&UploadSource>,
     ) -> Result<Response, Fault> {
         let response = self.send_once(&method, &url, body).await?;
         // A token that has expired may have been renewed in its file.
@@ -103,7 +103,7 @@ impl Http {
         &self,
         method: &Method,
         url: &Url,
-        body: Option<&Source>,
+        body: Option<&UploadSource>,
     ) -> Result<Response, Fault> {
         let mut request = self.client.request(method.clone(), url.clone());
         if let Some((name, password)) = &self.user {
@@ -111,8 +111,8 @@ impl Http {
         }
         request = request.headers(self.headers().await?);
         match body {
-            Some(Source::Bytes(bytes)) => request = request.body(bytes.clone()),
-            Some(Source::File(path)) => {
+            Some(UploadSource::Bytes(bytes)) => request = request.body(bytes.clone()),
+            Some(UploadSource::File(path)) => {
                 let local = |error: std::io::Error| Fault::Local {
                     path: path.display().to_string(),
                     why: error.to_string(),
@@ -183,7 +183,13 @@ impl Http {
         }
     }
 
-    async fn put(&self, kind: &str, name: &str, body: &Source, size: u64) -> Result<(), Fault> {
+    async fn put(
+        &self,
+        kind: &str,
+        name: &str,
+        body: &UploadSource,
+        size: u64,
+    ) -> Result<(), Fault> {
         let url = self.address(kind, name)?;
         let response = self
             .within(size, self.send(Method::PUT, url, Some(body)))
@@ -233,7 +239,7 @@ impl OneByOne for Http {
     async fn replace_result(&self, key: &Key, result: &ActionResult) -> Result<(), Fault> {
         let bytes = result.encode_to_vec();
         let size = bytes.len() as u64;
-        self.put("ac", &key.hex(), &Source::Bytes(bytes), size)
+        self.put("ac", &key.hex(), &UploadSource::Bytes(bytes), size)
             .await
     }
 
@@ -278,7 +284,7 @@ impl OneByOne for Http {
         Ok(true)
     }
 
-    async fn put_blob(&self, digest: &Digest, source: &Source) -> Result<(), Fault> {
+    async fn put_blob(&self, digest: &Digest, source: &UploadSource) -> Result<(), Fault> {
         self.put("cas", &digest.hex(), source, digest.size).await
     }
 }

@@ -19,7 +19,7 @@ use tokio::io::AsyncReadExt;
 use warpcc_cache::{Digest, Key};
 
 use crate::action_result::{LARGEST_RESULT, TOO_LARGE};
-use crate::backend::Source;
+use crate::backend::UploadSource;
 use crate::deadline::Pace;
 use crate::download::Arriving;
 use crate::error::Fault;
@@ -235,15 +235,15 @@ impl OneByOne for Object {
         Ok(true)
     }
 
-    async fn put_blob(&self, digest: &Digest, source: &Source) -> Result<(), Fault> {
+    async fn put_blob(&self, digest: &Digest, source: &UploadSource) -> Result<(), Fault> {
         let path = blob(digest);
         let sending = async {
             match source {
-                Source::Bytes(bytes) => {
+                UploadSource::Bytes(bytes) => {
                     let packed = zstd::bulk::compress(bytes, LEVEL).map_err(|e| local(&e))?;
                     self.put(&path, packed).await
                 }
-                Source::File(from) => self.put_file(&path, from).await,
+                UploadSource::File(from) => self.put_file(&path, from).await,
             }
         };
         self.within(digest.size, sending).await

@@ -7,7 +7,7 @@ use bazel_remote_apis::build::bazel::remote::execution::v2::ActionResult;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use warpcc_cache::{Digest, Key};
 
-use crate::backend::{Backend, Source};
+use crate::backend::{Backend, UploadSource};
 use crate::download::NewFile;
 use crate::error::Fault;
 
@@ -43,7 +43,7 @@ pub trait OneByOne: Sync {
     fn put_blob(
         &self,
         digest: &Digest,
-        source: &Source,
+        source: &UploadSource,
     ) -> impl Future<Output = Result<(), Fault>> + Send;
 }
 
@@ -85,8 +85,8 @@ impl<T: OneByOne> Backend for T {
         Ok(there)
     }
 
-    async fn write(&self, blobs: &[(Digest, Source)]) -> Result<(), Fault> {
-        let put = |(digest, source): &(Digest, Source)| {
+    async fn write(&self, blobs: &[(Digest, UploadSource)]) -> Result<(), Fault> {
+        let put = |(digest, source): &(Digest, UploadSource)| {
             let (digest, source) = (*digest, source.clone());
             async move { self.put_blob(&digest, &source).await }
         };

@@ -9,7 +9,7 @@ use warpcc_cache::{
 };
 
 use crate::action_result::{self, Stored};
-use crate::backend::{Backend, Source};
+use crate::backend::{Backend, UploadSource};
 use crate::error::Fault;
 
 /// Blobs up to this size come together and through memory.
@@ -241,7 +241,9 @@ pub async fn push(
     };
     if let Some((digest, record)) = packed.record {
         bytes += digest.size;
-        backend.write(&[(digest, Source::Bytes(record))]).await?;
+        backend
+            .write(&[(digest, UploadSource::Bytes(record))])
+            .await?;
     }
     bytes += packed.result.stdout_raw.len() as u64;
     backend.put_result(key, &packed.result).await?;
@@ -278,7 +280,7 @@ fn digests(variant: &Variant) -> impl Iterator<Item = Digest> + '_ {
 /// Sends blobs of the store; gives how many bytes.
 async fn upload(backend: &impl Backend, store: &DiskStore, blobs: &[Digest]) -> Result<u64, Fault> {
     let mut sent = 0;
-    let mut batch: Vec<(Digest, Source)> = Vec::new();
+    let mut batch: Vec<(Digest, UploadSource)> = Vec::new();
     let mut held = 0;
     for digest in blobs {
         sent += digest.size;
@@ -288,14 +290,14 @@ async fn upload(backend: &impl Backend, store: &DiskStore, blobs: &[Digest]) -> 
             if !there.map_err(|e| of_store(&e))? {
                 return Err(gone(digest));
             }
-            let source = Source::File(passing.0.clone());
+            let source = UploadSource::File(passing.0.clone());
             backend.write(&[(*digest, source)]).await?;
             continue;
         }
         let bytes = store.get_bytes(digest).map_err(|e| of_store(&e))?;
         let bytes = bytes.ok_or_else(|| gone(digest))?;
         held += digest.size;
-        batch.push((*digest, Source::Bytes(bytes)));
+        batch.push((*digest, UploadSource::Bytes(bytes)));
         if held > HELD {
             backend.write(&std::mem::take(&mut batch)).await?;
             held = 0;

@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use crate::record::{Budget, Invocation, Outcome, State, Task};
+use crate::record::{Budget, CallOutcome, Invocation, Task, TaskEnd};
 
 mod paths;
 
@@ -36,7 +36,7 @@ pub struct Build {
     /// The folder that all sources share.
     pub root: String,
     /// The calls, by their start.
-    pub calls: Vec<Call>,
+    pub calls: Vec<BuildCall>,
     /// The tasks of all calls that were not skipped, by their start.
     pub spans: Vec<Span>,
     /// How many slots the timeline has.
@@ -47,7 +47,7 @@ pub struct Build {
 
 /// A call within its build.
 #[derive(Debug, Clone)]
-pub struct Call {
+pub struct BuildCall {
     /// What it left behind.
     pub record: Invocation,
     /// Since the build's start.
@@ -103,7 +103,7 @@ impl Build {
             build.budget.slots = build.budget.slots.max(record.budget.slots);
             build.budget.memory_kib = build.budget.memory_kib.max(record.budget.memory_kib);
             show_plain(&mut record);
-            build.calls.push(Call {
+            build.calls.push(BuildCall {
                 // A task that ended after its call did is believed.
                 finished: started + sane(last_end(&record)),
                 started,
@@ -161,7 +161,7 @@ impl Build {
     fn place_tasks(&mut self) {
         for (at, call) in self.calls.iter().enumerate() {
             for (number, task) in call.record.tasks.iter().enumerate() {
-                if task.state == State::Skipped {
+                if task.state == TaskEnd::Skipped {
                     continue;
                 }
                 let started = call.started + sane(task.started);
@@ -215,7 +215,7 @@ impl Build {
     }
 
     /// All tasks with their records.
-    pub fn tasks(&self) -> impl Iterator<Item = (&Span, &Call, &Task)> {
+    pub fn tasks(&self) -> impl Iterator<Item = (&Span, &BuildCall, &Task)> {
         self.spans
             .iter()
             .map(|span| (span, &self.calls[span.call], self.task(span)))
@@ -234,7 +234,10 @@ impl Build {
 
 /// Shows plain nvcc as the one task that it is for us.
 fn show_plain(record: &mut Invocation) {
-    let plain = matches!(record.outcome, Outcome::Fallback { .. } | Outcome::Passed);
+    let plain = matches!(
+        record.outcome,
+        CallOutcome::Fallback { .. } | CallOutcome::Passed
+    );
     if plain && record.tasks.is_empty() {
         record.tasks.push(Task {
             tool: PLAIN.to_owned(),
@@ -350,14 +353,14 @@ mod tests {
     #[test]
     fn what_came_from_the_cache_needs_no_lane() {
         let mut first = call(0, &[(0, 10), (1, 2)]);
-        first.tasks[1].state = State::Hit;
+        first.tasks[1].state = TaskEnd::Hit;
         assert_eq!(lanes(&Build::new(vec![first])), [Some(0), None]);
     }
 
     #[test]
     fn plain_nvcc_is_seen() {
         let mut plain = call(0, &[]);
-        plain.outcome = Outcome::Passed;
+        plain.outcome = CallOutcome::Passed;
         plain.wall = ms(70);
         let build = Build::new(vec![plain]);
         assert_eq!(build.spans.len(), 1);

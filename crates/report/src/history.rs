@@ -19,7 +19,7 @@ use crate::record::Invocation;
 const ENDING: &str = "log";
 /// How much is remembered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct HistoryLimits {
     /// This many builds, and the lone calls of this many sessions.
     pub builds: usize,
     /// All logs together, bytes. The newest log is kept whatever its size.
@@ -28,7 +28,7 @@ pub struct Limits {
     pub log_bytes: u64,
 }
 
-impl Default for Limits {
+impl Default for HistoryLimits {
     fn default() -> Self {
         Self {
             builds: 50,
@@ -66,7 +66,7 @@ pub enum HistoryError {
 #[derive(Debug, Clone)]
 pub struct History {
     folder: PathBuf,
-    limits: Limits,
+    limits: HistoryLimits,
     mode: u32,
 }
 
@@ -101,7 +101,7 @@ struct LogFile {
 
 impl History {
     /// The history in a folder, which need not exist yet.
-    pub fn new(folder: impl Into<PathBuf>, limits: Limits) -> Self {
+    pub fn new(folder: impl Into<PathBuf>, limits: HistoryLimits) -> Self {
         Self {
             folder: folder.into(),
             limits,

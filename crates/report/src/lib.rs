@@ -17,6 +17,6 @@ pub mod trace;
 
 pub use build::Build;
 pub use build_id::{Ancestry, BuildId};
-pub use history::{History, Limits};
+pub use history::{History, HistoryLimits};
 pub use record::Invocation;
 pub use summary::Summary;

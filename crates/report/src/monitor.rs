@@ -1,7 +1,7 @@
 //! The live view of all tasks on a machine: what it is given, and how that looks as lines, as a
 //! screen, and as a program that answers to keys.
 //!
-//! Where the figures come from is not known here: the caller provides a [`Source`].
+//! Where the figures come from is not known here: the caller provides a [`MonitorSource`].
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ mod screen;
 mod view;
 
 pub use plain::{follow, lines};
-pub use program::{Ended, Settings, run};
+pub use program::{Ended, MonitorSettings, run};
 pub use screen::draw;
 pub use view::{Colors, Sort, View};
 
 /// Knows what the machine is doing.
-pub trait Source {
+pub trait MonitorSource {
     /// How things are now. Called a few times per second; what cannot be found out is left out.
     fn snapshot(&mut self) -> Snapshot;
 }

@@ -78,7 +78,7 @@ impl Write for Escaping<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Invocation, Outcome, Task};
+    use crate::record::{CallOutcome, Invocation, Task};
     use crate::sample;
 
     fn page(records: Vec<Invocation>) -> String {
@@ -96,7 +96,7 @@ mod tests {
             driver: Some(nasty.into()),
             sources: vec![nasty.into()],
             args: vec![nasty.into()],
-            outcome: Outcome::Fallback {
+            outcome: CallOutcome::Fallback {
                 reason: nasty.into(),
             },
             tasks: vec![Task {

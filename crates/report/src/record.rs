@@ -40,10 +40,10 @@ pub struct Invocation {
     /// The files it compiles, as the command line names them.
     pub sources: Vec<String>,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: CallOutcome,
     /// Why the call as a whole was not answered from the cache; empty where it was, or where
     /// the cache had never seen anything like it.
-    pub missed: Vec<Change>,
+    pub missed: Vec<KeyPartChange>,
     /// For a direct hit: how long the call took when it last ran.
     #[serde(rename = "saved_s", with = "crate::seconds")]
     pub saved: Duration,
@@ -58,7 +58,7 @@ pub struct Invocation {
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum CallOutcome {
     /// Answered from the cache as a whole.
     DirectHit,
     /// Its steps were run, or found one by one.
@@ -80,7 +80,7 @@ pub enum Outcome {
 
 /// One part of the key that is not what the cache remembers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Change {
+pub struct KeyPartChange {
     /// What kind of part: `option`, `header`, `source`, `host compiler`, `environment`.
     pub kind: String,
     /// Which one.
@@ -101,7 +101,7 @@ pub struct Task {
     /// What it does, in a few words.
     pub label: String,
     /// How it ended.
-    pub state: State,
+    pub state: TaskEnd,
     /// When everything it needs was there.
     #[serde(rename = "queued_s", with = "crate::seconds")]
     pub queued: Duration,
@@ -141,7 +141,7 @@ pub struct Task {
 /// How a task ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum TaskEnd {
     /// It ran.
     #[default]
     Ran,
@@ -218,7 +218,7 @@ impl Task {
     /// How long it held a slot; nothing where it did not run, or where its clock went backwards.
     pub fn elapsed(&self) -> Duration {
         match self.state {
-            State::Skipped => Duration::ZERO,
+            TaskEnd::Skipped => Duration::ZERO,
             _ => self.finished.saturating_sub(self.started),
         }
     }
@@ -230,7 +230,7 @@ impl Task {
 
     /// Whether a process was started for it.
     pub fn ran(&self) -> bool {
-        matches!(self.state, State::Ran | State::Failed(_))
+        matches!(self.state, TaskEnd::Ran | TaskEnd::Failed(_))
     }
 }
 

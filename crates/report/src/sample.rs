@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
-use crate::record::{Invocation, State, Task, Wait};
+use crate::record::{Invocation, Task, TaskEnd, Wait};
 
 mod names;
 mod planned;
@@ -109,7 +109,7 @@ impl Simulation<'_> {
             let takes = call.takes[number];
             let task = &mut call.record.tasks[number];
             let from = self.now.max(*start + micros(task.queued)) - *start;
-            let hit = task.state == State::Hit;
+            let hit = task.state == TaskEnd::Hit;
             let fits = self.held_kib + task.peak_kib <= self.shape.memory_kib || self.held_kib == 0;
             let free = self.free_slots.iter().position(|free| *free);
             let slot = match free.filter(|_| fits) {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::build::Build;
-use crate::record::{Budget, Outcome};
+use crate::record::{Budget, CallOutcome};
 
 mod costs;
 mod critical;
@@ -18,7 +18,7 @@ mod load;
 
 pub(crate) use costs::number_of;
 pub use costs::{Another, ArchitectureCost, FileCost, HeaderCost, ToolCost};
-pub use critical::{Critical, Segment, SegmentKind, Why};
+pub use critical::{Critical, Segment, SegmentCause, SegmentKind};
 pub(crate) use hits::reason as miss_reason;
 pub use hits::{Fallback, FolderHits, Hits, MissReason, Rate};
 pub use load::{Load, Sample, Waited};
@@ -132,11 +132,11 @@ fn calls(build: &Build) -> Calls {
     };
     for call in &build.calls {
         *match call.record.outcome {
-            Outcome::DirectHit => &mut calls.direct_hits,
-            Outcome::Built => &mut calls.built,
-            Outcome::Fallback { .. } => &mut calls.fallbacks,
-            Outcome::Passed => &mut calls.passed,
-            Outcome::Failed { .. } => &mut calls.failed,
+            CallOutcome::DirectHit => &mut calls.direct_hits,
+            CallOutcome::Built => &mut calls.built,
+            CallOutcome::Fallback { .. } => &mut calls.fallbacks,
+            CallOutcome::Passed => &mut calls.passed,
+            CallOutcome::Failed { .. } => &mut calls.failed,
         } += 1;
     }
     calls

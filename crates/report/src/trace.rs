@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::build::{Build, Call, Span};
-use crate::record::{Outcome, State};
+use crate::build::{Build, BuildCall, Span};
+use crate::record::{CallOutcome, TaskEnd};
 
 /// The slots.
 const SLOTS: u32 = 1;
@@ -82,10 +82,10 @@ fn task(build: &Build, span: &Span, lane: u32) -> Value {
         None => task.tool.clone(),
     };
     let outcome = match task.state {
-        State::Ran => "ran".to_owned(),
-        State::Hit => "from the cache".to_owned(),
-        State::Skipped => "not run".to_owned(),
-        State::Failed(code) => format!("failed with exit code {code}"),
+        TaskEnd::Ran => "ran".to_owned(),
+        TaskEnd::Hit => "from the cache".to_owned(),
+        TaskEnd::Skipped => "not run".to_owned(),
+        TaskEnd::Failed(code) => format!("failed with exit code {code}"),
     };
     json!({
         "ph": "X",
@@ -109,13 +109,13 @@ fn task(build: &Build, span: &Span, lane: u32) -> Value {
     })
 }
 
-fn call(call: &Call, lane: usize) -> Value {
+fn call(call: &BuildCall, lane: usize) -> Value {
     let outcome = match &call.record.outcome {
-        Outcome::DirectHit => "from the cache".to_owned(),
-        Outcome::Built => "built".to_owned(),
-        Outcome::Passed => "plain nvcc, nothing to cache".to_owned(),
-        Outcome::Fallback { reason } => format!("plain nvcc: {reason}"),
-        Outcome::Failed { code } => format!("failed with exit code {code}"),
+        CallOutcome::DirectHit => "from the cache".to_owned(),
+        CallOutcome::Built => "built".to_owned(),
+        CallOutcome::Passed => "plain nvcc, nothing to cache".to_owned(),
+        CallOutcome::Fallback { reason } => format!("plain nvcc: {reason}"),
+        CallOutcome::Failed { code } => format!("failed with exit code {code}"),
     };
     json!({
         "ph": "X",

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use warpcc_report::record::{Invocation, Outcome, Task};
+use warpcc_report::record::{CallOutcome, Invocation, Task};
 use warpcc_report::sample::{Shape, build};
 use warpcc_report::{Build, Summary, page};
 use warpcc_testkit::browser::Browser;
@@ -256,11 +256,11 @@ fn any_name_is_shown_as_text() {
         }],
         ..Invocation::default()
     };
-    let fallback = Outcome::Fallback {
+    let fallback = CallOutcome::Fallback {
         reason: nasty.into(),
     };
     let mut browser = Browser::start(1280, 800);
-    browser.open(&page_of(vec![call(Outcome::Built), call(fallback)]));
+    browser.open(&page_of(vec![call(CallOutcome::Built), call(fallback)]));
     browser.evaluate("document.getElementById('timeline').focus()");
     browser.key("n");
     browser.until("!document.getElementById('detail').hidden");
@@ -291,7 +291,7 @@ fn any_name_is_shown_as_text() {
 fn an_empty_build_and_one_hit_are_drawn_too() {
     let mut browser = Browser::start(1280, 800);
     let hit = Invocation {
-        outcome: Outcome::DirectHit,
+        outcome: CallOutcome::DirectHit,
         directory: "/p".into(),
         sources: vec!["x.cu".into()],
         ..Invocation::default()

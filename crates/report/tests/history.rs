@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use warpcc_report::history::{HistoryError, Limits};
-use warpcc_report::record::Outcome;
+use warpcc_report::history::{HistoryError, HistoryLimits};
+use warpcc_report::record::CallOutcome;
 use warpcc_report::sample::{Shape, build};
 use warpcc_report::{Ancestry, BuildId, History, Invocation};
 
@@ -46,7 +46,7 @@ fn appender() {
     let Some(folder) = std::env::var_os(FOLDER) else {
         return;
     };
-    let history = History::new(folder, Limits::default());
+    let history = History::new(folder, HistoryLimits::default());
     let own = u64::from(std::process::id());
     for at in 0..EACH {
         let record = call("ninja-1", own << 16 | at);
@@ -57,7 +57,7 @@ fn appender() {
 #[test]
 fn sixty_four_processes_append_and_nothing_is_lost_or_mixed() {
     let folder = tempfile::tempdir().expect("temporary folder");
-    let history = History::new(folder.path(), Limits::default());
+    let history = History::new(folder.path(), HistoryLimits::default());
     let mut children: Vec<Child> = (0..64)
         .map(|_| another("appender", folder.path()))
         .collect();
@@ -91,7 +91,7 @@ fn sixty_four_processes_append_and_nothing_is_lost_or_mixed() {
 #[test]
 fn the_last_build_is_found_and_others_by_name() {
     let folder = tempfile::tempdir().expect("temporary folder");
-    let history = History::new(folder.path().join("new/deep"), Limits::default());
+    let history = History::new(folder.path().join("new/deep"), HistoryLimits::default());
     assert_eq!(history.last().expect("empty"), None);
     let session = |name: &str| BuildId {
         log: "alone-7".into(),
@@ -127,7 +127,7 @@ fn the_last_build_is_found_and_others_by_name() {
 #[test]
 fn any_given_id_is_found_again() {
     let folder = tempfile::tempdir().expect("temporary folder");
-    let history = History::new(folder.path(), Limits::default());
+    let history = History::new(folder.path(), HistoryLimits::default());
     let ancestry = Ancestry::read();
     for given in ["v1.2", "v1.20", "a b/../c", "alone-x", "ä", "v1"] {
         let build = ancestry.build(Some(given));
@@ -144,9 +144,9 @@ fn any_given_id_is_found_again() {
 #[test]
 fn old_builds_are_removed_and_lone_calls_do_not_push_them_out() {
     let folder = tempfile::tempdir().expect("temporary folder");
-    let limits = Limits {
+    let limits = HistoryLimits {
         builds: 3,
-        ..Limits::default()
+        ..HistoryLimits::default()
     };
     let history = History::new(folder.path(), limits);
     for at in 0..6 {
@@ -180,7 +180,7 @@ fn old_builds_are_removed_and_lone_calls_do_not_push_them_out() {
 #[test]
 fn a_build_without_end_does_not_fill_the_disk() {
     let folder = tempfile::tempdir().expect("temporary folder");
-    let limits = Limits {
+    let limits = HistoryLimits {
         builds: 50,
         bytes: 64 << 10,
         log_bytes: 16 << 10,
@@ -206,13 +206,13 @@ fn what_cannot_be_written_is_an_error_with_a_name() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let file = folder.path().join("file");
     std::fs::write(&file, "in the way").expect("written");
-    let history = History::new(file.join("history"), Limits::default());
+    let history = History::new(file.join("history"), HistoryLimits::default());
     let error = history
         .append(&id("x"), call("x", 1))
         .expect_err("no folder");
     assert!(error.to_string().contains("file/history"), "{error}");
     // A full disk.
-    let full = History::new(folder.path().join("h"), Limits::default());
+    let full = History::new(folder.path().join("h"), HistoryLimits::default());
     std::fs::create_dir(folder.path().join("h")).expect("created");
     std::os::unix::fs::symlink("/dev/full", folder.path().join("h/x.log")).expect("linked");
     let error = full.append(&id("x"), call("x", 1)).expect_err("full");
@@ -230,7 +230,7 @@ fn what_cannot_be_written_is_an_error_with_a_name() {
 #[test]
 fn what_it_costs() {
     let folder = tempfile::tempdir().expect("temporary folder");
-    let history = History::new(folder.path(), Limits::default());
+    let history = History::new(folder.path(), HistoryLimits::default());
     let large = build(&Shape {
         calls: 400,
         ..Shape::default()
@@ -242,7 +242,7 @@ fn what_it_costs() {
     for (name, hit) in [("direct hit", true), ("built", false)] {
         let mut calls: Vec<Invocation> = large
             .iter()
-            .filter(|call| (call.outcome == Outcome::DirectHit) == hit)
+            .filter(|call| (call.outcome == CallOutcome::DirectHit) == hit)
             .cloned()
             .collect();
         let count = calls.len();

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use warpcc_report::monitor::{self, Ended, MemoryNow, RunningTask, Settings, Snapshot, Source};
+use warpcc_report::monitor::{
+    self, Ended, MemoryNow, MonitorSettings, MonitorSource, RunningTask, Snapshot,
+};
 
 const PANIC: &str = "WARPCC_REPORT_TEST_PANIC";
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -17,7 +19,7 @@ struct Made {
     panics: bool,
 }
 
-impl Source for Made {
+impl MonitorSource for Made {
     fn snapshot(&mut self) -> Snapshot {
         self.at += 1;
         assert!(!(self.panics && self.at > 5), "the source broke");
@@ -51,9 +53,9 @@ fn program() {
         at: 0,
         panics: std::env::var_os(PANIC).is_some(),
     };
-    let settings = Settings {
+    let settings = MonitorSettings {
         every: Duration::from_millis(50),
-        ..Settings::default()
+        ..MonitorSettings::default()
     };
     let ended = monitor::run(&mut source, &settings, std::io::stdout).expect("a terminal");
     match ended {

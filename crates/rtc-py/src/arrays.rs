@@ -13,7 +13,7 @@ use warpcc_kernels::shape;
 
 use crate::dlpack::{self, Content};
 use crate::errors;
-use crate::exchange::{Described, Exchange, Use};
+use crate::exchange::{ArrayUse, Described, Exchange};
 
 /// `DLDeviceType`: host, GPU, pinned host memory, managed memory.
 const CPU: i32 = 1;
@@ -121,7 +121,7 @@ pub fn type_of(object: &Bound<'_, PyAny>) -> String {
 }
 
 /// What the exchange table of an array's type says of it, where it has one.
-pub fn describe(object: &Bound<'_, PyAny>, purpose: Use) -> Option<Described> {
+pub fn describe(object: &Bound<'_, PyAny>, purpose: ArrayUse) -> Option<Described> {
     if is_plain(object) {
         return None;
     }

@@ -118,7 +118,7 @@ impl Exchange {
     }
 
     /// What `object`, of this table's type, is; none where the framework will not say so in this way.
-    pub fn describe(self, object: &Bound<'_, PyAny>, purpose: Use) -> Option<Described> {
+    pub fn describe(self, object: &Bound<'_, PyAny>, purpose: ArrayUse) -> Option<Described> {
         let py = object.py();
         // A PyTorch tensor that records gradients: its `__dlpack__` refuses with its own words what this would give.
         let records = object.getattr_opt(intern!(py, "requires_grad")).ok()?;
@@ -126,7 +126,7 @@ impl Exchange {
             return None;
         }
         let table = unsafe { self.0.as_ref() };
-        if let (Use::Read, Some(borrow)) = (purpose, table.borrow_from_object) {
+        if let (ArrayUse::Read, Some(borrow)) = (purpose, table.borrow_from_object) {
             let mut lent = Borrowed::default();
             if unsafe { borrow(object.as_ptr().cast(), &raw mut lent) } != 0 {
                 drop(PyErr::take(py));
@@ -175,7 +175,7 @@ impl Exchange {
 
 /// What an array is for.
 #[derive(Clone, Copy)]
-pub enum Use {
+pub enum ArrayUse {
     Read,
     Write,
 }

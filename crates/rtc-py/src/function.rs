@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use warpcc_rtc::{Device, Function as Kernel};
 
-use crate::exchange::Use;
+use crate::exchange::ArrayUse;
 use crate::parameter::parameter;
 use crate::{arrays, driver, errors};
 
@@ -163,7 +163,7 @@ impl Configured {
         let args: Vec<_> = args.iter().collect();
         let described: Vec<_> = args
             .iter()
-            .map(|value| arrays::describe(value, Use::Read))
+            .map(|value| arrays::describe(value, ArrayUse::Read))
             .collect();
         let stream = crate::ops::stream_of(py, stream.as_ref(), args.iter().zip(&described))?;
         let mut values = Vec::with_capacity(args.len());

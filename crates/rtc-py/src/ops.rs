@@ -14,7 +14,7 @@ use warpcc_kernels::shape;
 
 use crate::arrays::{self, Array};
 use crate::cache::KernelCache;
-use crate::exchange::{self, Described, Use, frameworks};
+use crate::exchange::{self, ArrayUse, Described, frameworks};
 use crate::{driver, errors, interrupt};
 
 /// What a function's arguments are called.
@@ -110,10 +110,10 @@ impl<'a, 'py> Call<'a, 'py> {
         let py = cache.py();
         let described: Vec<_> = given
             .iter()
-            .map(|(_, value)| arrays::describe(value, Use::Read))
+            .map(|(_, value)| arrays::describe(value, ArrayUse::Read))
             .collect();
         let out = out.map(|out| {
-            let described = arrays::describe(&out, Use::Write);
+            let described = arrays::describe(&out, ArrayUse::Write);
             (out, described)
         });
         let values = given.iter().map(|(_, value)| value).zip(&described);
@@ -238,7 +238,7 @@ impl<'a, 'py> Call<'a, 'py> {
                 frameworks(py)?.call_method1(intern!(py, "empty"), given)?
             }
         };
-        let described = arrays::describe(&made, Use::Write);
+        let described = arrays::describe(&made, ArrayUse::Write);
         self.given((made, described))
     }
 

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
-use warpcc_cache::{Hashing, InputManifest, InputManifestBuilder, Key, KeySink, Upstream, Verdict};
+use warpcc_cache::{
+    Hashing, InputManifest, InputManifestBuilder, Key, KeySink, ManifestVerdict, Upstream,
+};
 
 use crate::compiler::{CallLimits, Compiled, Compiler};
 use crate::environment::Environment;
@@ -550,9 +552,9 @@ impl KernelCache {
             return Some((compiled, Some(key)));
         }
         match entry.manifest.check(Path::new("/")) {
-            Verdict::Holds => {}
-            Verdict::Differs(_) => return None,
-            Verdict::HoldsAfterHashing(manifest) => {
+            ManifestVerdict::Holds => {}
+            ManifestVerdict::Differs(_) => return None,
+            ManifestVerdict::HoldsAfterHashing(manifest) => {
                 drop(memory);
                 let image = Remembered::new(&compiled, key, manifest, directory.to_path_buf());
                 written(&self.memory).put(request.clone(), image);
@@ -591,10 +593,10 @@ impl Seen {
         };
         let untouched = self.manifest.as_ref().is_some_and(|before| {
             match before.check(Path::new("/")) {
-                Verdict::Holds => true,
+                ManifestVerdict::Holds => true,
                 // Something else came into a folder, and no file of ours was touched.
-                Verdict::HoldsAfterHashing(now) => now.files().eq(before.files()),
-                Verdict::Differs(_) => false,
+                ManifestVerdict::HoldsAfterHashing(now) => now.files().eq(before.files()),
+                ManifestVerdict::Differs(_) => false,
             }
         });
         untouched && (!self.included.computed || same())

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A place in a text that the caller gave, or in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLocation {
     /// The text, by the name that the caller gave it; or a file's path.
     pub text: String,
     /// The line in that text, from 1.
@@ -15,7 +15,7 @@ pub struct Place {
     pub message: String,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, line {}: {}", self.text, self.line, self.message)?;
         match &self.shown {
@@ -32,12 +32,12 @@ const NAMES: &str = "__nv_name_map";
 pub(crate) fn first_error(
     log: &str,
     text_of: impl Fn(&str) -> Option<(String, String)>,
-) -> Option<Place> {
+) -> Option<SourceLocation> {
     let errors = || log.lines().filter_map(error_in);
     let first = errors().find(|(file, ..)| *file != NAMES);
     let (file, line, message) = first.or_else(|| errors().next())?;
     if file == NAMES {
-        return Some(Place {
+        return Some(SourceLocation {
             text: "the name expressions".to_owned(),
             line,
             shown: None,
@@ -49,7 +49,7 @@ pub(crate) fn first_error(
         let shown = text.lines().nth(line.checked_sub(1)?)?;
         Some(shown.trim().to_owned())
     });
-    Some(Place {
+    Some(SourceLocation {
         text: known.map_or_else(|| file.to_owned(), |(name, _)| name),
         line,
         shown,

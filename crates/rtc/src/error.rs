@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::diagnostics::Place;
+use crate::diagnostics::SourceLocation;
 
 /// Why something was not compiled, linked or loaded.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -189,7 +189,7 @@ pub struct CompileFailure {
     /// NVRTC's log, whole.
     pub log: String,
     /// Where the first error is, as far as the log says.
-    pub place: Option<Place>,
+    pub place: Option<SourceLocation>,
     /// The file with the full source as NVRTC saw it, where it could be saved.
     pub saved: Option<PathBuf>,
 }

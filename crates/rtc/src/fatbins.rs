@@ -1,8 +1,8 @@
 //! Fat binaries through the cache: the image that a driver would take, by the driver's rules; PTX compiled here.
 
 use warpcc_fatbin::{
-    Candidate, Choice, CudaError, Driver, Format, Gpu, Kind, Limits as Sizes, Situation, choose,
-    read,
+    Candidate, CudaError, Driver, Format, Gpu, ImageKind, ReadLimits as Sizes, Selection,
+    Situation, choose, read,
 };
 
 use crate::cache::{Image, KernelCache};
@@ -76,8 +76,8 @@ impl KernelCache {
             payload.map_err(|flaw| Error::invalid(name, flaw.to_string()))
         };
         match choose(&offered, Gpu::Known(device), &situation) {
-            Choice::Run(index) => {
-                debug_assert_eq!(offered[index].kind, Kind::Cubin);
+            Selection::Run(index) => {
+                debug_assert_eq!(offered[index].kind, ImageKind::Cubin);
                 let compiled = Compiled {
                     target: Target::Cubin(RealArch(offered[index].arch)),
                     image: payload(index)?.into(),
@@ -90,8 +90,8 @@ impl KernelCache {
                     found: Found::Given,
                 })
             }
-            Choice::Jit(index) => self.load_ptx(name, &payload(index)?, target, limits),
-            Choice::Fail(error, _) => Err(Error::Driver(refusal(name, device, error))),
+            Selection::Jit(index) => self.load_ptx(name, &payload(index)?, target, limits),
+            Selection::Fail(error, _) => Err(Error::Driver(refusal(name, device, error))),
         }
     }
 }

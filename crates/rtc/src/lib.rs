@@ -42,7 +42,7 @@ mod version;
 pub use cache::{Counts, Image, KernelCache};
 pub use compiler::{CallLimits, Cancel, Compiled, Compiler};
 pub use device::{Device, Function, Module};
-pub use diagnostics::Place;
+pub use diagnostics::SourceLocation;
 pub use driver_error::DriverError;
 pub use environment::Environment;
 pub use error::{CompileFailure, Error, ErrorKind, LibraryError};

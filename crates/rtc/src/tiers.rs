@@ -241,7 +241,9 @@ fn of_shared(why: &str) -> String {
 fn stored(store: &DiskStore, key: &Key) -> Result<Option<Kept>, String> {
     let outcome = match store.look_up(Level::Kernels, key, Path::new("/")) {
         Lookup::Hit(outcome, _) => outcome,
-        Lookup::Miss(warpcc_cache::Why::Unreadable(error)) => return Err(with_source(&error)),
+        Lookup::Miss(warpcc_cache::LookupMiss::Unreadable(error)) => {
+            return Err(with_source(&error));
+        }
         Lookup::Miss(_) => return Ok(None),
     };
     let Some(output) = outcome.outputs.iter().find(|output| output.role == IMAGE) else {

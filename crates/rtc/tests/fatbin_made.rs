@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use space::{Nvrtc, nvfatbin, open_compiler, request};
-use warpcc_fatbin::{Format, Image, Limits as Sizes, read};
+use warpcc_fatbin::{Format, Image, ReadLimits as Sizes, read};
 use warpcc_rtc::{
     CacheSettings, CallLimits, Compiled, Environment, Error, ErrorKind, FatbinImage, FatbinMaker,
     Found, KernelCache, LinkRequest, Linker, Piece, PieceKind, RealArch, Target,

@@ -25,7 +25,7 @@ pub use self::options::{BuildListener, BuildOptions};
 use self::plan::Plan;
 use crate::direct::NotKept;
 use crate::doubt::{Doubt, FAILS_ON_OTHERS};
-use crate::progress::Standing;
+use crate::progress::RunProgress;
 use crate::request::Request;
 use crate::scratch::Scratch;
 use crate::signals::Interrupt;
@@ -309,10 +309,10 @@ fn note_unfinished(graph: &TaskGraph, request: &Request, interrupt: &Interrupt) 
 }
 
 /// How far a run is, in words for the terminal.
-fn standing(graph: &TaskGraph, states: &TaskStates) -> Standing {
-    let mut standing = Standing {
+fn standing(graph: &TaskGraph, states: &TaskStates) -> RunProgress {
+    let mut standing = RunProgress {
         total: graph.steps.len(),
-        ..Standing::default()
+        ..RunProgress::default()
     };
     for (task, step) in graph.steps.iter().enumerate() {
         match states.get(task) {

@@ -5,10 +5,12 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use warpcc_cache::{Difference, DiskStore, KeyParts};
-use warpcc_engine::{Outcome as TaskOutcome, WaitedFor};
+use warpcc_engine::{StepOutcome as TaskOutcome, WaitedFor};
 use warpcc_plan::{FileKind, Tool};
-use warpcc_report::record::{Budget, Change, Headers, Invocation, Outcome, State, Task, Wait};
-use warpcc_report::{History, Limits};
+use warpcc_report::record::{
+    Budget, CallOutcome, Headers, Invocation, KeyPartChange, Task, TaskEnd, Wait,
+};
+use warpcc_report::{History, HistoryLimits};
 
 use crate::build::Built;
 use crate::config::Config;
@@ -26,7 +28,7 @@ pub const WOULD_SHARE: &str = "base_dir.would_share";
 
 /// The records of all builds that this cache has seen.
 pub fn records(store: &DiskStore) -> History {
-    History::new(store.root().join(RECORDS), Limits::default())
+    History::new(store.root().join(RECORDS), HistoryLimits::default())
         .with_mode(store.access().file_mode())
 }
 
@@ -77,7 +79,7 @@ impl<'a> Account<'a> {
             ("saved.micros", micros),
         ]);
         self.leave(Invocation {
-            outcome: Outcome::DirectHit,
+            outcome: CallOutcome::DirectHit,
             sources: request.invocation.inputs.clone(),
             saved: Duration::from_micros(micros),
             ..Invocation::default()
@@ -88,7 +90,7 @@ impl<'a> Account<'a> {
     pub fn passed(&self) {
         self.count(&[("invocations.total", 1), ("invocations.passed", 1)]);
         self.leave(Invocation {
-            outcome: Outcome::Passed,
+            outcome: CallOutcome::Passed,
             ..Invocation::default()
         });
     }
@@ -97,7 +99,7 @@ impl<'a> Account<'a> {
     pub fn refused(&self) {
         self.count(&[("invocations.total", 1), ("invocations.failed", 1)]);
         self.leave(Invocation {
-            outcome: Outcome::Failed { code: 1 },
+            outcome: CallOutcome::Failed { code: 1 },
             ..Invocation::default()
         });
     }
@@ -111,7 +113,7 @@ impl<'a> Account<'a> {
             (&counter, 1),
         ]);
         self.leave(Invocation {
-            outcome: Outcome::Fallback {
+            outcome: CallOutcome::Fallback {
                 reason: reason.to_owned(),
             },
             ..Invocation::default()
@@ -154,8 +156,8 @@ impl<'a> Account<'a> {
         }
         self.leave(Invocation {
             outcome: match built.code {
-                0 => Outcome::Built,
-                code => Outcome::Failed { code },
+                0 => CallOutcome::Built,
+                code => CallOutcome::Failed { code },
             },
             sources: request.invocation.inputs.clone(),
             missed,
@@ -226,7 +228,7 @@ fn missed(
     request: &Request,
     listing: &KeyParts,
     difference: Option<&Difference>,
-) -> Vec<Change> {
+) -> Vec<KeyPartChange> {
     if let Some(difference) = difference {
         let path = difference.path();
         let source = request
@@ -236,7 +238,7 @@ fn missed(
             .any(|i| request.absolute(i) == request.directory.join(path));
         let gone = |there: bool| there.then(|| "there".to_owned());
         if let Difference::VariableChanged { name } = difference {
-            return vec![Change {
+            return vec![KeyPartChange {
                 kind: "variable".to_owned(),
                 name: name.clone(),
                 old: None,
@@ -250,7 +252,7 @@ fn missed(
                 (None, gone(true))
             }
         };
-        return vec![Change {
+        return vec![KeyPartChange {
             kind: if source { "source" } else { "header" }.to_owned(),
             name: path.display().to_string(),
             old,
@@ -268,7 +270,7 @@ fn missed(
                 .name
                 .split_once(' ')
                 .unwrap_or((change.name.as_str(), ""));
-            Change {
+            KeyPartChange {
                 kind: kind.to_owned(),
                 name: name.to_owned(),
                 old: text(change.old),
@@ -306,10 +308,10 @@ fn tasks(built: &Built, called: SystemTime) -> Vec<Task> {
                 .first()
                 .map_or(String::new(), |id| graph.file(*id).name().to_owned()),
             state: match task.outcome {
-                TaskOutcome::Ran => State::Ran,
-                TaskOutcome::Hit => State::Hit,
-                TaskOutcome::Skipped => State::Skipped,
-                TaskOutcome::Failed(code) => State::Failed(code),
+                TaskOutcome::Ran => TaskEnd::Ran,
+                TaskOutcome::Hit => TaskEnd::Hit,
+                TaskOutcome::Skipped => TaskEnd::Skipped,
+                TaskOutcome::Failed(code) => TaskEnd::Failed(code),
             },
             queued,
             started,

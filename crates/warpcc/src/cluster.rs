@@ -16,7 +16,7 @@ use warpcc_budget::Pool;
 use warpcc_cache::command::Done;
 use warpcc_cache::{Digest, DiskStore, Hashing, Key, KeySink};
 use warpcc_engine::Executor;
-use warpcc_engine::executor::{Job, There};
+use warpcc_engine::executor::{RemoteJob, There};
 use warpcc_plan::Tool;
 use warpcc_remote::auth::{Origin, Secret};
 use warpcc_remote::execute::Moved;
@@ -226,7 +226,7 @@ impl Executor for Elsewhere<'_> {
         self.settings.always.value
     }
 
-    fn execute(&self, job: &Job<'_>, unwanted: &dyn Fn() -> bool) -> Option<Done> {
+    fn execute(&self, job: &RemoteJob<'_>, unwanted: &dyn Fn() -> bool) -> Option<Done> {
         let properties: Vec<(String, String)> = (self.settings.properties_of(job.tool.name()))
             .map(|property| (property.name.clone(), property.value.clone()))
             .collect();

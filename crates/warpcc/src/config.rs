@@ -24,11 +24,11 @@ pub use environment::switch_guards_off;
 pub use environment::{BEHIND, NoColor, environment, no_color, ourselves, variable};
 pub use error::ConfigError;
 pub use executor::ExecutorSettings;
-pub use setting::{LogTarget, Setting, SettingRow, Source};
+pub use setting::{LogTarget, Setting, SettingRow, SettingSource};
 pub use size::{MaxSize, format_bytes};
 
 use value::{Key, Raw};
-use warpcc_budget::Limits;
+use warpcc_budget::BudgetLimits;
 use warpcc_path_map::BaseDirs;
 use warpcc_remote::Layer;
 use warpcc_remote::settings::Access;
@@ -111,7 +111,7 @@ impl Config {
         for key in Key::ALL {
             if let Some(text) = env(key.variable()) {
                 dir_given |= key == Key::Dir;
-                let source = Source::Environment(key.variable());
+                let source = SettingSource::Environment(key.variable());
                 config.set(key, &Raw::Text(text), source, None)?;
             }
         }
@@ -132,8 +132,8 @@ impl Config {
     }
 
     /// What all calls together may use of the machine, as this one sees it.
-    pub fn limits(&self) -> Limits {
-        let mut limits = Limits::detect();
+    pub fn limits(&self) -> BudgetLimits {
+        let mut limits = BudgetLimits::detect();
         if let Some(jobs) = self.jobs.value {
             limits.slots = u32::try_from(jobs.get()).unwrap_or(u32::MAX);
         }
@@ -189,7 +189,7 @@ impl Config {
         &mut self,
         key: Key,
         raw: &Raw,
-        source: Source,
+        source: SettingSource,
         home: Option<&Path>,
     ) -> Result<(), ConfigError> {
         if let Some(read) = self.executor.set(key, raw, &source, home) {
@@ -309,7 +309,9 @@ impl Config {
                 &self.remote_readonly.source,
             ),
             // Every other one is the executor's.
-            _ => (self.executor.row(key)).unwrap_or_else(|| (String::new(), &Source::Default)),
+            _ => {
+                (self.executor.row(key)).unwrap_or_else(|| (String::new(), &SettingSource::Default))
+            }
         };
         SettingRow {
             name: key.name(),
@@ -321,11 +323,11 @@ impl Config {
 }
 
 /// Where a rejected value stands, the way its author would look for it.
-fn place(key: Key, source: &Source) -> String {
+fn place(key: Key, source: &SettingSource) -> String {
     match source {
-        Source::File { path, line } => format!("{}:{line}: {}", path.display(), key.name()),
-        Source::Environment(name) => (*name).to_owned(),
-        Source::Default => key.name().to_owned(),
+        SettingSource::File { path, line } => format!("{}:{line}: {}", path.display(), key.name()),
+        SettingSource::Environment(name) => (*name).to_owned(),
+        SettingSource::Default => key.name().to_owned(),
     }
 }
 

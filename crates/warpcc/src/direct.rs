@@ -7,20 +7,20 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use warpcc_cache::{
-    Difference, Digest, DiskStore, Inspect, KeyVariant, KeyVariants, Level, Lookup, Outcome,
-    Output, Packing, Staged, StoreError, Upstream, Why, foreign,
+    Difference, Digest, DiskStore, Inspect, KeyVariant, KeyVariants, Level, Lookup, LookupMiss,
+    Outcome, Output, Packing, Staged, StoreError, Upstream, foreign,
 };
 use warpcc_engine::Run;
 use warpcc_engine::conditions::Conditions;
 use warpcc_engine::modes;
 use warpcc_engine::process::is_executable;
-use warpcc_engine::traced_inputs::Use;
+use warpcc_engine::traced_inputs::PathUse;
 use warpcc_plan::{OutputKind, Unsupported};
 use warpcc_report::record::Header;
 use warpcc_watch::PathText;
 
 use crate::dates::{Dates, Texts};
-use crate::outputs::{Kind, Outputs};
+use crate::outputs::{ExpectedKind, Outputs};
 use crate::request::Request;
 use crate::standard_streams;
 
@@ -119,7 +119,7 @@ fn serve_under(
     let at = request.work_dir();
     let outcome = match store.look_up_if(Level::Direct, &variant.key, at, &holds, meanwhile) {
         Lookup::Hit(outcome, _) => outcome,
-        Lookup::Miss(Why::Differs(mut differences)) => {
+        Lookup::Miss(LookupMiss::Differs(mut differences)) => {
             return Ok(Served::Miss(differences.pop()));
         }
         Lookup::Miss(_) => return Ok(Served::Miss(None)),
@@ -168,7 +168,7 @@ fn decide_on_outputs(
     let mut outputs = Outputs::of(request)?;
     for output in &outcome.outputs {
         if let Some((path, _)) = place_of(&output.role, implied, request) {
-            outputs.decide(&path, Kind::of(output.executable))?;
+            outputs.decide(&path, ExpectedKind::of(output.executable))?;
         }
     }
     Ok(())
@@ -384,7 +384,7 @@ pub fn keep(
         .flatten()
         .map(PathText::from)
         .collect();
-    let own = |path: &Path, _: Use| own.iter().any(|own| own.as_os_str() == path.as_os_str());
+    let own = |path: &Path, _: PathUse| own.iter().any(|own| own.as_os_str() == path.as_os_str());
     let mut builder = run.seen.manifest(run.began, own);
     for file in &request.invocation.options_files {
         builder.read(Path::new(file));

@@ -2,7 +2,7 @@
 //! from others forgotten.
 
 use warpcc_cache::{DiskStore, Key, Level};
-use warpcc_engine::event::{Finished, Outcome};
+use warpcc_engine::event::{Finished, StepOutcome};
 use warpcc_plan::TaskGraph;
 
 /// Why plain nvcc runs after such a failure.
@@ -24,11 +24,11 @@ impl Doubt {
     pub fn concerns(&mut self, graph: &TaskGraph, finished: &Finished) -> bool {
         self.rests.resize(graph.steps.len(), false);
         let needs_others = graph.needs(finished.step).iter().any(|&at| self.rests[at]);
-        let hits_again = self.again && finished.outcome == Outcome::Hit;
+        let hits_again = self.again && finished.outcome == StepOutcome::Hit;
         let is_others = hits_again || !finished.brought.is_empty();
         self.rests[finished.step] = needs_others || is_others;
         self.keys.extend_from_slice(&finished.brought);
-        let fails = needs_others && matches!(finished.outcome, Outcome::Failed(_));
+        let fails = needs_others && matches!(finished.outcome, StepOutcome::Failed(_));
         self.fails |= fails;
         fails
     }

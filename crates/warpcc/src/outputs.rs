@@ -24,14 +24,14 @@ pub const NOT_PLAIN: &str = "an output is not a plain file";
 
 /// What kind of file is to stand there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ExpectedKind {
     /// A program or a shared library: made with its `x` bits.
     Program,
     /// Anything else.
     Data,
 }
 
-impl Kind {
+impl ExpectedKind {
     /// Of an output that a record calls executable.
     pub fn of(executable: bool) -> Self {
         if executable {
@@ -78,7 +78,7 @@ impl<'a> Outputs<'a> {
     ///
     /// # Errors
     /// It is the tool's own business, or the same file as another output or as an input.
-    pub fn decide(&mut self, path: &Path, kind: Kind) -> Result<(), Unsupported> {
+    pub fn decide(&mut self, path: &Path, kind: ExpectedKind) -> Result<(), Unsupported> {
         let refuse = |why: &str| {
             let detail = format!("{}: {why}", path.display());
             Err(Unsupported::new(NOT_PLAIN, detail))
@@ -116,7 +116,7 @@ struct Place {
 }
 
 /// Looks at a name. The error says what it is that a new file must not take over.
-fn examine(path: &Path, kind: Kind) -> Result<Place, String> {
+fn examine(path: &Path, kind: ExpectedKind) -> Result<Place, String> {
     let bytes = path.as_os_str().as_bytes();
     let last = bytes.rsplit(|b| *b == b'/').next().unwrap_or_default();
     if last.is_empty() || last == b"." || last == b".." {
@@ -181,7 +181,7 @@ pub fn is_ours_alone(found: &Metadata) -> Result<(), String> {
 
 /// Whether a file looks as one that a compiler would make there now: its mode, group and attributes. A tool that writes
 /// into an old file leaves the old ones.
-fn is_as_made_now(path: &Path, found: &Metadata, folder: &Path, kind: Kind) -> bool {
+fn is_as_made_now(path: &Path, found: &Metadata, folder: &Path, kind: ExpectedKind) -> bool {
     let own = attributes(|buffer| rustix::fs::llistxattr(path, buffer));
     let Some(own) = own else {
         return false;
@@ -203,7 +203,7 @@ fn is_as_made_now(path: &Path, found: &Metadata, folder: &Path, kind: Kind) -> b
 }
 
 /// A new file's looks. It is gone again afterwards.
-fn fresh(folder: &Path, kind: Kind) -> io::Result<(Metadata, Vec<u8>)> {
+fn fresh(folder: &Path, kind: ExpectedKind) -> io::Result<(Metadata, Vec<u8>)> {
     let looks = |file: &File| {
         let labels = attributes(|buffer| rustix::fs::flistxattr(file.as_fd(), buffer));
         let labels = labels.ok_or_else(|| io::Error::other("no attributes"))?;

@@ -12,23 +12,27 @@ fn what_a_new_file_may_take_over() {
     let dir = tempfile::tempdir().expect("a folder");
     let at = |name: &str| dir.path().join(name);
     let plain = |name: &str, kind| examine(&at(name), kind).is_ok();
-    assert!(plain("absent", Kind::Data) && plain("absent", Kind::Program));
+    assert!(plain("absent", ExpectedKind::Data) && plain("absent", ExpectedKind::Program));
     assert!(
-        !plain("nowhere/absent", Kind::Data),
+        !plain("nowhere/absent", ExpectedKind::Data),
         "its folder is missing"
     );
     for odd in ["", ".", "..", "absent/", "absent/.", "absent/.."] {
-        assert!(!plain(odd, Kind::Data), "{odd:?}");
+        assert!(!plain(odd, ExpectedKind::Data), "{odd:?}");
     }
     // Made as any program makes a file: whatever the umask is, that is how one looks.
     fs::write(at("file"), "").expect("write");
-    assert!(plain("file", Kind::Data));
-    assert!(!plain("file", Kind::Program));
-    assert!(!plain("file/below", Kind::Data));
+    assert!(plain("file", ExpectedKind::Data));
+    assert!(!plain("file", ExpectedKind::Program));
+    assert!(!plain("file/below", ExpectedKind::Data));
     for mode in [0o600, 0o755, 0o444, 0o4644] {
         set_mode(&at("file"), mode);
-        let there = fresh(dir.path(), Kind::Data).expect("a new file").0.mode() & 0o7777;
-        assert_eq!(plain("file", Kind::Data), mode == there, "{mode:o}");
+        let there = fresh(dir.path(), ExpectedKind::Data)
+            .expect("a new file")
+            .0
+            .mode()
+            & 0o7777;
+        assert_eq!(plain("file", ExpectedKind::Data), mode == there, "{mode:o}");
     }
     OpenOptions::new()
         .write(true)
@@ -36,8 +40,8 @@ fn what_a_new_file_may_take_over() {
         .mode(0o777)
         .open(at("program"))
         .expect("create");
-    assert!(plain("program", Kind::Program));
-    assert!(!plain("program", Kind::Data));
+    assert!(plain("program", ExpectedKind::Program));
+    assert!(!plain("program", ExpectedKind::Data));
 
     fs::write(at("one"), "").expect("write");
     fs::hard_link(at("one"), at("two")).expect("link");
@@ -48,13 +52,13 @@ fn what_a_new_file_may_take_over() {
     let _socket = std::os::unix::net::UnixListener::bind(at("socket")).expect("socket");
     let others = ["one", "two", "to-file", "to-nothing", "to-null", "folder"];
     for odd in others.into_iter().chain(["socket", "/dev/null"]) {
-        assert!(!plain(odd, Kind::Data), "{odd}");
-        assert!(!plain(odd, Kind::Program), "{odd}");
+        assert!(!plain(odd, ExpectedKind::Data), "{odd}");
+        assert!(!plain(odd, ExpectedKind::Program), "{odd}");
     }
     // The way to a file may lead through links.
     symlink("folder", at("to-folder")).expect("link");
-    assert!(plain("to-folder/absent", Kind::Data));
-    assert!(!plain("to-folder", Kind::Data));
+    assert!(plain("to-folder/absent", ExpectedKind::Data));
+    assert!(!plain("to-folder", ExpectedKind::Data));
 }
 
 #[test]
@@ -67,7 +71,7 @@ fn a_group_and_mode_that_the_folder_hands_down_are_usual() {
     set_mode(&folder, 0o2755);
     fs::write(folder.join("file"), "").expect("write");
     assert!(hands_down(&folder) && !hands_down(dir.path()));
-    assert!(examine(&folder.join("file"), Kind::Data).is_ok());
+    assert!(examine(&folder.join("file"), ExpectedKind::Data).is_ok());
     assert_eq!(
         fs::read_dir(&folder).expect("list").count(),
         1,
@@ -81,7 +85,7 @@ fn one_file_by_two_ways_has_one_name() {
     fs::create_dir(dir.path().join("folder")).expect("folder");
     symlink("folder", dir.path().join("link")).expect("link");
     let name = |path: &str| {
-        examine(&dir.path().join(path), Kind::Data)
+        examine(&dir.path().join(path), ExpectedKind::Data)
             .expect("plain")
             .name
     };

@@ -19,7 +19,7 @@ const CLEAR: &[u8] = b"\r\x1b[K";
 
 /// How far a run is.
 #[derive(Debug, Clone, Default)]
-pub struct Standing {
+pub struct RunProgress {
     /// Commands that are done with.
     pub done: usize,
     /// All of them.
@@ -36,7 +36,7 @@ pub struct Progress {
 
 struct Line {
     started: Instant,
-    standing: Standing,
+    standing: RunProgress,
     on_screen: bool,
 }
 
@@ -48,7 +48,7 @@ impl Progress {
         }
         let line = Arc::new(Mutex::new(Line {
             started: Instant::now(),
-            standing: Standing::default(),
+            standing: RunProgress::default(),
             on_screen: false,
         }));
         let (sender, receiver) = mpsc::channel();
@@ -66,14 +66,14 @@ impl Progress {
     }
 
     /// The run is here now; the screen follows at the next tick, however often this is called.
-    pub fn update(&self, standing: Standing) {
+    pub fn update(&self, standing: RunProgress) {
         lock(&self.line).standing = standing;
     }
 
     /// Nothing runs any more: the line goes, until there is something new to tell.
     pub fn rest(&self) {
         let mut line = lock(&self.line);
-        line.standing = Standing::default();
+        line.standing = RunProgress::default();
         line.clear();
     }
 }
@@ -113,8 +113,8 @@ impl Line {
 }
 
 /// One column stays free: a full line makes some terminals go on to the next.
-pub(super) fn text(standing: &Standing, elapsed: Duration, columns: usize) -> String {
-    let Standing {
+pub(super) fn text(standing: &RunProgress, elapsed: Duration, columns: usize) -> String {
+    let RunProgress {
         done,
         total,
         running,
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn progress_fits_its_line() {
-        let standing = Standing {
+        let standing = RunProgress {
             done: 12,
             total: 44,
             running: vec![

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use warpcc_cache::{Digest, Explaining, KeyParts, KeySink, KeyVariants, guards};
 use warpcc_engine::Terminal;
 use warpcc_engine::key::{HOST_VARIABLES, LANGUAGE_VARIABLES, key_variants};
-use warpcc_engine::place::{Place, directory_as_called};
+use warpcc_engine::place::{RunPlace, directory_as_called};
 use warpcc_engine::process::find_program;
 use warpcc_path_map::{BaseDirs, PathMap, WorkDir, discover};
 use warpcc_plan::{Invocation, Unsupported};
@@ -141,8 +141,8 @@ impl Request {
     }
 
     /// Where conditions are looked at.
-    pub fn place(&self) -> Place<'_> {
-        Place {
+    pub fn place(&self) -> RunPlace<'_> {
+        RunPlace {
             environment: &self.environment,
             directory: &self.directory,
             path_map: &self.path_map,
@@ -295,7 +295,7 @@ fn path_map_of(
     let words = args.iter().map(OsString::as_os_str);
     let words = words.chain([nvcc.as_os_str()]).filter_map(OsStr::to_str);
     let words: Vec<String> = words.map(str::to_owned).collect();
-    let call = warpcc_path_map::Call {
+    let call = warpcc_path_map::CallFolders {
         directory,
         called: variable(environment, "PWD").map(Path::new),
         inputs: &invocation.inputs,

@@ -1,9 +1,9 @@
 //! What this call shares with all others on the machine: the budget, a build tool's tokens, and the build it belongs to.
 
 use rustix::process::{Resource, getrlimit};
-use warpcc_budget::{Board, Cancel, Joined, Kind, Place, Tokens};
+use warpcc_budget::{Board, BoardPlace, Cancel, CommandKind, Joined, Tokens};
 use warpcc_engine::Admission;
-use warpcc_engine::admission::Entry;
+use warpcc_engine::admission::Applicant;
 use warpcc_report::{Ancestry, BuildId};
 
 use warpcc_cache::DiskStore;
@@ -43,10 +43,10 @@ impl Lineage {
 }
 
 /// Where all calls of the user meet.
-pub fn place(config: &Config) -> Place {
+pub fn place(config: &Config) -> BoardPlace {
     match &config.runtime_dir.value {
-        Some(folder) => Place::At(folder.clone()),
-        None => Place::OfUser,
+        Some(folder) => BoardPlace::At(folder.clone()),
+        None => BoardPlace::OfUser,
     }
 }
 
@@ -87,12 +87,12 @@ pub fn make_room_for_nvcc(config: &Config, lineage: &Lineage, label: &str, log: 
     let board = Board::open(&place(config), config.limits());
     tell(&board, log);
     let admission = Admission::new(board, None, lineage.number(), String::new(), None);
-    let entry = Entry {
+    let entry = Applicant {
         name: "nvcc",
-        kind: Kind::Nvcc,
-        priority_ms: Kind::Nvcc.usual_millis(),
+        kind: CommandKind::Nvcc,
+        priority_ms: CommandKind::Nvcc.usual_millis(),
         label,
-        ..Entry::default()
+        ..Applicant::default()
     };
     // Nobody cancels: a signal ends this process.
     if let Ok(pass) = admission.enter(&entry, &Cancel::new()) {

@@ -8,7 +8,7 @@ use std::num::NonZero;
 use std::thread::available_parallelism;
 
 use warpcc_engine::failure::{LATER, phase};
-use warpcc_engine::{Finished, Outcome};
+use warpcc_engine::{Finished, StepOutcome};
 use warpcc_plan::{TaskGraph, Tool};
 
 /// nvcc's exit code then.
@@ -21,7 +21,7 @@ pub fn is_certain(graph: &TaskGraph, tasks: &[Finished], threads: usize) -> bool
         some => some,
     };
     let phase_of = |task: &Finished| phase(graph.steps[task.step].tool);
-    let has_failed = |task: &&Finished| matches!(task.outcome, Outcome::Failed(_));
+    let has_failed = |task: &&Finished| matches!(task.outcome, StepOutcome::Failed(_));
     let failed: Vec<&Finished> = tasks.iter().filter(has_failed).collect();
     let Some(first) = failed.first() else {
         return false;

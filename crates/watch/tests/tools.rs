@@ -172,7 +172,10 @@ fn a_static_program_is_noticed() {
         let mut command = bench.watched(&words[0]);
         assert!(command.args(&words[1..]).status().unwrap().success());
         let untracked = bench.log_of(&words[0]).untracked.unwrap_or_default();
-        assert!(untracked.contains("could not be watched"), "{words:?}: {untracked}");
+        assert!(
+            untracked.contains("could not be watched"),
+            "{words:?}: {untracked}"
+        );
         std::fs::remove_file(bench.path("log")).unwrap();
     }
 }

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use warpcc_budget::{Board, Limits, Place, Reserve};
+use warpcc_budget::{Board, BoardPlace, BudgetLimits, Reserve};
 
 /// A folder of its own for every test.
 pub struct Site {
@@ -114,12 +114,12 @@ impl Site {
 
     /// The board, in this process.
     pub fn board(&self, slots: u32) -> Board {
-        let limits = Limits {
+        let limits = BudgetLimits {
             slots,
             memory_kib: 1 << 40,
             reserve: Reserve(0),
         };
-        Board::open(&Place::At(self.board_folder()), limits)
+        Board::open(&BoardPlace::At(self.board_folder()), limits)
     }
 
     pub fn events(&self) -> Vec<Event> {

@@ -26,12 +26,12 @@ pub enum Lookup {
     /// What came of a run that saw what is there now, and what it saw. Its blobs may have been evicted.
     Hit(Outcome, InputManifest),
     /// Nothing that holds.
-    Miss(Why),
+    Miss(LookupMiss),
 }
 
 /// Why a look-up found nothing.
 #[derive(Debug)]
-pub enum Why {
+pub enum LookupMiss {
     /// No run under this key is remembered.
     NoRecord,
     /// Every remembered run saw something else: the first difference to the latest.
@@ -62,16 +62,18 @@ impl DiskStore {
         let path = self.record_path(level, key);
         let (file, bytes) = match read_whole(&path) {
             Ok(Some(read)) => read,
-            Ok(None) => return Lookup::Miss(Why::NoRecord),
+            Ok(None) => return Lookup::Miss(LookupMiss::NoRecord),
             Err(source) => {
-                return Lookup::Miss(Why::Unreadable(StoreError::io("read", &path, source)));
+                return Lookup::Miss(LookupMiss::Unreadable(StoreError::io(
+                    "read", &path, source,
+                )));
             }
         };
         match self.first_that_holds((&path, &file, &bytes), key, at, suits, meanwhile) {
             Ok(found) => found,
             Err(_) => {
                 self.remove_bad(&path, "record_corrupt");
-                Lookup::Miss(Why::Corrupt)
+                Lookup::Miss(LookupMiss::Corrupt)
             }
         }
     }
@@ -126,9 +128,11 @@ impl DiskStore {
             return Ok(Lookup::Hit(outcome, manifest));
         }
         // A record without variants says nothing.
-        Ok(Lookup::Miss(nearest.map_or(Why::NoRecord, |difference| {
-            Why::Differs(vec![difference])
-        })))
+        Ok(Lookup::Miss(
+            nearest.map_or(LookupMiss::NoRecord, |difference| {
+                LookupMiss::Differs(vec![difference])
+            }),
+        ))
     }
 
     /// Rewrites a record with one variant first, and with its new manifest if there is one.

@@ -24,7 +24,7 @@ pub(super) const DIRECTORY_SLACK_NS: i64 = 2 * TICK_NS;
 
 /// Whether an input manifest still holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ManifestVerdict {
     /// Nothing was touched.
     Holds,
     /// Something was touched, but contents and absent names are the same. The manifest is this one with the new signatures, as far as they can be relied on.
@@ -132,12 +132,12 @@ enum Until {
 
 impl InputManifest {
     /// Whether a run in `base` would see what this manifest says.
-    pub fn check(&self, base: &Path) -> Verdict {
+    pub fn check(&self, base: &Path) -> ManifestVerdict {
         let looked = self.looked_at(base, None);
         match looked.verdict() {
-            Ok(None) => Verdict::Holds,
-            Ok(Some(news)) => Verdict::HoldsAfterHashing(news.told_to(self)),
-            Err(difference) => Verdict::Differs(difference),
+            Ok(None) => ManifestVerdict::Holds,
+            Ok(Some(news)) => ManifestVerdict::HoldsAfterHashing(news.told_to(self)),
+            Err(difference) => ManifestVerdict::Differs(difference),
         }
     }
 

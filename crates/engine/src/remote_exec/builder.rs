@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use warpcc_cache::Digest;
-use warpcc_cache::command::{Command, Input};
+use warpcc_cache::command::{Command, CommandInput};
 use warpcc_plan::{FileKind, Step, Tool};
 use warpcc_watch::{FOLDER_LIBRARY, FOLDER_VARIABLE};
 
@@ -34,7 +34,7 @@ pub struct ActionBuilder<'w, 'a> {
     pub run: &'w RunContext<'a>,
     pub environment: Vec<(String, String)>,
     pub seen: Seen,
-    inputs: BTreeMap<String, Input>,
+    inputs: BTreeMap<String, CommandInput>,
     /// Whether the workers have the programs where they are here.
     installed: bool,
     /// What those contain here.
@@ -61,7 +61,7 @@ impl<'w, 'a> ActionBuilder<'w, 'a> {
     }
 
     /// Adds an input; nothing where another one has its place.
-    pub fn put(&mut self, input: Input) -> Option<()> {
+    pub fn put(&mut self, input: CommandInput) -> Option<()> {
         match self.inputs.entry(input.path.clone()) {
             Entry::Vacant(place) => {
                 place.insert(input);
@@ -75,7 +75,7 @@ impl<'w, 'a> ActionBuilder<'w, 'a> {
     pub fn add(&mut self, path: String, file: &Path, executable: bool) -> Option<()> {
         let digest = self.run.lasting_digest(file)?;
         self.seen.read.entry(file.into()).or_default();
-        self.put(Input {
+        self.put(CommandInput {
             path,
             digest,
             file: file.to_owned(),
@@ -143,7 +143,7 @@ impl<'w, 'a> ActionBuilder<'w, 'a> {
         let run = self.run;
         for &id in &step.reads {
             let file = run.artifacts.path(id);
-            self.put(Input {
+            self.put(CommandInput {
                 path: names::place(run, id)?,
                 digest: run.artifacts.digest(id).ok()?,
                 file: run.options.directory.join(file),
@@ -172,7 +172,7 @@ impl<'w, 'a> ActionBuilder<'w, 'a> {
         }
         let file = folder.join("folder.so");
         fs::write(&file, FOLDER_LIBRARY).ok()?;
-        self.put(Input {
+        self.put(CommandInput {
             path: PLACE.to_owned(),
             digest: Digest::of_bytes(FOLDER_LIBRARY),
             file,

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use warpcc_cache::Digest;
-use warpcc_cache::command::Input;
+use warpcc_cache::command::CommandInput;
 use warpcc_plan::{Arg, Step, Tool};
 
 use super::builder::{ActionBuilder, Packed};
@@ -127,7 +127,7 @@ pub fn pack_clang(
     }
     let text = replace(&text, run.graph.private.as_bytes(), KEEP.as_bytes());
     fs::write(&text_file, &text).ok()?;
-    builder.put(Input {
+    builder.put(CommandInput {
         path: source,
         digest: Digest::of_bytes(&text),
         file: text_file,

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use warpcc_cache::Digest;
-use warpcc_cache::command::Input;
+use warpcc_cache::command::CommandInput;
 use warpcc_plan::{Arg, Part, Step, Tool};
 
 use super::builder::{ActionBuilder, Packed};
@@ -69,7 +69,7 @@ pub fn pack_gcc(
     }
     let text = replace(&text, run.graph.private.as_bytes(), KEEP.as_bytes());
     fs::write(&source, &text).ok()?;
-    builder.put(Input {
+    builder.put(CommandInput {
         path: place(SOURCE),
         digest: Digest::of_bytes(&text),
         file: source,

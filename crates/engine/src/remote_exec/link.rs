@@ -3,7 +3,7 @@
 
 use std::path::{Component, Path};
 
-use warpcc_cache::command::Input;
+use warpcc_cache::command::CommandInput;
 use warpcc_plan::Step;
 
 use super::builder::{ActionBuilder, Packed};
@@ -133,7 +133,7 @@ fn add_as_named(
     name: &str,
 ) -> Option<()> {
     let file = run.options.directory.join(name);
-    builder.put(Input {
+    builder.put(CommandInput {
         path: there,
         digest: run.lasting_digest(&file)?,
         file,

@@ -13,7 +13,7 @@ use warpcc_plan::Step;
 use crate::admission;
 use crate::context::RunContext;
 use crate::event::Finished;
-use crate::executor::{Executor, Job};
+use crate::executor::{Executor, RemoteJob};
 use crate::local;
 use crate::locate::Located;
 use crate::slot_wait::{self, SlotWait};
@@ -51,7 +51,7 @@ pub fn race(
     keys: Option<&KeyVariants>,
     priority_ms: u64,
     executor: &dyn Executor,
-    job: &Job<'_>,
+    job: &RemoteJob<'_>,
 ) -> io::Result<Race> {
     let overdue = run.options.admission.map_or(PATIENCE, |admission| {
         let (name, kind) = (

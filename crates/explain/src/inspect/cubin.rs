@@ -1,6 +1,6 @@
 //! A cubin: its kernels with what each takes of a GPU, and the sections that hold them.
 
-use warpcc_fatbin::{Format, FunctionRow, Limits, demangle, read};
+use warpcc_fatbin::{Format, FunctionRow, ReadLimits, demangle, read};
 
 use super::elf::{Elf, cubin_section};
 use super::facts::count;
@@ -8,7 +8,7 @@ use crate::explanation::{Block, Fact};
 
 /// What matters in a cubin.
 pub fn blocks(bytes: &[u8]) -> Vec<Block> {
-    let limits = Limits::default();
+    let limits = ReadLimits::default();
     let found = match Format::of(bytes) {
         Some(format @ Format::Cubin) => read(bytes, format, &limits),
         _ => return vec![Block::text("Not an ELF file for a GPU.")],

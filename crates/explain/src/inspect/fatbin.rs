@@ -1,6 +1,6 @@
 //! A fat binary, and the C file that carries it into an object.
 
-use warpcc_fatbin::{Format, Image, Limits, read};
+use warpcc_fatbin::{Format, Image, ReadLimits, read};
 
 use super::elf::{WRAPPER_MAGIC, wrapper_version};
 use super::excerpt::cut;
@@ -12,7 +12,7 @@ const CONTAINER: u64 = 0xba55_ed50;
 
 /// The images in a file, as rows of a table.
 pub fn images<'a>(images: impl Iterator<Item = &'a Image<'a>>) -> Vec<Vec<String>> {
-    let limits = Limits::default();
+    let limits = ReadLimits::default();
     let row = |image: &Image<'_>| {
         let size = image.payload(&limits).map_or_else(
             |flaw| flaw.to_string(),
@@ -42,7 +42,7 @@ pub const SIZES: [usize; 2] = [2, 3];
 
 /// What matters in a fat binary.
 pub fn blocks(bytes: &[u8]) -> Vec<Block> {
-    let limits = Limits::default();
+    let limits = ReadLimits::default();
     let found = match Format::of(bytes) {
         Some(format @ Format::Fatbin) => read(bytes, format, &limits),
         _ => return vec![Block::text("Not a fat binary.")],

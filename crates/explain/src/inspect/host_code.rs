@@ -135,12 +135,12 @@ fn shown(line: &Marked<'_>, is_launch: bool) -> Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::Source;
+    use crate::inspect::UserSource;
 
     #[test]
     fn a_launch_stands_beside_what_it_became() {
         let known = Known {
-            sources: vec![Source {
+            sources: vec![UserSource {
                 path: "a.cu".into(),
                 lines: vec!["void f() {".into(), "  k<<<1, 2>>>(3);".into(), "}".into()],
             }],

@@ -2,7 +2,7 @@
 
 /// A source of the user's.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct UserSource {
     /// As the commands spell it.
     pub path: String,
     /// Its lines.
@@ -13,14 +13,14 @@ pub struct Source {
 #[derive(Debug, Default)]
 pub struct Known {
     /// The user's sources.
-    pub sources: Vec<Source>,
+    pub sources: Vec<UserSource>,
     /// The module ids, as they were made up.
     pub module_ids: Vec<ModuleId>,
 }
 
 impl Known {
     /// The source that the commands spell so.
-    pub fn source(&self, path: &str) -> Option<&Source> {
+    pub fn source(&self, path: &str) -> Option<&UserSource> {
         self.sources.iter().find(|source| source.path == path)
     }
 }

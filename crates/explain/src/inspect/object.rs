@@ -1,7 +1,7 @@
 //! A host object, program or library: where the fat binary went, and what runs before main.
 
 use object::read::archive::ArchiveFile;
-use warpcc_fatbin::{Format, Limits, demangle, read};
+use warpcc_fatbin::{Format, ReadLimits, demangle, read};
 
 use super::elf::{Elf, WRAPPER_MAGIC, host_section, wrapper_version};
 use super::facts::count;
@@ -59,7 +59,7 @@ pub fn blocks(bytes: &[u8], known: &Known) -> Vec<Block> {
         }
     }
     if let Some(format @ Format::Elf) = Format::of(bytes) {
-        let found = read(bytes, format, &Limits::default());
+        let found = read(bytes, format, &ReadLimits::default());
         for container in &found.containers {
             let rows = fatbin::images(container.images.iter());
             let title = format!("Images in {}", container.section);

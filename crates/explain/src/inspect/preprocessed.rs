@@ -107,12 +107,12 @@ fn pass(step: &Step) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::Source;
+    use crate::inspect::UserSource;
 
     #[test]
     fn own_lines_are_told_from_headers() {
         let known = Known {
-            sources: vec![Source {
+            sources: vec![UserSource {
                 path: "a.cu".into(),
                 lines: Vec::new(),
             }],

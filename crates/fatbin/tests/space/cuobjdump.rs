@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use warpcc_fatbin::{Binary, Depth, Image, ImageRow, Kind, Limits};
+use warpcc_fatbin::{Binary, Depth, Image, ImageKind, ImageRow, ReadLimits};
 
 use super::{Toolkit, listed, open, run};
 
@@ -59,8 +59,8 @@ pub fn in_its_words(row: &ImageRow) -> Listed {
     let options = row.options.as_deref().map(str::trim);
     Listed {
         kind: match row.kind {
-            Kind::Ptx => "ptx",
-            Kind::LtoIr => "lto",
+            ImageKind::Ptx => "ptx",
+            ImageKind::LtoIr => "lto",
             _ => "elf",
         },
         arch: row.arch.clone(),
@@ -70,7 +70,7 @@ pub fn in_its_words(row: &ImageRow) -> Listed {
         identifier: row.identifier.as_deref().map(|text| text.trim().to_owned()),
         // It shows those of PTX.
         options: options
-            .filter(|text| row.kind == Kind::Ptx && !text.is_empty())
+            .filter(|text| row.kind == ImageKind::Ptx && !text.is_empty())
             .map(str::to_owned),
     }
 }
@@ -132,15 +132,17 @@ type Extracted<'a> = BTreeMap<(String, usize), (Image<'a>, Vec<u8>)>;
 fn extracted(binary: &Binary) -> Extracted<'_> {
     let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
     let mut all = BTreeMap::new();
-    for container in binary.contents(&Limits::default()).containers {
+    for container in binary.contents(&ReadLimits::default()).containers {
         for image in container.images {
             let extension = image.kind.extension();
-            if !matches!(image.kind, Kind::Cubin | Kind::Ptx) {
+            if !matches!(image.kind, ImageKind::Cubin | ImageKind::Ptx) {
                 continue;
             }
             let number = numbers.entry(extension).or_default();
             *number += 1;
-            let payload = image.payload(&Limits::default()).expect("it decompresses");
+            let payload = image
+                .payload(&ReadLimits::default())
+                .expect("it decompresses");
             let payload = payload.into_owned();
             all.insert((extension.to_owned(), *number), (image, payload));
         }

@@ -5,7 +5,7 @@ pub mod cuobjdump;
 use std::path::Path;
 
 use tempfile::TempDir;
-use warpcc_fatbin::{Binary, Depth, Input, Limits, Listing};
+use warpcc_fatbin::{Binary, BinaryInput, Depth, Listing, ReadLimits};
 pub use warpcc_testkit::Toolkit;
 pub use warpcc_testkit::toolkit::run;
 
@@ -37,16 +37,16 @@ pub fn folder() -> TempDir {
 
 /// Opens a file that must open.
 pub fn open(path: &Path) -> Binary {
-    let input = Input {
+    let input = BinaryInput {
         path: path.to_owned(),
         member: None,
     };
-    Binary::open(input, &Limits::default()).expect("it opens")
+    Binary::open(input, &ReadLimits::default()).expect("it opens")
 }
 
 /// Lists a file in which nothing may be wrong.
 pub fn listed(path: &Path, depth: Depth) -> Listing {
-    let listing = warpcc_fatbin::list(&open(path), depth, &Limits::default());
+    let listing = warpcc_fatbin::list(&open(path), depth, &ReadLimits::default());
     assert_eq!(listing.problems, [], "{}", path.display());
     listing
 }

@@ -13,7 +13,7 @@ use warpcc_cache::Digest;
 
 use super::wire::{from_wire, to_wire};
 use super::{Failure, Grpc, LONGEST_MESSAGE};
-use crate::backend::Source;
+use crate::backend::UploadSource;
 use crate::error::Fault;
 
 /// What a digest and its status take beside a blob's bytes.
@@ -190,7 +190,7 @@ impl Grpc {
         Ok(found)
     }
 
-    pub(crate) async fn write_blobs(&self, blobs: &[(Digest, Source)]) -> Result<(), Fault> {
+    pub(crate) async fn write_blobs(&self, blobs: &[(Digest, UploadSource)]) -> Result<(), Fault> {
         let limit = self.batch_limit().await?;
         let (small, large): (Vec<_>, Vec<_>) = blobs
             .iter()
@@ -210,12 +210,12 @@ impl Grpc {
         Ok(())
     }
 
-    async fn write_batch(&self, blobs: &[&(Digest, Source)]) -> Result<(), Fault> {
+    async fn write_batch(&self, blobs: &[&(Digest, UploadSource)]) -> Result<(), Fault> {
         let mut requests = Vec::with_capacity(blobs.len());
         for (digest, source) in blobs {
             let data = match source {
-                Source::Bytes(bytes) => bytes.clone(),
-                Source::File(path) => std::fs::read(path).map_err(|e| Fault::Local {
+                UploadSource::Bytes(bytes) => bytes.clone(),
+                UploadSource::File(path) => std::fs::read(path).map_err(|e| Fault::Local {
                     path: path.display().to_string(),
                     why: e.to_string(),
                 })?,

@@ -16,7 +16,7 @@ use warpcc_cache::Digest;
 use warpcc_cache::digest::Digesting;
 
 use super::{Failure, Grpc, LONGEST_MESSAGE};
-use crate::backend::Source;
+use crate::backend::UploadSource;
 use crate::deadline::Pace;
 use crate::download::unpacker;
 use crate::error::Fault;
@@ -194,7 +194,11 @@ impl Grpc {
     }
 
     /// One blob, from memory or from its file, a few pieces in memory at a time.
-    pub(crate) async fn write_stream(&self, digest: &Digest, source: &Source) -> Result<(), Fault> {
+    pub(crate) async fn write_stream(
+        &self,
+        digest: &Digest,
+        source: &UploadSource,
+    ) -> Result<(), Fault> {
         let packed = self.capabilities().await?.zstd;
         let mut failure = match self.write_pieces(digest, source, packed).await {
             Ok(()) => return Ok(()),
@@ -216,7 +220,7 @@ impl Grpc {
     async fn write_pieces(
         &self,
         digest: &Digest,
-        source: &Source,
+        source: &UploadSource,
         packed: bool,
     ) -> Result<(), Failure> {
         let folder = if packed {
@@ -279,7 +283,7 @@ async fn stands_still(moved: &AtomicU64, patience: Duration) -> Duration {
 
 /// Reads the source and hands it on in pieces; gives how many bytes that were, as they travel.
 fn feed(
-    source: &Source,
+    source: &UploadSource,
     digest: &Digest,
     packed: bool,
     resource: String,
@@ -288,15 +292,15 @@ fn feed(
 ) -> Result<u64, Fault> {
     let local = |e: io::Error| Fault::Local {
         path: match source {
-            Source::Bytes(_) => "memory".to_owned(),
-            Source::File(path) => path.display().to_string(),
+            UploadSource::Bytes(_) => "memory".to_owned(),
+            UploadSource::File(path) => path.display().to_string(),
         },
         why: e.to_string(),
     };
     let plain: Box<dyn Read> = match source {
-        Source::Bytes(bytes) => Box::new(io::Cursor::new(bytes)),
+        UploadSource::Bytes(bytes) => Box::new(io::Cursor::new(bytes)),
         // No more than was promised, should it have grown meanwhile.
-        Source::File(path) => Box::new(File::open(path).map_err(local)?.take(digest.size)),
+        UploadSource::File(path) => Box::new(File::open(path).map_err(local)?.take(digest.size)),
     };
     let mut bytes: Box<dyn Read> = if packed {
         let level = 3;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use bazel_remote_apis::build::bazel::remote::execution::v2 as re;
 use tonic::Code;
 use warpcc_cache::Digest;
-use warpcc_cache::command::{Command, Done, Input};
+use warpcc_cache::command::{Command, CommandInput, Done};
 use warpcc_remote::execute::Moved;
 use warpcc_remote::{Cluster, Fault};
 
@@ -36,7 +36,7 @@ fn run(
     std::fs::write(&tool, "a tool").expect("write");
     let command = Command {
         arguments: vec!["tc/tool".to_owned()],
-        inputs: vec![Input {
+        inputs: vec![CommandInput {
             path: "tc/tool".to_owned(),
             digest: Digest::of_bytes(b"a tool"),
             file: tool,

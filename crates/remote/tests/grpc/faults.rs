@@ -10,7 +10,7 @@ use re::digest_function::Value::{Blake3, Sha256};
 use tonic::transport::{Certificate, Identity, ServerTlsConfig};
 use warpcc_cache::{Digest, Key};
 use warpcc_remote::auth::{Origin, Secret};
-use warpcc_remote::backend::Source;
+use warpcc_remote::backend::UploadSource;
 use warpcc_remote::grpc::Deadlines;
 use warpcc_remote::{Auth, Backend, Fault, Grpc};
 
@@ -42,7 +42,7 @@ fn a_limit_of_64_kib_is_kept_to() {
         let blobs: Vec<Vec<u8>> = sizes.iter().map(|&s| bytes_of(s, s as u64)).collect();
         let sources: Vec<_> = blobs
             .iter()
-            .map(|b| (Digest::of_bytes(b), Source::Bytes(b.clone())))
+            .map(|b| (Digest::of_bytes(b), UploadSource::Bytes(b.clone())))
             .collect();
         let digests: Vec<_> = sources.iter().map(|(digest, _)| *digest).collect();
         server.write(&sources).await.expect("written");
@@ -70,7 +70,7 @@ fn zstd_where_it_is_offered() {
         fs::write(&from, vec![7; 9 << 20]).expect("write");
         let digest = Digest::of_file(&from).expect("digest");
         server
-            .write(&[(digest, Source::File(from.clone()))])
+            .write(&[(digest, UploadSource::File(from.clone()))])
             .await
             .expect("written");
         assert!(server.read_large(&digest, &to).await.expect("read"));
@@ -108,7 +108,7 @@ fn wrong_bytes_are_never_handed_on() {
                     let bytes = bytes_of(size, 3);
                     let digest = Digest::of_bytes(&bytes);
                     server
-                        .write(&[(digest, Source::Bytes(bytes))])
+                        .write(&[(digest, UploadSource::Bytes(bytes))])
                         .await
                         .expect("written");
                     let read = server.read_small(&[digest]).await;
@@ -130,7 +130,7 @@ fn bytes_of_another_digest_are_not_taken_up() {
         let server = with(port, Auth::default());
         let digest = Digest::of_bytes(b"these");
         let written = server
-            .write(&[(digest, Source::Bytes(b"those".to_vec()))])
+            .write(&[(digest, UploadSource::Bytes(b"those".to_vec()))])
             .await;
         assert!(matches!(written, Err(Fault::Answer { .. })), "{written:?}");
         // The empty one is known without asking, and no other digest is of no bytes.
@@ -227,7 +227,7 @@ fn an_expired_token_is_read_again_and_never_shown() {
             let (_, port) = Fake::start(manner, None).await;
             let server = with(port, auth.clone());
             let large = bytes_of(5 << 20, 1);
-            let blob = [(Digest::of_bytes(&large), Source::Bytes(large))];
+            let blob = [(Digest::of_bytes(&large), UploadSource::Bytes(large))];
             server.write(&blob).await.expect("the first token");
             *token.lock().expect("lock") = Some("Bearer sesame-2".to_owned());
             let fault = server.missing(&[blob[0].0]).await.expect_err("expired");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bazel_remote_apis::build::bazel::remote::execution::v2 as re;
 use warpcc_cache::{Digest, Key};
-use warpcc_remote::backend::Source;
+use warpcc_remote::backend::UploadSource;
 use warpcc_remote::grpc::Deadlines;
 use warpcc_remote::{Auth, Backend, Fault, Grpc};
 
@@ -17,8 +17,8 @@ use warpcc_testkit::casd::Casd;
 
 const MIB: usize = 1 << 20;
 
-fn source_of(bytes: &[u8]) -> (Digest, Source) {
-    (Digest::of_bytes(bytes), Source::Bytes(bytes.to_vec()))
+fn source_of(bytes: &[u8]) -> (Digest, UploadSource) {
+    (Digest::of_bytes(bytes), UploadSource::Bytes(bytes.to_vec()))
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn memory_stays_flat_under_a_large_blob() {
         server.capabilities().await.expect("capabilities");
         let before = peak_kib();
         server
-            .write(&[(digest, Source::File(from.clone()))])
+            .write(&[(digest, UploadSource::File(from.clone()))])
             .await
             .expect("written");
         assert!(server.read_large(&digest, &to).await.expect("read"));
@@ -245,7 +245,7 @@ fn a_server_killed_in_mid_transfer_is_a_fault() {
     block_on(async {
         let server = client(&casd.address());
         server
-            .write(&[(digest, Source::File(from.clone()))])
+            .write(&[(digest, UploadSource::File(from.clone()))])
             .await
             .expect("written");
         let reading = {
@@ -261,7 +261,9 @@ fn a_server_killed_in_mid_transfer_is_a_fault() {
         let read = reading.await.expect("no panic");
         assert!(matches!(read, Err(Fault::Unreachable { .. })), "{read:?}");
         assert!(!to.exists());
-        let written = server.write(&[(digest, Source::File(from.clone()))]).await;
+        let written = server
+            .write(&[(digest, UploadSource::File(from.clone()))])
+            .await;
         assert!(
             matches!(written, Err(Fault::Unreachable { .. })),
             "{written:?}"

@@ -10,7 +10,7 @@ use tokio::sync::Barrier;
 use warpcc_cache::{
     Digest, DiskStore, InputManifestBuilder, Key, Level, Options, Outcome, Output, Packing,
 };
-use warpcc_remote::backend::Source;
+use warpcc_remote::backend::UploadSource;
 use warpcc_remote::transfer::{self, Pushed};
 use warpcc_remote::{Backend, Fault, Grpc, upload};
 
@@ -50,7 +50,7 @@ impl Backend for Together<'_> {
         self.server.read_large(digest, to).await
     }
 
-    async fn write(&self, blobs: &[(Digest, Source)]) -> Result<(), Fault> {
+    async fn write(&self, blobs: &[(Digest, UploadSource)]) -> Result<(), Fault> {
         self.server.write(blobs).await
     }
 }

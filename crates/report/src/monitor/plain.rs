@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use super::{Snapshot, Source, harmless, short_memory, short_time};
+use super::{MonitorSource, Snapshot, harmless, short_memory, short_time};
 
 /// A line of figures, and one for each task that runs.
 pub fn lines(now: &Snapshot) -> String {
@@ -46,7 +46,11 @@ pub fn lines(now: &Snapshot) -> String {
 ///
 /// # Errors
 /// What `out` answers with; a closed pipe is a normal end for the caller to tell apart.
-pub fn follow(source: &mut dyn Source, every: Duration, out: &mut dyn Write) -> io::Result<()> {
+pub fn follow(
+    source: &mut dyn MonitorSource,
+    every: Duration,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let mut last = String::new();
     loop {
         let now = source.snapshot();

@@ -22,21 +22,21 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGSTOP, SIGTERM, SIGTSTP};
 use signal_hook::{SigId, low_level};
 
 use super::view::Asked;
-use super::{Colors, Source, View, draw};
+use super::{Colors, MonitorSource, View, draw};
 
 /// How often keys and signals are looked at.
 const GLANCE: Duration = Duration::from_millis(100);
 
 /// How the program looks and how often it asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct MonitorSettings {
     /// How often the source is asked.
     pub every: Duration,
     /// Whether there are colours.
     pub colors: Colors,
 }
 
-impl Default for Settings {
+impl Default for MonitorSettings {
     fn default() -> Self {
         Self {
             every: Duration::from_millis(500),
@@ -60,8 +60,8 @@ pub enum Ended {
 /// # Errors
 /// There is no terminal, or it is gone.
 pub fn run<W: Write + 'static>(
-    source: &mut dyn Source,
-    settings: &Settings,
+    source: &mut dyn MonitorSource,
+    settings: &MonitorSettings,
     out: fn() -> W,
 ) -> io::Result<Ended> {
     let signals = Signals::watch()?;

@@ -8,9 +8,9 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::build::{Build, Call, PLAIN};
-use crate::record::{Outcome, State, Wait};
-use crate::summary::{SegmentKind, Summary, Why, miss_reason, number_of};
+use crate::build::{Build, BuildCall, PLAIN};
+use crate::record::{CallOutcome, TaskEnd, Wait};
+use crate::summary::{SegmentCause, SegmentKind, Summary, miss_reason, number_of};
 
 /// Of a command line, so many bytes are shown.
 const COMMAND_SHOWN: usize = 1200;
@@ -116,7 +116,7 @@ pub(super) fn of(build: &Build, summary: &Summary) -> Value {
         });
         calls.headers.push(of_call.collect());
     }
-    let direct = |at: &usize| build.calls[*at].record.outcome == Outcome::DirectHit;
+    let direct = |at: &usize| build.calls[*at].record.outcome == CallOutcome::DirectHit;
     let direct_hits: Vec<usize> = (0..build.calls.len()).filter(direct).collect();
     json!({
         "meta": meta(build),
@@ -157,9 +157,9 @@ fn tasks(build: &Build, texts: &mut Texts) -> (Texts, Vec<String>, Texts, Tasks)
         tasks.label.push(labels.add(&task.label));
         tasks.call.push(span.call);
         tasks.state.push(match task.state {
-            State::Ran | State::Skipped => 0,
-            State::Hit => 1,
-            State::Failed(_) => 2,
+            TaskEnd::Ran | TaskEnd::Skipped => 0,
+            TaskEnd::Hit => 1,
+            TaskEnd::Failed(_) => 2,
         });
         // What came from the cache cost nothing in this build.
         let cpu = if task.ran() {
@@ -238,12 +238,12 @@ fn critical(build: &Build, summary: &Summary) -> Vec<[i64; 6]> {
             SegmentKind::Outside => 3,
         };
         let why = match segment.why {
-            Why::First => 0,
-            Why::Needed => 1,
-            Why::Cpu => 2,
-            Why::Memory => 3,
-            Why::Token => 4,
-            Why::Started => 5,
+            SegmentCause::First => 0,
+            SegmentCause::Needed => 1,
+            SegmentCause::Cpu => 2,
+            SegmentCause::Memory => 3,
+            SegmentCause::Token => 4,
+            SegmentCause::Started => 5,
         };
         let call = segment
             .call
@@ -280,17 +280,17 @@ fn tool_order(tools: &[String]) -> Vec<usize> {
         .collect()
 }
 
-fn outcome(outcome: &Outcome) -> (u8, Option<&str>) {
+fn outcome(outcome: &CallOutcome) -> (u8, Option<&str>) {
     match outcome {
-        Outcome::DirectHit => (0, None),
-        Outcome::Built => (1, None),
-        Outcome::Fallback { reason } => (2, Some(reason)),
-        Outcome::Passed => (3, None),
-        Outcome::Failed { .. } => (4, None),
+        CallOutcome::DirectHit => (0, None),
+        CallOutcome::Built => (1, None),
+        CallOutcome::Fallback { reason } => (2, Some(reason)),
+        CallOutcome::Passed => (3, None),
+        CallOutcome::Failed { .. } => (4, None),
     }
 }
 
-fn reason(call: &Call, (kind, name): (&str, &str)) -> Value {
+fn reason(call: &BuildCall, (kind, name): (&str, &str)) -> Value {
     let change = call.record.missed.first();
     json!({
         "kind": kind,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::planned::{Planned, change, read, record, tasks};
 use super::random::Random;
 use super::shape::Shape;
-use crate::record::{Outcome, Task};
+use crate::record::{CallOutcome, Task};
 
 /// Folders, their kernels, and how heavy those are.
 const FOLDERS: [(&str, &[&str], f64); 6] = [
@@ -84,7 +84,7 @@ pub(super) fn call(at: usize, shape: &Shape, random: &mut Random) -> Planned {
     let source = format!("kernels/{folder}/{kernel}_{variant}_{at:04}.cu");
     let draw = random.below(1000);
     if draw < shape.direct_hits {
-        let mut record = record(at, shape, source, Outcome::DirectHit);
+        let mut record = record(at, shape, source, CallOutcome::DirectHit);
         record.wall = Duration::from_micros(5_000 + random.below(4_000));
         record.saved = Duration::from_millis((9_000.0 * heavy) as u64 + random.below(4000));
         return Planned {
@@ -95,7 +95,7 @@ pub(super) fn call(at: usize, shape: &Shape, random: &mut Random) -> Planned {
     if draw >= 990 {
         return plain(record(at, shape, source, fallback(draw)), random);
     }
-    let mut record = record(at, shape, source, Outcome::Built);
+    let mut record = record(at, shape, source, CallOutcome::Built);
     let from_cache = match random.below(10) {
         0..4 => {
             let header = format!("kernels/{folder}/traits.h");
@@ -141,13 +141,13 @@ fn path_of(path: &str) -> String {
     }
 }
 
-fn fallback(draw: u64) -> Outcome {
+fn fallback(draw: u64) -> CallOutcome {
     let reason = match draw % 3 {
         0 => "option --fdevice-time-trace",
         1 => "an unknown line in nvcc's dry run",
         _ => "option -hls",
     };
-    Outcome::Fallback {
+    CallOutcome::Fallback {
         reason: reason.into(),
     }
 }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use super::random::Random;
 use super::shape::Shape;
-use crate::record::{Budget, Change, Header, Headers, Invocation, Outcome, State, Task};
+use crate::record::{
+    Budget, CallOutcome, Header, Headers, Invocation, KeyPartChange, Task, TaskEnd,
+};
 
 /// A call that is not finished: its tasks with how long each will take, in µs.
 pub(crate) struct Planned {
@@ -30,7 +32,7 @@ pub(crate) fn tasks(
                 tool: tool.into(),
                 architecture: arch,
                 label: label.into(),
-                state: if hit { State::Hit } else { State::Ran },
+                state: if hit { TaskEnd::Hit } else { TaskEnd::Ran },
                 user: if hit {
                     Duration::ZERO
                 } else {
@@ -99,7 +101,7 @@ pub(crate) fn tasks(
 }
 
 /// The parts that say what a call was and why it missed.
-pub(crate) fn record(at: usize, shape: &Shape, source: String, outcome: Outcome) -> Invocation {
+pub(crate) fn record(at: usize, shape: &Shape, source: String, outcome: CallOutcome) -> Invocation {
     let object = source.replace(".cu", ".o").replace('/', "_");
     let mut args = vec!["nvcc".to_owned(), "-O3".into(), "-std=c++17".into()];
     for arch in &shape.architectures {
@@ -134,8 +136,13 @@ pub(crate) fn read(headers: impl Iterator<Item = (String, u64)>) -> Headers {
 }
 
 /// One part of a key that changed.
-pub(crate) fn change(kind: &str, name: &str, old: Option<&str>, new: Option<&str>) -> Change {
-    Change {
+pub(crate) fn change(
+    kind: &str,
+    name: &str,
+    old: Option<&str>,
+    new: Option<&str>,
+) -> KeyPartChange {
+    KeyPartChange {
         kind: kind.into(),
         name: name.into(),
         old: old.map(Into::into),

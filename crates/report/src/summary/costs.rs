@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::build::{Build, Call};
-use crate::record::{State, Task};
+use crate::build::{Build, BuildCall};
+use crate::record::{Task, TaskEnd};
 
 /// Tools that work on the text of the program, headers included.
 const READ_TEXT: [&str; 4] = ["host", "cudafe++", "cicc", "nvcc"];
@@ -224,7 +224,7 @@ pub(super) fn another(build: &Build, mean_running: f64) -> Option<Another> {
     let mut by_file: BTreeMap<&str, BTreeMap<&str, Duration>> = BTreeMap::new();
     for (_, call, task) in build.tasks() {
         let Some(number) = device(task) else { continue };
-        let took = if task.state == State::Hit {
+        let took = if task.state == TaskEnd::Hit {
             task.saved
         } else {
             cpu(task)
@@ -279,7 +279,7 @@ pub(super) fn headers(build: &Build) -> Vec<HeaderCost> {
 }
 
 /// Processor time of a call in tools that read the program's text.
-pub(crate) fn text_cpu(call: &Call) -> Duration {
+pub(crate) fn text_cpu(call: &BuildCall) -> Duration {
     let tasks = call.record.tasks.iter();
     tasks
         .filter(|task| READ_TEXT.contains(&task.tool.as_str()))
@@ -307,12 +307,12 @@ fn cpu(task: &Task) -> Duration {
 
 fn count(task: &Task, ran: &mut usize, hits: &mut usize, saved: &mut Duration) {
     match task.state {
-        State::Ran | State::Failed(_) => *ran += 1,
-        State::Hit => {
+        TaskEnd::Ran | TaskEnd::Failed(_) => *ran += 1,
+        TaskEnd::Hit => {
             *hits += 1;
             *saved = saved.saturating_add(task.saved);
         }
-        State::Skipped => {}
+        TaskEnd::Skipped => {}
     }
 }
 
@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn code_and_ptx_of_an_architecture_are_one() {
         let mut hit = task("ptxas", Some("sm_80"), 0);
-        hit.state = State::Hit;
+        hit.state = TaskEnd::Hit;
         hit.saved = Duration::from_secs(4);
         let build = build(
             vec![

@@ -52,7 +52,7 @@ pub struct Segment {
     /// The file whose call this belongs to.
     pub file: Option<String>,
     /// Why it did not begin earlier.
-    pub why: Why,
+    pub why: SegmentCause,
     /// The task, by position in the build.
     #[serde(skip)]
     pub span: Option<usize>,
@@ -78,7 +78,7 @@ pub enum SegmentKind {
 /// Why a piece of the path did not begin earlier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+pub enum SegmentCause {
     /// Nothing came before it.
     First,
     /// It needs what came before it.
@@ -183,10 +183,16 @@ impl<'a> Walk<'a> {
         match last.filter(|span| !self.seen.contains(span)) {
             Some(span) => {
                 let from = self.build.spans[span].finished;
-                self.cover(from, SegmentKind::Warpcc, Some(call), None, Why::Needed);
+                self.cover(
+                    from,
+                    SegmentKind::Warpcc,
+                    Some(call),
+                    None,
+                    SegmentCause::Needed,
+                );
                 Next::Task(span)
             }
-            None => self.start_of(call, Why::Started),
+            None => self.start_of(call, SegmentCause::Started),
         }
     }
 
@@ -197,9 +203,9 @@ impl<'a> Walk<'a> {
         let held_up = span.started.saturating_sub(span.queued) > PROMPT;
         if held_up && let Some(before) = self.released_by(&span) {
             let why = match task.waited_for {
-                Some(Wait::Memory) => Why::Memory,
-                Some(Wait::Token) => Why::Token,
-                Some(Wait::Cpu) | None => Why::Cpu,
+                Some(Wait::Memory) => SegmentCause::Memory,
+                Some(Wait::Token) => SegmentCause::Token,
+                Some(Wait::Cpu) | None => SegmentCause::Cpu,
             };
             self.cover(
                 span.started,
@@ -222,15 +228,21 @@ impl<'a> Walk<'a> {
             SegmentKind::Task,
             Some(span.call),
             Some(at),
-            Why::Needed,
+            SegmentCause::Needed,
         );
         match self.needed_by(&span) {
             Some(before) => {
                 let end = self.build.spans[before].finished;
-                self.cover(end, SegmentKind::Warpcc, Some(span.call), None, Why::Needed);
+                self.cover(
+                    end,
+                    SegmentKind::Warpcc,
+                    Some(span.call),
+                    None,
+                    SegmentCause::Needed,
+                );
                 Next::Task(before)
             }
-            None => self.start_of(span.call, Why::Started),
+            None => self.start_of(span.call, SegmentCause::Started),
         }
     }
 
@@ -260,7 +272,7 @@ impl<'a> Walk<'a> {
     }
 
     /// From a call's first task, or from its end, to its start, and on to the call before.
-    fn start_of(&mut self, call: usize, why: Why) -> Next {
+    fn start_of(&mut self, call: usize, why: SegmentCause) -> Next {
         self.seen_calls.insert(call);
         let started = self.build.calls[call].started;
         self.cover(started, SegmentKind::Warpcc, Some(call), None, why);
@@ -272,11 +284,17 @@ impl<'a> Walk<'a> {
         match self.calls_ended[..until].iter().rev().find(fresh).copied() {
             Some(before) => {
                 let end = calls[before].finished;
-                self.cover(end, SegmentKind::Outside, None, None, Why::Started);
+                self.cover(end, SegmentKind::Outside, None, None, SegmentCause::Started);
                 Next::Call(before)
             }
             None => {
-                self.cover(Duration::ZERO, SegmentKind::Outside, None, None, Why::First);
+                self.cover(
+                    Duration::ZERO,
+                    SegmentKind::Outside,
+                    None,
+                    None,
+                    SegmentCause::First,
+                );
                 Next::Done
             }
         }
@@ -289,7 +307,7 @@ impl<'a> Walk<'a> {
         kind: SegmentKind,
         call: Option<usize>,
         span: Option<usize>,
-        why: Why,
+        why: SegmentCause,
     ) {
         if from >= self.at {
             return;

@@ -88,7 +88,7 @@ fn a_wait_leads_to_the_task_that_had_the_slot() {
     let critical = of(&Build::new(vec![first, second]));
     assert_eq!(
         critical.segments.last().map(|last| last.why),
-        Some(Why::Memory)
+        Some(SegmentCause::Memory)
     );
     assert_eq!(critical.by_tool_s["long"], 0.1);
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::build::{Build, Call};
-use crate::record::{Change, Outcome, State};
+use crate::build::{Build, BuildCall};
+use crate::record::{CallOutcome, KeyPartChange, TaskEnd};
 
 /// Hits and misses of a build.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -97,27 +97,27 @@ pub(super) fn of(build: &Build) -> Hits {
         folder.saved = folder.saved.saturating_add(saved(call));
         folder.cpu = folder.cpu.saturating_add(cpu(call));
         match &call.record.outcome {
-            Outcome::DirectHit | Outcome::Built | Outcome::Failed { .. } => {
-                let hit = call.record.outcome == Outcome::DirectHit;
+            CallOutcome::DirectHit | CallOutcome::Built | CallOutcome::Failed { .. } => {
+                let hit = call.record.outcome == CallOutcome::DirectHit;
                 hits.calls.add(hit);
                 folder.calls.add(hit);
                 if !hit {
                     add_miss(&mut misses, call);
                 }
             }
-            Outcome::Fallback { reason } => {
+            CallOutcome::Fallback { reason } => {
                 let row = fallbacks.entry(reason).or_insert_with(|| Fallback {
                     reason: reason.clone(),
                     calls: 0,
                 });
                 row.calls += 1;
             }
-            Outcome::Passed => {}
+            CallOutcome::Passed => {}
         }
         for task in &call.record.tasks {
-            if task.tool != crate::build::PLAIN && task.state != State::Skipped {
-                hits.tasks.add(task.state == State::Hit);
-                folder.tasks.add(task.state == State::Hit);
+            if task.tool != crate::build::PLAIN && task.state != TaskEnd::Skipped {
+                hits.tasks.add(task.state == TaskEnd::Hit);
+                folder.tasks.add(task.state == TaskEnd::Hit);
             }
             if let Some(reason) = &task.not_stored {
                 *hits.not_stored.entry(reason.clone()).or_default() += 1;
@@ -141,22 +141,22 @@ pub(super) fn of(build: &Build) -> Hits {
 }
 
 /// The reason that a miss is counted under: the first change, or that there was nothing close.
-pub(crate) fn reason(call: &Call) -> Option<(&str, &str)> {
+pub(crate) fn reason(call: &BuildCall) -> Option<(&str, &str)> {
     match (&call.record.outcome, call.record.missed.first()) {
-        (Outcome::Built | Outcome::Failed { .. }, Some(change)) => {
+        (CallOutcome::Built | CallOutcome::Failed { .. }, Some(change)) => {
             Some((&change.kind, &change.name))
         }
-        (Outcome::Built | Outcome::Failed { .. }, None) => Some(("new", "")),
+        (CallOutcome::Built | CallOutcome::Failed { .. }, None) => Some(("new", "")),
         _ => None,
     }
 }
 
-fn add_miss<'a>(misses: &mut BTreeMap<(&'a str, &'a str), MissReason>, call: &'a Call) {
+fn add_miss<'a>(misses: &mut BTreeMap<(&'a str, &'a str), MissReason>, call: &'a BuildCall) {
     let Some((kind, name)) = reason(call) else {
         return;
     };
     let row = misses.entry((kind, name)).or_insert_with(|| {
-        let change: Option<&Change> = call.record.missed.first();
+        let change: Option<&KeyPartChange> = call.record.missed.first();
         MissReason {
             kind: kind.to_owned(),
             name: name.to_owned(),
@@ -171,19 +171,19 @@ fn add_miss<'a>(misses: &mut BTreeMap<(&'a str, &'a str), MissReason>, call: &'a
     row.cpu = row.cpu.saturating_add(cpu(call));
 }
 
-fn cpu(call: &Call) -> Duration {
+fn cpu(call: &BuildCall) -> Duration {
     let ran = call.record.tasks.iter().filter(|task| task.ran());
     ran.map(crate::record::Task::cpu)
         .fold(Duration::ZERO, Duration::saturating_add)
 }
 
 /// What the cache saved a call.
-pub(super) fn saved(call: &crate::build::Call) -> Duration {
+pub(super) fn saved(call: &crate::build::BuildCall) -> Duration {
     let hits = call
         .record
         .tasks
         .iter()
-        .filter(|task| task.state == crate::record::State::Hit);
+        .filter(|task| task.state == crate::record::TaskEnd::Hit);
     let steps = hits.map(|task| task.saved);
     steps.fold(call.record.saved, Duration::saturating_add)
 }
@@ -193,14 +193,14 @@ mod tests {
     use super::*;
     use crate::record::{Invocation, Task};
 
-    fn call(source: &str, outcome: Outcome, missed: &[(&str, &str)]) -> Invocation {
+    fn call(source: &str, outcome: CallOutcome, missed: &[(&str, &str)]) -> Invocation {
         Invocation {
             directory: "/p".into(),
             sources: vec![source.into()],
             outcome,
             missed: missed
                 .iter()
-                .map(|(kind, name)| Change {
+                .map(|(kind, name)| KeyPartChange {
                     kind: (*kind).into(),
                     name: (*name).into(),
                     old: None,
@@ -213,13 +213,13 @@ mod tests {
 
     #[test]
     fn misses_are_counted_by_their_first_reason() {
-        let fallback = Outcome::Fallback {
+        let fallback = CallOutcome::Fallback {
             reason: "option --odd".into(),
         };
-        let mut stepwise = call("b/z.cu", Outcome::Built, &[]);
+        let mut stepwise = call("b/z.cu", CallOutcome::Built, &[]);
         stepwise.tasks = vec![
             Task {
-                state: State::Hit,
+                state: TaskEnd::Hit,
                 saved: Duration::from_secs(3),
                 ..Task::default()
             },
@@ -228,14 +228,18 @@ mod tests {
         let build = Build::new(vec![
             call(
                 "a/x.cu",
-                Outcome::Built,
+                CallOutcome::Built,
                 &[("header", "k.h"), ("option", "-O3")],
             ),
-            call("a/y.cu", Outcome::Failed { code: 1 }, &[("header", "k.h")]),
+            call(
+                "a/y.cu",
+                CallOutcome::Failed { code: 1 },
+                &[("header", "k.h")],
+            ),
             stepwise,
-            call("a/w.cu", Outcome::DirectHit, &[]),
+            call("a/w.cu", CallOutcome::DirectHit, &[]),
             call("a/v.cu", fallback, &[]),
-            call("a/u.cu", Outcome::Passed, &[]),
+            call("a/u.cu", CallOutcome::Passed, &[]),
         ]);
         let hits = of(&build);
         assert_eq!(hits.calls, Rate { hits: 1, of: 4 });

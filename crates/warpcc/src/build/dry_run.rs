@@ -5,11 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 
-use warpcc_budget::Kind;
+use warpcc_budget::CommandKind;
 use warpcc_budget::costs::Measured;
 use warpcc_cache::{DiskStore, Expected};
 use warpcc_engine::Children;
-use warpcc_engine::admission::Entry;
+use warpcc_engine::admission::Applicant;
 use warpcc_engine::conditions;
 use warpcc_engine::process::{self, Ended};
 use warpcc_engine::room;
@@ -146,14 +146,14 @@ impl DryRun<'_> {
     ) -> Result<(Ended, SystemTime), Unsupported> {
         let (request, admission) = (self.request, self.options.admission);
         let label = request.invocation.inputs.join(" ");
-        let entry = Entry {
+        let entry = Applicant {
             name: DRY_RUN,
-            kind: Kind::DryRun,
+            kind: CommandKind::DryRun,
             // All of the call comes behind it.
             priority_ms: admission.expect_whole(),
             label: label.rsplit('/').next().unwrap_or(&label),
             tag: DRY_RUN_TASK as u64,
-            ..Entry::default()
+            ..Applicant::default()
         };
         let cannot_start = |why: String| Unsupported::new("nvcc cannot be started", why);
         let mut pass = self
@@ -183,7 +183,7 @@ impl DryRun<'_> {
             millis: u64::try_from(clock.elapsed().as_millis()).unwrap_or(u64::MAX),
             peak_kib: output.peak_kib,
         };
-        admission.learn(DRY_RUN, Kind::DryRun, measured);
+        admission.learn(DRY_RUN, CommandKind::DryRun, measured);
         Ok((output, began))
     }
 

@@ -104,13 +104,13 @@ fn decide_on_outputs(request: &Request, graph: &TaskGraph) -> Result<(), Unsuppo
     let mut outputs = Outputs::of(request)?;
     for file in graph.files.iter().filter(|f| f.kind == FileKind::Output) {
         let writer = file.writer.map(|at| graph.steps[at].tool);
-        let kind = outputs::Kind::of(writer == Some(Tool::HostLink));
+        let kind = outputs::ExpectedKind::of(writer == Some(Tool::HostLink));
         outputs.decide(&request.absolute(&file.path), kind)?;
     }
     // nvcc removes these, whatever they are.
     let mut removed = Outputs::of(request)?;
     for path in graph.steps.iter().flat_map(|step| &step.removes) {
-        removed.decide(&request.absolute(path), outputs::Kind::Data)?;
+        removed.decide(&request.absolute(path), outputs::ExpectedKind::Data)?;
     }
     Ok(())
 }

@@ -1,13 +1,13 @@
 //! Binaries that could not be read, or not as a whole: the user is told which, and why.
 
-use warpcc_fatbin::{Input, OpenError, Problem};
+use warpcc_fatbin::{BinaryInput, OpenError, Problem};
 
 use crate::log;
 
 /// Tells what was wrong; says whether anything was.
 pub fn tell<'p>(
     errors: &[OpenError],
-    problems: impl Iterator<Item = (&'p Input, &'p Problem)>,
+    problems: impl Iterator<Item = (&'p BinaryInput, &'p Problem)>,
 ) -> bool {
     for error in errors {
         log::warn(&error.to_string());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use warpcc_engine::Outcome;
+use warpcc_engine::StepOutcome;
 use warpcc_plan::Step;
 
 use super::timeline::{FileRole, FileRow, Run, TaskOutcome, TaskRow};
@@ -63,10 +63,10 @@ pub fn timeline_of(request: &Request, built: &Built, wall: Duration) -> Run {
                 system: task.system,
                 peak_kib: task.peak_kib,
                 outcome: match task.outcome {
-                    Outcome::Ran => TaskOutcome::Ran,
-                    Outcome::Hit => TaskOutcome::Hit,
-                    Outcome::Skipped => TaskOutcome::Skipped,
-                    Outcome::Failed(code) => TaskOutcome::Failed(code),
+                    StepOutcome::Ran => TaskOutcome::Ran,
+                    StepOutcome::Hit => TaskOutcome::Hit,
+                    StepOutcome::Skipped => TaskOutcome::Skipped,
+                    StepOutcome::Failed(code) => TaskOutcome::Failed(code),
                 },
                 files,
                 needs: graph.needs(task.step).to_vec(),

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueHint};
-use warpcc_engine::{Finished, Outcome};
+use warpcc_engine::{Finished, StepOutcome};
 use warpcc_explain::text::{Form, Tint};
 use warpcc_explain::{Observed, Recorder, Story, markdown, page, text};
 use warpcc_path_map::BaseDirs;
@@ -146,7 +146,7 @@ fn tell(session: &Session<'_>) -> anyhow::Result<(Story, String)> {
     let words = std::iter::once(request.nvcc.as_os_str()).chain(request.args.iter().map(|a| &**a));
     let listener = Listener {
         request,
-        teller: RefCell::new(Recorder::new(warpcc_explain::Call {
+        teller: RefCell::new(Recorder::new(warpcc_explain::ObservedCall {
             command: words.map(|w| w.to_string_lossy().into_owned()).collect(),
             directory: request.directory.display().to_string(),
         })),
@@ -223,9 +223,9 @@ impl BuildListener for Listener<'_> {
             .saturating_sub(finished.waited);
         let observed = Observed {
             outcome: match finished.outcome {
-                Outcome::Ran | Outcome::Hit => warpcc_explain::Outcome::Ran,
-                Outcome::Failed(code) => warpcc_explain::Outcome::Failed(code),
-                Outcome::Skipped => warpcc_explain::Outcome::Skipped,
+                StepOutcome::Ran | StepOutcome::Hit => warpcc_explain::CommandOutcome::Ran,
+                StepOutcome::Failed(code) => warpcc_explain::CommandOutcome::Failed(code),
+                StepOutcome::Skipped => warpcc_explain::CommandOutcome::Skipped,
             },
             micros: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
             stdout: String::from_utf8_lossy(&finished.stdout).into_owned(),

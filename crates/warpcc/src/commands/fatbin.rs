@@ -11,8 +11,8 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use rayon::prelude::*;
 use warpcc_fatbin::{
-    Binary, Container, Depth, Gpu, Image, Input, Kind, Limits, Listing, OpenError, Outcome,
-    Problem, Situation, Verdicts, diff, find, judge, list, thin,
+    Binary, BinaryInput, Container, Depth, Gpu, Image, ImageKind, Listing, LoadOutcome, OpenError,
+    Problem, ReadLimits, Situation, Verdicts, diff, find, judge, list, thin,
 };
 
 pub use args::FatbinCommand;
@@ -46,10 +46,10 @@ pub fn run(command: &FatbinCommand) -> anyhow::Result<i32> {
 fn each<T: Send>(
     paths: &[std::path::PathBuf],
     look: impl Fn(&Binary) -> T + Sync,
-) -> (Vec<(Input, T)>, Vec<OpenError>) {
-    let limits = Limits::default();
+) -> (Vec<(BinaryInput, T)>, Vec<OpenError>) {
+    let limits = ReadLimits::default();
     let (inputs, mut errors) = find(paths);
-    let opened: Vec<Result<(Input, T), OpenError>> = inputs
+    let opened: Vec<Result<(BinaryInput, T), OpenError>> = inputs
         .into_par_iter()
         .map(|input| {
             let binary = Binary::open(input, &limits)?;
@@ -81,7 +81,7 @@ fn list_files(args: &ListArgs) -> anyhow::Result<i32> {
         true => Depth::Kernels,
         false => Depth::Toolkits,
     };
-    let limits = Limits::default();
+    let limits = ReadLimits::default();
     let (listed, errors) = each(&args.files, |binary| list(binary, depth, &limits));
     let rows = || listed.iter().flat_map(|(_, listing)| &listing.rows);
     output::print(|out| {
@@ -126,7 +126,7 @@ fn is_usable(listing: &Listing) -> bool {
 }
 
 fn extract(args: &ExtractArgs) -> anyhow::Result<i32> {
-    let limits = Limits::default();
+    let limits = ReadLimits::default();
     let (inputs, errors) = find(&args.files);
     let mut problems = Vec::new();
     let mut taken = BTreeSet::new();
@@ -181,15 +181,15 @@ fn extract(args: &ExtractArgs) -> anyhow::Result<i32> {
 fn is_wanted(image: &Image<'_>, args: &ExtractArgs) -> bool {
     let kind = match args.kind {
         None => true,
-        Some(WantedKind::Elf) => image.kind == Kind::Cubin,
-        Some(WantedKind::Ptx) => image.kind == Kind::Ptx,
-        Some(WantedKind::Lto) => image.kind == Kind::LtoIr,
+        Some(WantedKind::Elf) => image.kind == ImageKind::Cubin,
+        Some(WantedKind::Ptx) => image.kind == ImageKind::Ptx,
+        Some(WantedKind::Lto) => image.kind == ImageKind::LtoIr,
     };
     kind && args.arch.is_none_or(|arch| arch == image.arch)
 }
 
 /// The file's name; two files of one name in different folders get a number.
-fn free_stem(input: &Input, taken: &mut BTreeSet<String>) -> String {
+fn free_stem(input: &BinaryInput, taken: &mut BTreeSet<String>) -> String {
     let name = match &input.member {
         Some(member) => Path::new(member).file_name(),
         None => input.path.file_name(),
@@ -236,7 +236,7 @@ fn create(path: &Path, bytes: &[u8], force: bool) -> anyhow::Result<()> {
 }
 
 fn compare(args: &DiffArgs) -> anyhow::Result<i32> {
-    let limits = Limits::default();
+    let limits = ReadLimits::default();
     let mut sides = Vec::new();
     for path in [&args.before, &args.after] {
         let (listed, errors) = each(std::slice::from_ref(path), |binary| {
@@ -274,8 +274,8 @@ fn compare(args: &DiffArgs) -> anyhow::Result<i32> {
 }
 
 fn rewrite(args: &ThinArgs) -> anyhow::Result<i32> {
-    let limits = Limits::default();
-    let input = Input {
+    let limits = ReadLimits::default();
+    let input = BinaryInput {
         path: args.file.clone(),
         member: None,
     };
@@ -303,7 +303,7 @@ fn rewrite(args: &ThinArgs) -> anyhow::Result<i32> {
 }
 
 fn check(args: &CheckArgs) -> anyhow::Result<i32> {
-    let limits = Limits::default();
+    let limits = ReadLimits::default();
     let situation = Situation {
         driver: args.driver,
         force_jit: args.force_ptx_jit,
@@ -314,12 +314,12 @@ fn check(args: &CheckArgs) -> anyhow::Result<i32> {
     let (judged, errors) = each(&args.files, |binary| {
         judge(binary, &gpus, &situation, &limits)
     });
-    let is_bad = |gpu: Gpu, outcome: Outcome| match outcome {
-        Outcome::Run | Outcome::NotLinked => false,
-        Outcome::Jit | Outcome::JitLink => args.native.contains(&gpu),
-        Outcome::Fail => true,
+    let is_bad = |gpu: Gpu, outcome: LoadOutcome| match outcome {
+        LoadOutcome::Run | LoadOutcome::NotLinked => false,
+        LoadOutcome::Jit | LoadOutcome::JitLink => args.native.contains(&gpu),
+        LoadOutcome::Fail => true,
     };
-    let all: Vec<(&Input, &Verdicts)> = judged.iter().map(|(input, v)| (input, v)).collect();
+    let all: Vec<(&BinaryInput, &Verdicts)> = judged.iter().map(|(input, v)| (input, v)).collect();
     output::print(|out| match args.json {
         true => print::check::write_json(&all, out),
         false => print::check::write(&all, &gpus, &is_bad, args.kernels, out),

@@ -6,10 +6,11 @@ use std::io;
 use std::time::Duration;
 
 use clap::Args;
-use warpcc_budget::{Board, Kind, Record};
+use warpcc_budget::{Board, CommandKind, Record};
 use warpcc_cache::DiskStore;
 use warpcc_report::monitor::{
-    self, Colors, Ended, MemoryNow, RunningTask, Settings, Snapshot, Source, WaitingTask, follow,
+    self, Colors, Ended, MemoryNow, MonitorSettings, MonitorSource, RunningTask, Snapshot,
+    WaitingTask, follow,
 };
 use warpcc_report::record::Wait;
 
@@ -63,7 +64,7 @@ pub fn run(args: &MonitorArgs, config: &Config) -> anyhow::Result<i32> {
         output::print(|out| follow(&mut source, args.interval, out))?;
         return Ok(0);
     }
-    let settings = Settings {
+    let settings = MonitorSettings {
         every: args.interval,
         colors: match no_color() {
             NoColor::Asked => Colors::None,
@@ -84,7 +85,7 @@ struct Machine<'a> {
     before: BTreeMap<String, u64>,
 }
 
-impl Source for Machine<'_> {
+impl MonitorSource for Machine<'_> {
     fn snapshot(&mut self) -> Snapshot {
         let limits = self.board.limits();
         let now = self.board.snapshot();
@@ -165,9 +166,9 @@ fn waiting_task(claim: &Record, now: u64, full: bool) -> WaitingTask {
 }
 
 /// As the reports call it.
-fn tool(kind: Kind) -> String {
+fn tool(kind: CommandKind) -> String {
     match kind {
-        Kind::HostCompile => "host",
+        CommandKind::HostCompile => "host",
         other => other.name(),
     }
     .to_owned()

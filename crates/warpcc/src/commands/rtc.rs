@@ -20,7 +20,7 @@ use warpcc_rtc::{
 
 pub use args::RtcCommand;
 use args::{CompileArgs, WarmArgs, WithArgs};
-use manifest::{Job, Manifest};
+use manifest::{ImageJob, Manifest};
 
 use super::output::{self, write_file};
 use crate::config::{Config, variable};
@@ -201,7 +201,7 @@ fn warm(args: &WarmArgs, around: &ProcessContext) -> anyhow::Result<i32> {
         .jobs
         .par_iter()
         .map(|job| match job {
-            Job::Kernel {
+            ImageJob::Kernel {
                 parameters,
                 name,
                 source,
@@ -211,11 +211,11 @@ fn warm(args: &WarmArgs, around: &ProcessContext) -> anyhow::Result<i32> {
                     cache.get_image(parameters, name, source, *target, &CallLimits::default());
                 (name.as_str(), target.to_string(), image)
             }
-            Job::Recorded(request) => {
+            ImageJob::Recorded(request) => {
                 let image = cache.get(request, &CallLimits::default());
                 (&*request.name, request.target.to_string(), image)
             }
-            Job::Ptx { name, text, target } => {
+            ImageJob::Ptx { name, text, target } => {
                 let image = cache.load_ptx(name, text, *target, &CallLimits::default());
                 (name.as_str(), target.to_string(), image)
             }

@@ -8,7 +8,7 @@ use warpcc_remote::grpc::Address;
 
 use super::property::Property;
 use super::value::{self, Key, Raw};
-use super::{Setting, Source};
+use super::{Setting, SettingSource};
 
 /// Everything about the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl ExecutorSettings {
         &mut self,
         key: Key,
         raw: &Raw,
-        source: &Source,
+        source: &SettingSource,
         home: Option<&Path>,
     ) -> Option<Result<(), &'static str>> {
         let path = |setting: &mut Setting<Option<PathBuf>>| {
@@ -106,7 +106,7 @@ impl ExecutorSettings {
     }
 
     /// One of them as text and who decided it; nothing where `key` is not one.
-    pub(super) fn row(&self, key: Key) -> Option<(String, &Source)> {
+    pub(super) fn row(&self, key: Key) -> Option<(String, &SettingSource)> {
         let path = |setting: &Setting<Option<PathBuf>>| {
             let path = setting.value.as_ref();
             path.map(|p| p.display().to_string()).unwrap_or_default()

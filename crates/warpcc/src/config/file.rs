@@ -9,14 +9,14 @@ use toml::de::{DeTable, DeValue};
 use warpcc_remote::config_file::tables;
 
 use super::error::ConfigError;
-use super::setting::Source;
+use super::setting::SettingSource;
 use super::value::{Key, Raw};
 
 /// One setting as the file gives it.
 pub(super) struct Entry {
     pub(super) key: Key,
     pub(super) raw: Raw,
-    pub(super) source: Source,
+    pub(super) source: SettingSource,
 }
 
 /// Read the text of the settings file at `path`, in the order of its lines.
@@ -39,7 +39,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Vec<Entry>, ConfigError> 
                 key: name.to_owned(),
                 nearest: Key::nearest(name).name(),
             })?;
-            let source = Source::File {
+            let source = SettingSource::File {
                 path: path.to_owned(),
                 line,
             };

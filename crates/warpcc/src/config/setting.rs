@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// Who decided a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum SettingSource {
     /// Nobody: it is what warpcc ships with.
     Default,
     /// The settings file.
@@ -19,7 +19,7 @@ pub enum Source {
     Environment(&'static str),
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for SettingSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
@@ -35,7 +35,7 @@ pub struct Setting<T> {
     /// The value in force.
     pub value: T,
     /// Who decided it.
-    pub source: Source,
+    pub source: SettingSource,
 }
 
 impl<T> Setting<T> {
@@ -43,12 +43,12 @@ impl<T> Setting<T> {
     pub fn default_of(value: T) -> Self {
         Self {
             value,
-            source: Source::Default,
+            source: SettingSource::Default,
         }
     }
 
     /// Replace the value, and remember who did.
-    pub fn assign(&mut self, value: T, source: &Source) {
+    pub fn assign(&mut self, value: T, source: &SettingSource) {
         self.value = value;
         self.source = source.clone();
     }
@@ -82,5 +82,5 @@ pub struct SettingRow {
     /// The value in force; empty where there is none.
     pub value: String,
     /// Who decided it.
-    pub source: Source,
+    pub source: SettingSource,
 }

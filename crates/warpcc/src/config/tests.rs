@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use warpcc_remote::settings::Access;
 
-use super::{Config, LogTarget, Source};
+use super::{Config, LogTarget, SettingSource};
 
 /// An environment made of `pairs`.
 fn env(pairs: &[(&str, &str)]) -> impl Fn(&str) -> Option<OsString> {
@@ -43,7 +43,7 @@ fn nothing_set_gives_the_defaults() {
         config
             .rows()
             .iter()
-            .all(|row| row.source == Source::Default)
+            .all(|row| row.source == SettingSource::Default)
     );
 }
 
@@ -76,11 +76,14 @@ fn the_environment_wins_over_the_file_and_both_are_remembered() {
     let text = "# mine\nmax_size = \"5G\"\njobs = 3\nlog = \"stderr\"\nbase_dir = [\"~/src\", \"/b\", \"auto\"]\n";
     let config = with_file(text, &[("WARPCC_JOBS", "7"), ("WARPCC_BASE_DIR", "")]).unwrap();
     assert_eq!(config.job_limit().get(), 7);
-    assert_eq!(config.jobs.source, Source::Environment("WARPCC_JOBS"));
+    assert_eq!(
+        config.jobs.source,
+        SettingSource::Environment("WARPCC_JOBS")
+    );
     assert_eq!(config.max_size.value.bytes(), Some(5 << 30));
     assert!(matches!(
         config.max_size.source,
-        Source::File { line: 2, .. }
+        SettingSource::File { line: 2, .. }
     ));
     assert_eq!(config.log.value, Some(LogTarget::Stderr));
     assert_eq!(

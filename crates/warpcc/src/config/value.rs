@@ -175,7 +175,7 @@ pub(super) enum Raw {
     Flag(bool),
     List(Vec<OsString>),
     /// Shared caches, each as the names and values of its table, `url` among them.
-    Layers(Vec<config_file::Table>),
+    Layers(Vec<config_file::LayerTable>),
     /// A kind no setting takes (a date, a table); kept as written for the message.
     Other(String),
 }
@@ -319,7 +319,7 @@ pub(super) fn layers(raw: &Raw) -> Result<Vec<Layer>, LayerError> {
         Raw::Text(text) => vec![text.to_str()],
         Raw::List(items) => items.iter().map(|item| item.to_str()).collect(),
         Raw::Layers(tables) => {
-            let layer = |table: &config_file::Table| config_file::layer(table, &variable);
+            let layer = |table: &config_file::LayerTable| config_file::layer(table, &variable);
             return tables.iter().map(layer).collect();
         }
         _ => return Err(wrong("is not a list of shared caches")),

@@ -23,7 +23,7 @@ pub struct Holder {
 
 /// What can be seen of a holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum HolderState {
     /// It is there.
     Works,
     /// It was stopped, or one of its tools was.
@@ -76,15 +76,15 @@ impl Holder {
     }
 
     /// How it is. Cheap.
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> HolderState {
         if namespace() != Some(self.namespace) {
-            return Standing::Unknown;
+            return HolderState::Unknown;
         }
         match proc::stat(self.pid) {
-            Some(stat) if stat.start != self.start || stat.is_over() => Standing::Gone,
-            Some(stat) if stat.is_stopped() => Standing::Stopped,
-            Some(_) => Standing::Works,
-            None => Standing::Gone,
+            Some(stat) if stat.start != self.start || stat.is_over() => HolderState::Gone,
+            Some(stat) if stat.is_stopped() => HolderState::Stopped,
+            Some(_) => HolderState::Works,
+            None => HolderState::Gone,
         }
     }
 
@@ -164,15 +164,15 @@ mod tests {
         };
         us.write(&file);
         assert_eq!(Holder::read(&file), Some(us));
-        assert_eq!(us.standing(), Standing::Works);
+        assert_eq!(us.standing(), HolderState::Works);
         let later = Holder {
             start: us.start + 1,
             ..us
         };
         later.write(&file);
-        assert_eq!(later.standing(), Standing::Gone);
+        assert_eq!(later.standing(), HolderState::Gone);
         let far = Holder { namespace: 1, ..us };
-        assert_eq!(far.standing(), Standing::Unknown);
+        assert_eq!(far.standing(), HolderState::Unknown);
         file.set_len(5)?;
         assert_eq!(Holder::read(&file), None);
         Ok(())

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
-use super::holder::{Holder, Standing};
+use super::holder::{Holder, HolderState};
 use crate::log::Log;
 
 /// A holder must be seen stopped or gone for so long: a debugger stops a process for moments.
@@ -115,29 +115,29 @@ fn wait(
             return Ok(Waited::Removed);
         }
         let holder = Holder::read(lock);
-        let mut standing = holder.map_or(Standing::Unknown, |holder| holder.standing());
+        let mut standing = holder.map_or(HolderState::Unknown, |holder| holder.standing());
         let elapsed = began.elapsed();
         if elapsed > next_wide_look {
             next_wide_look = elapsed + WIDE_LOOK;
-            if standing == Standing::Works && holder.is_some_and(|h| h.has_stopped_tool()) {
+            if standing == HolderState::Works && holder.is_some_and(|h| h.has_stopped_tool()) {
                 return Ok(passed_by(holder, "has a tool that was stopped"));
             }
         }
         match standing {
-            Standing::Works | Standing::Unknown => useless = None,
-            Standing::Stopped | Standing::Gone => {
+            HolderState::Works | HolderState::Unknown => useless = None,
+            HolderState::Stopped | HolderState::Gone => {
                 let since = *useless.get_or_insert_with(Instant::now);
                 if since.elapsed() < SURE {
-                    standing = Standing::Works;
+                    standing = HolderState::Works;
                 }
             }
         }
         match standing {
-            Standing::Stopped => return Ok(passed_by(holder, "was stopped")),
-            Standing::Gone => {
+            HolderState::Stopped => return Ok(passed_by(holder, "was stopped")),
+            HolderState::Gone => {
                 return Ok(passed_by(holder, "has ended and left the lock to another"));
             }
-            Standing::Works | Standing::Unknown => {}
+            HolderState::Works | HolderState::Unknown => {}
         }
         if elapsed > TOLD && !told {
             told = true;

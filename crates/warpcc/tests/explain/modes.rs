@@ -1,6 +1,6 @@
 //! Each mode of nvcc: what is told of it is what other programs find in the same files.
 
-use warpcc_explain::{Outcome, Role, State, Story};
+use warpcc_explain::{CommandOutcome, FileState, Role, Story};
 
 use super::space::{TestSpace, Toolkit};
 use super::{
@@ -12,14 +12,14 @@ use super::{
 fn demand_whole(story: &Story) {
     assert_eq!(story.exit_code, 0);
     for step in &story.steps {
-        assert_eq!(step.outcome, Outcome::Ran, "{}", step.title);
+        assert_eq!(step.outcome, CommandOutcome::Ran, "{}", step.title);
         for option in &step.options {
             assert!(option.known, "{}: {}", step.tool, option.words);
         }
         let new: Vec<&str> = step
             .tree
             .iter()
-            .filter(|row| row.state != State::Old)
+            .filter(|row| row.state != FileState::Old)
             .map(|row| row.path.as_str())
             .collect();
         let mut written: Vec<&str> = step.writes.iter().map(|file| file.path.as_str()).collect();
@@ -153,7 +153,7 @@ fn a_program_of_relocatable_code_is_linked_twice() {
         let names = file(&told, "prog_dlink.reg.c");
         assert_eq!(
             names.state,
-            State::Changed,
+            FileState::Changed,
             "a run of nvlink for each architecture"
         );
         let linked = column(table(names, "Objects"), "module id");
@@ -299,12 +299,12 @@ fn a_failing_command_is_told_up_to_its_failure() {
     let failed = told
         .steps
         .iter()
-        .position(|step| step.outcome == Outcome::Failed(expected.code))
+        .position(|step| step.outcome == CommandOutcome::Failed(expected.code))
         .expect("a failed step");
     assert!(told.steps[failed].stderr.contains("undeclared"));
-    assert!(failed > 0 && told.steps[0].outcome == Outcome::Ran);
+    assert!(failed > 0 && told.steps[0].outcome == CommandOutcome::Ran);
     for later in &told.steps[failed + 1..] {
-        assert_eq!(later.outcome, Outcome::Skipped);
+        assert_eq!(later.outcome, CommandOutcome::Skipped);
     }
     assert!(!space.exists("case.o"));
 

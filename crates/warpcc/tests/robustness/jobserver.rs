@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use warpcc_budget::{Board, Limits, Place, Reserve};
+use warpcc_budget::{Board, BoardPlace, BudgetLimits, Reserve};
 
 use crate::budget::{with_board, write_sources};
 use crate::space::{Outcome, Program, TestSpace, finish};
@@ -156,12 +156,12 @@ fn without_any_token_one_command_runs_at_a_time() {
 
 /// Waits until a warpcc of this board runs something, and sends it `signal`.
 fn strike(board: &Path, signal: Signal) {
-    let limits = Limits {
+    let limits = BudgetLimits {
         slots: SLOTS,
         memory_kib: u64::MAX,
         reserve: Reserve(0),
     };
-    let board = Board::open(&Place::At(board.to_owned()), limits);
+    let board = Board::open(&BoardPlace::At(board.to_owned()), limits);
     let end = Instant::now() + Duration::from_secs(30);
     loop {
         // One with two commands at once holds a token of the pool's.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use warpcc_budget::{Board, Limits, Place, Reserve, Snapshot};
+use warpcc_budget::{Board, BoardPlace, BudgetLimits, Reserve, Snapshot};
 
 /// Between two looks. Reading the board takes some ten microseconds.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -39,12 +39,12 @@ pub struct Seen {
 impl Witness {
     /// Begins to look at the board in `folder`, on which `slots` may run.
     pub fn start(folder: &Path, slots: u32) -> Self {
-        let limits = Limits {
+        let limits = BudgetLimits {
             slots,
             memory_kib: u64::MAX,
             reserve: Reserve(0),
         };
-        let board = Board::open(&Place::At(folder.to_owned()), limits);
+        let board = Board::open(&BoardPlace::At(folder.to_owned()), limits);
         let over = Arc::new(AtomicBool::new(false));
         let thread = {
             let over = Arc::clone(&over);

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use warpcc_cache::{InputManifestBuilder, Signature, Verdict};
+use warpcc_cache::{InputManifestBuilder, ManifestVerdict, Signature};
 
 use crate::space::{TestSpace, make_dir};
 use crate::{KERNEL, ONE};
@@ -187,16 +187,19 @@ fn whole_seconds_count_while_mounted() {
         assert_eq!(before.ctime_ns, 1_700_000_000_000_000_000);
         let verdict = manifest.check(&at);
         if kernel() >= (6, 8) {
-            assert_eq!(verdict, Verdict::Holds);
+            assert_eq!(verdict, ManifestVerdict::Holds);
         } else {
             say("whole seconds: this kernel has no number for a mount that comes only once");
-            assert!(matches!(verdict, Verdict::HoldsAfterHashing(_)));
+            assert!(matches!(verdict, ManifestVerdict::HoldsAfterHashing(_)));
         }
         drop(mounted);
         let Some(_mounted) = mount(2) else { return };
         assert_eq!(Signature::of(&header).expect("a header"), before);
         let verdict = manifest.check(&at);
-        assert!(matches!(verdict, Verdict::Differs(_)), "{verdict:?}");
+        assert!(
+            matches!(verdict, ManifestVerdict::Differs(_)),
+            "{verdict:?}"
+        );
     });
 }
 

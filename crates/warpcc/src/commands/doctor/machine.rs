@@ -7,7 +7,7 @@ use warpcc_report::doctor::Finding;
 
 use super::finding::{fine, note, warning};
 use super::variables::variable;
-use crate::config::{Config, Source, format_bytes};
+use crate::config::{Config, SettingSource, format_bytes};
 use crate::process_context::ProcessContext;
 use crate::resources::place;
 use crate::scratch::foreign_root;
@@ -48,7 +48,7 @@ pub(super) fn look(config: &Config, around: &ProcessContext, findings: &mut Vec<
         jobs_from(config),
         memory_from(config)
     )));
-    if let (Some(there), Source::Environment(_) | Source::File { .. }) =
+    if let (Some(there), SettingSource::Environment(_) | SettingSource::File { .. }) =
         (processors(), &config.jobs.source)
         && limits.slots > there
     {
@@ -81,17 +81,17 @@ pub(super) fn look(config: &Config, around: &ProcessContext, findings: &mut Vec<
 
 fn jobs_from(config: &Config) -> String {
     match (&config.jobs.source, processors()) {
-        (Source::Default, Some(there)) if there > config.limits().slots => {
+        (SettingSource::Default, Some(there)) if there > config.limits().slots => {
             "a cgroup's quota".to_owned()
         }
-        (Source::Default, _) => "the processors this process may use".to_owned(),
+        (SettingSource::Default, _) => "the processors this process may use".to_owned(),
         (source, _) => source.to_string(),
     }
 }
 
 fn memory_from(config: &Config) -> String {
     match &config.memory.source {
-        Source::Default => "of the machine or its cgroup, less a reserve".to_owned(),
+        SettingSource::Default => "of the machine or its cgroup, less a reserve".to_owned(),
         source => source.to_string(),
     }
 }

@@ -6,10 +6,12 @@ mod findings;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use warpcc_fatbin::{Found, Gpu, Limits, Outcome, Problem, Situation, Verdicts, demangle, judge};
+use warpcc_fatbin::{
+    Found, Gpu, LoadOutcome, Problem, ReadLimits, Situation, Verdicts, demangle, judge,
+};
 use warpcc_jit::{
-    Assembled, Cost, Job, MaxSize, Ptxas, Remark, Settings, Text, Use, Weight, assemble, estimate,
-    what_is_compiled,
+    AssembleJob, Assembled, CompileCause, Cost, JitSettings, MaxSize, Ptxas, Remark, Text, Weight,
+    assemble, estimate, what_is_compiled,
 };
 
 use super::args::AdviseArgs;
@@ -30,8 +32,8 @@ pub(super) fn advise(
     config: &Config,
     around: &ProcessContext,
 ) -> anyhow::Result<i32> {
-    let limits = Limits::default();
-    let settings = Settings::read(&around.environment);
+    let limits = ReadLimits::default();
+    let settings = JitSettings::read(&around.environment);
     let situation = Situation {
         driver: args.driver,
         force_jit: settings.force_jit,
@@ -49,7 +51,7 @@ pub(super) fn advise(
     let mut problems: Vec<Vec<Problem>> = verdicts.iter().map(|v| v.problems.clone()).collect();
     let compiles = |v: &Verdicts| {
         let mut all = v.verdicts.iter();
-        all.any(|v| matches!(v.outcome, Outcome::Jit | Outcome::JitLink))
+        all.any(|v| matches!(v.outcome, LoadOutcome::Jit | LoadOutcome::JitLink))
     };
     let ptxas = match verdicts.iter().any(compiles) && !args.estimate {
         true => find_ptxas(args.tool.ptxas.as_deref(), config, around)
@@ -104,7 +106,7 @@ fn measure(
     config: &Config,
 ) -> anyhow::Result<Costs> {
     let mut costs = Costs::new();
-    let mut jobs: Vec<(&Text<'_>, Job<'_>)> = Vec::new();
+    let mut jobs: Vec<(&Text<'_>, AssembleJob<'_>)> = Vec::new();
     for text in files.iter().flat_map(|(_, texts)| texts) {
         if costs.contains_key(&text.content) {
             continue;
@@ -119,7 +121,7 @@ fn measure(
         });
         costs.insert(text.content, guess(text, note));
         if let Some(target) = target {
-            let job = Job {
+            let job = AssembleJob {
                 image: text.source,
                 target,
                 used: text.used,
@@ -128,14 +130,14 @@ fn measure(
         }
     }
     let Some(ptxas) = ptxas else { return Ok(costs) };
-    let only: Vec<Job<'_>> = jobs.iter().map(|(_, job)| *job).collect();
+    let only: Vec<AssembleJob<'_>> = jobs.iter().map(|(_, job)| *job).collect();
     let longest = Duration::from_secs(args.tool.timeout);
     let done = assemble(
         ptxas,
         &only,
         config.job_limit(),
         longest,
-        &Limits::default(),
+        &ReadLimits::default(),
     )?;
     for ((text, _), answer) in jobs.iter().zip(done) {
         let known = match answer {
@@ -187,18 +189,18 @@ fn add_new(problems: &mut Vec<Problem>, more: Vec<Problem>) {
 }
 
 fn of_file(file: String, verdicts: &Verdicts, gpu: Gpu) -> OfFile {
-    let count = |outcome: Outcome| {
+    let count = |outcome: LoadOutcome| {
         let mine = verdicts.verdicts.iter();
         mine.filter(|v| v.gpu == gpu && v.outcome == outcome)
             .count()
     };
     OfFile {
         file,
-        run: count(Outcome::Run),
-        jit: count(Outcome::Jit),
-        jit_link: count(Outcome::JitLink),
-        fail: count(Outcome::Fail),
-        not_linked: count(Outcome::NotLinked),
+        run: count(LoadOutcome::Run),
+        jit: count(LoadOutcome::Jit),
+        jit_link: count(LoadOutcome::JitLink),
+        fail: count(LoadOutcome::Fail),
+        not_linked: count(LoadOutcome::NotLinked),
         texts: Vec::new(),
     }
 }
@@ -266,7 +268,7 @@ fn row(text: &Text<'_>, known: &Known, first: bool) -> TextRow {
         container: text.container,
         image: text.image,
         target: text.source.target(),
-        linked: text.used == Use::Link,
+        linked: text.used == CompileCause::Link,
         repeated: !first,
         kernels: text.kernels.iter().map(|name| demangle(name)).collect(),
         ptx_bytes: text.bytes,
@@ -280,7 +282,7 @@ fn row(text: &Text<'_>, known: &Known, first: bool) -> TextRow {
 /// The figures with what follows from them.
 fn conclude(
     gpus: Vec<OnGpu>,
-    settings: &Settings,
+    settings: &JitSettings,
     around: &ProcessContext,
     ptxas: Option<Ptxas>,
 ) -> Advice {

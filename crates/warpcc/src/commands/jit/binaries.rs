@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use rayon::prelude::*;
-use warpcc_fatbin::{Binary, Found, Limits, OpenError, find};
+use warpcc_fatbin::{Binary, Found, OpenError, ReadLimits, find};
 
 use crate::commands::binary_errors;
 
 /// The files that were named or found, mapped, in order, and those that could not be.
 pub fn open_all(paths: &[PathBuf]) -> (Vec<Binary>, Vec<OpenError>) {
-    let limits = Limits::default();
+    let limits = ReadLimits::default();
     let (inputs, mut errors) = find(paths);
     let mut binaries = Vec::new();
     for input in inputs {
@@ -23,7 +23,7 @@ pub fn open_all(paths: &[PathBuf]) -> (Vec<Binary>, Vec<OpenError>) {
 
 /// What is in each of them.
 pub fn contents(binaries: &[Binary]) -> Vec<Found<'_>> {
-    let limits = Limits::default();
+    let limits = ReadLimits::default();
     binaries.par_iter().map(|b| b.contents(&limits)).collect()
 }
 

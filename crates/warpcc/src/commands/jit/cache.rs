@@ -1,6 +1,6 @@
 //! `warpcc jit cache`: where the driver keeps what it compiled, and how full that is.
 
-use warpcc_jit::{Folder, Settings, clear, contents, folder_remarks, setting_remarks};
+use warpcc_jit::{Folder, JitSettings, clear, contents, folder_remarks, setting_remarks};
 
 use super::args::CacheArgs;
 use super::exit_code::{FAILED, FINE, TO_FIX};
@@ -11,7 +11,7 @@ use crate::process_context::ProcessContext;
 use warpcc_jit::Weight;
 
 pub(super) fn cache(args: &CacheArgs, around: &ProcessContext) -> anyhow::Result<i32> {
-    let settings = Settings::read(&around.environment);
+    let settings = JitSettings::read(&around.environment);
     if args.clear {
         let folder = settings.place.folder().ok_or_else(|| {
             anyhow::anyhow!("neither HOME nor CUDA_CACHE_PATH is set: there is no cache to clear")
@@ -49,7 +49,7 @@ pub(super) fn cache(args: &CacheArgs, around: &ProcessContext) -> anyhow::Result
 }
 
 /// Everything about the cache of a process with these settings.
-pub(super) fn look(settings: &Settings, around: &ProcessContext) -> CacheView {
+pub(super) fn look(settings: &JitSettings, around: &ProcessContext) -> CacheView {
     let mut remarks = setting_remarks(&around.environment, settings);
     let path = settings.place.folder();
     let held = path.as_deref().map(contents).unwrap_or_default();

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use anyhow::Context;
-use warpcc_fatbin::{Binary, Input, Limits};
+use warpcc_fatbin::{Binary, BinaryInput, ReadLimits};
 use warpcc_jit::{DriverError, Item, LoadOptions, Loader, Said};
 
 use super::args::{By, LoadArgs};
@@ -37,8 +37,8 @@ fn each(args: &LoadArgs, loader: &Loader, out: &mut dyn Write) -> anyhow::Result
     let Some(path) = args.file.clone() else {
         return Ok(());
     };
-    let limits = Limits::default();
-    let input = Input {
+    let limits = ReadLimits::default();
+    let input = BinaryInput {
         path,
         member: args.member.clone(),
     };

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use warpcc_fatbin::{Arch, Binary, Gpu, Limits, Problem, demangle, ptx_compiles};
+use warpcc_fatbin::{Arch, Binary, Gpu, Problem, ReadLimits, demangle, ptx_compiles};
 use warpcc_jit::{
-    Assembled, Item, Job, Loading, Outcome, Ptxas, Text, Use, assemble, complaints, every_text,
+    AssembleJob, Assembled, CompileCause, Item, LoadResult, Loading, Ptxas, Text, assemble,
+    complaints, every_text,
 };
 
 use super::args::{By, ProveArgs};
@@ -26,7 +27,7 @@ pub(super) fn prove(
     config: &Config,
     around: &ProcessContext,
 ) -> anyhow::Result<i32> {
-    let limits = Limits::default();
+    let limits = ReadLimits::default();
     let ptxas = find_ptxas(args.tool.ptxas.as_deref(), config, around)?;
     let loading = Loading {
         longest: Duration::from_secs(args.tool.timeout),
@@ -109,14 +110,14 @@ fn by_assembler(
     config: &Config,
     proof: &mut Proof,
 ) -> anyhow::Result<()> {
-    let limits = Limits::default();
-    let mut jobs: Vec<(Placed<'_>, Job<'_>)> = Vec::new();
+    let limits = ReadLimits::default();
+    let mut jobs: Vec<(Placed<'_>, AssembleJob<'_>)> = Vec::new();
     for placed in different {
         let text = placed.1;
         let targets = targets(ptxas, text.source.arch, &args.gpu);
         proof.not_for_any += usize::from(targets.is_empty());
         jobs.extend(targets.into_iter().map(|target| {
-            let job = Job {
+            let job = AssembleJob {
                 image: text.source,
                 target,
                 used: text.used,
@@ -124,7 +125,7 @@ fn by_assembler(
             (*placed, job)
         }));
     }
-    let only: Vec<Job<'_>> = jobs.iter().map(|(_, job)| *job).collect();
+    let only: Vec<AssembleJob<'_>> = jobs.iter().map(|(_, job)| *job).collect();
     let longest = Duration::from_secs(args.tool.timeout);
     let done = assemble(ptxas, &only, config.job_limit(), longest, &limits)?;
     let mut tried: BTreeMap<Arch, Tried> = BTreeMap::new();
@@ -156,7 +157,7 @@ fn by_assembler(
     Ok(())
 }
 
-fn failure((binary, text): Placed<'_>, by: &str, said: &str, limits: &Limits) -> Failure {
+fn failure((binary, text): Placed<'_>, by: &str, said: &str, limits: &ReadLimits) -> Failure {
     let payload = text.source.payload(limits).unwrap_or_default();
     let mut complaints = complaints(said, &payload);
     for complaint in &mut complaints {
@@ -181,7 +182,7 @@ fn by_driver(
     different: &[Placed<'_>],
     proof: &mut Proof,
 ) -> anyhow::Result<ByDriver> {
-    let limits = Limits::default();
+    let limits = ReadLimits::default();
     let mut sums = ByDriver {
         gpu: format!("sm_{}", gpu.number),
         name: gpu.name.clone(),
@@ -194,7 +195,7 @@ fn by_driver(
     for (binary, text) in different {
         let fits = ptx_compiles(text.source.arch, Gpu::Known(gpu.number));
         // What is relocatable only a link makes whole.
-        if !fits || text.used == Use::Link {
+        if !fits || text.used == CompileCause::Link {
             sums.not_for_it += 1;
             continue;
         }
@@ -211,8 +212,8 @@ fn by_driver(
             let placed = (binary, *text);
             let by = format!("the driver, sm_{}", gpu.number);
             match outcome {
-                Outcome::In(_) => sums.compiled += 1,
-                Outcome::Refused { number, name, log } => {
+                LoadResult::In(_) => sums.compiled += 1,
+                LoadResult::Refused { number, name, log } => {
                     sums.refused += 1;
                     let said = match log.is_empty() {
                         true => format!("error {number}: {name}"),
@@ -220,7 +221,7 @@ fn by_driver(
                     };
                     proof.failures.push(failure(placed, &by, &said, &limits));
                 }
-                Outcome::Lost(why) => {
+                LoadResult::Lost(why) => {
                     proof.unknown.push(failure(placed, &by, &why, &limits));
                 }
             }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use warpcc_fatbin::{Binary, Gpu, Limits, Problem, Situation, Verdicts, judge};
-use warpcc_jit::{Item, Loading, Outcome, Settings, contents};
+use warpcc_fatbin::{Binary, Gpu, Problem, ReadLimits, Situation, Verdicts, judge};
+use warpcc_jit::{Item, JitSettings, LoadResult, Loading, contents};
 
 use super::args::{By, WarmArgs};
 use super::binaries::{open_all, tell};
@@ -33,7 +33,7 @@ pub(super) fn loading(device: u32, by: By, around: &ProcessContext) -> Loading {
 }
 
 pub(super) fn warm(args: &WarmArgs, around: &ProcessContext) -> anyhow::Result<i32> {
-    let settings = Settings::read(&around.environment);
+    let settings = JitSettings::read(&around.environment);
     refuse_in_vain(&settings)?;
     let loading = Loading {
         longest: Duration::from_secs(args.timeout),
@@ -44,7 +44,7 @@ pub(super) fn warm(args: &WarmArgs, around: &ProcessContext) -> anyhow::Result<i
     let gpu = loading.gpu().map_err(|why| {
         anyhow::anyhow!("{why}; `jit warm` needs a machine with the GPU that will be used")
     })?;
-    let limits = Limits::default();
+    let limits = ReadLimits::default();
     let situation = Situation {
         driver: Some(gpu.driver),
         force_jit: settings.force_jit,
@@ -92,7 +92,7 @@ pub(super) fn warm(args: &WarmArgs, around: &ProcessContext) -> anyhow::Result<i
 }
 
 /// Where nothing could be kept, minutes of compiling would be lost.
-fn refuse_in_vain(settings: &Settings) -> anyhow::Result<()> {
+fn refuse_in_vain(settings: &JitSettings) -> anyhow::Result<()> {
     if settings.disabled {
         anyhow::bail!("CUDA_CACHE_DISABLE is set, so nothing would be kept: unset it");
     }
@@ -114,7 +114,7 @@ fn refuse_in_vain(settings: &Settings) -> anyhow::Result<()> {
 fn sort_out(verdicts: &Verdicts, warmed: &mut Warmed) -> Vec<Item> {
     let mut items = Vec::new();
     for verdict in &verdicts.verdicts {
-        use warpcc_fatbin::Outcome as Will;
+        use warpcc_fatbin::LoadOutcome as Will;
         match verdict.outcome {
             Will::Run => warmed.run += 1,
             Will::Jit => items.push(Item::Container(verdict.container)),
@@ -132,7 +132,7 @@ fn three_times(
     loading: &Loading,
     binary: &Binary,
     items: &[Item],
-    settings: &Settings,
+    settings: &JitSettings,
 ) -> anyhow::Result<Vec<Module>> {
     let load = |loading: &Loading, items: &[Item]| {
         let done = loading.load(&binary.input, items);
@@ -142,7 +142,7 @@ fn three_times(
     // What was refused, or took the process with it, does so again.
     let fine: Vec<Item> = first
         .iter()
-        .filter(|(_, outcome)| matches!(outcome, Outcome::In(_)))
+        .filter(|(_, outcome)| matches!(outcome, LoadResult::In(_)))
         .map(|(item, _)| *item)
         .collect();
     let second = load(loading, &fine)?;
@@ -155,7 +155,7 @@ fn three_times(
             load(&loading, &fine)?
         }
     };
-    let of = |round: &[(Item, Outcome)], item: Item| {
+    let of = |round: &[(Item, LoadResult)], item: Item| {
         let found = round.iter().find(|(known, _)| *known == item);
         found.map(|(_, outcome)| outcome.clone())
     };
@@ -172,28 +172,28 @@ fn three_times(
             container: item.to_string(),
             first_seconds: seconds(Some(outcome)),
             second_seconds: seconds(again.as_ref()),
-            kept: without.map(|outcome| matches!(outcome, Outcome::In(_))),
+            kept: without.map(|outcome| matches!(outcome, LoadResult::In(_))),
             trouble,
         }
     });
     Ok(modules.collect())
 }
 
-fn seconds(outcome: Option<&Outcome>) -> Option<f64> {
+fn seconds(outcome: Option<&LoadResult>) -> Option<f64> {
     match outcome {
-        Some(Outcome::In(time)) => Some(time.as_secs_f64()),
+        Some(LoadResult::In(time)) => Some(time.as_secs_f64()),
         _ => None,
     }
 }
 
-fn is_not_kept(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Refused { number, .. } if *number == NOT_KEPT)
+fn is_not_kept(outcome: &LoadResult) -> bool {
+    matches!(outcome, LoadResult::Refused { number, .. } if *number == NOT_KEPT)
 }
 
-fn trouble(outcome: &Outcome) -> Option<String> {
+fn trouble(outcome: &LoadResult) -> Option<String> {
     match outcome {
-        Outcome::In(_) => None,
-        Outcome::Refused { number, name, .. } => Some(format!("error {number}: {name}")),
-        Outcome::Lost(why) => Some(why.clone()),
+        LoadResult::In(_) => None,
+        LoadResult::Refused { number, name, .. } => Some(format!("error {number}: {name}")),
+        LoadResult::Lost(why) => Some(why.clone()),
     }
 }

@@ -106,12 +106,12 @@ pub struct Manifest {
     /// What every kernel is compiled with.
     pub common: CompileRequest,
     /// One for each name, parameters and target.
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<ImageJob>,
 }
 
 /// One image to be made.
 #[derive(Debug)]
-pub enum Job {
+pub enum ImageJob {
     /// From a source.
     Kernel {
         /// As `KernelCache::get_image` takes it.
@@ -180,7 +180,7 @@ impl Manifest {
             };
             for target in &own.map_or_else(of_all, Ok)? {
                 for name in &kernel.names {
-                    jobs.extend(parameters.iter().map(|parameters| Job::Kernel {
+                    jobs.extend(parameters.iter().map(|parameters| ImageJob::Kernel {
                         parameters: parameters.clone(),
                         name: name.clone(),
                         source: source.clone(),
@@ -204,7 +204,7 @@ impl Manifest {
                         "{name} is PTX, and can be compiled to machine code (sm_90) only, not {target}"
                     );
                 };
-                jobs.push(Job::Ptx {
+                jobs.push(ImageJob::Ptx {
                     name: name.clone(),
                     text: text.clone(),
                     target: *arch,
@@ -244,7 +244,7 @@ fn common(file: &File, folder: &Path) -> anyhow::Result<CompileRequest> {
 
 /// What programs recorded. `targets` are in place of the machine code that they asked for on their GPUs; what is an
 /// intermediate form is one everywhere.
-fn recorded(file: &File, folder: &Path, targets: &[Target]) -> anyhow::Result<Vec<Job>> {
+fn recorded(file: &File, folder: &Path, targets: &[Target]) -> anyhow::Result<Vec<ImageJob>> {
     let texts = file.text.iter();
     let texts: HashMap<&str, Arc<str>> = texts
         .map(|content| (content.id.as_str(), content.text.as_str().into()))
@@ -274,14 +274,14 @@ fn recorded(file: &File, folder: &Path, targets: &[Target]) -> anyhow::Result<Ve
             if one.precompiled_headers {
                 request.precompiled_headers = PrecompiledHeaders::Automatic;
             }
-            jobs.push(Job::Recorded(request));
+            jobs.push(ImageJob::Recorded(request));
         }
     }
     for one in &file.recorded_ptx {
         for target in all_of(one.target.parse()?) {
             // For a GPU that takes PTX as it is there is nothing to compile.
             if let Target::Cubin(target) = target {
-                jobs.push(Job::Ptx {
+                jobs.push(ImageJob::Ptx {
                     name: one.name.clone(),
                     text: text_of(&one.text)?.as_bytes().to_vec(),
                     target,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use warpcc_report::History;
-use warpcc_report::record::{Invocation, Outcome, State};
+use warpcc_report::record::{CallOutcome, Invocation, TaskEnd};
 
 use super::print::Project;
 
@@ -21,7 +21,7 @@ pub fn projects(history: &History) -> Vec<Project> {
 type Builds = BTreeMap<String, Project>;
 
 fn add(builds: &mut Builds, call: &Invocation) {
-    if call.outcome == Outcome::Passed {
+    if call.outcome == CallOutcome::Passed {
         return;
     }
     let build = builds.entry(call.build.clone()).or_insert_with(|| Project {
@@ -31,8 +31,8 @@ fn add(builds: &mut Builds, call: &Invocation) {
     // make enters folders; the project is what they have in common.
     build.folder = shared(&build.folder, Path::new(&call.directory));
     build.calls += 1;
-    build.direct_hits += u64::from(call.outcome == Outcome::DirectHit);
-    let hits = call.tasks.iter().filter(|task| task.state == State::Hit);
+    build.direct_hits += u64::from(call.outcome == CallOutcome::DirectHit);
+    let hits = call.tasks.iter().filter(|task| task.state == TaskEnd::Hit);
     build.saved = hits.fold(build.saved.saturating_add(call.saved), |sum, task| {
         sum.saturating_add(task.saved)
     });
@@ -71,20 +71,20 @@ mod tests {
 
     #[test]
     fn a_project_is_what_the_calls_of_a_build_have_in_common() {
-        let call = |build: &str, directory: &str, outcome: Outcome| Invocation {
+        let call = |build: &str, directory: &str, outcome: CallOutcome| Invocation {
             build: build.to_owned(),
             directory: directory.to_owned(),
-            saved: Duration::from_secs(u64::from(outcome == Outcome::DirectHit)),
+            saved: Duration::from_secs(u64::from(outcome == CallOutcome::DirectHit)),
             outcome,
             ..Invocation::default()
         };
         let mut builds = Builds::new();
         for call in [
-            call("make-1", "/p/src/a", Outcome::Built),
-            call("make-1", "/p/src/b", Outcome::DirectHit),
-            call("make-2", "/p/src", Outcome::DirectHit),
-            call("ninja-3", "/q/build", Outcome::Failed { code: 1 }),
-            call("ninja-3", "/q/build", Outcome::Passed),
+            call("make-1", "/p/src/a", CallOutcome::Built),
+            call("make-1", "/p/src/b", CallOutcome::DirectHit),
+            call("make-2", "/p/src", CallOutcome::DirectHit),
+            call("ninja-3", "/q/build", CallOutcome::Failed { code: 1 }),
+            call("ninja-3", "/q/build", CallOutcome::Passed),
         ] {
             add(&mut builds, &call);
         }

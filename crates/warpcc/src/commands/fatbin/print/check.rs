@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use warpcc_fatbin::{Gpu, Input, Outcome, Verdict, Verdicts};
+use warpcc_fatbin::{BinaryInput, Gpu, LoadOutcome, Verdict, Verdicts};
 
 use crate::commands::plain_text::{count, plain};
 
@@ -11,7 +11,7 @@ use crate::commands::plain_text::{count, plain};
 const NAMED: usize = 12;
 
 /// Writes an array with an object for each container and GPU.
-pub fn write_json(files: &[(&Input, &Verdicts)], out: &mut dyn Write) -> io::Result<()> {
+pub fn write_json(files: &[(&BinaryInput, &Verdicts)], out: &mut dyn Write) -> io::Result<()> {
     let all: Vec<&Verdict> = files.iter().flat_map(|(_, v)| &v.verdicts).collect();
     serde_json::to_writer_pretty(&mut *out, &all)?;
     writeln!(out)
@@ -19,9 +19,9 @@ pub fn write_json(files: &[(&Input, &Verdicts)], out: &mut dyn Write) -> io::Res
 
 /// Writes, for each file and GPU, what will happen.
 pub fn write(
-    files: &[(&Input, &Verdicts)],
+    files: &[(&BinaryInput, &Verdicts)],
     gpus: &[Gpu],
-    is_bad: &dyn Fn(Gpu, Outcome) -> bool,
+    is_bad: &dyn Fn(Gpu, LoadOutcome) -> bool,
     name_kernels: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
@@ -58,18 +58,18 @@ pub fn write(
 fn write_gpu(
     gpu: Gpu,
     verdicts: &[&Verdict],
-    is_bad: &dyn Fn(Gpu, Outcome) -> bool,
+    is_bad: &dyn Fn(Gpu, LoadOutcome) -> bool,
     name_kernels: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let bad = verdicts.iter().any(|v| is_bad(gpu, v.outcome));
     let answer = if bad { "NOT AS ASKED" } else { "ok" };
     let outcomes = [
-        (Outcome::Run, "run"),
-        (Outcome::Jit, "JIT"),
-        (Outcome::JitLink, "JIT link"),
-        (Outcome::NotLinked, "not linked"),
-        (Outcome::Fail, "fail"),
+        (LoadOutcome::Run, "run"),
+        (LoadOutcome::Jit, "JIT"),
+        (LoadOutcome::JitLink, "JIT link"),
+        (LoadOutcome::NotLinked, "not linked"),
+        (LoadOutcome::Fail, "fail"),
     ];
     let sums = outcomes.iter().filter_map(|(outcome, name)| {
         let number = verdicts.iter().filter(|v| v.outcome == *outcome).count();
@@ -84,7 +84,7 @@ fn write_gpu(
     )?;
     for (outcome, name) in outcomes {
         // What runs needs no explanation.
-        if outcome == Outcome::Run && !name_kernels {
+        if outcome == LoadOutcome::Run && !name_kernels {
             continue;
         }
         // Most containers of a library have the same images: they are told together.
@@ -109,7 +109,7 @@ fn write_group(
         return Ok(());
     };
     let error = match (first.error, first.error_name, first.outcome) {
-        (Some(number), Some(name), Outcome::Fail) => format!(", {name} ({number})"),
+        (Some(number), Some(name), LoadOutcome::Fail) => format!(", {name} ({number})"),
         _ => String::new(),
     };
     let kernels = group.iter().map(|v| v.kernels.len()).sum();

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use warpcc_fatbin::{Change, Difference, KernelId, Thinned};
+use warpcc_fatbin::{Difference, KernelId, NumberChange, Thinned};
 
 use crate::commands::plain_text::{count, plain};
 use crate::config::format_bytes;
@@ -51,7 +51,7 @@ fn write_id(sign: char, id: &KernelId, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{sign} {} {}", id.target, plain(&id.kernel))
 }
 
-fn change(change: &Change) -> String {
+fn change(change: &NumberChange) -> String {
     let or_dash = |value: Option<u64>| value.map_or("-".to_owned(), |v| v.to_string());
     let sum = change.before.zip(change.after).map(|(before, after)| {
         let sign = if after >= before { '+' } else { '-' };

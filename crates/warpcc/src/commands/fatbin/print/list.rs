@@ -81,7 +81,7 @@ fn write_image(row: &ImageRow, out: &mut dyn Write) -> io::Result<()> {
         (method, None) => name(method).to_owned(),
     };
     let version = row.code_version.map(|(major, minor)| match row.kind {
-        warpcc_fatbin::Kind::Ptx => format!("PTX {major}.{minor}"),
+        warpcc_fatbin::ImageKind::Ptx => format!("PTX {major}.{minor}"),
         _ => String::new(),
     });
     let mut facts = vec![version.unwrap_or_default()];

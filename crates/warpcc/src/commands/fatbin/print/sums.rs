@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use warpcc_fatbin::{ImageRow, Kind};
+use warpcc_fatbin::{ImageKind, ImageRow};
 
 /// A terminal's width without asking it: what fits beside a build's log.
 const BAR: u64 = 40;
@@ -20,7 +20,7 @@ pub struct Sum {
 
 /// By target, machine code before PTX, by number.
 pub fn by_target<'r>(rows: impl Iterator<Item = &'r ImageRow>) -> Vec<(String, Sum)> {
-    let mut sums: BTreeMap<(Kind, usize, String), Sum> = BTreeMap::new();
+    let mut sums: BTreeMap<(ImageKind, usize, String), Sum> = BTreeMap::new();
     for row in rows {
         // `sm_90` before `sm_100`.
         let key = (

@@ -1,7 +1,7 @@
 //! What follows from the figures for a GPU: what to set, or to build with.
 
 use warpcc_fatbin::{Gpu, Suffix};
-use warpcc_jit::{MaxSize, Remark, Settings};
+use warpcc_jit::{JitSettings, MaxSize, Remark};
 
 use crate::commands::jit::print::advise::OnGpu;
 use crate::config::format_bytes;
@@ -27,7 +27,7 @@ fn room_for(bytes: u64) -> u64 {
 }
 
 /// What to know and do about a GPU; `held` is what the cache holds, in bytes.
-pub(super) fn of_gpu(on: &OnGpu, settings: &Settings, held: u64) -> Vec<Remark> {
+pub(super) fn of_gpu(on: &OnGpu, settings: &JitSettings, held: u64) -> Vec<Remark> {
     let mut found = Vec::new();
     let gpu = on.gpu;
     let failing: usize = on.files.iter().map(|file| file.fail).sum();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     fn advice(kept_bytes: u64) -> Vec<Remark> {
-        let settings = Settings::read(&[("HOME".into(), "/h".into())]);
+        let settings = JitSettings::read(&[("HOME".into(), "/h".into())]);
         of_gpu(&on(kept_bytes), &settings, 0)
     }
 
