@@ -144,7 +144,7 @@ impl Tiers {
     pub(crate) fn failure_folder(&self) -> PathBuf {
         match self.first_written() {
             Some(store) => store.root().join("failed"),
-            // Everybody can write beside it: before a save the folder's owner is checked.
+            // Other users can write to this parent folder. A save checks first that the folder is ours.
             None => {
                 let user = rustix::process::geteuid().as_raw();
                 std::env::temp_dir().join(format!("warpcc-rtc-failed-{user}"))

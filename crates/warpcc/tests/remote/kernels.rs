@@ -159,7 +159,7 @@ fn what_a_command_leaves_waiting_is_uploaded_later() {
     let team = Team::sharing(&format!("http://127.0.0.1:{}", server.port));
     server.set(Mode::Full("507 Insufficient Storage"));
     assert_eq!(team.compiled_on("first").0, "made");
-    // An upload beside it finds that out, or this does.
+    // Either an upload in the background finds the server full, or this one does.
     team.on("first", &["remote", "upload"]);
     server.set(Mode::Good);
     let done = team.on("first", &["remote", "upload"]);
