@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Paths are stored as what differs from the path before: they are sorted and mostly begin alike. So are devices. The
-//! length is that of all paths together, so that memory is taken once. Versions and checksums are the record's.
+//! length is that of all decoded texts with a NUL behind each, so that memory is taken once. Versions and checksums are the record's.
 
 use super::{
     DirectoryEntry, Fact, FactEntry, FileEntry, InputManifest, NameEntry, NameSeen, Signature, Span,
@@ -61,7 +61,10 @@ impl InputManifest {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         let mut last: &[u8] = b"";
         let mut device = 0;
-        put_varint(out, self.text.len() as u64);
+        put_varint(
+            out,
+            self.texts().map(|text| u64::from(text.length) + 1).sum(),
+        );
         put_varint(out, self.files.len() as u64);
         for file in &self.files {
             let path = self.bytes_at(file.path);
@@ -185,16 +188,23 @@ impl InputManifest {
             manifest.facts.push(FactEntry { path, fact, text });
         }
         // One NUL behind each text, and none inside, so that the kernel gets the whole of it.
-        let texts = memchr::memchr_iter(0, &manifest.text).count();
-        (reader.rest().is_empty() && texts == manifest.text_count()).then_some(manifest)
+        let ends = memchr::memchr_iter(0, &manifest.text).count();
+        (reader.rest().is_empty() && ends == manifest.texts().count()).then_some(manifest)
     }
 
-    /// How many paths and names were decoded.
-    fn text_count(&self) -> usize {
-        let elsewhere = |file: &&FileEntry| file.resolved.is_some_and(|span| span != file.path);
-        let resolved = self.files.iter().filter(elsewhere).count();
-        let paths = self.files.len() + self.directories.len() + self.facts.len();
-        resolved + paths + self.names.len() + self.facts.len()
+    /// The paths and names, each as often as it is stored.
+    fn texts(&self) -> impl Iterator<Item = Span> {
+        let resolved = |file: &FileEntry| file.resolved.filter(|span| *span != file.path);
+        let files = self.files.iter().map(|file| file.path);
+        let resolved = self.files.iter().filter_map(resolved);
+        let directories = self.directories.iter().map(|directory| directory.path);
+        let names = self.names.iter().map(|name| name.at);
+        let facts = self.facts.iter().flat_map(|fact| [fact.path, fact.text]);
+        files
+            .chain(resolved)
+            .chain(directories)
+            .chain(names)
+            .chain(facts)
     }
 
     /// Reads a path that may share its beginning with the one at `last`; leaves its own place there.
