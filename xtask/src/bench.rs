@@ -12,12 +12,12 @@ mod cluster;
 mod competitors;
 mod fatbin_list;
 mod machine_info;
+mod options;
 mod remote;
 mod servers;
-mod simulate;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
@@ -25,52 +25,11 @@ use serde_json::{Value, json};
 use crate::measure::{self, Cost};
 use crate::{programs, repo};
 use competitors::{Contender, Workplace};
-
-const SOURCE: &str = include_str!("../bench/thrust.cu");
-
-/// What to measure, and how.
-#[derive(clap::Args)]
-pub struct Options {
-    /// The folder for the JSON file and the chart (docs/bench of this checkout)
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// What the two files are called
-    #[arg(long, default_value = "thrust")]
-    name: String,
-    /// Architectures to compile for
-    #[arg(long, value_delimiter = ',', default_value = "80,90,100")]
-    archs: Vec<String>,
-    /// Rounds
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
-    runs: u32,
-    /// Measure only these (nvcc, the measure of all, is always there); alone, `fatbin-list` measures
-    /// how fast a library is listed, against cuobjdump, `cluster` a project on workers of a cluster;
-    /// `simulate` plays a project with up to 2,000 of them; `remote` measures hits from servers, `remote-large`
-    /// the memory for a large object, `remote-small` the way of many small ones
-    #[arg(long, value_delimiter = ',', value_name = "NAME")]
-    only: Vec<String>,
-    /// The nvcc to use (else WARPCC_NVCC, PATH, CUDA_HOME, a toolkit from PyPI)
-    #[arg(long, value_name = "PATH")]
-    nvcc: Option<PathBuf>,
-    /// A warpcc that is already built (else this checkout's is, by cargo)
-    #[arg(long, value_name = "PATH")]
-    warpcc: Option<PathBuf>,
-    /// Another source file than the Thrust one; it must stand alone
-    #[arg(long, value_name = "FILE")]
-    source: Option<PathBuf>,
-    /// With `--only fatbin-list`: the library to list (else NCCL's, from PyPI, 305 MB)
-    #[arg(long, value_name = "FILE")]
-    library: Option<PathBuf>,
-    /// With `--only simulate`: what `warpcc report --json` says of a cold build, instead of the steps that are kept
-    #[arg(long, value_name = "FILE")]
-    steps: Option<PathBuf>,
-}
+pub use options::Options;
+use options::SOURCE;
 
 /// `cargo xtask bench`.
 pub fn main(options: &Options) -> Result<()> {
-    if options.only == [simulate::NAME] {
-        return simulate::main(options);
-    }
     let nvcc = programs::nvcc(options.nvcc.as_deref())?;
     match options.only.as_slice() {
         [one] if one == fatbin_list::NAME => return fatbin_list::main(options, &nvcc),

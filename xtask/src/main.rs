@@ -18,11 +18,6 @@ mod suite;
 mod tidy;
 mod toolkit;
 mod workloads;
-mod workloads_cmake;
-mod workloads_compare;
-mod workloads_fetch;
-mod workloads_pid;
-mod workloads_toolkit;
 
 use std::process::ExitCode;
 
@@ -48,7 +43,7 @@ enum Task {
         names: Vec<String>,
     },
     /// Build a CMake + Ninja project with warpcc as launcher, and check every rebuild
-    CmakeProject(workloads_cmake::Options),
+    CmakeProject(workloads::cmake::Options),
     /// Run the whole test suite, as CI does, installing what it needs
     Test(suite::Options),
     /// Write docs/tutorial.md anew, from what nvcc does
@@ -79,7 +74,7 @@ fn run(task: Task) -> Result<()> {
         Task::Demo(options) => demo::main(&options),
         Task::Bench(options) => bench::main(&options),
         Task::Workloads { names } => workloads::main(&names),
-        Task::CmakeProject(options) => workloads_cmake::main(&options),
+        Task::CmakeProject(options) => workloads::cmake::main(&options),
         Task::Test(options) => suite::main(&options),
         Task::Tutorial => suite::tutorial(),
         Task::Docs => docs::main(),

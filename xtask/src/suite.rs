@@ -14,7 +14,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{process, repo, tidy, toolkit, workloads_cmake};
+use crate::workloads::cmake;
+use crate::{process, repo, tidy, toolkit};
 
 /// How long each fuzz target runs: enough to replay its corpus and try some thousand inputs more.
 const FUZZ_SECONDS: &str = "2";
@@ -153,7 +154,7 @@ fn cmake_project() -> Result<()> {
     let build = ["--locked", "--workspace", "--bins", "--quiet"];
     process::run(process::cargo("build").args(build))?;
     let warpcc = repo::target_dir().join("debug/warpcc");
-    workloads_cmake::quick(&toolkit::find(toolkit::NEWEST)?, &warpcc)
+    cmake::quick(&toolkit::find(toolkit::NEWEST)?, &warpcc)
 }
 
 fn tests(arguments: &[String], headers: Headers) -> Result<()> {

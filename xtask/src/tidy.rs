@@ -6,6 +6,7 @@
 
 mod circles;
 mod commands;
+mod complaint;
 mod direction;
 mod documents;
 mod markdown;
@@ -19,41 +20,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::{process, repo};
-
-/// One file as the rules see it.
-struct Source<'a> {
-    /// Relative to the repository's root, with `/`.
-    path: &'a str,
-    bytes: &'a [u8],
-    /// The bytes as text; empty when they are not.
-    text: &'a str,
-}
-
-/// A rule: what to do about this file, one message per place, line 0 for the whole file.
-type Rule = fn(&Source) -> Vec<Complaint>;
-
-/// What a rule has to say about one place.
-#[derive(Debug, PartialEq)]
-struct Complaint {
-    line: usize,
-    message: String,
-}
-
-impl Complaint {
-    fn whole(message: impl Into<String>) -> Self {
-        Self {
-            line: 0,
-            message: message.into(),
-        }
-    }
-
-    fn at(line: usize, message: impl Into<String>) -> Self {
-        Self {
-            line,
-            message: message.into(),
-        }
-    }
-}
+use complaint::{Rule, Source};
 
 const RULES: &[Rule] = &[
     rules::opens_with_a_sentence,

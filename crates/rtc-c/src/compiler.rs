@@ -10,26 +10,14 @@ use std::path::Path;
 
 use warpcc_rtc::Environment;
 
-use crate::error::{Failure, Status};
-use crate::ffi::{copy_text, enter, free, given, given_mut, make, text};
+use crate::error::Status;
+use crate::ffi::{copy_text, enter, free, given, given_mut, make, path, text};
 use crate::images::Image;
 use crate::request::{CallLimits, CompileRequest, limits};
 
 /// NVRTC, ready to compile.
 #[derive(Debug)]
 pub struct Compiler(pub(crate) warpcc_rtc::Compiler);
-
-/// A path that may be null.
-///
-/// # Safety
-/// As [`text`].
-pub(crate) unsafe fn path<'a>(path: *const c_char) -> Result<Option<&'a Path>, Failure> {
-    match path.is_null() {
-        true => Ok(None),
-        // SAFETY: as the caller says.
-        false => unsafe { text(path, "path") }.map(|path| Some(Path::new(path))),
-    }
-}
 
 /// Finds NVRTC: at `path` (the library or its folder), or with null where docs/rtc.md says.
 ///

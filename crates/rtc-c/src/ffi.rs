@@ -7,6 +7,7 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::ptr;
 
 use crate::error::{self, Failure, Status};
@@ -145,6 +146,18 @@ pub(crate) unsafe fn list<'a, T>(
     }
     // SAFETY: not null, aligned, and as the caller says.
     Ok(unsafe { std::slice::from_raw_parts(items, count) })
+}
+
+/// A path that may be null.
+///
+/// # Safety
+/// As [`text`].
+pub(crate) unsafe fn path<'a>(path: *const c_char) -> Result<Option<&'a Path>, Failure> {
+    match path.is_null() {
+        true => Ok(None),
+        // SAFETY: as the caller says.
+        false => unsafe { text(path, "path") }.map(|path| Some(Path::new(path))),
+    }
 }
 
 /// Texts that end at their NULs.

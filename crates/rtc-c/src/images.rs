@@ -10,9 +10,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use warpcc_rtc::{Compiled, Environment, FatbinImage, LinkRequest, Piece, PieceKind, Target};
 
-use crate::compiler::path;
 use crate::error::{Failure, Status};
-use crate::ffi::{bytes, enter, free, given, given_mut, make, text, texts};
+use crate::ffi::{bytes, enter, free, given, given_mut, make, path, text, texts};
 
 /// A compiled or linked image: machine code, PTX or LTO-IR, with its names and log.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use warpcc_rtc::{
 
 use crate::function::{Function, Loaded};
 use crate::image::Image;
-use crate::{driver, errors, interrupt};
+use crate::{driver, errors, gpu, interrupt};
 
 /// Compiled kernels in memory, in folders and in shared caches. Any thread may use it.
 #[pyclass(frozen, module = "warpcc_rtc", subclass)]
@@ -171,7 +171,7 @@ impl KernelCache {
         device: Option<&Bound<'_, PyAny>>,
         timeout: Option<f64>,
     ) -> PyResult<Function> {
-        let ordinal = ordinal(device)?;
+        let ordinal = gpu::ordinal(device)?;
         let deadline = deadline(py, timeout)?;
         let loaded = interrupt::run(py, deadline, |limits| {
             let device = driver::device(ordinal)?;
@@ -380,31 +380,6 @@ fn capability(py: Python<'_>) -> PyResult<u32> {
         errors::argument(py, text)
     })?;
     Ok(device.capability())
-}
-
-/// A GPU's number: an int, or what has one (`torch.device`, `cupy.cuda.Device`).
-pub fn ordinal(device: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
-    let Some(device) = device.filter(|device| !device.is_none()) else {
-        return Ok(driver::current());
-    };
-    let named = ["index", "id"]
-        .iter()
-        .find_map(|name| device.getattr(*name).ok());
-    let number = match device.extract::<i64>() {
-        Ok(number) => Some(number),
-        // A `torch.device("cuda")` has no number: the current one.
-        Err(_) => match named.filter(|found| !found.is_callable()) {
-            Some(found) if found.is_none() => return Ok(driver::current()),
-            Some(found) => found.extract().ok(),
-            None => None,
-        },
-    };
-    number
-        .and_then(|number| usize::try_from(number).ok())
-        .ok_or_else(|| {
-            let text = format!("device: the number of a GPU was expected, not {device}");
-            errors::argument(device.py(), text)
-        })
 }
 
 fn target(py: Python<'_>, arch: &str) -> PyResult<Target> {

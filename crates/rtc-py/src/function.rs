@@ -9,6 +9,7 @@ use warpcc_rtc::{Device, Function as Kernel};
 
 use crate::exchange::ArrayUse;
 use crate::parameter::parameter;
+use crate::stream::stream_of;
 use crate::{arrays, driver, errors};
 
 /// What no GPU of today exceeds.
@@ -165,7 +166,7 @@ impl Configured {
             .iter()
             .map(|value| arrays::describe(value, ArrayUse::Read))
             .collect();
-        let stream = crate::ops::stream_of(py, stream.as_ref(), args.iter().zip(&described))?;
+        let stream = stream_of(py, stream.as_ref(), args.iter().zip(&described))?;
         let mut values = Vec::with_capacity(args.len());
         let mut waits = Vec::new();
         // The arrays stay until the kernel is under way.

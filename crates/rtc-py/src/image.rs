@@ -7,7 +7,7 @@ use pyo3::types::{PyBytes, PyDict};
 use warpcc_rtc::{Found, Image as Compiled};
 
 use crate::function::{Function, Loaded};
-use crate::{cache, errors};
+use crate::{driver, errors, gpu};
 
 /// A compiled image.
 #[pyclass(frozen, module = "warpcc_rtc")]
@@ -105,9 +105,9 @@ impl Image {
             .lowered_name(asked)
             .unwrap_or(asked)
             .to_owned();
-        let ordinal = cache::ordinal(device)?;
+        let ordinal = gpu::ordinal(device)?;
         let loaded = py.detach(|| {
-            let device = crate::driver::device(ordinal)?;
+            let device = driver::device(ordinal)?;
             let module = device.load(&self.name, &self.image.compiled)?;
             let kernel = module.function(&lowered)?;
             Ok(Loaded::new(Arc::new(kernel), device, ordinal))

@@ -10,10 +10,12 @@ mod driver;
 mod errors;
 mod exchange;
 mod function;
+mod gpu;
 mod image;
 mod interrupt;
 mod ops;
 mod parameter;
+mod stream;
 
 use pyo3::prelude::*;
 

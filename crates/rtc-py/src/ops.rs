@@ -15,6 +15,7 @@ use warpcc_kernels::shape;
 use crate::arrays::{self, Array};
 use crate::cache::KernelCache;
 use crate::exchange::{self, ArrayUse, Described, frameworks};
+use crate::stream::stream_of;
 use crate::{driver, errors, interrupt};
 
 /// What a function's arguments are called.
@@ -350,30 +351,4 @@ fn one_device(py: Python<'_>, inputs: &[Input<'_, '_>]) -> PyResult<Option<usize
         }
     }
     Ok(first.map(|(_, device)| device))
-}
-
-/// The address of the stream to use: the one given, else the current one of the first array's framework.
-pub fn stream_of<'a, 'py: 'a>(
-    py: Python<'py>,
-    stream: Option<&Bound<'py, PyAny>>,
-    values: impl IntoIterator<Item = (&'a Bound<'py, PyAny>, &'a Option<Described>)>,
-) -> PyResult<u64> {
-    if let Some(stream) = stream {
-        return frameworks(py)?
-            .call_method1(intern!(py, "address_of"), (stream,))?
-            .extract();
-    }
-    for (value, described) in values {
-        if arrays::is_plain(value) {
-            continue;
-        }
-        if let Some(stream) = described.as_ref().and_then(arrays::stream_of) {
-            return Ok(stream);
-        }
-        let current = frameworks(py)?.call_method1(intern!(py, "current_stream"), (value,))?;
-        if !current.is_none() {
-            return current.extract();
-        }
-    }
-    Ok(0)
 }

@@ -13,11 +13,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
+use super::machine_info;
+use super::options::Options;
 use super::servers::{Casd, Dispatcher, Share};
-use super::{Options, machine_info};
 use crate::measure::{self, Cost};
 use crate::suite::casd;
-use crate::{process, programs, repo, workloads, workloads_toolkit};
+use crate::{process, programs, repo, workloads};
 
 /// What `--only` calls it.
 pub const NAME: &str = "cluster";
@@ -147,10 +148,10 @@ struct Project {
 
 impl Project {
     fn new(dir: &Path, nvcc: &Path, warpcc: &Path, archs: &[String]) -> Result<Self> {
-        let sources = workloads::fetch("llama.cpp")?;
+        let sources = workloads::fetch::workload("llama.cpp")?;
         let ggml = sources.ancestors().nth(2).context("ggml-cuda is in ggml")?;
         let toolkit = dir.join("toolkit");
-        workloads_toolkit::make(nvcc, &toolkit)?;
+        workloads::toolkit::make(nvcc, &toolkit)?;
         let nvcc = toolkit.join("bin/nvcc");
         let flags = format!(
             "-std=c++17 -O3 -use_fast_math -extended-lambda -compress-mode=size {} -I{include} \

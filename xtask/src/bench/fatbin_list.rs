@@ -7,7 +7,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 
-use super::{Options, machine_info};
+use super::machine_info;
+use super::options::Options;
 use crate::measure::{self, Cost};
 use crate::{pip, process, programs, repo};
 

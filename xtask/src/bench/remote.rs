@@ -10,8 +10,9 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::cluster::save;
+use super::machine_info;
+use super::options::{Options, SOURCE};
 use super::servers::{Casd, free_port, wait_for};
-use super::{Options, machine_info};
 use crate::measure::{self, Cost};
 use crate::suite::casd;
 use crate::{process, programs, repo};
@@ -201,7 +202,7 @@ pub fn main(options: &Options, nvcc: &Path) -> Result<()> {
     let place = place(options, nvcc, dir.path())?;
     let source = match &options.source {
         Some(file) => fs::read_to_string(file).with_context(|| file.display().to_string())?,
-        None => super::SOURCE.to_owned(),
+        None => SOURCE.to_owned(),
     };
     fs::write(dir.path().join("bench.cu"), source)?;
     let server = Casd::start(&dir.path().join("casd"), None, None)?;

@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use super::{Options, Which, replay_file, workers};
+use super::options::{Options, Which};
+use super::replay::replay_file;
+use super::workers;
 use crate::repo;
 
 /// Every guard, and a case that goes wrong without it. Of guards that stand for each other, joined by `+`, the case is

@@ -1,9 +1,9 @@
 //! What may happen between two calls: to files, links, folders, variables, programs, toolkits and old outputs.
 
 use super::history::Step;
-use super::invent::{DATA, FOLDERS, HEADERS, SOURCES, VARIABLES, writing};
 use super::programs;
 use super::random::Random;
+use super::sources::{DATA, FOLDERS, HEADERS, SOURCES, VARIABLES, writing};
 
 /// What a history so far is about: a change to one of these is likely to change a result.
 #[derive(Debug, Default)]

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::fake_toolkit::{copy_toolkit, link_toolkit};
+use super::files_open::{no_file_open, no_process_starting};
 use super::history::Step;
-use super::space::{Space, Tools, no_file_open, no_process_starting};
+use super::space::{Space, Tools};
 use super::tree;
 
 impl Space {

@@ -8,8 +8,9 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::files_open;
 use super::judge::Verdict;
-use super::space::{self, Space};
+use super::space::Space;
 
 /// Counts, for people and as JSON.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -60,7 +61,7 @@ pub fn stats(space: &Space, seed: u64) -> Value {
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
     let started = {
-        let _quiet = space::no_file_open();
+        let _quiet = files_open::no_file_open();
         command.spawn()
     };
     let output = started.and_then(std::process::Child::wait_with_output);

@@ -5,111 +5,8 @@ use super::changes;
 use super::history::{History, Step};
 use super::programs;
 use super::random::Random;
+use super::sources::{HEADERS, SOURCES, writing};
 use super::surroundings;
-
-/// Folders that headers may stand in.
-pub const FOLDERS: [&str; 5] = ["inc1", "inc2", "src", "{shm}/inc", "lnk"];
-/// Headers.
-pub const HEADERS: [&str; 3] = ["a.h", "b.h", "c.h"];
-/// What directives look at.
-pub const DATA: [&str; 6] = [
-    "data/d1",
-    "data/d2",
-    "{shm}/d3",
-    "lnkdata",
-    "/proc/self/cwd/data/d1",
-    "lnk/d4",
-];
-/// Variables that sources ask for.
-pub const VARIABLES: [&str; 8] = [
-    "SK_A",
-    "SK_B",
-    "GNUTARGET",
-    "OCG_FLAGS",
-    "GCC_ROOT",
-    "CPATH",
-    "LC_ALL",
-    "HOME",
-];
-const STAGES: [&str; 9] = [
-    "pp", "cudafe", "cicc", "ptxas", "fatbin", "host", "as", "nvlink", "link",
-];
-
-/// Of these, the stages of gcc and its tools.
-const GNU: [&str; 4] = ["pp", "host", "as", "link"];
-
-/// Sources that a project has.
-pub const SOURCES: [&str; 4] = ["src/s.cu", "t.cu", "f.cpp", "g.cpp"];
-
-/// One directive of the fake tools.
-fn directive(random: &mut Random) -> String {
-    let stage = random.one(&STAGES);
-    let condition = match random.below(10) {
-        0 => "?80",
-        1 => "?75",
-        2 => "?host",
-        _ => "",
-    };
-    let what = match random.below(39) {
-        0..=8 => format!("read {}", random.one(&DATA)),
-        9..=14 => format!("env {}", random.one(&VARIABLES)),
-        15..=18 => format!("exists {}", random.one(&DATA)),
-        19 => "list data".to_owned(),
-        20 => format!("write out/side{} text", random.below(2)),
-        21..=22 => "exec asked".to_owned(),
-        23..=24 => "pwd".to_owned(),
-        // gcc's programs hand the list of variables on and do not look through it: docs/keys.md, what is not tracked.
-        25 if !GNU.contains(&stage) => "environ".to_owned(),
-        26 => format!("link {}", random.one(&["lnkdata", "lnk", "data/gone"])),
-        // Of steps that run at once nobody can say who comes first.
-        36 if stage == "nvlink" => "first data/pipe".to_owned(),
-        37 if random.chance(25) => "read /proc/self/limits".to_owned(),
-        27 => format!("real {}", random.one(&DATA)),
-        28..=29 => format!("warn number {}", random.below(3)),
-        30 if random.chance(20) => "fail on purpose".to_owned(),
-        _ if stage == "pp" && condition.is_empty() => format!("has {}", random.one(&HEADERS)),
-        _ => format!("read {}", random.one(&DATA)),
-    };
-    format!("@{stage}{condition} {what}")
-}
-
-/// The lines of a source, header or data file.
-pub fn lines(random: &mut Random, path: &str, fake: bool) -> Vec<String> {
-    if path.contains("data") || path.contains("/d") {
-        return vec![format!("data {}", random.below(5))];
-    }
-    if !fake {
-        return super::invent_real::lines(random, path);
-    }
-    let is_header = path.ends_with(".h");
-    let mut all = Vec::new();
-    let header = HEADERS.iter().position(|h| path.ends_with(h)).unwrap_or(3);
-    for (at, name) in HEADERS.iter().enumerate() {
-        // A header includes only those before it: no circles.
-        if at < header && random.chance(if is_header { 20 } else { 50 }) {
-            all.push(if random.chance(50) {
-                format!("#include \"{name}\"")
-            } else {
-                format!("#include <{name}>")
-            });
-        }
-    }
-    for _ in 0..random.below(if is_header { 3 } else { 4 }) {
-        all.push(directive(random));
-    }
-    all.push(format!("text {}", random.below(10)));
-    if random.chance(30) {
-        all.push(format!("void function{}", random.below(3)));
-    }
-    all
-}
-
-/// A step that writes a file.
-pub fn writing(random: &mut Random, verb: &str, path: &str, fake: bool) -> Step {
-    let mut words = vec![verb.to_owned(), path.to_owned()];
-    words.extend(lines(random, path, fake));
-    Step(words)
-}
 
 /// What a call needs and no step has made.
 fn missing(random: &mut Random, steps: &[Step], line: &[String], fake: bool) -> Vec<Step> {
@@ -353,4 +250,19 @@ pub fn without(history: History, avoided: &[String]) -> History {
     }
     steps.retain(|step| !matches!(step.verb(), "set" | "unset") || !step.rest().iter().any(hit));
     History(steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_repeats_its_history() {
+        for seed in 0..200 {
+            let history = invent(seed, true);
+            assert_eq!(history, invent(seed, true));
+            let text = history.to_string();
+            assert_eq!(History::parse(&text).expect("parses"), history, "{text}");
+        }
+    }
 }

@@ -9,9 +9,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::by_chance;
+use super::files_open;
 use super::history::{History, Step};
 use super::meeting;
-use super::space::{self, Space};
+use super::space::Space;
 use super::tree::{self, BYTES_DIFFER, Tree};
 
 /// A command that takes longer hangs.
@@ -203,7 +204,7 @@ fn take_limit_warnings(got: &mut Ending) -> u64 {
 
 fn put_back(before: &Tree, now: &Tree) {
     // Scripts are among the files.
-    let _quiet = space::no_process_starting();
+    let _quiet = files_open::no_process_starting();
     before.put_back(now);
 }
 
@@ -310,7 +311,7 @@ fn start(space: &Space, words: &[String], name: &str, cache: &str) -> io::Result
     if let Some(guard) = &space.without {
         command.env("WARPCC_TEST_UNSOUND", guard);
     }
-    let _quiet = space::no_file_open();
+    let _quiet = files_open::no_file_open();
     command.spawn()
 }
 

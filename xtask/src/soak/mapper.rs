@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use super::space;
+use super::files_open;
 
 /// A process that has a file mapped.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Mappers {
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped());
             let child = {
-                let _quiet = space::no_file_open();
+                let _quiet = files_open::no_file_open();
                 command.spawn()?
             };
             self.0.insert(path.to_owned(), Mapper { child, inode });

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::fake_toolkit::Program;
+use super::files_open::no_process_starting;
 use super::history::Step;
 use super::mapper::Mappers;
 use super::random::Random;
@@ -60,20 +60,6 @@ pub struct Space {
     mappers: Mappers,
     /// Whether what is right is what warpcc makes with an empty cache.
     pub fresh: bool,
-}
-
-/// A program that is open for writing, here or in a child between fork and exec, cannot be executed. So nobody writes
-/// files while somebody starts a process.
-static FILES_OPEN: RwLock<()> = RwLock::new(());
-
-/// Held while a process is started.
-pub fn no_file_open() -> RwLockReadGuard<'static, ()> {
-    FILES_OPEN.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Held while files are written that may be executed.
-pub fn no_process_starting() -> RwLockWriteGuard<'static, ()> {
-    FILES_OPEN.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Space {

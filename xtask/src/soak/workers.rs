@@ -13,8 +13,9 @@ use super::fake_toolkit::Program;
 use super::figures::{self, Figures};
 use super::history::History;
 use super::judge::{self, Compared};
+use super::options::Options;
 use super::space::{Space, Tools};
-use super::{Options, invent, shrink};
+use super::{invent, shrink};
 use crate::repo;
 
 /// A worker that is this late is stopped: a history and a shrinking end long before.
@@ -148,7 +149,7 @@ pub fn root(options: &Options, real: bool, worker: usize) -> PathBuf {
 /// Its folder cannot be used, or a command cannot be started.
 pub fn work(options: &Options, warpcc: &Path, real: bool, place: &Place) -> Result<()> {
     let tools = match real {
-        true => Tools::Real(super::toolkits(options)?),
+        true => Tools::Real(options.toolkits()?),
         false => Tools::Fake(Program::load(&place.shared.join("tools"))?),
     };
     let root = options.root.first().context("a worker without a folder")?;

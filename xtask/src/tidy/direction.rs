@@ -6,8 +6,8 @@ use std::path::{Component, Path, PathBuf};
 
 use toml::{Table, Value};
 
+use super::complaint::{Complaint, Source};
 use super::rules::{code_lines, first_test_line, is_rust};
-use super::{Complaint, Source};
 
 /// What a crate may import of ours.
 enum May {

@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::commands::Commands;
+use super::complaint::Complaint;
 use super::markdown::Page;
-use super::{Complaint, rules};
+use super::rules;
 
 const MAP: &str = "docs/README.md";
 const COMMANDS: &str = "docs/cli.md";

@@ -1,6 +1,6 @@
 //! Rules about a file's name, size and text.
 
-use super::{Complaint, Source};
+use super::complaint::{Complaint, Source};
 
 const LONGEST: usize = 800;
 const LARGEST: usize = 1 << 20;

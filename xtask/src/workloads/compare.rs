@@ -2,7 +2,7 @@
 //! output is the same. It does not know where the workload comes from.
 #![allow(clippy::print_stdout, reason = "the task is its own report")]
 
-use crate::workloads::{Workload, folder};
+use super::catalogue::{Workload, folder};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use sha2::{Digest, Sha256};

@@ -3,7 +3,8 @@
 //! what the cache must answer and which files ninja must rebuild; at the end every object and
 //! dependency file is compared with nvcc's. Then once more with warpcc in nvcc's place.
 
-use crate::{process, programs, workloads, workloads_toolkit};
+use super::{catalogue, fetch, toolkit};
+use crate::{process, programs};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -59,9 +60,9 @@ fn check(nvcc: &Path, warpcc: &Path, files: &[&str]) -> Result<()> {
             "there is no {program} on PATH (Debian: apt-get install {package})"
         );
     }
-    let sources = workloads::fetch("llama.cpp")?;
+    let sources = fetch::workload("llama.cpp")?;
     let ggml = sources.ancestors().nth(2).context("ggml-cuda is in ggml")?;
-    let root = workloads::folder().join("cmake-project");
+    let root = catalogue::folder().join("cmake-project");
     if root.exists() {
         fs::remove_dir_all(&root).with_context(|| root.display().to_string())?;
     }
@@ -75,7 +76,7 @@ fn check(nvcc: &Path, warpcc: &Path, files: &[&str]) -> Result<()> {
     )?;
     fs::write(root.join("src/CMakeLists.txt"), PROJECT)?;
     let toolkit = root.join("toolkit");
-    workloads_toolkit::make(nvcc, &toolkit)?;
+    toolkit::make(nvcc, &toolkit)?;
     fs::create_dir(root.join("masquerade"))?;
     symlink(warpcc, root.join("masquerade/nvcc"))?;
 

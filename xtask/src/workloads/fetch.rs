@@ -1,7 +1,8 @@
 //! Fetches one source through its registry's own client and configuration, so that no
 //! host is named here and a mirror works. It does not know what the source is for.
 
-use crate::workloads::{Kind, Source};
+use super::catalogue::{self, Kind, Source};
+use crate::repo;
 use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
@@ -38,6 +39,27 @@ except urllib.error.HTTPError as error:
 except OSError as error:
     sys.exit(f"{asked} does not answer: {getattr(error, 'reason', None) or error}")
 "#;
+
+/// Fetches what a workload needs, and returns the folder its commands run in.
+pub fn workload(name: &str) -> Result<PathBuf> {
+    let catalogue = catalogue::read()?;
+    let entry = catalogue.entry(name)?;
+    for needed in &entry.needs {
+        let source = catalogue
+            .source
+            .iter()
+            .find(|source| &source.name == needed)
+            .with_context(|| format!("workload {name} needs {needed}, which is no source"))?;
+        fetch(source, &repo::sources_dir()).with_context(|| format!("fetching {needed}"))?;
+    }
+    let out = catalogue::out(name);
+    let dir = repo::sources_dir().join(entry.dir.replace("{out}", &out.to_string_lossy()));
+    // The folder of outputs is made, and emptied, before each build.
+    if dir != out && !dir.is_dir() {
+        bail!("{} is not in what was fetched for {name}", dir.display());
+    }
+    Ok(dir)
+}
 
 /// Put a source below `root`; nothing happens when it is there already.
 pub fn fetch(source: &Source, root: &Path) -> Result<()> {

@@ -1,0 +1,131 @@
+//! Runs case files.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Result, bail};
+
+use super::fake_toolkit::Program;
+use super::history::History;
+use super::judge::{self, Compared, Verdict};
+use super::options::{Options, Which};
+use super::space::{Space, Tools};
+use super::workers;
+
+fn tools(options: &Options, real: bool) -> Result<Tools> {
+    if real {
+        return Ok(Tools::Real(options.toolkits()?));
+    }
+    // Built once: a table of guards replays every case again and again.
+    static BUILT: Mutex<Option<Program>> = Mutex::new(None);
+    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    let program = match built.take() {
+        Some(program) => program,
+        None => workers::fake_program()?,
+    };
+    Ok(Tools::Fake(built.insert(program).clone()))
+}
+
+/// Runs case files; each has to come out right.
+pub fn replay(options: &Options, warpcc: &Path) -> Result<()> {
+    let mut wrong = 0;
+    for file in &options.replay {
+        let guards = options.without.join(",");
+        let guards = Some(guards).filter(|guards| !guards.is_empty());
+        let verdict = replay_file(options, file, warpcc, guards)?;
+        let found = verdict.wrong.map(|(_, found)| found).unwrap_or_default();
+        println!(
+            "{} {} ({} calls, {} of them failing with nvcc)",
+            if found.is_empty() { "right" } else { "WRONG" },
+            file.display(),
+            verdict.calls,
+            verdict.failing
+        );
+        for line in verdict.log.iter().filter(|_| options.show) {
+            println!("    {line}");
+        }
+        for line in &found {
+            println!("  {line}");
+        }
+        wrong += usize::from(!found.is_empty());
+    }
+    if wrong > 0 {
+        bail!("{wrong} of {} cases are wrong", options.replay.len());
+    }
+    Ok(())
+}
+
+/// Runs one, without some guards.
+pub fn replay_file(
+    options: &Options,
+    file: &Path,
+    warpcc: &Path,
+    without: Option<String>,
+) -> Result<Verdict> {
+    let named = file
+        .file_name()
+        .is_some_and(|n| n.to_string_lossy().starts_with("real-"));
+    let real = named || options.tools == Which::Real;
+    let root = workers::root(options, true, 0);
+    replay_in(&root, file, warpcc, tools(options, real)?, without)
+}
+
+fn replay_in(
+    root: &Path,
+    file: &Path,
+    warpcc: &Path,
+    tools: Tools,
+    without: Option<String>,
+) -> Result<Verdict> {
+    let history = History::load(file)?;
+    let mut space = Space::new(root, tools, warpcc.to_owned())?;
+    space.without = without;
+    let verdict = judge::judge(&mut space, &history, Compared::Every)?;
+    space.clear();
+    _ = fs::remove_dir_all(root);
+    Ok(verdict)
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+    use crate::repo;
+
+    /// Every committed case with fake tools is right. Cases in `xtask/soak/cases/open` are known to be wrong, and wait.
+    #[test]
+    fn committed_cases_are_right() -> Result<()> {
+        let program = std::env::current_exe()?;
+        let warpcc = program
+            .parent()
+            .and_then(Path::parent)
+            .context("no target folder")?
+            .join("warpcc");
+        assert!(
+            warpcc.is_file(),
+            "no {}: cargo build --workspace",
+            warpcc.display()
+        );
+        let mut cases = 0;
+        let root = tempfile::tempdir()?;
+        let program = workers::fake_program()?;
+        for entry in fs::read_dir(repo::root().join("xtask/soak/cases"))? {
+            let file = entry?.path();
+            let name = file
+                .file_name()
+                .map_or(String::new(), |n| n.to_string_lossy().into_owned());
+            if name.starts_with("real-") || !name.ends_with(".soak") {
+                continue;
+            }
+            let tools = Tools::Fake(program.clone());
+            let verdict = replay_in(&root.path().join("space"), &file, &warpcc, tools, None)?;
+            let found = verdict.wrong.map(|(_, found)| found).unwrap_or_default();
+            assert!(found.is_empty(), "{name}: {}", found.join("\n"));
+            cases += 1;
+        }
+        assert!(cases > 0, "no case was found");
+        Ok(())
+    }
+}

@@ -1,0 +1,36 @@
+//! What a rule is given, and what it answers.
+
+/// One file as the rules see it.
+pub struct Source<'a> {
+    /// Relative to the repository's root, with `/`.
+    pub path: &'a str,
+    pub bytes: &'a [u8],
+    /// The bytes as text; empty when they are not.
+    pub text: &'a str,
+}
+
+/// A rule: what to do about this file, one message per place, line 0 for the whole file.
+pub type Rule = fn(&Source) -> Vec<Complaint>;
+
+/// What a rule has to say about one place.
+#[derive(Debug, PartialEq)]
+pub struct Complaint {
+    pub line: usize,
+    pub message: String,
+}
+
+impl Complaint {
+    pub fn whole(message: impl Into<String>) -> Self {
+        Self {
+            line: 0,
+            message: message.into(),
+        }
+    }
+
+    pub fn at(line: usize, message: impl Into<String>) -> Self {
+        Self {
+            line,
+            message: message.into(),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What workloads there are (`xtask/workloads.toml`), and where they are built.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use crate::repo;
+
+/// `xtask/workloads.toml`.
+#[derive(Debug, Deserialize)]
+pub struct Catalogue {
+    /// Archives to fetch.
+    pub source: Vec<Source>,
+    /// What is built.
+    pub workload: Vec<Entry>,
+}
+
+impl Catalogue {
+    /// The one of this name.
+    pub fn entry(&self, name: &str) -> Result<&Entry> {
+        self.workload
+            .iter()
+            .find(|entry| entry.name == name)
+            .with_context(|| {
+                let names: Vec<&str> = self.workload.iter().map(|w| w.name.as_str()).collect();
+                format!("no workload {name}; there are {}", names.join(", "))
+            })
+    }
+}
+
+/// Where a source comes from.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// The index that pip is configured with.
+    Pypi,
+    /// The registry that cargo is configured with.
+    Crate,
+    /// The mirrors that apt is configured with.
+    Debian,
+}
+
+/// One archive.
+#[derive(Debug, Deserialize)]
+pub struct Source {
+    /// Its name in its registry.
+    pub name: String,
+    /// Its registry.
+    pub kind: Kind,
+    /// The file's name, or for a crate `NAME-VERSION`.
+    pub file: String,
+    /// Of the file as the registry sends it.
+    pub sha256: String,
+}
+
+/// How one workload is built; `Workload` says what the fields are.
+#[derive(Debug, Deserialize)]
+pub struct Entry {
+    pub name: String,
+    pub needs: Vec<String>,
+    pub dir: String,
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    pub flags: String,
+    pub commands: Vec<String>,
+}
+
+/// A fetched workload.
+#[derive(Debug)]
+pub struct Workload {
+    /// As in the catalogue.
+    pub name: String,
+    /// Where its commands run.
+    pub dir: PathBuf,
+    /// Where its outputs go; emptied between runs.
+    pub out: PathBuf,
+    /// What its build sets in the environment of nvcc.
+    pub env: BTreeMap<String, String>,
+    /// Arguments of nvcc, or a program after a `!`.
+    pub commands: Vec<Vec<String>>,
+}
+
+/// Reads it.
+pub fn read() -> Result<Catalogue> {
+    let path = repo::root().join("xtask/workloads.toml");
+    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    toml::from_str(&text).with_context(|| path.display().to_string())
+}
+
+/// Every name in the catalogue.
+pub fn names() -> Result<Vec<String>> {
+    Ok(read()?.workload.into_iter().map(|w| w.name).collect())
+}
+
+/// The folder of everything that is built; git ignores it.
+pub fn folder() -> PathBuf {
+    repo::root().join(".workloads")
+}
+
+/// Where a workload's outputs go.
+pub fn out(name: &str) -> PathBuf {
+    folder().join("out").join(name)
+}
