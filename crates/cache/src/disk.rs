@@ -28,7 +28,7 @@ mod records;
 mod room;
 mod store;
 
-pub use access::{Access, is_never_uploaded};
+pub use access::{StoreAccess, is_never_uploaded};
 pub use blob::Packing;
 pub use error::{OpenError, StoreError};
 pub use gc::{Collected, Report};

@@ -23,12 +23,12 @@ use std::ops::Range;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-pub use build::{Expected, InputManifestBuilder, Unsettled};
+pub use build::{ExpectedFile, InputManifestBuilder, Unsettled};
 pub use check::{ANY_VARIABLE, Difference, ManifestVerdict, WORKING_DIRECTORY};
 pub(crate) use code::Room;
 pub use facts::Fact;
 pub(crate) use hash::content_of;
-pub use hash::{Contents, Inspect};
+pub use hash::{ContentHashes, Inspect};
 pub use signature::Signature;
 pub(crate) use trust::trusted_signature;
 

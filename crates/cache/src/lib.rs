@@ -14,18 +14,18 @@ mod wire;
 
 pub use digest::Digest;
 pub use disk::{
-    Access, DiskStore, Level, Lookup, LookupMiss, OpenError, Options, Packing, Staged, StoreError,
-    Suits, is_never_uploaded,
+    DiskStore, Level, Lookup, LookupMiss, OpenError, Options, Packing, Staged, StoreAccess,
+    StoreError, Suits, is_never_uploaded,
 };
 pub use input_manifest::{
-    ANY_VARIABLE, Difference, DirectorySeen, Expected, Fact, FileSeen, InputManifest,
+    ANY_VARIABLE, Difference, DirectorySeen, ExpectedFile, Fact, FileSeen, InputManifest,
     InputManifestBuilder, ManifestVerdict, Signature, Unsettled, WORKING_DIRECTORY,
 };
-pub use input_manifest::{Contents, Inspect};
+pub use input_manifest::{ContentHashes, Inspect};
 pub use key::{Explaining, Hashing, Key, KeyChange, KeyParts, KeySink};
 pub use record::{
-    MOST_VARIANTS, Outcome, Output, RecordError, Variant, decode_foreign_record, decode_record,
-    decode_record_of, encode_record,
+    MOST_VARIANTS, Outcome, ProducedFile, RecordError, Variant, decode_foreign_record,
+    decode_record, decode_record_of, encode_record,
 };
 pub use upstream::{Upstream, Vet};
 pub use variants::{KeyVariant, KeyVariants};

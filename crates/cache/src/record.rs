@@ -25,7 +25,7 @@ const LONGEST_BODY: usize = 256 << 20;
 
 /// One file that a task produced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Output {
+pub struct ProducedFile {
     /// Which of the task's outputs it is, in the task's own words.
     pub role: String,
     /// Its content, in the store.
@@ -38,7 +38,7 @@ pub struct Output {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     /// The files it produced.
-    pub outputs: Vec<Output>,
+    pub outputs: Vec<ProducedFile>,
     /// What it wrote to standard output.
     pub stdout: Vec<u8>,
     /// What it wrote to standard error.

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use warpcc_cache::{
     Digest, DiskStore, Hashing, InputManifest, InputManifestBuilder, Key, KeySink, Level, Lookup,
-    LookupMiss, Options, Outcome, Output, Packing,
+    LookupMiss, Options, Outcome, Packing, ProducedFile,
 };
 
 const OPTIONS: Options = Options {
@@ -44,7 +44,7 @@ fn write(store: &DiskStore, number: u64) {
     };
     let digest = store.put_bytes(&content(number), packing).expect("put");
     let outcome = Outcome {
-        outputs: vec![Output {
+        outputs: vec![ProducedFile {
             role: "object".into(),
             digest,
             executable: false,

@@ -8,7 +8,8 @@ use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 use warpcc_cache::{
     Digest, DiskStore, Hashing, InputManifest, InputManifestBuilder, Key, KeySink, Level, Lookup,
-    LookupMiss, OpenError, Options, Outcome, Output, Packing, StoreError, WorkDir, decode_record,
+    LookupMiss, OpenError, Options, Outcome, Packing, ProducedFile, StoreError, WorkDir,
+    decode_record,
 };
 use warpcc_path_map::PathMap;
 
@@ -31,7 +32,7 @@ fn key(name: &str) -> Key {
 
 fn outcome(text: &str) -> Outcome {
     Outcome {
-        outputs: vec![Output {
+        outputs: vec![ProducedFile {
             role: "object".into(),
             digest: Digest::of_bytes(text.as_bytes()),
             executable: false,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use warpcc_cache::{
-    Difference, KeyVariant, KeyVariants, Level, Lookup, Outcome, Output, foreign, guards,
+    Difference, KeyVariant, KeyVariants, Level, Lookup, Outcome, ProducedFile, foreign, guards,
 };
 use warpcc_plan::{FileId, FileKind, Step};
 
@@ -72,7 +72,7 @@ fn look_up_under(
     let conditions = Conditions::decode(&outcome.extra)?;
     // All outputs or none: a blob that was evicted makes the whole step a miss. So does a file that is needed here and was
     // not where the result was made.
-    let mut outputs: Vec<(&Output, _)> = Vec::with_capacity(outcome.outputs.len());
+    let mut outputs: Vec<(&ProducedFile, _)> = Vec::with_capacity(outcome.outputs.len());
     for output in &outcome.outputs {
         let id = output
             .role
@@ -131,7 +131,7 @@ fn accepts(run: &RunContext<'_>, step: &Step, outcome: &mut Outcome) -> bool {
     };
     let may_lack = |id: FileId| may_lack(run, step, id);
     let each_once = |(place, &id): (usize, &FileId)| has(place) || may_lack(id);
-    let suits = |output: &Output| {
+    let suits = |output: &ProducedFile| {
         let is_one = (0..step.writes.len()).any(|place| output.role == role_of(place));
         is_one && !output.executable && output.digest.size <= foreign::LARGEST_PART
     };

@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use warpcc_cache::{Expected, guards};
+use warpcc_cache::{ExpectedFile, guards};
 use warpcc_plan::{FileKind, Program, Step};
 
 use crate::context::RunContext;
@@ -17,7 +17,7 @@ pub fn stand_on_program(run: &RunContext<'_>, step: &Step, program: &Located, se
     if guards::is_off("programs-of-steps") {
         return;
     }
-    seen.expect(&program.path, Expected::default());
+    seen.expect(&program.path, ExpectedFile::default());
     let asked = match &step.program {
         Program::AskCompiler { compiler, .. } => Some(compiler.as_str()),
         Program::Named(_) | Program::Internal => None,
@@ -61,7 +61,7 @@ fn stand_on_search(run: &RunContext<'_>, name: &OsStr, seen: &mut Seen) {
 /// The user's files that this step would have read, had it run. They are in the key by their content; a record of the
 /// call must know their names too.
 pub fn stand_on_own_files(run: &RunContext<'_>, step: &Step, seen: &mut Seen) {
-    let any = Expected::default();
+    let any = ExpectedFile::default();
     for &id in &step.reads {
         let file = run.graph.file(id);
         if file.kind == FileKind::External {

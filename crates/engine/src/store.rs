@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
-use warpcc_cache::{KeyVariants, Level, Outcome, Output, Packing};
+use warpcc_cache::{KeyVariants, Level, Outcome, Packing, ProducedFile};
 use warpcc_plan::{Arg, Step, Tool};
 
 use crate::conditions::Conditions;
@@ -94,7 +94,7 @@ fn keep(
         if !modes::is_usual(path) {
             return Err(io::Error::other(modes::UNUSUAL));
         }
-        outputs.push(Output {
+        outputs.push(ProducedFile {
             role: place.to_string(),
             digest: run.artifacts.save(id, Packing::Zstd)?,
             executable: process::is_executable(path),

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use warpcc_cache::{Expected, Fact, InputManifest, InputManifestBuilder, Signature, guards};
+use warpcc_cache::{ExpectedFile, Fact, InputManifest, InputManifestBuilder, Signature, guards};
 use warpcc_path_map::BASE;
 use warpcc_watch::{Identity, Observed, PathText};
 
@@ -19,7 +19,7 @@ use crate::room;
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
     /// Read, run or loaded, and what each was then.
-    pub read: BTreeMap<PathText, Expected>,
+    pub read: BTreeMap<PathText, ExpectedFile>,
     /// Looked for in vain.
     pub missing: BTreeSet<PathText>,
     /// Looked at without being opened.
@@ -196,7 +196,7 @@ impl Seen {
                     ctime_ns: identity.ctime_ns,
                     kind: FILE,
                 };
-                let expected = Expected {
+                let expected = ExpectedFile {
                     signature: Some(signature),
                     content: None,
                 };
@@ -205,7 +205,7 @@ impl Seen {
             // gcc and cc1plus open folders like files; what is in them counts, not they.
             FOLDER => drop(self.found.insert(path.into())),
             // The open gave no file to ask.
-            0 => self.expect(path, Expected::default()),
+            0 => self.expect(path, ExpectedFile::default()),
             // Today; a link to it may lead to a file tomorrow.
             _ if is_harmless_device(identity.special) => {
                 self.fact(path, Fact::Resolved, canonical(path));
@@ -219,7 +219,7 @@ impl Seen {
     }
 
     /// A file that counts, as what is expected of it.
-    pub fn expect(&mut self, path: &Path, expected: Expected) {
+    pub fn expect(&mut self, path: &Path, expected: ExpectedFile) {
         let known = match self.read.get_mut(path.as_os_str()) {
             Some(known) => known,
             None => self.read.entry(path.into()).or_default(),
@@ -302,7 +302,7 @@ impl Seen {
             return Self::default();
         }
         for file in manifest.files() {
-            let expected = Expected {
+            let expected = ExpectedFile {
                 signature: None,
                 content: Some(file.content),
             };

@@ -198,7 +198,7 @@ pub enum Block {
         /// What they are about.
         title: String,
         /// One after the other.
-        rows: Vec<Fact>,
+        rows: Vec<NamedValue>,
     },
     /// Rows and columns.
     Table(Table),
@@ -213,7 +213,7 @@ pub enum Block {
 
 /// A name and its value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fact {
+pub struct NamedValue {
     /// What it is.
     pub name: String,
     /// Its value.
@@ -257,7 +257,7 @@ impl Block {
     }
 
     /// Names and values.
-    pub fn facts(title: &str, rows: Vec<Fact>) -> Self {
+    pub fn facts(title: &str, rows: Vec<NamedValue>) -> Self {
         Self::Facts {
             title: title.to_owned(),
             rows,
@@ -326,7 +326,7 @@ impl Block {
     }
 }
 
-impl Fact {
+impl NamedValue {
     /// A fact that is the same everywhere.
     pub fn new(name: &str, value: impl Into<String>) -> Self {
         Self {

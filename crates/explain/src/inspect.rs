@@ -19,7 +19,7 @@ mod stub;
 
 use warpcc_plan::{Arg, FileId, Part, Step, TaskGraph, Tool};
 
-use crate::explanation::{Block, Fact};
+use crate::explanation::{Block, NamedValue};
 
 use facts::{count, lines_of};
 pub use known::{Known, UserSource};
@@ -157,8 +157,8 @@ fn dependencies(text: &str) -> Vec<Block> {
         Block::facts(
             "",
             vec![
-                Fact::new("target", target),
-                Fact::here("files it depends on", count(files as u64)),
+                NamedValue::new("target", target),
+                NamedValue::here("files it depends on", count(files as u64)),
             ],
         ),
         Block::excerpt("Its first lines", text.lines().take(4)),

@@ -18,7 +18,7 @@ pub mod text;
 mod tool_docs;
 
 pub use explanation::{
-    Block, CommandOutcome, FORMAT, Fact, FileState, FileStory, Line, OptionRow, ReadFile, Role,
-    StepStory, Story, Table, TreeRow, Variable,
+    Block, CommandOutcome, FORMAT, FileState, FileStory, Line, NamedValue, OptionRow, ReadFile,
+    Role, StepStory, Story, Table, TreeRow, Variable,
 };
-pub use recorder::{Observed, ObservedCall, Recorder};
+pub use recorder::{ObservedCall, Recorder, StepRun};

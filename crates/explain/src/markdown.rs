@@ -9,7 +9,7 @@ const VARIES: &str = "…";
 
 /// What of a story is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Depth {
+pub enum Detail {
     /// Every step, its options and its files.
     Everything,
     /// The compilation by its headings only; everything from the device link on.
@@ -20,13 +20,13 @@ pub enum Depth {
 ///
 /// # Errors
 /// What `out` answers with.
-pub fn write(story: &Story, depth: Depth, level: usize, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(story: &Story, depth: Detail, level: usize, out: &mut dyn Write) -> io::Result<()> {
     let marks = "#".repeat(level);
     let story = &story.without_repeats();
     let linked = |step: &StepStory| step.tool == "nvlink";
     let from = match depth {
-        Depth::Everything => 0,
-        Depth::LinkOnly => story.steps.iter().position(linked).unwrap_or(0),
+        Detail::Everything => 0,
+        Detail::LinkOnly => story.steps.iter().position(linked).unwrap_or(0),
     };
     let (before, told) = story.steps.split_at(from);
     for step in before {
@@ -190,12 +190,15 @@ fn code(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::explanation::Fact;
+    use crate::explanation::NamedValue;
 
     #[test]
     fn what_varies_is_left_out() {
         let mut out = Vec::new();
-        let facts = Block::facts("", vec![Fact::here("lines", "123"), Fact::new("n", "4")]);
+        let facts = Block::facts(
+            "",
+            vec![NamedValue::here("lines", "123"), NamedValue::new("n", "4")],
+        );
         block(&facts, &mut out).expect("memory");
         let rows = vec![vec!["a_b|c".into(), "17".into()]];
         let table = Block::table("T", &["name", "size"], rows).varying(&[1]);

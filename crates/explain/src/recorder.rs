@@ -21,7 +21,7 @@ pub struct ObservedCall {
 
 /// How a step went.
 #[derive(Debug, Clone)]
-pub struct Observed {
+pub struct StepRun {
     /// How it ended.
     pub outcome: CommandOutcome,
     /// How long it took, in microseconds.
@@ -91,7 +91,7 @@ impl Recorder {
         &mut self,
         graph: &TaskGraph,
         index: usize,
-        observed: Observed,
+        observed: StepRun,
         read: &mut dyn FnMut(FileId) -> Option<Vec<u8>>,
     ) {
         let step = &graph.steps[index];

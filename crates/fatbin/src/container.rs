@@ -90,7 +90,7 @@ pub struct Region<'a> {
 
 /// Everything found in one region or file.
 #[derive(Debug, Default)]
-pub struct Found<'a> {
+pub struct FoundImages<'a> {
     /// In the order of `cuobjdump -all`: `.nv_fatbin` before `__nv_relfatbin`.
     pub containers: Vec<Container<'a>>,
     /// What was wrong on the way.
@@ -99,7 +99,7 @@ pub struct Found<'a> {
     unpacked: u64,
 }
 
-impl<'a> Found<'a> {
+impl<'a> FoundImages<'a> {
     pub(crate) fn problem(&mut self, member: Option<&str>, offset: u64, flaw: Flaw) {
         self.problems.push(Problem {
             member: member.map(str::to_owned),

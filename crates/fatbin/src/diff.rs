@@ -50,7 +50,7 @@ pub struct Total {
 
 /// The difference.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Difference {
+pub struct FatbinDifference {
     /// Kernels only in the second.
     pub added: Vec<KernelId>,
     /// Kernels only in the first.
@@ -63,7 +63,7 @@ pub struct Difference {
     pub targets: BTreeMap<String, (Total, Total)>,
 }
 
-impl Difference {
+impl FatbinDifference {
     /// Whether nothing differs.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty()
@@ -74,8 +74,8 @@ impl Difference {
 }
 
 /// Compares two lists, both made with [`Depth::Kernels`](crate::Depth::Kernels).
-pub fn diff(before: &[ImageRow], after: &[ImageRow]) -> Difference {
-    let mut difference = Difference::default();
+pub fn diff(before: &[ImageRow], after: &[ImageRow]) -> FatbinDifference {
+    let mut difference = FatbinDifference::default();
     let (old, new) = (kernels(before), kernels(after));
     for (id, copies) in &new {
         let known = old.get(id).map_or(0, Vec::len);

@@ -11,10 +11,10 @@ use serde::Serialize;
 
 use crate::bytes::Bytes;
 use crate::bytes::{u16_at, u32_at};
-use crate::container::{Container, Found, MAGIC, Region, Section};
+use crate::container::{Container, FoundImages, MAGIC, Region, Section};
 use crate::cubin::{self, Cubin};
 use crate::error::{Flaw, ReadLimits};
-use crate::image::{Flags, Image, ImageKind, ImagePlace};
+use crate::image::{Image, ImageFlags, ImageKind, ImagePlace};
 
 const E: LittleEndian = LittleEndian;
 /// Where an ELF header says for which machine it is, whatever its class.
@@ -64,8 +64,8 @@ impl Format {
 }
 
 /// Everything in a file of one of the formats that are read here: not wheels.
-pub fn read<'a>(data: &'a [u8], format: Format, limits: &ReadLimits) -> Found<'a> {
-    let mut found = Found::default();
+pub fn read<'a>(data: &'a [u8], format: Format, limits: &ReadLimits) -> FoundImages<'a> {
+    let mut found = FoundImages::default();
     match format {
         Format::Elf => elf(data, 0, None, limits, &mut found),
         Format::Archive => archive(data, limits, &mut found),
@@ -92,7 +92,7 @@ fn elf<'a>(
     base: u64,
     member: Option<&'a str>,
     limits: &ReadLimits,
-    found: &mut Found<'a>,
+    found: &mut FoundImages<'a>,
 ) {
     let (linked, regions) = match regions(data) {
         Ok(found) => found,
@@ -170,7 +170,7 @@ fn take(taken: &mut BTreeMap<u64, u64>, range: Range<u64>) -> bool {
     free
 }
 
-fn archive<'a>(data: &'a [u8], limits: &ReadLimits, found: &mut Found<'a>) {
+fn archive<'a>(data: &'a [u8], limits: &ReadLimits, found: &mut FoundImages<'a>) {
     let archive = match ArchiveFile::parse(data) {
         Ok(archive) if archive.is_thin() => {
             return found.problem(None, 0, Flaw::NotSupported("a thin archive"));
@@ -216,7 +216,7 @@ fn archive<'a>(data: &'a [u8], limits: &ReadLimits, found: &mut Found<'a>) {
 }
 
 /// A cubin without a container: its own header says what a container's would.
-fn stand_alone<'a>(data: &'a [u8], base: u64, member: Option<&str>, found: &mut Found<'a>) {
+fn stand_alone<'a>(data: &'a [u8], base: u64, member: Option<&str>, found: &mut FoundImages<'a>) {
     let cubin = match Cubin::parse(data) {
         Ok(cubin) => cubin,
         Err(flaw) => return found.problem(member, base, flaw),
@@ -225,7 +225,7 @@ fn stand_alone<'a>(data: &'a [u8], base: u64, member: Option<&str>, found: &mut 
         kind: ImageKind::Cubin,
         arch: cubin.arch(),
         code_version: None,
-        flags: Flags::default(),
+        flags: ImageFlags::default(),
         identifier: None,
         options: None,
         header_size: 0,

@@ -99,9 +99,9 @@ pub enum Method {
 /// The flag word of an image header (offset 0x28).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(transparent)]
-pub struct Flags(pub u64);
+pub struct ImageFlags(pub u64);
 
-impl Flags {
+impl ImageFlags {
     const A64: u64 = 0x1;
     const DEBUG: u64 = 0x2;
     const LINUX: u64 = 0x10;
@@ -199,7 +199,7 @@ pub struct Image<'a> {
     /// stand-alone cubin, which has no header.
     pub code_version: Option<(u16, u16)>,
     /// The flag word; zero for a stand-alone cubin.
-    pub flags: Flags,
+    pub flags: ImageFlags,
     /// The source's path as nvcc was given it (only with `-G` or `-lineinfo`).
     pub identifier: Option<String>,
     /// `ptxas` or NVVM options.
@@ -242,7 +242,7 @@ impl<'a> Image<'a> {
 
     /// Reads the fields that a header and a sub-header of a concatenated image share.
     pub(crate) fn from_header(header: &[u8], stored: Bytes<'a>, place: ImagePlace) -> Option<Self> {
-        let flags = Flags(u64_at(header, 0x28)?);
+        let flags = ImageFlags(u64_at(header, 0x28)?);
         let kind = ImageKind::from_number(u16_at(header, 0)?);
         let compressed_size = u32_at(header, 0x10)?;
         Some(Self {
@@ -296,7 +296,7 @@ fn identifier(header: &[u8]) -> Option<String> {
 
 /// The options' text. Where it lies outside the header (CUDA 11.7 points just behind it, with
 /// length zero) there is none.
-fn options(header: &[u8], kind: ImageKind, flags: Flags) -> Option<String> {
+fn options(header: &[u8], kind: ImageKind, flags: ImageFlags) -> Option<String> {
     // There the bytes are a binary record about compatibility, and a table.
     if flags.has_compatibility_record() || kind == ImageKind::Concatenated {
         return None;

@@ -33,23 +33,23 @@ mod verdict;
 
 pub use arch::{Arch, NotAnArch, Suffix};
 pub use bytes::Bytes;
-pub use container::{Container, Found, Region, Section};
+pub use container::{Container, FoundImages, Region, Section};
 pub use cubin::Cubin;
 pub use demangle::demangle;
-pub use diff::{Changed, Difference, KernelId, NumberChange, Total, diff};
+pub use diff::{Changed, FatbinDifference, KernelId, NumberChange, Total, diff};
 pub use error::{Flaw, Problem, ReadLimits};
 pub use host::{Format, read};
-pub use image::{Flags, Image, ImageKind, ImagePlace, Method};
+pub use image::{Image, ImageFlags, ImageKind, ImagePlace, Method};
 pub use inspect::Inside;
 pub use kernels::{Function, Usage};
 pub use listing::{Depth, FunctionRow, ImageRow, Listing, list};
 pub use ptx::ptx_kernels;
 pub use rewritten::Rewritten;
 pub use select::{
-    Candidate, CudaError, Driver, Gpu, NotADriver, Selection, Situation, choose, cubin_runs,
+    Candidate, CudaError, DriverVersion, Gpu, NotADriver, Selection, Situation, choose, cubin_runs,
     ptx_compiles,
 };
 pub use selection::{Keep, NotAKeep};
-pub use source::{Binary, BinaryInput, OpenError, OpenFailure, find};
+pub use source::{Binary, BinaryInput, FatbinError, OpenFailure, find};
 pub use thin::{Refusal, Thinned, thin, thin_bytes};
 pub use verdict::{LoadOutcome, Verdict, Verdicts, judge};

@@ -16,7 +16,7 @@ const TEGRA: [u32; 6] = [53, 62, 72, 87, 101, 110];
 
 /// A CUDA driver's version, which is the newest toolkit it knows: 13.0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Driver {
+pub struct DriverVersion {
     /// 13 of 13.0.
     pub major: u16,
     /// 0 of 13.0.
@@ -41,12 +41,12 @@ const PTX_ISA: [((u16, u16), (u16, u16)); 11] = [
 
 /// The first release whose `fatbinary` concatenates images. A driver of 13.0 does not load them
 /// (seen); that one of 13.5 does is inferred from its toolkit writing them.
-const CONCATENATES: Driver = Driver {
+const CONCATENATES: DriverVersion = DriverVersion {
     major: 13,
     minor: 5,
 };
 
-impl Driver {
+impl DriverVersion {
     /// Whether it finds images that are compressed together with others.
     pub fn reads_concatenated(self) -> bool {
         self >= CONCATENATES
@@ -65,7 +65,7 @@ impl Driver {
     }
 }
 
-impl fmt::Display for Driver {
+impl fmt::Display for DriverVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.major, self.minor)
     }
@@ -76,7 +76,7 @@ impl fmt::Display for Driver {
 #[error("{0:?} is no CUDA version of a driver: write 13.0, as nvidia-smi shows it")]
 pub struct NotADriver(String);
 
-impl FromStr for Driver {
+impl FromStr for DriverVersion {
     type Err = NotADriver;
 
     fn from_str(text: &str) -> Result<Self, NotADriver> {
@@ -143,7 +143,7 @@ impl Serialize for Gpu {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Situation {
     /// The driver; without one, a driver that knows every PTX ISA is assumed.
-    pub driver: Option<Driver>,
+    pub driver: Option<DriverVersion>,
     /// `CUDA_FORCE_PTX_JIT` or `CUDA_FORCE_JIT` is 1.
     pub force_jit: bool,
     /// `CUDA_DISABLE_PTX_JIT` or `CUDA_DISABLE_JIT` is 1.

@@ -136,11 +136,11 @@ fn drivers_know_the_ptx_of_their_time() {
         ("13.5", (9, 5)),
         ("10.2", (6, 5)),
     ] {
-        let parsed: Driver = driver.parse().expect(driver);
+        let parsed: DriverVersion = driver.parse().expect(driver);
         assert_eq!(parsed.newest_ptx(), isa, "{driver}");
     }
     for wrong in ["13", "x.y", "3.0", "580.82"] {
-        assert!(wrong.parse::<Driver>().is_err(), "{wrong}");
+        assert!(wrong.parse::<DriverVersion>().is_err(), "{wrong}");
     }
 }
 

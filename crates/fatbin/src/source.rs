@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
 
-use crate::container::Found;
+use crate::container::FoundImages;
 use crate::error::ReadLimits;
 use crate::host::{self, Format};
 
@@ -34,7 +34,7 @@ impl std::fmt::Display for BinaryInput {
 /// Why a file cannot be read at all.
 #[derive(Debug, thiserror::Error)]
 #[error("{input}: {why}")]
-pub struct OpenError {
+pub struct FatbinError {
     /// The file.
     pub input: BinaryInput,
     /// What happened.
@@ -81,10 +81,10 @@ impl Binary {
     ///
     /// # Errors
     /// It cannot be read, or is nothing that can hold a fat binary.
-    pub fn open(input: BinaryInput, limits: &ReadLimits) -> Result<Self, OpenError> {
+    pub fn open(input: BinaryInput, limits: &ReadLimits) -> Result<Self, FatbinError> {
         match Self::try_open(&input, limits) {
             Ok((map, format)) => Ok(Self { input, format, map }),
-            Err(why) => Err(OpenError { input, why }),
+            Err(why) => Err(FatbinError { input, why }),
         }
     }
 
@@ -109,7 +109,7 @@ impl Binary {
 
     /// The containers and what is wrong. Images are not decompressed by this, unless they are
     /// concatenated.
-    pub fn contents(&self, limits: &ReadLimits) -> Found<'_> {
+    pub fn contents(&self, limits: &ReadLimits) -> FoundImages<'_> {
         host::read(&self.map, self.format, limits)
     }
 }
@@ -152,7 +152,7 @@ fn unpack(file: File, member: &str, limits: &ReadLimits) -> Result<File, OpenFai
 
 /// The files meant by `paths`: files as they are, of folders and wheels everything that can hold a
 /// fat binary, in the order of their names.
-pub fn find(paths: &[PathBuf]) -> (Vec<BinaryInput>, Vec<OpenError>) {
+pub fn find(paths: &[PathBuf]) -> (Vec<BinaryInput>, Vec<FatbinError>) {
     let mut inputs = Vec::new();
     let mut errors = Vec::new();
     for path in paths {
@@ -165,12 +165,12 @@ pub fn find(paths: &[PathBuf]) -> (Vec<BinaryInput>, Vec<OpenError>) {
 }
 
 /// Depth 0 is a path that was named by the user: there nothing is passed over in silence.
-fn look(path: &Path, depth: usize, inputs: &mut Vec<BinaryInput>, errors: &mut Vec<OpenError>) {
+fn look(path: &Path, depth: usize, inputs: &mut Vec<BinaryInput>, errors: &mut Vec<FatbinError>) {
     let input = BinaryInput {
         path: path.to_owned(),
         member: None,
     };
-    let fail = |why| OpenError {
+    let fail = |why| FatbinError {
         input: input.clone(),
         why,
     };

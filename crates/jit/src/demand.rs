@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use rayon::prelude::*;
 use warpcc_fatbin::{
-    Candidate, Container, Found, Gpu, Image, ImageKind, LoadOutcome, Problem, ReadLimits, Section,
-    Selection, Situation, Verdicts, choose, ptx_kernels,
+    Candidate, Container, FoundImages, Gpu, Image, ImageKind, LoadOutcome, Problem, ReadLimits,
+    Section, Selection, Situation, Verdicts, choose, ptx_kernels,
 };
 
 /// How a driver comes to compile it.
@@ -22,7 +22,7 @@ pub enum CompileCause {
 
 /// A PTX text in a file.
 #[derive(Debug, Clone)]
-pub struct Text<'f> {
+pub struct PtxText<'f> {
     /// The member of a static library.
     pub member: Option<&'f str>,
     /// The container's number in the file.
@@ -45,12 +45,12 @@ pub struct Text<'f> {
 ///
 /// `verdicts` is what `judge` says of the same file, `gpu` and `situation`.
 pub fn what_is_compiled<'f>(
-    found: &'f Found<'f>,
+    found: &'f FoundImages<'f>,
     verdicts: &Verdicts,
     gpu: warpcc_fatbin::Gpu,
     situation: &Situation,
     limits: &ReadLimits,
-) -> (Vec<Text<'f>>, Vec<Problem>) {
+) -> (Vec<PtxText<'f>>, Vec<Problem>) {
     let mut wanted: BTreeSet<(usize, usize, bool)> = BTreeSet::new();
     let mine = || verdicts.verdicts.iter().filter(|v| v.gpu == gpu);
     for verdict in mine().filter(|v| v.outcome == LoadOutcome::Jit) {
@@ -94,7 +94,10 @@ fn best_text(container: &Container<'_>, gpu: Gpu, situation: &Situation) -> Opti
 }
 
 /// Every PTX of a file.
-pub fn every_text<'f>(found: &'f Found<'f>, limits: &ReadLimits) -> (Vec<Text<'f>>, Vec<Problem>) {
+pub fn every_text<'f>(
+    found: &'f FoundImages<'f>,
+    limits: &ReadLimits,
+) -> (Vec<PtxText<'f>>, Vec<Problem>) {
     let containers = found.containers.iter().enumerate();
     let images = containers.flat_map(|(number, container)| {
         let images = container.images.iter().enumerate();
@@ -122,7 +125,7 @@ fn is_compile_only(image: &Image<'_>) -> bool {
 
 type PlaceOf<'f> = (usize, usize, &'f Container<'f>, &'f Image<'f>, CompileCause);
 
-fn read<'f>(places: Vec<PlaceOf<'f>>, limits: &ReadLimits) -> (Vec<Text<'f>>, Vec<Problem>) {
+fn read<'f>(places: Vec<PlaceOf<'f>>, limits: &ReadLimits) -> (Vec<PtxText<'f>>, Vec<Problem>) {
     let one = |(container_number, image_number, container, image, used): PlaceOf<'f>| {
         let payload = image.payload(limits).map_err(|flaw| Problem {
             member: container.member.clone(),
@@ -134,7 +137,7 @@ fn read<'f>(places: Vec<PlaceOf<'f>>, limits: &ReadLimits) -> (Vec<Text<'f>>, Ve
         // No option list has a zero byte.
         hasher.update(b"\0");
         hasher.update(&payload);
-        Ok(Text {
+        Ok(PtxText {
             member: container.member.as_deref(),
             container: container_number,
             image: image_number,
@@ -145,7 +148,7 @@ fn read<'f>(places: Vec<PlaceOf<'f>>, limits: &ReadLimits) -> (Vec<Text<'f>>, Ve
             content: *hasher.finalize().as_bytes(),
         })
     };
-    let read: Vec<Result<Text<'f>, Problem>> = places.into_par_iter().map(one).collect();
+    let read: Vec<Result<PtxText<'f>, Problem>> = places.into_par_iter().map(one).collect();
     let mut texts = Vec::new();
     let mut problems = Vec::new();
     for result in read {

@@ -15,9 +15,9 @@ use std::ptr;
 use std::time::{Duration, Instant};
 
 use libloading::Library;
-use warpcc_fatbin::Driver;
+use warpcc_fatbin::DriverVersion;
 
-use crate::loading::Gpu;
+use crate::loading::GpuWithDriver;
 
 /// The library's name, which the dynamic linker looks for.
 const LIBRARY: &str = "libcuda.so.1";
@@ -95,7 +95,7 @@ pub enum LoadOptions {
 pub struct Loader {
     library: Library,
     /// What was found.
-    pub gpu: Gpu,
+    pub gpu: GpuWithDriver,
 }
 
 impl Loader {
@@ -109,8 +109,8 @@ impl Loader {
         let library = library.map_err(|error| DriverError::Missing(error.to_string()))?;
         let mut opened = Self {
             library,
-            gpu: Gpu {
-                driver: Driver { major: 0, minor: 0 },
+            gpu: GpuWithDriver {
+                driver: DriverVersion { major: 0, minor: 0 },
                 number: 0,
                 name: String::new(),
             },
@@ -119,7 +119,7 @@ impl Loader {
         Ok(opened)
     }
 
-    fn start(&self, ordinal: u32) -> Result<Gpu, DriverError> {
+    fn start(&self, ordinal: u32) -> Result<GpuWithDriver, DriverError> {
         let init: Init = self.function(b"cuInit\0")?;
         let version: GetInt = self.function(b"cuDriverGetVersion\0")?;
         let get: DeviceGet = self.function(b"cuDeviceGet\0")?;
@@ -149,8 +149,8 @@ impl Loader {
         let small = |number: c_int| u16::try_from(number).unwrap_or(0);
         // SAFETY: the last byte was never written, so there is a zero.
         let shown = unsafe { CStr::from_ptr(shown.as_ptr()) };
-        Ok(Gpu {
-            driver: Driver {
+        Ok(GpuWithDriver {
+            driver: DriverVersion {
                 major: small(cuda / 1000),
                 minor: small(cuda % 1000 / 10),
             },

@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use warpcc_fatbin::{BinaryInput, Driver};
+use warpcc_fatbin::{BinaryInput, DriverVersion};
 
 /// The longest line that a loading process may say, in bytes: a compiler's log and a little more.
 const LONGEST_LINE: u64 = 256 << 10;
@@ -52,9 +52,9 @@ impl FromStr for Item {
 
 /// A GPU and its driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gpu {
+pub struct GpuWithDriver {
     /// The driver's CUDA version.
-    pub driver: Driver,
+    pub driver: DriverVersion,
     /// Its compute capability, times ten.
     pub number: u32,
     /// Its name.
@@ -66,7 +66,7 @@ pub struct Gpu {
 #[serde(rename_all = "snake_case")]
 pub enum Said {
     /// The first line: the driver's CUDA version, the compute capability times ten, the name.
-    Gpu(u16, u16, u32, String),
+    GpuWithDriver(u16, u16, u32, String),
     /// Or why there will be no other.
     Nothing(String),
     /// An item was loaded in this many microseconds.
@@ -116,7 +116,7 @@ impl Loading {
     ///
     /// # Errors
     /// Why there is none to use.
-    pub fn gpu(&self) -> Result<Gpu, String> {
+    pub fn gpu(&self) -> Result<GpuWithDriver, String> {
         let mut process = self.start(None, &[])?;
         process.first(self.longest)
     }
@@ -189,10 +189,10 @@ struct Process {
 }
 
 impl Process {
-    fn first(&mut self, longest: Duration) -> Result<Gpu, String> {
+    fn first(&mut self, longest: Duration) -> Result<GpuWithDriver, String> {
         match self.line(longest)? {
-            Said::Gpu(major, minor, number, name) => Ok(Gpu {
-                driver: Driver { major, minor },
+            Said::GpuWithDriver(major, minor, number, name) => Ok(GpuWithDriver {
+                driver: DriverVersion { major, minor },
                 number,
                 name,
             }),

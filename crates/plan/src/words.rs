@@ -21,7 +21,7 @@ pub enum Word {
 
 /// One command line in pieces.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Line {
+pub struct CommandLine {
     /// The words, redirections removed.
     pub words: Vec<Word>,
     /// Whether nvcc sends both streams to files of its own, which it does under `--threads`.
@@ -32,11 +32,14 @@ pub struct Line {
 ///
 /// # Errors
 /// A quote that is not closed, or anything that only a shell could resolve.
-pub fn split(line: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Line, Unsupported> {
+pub fn split(
+    line: &str,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<CommandLine, Unsupported> {
     let mut splitter = Splitter {
         chars: line.chars().peekable(),
         variable: &variable,
-        line: Line::default(),
+        line: CommandLine::default(),
         word: None,
         redirects: false,
     };
@@ -53,7 +56,7 @@ pub fn split(line: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Li
 struct Splitter<'l> {
     chars: Peekable<Chars<'l>>,
     variable: &'l dyn Fn(&str) -> Option<String>,
-    line: Line,
+    line: CommandLine,
     /// The word at hand; none between two.
     word: Option<String>,
     /// The next word is the file that a redirection names.
@@ -188,7 +191,7 @@ impl Splitter<'_> {
     }
 }
 
-fn push(line: &mut Line, redirect: &mut bool, word: String) -> Result<(), &'static str> {
+fn push(line: &mut CommandLine, redirect: &mut bool, word: String) -> Result<(), &'static str> {
     // The file that a redirection names is nvcc's own; our executor captures streams.
     if !std::mem::take(redirect) {
         line.words.push(Word::Text(word));

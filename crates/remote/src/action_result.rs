@@ -140,7 +140,7 @@ pub fn unpack(frame: &[u8], limit: usize) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use warpcc_cache::{InputManifest, Outcome, Output};
+    use warpcc_cache::{InputManifest, Outcome, ProducedFile};
 
     fn variant(text: &[u8], noise: usize) -> Variant {
         // Bytes that do not compress.
@@ -153,7 +153,7 @@ mod tests {
         Variant {
             manifest: InputManifest::default(),
             outcome: Outcome {
-                outputs: vec![Output {
+                outputs: vec![ProducedFile {
                     role: "0".to_owned(),
                     digest: Digest::of_bytes(text),
                     executable: false,

@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use crate::record::{Budget, CallOutcome, Invocation, Task, TaskEnd};
+use crate::record::{Budget, CallOutcome, InvocationRecord, Task, TaskEnd};
 
 mod paths;
 
@@ -49,7 +49,7 @@ pub struct Build {
 #[derive(Debug, Clone)]
 pub struct BuildCall {
     /// What it left behind.
-    pub record: Invocation,
+    pub record: InvocationRecord,
     /// Since the build's start.
     pub started: Duration,
     /// Since the build's start.
@@ -86,7 +86,7 @@ impl Span {
 
 impl Build {
     /// Puts the records of one build on a timeline. No records are an empty build.
-    pub fn new(records: Vec<Invocation>) -> Self {
+    pub fn new(records: Vec<InvocationRecord>) -> Self {
         let mut build = Self::default();
         let Some(first) = records.iter().min_by_key(|call| call.started_unix_ns) else {
             return build;
@@ -127,7 +127,7 @@ impl Build {
     }
 
     /// When each call started, since the first one did.
-    fn starts(&mut self, records: &[Invocation]) -> Vec<Duration> {
+    fn starts(&mut self, records: &[InvocationRecord]) -> Vec<Duration> {
         let steady = records
             .iter()
             .all(|call| call.since_boot_ns > 0 && call.host == records[0].host);
@@ -233,7 +233,7 @@ impl Build {
 }
 
 /// Shows plain nvcc as the one task that it is for us.
-fn show_plain(record: &mut Invocation) {
+fn show_plain(record: &mut InvocationRecord) {
     let plain = matches!(
         record.outcome,
         CallOutcome::Fallback { .. } | CallOutcome::Passed
@@ -248,7 +248,7 @@ fn show_plain(record: &mut Invocation) {
     }
 }
 
-fn last_end(record: &Invocation) -> Duration {
+fn last_end(record: &InvocationRecord) -> Duration {
     let ends = record.tasks.iter().map(|task| task.finished);
     ends.fold(record.wall, Duration::max)
 }
@@ -261,7 +261,7 @@ fn sane(offset: Duration) -> Duration {
     offset
 }
 
-fn hosts(records: &[Invocation]) -> String {
+fn hosts(records: &[InvocationRecord]) -> String {
     let mut hosts: Vec<&str> = records.iter().map(|call| call.host.as_str()).collect();
     hosts.sort_unstable();
     hosts.dedup();
@@ -277,8 +277,8 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    fn call(start_ms: u64, tasks: &[(u64, u64)]) -> Invocation {
-        Invocation {
+    fn call(start_ms: u64, tasks: &[(u64, u64)]) -> InvocationRecord {
+        InvocationRecord {
             since_boot_ns: (1000 + start_ms) * 1_000_000,
             started_unix_ns: start_ms,
             wall: ms(tasks.iter().map(|task| task.1).max().unwrap_or(1)),
@@ -291,7 +291,7 @@ mod tests {
                     ..Task::default()
                 })
                 .collect(),
-            ..Invocation::default()
+            ..InvocationRecord::default()
         }
     }
 

@@ -14,7 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::build_id::{ALONE, BuildId};
 use crate::log::{self, Damage};
-use crate::record::Invocation;
+use crate::record::InvocationRecord;
 
 const ENDING: &str = "log";
 /// How much is remembered.
@@ -87,7 +87,7 @@ pub struct Remembered {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BuildRecords {
     /// In the order they ended.
-    pub records: Vec<Invocation>,
+    pub records: Vec<InvocationRecord>,
     /// What could not be read of the logs they stand in.
     pub damage: Damage,
 }
@@ -119,7 +119,7 @@ impl History {
     ///
     /// # Errors
     /// The folder cannot be written, the disk is full: worth a warning, never a failed build.
-    pub fn append(&self, build: &BuildId, mut call: Invocation) -> Result<(), HistoryError> {
+    pub fn append(&self, build: &BuildId, mut call: InvocationRecord) -> Result<(), HistoryError> {
         call.shorten();
         let bytes = log::encode(&call).ok_or(HistoryError::TooLong)?;
         let path = self.folder.join(format!("{}.{ENDING}", build.log));
@@ -259,7 +259,7 @@ impl History {
     ///
     /// # Errors
     /// The folder is there and cannot be listed. A log that cannot be read is passed over.
-    pub fn visit(&self, mut visit: impl FnMut(Invocation)) -> Result<(), HistoryError> {
+    pub fn visit(&self, mut visit: impl FnMut(InvocationRecord)) -> Result<(), HistoryError> {
         for log in self.logs()? {
             if let Ok(reading) = self.read(&log.path) {
                 reading.records.into_iter().for_each(&mut visit);

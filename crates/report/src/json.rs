@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use crate::build::Build;
-use crate::record::Invocation;
+use crate::record::InvocationRecord;
 use crate::summary::Summary;
 
 /// The number of the form that [`write()`] writes.
@@ -30,7 +30,7 @@ struct Call<'a> {
     file: &'a str,
     folder: &'a str,
     #[serde(flatten)]
-    record: &'a Invocation,
+    record: &'a InvocationRecord,
 }
 
 /// Writes the build, its summary and every record.

@@ -18,5 +18,5 @@ pub mod trace;
 pub use build::Build;
 pub use build_id::{Ancestry, BuildId};
 pub use history::{History, HistoryLimits};
-pub use record::Invocation;
+pub use record::InvocationRecord;
 pub use summary::Summary;

@@ -5,7 +5,7 @@
 //! record = magic[8] length(u32) checksum(u64, XXH3 of the payload, seeded with the length) payload
 //! ```
 //!
-//! Integers are little-endian; the payload is an [`Invocation`] in postcard's form. The magic
+//! Integers are little-endian; the payload is an [`InvocationRecord`] in postcard's form. The magic
 //! holds the version: records of another version are passed over. There is no head, so that the
 //! first writer is like any other. A record is appended with one `write`, which Linux keeps in
 //! one piece among appenders on a local file system; where it was torn all the same (a full
@@ -15,7 +15,7 @@
 use memchr::memmem;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::record::Invocation;
+use crate::record::InvocationRecord;
 
 /// Changed with every change of what a record holds.
 const MAGIC: &[u8; 8] = b"WCCREP01";
@@ -27,7 +27,7 @@ const LONGEST: usize = 8 << 20;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reading {
     /// The records, in the order they were appended.
-    pub records: Vec<Invocation>,
+    pub records: Vec<InvocationRecord>,
     /// What could not be read.
     pub damage: Damage,
 }
@@ -58,7 +58,7 @@ impl Damage {
 }
 
 /// The record as one piece of bytes; `None` where it is too long to be kept.
-pub fn encode(invocation: &Invocation) -> Option<Vec<u8>> {
+pub fn encode(invocation: &InvocationRecord) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(4096);
     bytes.extend_from_slice(&[0; HEAD]);
     let mut bytes = postcard::to_extend(invocation, bytes).ok()?;
@@ -99,7 +99,7 @@ pub fn decode(bytes: &[u8]) -> Reading {
     reading
 }
 
-fn record_at(bytes: &[u8]) -> Option<(Invocation, usize)> {
+fn record_at(bytes: &[u8]) -> Option<(InvocationRecord, usize)> {
     let (length, rest) = bytes.get(MAGIC.len()..)?.split_first_chunk::<4>()?;
     let (checksum, rest) = rest.split_first_chunk::<8>()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
@@ -120,12 +120,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn call(id: u64) -> Invocation {
-        Invocation {
+    fn call(id: u64) -> InvocationRecord {
+        InvocationRecord {
             id,
             build: "ninja-1".into(),
             args: vec!["nvcc".into(), "-c".into(), format!("k{id}.cu")],
-            ..Invocation::default()
+            ..InvocationRecord::default()
         }
     }
 

@@ -13,19 +13,19 @@ mod screen;
 mod view;
 
 pub use plain::{follow, lines};
-pub use program::{Ended, MonitorSettings, run};
+pub use program::{MonitorEnded, MonitorSettings, run};
 pub use screen::draw;
 pub use view::{Colors, Sort, View};
 
 /// Knows what the machine is doing.
 pub trait MonitorSource {
     /// How things are now. Called a few times per second; what cannot be found out is left out.
-    fn snapshot(&mut self) -> Snapshot;
+    fn snapshot(&mut self) -> MonitorState;
 }
 
 /// How things are at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Snapshot {
+pub struct MonitorState {
     /// The machine's name.
     pub host: String,
     /// Processor slots; zero where there is no limit.
@@ -105,7 +105,7 @@ impl RunningTask {
     }
 }
 
-impl Snapshot {
+impl MonitorState {
     /// How long all that is known of will take.
     ///
     /// The work that is left, spread over the slots, but no less than the longest piece. Tasks
@@ -189,10 +189,10 @@ mod tests {
 
     #[test]
     fn time_left_is_the_work_over_the_slots_or_the_longest_piece() {
-        let mut now = Snapshot {
+        let mut now = MonitorState {
             slots: 2,
             running: vec![task(4, Some(10)), task(9, Some(7))],
-            ..Snapshot::default()
+            ..MonitorState::default()
         };
         assert_eq!(now.time_left(), Some(Duration::from_secs(6)));
         // 18 more tasks that are like those: mean 3 s, 20 tasks, 2 slots.
@@ -200,12 +200,12 @@ mod tests {
         assert_eq!(now.time_left(), Some(Duration::from_secs(30)));
         now.left = Some(Duration::from_secs(5));
         assert_eq!(now.time_left(), Some(Duration::from_secs(5)));
-        now = Snapshot {
+        now = MonitorState {
             running: vec![task(4, None)],
-            ..Snapshot::default()
+            ..MonitorState::default()
         };
         assert_eq!(now.time_left(), None);
-        assert_eq!(Snapshot::default().time_left(), None);
+        assert_eq!(MonitorState::default().time_left(), None);
     }
 
     #[test]

@@ -78,10 +78,10 @@ impl Write for Escaping<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{CallOutcome, Invocation, Task};
+    use crate::record::{CallOutcome, InvocationRecord, Task};
     use crate::sample;
 
-    fn page(records: Vec<Invocation>) -> String {
+    fn page(records: Vec<InvocationRecord>) -> String {
         let build = Build::new(records);
         let mut out = Vec::new();
         write(&build, &Summary::of(&build), &mut out).unwrap();
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn names_cannot_leave_their_place() {
         let nasty = "</script><script>alert(1)</script>{{data}}<!--\"'&ä\u{2028}.cu";
-        let page = page(vec![Invocation {
+        let page = page(vec![InvocationRecord {
             directory: nasty.into(),
             driver: Some(nasty.into()),
             sources: vec![nasty.into()],
@@ -106,7 +106,7 @@ mod tests {
                 not_stored: Some(nasty.into()),
                 ..Task::default()
             }],
-            ..Invocation::default()
+            ..InvocationRecord::default()
         }]);
         assert_eq!(page.matches("<script").count(), 2);
         assert_eq!(page.matches("</script>").count(), 2);

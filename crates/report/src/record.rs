@@ -16,7 +16,7 @@ pub const COMMAND_KEPT: usize = 16 << 10;
 
 /// One call of warpcc, from its start to its exit code.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Invocation {
+pub struct InvocationRecord {
     /// Tells this call from any other; see [`crate::build_id::Process::invocation_id`].
     pub id: u64,
     /// The build it belongs to; see [`crate::build_id::BuildId`].
@@ -131,7 +131,7 @@ pub struct Task {
     pub output_bytes: u64,
     /// Why its result was not kept, where it should have been.
     pub not_stored: Option<String>,
-    /// The tasks of this call whose files it reads, by their place in [`Invocation::tasks`].
+    /// The tasks of this call whose files it reads, by their place in [`InvocationRecord::tasks`].
     pub needs: Vec<u32>,
     /// For a hit: how long the step took when it last ran.
     #[serde(rename = "saved_s", with = "crate::seconds")]
@@ -234,7 +234,7 @@ impl Task {
     }
 }
 
-impl Invocation {
+impl InvocationRecord {
     /// Cuts what makes a record long without making it more telling.
     pub(crate) fn shorten(&mut self) {
         let mut left = COMMAND_KEPT;
@@ -291,9 +291,9 @@ mod tests {
 
     #[test]
     fn a_long_command_is_cut_at_a_character() {
-        let mut call = Invocation {
+        let mut call = InvocationRecord {
             args: vec!["nvcc".into(), "ä".repeat(COMMAND_KEPT), "-c".into()],
-            ..Invocation::default()
+            ..InvocationRecord::default()
         };
         call.shorten();
         assert_eq!(call.args.len(), 3);

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
-use crate::record::{Invocation, Task, TaskEnd, Wait};
+use crate::record::{InvocationRecord, Task, TaskEnd, Wait};
 
 mod names;
 mod planned;
@@ -19,7 +19,7 @@ use random::Random;
 pub use shape::Shape;
 
 /// A build of this shape, its records in the order they would be appended.
-pub fn build(shape: &Shape) -> Vec<Invocation> {
+pub fn build(shape: &Shape) -> Vec<InvocationRecord> {
     let mut random = Random(shape.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let calls = (0..shape.calls).map(|at| names::call(at, shape, &mut random));
     let mut run = Simulation {
@@ -50,7 +50,7 @@ struct Simulation<'a> {
     /// Calls that are not finished.
     open: usize,
     now: u64,
-    done: Vec<Invocation>,
+    done: Vec<InvocationRecord>,
 }
 
 /// When the sample machine's builds start, in µs since it did.

@@ -3,12 +3,12 @@
 
 use std::path::PathBuf;
 
-use warpcc_report::record::{CallOutcome, Invocation, Task};
+use warpcc_report::record::{CallOutcome, InvocationRecord, Task};
 use warpcc_report::sample::{Shape, build};
 use warpcc_report::{Build, Summary, page};
 use warpcc_testkit::browser::Browser;
 
-fn page_of(records: Vec<Invocation>) -> Vec<u8> {
+fn page_of(records: Vec<InvocationRecord>) -> Vec<u8> {
     let build = Build::new(records);
     let mut out = Vec::new();
     page::write(&build, &Summary::of(&build), &mut out).expect("memory is enough");
@@ -239,7 +239,7 @@ fn it_can_be_looked_at() {
 #[test]
 fn any_name_is_shown_as_text() {
     let nasty = "</script><script>window.pwned=1</script><img src=x onerror=window.pwned=1> \"'`&amp; äöü 日本語 \u{202e}\u{2028}.cu";
-    let call = |outcome| Invocation {
+    let call = |outcome| InvocationRecord {
         since_boot_ns: 1,
         directory: "/p".into(),
         driver: Some(nasty.into()),
@@ -254,7 +254,7 @@ fn any_name_is_shown_as_text() {
             finished: std::time::Duration::from_secs(1),
             ..Task::default()
         }],
-        ..Invocation::default()
+        ..InvocationRecord::default()
     };
     let fallback = CallOutcome::Fallback {
         reason: nasty.into(),
@@ -290,11 +290,11 @@ fn any_name_is_shown_as_text() {
 #[test]
 fn an_empty_build_and_one_hit_are_drawn_too() {
     let mut browser = Browser::start(1280, 800);
-    let hit = Invocation {
+    let hit = InvocationRecord {
         outcome: CallOutcome::DirectHit,
         directory: "/p".into(),
         sources: vec!["x.cu".into()],
-        ..Invocation::default()
+        ..InvocationRecord::default()
     };
     for (records, title) in [(Vec::new(), "empty build"), (vec![hit], "x.cu")] {
         browser.open(&page_of(records));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use warpcc_report::history::{HistoryError, HistoryLimits};
 use warpcc_report::record::CallOutcome;
 use warpcc_report::sample::{Shape, build};
-use warpcc_report::{Ancestry, BuildId, History, Invocation};
+use warpcc_report::{Ancestry, BuildId, History, InvocationRecord};
 
 const FOLDER: &str = "WARPCC_REPORT_TEST_FOLDER";
 const EACH: u64 = 25;
@@ -20,12 +20,12 @@ fn id(name: &str) -> BuildId {
     }
 }
 
-fn call(build: &str, id: u64) -> Invocation {
-    Invocation {
+fn call(build: &str, id: u64) -> InvocationRecord {
+    InvocationRecord {
         id,
         build: build.to_owned(),
         args: vec!["nvcc".into(), "x".repeat(id as usize % 3000)],
-        ..Invocation::default()
+        ..InvocationRecord::default()
     }
 }
 
@@ -240,7 +240,7 @@ fn what_it_costs() {
         times[times.len() / 2]
     };
     for (name, hit) in [("direct hit", true), ("built", false)] {
-        let mut calls: Vec<Invocation> = large
+        let mut calls: Vec<InvocationRecord> = large
             .iter()
             .filter(|call| (call.outcome == CallOutcome::DirectHit) == hit)
             .cloned()

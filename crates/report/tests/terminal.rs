@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use warpcc_report::monitor::{
-    self, Ended, MemoryNow, MonitorSettings, MonitorSource, RunningTask, Snapshot,
+    self, MemoryNow, MonitorEnded, MonitorSettings, MonitorSource, MonitorState, RunningTask,
 };
 
 const PANIC: &str = "WARPCC_REPORT_TEST_PANIC";
@@ -20,7 +20,7 @@ struct Made {
 }
 
 impl MonitorSource for Made {
-    fn snapshot(&mut self) -> Snapshot {
+    fn snapshot(&mut self) -> MonitorState {
         self.at += 1;
         assert!(!(self.panics && self.at > 5), "the source broke");
         let task = |tool: &str, label: &str| RunningTask {
@@ -31,7 +31,7 @@ impl MonitorSource for Made {
             memory_kib: 1 << 20,
             architecture: None,
         };
-        Snapshot {
+        MonitorState {
             host: "made-up".into(),
             slots: 4,
             memory: MemoryNow {
@@ -41,7 +41,7 @@ impl MonitorSource for Made {
             },
             running: vec![task("cicc", "first.cu"), task("ptxas", "second.cu")],
             finished: u64::from(self.at),
-            ..Snapshot::default()
+            ..MonitorState::default()
         }
     }
 }
@@ -59,8 +59,8 @@ fn program() {
     };
     let ended = monitor::run(&mut source, &settings, std::io::stdout).expect("a terminal");
     match ended {
-        Ended::Quit => println!("ended by a key"),
-        Ended::Signal(signal) => println!("ended by signal {signal}"),
+        MonitorEnded::Quit => println!("ended by a key"),
+        MonitorEnded::Signal(signal) => println!("ended by signal {signal}"),
     }
 }
 

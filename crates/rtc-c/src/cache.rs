@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::Duration;
 
-use warpcc_rtc::{Driver, Environment, KernelCache};
+use warpcc_rtc::{DriverVersion, Environment, KernelCache};
 
 use crate::compiler::Compiler;
 use crate::device::{Device, Function};
@@ -211,7 +211,7 @@ pub unsafe extern "C" fn warpcc_rtc_cache_get_fatbin(
         // SAFETY: as the caller says.
         let (name, fatbin) = unsafe { (text(name, "name")?, bytes(fatbin, length, "fatbin")?) };
         let small = |number: u32| u16::try_from(number).unwrap_or(u16::MAX);
-        let driver = (driver != 0).then(|| Driver {
+        let driver = (driver != 0).then(|| DriverVersion {
             major: small(driver / 1000),
             minor: small(driver % 1000 / 10),
         });

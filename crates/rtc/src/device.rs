@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule};
 use cudarc::nvrtc::Ptx;
-use warpcc_fatbin::Driver;
+use warpcc_fatbin::DriverVersion;
 
 use crate::compiler::Compiled;
 use crate::driver_error::DriverError;
@@ -27,7 +27,7 @@ fn failed(call: impl Into<String>, error: cudarc::driver::DriverError) -> Error 
 pub struct Device {
     context: Arc<CudaContext>,
     capability: u32,
-    driver: Driver,
+    driver: DriverVersion,
 }
 
 impl Device {
@@ -53,7 +53,7 @@ impl Device {
             .map_err(|error| failed("the GPU's compute capability", error))?;
         let capability = u32::try_from(major * 10 + minor).unwrap_or(0);
         let small = |number: u32| u16::try_from(number).unwrap_or(0);
-        let driver = Driver {
+        let driver = DriverVersion {
             major: small(version.major),
             minor: small(version.minor),
         };
@@ -75,7 +75,7 @@ impl Device {
     }
 
     /// The driver's version.
-    pub fn driver(&self) -> Driver {
+    pub fn driver(&self) -> DriverVersion {
         self.driver
     }
 

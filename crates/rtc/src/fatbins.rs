@@ -1,7 +1,7 @@
 //! Fat binaries through the cache: the image that a driver would take, by the driver's rules; PTX compiled here.
 
 use warpcc_fatbin::{
-    Candidate, CudaError, Driver, Format, Gpu, ImageKind, ReadLimits as Sizes, Selection,
+    Candidate, CudaError, DriverVersion, Format, Gpu, ImageKind, ReadLimits as Sizes, Selection,
     Situation, choose, read,
 };
 
@@ -25,7 +25,7 @@ impl KernelCache {
         name: &str,
         bytes: &[u8],
         device: u32,
-        driver: Option<Driver>,
+        driver: Option<DriverVersion>,
         limits: &CallLimits,
     ) -> Result<Image, Error> {
         let target = RealArch::new(device);

@@ -57,6 +57,6 @@ pub use settings::{CacheSettings, Tier};
 pub use tiers::{Found, read_entry};
 pub use version::Version;
 pub use warpcc_cache::{Key, Upstream};
-pub use warpcc_fatbin::{Arch, Driver};
+pub use warpcc_fatbin::{Arch, DriverVersion};
 
 pub use target::{NotATarget, RealArch, Target, VirtualArch};

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use warpcc_cache::{
-    DiskStore, InputManifest, Key, Level, Lookup, Outcome, Output, Packing, StoreError, Upstream,
-    WorkDir, foreign,
+    DiskStore, InputManifest, Key, Level, Lookup, Outcome, Packing, ProducedFile, StoreError,
+    Upstream, WorkDir, foreign,
 };
 
 use crate::compiler::Compiled;
@@ -216,7 +216,7 @@ impl Tiers {
 }
 
 fn put(store: &DiskStore, key: &Key, kept: &Kept, took: Duration) -> Result<(), StoreError> {
-    let output = Output {
+    let output = ProducedFile {
         role: IMAGE.to_owned(),
         digest: store.put_bytes(&kept.image, Packing::Plain)?,
         executable: false,
@@ -335,7 +335,7 @@ mod tests {
     use super::*;
 
     fn outcome(roles: &[(&str, u64, bool)], log: &str) -> Outcome {
-        let output = |(role, size, executable): &(&str, u64, bool)| Output {
+        let output = |(role, size, executable): &(&str, u64, bool)| ProducedFile {
             role: (*role).to_owned(),
             digest: warpcc_cache::Digest {
                 hash: [7; 32],

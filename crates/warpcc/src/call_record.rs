@@ -8,7 +8,7 @@ use warpcc_cache::{Difference, DiskStore, KeyParts};
 use warpcc_engine::{StepOutcome as TaskOutcome, WaitedFor};
 use warpcc_plan::{FileKind, Tool};
 use warpcc_report::record::{
-    Budget, CallOutcome, Headers, Invocation, KeyPartChange, Task, TaskEnd, Wait,
+    Budget, CallOutcome, Headers, InvocationRecord, KeyPartChange, Task, TaskEnd, Wait,
 };
 use warpcc_report::{History, HistoryLimits};
 
@@ -78,29 +78,29 @@ impl<'a> Account<'a> {
             ("invocations.direct_hits", 1),
             ("saved.micros", micros),
         ]);
-        self.leave(Invocation {
+        self.leave(InvocationRecord {
             outcome: CallOutcome::DirectHit,
             sources: request.invocation.inputs.clone(),
             saved: Duration::from_micros(micros),
-            ..Invocation::default()
+            ..InvocationRecord::default()
         });
     }
 
     /// Left to nvcc, with nothing to cache.
     pub fn passed(&self) {
         self.count(&[("invocations.total", 1), ("invocations.passed", 1)]);
-        self.leave(Invocation {
+        self.leave(InvocationRecord {
             outcome: CallOutcome::Passed,
-            ..Invocation::default()
+            ..InvocationRecord::default()
         });
     }
 
     /// nvcc does not take the command line.
     pub fn refused(&self) {
         self.count(&[("invocations.total", 1), ("invocations.failed", 1)]);
-        self.leave(Invocation {
+        self.leave(InvocationRecord {
             outcome: CallOutcome::Failed { code: 1 },
-            ..Invocation::default()
+            ..InvocationRecord::default()
         });
     }
 
@@ -112,11 +112,11 @@ impl<'a> Account<'a> {
             ("invocations.fallbacks", 1),
             (&counter, 1),
         ]);
-        self.leave(Invocation {
+        self.leave(InvocationRecord {
             outcome: CallOutcome::Fallback {
                 reason: reason.to_owned(),
             },
-            ..Invocation::default()
+            ..InvocationRecord::default()
         });
     }
 
@@ -154,7 +154,7 @@ impl<'a> Account<'a> {
         if !store.options().readonly {
             history::remember(store, request, listing);
         }
-        self.leave(Invocation {
+        self.leave(InvocationRecord {
             outcome: match built.code {
                 0 => CallOutcome::Built,
                 code => CallOutcome::Failed { code },
@@ -163,7 +163,7 @@ impl<'a> Account<'a> {
             missed,
             tasks: tasks(built, self.started),
             headers: Headers::from_read(built.headers.iter().cloned()),
-            ..Invocation::default()
+            ..InvocationRecord::default()
         });
     }
 
@@ -182,7 +182,7 @@ impl<'a> Account<'a> {
     }
 
     /// Completes the record and appends it. Advice: without it a report knows less.
-    fn leave(&self, record: Invocation) {
+    fn leave(&self, record: InvocationRecord) {
         let Some(store) = self.store.filter(|store| !store.options().readonly) else {
             return;
         };
@@ -198,7 +198,7 @@ impl<'a> Account<'a> {
                 memory_kib: limits.memory_kib,
             }
         });
-        let record = Invocation {
+        let record = InvocationRecord {
             id: self.lineage.call,
             build: self.lineage.build.id.clone(),
             driver: self.lineage.build.driver.clone(),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use warpcc_cache::{
     Difference, Digest, DiskStore, Inspect, KeyVariant, KeyVariants, Level, Lookup, LookupMiss,
-    Outcome, Output, Packing, Staged, StoreError, Upstream, foreign,
+    Outcome, Packing, ProducedFile, Staged, StoreError, Upstream, foreign,
 };
 use warpcc_engine::Run;
 use warpcc_engine::conditions::Conditions;
@@ -226,7 +226,7 @@ fn place_of(role: &str, implied: &[Implied], request: &Request) -> Option<(PathB
 /// Whether a result from elsewhere has the outputs that the command line implies, each once, and no other. It may hold any
 /// object, but it must not choose the file that the object is written to. What it says is made fit to be shown.
 fn accepts(outcome: &mut Outcome, implied: &[Implied]) -> bool {
-    let suits = |output: &Output, implied: &Implied| {
+    let suits = |output: &ProducedFile, implied: &Implied| {
         let (may_run, most) = match implied.kind {
             OutputKind::Linked => (true, foreign::LARGEST_OUTPUT),
             OutputKind::Result => (false, foreign::LARGEST_OUTPUT),
@@ -302,7 +302,7 @@ fn store_outputs(
     store: &DiskStore,
     request: &Request,
     outputs: &[Made],
-) -> Result<(Vec<Output>, bool), NotKept> {
+) -> Result<(Vec<ProducedFile>, bool), NotKept> {
     let mut stored = Vec::with_capacity(outputs.len());
     let implied = implied(request);
     let path_map = &request.path_map;
@@ -327,21 +327,21 @@ fn store_outputs(
         }
         let unreadable = |e: io::Error| NotKept::Unfit(e.to_string());
         if path_map.is_empty() {
-            stored.push(Output {
+            stored.push(ProducedFile {
                 role,
                 digest: store.put_file(now, Packing::Zstd)?,
                 executable: is_executable(now),
             });
         } else if *lists_files {
             let fixed = path_map.fix_text(&fs::read(now).map_err(unreadable)?);
-            stored.push(Output {
+            stored.push(ProducedFile {
                 role: format!("{LISTS}{role}"),
                 digest: store.put_bytes(&fixed, Packing::Zstd)?,
                 executable: false,
             });
         } else {
             is_bound = is_bound || path_map.is_named_in(&fs::read(now).map_err(unreadable)?);
-            stored.push(Output {
+            stored.push(ProducedFile {
                 role,
                 digest: store.put_file(now, Packing::Zstd)?,
                 executable: is_executable(now),

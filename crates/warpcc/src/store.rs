@@ -1,7 +1,7 @@
 //! Opens the cache's folder, as the settings say.
 
 use anyhow::Context;
-use warpcc_cache::{Access, DiskStore, OpenError, Options};
+use warpcc_cache::{DiskStore, OpenError, Options, StoreAccess};
 
 use crate::config::Config;
 
@@ -40,8 +40,8 @@ pub fn try_open(config: &Config) -> Result<DiskStore, OpenError> {
         readonly: config.readonly.value,
     };
     let access = match config.shared.value {
-        true => Access::ByUmask,
-        false => Access::Private,
+        true => StoreAccess::ByUmask,
+        false => StoreAccess::Private,
     };
     DiskStore::open_for(&config.dir.value, options, access)
 }

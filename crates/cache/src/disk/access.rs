@@ -13,14 +13,14 @@ use super::layout::{TEMPORARY, holds_entries};
 
 /// Whose a store is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum StoreAccess {
     /// This user's alone, whatever the umask.
     Private,
     /// Everybody whom the umask and the folder let in.
     ByUmask,
 }
 
-impl Access {
+impl StoreAccess {
     /// What a new file is created with, before the umask.
     pub fn file_mode(self) -> u32 {
         match self {

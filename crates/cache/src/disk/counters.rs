@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::access::Access;
+use super::access::StoreAccess;
 use super::error::StoreError;
 use super::file::{TempFile, with_folder};
 
@@ -31,7 +31,7 @@ pub(super) struct Tally {
     path: PathBuf,
     /// Folded beyond this many bytes.
     fold_at: u64,
-    access: Access,
+    access: StoreAccess,
     /// How long an addition waits.
     patience: Duration,
     /// Somebody held the lock for longer than we wait.
@@ -45,7 +45,7 @@ enum Lock {
 }
 
 impl Tally {
-    pub(super) fn new(path: PathBuf, fold_at: u64, access: Access) -> Tally {
+    pub(super) fn new(path: PathBuf, fold_at: u64, access: StoreAccess) -> Tally {
         Tally {
             path,
             fold_at,
@@ -113,7 +113,7 @@ impl Tally {
     /// long as they like. A new one takes its place; what is being added at this moment is lost.
     fn renew_if_exposed(&self) {
         let exposed = std::fs::metadata(&self.path).is_ok_and(|found| found.mode() & 0o077 != 0);
-        if self.access == Access::Private && exposed {
+        if self.access == StoreAccess::Private && exposed {
             let sums = self.sums();
             drop(self.write(sums.iter().map(|(name, sum)| (name.as_str(), *sum))));
         }
@@ -256,7 +256,7 @@ mod tests {
     fn a_lock_of_somebody_elses_costs_little_and_loses_nothing() {
         let folder = tempfile::tempdir().expect("temporary folder");
         let path = folder.path().join("t");
-        let tally = Tally::new(path.clone(), 1000, Access::Private);
+        let tally = Tally::new(path.clone(), 1000, StoreAccess::Private);
         tally.add(&[("hits", 1)]);
         // As another user may who can read it.
         let theirs = File::open(&path).expect("open");
@@ -272,7 +272,7 @@ mod tests {
         // From before the store was closed to others: their lock is left behind.
         let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
         std::fs::set_permissions(&path, readable).expect("chmod");
-        let tally = Tally::new(path.clone(), 1000, Access::Private);
+        let tally = Tally::new(path.clone(), 1000, StoreAccess::Private);
         tally.add(&[("hits", 1)]);
         assert_ne!(ino(), theirs.metadata().expect("look").ino());
         assert_eq!(tally.sums(), BTreeMap::from([("hits".into(), 52)]));
@@ -282,7 +282,7 @@ mod tests {
     fn additions_from_many_threads_survive_folding() {
         let folder = tempfile::tempdir().expect("temporary folder");
         // Folds every few lines.
-        let mut tally = Tally::new(folder.path().join("new/t"), 100, Access::Private);
+        let mut tally = Tally::new(folder.path().join("new/t"), 100, StoreAccess::Private);
         // However busy the machine is.
         tally.patience = Duration::from_secs(60);
         let tally = &tally;

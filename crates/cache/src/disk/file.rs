@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::access::Access;
+use super::access::StoreAccess;
 
 /// A file under a private name or without one, removed unless it is moved into place.
 pub(crate) struct TempFile {
@@ -57,7 +57,7 @@ impl TempFile {
     }
 
     /// As [`TempFile::create`], creating the folder where it is missing.
-    pub(crate) fn create_with_folder(folder: &Path, access: Access) -> io::Result<TempFile> {
+    pub(crate) fn create_with_folder(folder: &Path, access: StoreAccess) -> io::Result<TempFile> {
         with_folder(Some(folder), access, || {
             TempFile::create(folder, access.file_mode())
         })
@@ -83,7 +83,11 @@ impl TempFile {
     }
 
     /// As [`TempFile::move_to`], creating the target's folder where it is missing.
-    pub(crate) fn move_to_with_folder(mut self, path: &Path, access: Access) -> io::Result<()> {
+    pub(crate) fn move_to_with_folder(
+        mut self,
+        path: &Path,
+        access: StoreAccess,
+    ) -> io::Result<()> {
         with_folder(path.parent(), access, || self.try_move(path))
     }
 
@@ -138,7 +142,7 @@ impl Drop for TempFile {
 /// Tries something; where a folder is missing, creates it and tries again. Folders are thus made once, not looked for each time.
 pub(crate) fn with_folder<T>(
     folder: Option<&Path>,
-    access: Access,
+    access: StoreAccess,
     mut attempt: impl FnMut() -> io::Result<T>,
 ) -> io::Result<T> {
     // More than once: another process may be clearing the store, and remove the folder as often as it is made.

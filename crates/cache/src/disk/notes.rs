@@ -15,7 +15,7 @@ use super::file::{mark_used, read_whole};
 use super::layout::NOTES;
 use super::store::DiskStore;
 use crate::digest::Digest;
-use crate::input_manifest::{Contents, Signature, trusted_signature};
+use crate::input_manifest::{ContentHashes, Signature, trusted_signature};
 use crate::key::{Hashing, Key, KeySink};
 use crate::wire::Reader;
 
@@ -24,7 +24,7 @@ const PROGRAMS: &str = "programs";
 const HEADERS: &str = "headers";
 const DIGESTS: &str = "digests";
 
-impl Contents for DiskStore {
+impl ContentHashes for DiskStore {
     fn recall(&self, signature: &Signature) -> Option<[u8; 32]> {
         self.note(PROGRAMS, &key_of(signature))?.try_into().ok()
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::access::{self, Access};
+use super::access::{self, StoreAccess};
 use super::counters::Tally;
 use super::error::{OpenError, StoreError};
 use super::file::TempFile;
@@ -26,7 +26,7 @@ pub struct Options {
 pub struct DiskStore {
     pub(super) root: PathBuf,
     pub(super) options: Options,
-    pub(super) access: Access,
+    pub(super) access: StoreAccess,
     pub(super) closed: bool,
     pub(super) counters: Tally,
     pub(super) sizes: Tally,
@@ -35,11 +35,15 @@ pub struct DiskStore {
 impl DiskStore {
     /// Opens the store in `root`, which is created by the first write, with the rights that the umask leaves.
     pub fn open(root: &Path, options: Options) -> Result<DiskStore, OpenError> {
-        DiskStore::open_for(root, options, Access::ByUmask)
+        DiskStore::open_for(root, options, StoreAccess::ByUmask)
     }
 
     /// Opens the store in `root`. A private one is created here, and refused where others can write to it.
-    pub fn open_for(root: &Path, options: Options, access: Access) -> Result<DiskStore, OpenError> {
+    pub fn open_for(
+        root: &Path,
+        options: Options,
+        access: StoreAccess,
+    ) -> Result<DiskStore, OpenError> {
         let mut closed = false;
         match std::fs::metadata(root) {
             Ok(found) if !found.is_dir() => {
@@ -47,12 +51,12 @@ impl DiskStore {
                     path: root.to_path_buf(),
                 });
             }
-            Ok(found) if access == Access::Private => {
+            Ok(found) if access == StoreAccess::Private => {
                 closed = access::claim(root, &found, options.readonly)? == access::Claimed::Closed;
             }
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                if access == Access::Private && !options.readonly {
+                if access == StoreAccess::Private && !options.readonly {
                     access::create_root(root);
                 }
             }
@@ -75,7 +79,7 @@ impl DiskStore {
     }
 
     /// Whose it is.
-    pub fn access(&self) -> Access {
+    pub fn access(&self) -> StoreAccess {
         self.access
     }
 

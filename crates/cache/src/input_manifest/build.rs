@@ -14,7 +14,7 @@ use crate::guards;
 
 use super::check::{DIRECTORY_SLACK_NS, NOBODYS};
 use super::code::LONGEST_TEXT;
-use super::hash::{Contents, HashFault, Inspect};
+use super::hash::{ContentHashes, HashFault, Inspect};
 use super::known_contents::hash_all;
 use super::links::Links;
 use super::signature::{self, Base, Signature, TICK_NS, means_absent};
@@ -29,7 +29,7 @@ pub struct InputManifestBuilder {
     started: SystemTime,
     base: PathBuf,
     /// Texts, not paths: those compare and hash component by component, which for thousands of them costs more than hashing the files.
-    read: HashMap<OsString, Expected>,
+    read: HashMap<OsString, ExpectedFile>,
     absent: HashSet<OsString>,
     /// With the texts that the run was told, where it was told one.
     facts: BTreeMap<(PathBuf, Option<Fact>), Option<Vec<u8>>>,
@@ -38,17 +38,17 @@ pub struct InputManifestBuilder {
 /// What a file must be for an input manifest to stand on it. Nothing of both: what it is now, where it did not change since the
 /// run began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Expected {
+pub struct ExpectedFile {
     /// Its signature when the run opened it.
     pub signature: Option<Signature>,
     /// The BLAKE3 of its content.
     pub content: Option<[u8; 32]>,
 }
 
-impl Expected {
+impl ExpectedFile {
     /// What two readers of one file expect together; `None` where they saw two contents.
     #[must_use]
-    pub fn and(self, other: Expected) -> Option<Expected> {
+    pub fn and(self, other: ExpectedFile) -> Option<ExpectedFile> {
         let agree = |same: bool| same.then_some(());
         if let (Some(a), Some(b)) = (self.signature, other.signature) {
             agree(a == b)?;
@@ -56,7 +56,7 @@ impl Expected {
         if let (Some(a), Some(b)) = (self.content, other.content) {
             agree(a == b)?;
         }
-        Some(Expected {
+        Some(ExpectedFile {
             signature: self.signature.or(other.signature),
             content: self.content.or(other.content),
         })
@@ -124,11 +124,11 @@ impl InputManifestBuilder {
 
     /// A file that was read.
     pub fn read(&mut self, path: &Path) {
-        self.read_as(path, Expected::default());
+        self.read_as(path, ExpectedFile::default());
     }
 
     /// A file that was read, and what it was then. What is known of it already stays.
-    pub fn read_as(&mut self, path: &Path, expected: Expected) {
+    pub fn read_as(&mut self, path: &Path, expected: ExpectedFile) {
         match self.read.get_mut(path.as_os_str()) {
             None => {
                 self.read.insert(path.as_os_str().to_owned(), expected);
@@ -182,7 +182,7 @@ impl InputManifestBuilder {
     /// As [`InputManifestBuilder::finish_with`], with programs' hashes taken from and given to `contents`. Programs are not inspected.
     pub fn finish_knowing(
         self,
-        contents: &dyn Contents,
+        contents: &dyn ContentHashes,
         inspect: Option<Inspect<'_>>,
     ) -> Result<InputManifest, Unsettled> {
         self.finish_inner(inspect, Some(contents))
@@ -191,7 +191,7 @@ impl InputManifestBuilder {
     fn finish_inner(
         self,
         inspect: Option<Inspect<'_>>,
-        contents: Option<&dyn Contents>,
+        contents: Option<&dyn ContentHashes>,
     ) -> Result<InputManifest, Unsettled> {
         let base = Base::open(&self.base);
         let mut manifest = InputManifest::default();
@@ -210,7 +210,7 @@ impl InputManifestBuilder {
         base: &Base,
         manifest: &mut InputManifest,
         inspect: Option<Inspect<'_>>,
-        contents: Option<&dyn Contents>,
+        contents: Option<&dyn ContentHashes>,
     ) -> Result<Vec<bool>, Unsettled> {
         let read = sorted(self.read.keys());
         let mut starts = Vec::with_capacity(read.len());
@@ -242,7 +242,7 @@ impl InputManifestBuilder {
                 },
             })?;
             let expected = self.read.get(path.as_os_str()).copied();
-            let is_it = expected.unwrap_or_default().and(Expected {
+            let is_it = expected.unwrap_or_default().and(ExpectedFile {
                 signature: Some(hashed.signature),
                 content: Some(hashed.content),
             });

@@ -9,7 +9,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::hash::{Contents, HashFault, Hashed};
+use super::hash::{ContentHashes, HashFault, Hashed};
 use super::known_contents::hash_all;
 use super::links::Links;
 use super::signature::{self, Base, Signature, TICK_NS, means_absent};
@@ -145,7 +145,11 @@ impl InputManifest {
     ///
     /// Signatures of another machine say nothing here, so every file is compared by its content and every name is
     /// looked for.
-    pub fn adopted(&self, base: &Path, contents: Option<&dyn Contents>) -> Option<InputManifest> {
+    pub fn adopted(
+        &self,
+        base: &Path,
+        contents: Option<&dyn ContentHashes>,
+    ) -> Option<InputManifest> {
         let foreign = self.without_signatures();
         let news = foreign.looked_at(base, contents).verdict().ok()?;
         Some(news.unwrap_or_default().told_to(&foreign))
@@ -181,7 +185,7 @@ impl InputManifest {
     pub(crate) fn check_for_keeping(
         &self,
         base: &Path,
-        contents: Option<&dyn Contents>,
+        contents: Option<&dyn ContentHashes>,
     ) -> Result<Option<InputManifest>, Difference> {
         let looked = self.looked_at(base, contents);
         let worth_keeping = looked.hashed > 0 || looked.names_looked_at > CHEAP_NAMES;
@@ -190,7 +194,11 @@ impl InputManifest {
         Ok(news.map(|news| news.told_to(self)))
     }
 
-    fn looked_at<'a>(&'a self, base: &Path, contents: Option<&'a dyn Contents>) -> Checking<'a> {
+    fn looked_at<'a>(
+        &'a self,
+        base: &Path,
+        contents: Option<&'a dyn ContentHashes>,
+    ) -> Checking<'a> {
         let mut checking = Checking::new(self, base, Until::First);
         checking.contents = contents;
         checking.look();
@@ -202,7 +210,7 @@ struct Checking<'a> {
     manifest: &'a InputManifest,
     base: Base,
     until: Until,
-    contents: Option<&'a dyn Contents>,
+    contents: Option<&'a dyn ContentHashes>,
     differences: Vec<Difference>,
     news: News,
     hashed: usize,

@@ -47,7 +47,7 @@ pub(super) enum HashFault {
 }
 
 /// Remembers the hashes of programs and libraries by their signatures: the 250 MB of a toolkit are hashed once, not after every run.
-pub trait Contents: Sync {
+pub trait ContentHashes: Sync {
     /// The BLAKE3 of the file that had this signature, if it is remembered.
     fn recall(&self, signature: &Signature) -> Option<[u8; 32]>;
     /// Remembers it.
@@ -66,7 +66,7 @@ pub(super) fn hash_each(
     base: &Base,
     paths: &[&CStr],
     inspect: Option<Inspect<'_>>,
-    contents: Option<&dyn Contents>,
+    contents: Option<&dyn ContentHashes>,
 ) -> Vec<Result<Hashed, HashFault>> {
     let threads = match paths.len() {
         0..FILES_PER_THREAD => 1,
@@ -116,7 +116,7 @@ pub(super) fn hash_each(
 }
 
 /// The BLAKE3 of one file's content.
-pub(crate) fn content_of(path: &Path, contents: &dyn Contents) -> io::Result<[u8; 32]> {
+pub(crate) fn content_of(path: &Path, contents: &dyn ContentHashes) -> io::Result<[u8; 32]> {
     let text = CString::new(path.as_os_str().as_bytes())?;
     let space = &mut Workspace::default();
     let hashed = hash(&Base::Current, &text, space, None, Some(contents));
@@ -134,7 +134,7 @@ fn hash(
     path: &CStr,
     space: &mut Workspace,
     inspect: Option<&Mutex<Inspect<'_>>>,
-    contents: Option<&dyn Contents>,
+    contents: Option<&dyn ContentHashes>,
 ) -> Result<Hashed, HashFault> {
     // Without NONBLOCK, opening a pipe nobody writes to would hang.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;

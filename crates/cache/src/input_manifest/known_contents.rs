@@ -8,7 +8,7 @@ use std::ffi::CStr;
 use std::time::SystemTime;
 
 use super::Signature;
-use super::hash::{Contents, HashFault, Hashed, Inspect, hash_each};
+use super::hash::{ContentHashes, HashFault, Hashed, Inspect, hash_each};
 use super::signature::Base;
 use super::trust::Trust;
 use crate::wire::Reader;
@@ -23,7 +23,7 @@ pub(super) fn hash_all(
     base: &Base,
     paths: &[&CStr],
     inspect: Option<Inspect<'_>>,
-    contents: Option<&dyn Contents>,
+    contents: Option<&dyn ContentHashes>,
 ) -> Vec<Result<Hashed, HashFault>> {
     let (None, Some(contents)) = (&inspect, contents) else {
         return hash_each(base, paths, inspect, contents);
@@ -52,7 +52,7 @@ pub(super) fn hash_all(
 
 /// What is known of the files that a run read.
 struct KnownContents<'a> {
-    contents: &'a dyn Contents,
+    contents: &'a dyn ContentHashes,
     places: BTreeMap<&'a [u8], Place>,
     trust: Trust,
 }
@@ -67,7 +67,7 @@ struct Place {
 
 impl<'a> KnownContents<'a> {
     /// What is noted of the places of these files.
-    fn of(contents: &'a dyn Contents, paths: &[&'a CStr]) -> Self {
+    fn of(contents: &'a dyn ContentHashes, paths: &[&'a CStr]) -> Self {
         let mut counts: BTreeMap<&[u8], usize> = BTreeMap::new();
         for place in paths.iter().filter_map(|path| place_of(path)) {
             *counts.entry(place).or_default() += 1;

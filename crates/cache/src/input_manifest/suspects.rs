@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::InputManifest;
-use super::hash::{Contents, Hashed};
+use super::hash::{ContentHashes, Hashed};
 use super::known_contents::hash_all;
 use super::signature::Base;
 use crate::guards;
@@ -19,7 +19,7 @@ impl InputManifest {
         &self,
         suspect: &Path,
         base: &Path,
-        contents: Option<&dyn Contents>,
+        contents: Option<&dyn ContentHashes>,
     ) -> bool {
         let text = suspect.as_os_str().as_bytes();
         let mut files = self.files.iter();

@@ -4,7 +4,7 @@ use warpcc_fatbin::{Format, FunctionRow, ReadLimits, demangle, read};
 
 use super::elf::{Elf, cubin_section};
 use super::facts::count;
-use crate::explanation::{Block, Fact};
+use crate::explanation::{Block, NamedValue};
 
 /// What matters in a cubin.
 pub fn blocks(bytes: &[u8]) -> Vec<Block> {
@@ -39,18 +39,18 @@ pub fn blocks(bytes: &[u8]) -> Vec<Block> {
         Block::facts(
             "",
             vec![
-                Fact::new(
+                NamedValue::new(
                     "architecture",
                     inside
                         .own_arch
                         .map_or_else(|| "not said".to_owned(), |arch| format!("sm_{arch}")),
                 ),
-                Fact::new("state", kind),
-                Fact::new(
+                NamedValue::new("state", kind),
+                NamedValue::new(
                     "made by",
                     inside.toolkit.unwrap_or_else(|| "not said".to_owned()),
                 ),
-                Fact::new("global variables", format!("{} bytes", inside.global_bytes)),
+                NamedValue::new("global variables", format!("{} bytes", inside.global_bytes)),
             ],
         ),
         Block::first_rows(

@@ -2,7 +2,7 @@
 
 use warpcc_plan::Step;
 
-use crate::explanation::Fact;
+use crate::explanation::NamedValue;
 
 /// What `text` defines `name` as.
 pub fn defined<'t>(text: &'t str, name: &str) -> Option<&'t str> {
@@ -24,8 +24,8 @@ pub fn value_of<'a>(step: &'a Step, flag: &str) -> Option<&'a str> {
 }
 
 /// How many lines a text has.
-pub fn lines_of(text: &str) -> Fact {
-    Fact::here("lines", count(text.lines().count() as u64))
+pub fn lines_of(text: &str) -> NamedValue {
+    NamedValue::here("lines", count(text.lines().count() as u64))
 }
 
 /// `12,345`.

@@ -5,7 +5,7 @@ use warpcc_fatbin::{Format, Image, ReadLimits, read};
 use super::elf::{WRAPPER_MAGIC, wrapper_version};
 use super::excerpt::cut;
 use super::facts::count;
-use crate::explanation::{Block, Fact};
+use crate::explanation::{Block, NamedValue};
 
 /// The magic number of a container.
 const CONTAINER: u64 = 0xba55_ed50;
@@ -55,11 +55,11 @@ pub fn blocks(bytes: &[u8]) -> Vec<Block> {
         blocks.push(Block::facts(
             "Container",
             vec![
-                Fact::new("magic", format!("{CONTAINER:#010x}")),
-                Fact::new("version", "1"),
-                Fact::new("header", "16 bytes"),
-                Fact::new("images", container.images.len().to_string()),
-                Fact::here("size", format!("{} bytes", count(container.size))),
+                NamedValue::new("magic", format!("{CONTAINER:#010x}")),
+                NamedValue::new("version", "1"),
+                NamedValue::new("header", "16 bytes"),
+                NamedValue::new("images", container.images.len().to_string()),
+                NamedValue::here("size", format!("{} bytes", count(container.size))),
             ],
         ));
     }
@@ -93,12 +93,12 @@ pub fn c_blocks(text: &str) -> Vec<Block> {
         Block::facts(
             "",
             vec![
-                Fact::new(
+                NamedValue::new(
                     "the fat binary's section",
                     define("__CUDAFATBINDATASECTION"),
                 ),
-                Fact::new("the wrapper's section", define("__CUDAFATBINSECTION")),
-                Fact::here("64-bit numbers", count(numbers as u64)),
+                NamedValue::new("the wrapper's section", define("__CUDAFATBINSECTION")),
+                NamedValue::here("64-bit numbers", count(numbers as u64)),
             ],
         ),
     ];
@@ -144,10 +144,10 @@ fn wrapper(text: &str) -> Option<Block> {
     Some(Block::facts(
         "The wrapper",
         vec![
-            Fact::new("magic", magic),
-            Fact::new("version", format!("{version}: {}", wrapper_version(number))),
-            Fact::new("pointer to the fat binary", data),
-            Fact::new("fourth field", rest),
+            NamedValue::new("magic", magic),
+            NamedValue::new("version", format!("{version}: {}", wrapper_version(number))),
+            NamedValue::new("pointer to the fat binary", data),
+            NamedValue::new("fourth field", rest),
         ],
     ))
 }

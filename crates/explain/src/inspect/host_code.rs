@@ -3,7 +3,7 @@
 use super::excerpt::{Marked, cut, first, marked};
 use super::facts::lines_of;
 use super::known::Known;
-use crate::explanation::{Block, Fact, Line};
+use crate::explanation::{Block, Line, NamedValue};
 
 /// Lines of the user's that are shown.
 const SHOWN: usize = 48;
@@ -46,9 +46,9 @@ pub fn blocks(text: &str, known: &Known) -> Vec<Block> {
     }
     let mut facts = vec![
         lines_of(text),
-        Fact::new("launches in your source", launches.len().to_string()),
-        Fact::new("launches in headers", elsewhere.to_string()),
-        Fact::new("bodies put under `#if 0`", dropped.to_string()),
+        NamedValue::new("launches in your source", launches.len().to_string()),
+        NamedValue::new("launches in headers", elsewhere.to_string()),
+        NamedValue::new("bodies put under `#if 0`", dropped.to_string()),
     ];
     if elsewhere == 0 {
         facts.remove(2);

@@ -8,7 +8,7 @@ use warpcc_plan::Step;
 
 use super::facts::value_of;
 use super::known::{Known, ModuleId, is_checksum};
-use crate::explanation::{Block, Fact};
+use crate::explanation::{Block, NamedValue};
 
 /// The parts of an id.
 struct Parts<'i> {
@@ -36,7 +36,7 @@ fn take_apart(id: &str) -> Option<Parts<'_>> {
 /// What the id is made of.
 pub fn blocks(step: &Step, id: &str, known: &mut Known) -> Vec<Block> {
     let Some(parts) = take_apart(id) else {
-        return vec![Block::facts("", vec![Fact::new("module id", id)])];
+        return vec![Block::facts("", vec![NamedValue::new("module id", id)])];
     };
     known.module_ids.push(ModuleId {
         text: id.to_owned(),
@@ -65,7 +65,7 @@ pub fn blocks(step: &Step, id: &str, known: &mut Known) -> Vec<Block> {
              the fat binary's wrapper and the registration function carry it when objects are linked \
              on the device; cudafe++ and every cicc must use the same one.",
         ),
-        Block::facts("", vec![Fact::new("module id", id)]),
+        Block::facts("", vec![NamedValue::new("module id", id)]),
         Block::table("What it is made of", &["part", "what it is"], rows.to_vec()),
     ]
 }

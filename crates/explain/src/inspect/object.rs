@@ -7,7 +7,7 @@ use super::elf::{Elf, WRAPPER_MAGIC, host_section, wrapper_version};
 use super::facts::count;
 use super::fatbin;
 use super::known::Known;
-use crate::explanation::{Block, Fact};
+use crate::explanation::{Block, NamedValue};
 
 /// What matters in an object, a program or a shared library.
 pub fn blocks(bytes: &[u8], known: &Known) -> Vec<Block> {
@@ -130,7 +130,7 @@ fn runtime(elf: &Elf, linked: bool) -> Option<Block> {
         [] => "none".to_owned(),
         some => some.join(", "),
     };
-    let mut facts = vec![Fact::new(
+    let mut facts = vec![NamedValue::new(
         "calls to the CUDA runtime left open",
         joined(&names),
     )];
@@ -146,18 +146,21 @@ fn runtime(elf: &Elf, linked: bool) -> Option<Block> {
         .map(|symbol| symbol.name.clone())
         .collect();
     if !open.is_empty() {
-        facts.push(Fact::new(
+        facts.push(NamedValue::new(
             "left open between the objects and the device link",
             joined(&open),
         ));
     }
     if linked {
-        facts.push(Fact::here("shared libraries it needs", joined(&elf.needed)));
+        facts.push(NamedValue::here(
+            "shared libraries it needs",
+            joined(&elf.needed),
+        ));
         let inside = elf
             .symbols
             .iter()
             .any(|s| s.defined && s.name == "__cudaRegisterFatBinary");
-        facts.push(Fact::new(
+        facts.push(NamedValue::new(
             "CUDA runtime",
             if inside { "inside" } else { "not inside" },
         ));

@@ -7,7 +7,7 @@ use warpcc_plan::{Arg, Step};
 use super::excerpt::{cut, first, marked};
 use super::facts::count;
 use super::known::Known;
-use crate::explanation::{Block, Fact, Line};
+use crate::explanation::{Block, Line, NamedValue};
 
 /// Lines of the user's that are shown.
 const SHOWN: usize = 40;
@@ -47,9 +47,9 @@ pub fn blocks(step: &Step, text: &str, known: &Known) -> Vec<Block> {
         Block::facts(
             "Size",
             vec![
-                Fact::here("lines, without empty ones", count(total)),
-                Fact::new("of them from your source", count(own.len() as u64)),
-                Fact::here("headers with lines in it", count(headers.len() as u64)),
+                NamedValue::here("lines, without empty ones", count(total)),
+                NamedValue::new("of them from your source", count(own.len() as u64)),
+                NamedValue::here("headers with lines in it", count(headers.len() as u64)),
             ],
         ),
     ];

@@ -4,7 +4,7 @@ use warpcc_fatbin::demangle;
 
 use super::excerpt::{cut, first};
 use super::facts::count;
-use crate::explanation::{Block, Fact, Line};
+use crate::explanation::{Block, Line, NamedValue};
 
 /// Lines of the first entry point that are shown.
 const SHOWN: usize = 36;
@@ -42,13 +42,13 @@ pub fn blocks(text: &str) -> Vec<Block> {
         .map(|line| vec![cut(line)])
         .collect();
     let mut facts = vec![
-        Fact::new("PTX version", directive(".version")),
-        Fact::new("target", directive(".target")),
-        Fact::new("address size", directive(".address_size")),
-        Fact::new("entry points", count(entries.len() as u64)),
+        NamedValue::new("PTX version", directive(".version")),
+        NamedValue::new("target", directive(".target")),
+        NamedValue::new("address size", directive(".address_size")),
+        NamedValue::new("entry points", count(entries.len() as u64)),
     ];
     if functions > 0 {
-        facts.push(Fact::new("other functions", count(functions as u64)));
+        facts.push(NamedValue::new("other functions", count(functions as u64)));
     }
     let mut blocks = vec![
         Block::text(

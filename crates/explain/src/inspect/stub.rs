@@ -3,7 +3,7 @@
 use warpcc_fatbin::demangle;
 
 use super::excerpt::{arguments, cut, first, statements};
-use crate::explanation::{Block, Fact, Line};
+use crate::explanation::{Block, Line, NamedValue};
 
 /// Lines of a stub that are shown.
 const SHOWN: usize = 24;
@@ -43,10 +43,10 @@ pub fn blocks(text: &str) -> Vec<Block> {
     let registered = registrations(text);
     let mut facts = Vec::new();
     if let Some(id) = define("__NV_MODULE_ID") {
-        facts.push(Fact::new("module id", id));
+        facts.push(NamedValue::new("module id", id));
     }
-    facts.push(Fact::new("includes", included.join(", ")));
-    facts.push(Fact::new("registered", registered.len().to_string()));
+    facts.push(NamedValue::new("includes", included.join(", ")));
+    facts.push(NamedValue::new("registered", registered.len().to_string()));
     let mut blocks = vec![
         Block::text(
             "Included by the host's C++. For each kernel it has a function that packs the arguments, \

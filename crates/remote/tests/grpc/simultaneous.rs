@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use bazel_remote_apis::build::bazel::remote::execution::v2::ActionResult;
 use tokio::sync::Barrier;
 use warpcc_cache::{
-    Digest, DiskStore, InputManifestBuilder, Key, Level, Options, Outcome, Output, Packing,
+    Digest, DiskStore, InputManifestBuilder, Key, Level, Options, Outcome, Packing, ProducedFile,
 };
 use warpcc_remote::backend::UploadSource;
 use warpcc_remote::transfer::{self, Pushed};
@@ -70,7 +70,7 @@ fn machine(folder: &Path, text: &str) -> DiskStore {
     manifest.read(&header);
     let digest = store.put_bytes(text.as_bytes(), Packing::Zstd);
     let outcome = Outcome {
-        outputs: vec![Output {
+        outputs: vec![ProducedFile {
             role: "object".to_owned(),
             digest: digest.expect("a blob"),
             executable: false,

@@ -2,7 +2,7 @@
 //!
 //! Paths are compared as text. No file is looked at: the build may be long gone.
 
-use crate::record::Invocation;
+use crate::record::InvocationRecord;
 
 /// The sources of a build, named.
 pub(super) struct Names {
@@ -13,7 +13,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub(super) fn of(records: &[Invocation]) -> Self {
+    pub(super) fn of(records: &[InvocationRecord]) -> Self {
         let files: Vec<Option<Vec<String>>> = records.iter().map(first_source).collect();
         let mut root: Option<Vec<String>> = None;
         for file in files.iter().flatten() {
@@ -27,7 +27,7 @@ impl Names {
             });
         }
         let root = root.unwrap_or_default();
-        let name = |(record, file): (&Invocation, Option<Vec<String>>)| match file {
+        let name = |(record, file): (&InvocationRecord, Option<Vec<String>>)| match file {
             None => (nameless(record), ".".to_owned()),
             Some(file) => {
                 let below = &file[root.len()..];
@@ -47,7 +47,7 @@ impl Names {
 }
 
 /// What a call without a source is called: its last words.
-fn nameless(record: &Invocation) -> String {
+fn nameless(record: &InvocationRecord) -> String {
     match record.args.as_slice() {
         [] => "?".to_owned(),
         [only] => only.clone(),
@@ -56,7 +56,7 @@ fn nameless(record: &Invocation) -> String {
 }
 
 /// The parts of the first source's whole path.
-fn first_source(record: &Invocation) -> Option<Vec<String>> {
+fn first_source(record: &InvocationRecord) -> Option<Vec<String>> {
     let source = record.sources.first()?;
     let whole = if source.starts_with('/') {
         source.clone()
@@ -79,10 +79,10 @@ mod tests {
     use super::*;
 
     fn names(calls: &[(&str, &str)]) -> (String, Vec<(String, String)>) {
-        let record = |(directory, source): &(&str, &str)| Invocation {
+        let record = |(directory, source): &(&str, &str)| InvocationRecord {
             directory: (*directory).into(),
             sources: vec![(*source).into()],
-            ..Invocation::default()
+            ..InvocationRecord::default()
         };
         let records: Vec<_> = calls.iter().map(record).collect();
         let names = Names::of(&records);

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use super::{MonitorSource, Snapshot, harmless, short_memory, short_time};
+use super::{MonitorSource, MonitorState, harmless, short_memory, short_time};
 
 /// A line of figures, and one for each task that runs.
-pub fn lines(now: &Snapshot) -> String {
+pub fn lines(now: &MonitorState) -> String {
     let mut text = format!("running {}", now.running.len());
     if now.slots > 0 {
         let _ = write!(text, "/{}", now.slots);

@@ -47,7 +47,7 @@ impl Default for MonitorSettings {
 
 /// Why the program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum MonitorEnded {
     /// Somebody pressed a key for it.
     Quit,
     /// This signal came. Who ends because of it says so with exit code 128 and its number.
@@ -63,7 +63,7 @@ pub fn run<W: Write + 'static>(
     source: &mut dyn MonitorSource,
     settings: &MonitorSettings,
     out: fn() -> W,
-) -> io::Result<Ended> {
+) -> io::Result<MonitorEnded> {
     let signals = Signals::watch()?;
     let _message = PanicMessage::after_the_screen(out);
     let taken = Taken::take(out)?;
@@ -89,10 +89,10 @@ pub fn run<W: Write + 'static>(
             patience = Duration::ZERO;
         }
         if let Some(signal) = signals.ending() {
-            return Ok(Ended::Signal(signal));
+            return Ok(MonitorEnded::Signal(signal));
         }
         if asked == Asked::Quit {
-            return Ok(Ended::Quit);
+            return Ok(MonitorEnded::Quit);
         }
         if asked == Asked::Suspend || signals.stopping() {
             taken.suspend()?;

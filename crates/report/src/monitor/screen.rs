@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use super::{Colors, Snapshot, View, harmless, short_memory, short_time};
+use super::{Colors, MonitorState, View, harmless, short_memory, short_time};
 use crate::record::Wait;
 
 /// Columns before the name of a task.
@@ -14,7 +14,7 @@ const HEADING: &str = " TOOL      ARCH         ELAPSED     LEFT  MEMORY  TASK";
 const ABOVE: u16 = 5;
 
 /// Draws one screen. Nothing is drawn outside of `area`, however small that is.
-pub fn draw(now: &Snapshot, view: &View, area: Rect, buffer: &mut Buffer) {
+pub fn draw(now: &MonitorState, view: &View, area: Rect, buffer: &mut Buffer) {
     let mut page = Page {
         colors: view.colors,
         area,
@@ -99,7 +99,7 @@ impl Page<'_> {
     }
 }
 
-fn title<'a>(now: &Snapshot, view: &View, page: &Page<'_>) -> Line<'a> {
+fn title<'a>(now: &MonitorState, view: &View, page: &Page<'_>) -> Line<'a> {
     let mut spans = vec![
         Span::styled("warpcc monitor", page.bold()),
         Span::raw("  "),
@@ -117,7 +117,7 @@ fn title<'a>(now: &Snapshot, view: &View, page: &Page<'_>) -> Line<'a> {
     Line::from(spans)
 }
 
-fn slots<'a>(now: &Snapshot, page: &Page<'_>) -> Line<'a> {
+fn slots<'a>(now: &MonitorState, page: &Page<'_>) -> Line<'a> {
     let busy = now.running.len();
     let mut spans = vec![Span::raw("Slots  ")];
     let share = busy as f64 / f64::from(now.slots.max(1));
@@ -143,7 +143,7 @@ fn slots<'a>(now: &Snapshot, page: &Page<'_>) -> Line<'a> {
     Line::from(spans)
 }
 
-fn memory<'a>(now: &Snapshot, page: &Page<'_>) -> Line<'a> {
+fn memory<'a>(now: &MonitorState, page: &Page<'_>) -> Line<'a> {
     let memory = now.memory;
     let (part, of) = if memory.budget_kib > 0 {
         (memory.granted_kib, memory.budget_kib)
@@ -171,7 +171,7 @@ fn memory<'a>(now: &Snapshot, page: &Page<'_>) -> Line<'a> {
     Line::from(spans)
 }
 
-fn counts<'a>(now: &Snapshot, page: &Page<'_>) -> Line<'a> {
+fn counts<'a>(now: &MonitorState, page: &Page<'_>) -> Line<'a> {
     let looked = now.hits + now.misses;
     let rate = now.hits.saturating_mul(100).checked_div(looked);
     let rate = rate.map_or_else(String::new, |rate| format!(" ({rate}%)"));
@@ -194,7 +194,7 @@ fn counts<'a>(now: &Snapshot, page: &Page<'_>) -> Line<'a> {
 }
 
 /// The tasks that run, and below them, where there is room, those that wait.
-fn tasks(now: &Snapshot, view: &View, last: u16, page: &mut Page<'_>) {
+fn tasks(now: &MonitorState, view: &View, last: u16, page: &mut Page<'_>) {
     let room = usize::from(last.saturating_sub(ABOVE));
     let running = view.running(now);
     // A screen that was scrolled beyond its end shows the end.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::monitor::{MemoryNow, RunningTask, Sort, WaitingTask, lines};
 
-fn busy() -> Snapshot {
+fn busy() -> MonitorState {
     let running = |tool: &str, arch: Option<&str>, at: u64| RunningTask {
         label: format!("attention/fwd_hdim{}_bf16.cu", 64 * at),
         tool: tool.into(),
@@ -26,7 +26,7 @@ fn busy() -> Snapshot {
         }),
         expected: Some(Duration::from_secs(3)),
     };
-    Snapshot {
+    MonitorState {
         host: "build-7".into(),
         slots: 8,
         memory: MemoryNow {
@@ -52,7 +52,7 @@ fn busy() -> Snapshot {
     }
 }
 
-fn screen(now: &Snapshot, view: &View, width: u16, height: u16) -> String {
+fn screen(now: &MonitorState, view: &View, width: u16, height: u16) -> String {
     let area = Rect::new(0, 0, width, height);
     let mut buffer = Buffer::empty(area);
     draw(now, view, area, &mut buffer);
@@ -81,7 +81,7 @@ fn a_large_one_that_is_filtered_and_paused() {
 
 #[test]
 fn nothing_to_show() {
-    insta::assert_snapshot!(screen(&Snapshot::default(), &View::default(), 80, 8));
+    insta::assert_snapshot!(screen(&MonitorState::default(), &View::default(), 80, 8));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::{RunningTask, Snapshot};
+use super::{MonitorState, RunningTask};
 
 /// The order of the tasks that run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -123,7 +123,7 @@ impl View {
     }
 
     /// The tasks that run and are wanted, in order.
-    pub(super) fn running<'a>(&self, now: &'a Snapshot) -> Vec<&'a RunningTask> {
+    pub(super) fn running<'a>(&self, now: &'a MonitorState) -> Vec<&'a RunningTask> {
         let wanted =
             |task: &&RunningTask| self.wants(&task.label, &task.tool, task.architecture.as_deref());
         let mut tasks: Vec<_> = now.running.iter().filter(wanted).collect();

@@ -152,7 +152,7 @@ fn fallback(draw: u64) -> CallOutcome {
     }
 }
 
-fn plain(mut record: crate::record::Invocation, random: &mut Random) -> Planned {
+fn plain(mut record: crate::record::InvocationRecord, random: &mut Random) -> Planned {
     let took = Duration::from_millis(3000 + random.below(9000));
     record.wall = took;
     record.tasks = vec![Task {

@@ -5,12 +5,12 @@ use std::time::Duration;
 use super::random::Random;
 use super::shape::Shape;
 use crate::record::{
-    Budget, CallOutcome, Header, Headers, Invocation, KeyPartChange, Task, TaskEnd,
+    Budget, CallOutcome, Header, Headers, InvocationRecord, KeyPartChange, Task, TaskEnd,
 };
 
 /// A call that is not finished: its tasks with how long each will take, in µs.
 pub(crate) struct Planned {
-    pub(crate) record: Invocation,
+    pub(crate) record: InvocationRecord,
     pub(crate) takes: Vec<u64>,
 }
 
@@ -101,7 +101,12 @@ pub(crate) fn tasks(
 }
 
 /// The parts that say what a call was and why it missed.
-pub(crate) fn record(at: usize, shape: &Shape, source: String, outcome: CallOutcome) -> Invocation {
+pub(crate) fn record(
+    at: usize,
+    shape: &Shape,
+    source: String,
+    outcome: CallOutcome,
+) -> InvocationRecord {
     let object = source.replace(".cu", ".o").replace('/', "_");
     let mut args = vec!["nvcc".to_owned(), "-O3".into(), "-std=c++17".into()];
     for arch in &shape.architectures {
@@ -113,7 +118,7 @@ pub(crate) fn record(at: usize, shape: &Shape, source: String, outcome: CallOutc
         "-o".into(),
         object,
     ]);
-    Invocation {
+    InvocationRecord {
         id: at as u64 + 1,
         build: format!("sample-{}", shape.seed),
         driver: Some(format!("ninja -j{} (sample data)", shape.jobs)),
@@ -126,7 +131,7 @@ pub(crate) fn record(at: usize, shape: &Shape, source: String, outcome: CallOutc
             slots: shape.slots,
             memory_kib: shape.memory_kib,
         },
-        ..Invocation::default()
+        ..InvocationRecord::default()
     }
 }
 

@@ -319,7 +319,7 @@ fn count(task: &Task, ran: &mut usize, hits: &mut usize, saved: &mut Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Header, Headers, Invocation};
+    use crate::record::{Header, Headers, InvocationRecord};
 
     fn task(tool: &str, architecture: Option<&str>, seconds: u64) -> Task {
         Task {
@@ -336,12 +336,12 @@ mod tests {
             path: (*path).into(),
             bytes: *bytes,
         });
-        Build::new(vec![Invocation {
+        Build::new(vec![InvocationRecord {
             directory: "/p".into(),
             sources: vec!["a.cu".into()],
             tasks,
             headers: Headers::from_read(headers),
-            ..Invocation::default()
+            ..InvocationRecord::default()
         }])
     }
 

@@ -1,7 +1,7 @@
 //! Paths through small builds, and what holds for every build.
 
 use super::*;
-use crate::record::{Invocation, Task};
+use crate::record::{InvocationRecord, Task};
 use proptest::prelude::*;
 
 fn ms(ms: u64) -> Duration {
@@ -20,18 +20,18 @@ fn task(name: &str, queued: u64, started: u64, finished: u64, needs: &[u32]) -> 
     }
 }
 
-fn call(file: &str, start: u64, wall: u64, tasks: Vec<Task>) -> Invocation {
-    Invocation {
+fn call(file: &str, start: u64, wall: u64, tasks: Vec<Task>) -> InvocationRecord {
+    InvocationRecord {
         since_boot_ns: (start + 1) * 1_000_000,
         wall: ms(wall),
         directory: "/p".into(),
         sources: vec![file.into()],
         tasks,
-        ..Invocation::default()
+        ..InvocationRecord::default()
     }
 }
 
-fn path(records: Vec<Invocation>) -> Vec<(String, u64, u64)> {
+fn path(records: Vec<InvocationRecord>) -> Vec<(String, u64, u64)> {
     let critical = of(&Build::new(records));
     let name = |segment: &Segment| match segment.kind {
         SegmentKind::Task => segment.tool.clone().unwrap_or_default(),

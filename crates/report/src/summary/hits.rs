@@ -191,10 +191,10 @@ pub(super) fn saved(call: &crate::build::BuildCall) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Invocation, Task};
+    use crate::record::{InvocationRecord, Task};
 
-    fn call(source: &str, outcome: CallOutcome, missed: &[(&str, &str)]) -> Invocation {
-        Invocation {
+    fn call(source: &str, outcome: CallOutcome, missed: &[(&str, &str)]) -> InvocationRecord {
+        InvocationRecord {
             directory: "/p".into(),
             sources: vec![source.into()],
             outcome,
@@ -207,7 +207,7 @@ mod tests {
                     new: None,
                 })
                 .collect(),
-            ..Invocation::default()
+            ..InvocationRecord::default()
         }
     }
 

@@ -156,7 +156,7 @@ fn spread(course: &mut [Sample], step: f64, (from, to): (f64, f64), running: i64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Invocation, Task};
+    use crate::record::{InvocationRecord, Task};
 
     #[test]
     fn load_adds_up() {
@@ -169,14 +169,14 @@ mod tests {
             peak_kib: kib,
             ..Task::default()
         };
-        let build = Build::new(vec![Invocation {
+        let build = Build::new(vec![InvocationRecord {
             wall: Duration::from_secs(24),
             budget: crate::record::Budget {
                 slots: 2,
                 memory_kib: 0,
             },
             tasks: vec![task(0, 12, 100), task(6, 12, 50), task(12, 24, 70)],
-            ..Invocation::default()
+            ..InvocationRecord::default()
         }]);
         let load = of(&build);
         assert_eq!((load.most_running, load.peak_kib), (2, 150));

@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime};
 
 use warpcc_budget::CommandKind;
 use warpcc_budget::costs::Measured;
-use warpcc_cache::{DiskStore, Expected};
+use warpcc_cache::{DiskStore, ExpectedFile};
 use warpcc_engine::Children;
 use warpcc_engine::admission::Applicant;
 use warpcc_engine::conditions;
@@ -243,7 +243,7 @@ impl DryRun<'_> {
         if let Some(why) = &seen.hindered {
             return Err(hindered(why));
         }
-        seen.expect(&request.nvcc, Expected::default());
+        seen.expect(&request.nvcc, ExpectedFile::default());
         Ok(seen)
     }
 }

@@ -1,12 +1,12 @@
 //! Binaries that could not be read, or not as a whole: the user is told which, and why.
 
-use warpcc_fatbin::{BinaryInput, OpenError, Problem};
+use warpcc_fatbin::{BinaryInput, FatbinError, Problem};
 
 use crate::log;
 
 /// Tells what was wrong; says whether anything was.
 pub fn tell<'p>(
-    errors: &[OpenError],
+    errors: &[FatbinError],
     problems: impl Iterator<Item = (&'p BinaryInput, &'p Problem)>,
 ) -> bool {
     for error in errors {

@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueHint};
 use warpcc_engine::{Finished, StepOutcome};
 use warpcc_explain::text::{Form, Tint};
-use warpcc_explain::{Observed, Recorder, Story, markdown, page, text};
+use warpcc_explain::{Recorder, StepRun, Story, markdown, page, text};
 use warpcc_path_map::BaseDirs;
 use warpcc_plan::{FileId, FileKind, TaskGraph};
 
@@ -105,7 +105,7 @@ pub fn run(args: &ExplainArgs, config: &Config, around: ProcessContext) -> anyho
     }
     if let Some(path) = &args.markdown {
         write_file(path, |out| {
-            markdown::write(&story, markdown::Depth::Everything, 2, out)
+            markdown::write(&story, markdown::Detail::Everything, 2, out)
         })?;
     }
     if args.json {
@@ -221,7 +221,7 @@ impl BuildListener for Listener<'_> {
             .finished
             .saturating_sub(finished.started)
             .saturating_sub(finished.waited);
-        let observed = Observed {
+        let observed = StepRun {
             outcome: match finished.outcome {
                 StepOutcome::Ran | StepOutcome::Hit => warpcc_explain::CommandOutcome::Ran,
                 StepOutcome::Failed(code) => warpcc_explain::CommandOutcome::Failed(code),

@@ -11,8 +11,8 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use rayon::prelude::*;
 use warpcc_fatbin::{
-    Binary, BinaryInput, Container, Depth, Gpu, Image, ImageKind, Listing, LoadOutcome, OpenError,
-    Problem, ReadLimits, Situation, Verdicts, diff, find, judge, list, thin,
+    Binary, BinaryInput, Container, Depth, FatbinError, Gpu, Image, ImageKind, Listing,
+    LoadOutcome, Problem, ReadLimits, Situation, Verdicts, diff, find, judge, list, thin,
 };
 
 pub use args::FatbinCommand;
@@ -46,10 +46,10 @@ pub fn run(command: &FatbinCommand) -> anyhow::Result<i32> {
 fn each<T: Send>(
     paths: &[std::path::PathBuf],
     look: impl Fn(&Binary) -> T + Sync,
-) -> (Vec<(BinaryInput, T)>, Vec<OpenError>) {
+) -> (Vec<(BinaryInput, T)>, Vec<FatbinError>) {
     let limits = ReadLimits::default();
     let (inputs, mut errors) = find(paths);
-    let opened: Vec<Result<(BinaryInput, T), OpenError>> = inputs
+    let opened: Vec<Result<(BinaryInput, T), FatbinError>> = inputs
         .into_par_iter()
         .map(|input| {
             let binary = Binary::open(input, &limits)?;

@@ -9,8 +9,8 @@ use clap::Args;
 use warpcc_budget::{Board, CommandKind, Record};
 use warpcc_cache::DiskStore;
 use warpcc_report::monitor::{
-    self, Colors, Ended, MemoryNow, MonitorSettings, MonitorSource, RunningTask, Snapshot,
-    WaitingTask, follow,
+    self, Colors, MemoryNow, MonitorEnded, MonitorSettings, MonitorSource, MonitorState,
+    RunningTask, WaitingTask, follow,
 };
 use warpcc_report::record::Wait;
 
@@ -72,8 +72,8 @@ pub fn run(args: &MonitorArgs, config: &Config) -> anyhow::Result<i32> {
         },
     };
     match monitor::run(&mut source, &settings, io::stdout)? {
-        Ended::Quit => Ok(0),
-        Ended::Signal(signal) => Ok(128 + signal),
+        MonitorEnded::Quit => Ok(0),
+        MonitorEnded::Signal(signal) => Ok(128 + signal),
     }
 }
 
@@ -86,7 +86,7 @@ struct Machine<'a> {
 }
 
 impl MonitorSource for Machine<'_> {
-    fn snapshot(&mut self) -> Snapshot {
+    fn snapshot(&mut self) -> MonitorState {
         let limits = self.board.limits();
         let now = self.board.snapshot();
         let mut queue: Vec<&Record> = now.waiting().collect();
@@ -96,7 +96,7 @@ impl MonitorSource for Machine<'_> {
         running.sort_by_key(|claim| (claim.started, claim.ticket));
         let granted = running.iter().filter(|claim| claim.counts());
         let granted_kib = granted.map(|claim| claim.need_kib.max(claim.now_kib)).sum();
-        let mut snapshot = Snapshot {
+        let mut snapshot = MonitorState {
             host: rustix::system::uname()
                 .nodename()
                 .to_string_lossy()
@@ -113,7 +113,7 @@ impl MonitorSource for Machine<'_> {
                 .iter()
                 .map(|r| waiting_task(r, now.taken, full))
                 .collect(),
-            ..Snapshot::default()
+            ..MonitorState::default()
         };
         if let Some(store) = self.store {
             count(&store.counters(), &self.before, &mut snapshot);
@@ -123,7 +123,7 @@ impl MonitorSource for Machine<'_> {
 }
 
 /// What was counted since the monitor was started. Calls answered as a whole are one hit each.
-fn count(now: &BTreeMap<String, u64>, before: &BTreeMap<String, u64>, snapshot: &mut Snapshot) {
+fn count(now: &BTreeMap<String, u64>, before: &BTreeMap<String, u64>, snapshot: &mut MonitorState) {
     for (name, count) in now {
         // Counters may have been set to zero meanwhile.
         let more = count.saturating_sub(before.get(name).copied().unwrap_or(0));
@@ -243,7 +243,7 @@ mod tests {
             ("invocations.failed", 1),
             ("saved.micros", 1_000_000),
         ]);
-        let mut snapshot = Snapshot::default();
+        let mut snapshot = MonitorState::default();
         count(&now, &before, &mut snapshot);
         assert_eq!((snapshot.hits, snapshot.misses), (3, 3));
         assert_eq!((snapshot.finished, snapshot.failed), (6, 0));

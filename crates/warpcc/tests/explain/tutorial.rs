@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use warpcc_explain::markdown::{self, Depth};
+use warpcc_explain::markdown::{self, Detail};
 
 use super::space::TestSpace;
 use super::{Story, TWO, story};
@@ -83,7 +83,7 @@ fn without_counts(text: &str) -> String {
     out
 }
 
-fn shown(story: &Story, depth: Depth) -> String {
+fn shown(story: &Story, depth: Detail) -> String {
     let mut out = Vec::new();
     markdown::write(story, depth, 3, &mut out).expect("memory");
     without_counts(&String::from_utf8(out).expect("UTF-8"))
@@ -106,8 +106,8 @@ fn written() -> String {
     fill("toolkit", stories[0].toolkit.as_deref().unwrap_or_default());
     fill("one command", &format!("nvcc {one}"));
     fill("rdc command", &format!("nvcc {rdc}"));
-    fill("one", &shown(&stories[0], Depth::Everything));
-    fill("rdc", &shown(&stories[1], Depth::LinkOnly));
+    fill("one", &shown(&stories[0], Detail::Everything));
+    fill("rdc", &shown(&stories[1], Detail::LinkOnly));
     for source in SOURCES {
         fill(source, &read(&docs().join("tutorial").join(source)));
     }

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use warpcc_cache::{Digest, Output, Variant, encode_record};
+use warpcc_cache::{Digest, ProducedFile, Variant, encode_record};
 
 use crate::faulty::{Faulty, Mode};
 use crate::forger::{self, Forger};
@@ -14,8 +14,8 @@ const ENOUGH: u64 = 4 << 20;
 /// What a record that is short may not exceed.
 const LITTLE: u64 = 1500 << 10;
 
-fn output(role: &str, digest: Digest) -> Output {
-    Output {
+fn output(role: &str, digest: Digest) -> ProducedFile {
+    ProducedFile {
         role: role.to_owned(),
         digest,
         executable: false,
@@ -111,7 +111,7 @@ fn a_record_has_each_output_once_and_under_its_own_role() {
         (
             "twice",
             Box::new(move |v| {
-                let again = Output {
+                let again = ProducedFile {
                     digest: evil,
                     ..v.outcome.outputs[0].clone()
                 };

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use warpcc_fatbin::{Driver, Gpu, Keep};
+use warpcc_fatbin::{DriverVersion, Gpu, Keep};
 
 const LIST_EXAMPLES: &str = "\
 Examples:
@@ -163,7 +163,7 @@ pub struct CheckArgs {
     pub native: Vec<Gpu>,
     /// The driver's CUDA version, as nvidia-smi shows it; else one that knows every PTX
     #[arg(long, value_name = "VERSION")]
-    pub driver: Option<Driver>,
+    pub driver: Option<DriverVersion>,
     /// As with CUDA_FORCE_PTX_JIT=1
     #[arg(long)]
     pub force_ptx_jit: bool,

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use warpcc_fatbin::{
-    Found, Gpu, LoadOutcome, Problem, ReadLimits, Situation, Verdicts, demangle, judge,
+    FoundImages, Gpu, LoadOutcome, Problem, ReadLimits, Situation, Verdicts, demangle, judge,
 };
 use warpcc_jit::{
-    AssembleJob, Assembled, CompileCause, Cost, JitSettings, MaxSize, Ptxas, Remark, Text, Weight,
-    assemble, estimate, what_is_compiled,
+    AssembleJob, Assembled, CompileCause, Cost, JitSettings, MaxSize, PtxText, Ptxas, Remark,
+    Weight, assemble, estimate, what_is_compiled,
 };
 
 use super::args::AdviseArgs;
@@ -61,7 +61,7 @@ pub(super) fn advise(
     };
     let mut on_gpus = Vec::new();
     for gpu in gpus {
-        let mut files: Vec<(OfFile, Vec<Text<'_>>)> = Vec::new();
+        let mut files: Vec<(OfFile, Vec<PtxText<'_>>)> = Vec::new();
         for (index, (binary, found)) in binaries.iter().zip(&found).enumerate() {
             let verdicts = &verdicts[index];
             let (texts, wrong) = what_is_compiled(found, verdicts, gpu, &situation, &limits);
@@ -99,14 +99,14 @@ type Costs = BTreeMap<[u8; 32], Known>;
 
 /// The cost of each different text: equal ones are compiled once and kept once.
 fn measure(
-    files: &[(OfFile, Vec<Text<'_>>)],
+    files: &[(OfFile, Vec<PtxText<'_>>)],
     gpu: Gpu,
     ptxas: Option<&Ptxas>,
     args: &AdviseArgs,
     config: &Config,
 ) -> anyhow::Result<Costs> {
     let mut costs = Costs::new();
-    let mut jobs: Vec<(&Text<'_>, AssembleJob<'_>)> = Vec::new();
+    let mut jobs: Vec<(&PtxText<'_>, AssembleJob<'_>)> = Vec::new();
     for text in files.iter().flat_map(|(_, texts)| texts) {
         if costs.contains_key(&text.content) {
             continue;
@@ -166,7 +166,7 @@ fn measure(
     Ok(costs)
 }
 
-fn guess(text: &Text<'_>, note: Option<String>) -> Known {
+fn guess(text: &PtxText<'_>, note: Option<String>) -> Known {
     Known {
         cost: estimate(text.bytes),
         measured: false,
@@ -211,8 +211,8 @@ const ENTRY: u64 = 66;
 
 fn on_gpu(
     gpu: Gpu,
-    files: Vec<(OfFile, Vec<Text<'_>>)>,
-    found: &[Found<'_>],
+    files: Vec<(OfFile, Vec<PtxText<'_>>)>,
+    found: &[FoundImages<'_>],
     costs: &Costs,
     limit: MaxSize,
 ) -> OnGpu {
@@ -262,7 +262,7 @@ fn on_gpu(
     on
 }
 
-fn row(text: &Text<'_>, known: &Known, first: bool) -> TextRow {
+fn row(text: &PtxText<'_>, known: &Known, first: bool) -> TextRow {
     TextRow {
         member: text.member.map(str::to_owned),
         container: text.container,

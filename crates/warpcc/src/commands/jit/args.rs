@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use warpcc_fatbin::{Driver, Gpu};
+use warpcc_fatbin::{DriverVersion, Gpu};
 use warpcc_jit::Item;
 
 const ADVISE_EXAMPLES: &str = "\
@@ -80,7 +80,7 @@ pub struct AdviseArgs {
     pub gpu: Vec<Gpu>,
     /// The driver's CUDA version, as nvidia-smi shows it; else one that knows every PTX
     #[arg(long, value_name = "VERSION")]
-    pub driver: Option<Driver>,
+    pub driver: Option<DriverVersion>,
     /// Estimate, even if a ptxas could measure
     #[arg(long)]
     pub estimate: bool,

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use rayon::prelude::*;
-use warpcc_fatbin::{Binary, Found, OpenError, ReadLimits, find};
+use warpcc_fatbin::{Binary, FatbinError, FoundImages, ReadLimits, find};
 
 use crate::commands::binary_errors;
 
 /// The files that were named or found, mapped, in order, and those that could not be.
-pub fn open_all(paths: &[PathBuf]) -> (Vec<Binary>, Vec<OpenError>) {
+pub fn open_all(paths: &[PathBuf]) -> (Vec<Binary>, Vec<FatbinError>) {
     let limits = ReadLimits::default();
     let (inputs, mut errors) = find(paths);
     let mut binaries = Vec::new();
@@ -22,13 +22,13 @@ pub fn open_all(paths: &[PathBuf]) -> (Vec<Binary>, Vec<OpenError>) {
 }
 
 /// What is in each of them.
-pub fn contents(binaries: &[Binary]) -> Vec<Found<'_>> {
+pub fn contents(binaries: &[Binary]) -> Vec<FoundImages<'_>> {
     let limits = ReadLimits::default();
     binaries.par_iter().map(|b| b.contents(&limits)).collect()
 }
 
 /// Tells what could not be opened or read; says whether there was anything.
-pub fn tell(errors: &[OpenError], files: &[(&Binary, Vec<warpcc_fatbin::Problem>)]) -> bool {
+pub fn tell(errors: &[FatbinError], files: &[(&Binary, Vec<warpcc_fatbin::Problem>)]) -> bool {
     let problems = files
         .iter()
         .flat_map(|(binary, problems)| problems.iter().map(|p| (&binary.input, p)));

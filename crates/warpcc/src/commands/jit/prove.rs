@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use warpcc_fatbin::{Arch, Binary, Gpu, Problem, ReadLimits, demangle, ptx_compiles};
 use warpcc_jit::{
-    AssembleJob, Assembled, CompileCause, Item, LoadResult, Loading, Ptxas, Text, assemble,
+    AssembleJob, Assembled, CompileCause, Item, LoadResult, Loading, PtxText, Ptxas, assemble,
     complaints, every_text,
 };
 
@@ -20,7 +20,7 @@ use crate::config::Config;
 use crate::process_context::ProcessContext;
 
 /// A text of a file.
-type Placed<'f> = (&'f Binary, &'f Text<'f>);
+type Placed<'f> = (&'f Binary, &'f PtxText<'f>);
 
 pub(super) fn prove(
     args: &ProveArgs,
@@ -42,7 +42,7 @@ pub(super) fn prove(
     let (binaries, errors) = open_all(&args.files);
     let found = contents(&binaries);
     let mut problems: Vec<Vec<Problem>> = found.iter().map(|f| f.problems.clone()).collect();
-    let mut texts: Vec<(&Binary, Text<'_>)> = Vec::new();
+    let mut texts: Vec<(&Binary, PtxText<'_>)> = Vec::new();
     for (index, (binary, found)) in binaries.iter().zip(&found).enumerate() {
         let (mine, wrong) = every_text(found, &limits);
         problems[index].extend(wrong);
@@ -178,7 +178,7 @@ fn failure((binary, text): Placed<'_>, by: &str, said: &str, limits: &ReadLimits
 /// Has the driver compile each text by itself.
 fn by_driver(
     loading: &Loading,
-    gpu: &warpcc_jit::Gpu,
+    gpu: &warpcc_jit::GpuWithDriver,
     different: &[Placed<'_>],
     proof: &mut Proof,
 ) -> anyhow::Result<ByDriver> {
@@ -191,7 +191,7 @@ fn by_driver(
         refused: 0,
         not_for_it: 0,
     };
-    let mut files: Vec<(&Binary, Vec<(Item, &Text<'_>)>)> = Vec::new();
+    let mut files: Vec<(&Binary, Vec<(Item, &PtxText<'_>)>)> = Vec::new();
     for (binary, text) in different {
         let fits = ptx_compiles(text.source.arch, Gpu::Known(gpu.number));
         // What is relocatable only a link makes whole.

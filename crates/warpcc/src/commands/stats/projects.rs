@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use warpcc_report::History;
-use warpcc_report::record::{CallOutcome, Invocation, TaskEnd};
+use warpcc_report::record::{CallOutcome, InvocationRecord, TaskEnd};
 
 use super::print::Project;
 
@@ -20,7 +20,7 @@ pub fn projects(history: &History) -> Vec<Project> {
 /// By the build's id.
 type Builds = BTreeMap<String, Project>;
 
-fn add(builds: &mut Builds, call: &Invocation) {
+fn add(builds: &mut Builds, call: &InvocationRecord) {
     if call.outcome == CallOutcome::Passed {
         return;
     }
@@ -71,12 +71,12 @@ mod tests {
 
     #[test]
     fn a_project_is_what_the_calls_of_a_build_have_in_common() {
-        let call = |build: &str, directory: &str, outcome: CallOutcome| Invocation {
+        let call = |build: &str, directory: &str, outcome: CallOutcome| InvocationRecord {
             build: build.to_owned(),
             directory: directory.to_owned(),
             saved: Duration::from_secs(u64::from(outcome == CallOutcome::DirectHit)),
             outcome,
-            ..Invocation::default()
+            ..InvocationRecord::default()
         };
         let mut builds = Builds::new();
         for call in [

@@ -2,19 +2,19 @@
 
 use std::io::{self, Write};
 
-use warpcc_fatbin::{Difference, KernelId, NumberChange, Thinned};
+use warpcc_fatbin::{FatbinDifference, KernelId, NumberChange, Thinned};
 
 use crate::commands::plain_text::{count, plain};
 use crate::config::format_bytes;
 
 /// Writes the difference for programs.
-pub fn write_json(difference: &Difference, out: &mut dyn Write) -> io::Result<()> {
+pub fn write_json(difference: &FatbinDifference, out: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, difference)?;
     writeln!(out)
 }
 
 /// Writes the difference for people.
-pub fn write(difference: &Difference, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(difference: &FatbinDifference, out: &mut dyn Write) -> io::Result<()> {
     for (sign, kernels) in [('-', &difference.removed), ('+', &difference.added)] {
         for id in kernels {
             write_id(sign, id, out)?;
