@@ -243,6 +243,28 @@ fn thin_writes_a_new_file_or_nothing() {
 }
 
 #[test]
+fn thin_replaces_no_link_and_no_pipe() {
+    let folder = folder();
+    let at = folder.path();
+    let path = |name: &str| at.join(name);
+    let keep = "thin --keep sm_90+ptx a.fatbin -o";
+    assert_eq!(code(&warpcc(at, &format!("{keep} plain"))), 0);
+    let plain = std::fs::read(path("plain")).expect("written");
+    std::fs::write(path("target"), "old").expect("written");
+    std::os::unix::fs::symlink("target", path("link")).expect("linked");
+    assert_eq!(code(&warpcc(at, &format!("{keep} link"))), 0);
+    assert!(path("link").is_symlink());
+    assert_eq!(std::fs::read(path("target")).expect("readable"), plain);
+    let made = Command::new("mkfifo").arg(path("pipe")).status();
+    assert!(made.expect("mkfifo starts").success());
+    let reader = path("pipe");
+    let reader = std::thread::spawn(move || std::fs::read(reader).expect("readable"));
+    assert_eq!(code(&warpcc(at, &format!("{keep} pipe"))), 0);
+    assert_eq!(reader.join().expect("read"), plain);
+    assert!(!path("pipe").is_file());
+}
+
+#[test]
 fn damage_is_told_and_the_rest_is_listed() {
     let folder = folder();
     let at = folder.path();

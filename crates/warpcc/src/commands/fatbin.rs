@@ -286,17 +286,8 @@ fn rewrite(args: &ThinArgs) -> anyhow::Result<i32> {
     }
     let thinned = thin(&binary, &args.keep, &limits)
         .with_context(|| format!("{} is left unchanged", args.file.display()))?;
-    // Whole or not at all, and with the rights of the file it replaces.
-    let folder = args.output.parent().filter(|p| !p.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    let temporary = folder.join(format!(".warpcc-thin-{}", std::process::id()));
-    let placed = fs::write(&temporary, &thinned.bytes)
-        .and_then(|()| fs::set_permissions(&temporary, args.file.metadata()?.permissions()))
-        .and_then(|()| fs::rename(&temporary, &args.output));
-    if placed.is_err() {
-        _ = fs::remove_file(&temporary);
-    }
-    placed.with_context(|| format!("cannot write {}", args.output.display()))?;
+    let permissions = args.file.metadata()?.permissions();
+    output::replace_file(&args.output, &thinned.bytes, permissions)?;
     let before = binary.bytes().len() as u64;
     output::print(|out| print::diff::write_thinned(&thinned, before, out))?;
     Ok(FINE)

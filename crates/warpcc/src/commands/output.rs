@@ -2,7 +2,7 @@
 //!
 //! Each command's `print` turns plain data into text. [`print()`] is their one door to standard output.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -37,6 +37,32 @@ pub fn write_file(
     write(&mut out)
         .and_then(|()| out.flush())
         .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Puts a file with `bytes` and `permissions` at `path`, whole or not at all. A link stays, and its target is replaced. A pipe or a
+/// device is written to.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn replace_file(path: &Path, bytes: &[u8], permissions: Permissions) -> anyhow::Result<()> {
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let replaced = match target.metadata() {
+        Ok(found) if !found.is_file() => OpenOptions::new()
+            .write(true)
+            .open(&target)
+            .and_then(|mut there| there.write_all(bytes)),
+        _ => write_beside(&target, bytes, permissions),
+    };
+    replaced.with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn write_beside(target: &Path, bytes: &[u8], permissions: Permissions) -> io::Result<()> {
+    let folder = target.parent().filter(|p| !p.as_os_str().is_empty());
+    let mut beside = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+    beside.write_all(bytes)?;
+    beside.as_file().set_permissions(permissions)?;
+    beside.persist(target)?;
+    Ok(())
 }
 
 /// What `write` writes.
