@@ -1,12 +1,20 @@
-//! Pages that the program itself writes. Knows nothing of what stands in them: the test that
-//! compares them with the program writes them instead.
+//! What of the documentation commands write.
 
-use anyhow::Result;
+mod flow;
 
-use crate::process;
+use std::fs;
 
-/// `cargo xtask docs`: docs/cli.md, from the `--help` of every command.
+use anyhow::{Context, Result};
+
+use crate::{process, repo};
+
+/// `cargo xtask docs`: docs/cli.md from the `--help` of every command, and the picture of ARCHITECTURE.md from its table.
 pub fn main() -> Result<()> {
+    let page = fs::read_to_string(repo::root().join("ARCHITECTURE.md"))?;
+    let picture = repo::root().join(flow::PICTURE);
+    fs::write(&picture, flow::draw(&page)?)
+        .with_context(|| format!("failed to write {}", picture.display()))?;
+    // The test that compares the page with the program writes it instead.
     let mut command = process::cargo("test");
     command
         .args(["--locked", "--workspace", "--test", "explain", "cli_page"])

@@ -48,7 +48,7 @@ enum Task {
     Test(suite::Options),
     /// Write docs/tutorial.md anew, from what nvcc does
     Tutorial,
-    /// Write docs/cli.md anew, from the help of every command
+    /// Write docs/cli.md anew, from the help of every command, and the picture of ARCHITECTURE.md from its table
     Docs,
     /// Write crates/rtc-c/include/warpcc_rtc.h anew, from the sources of that crate
     Header,
