@@ -35,10 +35,11 @@ pub(super) fn hash_all(
         .zip(&found)
         .filter(|(_, found)| found.is_none());
     let unknown: Vec<&CStr> = unknown.map(|(path, _)| *path).collect();
+    let began = SystemTime::now();
     let hashed = hash_each(base, &unknown, None, Some(contents));
     for (path, hashed) in unknown.iter().zip(&hashed) {
         if let Ok(hashed) = hashed {
-            known.add(path, hashed);
+            known.add(path, hashed, began);
         }
     }
     known.keep();
@@ -106,11 +107,12 @@ impl<'a> KnownContents<'a> {
         })
     }
 
-    /// Takes note of a file that was hashed just now.
-    fn add(&mut self, path: &CStr, hashed: &Hashed) {
+    /// Takes note of a file that was hashed after `began`, if it was old then: one that changes twice in a tick of the file
+    /// clock, the second time after it was read, has the same signature.
+    fn add(&mut self, path: &CStr, hashed: &Hashed, began: SystemTime) {
         let place = place_of(path).and_then(|place| self.places.get_mut(place));
         if let Some((place, named)) = place.zip(hashed.remembered)
-            && named.was_settled_at(SystemTime::now())
+            && named.was_settled_at(began)
         {
             place.new.push((named, hashed.content));
         }
