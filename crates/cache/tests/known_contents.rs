@@ -8,9 +8,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::inotify;
 use rustix::io::Errno;
 use tempfile::TempDir;
-use warpcc_cache::{
-    Contents, DiskStore, InputManifest, InputManifestBuilder, Options, Signature,
-};
+use warpcc_cache::{Contents, DiskStore, InputManifest, InputManifestBuilder, Options, Signature};
 
 const OPTIONS: Options = Options {
     max_size: 0,

@@ -11,6 +11,7 @@ use super::Signature;
 use super::hash::{Contents, HashFault, Hashed, Inspect, hash_each};
 use super::signature::Base;
 use super::trust::Trust;
+use crate::guards;
 use crate::wire::Reader;
 
 /// A place of fewer files is not worth a note: reading one costs about as much as hashing so many headers.
@@ -66,6 +67,18 @@ struct Place {
     new: Vec<(Signature, [u8; 32])>,
 }
 
+impl Place {
+    /// What a file contained when it was noted, for a test that leaves the comparison of times out.
+    fn content_at_any_time(&self, now: &Signature) -> Option<[u8; 32]> {
+        let is_it =
+            |noted: &Signature| (noted.dev, noted.ino, noted.size) == (now.dev, now.ino, now.size);
+        let mut noted = self.noted.iter();
+        noted
+            .find(|(noted, _)| is_it(noted))
+            .map(|(_, content)| *content)
+    }
+}
+
 impl<'a> KnownContents<'a> {
     /// What is noted of the places of these files.
     fn of(contents: &'a dyn Contents, paths: &[&'a CStr]) -> Self {
@@ -97,7 +110,10 @@ impl<'a> KnownContents<'a> {
             return None;
         }
         let remembered = self.trust.of_looked(&looked, base, path)?;
-        let content = *place.noted.get(&remembered)?;
+        let content = match guards::is_off("times-of-noted-headers") {
+            false => *place.noted.get(&remembered)?,
+            true => place.content_at_any_time(&remembered)?,
+        };
         place.used.insert((remembered.dev, remembered.ino));
         Some(Hashed {
             signature,
