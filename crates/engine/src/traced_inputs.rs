@@ -28,6 +28,8 @@ pub struct Seen {
     pub facts: BTreeMap<(PathText, Fact), Vec<u8>>,
     /// What was asked of the environment.
     pub asked: Asked,
+    /// A compiler expanded `__DATE__`, `__TIME__` or `__TIMESTAMP__`.
+    pub expanded_date: bool,
     /// Times of files that stand in results (see [`crate::mtimes`]).
     pub times: Vec<u8>,
     /// Why this cannot be relied on.
@@ -102,6 +104,7 @@ impl Seen {
                 .or_else(|| stray.clone())
                 .or_else(|| side_effect(&observed, scene)),
             hindered: room::hindrance(&observed),
+            expanded_date: observed.asked_time,
             stray,
             ..Self::default()
         };
@@ -367,6 +370,7 @@ impl Seen {
             }
         }
         self.asked.merge(&other.asked);
+        self.expanded_date |= other.expanded_date;
         self.times.extend_from_slice(&other.times);
         for (known, theirs) in [
             (&mut self.untracked, &other.untracked),
