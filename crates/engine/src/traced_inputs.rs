@@ -146,8 +146,8 @@ impl Seen {
             }
         }
         for (path, executable) in &observed.called {
-            if foreign(path) && **path != **executable {
-                seen.fact(path, Fact::Resolved, canonical(path));
+            if foreign(path) && **path != **executable && !is_plain(path) {
+                seen.fact(path, Fact::Resolved, path.canonicalize().ok());
             }
         }
         for (fact, texts) in [
@@ -167,6 +167,12 @@ impl Seen {
         for path in observed.listed.iter().filter(|path| foreign(path)) {
             // The names, where they stay; the manifest tells.
             seen.facts.insert((path.clone(), Fact::Names), Vec::new());
+        }
+        // A device under this name now: what would be written to a file is to be there.
+        for (path, identity) in &observed.written {
+            if is_special(identity) && !scene.is_own(path) {
+                seen.found.insert(path.clone());
+            }
         }
         let owned = |paths: BTreeSet<PathText>| paths.into_iter().filter(|p| foreign(p)).collect();
         seen.missing = owned(observed.missing);
@@ -211,7 +217,8 @@ impl Seen {
             0 => self.expect(path, Expected::default()),
             // Today; a link to it may lead to a file tomorrow.
             _ if is_harmless_device(identity.special) => {
-                self.fact(path, Fact::Resolved, canonical(path));
+                self.found.insert(path.into());
+                self.fact(path, Fact::Resolved, path.canonicalize().ok());
             }
             _ if guards::is_off("special-files") => {}
             _ => {
@@ -482,10 +489,9 @@ fn side_effect(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
     if let Some((path, _)) = rewritten {
         return Some(format!("{} is read, and written too", path.display()));
     }
-    // By a link of the user's, which may lead to a file the next time.
-    let is_plain = |path: &Path| canonical(path).as_deref() == Some(path);
     for (path, identity) in &observed.written {
-        let special = identity.mode != 0 && identity.mode & 0o170_000 != 0o100_000;
+        let special = is_special(identity);
+        // A link of the user's may lead to a file the next time.
         if scene.is_own(path)
             || is_caches(path)
             || (special && is_harmless_device(identity.special) && is_plain(path))
@@ -534,7 +540,12 @@ fn is_of_process(path: &Path) -> bool {
     process && what.is_none_or(|what| what == "exe" || what == "fd" || what == "task")
 }
 
-fn canonical(path: &Path) -> Option<PathBuf> {
-    let real = path.canonicalize().ok()?;
-    (real.as_os_str().as_bytes() != path.as_os_str().as_bytes()).then_some(real)
+fn is_special(identity: &Identity) -> bool {
+    identity.mode != 0 && identity.mode & 0o170_000 != 0o100_000
+}
+
+/// Whether a path has no links and is written in the shortest way.
+fn is_plain(path: &Path) -> bool {
+    let real = path.canonicalize();
+    real.is_ok_and(|real| real.as_os_str() == path.as_os_str())
 }
