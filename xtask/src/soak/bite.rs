@@ -48,7 +48,7 @@ const ROWS: [(&str, &str); 41] = [
     ("program-search", "wrapper-searches-path"),
     ("programs-in-keys+program-search", "compiler-found-earlier"),
     ("programs-of-steps", "program-found-earlier-beside-a-tool"),
-    ("earlier-programs", "archiver-found-earlier"),
+    ("earlier-programs+program-search", "archiver-found-earlier"),
     ("tool-path+programs-of-steps", "toolkit-of-links"),
     ("tool-content+programs-run", "tools-replaced"),
     ("file-names", "two-names-of-one-image"),
