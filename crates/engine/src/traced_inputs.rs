@@ -109,6 +109,7 @@ impl Seen {
             ..Self::default()
         };
         seen.take_asked(&observed, scene);
+        seen.found.extend(devices_written(&observed, scene));
         let by_strangers = observed.found_by_strangers.contains(OsStr::new("."));
         let is_searched = looks_below_dot(observed.read.keys())
             || looks_below_dot(&observed.missing)
@@ -167,12 +168,6 @@ impl Seen {
         for path in observed.listed.iter().filter(|path| foreign(path)) {
             // The names, where they stay; the manifest tells.
             seen.facts.insert((path.clone(), Fact::Names), Vec::new());
-        }
-        // A device under this name now: what would be written to a file is to be there.
-        for (path, identity) in &observed.written {
-            if is_special(identity) && !scene.is_own(path) {
-                seen.found.insert(path.clone());
-            }
         }
         let owned = |paths: BTreeSet<PathText>| paths.into_iter().filter(|p| foreign(p)).collect();
         seen.missing = owned(observed.missing);
@@ -538,6 +533,13 @@ fn is_of_process(path: &Path) -> bool {
     });
     let what = parts.next();
     process && what.is_none_or(|what| what == "exe" || what == "fd" || what == "task")
+}
+
+/// What went into a device would stand in a file that has its name later.
+fn devices_written(observed: &Observed, scene: &Scene<'_>) -> Vec<PathText> {
+    let written = observed.written.iter();
+    let devices = written.filter(|(path, identity)| is_special(identity) && !scene.is_own(path));
+    devices.map(|(path, _)| path.clone()).collect()
 }
 
 fn is_special(identity: &Identity) -> bool {
