@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct {
@@ -60,6 +61,25 @@ static void take_assembly(struct text in, struct text *out) {
     }
 }
 
+/* Files with `#pragma once`. As for gcc, one that is as long, was changed in the same second and says the same is read already. */
+static struct {
+    struct text in;
+    time_t second;
+} once[64];
+static size_t once_count;
+
+static time_t second_of(const char *path) {
+    struct stat found;
+    return stat(path, &found) == 0 ? found.st_mtim.tv_sec : 0;
+}
+
+static int is_once(const char *path, struct text in) {
+    for (size_t i = 0; i < once_count; i++)
+        if (once[i].in.len == in.len && memcmp(once[i].in.at, in.at, in.len) == 0 && once[i].second == second_of(path))
+            return 1;
+    return 0;
+}
+
 static void expand(const char *path, const char *entering, struct text *out, int depth);
 
 static void expand_line(const char *path, int number, const char *line, size_t len, struct text *out, int depth) {
@@ -89,6 +109,11 @@ static void expand(const char *path, const char *entering, struct text *out, int
     struct text in = read_file(path);
     if (!in.at) fail(1, "cc1plus: fatal error: %s: No such file or directory", path);
     if (depth > 20) fail(1, "%s: error: #include nested too deeply", path);
+    if (is_once(path, in)) return;
+    if (strncmp(in.at, "#pragma once\n", 13) == 0 && once_count < 64) {
+        once[once_count].in = in;
+        once[once_count++].second = second_of(path);
+    }
     size_t len = strlen(path);
     if (len > 9 && strcmp(path + len - 9, ".fatbin.c") == 0) {
         take_assembly(in, out);

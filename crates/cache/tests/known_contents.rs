@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::inotify;
 use rustix::io::Errno;
 use tempfile::TempDir;
-use warpcc_cache::{DiskStore, InputManifest, InputManifestBuilder, Options};
+use warpcc_cache::{Contents, DiskStore, InputManifest, InputManifestBuilder, Options, Signature};
 
 const OPTIONS: Options = Options {
     max_size: 0,
@@ -118,4 +118,52 @@ fn a_spoiled_note_is_no_note() {
         }
     }
     assert!(tree.manifest(true) == all);
+}
+
+/// A store whose programs take longer to hash than a tick of the file clock.
+struct Slow<'a>(&'a DiskStore);
+
+impl Contents for Slow<'_> {
+    fn recall(&self, signature: &Signature) -> Option<[u8; 32]> {
+        std::thread::sleep(Duration::from_millis(100));
+        self.0.recall(signature)
+    }
+
+    fn remember(&self, signature: &Signature, content: &[u8; 32]) {
+        self.0.remember(signature, content);
+    }
+
+    fn recall_place(&self, place: &[u8]) -> Vec<u8> {
+        self.0.recall_place(place)
+    }
+
+    fn remember_place(&self, place: &[u8], files: &[u8]) {
+        self.0.remember_place(place, files);
+    }
+}
+
+#[test]
+fn what_was_new_when_it_was_read_is_not_noted_however_long_the_others_took() {
+    let tree = Tree::new();
+    let program = tree.folder.path().join("program");
+    let read = || {
+        let later = SystemTime::now() + Duration::from_secs(60);
+        let mut builder = InputManifestBuilder::new(later);
+        let all = tree.headers.iter().chain([&program]);
+        all.for_each(|path| builder.read(path));
+        let made = builder.finish_knowing(&Slow(&tree.store), None);
+        drop(made.expect("settled"));
+    };
+    let programs = || tree.store.root().join("notes-v1/programs").exists();
+    let mut text = b"\x7fELF".to_vec();
+    text.resize(1 << 19, 0);
+    fs::write(&program, text).expect("write");
+    tree.headers
+        .iter()
+        .for_each(|path| fs::write(path, "same size").expect("write"));
+    // In this tick each of them may change once more, behind the reader.
+    read();
+    assert!(tree.notes() == 0 && !programs());
+    read();
+    assert!(tree.notes() == 1 && programs());
 }

@@ -28,6 +28,8 @@ pub struct Seen {
     pub facts: BTreeMap<(PathText, Fact), Vec<u8>>,
     /// What was asked of the environment.
     pub asked: Asked,
+    /// A compiler expanded `__DATE__`, `__TIME__` or `__TIMESTAMP__`.
+    pub expanded_date: bool,
     /// Times of files that stand in results (see [`crate::mtimes`]).
     pub times: Vec<u8>,
     /// Why this cannot be relied on.
@@ -102,10 +104,12 @@ impl Seen {
                 .or_else(|| stray.clone())
                 .or_else(|| side_effect(&observed, scene)),
             hindered: room::hindrance(&observed),
+            expanded_date: observed.asked_time,
             stray,
             ..Self::default()
         };
         seen.take_asked(&observed, scene);
+        seen.found.extend(devices_written(&observed, scene));
         let by_strangers = observed.found_by_strangers.contains(OsStr::new("."));
         let is_searched = looks_below_dot(observed.read.keys())
             || looks_below_dot(&observed.missing)
@@ -143,8 +147,8 @@ impl Seen {
             }
         }
         for (path, executable) in &observed.called {
-            if foreign(path) && **path != **executable {
-                seen.fact(path, Fact::Resolved, canonical(path));
+            if foreign(path) && **path != **executable && !is_plain(path) {
+                seen.fact(path, Fact::Resolved, path.canonicalize().ok());
             }
         }
         for (fact, texts) in [
@@ -208,7 +212,8 @@ impl Seen {
             0 => self.expect(path, ExpectedFile::default()),
             // Today; a link to it may lead to a file tomorrow.
             _ if is_harmless_device(identity.special) => {
-                self.fact(path, Fact::Resolved, canonical(path));
+                self.found.insert(path.into());
+                self.fact(path, Fact::Resolved, path.canonicalize().ok());
             }
             _ if guards::is_off("special-files") => {}
             _ => {
@@ -367,6 +372,7 @@ impl Seen {
             }
         }
         self.asked.merge(&other.asked);
+        self.expanded_date |= other.expanded_date;
         self.times.extend_from_slice(&other.times);
         for (known, theirs) in [
             (&mut self.untracked, &other.untracked),
@@ -478,10 +484,9 @@ fn side_effect(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
     if let Some((path, _)) = rewritten {
         return Some(format!("{} is read, and written too", path.display()));
     }
-    // By a link of the user's, which may lead to a file the next time.
-    let is_plain = |path: &Path| canonical(path).as_deref() == Some(path);
     for (path, identity) in &observed.written {
-        let special = identity.mode != 0 && identity.mode & 0o170_000 != 0o100_000;
+        let special = is_special(identity);
+        // A link of the user's may lead to a file the next time.
         if scene.is_own(path)
             || is_caches(path)
             || (special && is_harmless_device(identity.special) && is_plain(path))
@@ -530,7 +535,19 @@ fn is_of_process(path: &Path) -> bool {
     process && what.is_none_or(|what| what == "exe" || what == "fd" || what == "task")
 }
 
-fn canonical(path: &Path) -> Option<PathBuf> {
-    let real = path.canonicalize().ok()?;
-    (real.as_os_str().as_bytes() != path.as_os_str().as_bytes()).then_some(real)
+/// What went into a device would stand in a file that has its name later.
+fn devices_written(observed: &Observed, scene: &Scene<'_>) -> Vec<PathText> {
+    let written = observed.written.iter();
+    let devices = written.filter(|(path, identity)| is_special(identity) && !scene.is_own(path));
+    devices.map(|(path, _)| path.clone()).collect()
+}
+
+fn is_special(identity: &Identity) -> bool {
+    identity.mode != 0 && identity.mode & 0o170_000 != 0o100_000
+}
+
+/// Whether a path has no links and is written in the shortest way.
+fn is_plain(path: &Path) -> bool {
+    let real = path.canonicalize();
+    real.is_ok_and(|real| real.as_os_str() == path.as_os_str())
 }

@@ -3,7 +3,8 @@
 //!
 //! A preprocessed text that holds a date got it from the clock, unless one of the files that were read, or the command
 //! line, has the very same characters. So a macro in a header, in an option, put together with `##` or made a string
-//! once more is found alike. A `.cpp` file is preprocessed and compiled in one: nobody sees its text. There the macros'
+//! once more is found alike. A file may have today's date by chance, so it also counts that a compiler asks for the local
+//! time where it expands one of the macros. A `.cpp` file is preprocessed and compiled in one: nobody sees its text. There the macros'
 //! names count, and the times of this run in what was made.
 
 use std::collections::BTreeSet;
@@ -35,6 +36,8 @@ pub struct Texts<'a> {
     pub args: &'a [OsString],
     /// When the run began.
     pub began: SystemTime,
+    /// A compiler was seen to expand one of the macros.
+    pub expanded: bool,
 }
 
 /// What is known so far of the dates in a run.
@@ -43,7 +46,7 @@ pub struct Dates {
     unexplained: BTreeSet<Vec<u8>>,
     /// There was a date at all, or a source whose text nobody sees.
     suspicious: bool,
-    /// Somebody names one of the macros.
+    /// Somebody names one of the macros, or a compiler was seen to expand one.
     named: bool,
 }
 
@@ -70,6 +73,8 @@ impl Dates {
             unexplained,
             named: unreadable,
         };
+        // Whatever other files say: a name put together with `##` is found in none.
+        dates.named |= dates.suspicious && texts.expanded;
         for arg in texts.args {
             dates.inspect(arg.as_encoded_bytes());
         }

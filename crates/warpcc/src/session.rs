@@ -199,12 +199,15 @@ impl<'a> Session<'a> {
             return Ok(self.hit(micros));
         }
         let admission = resources::admission(config, account.lineage, &self.request, store, log);
-        let elsewhere = wishes.may_leave.then(|| Elsewhere::of(config, store));
+        // A step that hits, or runs elsewhere, leaves only what others read of what it writes.
+        let wants_all_files = wishes.save.is_some();
+        let may_leave = wishes.may_leave && !wants_all_files;
+        let elsewhere = may_leave.then(|| Elsewhere::of(config, store));
         let elsewhere = elsewhere.flatten();
         let options = BuildOptions {
             progress: wishes.progress,
             store,
-            reads_cache: !config.recache.value,
+            reads_cache: !config.recache.value && !wants_all_files,
             writes_cache: store.is_some() && !config.readonly.value,
             upstream: shared.as_ref().map(|shared| shared as &dyn Upstream),
             keys: &self.keys,

@@ -28,6 +28,7 @@
 //! | `E` | count: u32 LE | the process ends (or, before `P`, may end), having made count records |
 //! | `x` | path | it may be executed, `access` said |
 //! | `l` | number: u8 | this limit of the process was asked for; 255 is its `umask` |
+//! | `t` | | a moment as a date and a time was asked for |
 //! | `i` | | standard input was read, which we left empty |
 //! | `r` | | a write found no room |
 //! | `q` | text | as `U`, if the program is not a known one |

@@ -57,6 +57,9 @@ pub struct Observed {
     pub executable: BTreeSet<PathText>,
     /// Limits of the process that such programs asked for, by number; [`Observed::UMASK`] is its `umask`.
     pub limits: BTreeSet<u8>,
+    /// A known program asked for a moment as a date and a time. gcc and clang do so where they expand `__DATE__`,
+    /// `__TIME__` or `__TIMESTAMP__`, and nowhere else.
+    pub asked_time: bool,
     /// A program that read standard input, where that was empty because it was not the user's.
     pub read_input: Option<PathBuf>,
     /// A program for one of whose writes there was no room.
@@ -230,6 +233,7 @@ impl<'k> Reader<'k> {
                     self.observed.limits.insert(number);
                 }
             }
+            Event::AskedTime => self.observed.asked_time |= image.known,
             Event::ReadInput => {
                 let program = image.program.clone();
                 self.observed.read_input.get_or_insert(program);

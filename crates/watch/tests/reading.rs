@@ -197,3 +197,23 @@ fn who_only_looked_counts_unless_it_is_known() {
     assert!(known.looked.is_empty());
     assert!(known.found.contains(OsStr::new("notes")));
 }
+
+#[test]
+fn of_known_programs_it_counts_that_they_asked_for_the_local_time() {
+    let records = |kind| {
+        let log = [
+            start(7, FIRST),
+            record(kind, 7, b""),
+            record(b'E', 7, &count(2)),
+        ];
+        log.concat()
+    };
+    let asked = |kind, known| {
+        let observed = read_log(&records(kind), Path::new(FIRST), &|_| known).unwrap();
+        assert_eq!(observed.untracked, None);
+        observed.asked_time
+    };
+    assert!(asked(b't', true));
+    assert!(!asked(b't', false));
+    assert!(!asked(b'i', true));
+}

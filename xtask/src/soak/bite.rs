@@ -12,7 +12,7 @@ use crate::repo;
 
 /// Every guard, and a case that goes wrong without it. Of guards that stand for each other, joined by `+`, the case is
 /// right without any one.
-const ROWS: [(&str, &str); 39] = [
+const ROWS: [(&str, &str); 41] = [
     ("missing-names", "header-shadowed"),
     ("second-look", "replaced-with-equal-times"),
     ("kinds", "file-looked-at"),
@@ -33,6 +33,8 @@ const ROWS: [(&str, &str); 39] = [
         "files-without-end+identity-at-open+changed-during",
         "file-of-the-kernel",
     ),
+    ("times-of-noted-headers", "noted-header-changed"),
+    ("twins", "one-of-two-equal-headers-is-touched"),
     ("special-files", "pipe-read"),
     ("unseen-programs", "static-wrapper"),
     ("side-outputs", "other-file-written"),
@@ -48,7 +50,7 @@ const ROWS: [(&str, &str); 39] = [
     ("program-search", "wrapper-searches-path"),
     ("programs-in-keys+program-search", "compiler-found-earlier"),
     ("programs-of-steps", "program-found-earlier-beside-a-tool"),
-    ("earlier-programs", "archiver-found-earlier"),
+    ("earlier-programs+program-search", "archiver-found-earlier"),
     ("tool-path+programs-of-steps", "toolkit-of-links"),
     ("tool-content+programs-run", "tools-replaced"),
     ("file-names", "two-names-of-one-image"),

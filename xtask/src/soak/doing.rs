@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::fake_toolkit::{copy_toolkit, link_toolkit};
 use super::files_open::{no_file_open, no_process_starting};
@@ -45,9 +46,12 @@ impl Space {
                 fs::set_permissions(path, Permissions::from_mode(0o755))
             }
             ("replace", [path, lines @ ..]) => replace(&self.path(path), &text(lines)),
-            ("touch", [path]) => {
+            ("touch", [path, seconds @ ..]) => {
                 let file = fs::File::options().append(true).open(self.path(path))?;
-                file.set_times(FileTimes::new().set_modified(std::time::SystemTime::now()))
+                let moment = seconds.first().and_then(|seconds| seconds.parse().ok());
+                let moment = moment.map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds));
+                let moment = moment.unwrap_or_else(SystemTime::now);
+                file.set_times(FileTimes::new().set_modified(moment))
             }
             ("delete", [path]) => {
                 tree::remove(&self.path(path));

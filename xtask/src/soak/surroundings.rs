@@ -24,6 +24,10 @@ pub enum Setting {
     Race,
     /// Equal objects in two folders are linked, then one of them changes.
     Relinked,
+    /// So many files of one folder are read that their contents are noted.
+    Crowd,
+    /// Two headers of one content, of which one is read where their times are equal too.
+    Twins,
 }
 
 const TIMES: [&str; 3] = ["10:00:00", "11:11:11", "12:34:56"];
@@ -39,6 +43,8 @@ impl Setting {
             5..=7 if fake => Self::Race,
             8 => Self::Relinked,
             9 => Self::Copies,
+            10..=12 if fake => Self::Crowd,
+            13 if fake => Self::Twins,
             _ => Self::Usual,
         }
     }
@@ -53,6 +59,8 @@ impl Setting {
             }
             Self::Limits => steps.push(limit(random)),
             Self::Relinked => relink(steps),
+            Self::Crowd => crowd(random, steps),
+            Self::Twins => twins(random, steps),
             Self::Clock => {
                 steps.push(Step::new(&["clock", random.one(&TIMES)]));
                 add_line(random, steps, "@pp time {root}/soak __TIME__");
@@ -73,6 +81,15 @@ impl Setting {
     pub fn go_on(self, random: &mut Random, steps: &mut Vec<Step>) -> bool {
         match self {
             Self::Usual | Self::Relinked => {}
+            Self::Crowd => {
+                let verb = random.one(&["write", "replace"]);
+                let file = format!("{CROWD}/d{}", random.below(9));
+                steps.push(data(random, verb, &file));
+            }
+            Self::Twins => {
+                let second = random.one(&["1700000000", "1700000001"]);
+                steps.push(Step::new(&["touch", random.one(&TWINS), second]));
+            }
             Self::Clones => {
                 let other = random.one(&["{root}/w2", "{root}/w2", "{root}/w"]);
                 if other != "{root}/w" && random.chance(60) {
@@ -121,6 +138,34 @@ impl Setting {
             }
         }
         false
+    }
+}
+
+/// By its whole name: a note is of such folders only.
+const CROWD: &str = "{root}/w/many";
+
+fn data(random: &mut Random, verb: &str, file: &str) -> Step {
+    Step::new(&[verb, file, &format!("data {}", random.below(3))])
+}
+
+fn crowd(random: &mut Random, steps: &mut Vec<Step>) {
+    let stage = random.one(&["pp", "cudafe", "cicc", "ptxas", "host"]);
+    for number in 0..9 {
+        let file = format!("{CROWD}/d{number}");
+        add_line(random, steps, &format!("@{stage} read {file}"));
+        steps.push(data(random, "write", &file));
+    }
+}
+
+const TWINS: [&str; 2] = ["{root}/w/once/1.h", "{root}/w/once/2.h"];
+
+fn twins(random: &mut Random, steps: &mut Vec<Step>) {
+    for file in TWINS {
+        add_line(random, steps, &format!("#include \"{file}\""));
+    }
+    for file in TWINS {
+        steps.push(Step::new(&["write", file, "#pragma once", "text"]));
+        steps.push(Step::new(&["touch", file, "1700000000"]));
     }
 }
 

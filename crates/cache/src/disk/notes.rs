@@ -30,10 +30,8 @@ impl ContentHashes for DiskStore {
     }
 
     fn remember(&self, signature: &Signature, content: &[u8; 32]) {
-        if signature.was_settled_at(SystemTime::now()) {
-            // Without the note the program is hashed again.
-            drop(self.put_note(PROGRAMS, &key_of(signature), content));
-        }
+        // Without the note the program is hashed again.
+        drop(self.put_note(PROGRAMS, &key_of(signature), content));
     }
 
     fn recall_place(&self, place: &[u8]) -> Vec<u8> {
@@ -87,6 +85,7 @@ impl DiskStore {
     /// # Errors
     /// It cannot be read.
     pub fn file_digest(&self, path: &Path) -> io::Result<Digest> {
+        let began = SystemTime::now();
         let Some(signature) = trusted_signature(path)? else {
             return Digest::of_file(path);
         };
@@ -98,7 +97,7 @@ impl DiskStore {
         }
         let digest = Digest::of_file(path)?;
         let same = trusted_signature(path)? == Some(signature);
-        if signature.was_settled_at(SystemTime::now()) && same {
+        if signature.was_settled_at(began) && same {
             // Without the note the file is hashed again.
             drop(self.put_note(DIGESTS, &key, digest.to_string().as_bytes()));
         }

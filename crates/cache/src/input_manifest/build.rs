@@ -304,10 +304,9 @@ impl InputManifestBuilder {
                 let open = base.open_at(manifest.text_at(path), flags).ok()?;
                 trust.of_names(&signature, &open)
             };
-            let remembered = (unchanging && directory.sure)
-                .then(&mut remembered)
-                .flatten();
-            let settled = remembered.is_some() || guards::is_off("settled-folders");
+            let is_settled = unchanging && directory.sure || guards::is_off("settled-folders");
+            let remembered = is_settled.then(&mut remembered).flatten();
+            let settled = remembered.is_some();
             let signature = remembered.unwrap_or(signature);
             manifest.directories.push(DirectoryEntry {
                 path,

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::SystemTime;
 
 use rustix::fd::OwnedFd;
 use rustix::fs::OFlags;
@@ -50,7 +51,7 @@ pub(super) enum HashFault {
 pub trait ContentHashes: Sync {
     /// The BLAKE3 of the file that had this signature, if it is remembered.
     fn recall(&self, signature: &Signature) -> Option<[u8; 32]>;
-    /// Remembers it.
+    /// Remembers it, of a file that changes no more without another signature.
     fn remember(&self, signature: &Signature, content: &[u8; 32]);
     /// What is remembered of the files of a place; empty where nothing is.
     fn recall_place(&self, place: &[u8]) -> Vec<u8>;
@@ -139,6 +140,7 @@ fn hash(
     // Without NONBLOCK, opening a pipe nobody writes to would hang.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = base.open_at(path, flags).map_err(HashFault::Unreadable)?;
+    let began = SystemTime::now();
     let before = Signature::of_open(&file).map_err(HashFault::Unreadable)?;
     if !before.is_file() {
         return Err(HashFault::NotAFile);
@@ -178,7 +180,9 @@ fn hash(
         return Err(HashFault::Changed);
     }
     let content = content.into();
-    if let Some((contents, named)) = known {
+    // Old enough before it was read: hashing takes longer than the tick in which a second change has no new time.
+    let settled = known.filter(|(_, named)| named.was_settled_at(began));
+    if let Some((contents, named)) = settled {
         contents.remember(&named, &content);
     }
     Ok(Hashed {

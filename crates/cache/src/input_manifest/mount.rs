@@ -1,3 +1,10 @@
+//! Which file system, or which mount, times and inodes are of: a device's number alone says it only as long as it is mounted.
+//!
+//! Another disk image in the same loop device, and another subvolume of btrfs, may have the same number later, and a file
+//! with the same inode that was written in the same tick of the clock. So a manifest keeps a checksum of the number and of
+//! what the file system calls itself (`f_fsid`: of ext4 its UUID, of btrfs that and the subvolume; XFS and F2FS give the
+//! device's number once more). overlayfs has a new name for each container, and its layers' times.
+//!
 //! Change times in whole seconds: what they say, they say of one mount since one boot.
 //!
 //! A kernel writes fractions of a second. Whole seconds come out of an image that a program filled (`mke2fs -d` makes
@@ -7,15 +14,17 @@
 //! manifest keeps a checksum of the boot and of the mount, whose number no other mount gets before the next boot (Linux
 //! 6.8 and later; before that such files are compared by content). A mounted file system's device belongs to nobody else.
 
+use std::cell::RefCell;
 use std::ffi::CStr;
 use std::sync::OnceLock;
 
 use rustix::fd::AsFd;
-use rustix::fs::{AtFlags, StatxFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::Signature;
+use super::trust::OVERLAYFS;
 
 /// `STATX_MNT_ID_UNIQUE` of `linux/stat.h`.
 const UNIQUE_MOUNT: StatxFlags = StatxFlags::from_bits_retain(0x4000);
@@ -26,6 +35,8 @@ pub(super) struct Looked {
     /// With the device's number.
     pub signature: Signature,
     mount: Option<u64>,
+    /// The device's number with what its file system calls itself; `None` where that cannot be told.
+    file_system: Option<u64>,
     /// It has a time of birth.
     pub has_birth: bool,
 }
@@ -35,29 +46,39 @@ impl Looked {
     /// As `stat`'s.
     pub(super) fn at(folder: impl AsFd, path: &CStr, flags: AtFlags) -> Result<Looked, Errno> {
         let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME | UNIQUE_MOUNT;
-        match rustix::fs::statx(&folder, path, flags, wanted) {
+        let (signature, mount, has_birth) = match rustix::fs::statx(&folder, path, flags, wanted) {
             Ok(found) => {
                 let known = StatxFlags::from_bits_retain(found.stx_mask);
-                Ok(Looked {
-                    signature: Signature::from_statx(&found),
-                    mount: known.contains(UNIQUE_MOUNT).then_some(found.stx_mnt_id),
-                    has_birth: known.contains(StatxFlags::BTIME),
-                })
+                let mount = known.contains(UNIQUE_MOUNT).then_some(found.stx_mnt_id);
+                let has_birth = known.contains(StatxFlags::BTIME);
+                (Signature::from_statx(&found), mount, has_birth)
             }
-            Err(Errno::NOSYS) => rustix::fs::statat(folder, path, flags).map(|found| Looked {
-                signature: Signature::from_stat(&found),
-                mount: None,
-                has_birth: false,
-            }),
-            Err(error) => Err(error),
-        }
+            Err(Errno::NOSYS) => {
+                let found = rustix::fs::statat(&folder, path, flags)?;
+                (Signature::from_stat(&found), None, false)
+            }
+            Err(error) => return Err(error),
+        };
+        let file_system = match signature.is_link() {
+            true => None,
+            false => file_system((signature.dev, mount), folder, path, flags),
+        };
+        Ok(Looked {
+            signature,
+            mount,
+            file_system,
+            has_birth,
+        })
     }
 
     /// The signature as an input manifest remembers it; `None` where whole seconds have no mount to go with.
     pub(super) fn remembered(&self) -> Option<Signature> {
         let signature = self.signature;
         if signature.ctime_ns % 1_000_000_000 != 0 {
-            return Some(signature);
+            return Some(Signature {
+                dev: self.file_system?,
+                ..signature
+            });
         }
         let (mount, boot) = (self.mount?, boot()?);
         let mut of = [0; 16];
@@ -68,6 +89,41 @@ impl Looked {
             ..signature
         })
     }
+}
+
+/// A device's number and its mount's.
+type Mounted = (u64, Option<u64>);
+
+/// What a path's file system is called, asked once for each in a thread.
+fn file_system(mounted: Mounted, folder: impl AsFd, path: &CStr, flags: AtFlags) -> Option<u64> {
+    thread_local! {
+        static KNOWN: RefCell<Vec<(Mounted, Option<u64>)>> = const { RefCell::new(Vec::new()) };
+    }
+    KNOWN.with_borrow_mut(|known| {
+        if let Some((_, name)) = known.iter().find(|(other, _)| *other == mounted) {
+            return *name;
+        }
+        let name = if flags.contains(AtFlags::EMPTY_PATH) {
+            name_of(mounted.0, folder)
+        } else {
+            let open = OFlags::PATH | OFlags::CLOEXEC;
+            let file = rustix::fs::openat(folder, path, open, Mode::empty()).ok()?;
+            name_of(mounted.0, file)
+        };
+        known.push((mounted, name));
+        name
+    })
+}
+
+fn name_of(device: u64, file: impl AsFd) -> Option<u64> {
+    // What is there now may lie on another file system.
+    (Signature::of_open(&file).ok()?.dev == device).then_some(())?;
+    let kind = rustix::fs::fstatfs(&file).ok()?.f_type;
+    if u64::try_from(kind).is_ok_and(|kind| kind == OVERLAYFS) {
+        return Some(device);
+    }
+    let name = rustix::fs::fstatvfs(&file).ok()?.f_fsid;
+    Some(xxh3_64_with_seed(&name.to_le_bytes(), device))
 }
 
 /// A checksum of what the kernel calls this boot.

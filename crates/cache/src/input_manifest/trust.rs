@@ -35,7 +35,7 @@ const OWN_CHANGE_TIMES: [(&str, u64, bool); 7] = [
     ("bcachefs", 0xca45_1a4e, false),
 ];
 
-const OVERLAYFS: u64 = 0x794c_7630;
+pub(super) const OVERLAYFS: u64 = 0x794c_7630;
 
 /// Who makes the change times of a file system.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -89,6 +89,7 @@ fn keep(
             made_unseen: &made_by(&|step| graph.preprocesses_unseen(step)),
             args: &request.args,
             began: run.began,
+            expanded: run.seen.expanded_date,
         },
         (&streams.stdout, &streams.stderr),
     )

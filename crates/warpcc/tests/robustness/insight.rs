@@ -1,6 +1,6 @@
 //! What `warpcc report`, `monitor` and `doctor` say about real builds, good and bad.
 
-use crate::space::{Program, TestSpace};
+use crate::space::{Program, Snapshot, TestSpace};
 
 const FIRST: &str = "__global__ void first(float *x) { x[threadIdx.x] *= 2; }\n";
 const SECOND: &str = "__global__ void second(float *x) { x[threadIdx.x] += 1; }\n";
@@ -317,6 +317,29 @@ fn progress_is_a_line_that_goes_away() {
         "{}",
         outcome.stderr_text()
     );
+}
+
+#[test]
+fn saved_files_are_all_there_whatever_the_cache_knows() {
+    let space = TestSpace::new("saved");
+    space.write("first.cu", FIRST);
+    let nvcc = space.toolkit.nvcc.display().to_string();
+    let saved = |folder: &str| {
+        let line = format!("run --nvcc {nvcc} --save {folder} -- -arch=sm_90 -c first.cu -o a.o");
+        let words = space.words(&line);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let outcome = space.warpcc_with(&words);
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr_text());
+        Snapshot::take(&space.work().join(folder)).entries
+    };
+    let (first, second) = (saved("one"), saved("two"));
+    let is_there = |end: &str| first.keys().any(|name| name.ends_with(end));
+    assert!(
+        [".cudafe1.cpp", ".gpu", ".ptx", ".cubin", ".fatbin.c"]
+            .iter()
+            .all(|end| is_there(end))
+    );
+    assert_eq!(first, second);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A result that holds the time of its making is never answered from the cache, however the time came into it.
 
+use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -64,4 +65,29 @@ fn a_fixed_time_is_no_date() {
         "const char *noon() { return \"12:00:00 on Jan  1 2001\"; }\nint main() {}\n",
     );
     crate::warm(&space, "-c main.cpp -o out.o");
+}
+
+/// Nobody names the macro, and a header has the date of today in a comment.
+#[test]
+fn a_date_that_a_file_has_by_chance() {
+    let space = TestSpace::new("date-by-chance");
+    let today = Command::new("date")
+        .env("LC_ALL", "C")
+        .arg("+%b %e %Y")
+        .output();
+    let today = today.expect("date").stdout;
+    space.write("h.h", &format!("// {}", String::from_utf8_lossy(&today)));
+    space.write(
+        "case.cu",
+        "#include \"h.h\"\n#define JOIN2(a, b) a##b\n#define JOIN(a, b) JOIN2(a, b)\n\
+         __device__ const char *built = JOIN(__DA, TE__);\n",
+    );
+    for _ in 0..2 {
+        let before = space.stats();
+        let said = space.run(&Program::Launcher, &space.words("-ptx case.cu -o out.ptx"));
+        assert_eq!(said.code, 0, "{}", said.stderr_text());
+        let stats = space.stats().since(&before);
+        assert_eq!(stats.count("direct_hits"), 0, "{stats:?}");
+        assert_eq!(stats.count("fallbacks"), 0, "{stats:?}");
+    }
 }

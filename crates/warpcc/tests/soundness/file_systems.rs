@@ -15,7 +15,7 @@ use mounts::{IMAGES, Kind, RELAYERED, WRITABLE, inside, say};
 
 /// The kinds that are always tried. A person tries others, or all of them in ten minutes, with
 /// `WARPCC_TEST_FILE_SYSTEMS=all`.
-const USUAL: &str = "ext4-128 overlay bindfs squashfs ext4-image overlay-of-erofs";
+const USUAL: &str = "ext4-128 overlay bindfs squashfs ext4-image ext4-twin overlay-of-erofs";
 
 /// One pass over the headers, and no host compiler.
 const PTX: &str = "-ptx case.cu -o out.ptx -arch=sm_90";

@@ -3,6 +3,7 @@
 
 use crate::space::TestSpace;
 use crate::{KERNEL, ONE, TWO, rebuilt, warm};
+use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 use std::time::Duration;
 
 fn with_header(name: &str, source: &str, header: &str) -> TestSpace {
@@ -288,4 +289,34 @@ fn date_macro_in_a_header_of_one_pass() {
     // __TIMESTAMP__ is the file's own time: a touch changes the output.
     space.set_old("a.h");
     space.agree(TWO).demand_no_direct_hit();
+}
+
+/// As a container hides a file: the device itself has the name.
+#[test]
+fn an_empty_device_becomes_a_header() {
+    let source = format!("#include \"a.h\"\n#ifndef VALUE\n#define VALUE 1\n#endif\n{KERNEL}");
+    let space = with_header("device", &source, "");
+    space.remove("a.h");
+    let header = space.work().join("a.h");
+    let (kind, null) = (FileType::CharacterDevice, makedev(1, 3));
+    if mknodat(CWD, &header, kind, Mode::RUSR, null).is_err() {
+        // Only root may.
+        return;
+    }
+    warm(&space, ONE);
+    space.remove("a.h");
+    space.write("a.h", "#define VALUE 2\n");
+    rebuilt(&space, ONE);
+}
+
+/// Most wrappers throw away what a command says.
+#[test]
+fn what_a_wrapper_writes_to_nothing_is_no_file() {
+    let space = TestSpace::new("to-nothing");
+    space.write("case.cu", &format!("#define VALUE 1\n{KERNEL}"));
+    space.script(
+        "host/g++",
+        "#!/bin/sh\ncommand -v none 2>/dev/null\nexec g++ \"$@\"\n",
+    );
+    warm(&space, &format!("{ONE} -ccbin {{work}}/host/g++"));
 }

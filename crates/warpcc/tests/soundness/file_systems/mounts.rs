@@ -131,6 +131,17 @@ pub const IMAGES: &[Kind] = &[
          done; done
          mount -o loop $OWN/i $AT",
     ),
+    // Files of two disks that were written in the same tick.
+    kind(
+        "ext4-twin",
+        "ext4",
+        "truncate -s 64M $OWN/i; mkfs.ext4 -q -d $FROM $OWN/i
+         for name in / /a.h; do for time in ctime mtime; do
+             debugfs -w -R \"set_inode_field $name $time @1700000000\" $OWN/i 2>$OWN/log
+             debugfs -w -R \"set_inode_field $name ${time}_extra 0x77359400\" $OWN/i 2>$OWN/log
+         done; done
+         mount -o loop $OWN/i $AT",
+    ),
     kind(
         "btrfs-image",
         "btrfs",
