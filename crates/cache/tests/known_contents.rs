@@ -8,7 +8,9 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::inotify;
 use rustix::io::Errno;
 use tempfile::TempDir;
-use warpcc_cache::{Contents, DiskStore, InputManifest, InputManifestBuilder, Options, Signature};
+use warpcc_cache::{
+    ContentHashes, DiskStore, InputManifest, InputManifestBuilder, Options, Signature,
+};
 
 const OPTIONS: Options = Options {
     max_size: 0,
@@ -123,7 +125,7 @@ fn a_spoiled_note_is_no_note() {
 /// A store whose programs take longer to hash than a tick of the file clock.
 struct Slow<'a>(&'a DiskStore);
 
-impl Contents for Slow<'_> {
+impl ContentHashes for Slow<'_> {
     fn recall(&self, signature: &Signature) -> Option<[u8; 32]> {
         std::thread::sleep(Duration::from_millis(100));
         self.0.recall(signature)

@@ -45,7 +45,10 @@ pub fn draw(page: &str) -> Result<String> {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\">\n\
          <title>One call, by file</title>\n<style>{STYLE}</style>\n"
     );
-    for (lane, title) in LANES.iter().zip(["warpcc: the call", "engine: each step of it"]) {
+    for (lane, title) in LANES
+        .iter()
+        .zip(["warpcc: the call", "engine: each step of it"])
+    {
         text(&mut svg, "quiet", *lane, 24.0, title);
     }
     for (index, stop) in stops.iter().enumerate() {
