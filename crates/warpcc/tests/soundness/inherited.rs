@@ -134,6 +134,19 @@ fn messages_on_two_streams_that_are_one_file() {
     }
 }
 
+/// nvcc starts the host compiler once for what warpcc compiles in two halves.
+#[test]
+fn a_wrapper_that_speaks_in_each_run_is_heard_as_often_as_by_nvcc() {
+    let greets = "#!/bin/sh\necho hello >&2\nexec ${0##*/} \"$@\"\n";
+    let space = wrapped("greeting", greets);
+    for hits in [0, 1] {
+        let stats = agree_below(&space, "\"$@\"", WRAPPED);
+        assert_eq!(stats.count("direct_hits"), hits, "{stats:?}");
+    }
+    space.write("case.cu", &format!("{SOURCE}#warning hello\n"));
+    agree_below(&space, "\"$@\"", WRAPPED);
+}
+
 #[test]
 fn limits_and_a_mask_that_a_script_asks_for() {
     let asks =
