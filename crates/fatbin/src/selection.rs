@@ -1,27 +1,64 @@
-//! Which images to keep: `sm_80,sm_90+ptx,compute_75`.
+//! Which images to keep: those of a list (`sm_80,sm_90+ptx,compute_75`), and those that a driver loads on some GPUs.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::arch::{Arch, NotAnArch};
+use crate::arch::{Arch, NotAnArch, Suffix};
 use crate::image::{Image, ImageKind};
+use crate::select::{Candidate, Gpu, Selection, Situation, choose};
 
 /// What is kept; everything else goes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Keep {
     wanted: Vec<(ImageKind, Arch)>,
+    /// What a driver loads on these.
+    gpus: Vec<Gpu>,
 }
 
 impl Keep {
-    /// Whether an image is wanted. What is neither machine code nor PTX nor LTO-IR stays: it is not
-    /// known what needs it.
-    pub fn wants(&self, image: &Image<'_>) -> bool {
-        match image.kind {
+    /// Also keeps what a driver loads on these GPUs, or compiles for them.
+    #[must_use]
+    pub fn and_for(mut self, gpus: &[Gpu]) -> Self {
+        self.gpus.extend(gpus);
+        self
+    }
+
+    /// Which images of one container are wanted, in their order. What is neither machine code nor PTX nor LTO-IR stays: it
+    /// is not known what needs it.
+    pub fn wants(&self, images: &[Image<'_>]) -> Vec<bool> {
+        let listed = |image: &Image<'_>| match image.kind {
             ImageKind::Cubin | ImageKind::Ptx | ImageKind::LtoIr => {
                 self.wanted.contains(&(image.kind, image.arch))
             }
             ImageKind::Concatenated | ImageKind::Unknown(_) => true,
+        };
+        let mut wanted: Vec<bool> = images.iter().map(listed).collect();
+        let candidates: Vec<Candidate> = images.iter().map(Into::into).collect();
+        for &gpu in &self.gpus {
+            let loaded = match choose(&candidates, gpu, &Situation::default()) {
+                Selection::Run(index) | Selection::Jit(index) => Some(index),
+                Selection::Fail(_, taken) => taken,
+            };
+            if let Some(wanted) = loaded.and_then(|index| wanted.get_mut(index)) {
+                *wanted = true;
+            }
         }
+        wanted
+    }
+
+    /// Machine code for one model that is left out, although a GPU takes it before the machine code of its number that is
+    /// kept: `sm_90a` beside `sm_90`.
+    pub fn left_out_before<'i, 'a: 'i>(
+        &self,
+        images: impl Iterator<Item = &'i Image<'a>>,
+    ) -> BTreeSet<Arch> {
+        let keeps = |arch| self.wanted.contains(&(ImageKind::Cubin, arch));
+        let exact = images.filter(|i| i.kind == ImageKind::Cubin && i.arch.suffix == Suffix::Exact);
+        exact
+            .map(|image| image.arch)
+            .filter(|arch| !keeps(*arch) && keeps(Arch::plain(arch.number)))
+            .collect()
     }
 
     /// What was asked for and is in none of `images`.
@@ -84,6 +121,7 @@ impl fmt::Display for Keep {
             .wanted
             .iter()
             .map(|(kind, arch)| format!("{}{arch}", kind.prefix()))
+            .chain(self.gpus.iter().map(|gpu| format!("a GPU {gpu}")))
             .collect();
         f.write_str(&words.join(","))
     }

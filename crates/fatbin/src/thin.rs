@@ -96,7 +96,8 @@ pub fn thin_bytes(
         return Err(Refusal::NoContainers);
     }
     let images = found.containers.iter().flat_map(|c| &c.images);
-    if !images.clone().any(|image| keep.wants(image)) {
+    let mut wanted = found.containers.iter().map(|c| keep.wants(&c.images));
+    if !wanted.any(|wanted| wanted.contains(&true)) {
         return Err(Refusal::NothingKept(keep.to_string()));
     }
     let mut thinned = Thinned {
@@ -111,6 +112,12 @@ pub fn thin_bytes(
         thinned
             .notes
             .push(format!("there is no image for {target}"));
+    }
+    for arch in keep.left_out_before(images.clone()) {
+        let number = arch.number;
+        thinned.notes.push(format!(
+            "sm_{arch} is left out, which a GPU sm_{number} takes before sm_{number}; keep both, or what --gpu sm_{number} loads"
+        ));
     }
     let mut rewritten = Vec::new();
     for container in &found.containers {
@@ -157,7 +164,12 @@ fn rewrite(
     thinned: &mut Thinned,
 ) -> Rewritten {
     let units = units(container);
-    let wanted = |(_, parts): &&(&Image<'_>, Vec<&Image<'_>>)| parts.iter().any(|i| keep.wants(i));
+    let wants = keep.wants(&container.images);
+    let is_wanted = |part: &&Image<'_>| {
+        let mut listed = container.images.iter().zip(&wants);
+        listed.any(|(image, wanted)| *wanted && std::ptr::eq(image, *part))
+    };
+    let wanted = |(_, parts): &&(&Image<'_>, Vec<&Image<'_>>)| parts.iter().any(is_wanted);
     let mut kept: Vec<_> = units.iter().filter(wanted).collect();
     if kept.is_empty() {
         kept.extend(units.iter().min_by_key(|(outer, _)| outer.cost()));

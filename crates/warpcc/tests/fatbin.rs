@@ -242,6 +242,41 @@ fn thin_writes_a_new_file_or_nothing() {
     }
 }
 
+/// A GPU sm_90 takes machine code for sm_90a, where there is some, before that for sm_90.
+#[test]
+fn thin_keeps_what_a_gpu_loads() {
+    let folder = folder();
+    let at = folder.path();
+    let arch = |arch: &str| format!("-gencode=arch=compute_{arch},code=sm_{arch}");
+    let done = Command::new(Toolkit::newest().nvcc)
+        .current_dir(at)
+        .args(["-fatbin", "a.cu", "-o", "both.fatbin"])
+        .args([arch("80"), arch("90"), arch("90a")])
+        .status();
+    assert!(done.expect("nvcc starts").success());
+    let images = |file: &str| {
+        let listed = warpcc(at, &format!("list --json {file}"));
+        let images: Vec<serde_json::Value> =
+            serde_json::from_slice(&listed.stdout).expect("an array");
+        let archs = images.iter().map(|image| image["arch"].to_string());
+        archs.collect::<Vec<_>>()
+    };
+    assert_eq!(images("both.fatbin").len(), 3);
+    let thinned = warpcc(at, "thin --gpu sm_90 both.fatbin -o one.fatbin");
+    assert_eq!(code(&thinned), 0);
+    assert_eq!(images("one.fatbin"), [images("both.fatbin")[2].clone()]);
+    let listed = warpcc(at, "thin --keep sm_90 both.fatbin -o other.fatbin");
+    assert_eq!(code(&listed), 0);
+    assert!(
+        text(&listed).contains("sm_90a is left out"),
+        "{}",
+        text(&listed)
+    );
+    let refused = warpcc(at, "thin --gpu sm_75 both.fatbin -o none");
+    assert_eq!(code(&refused), 2);
+    assert_eq!(code(&warpcc(at, "thin both.fatbin -o none")), 2);
+}
+
 #[test]
 fn thin_replaces_no_link_and_no_pipe() {
     let folder = folder();

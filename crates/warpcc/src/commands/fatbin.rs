@@ -284,7 +284,8 @@ fn rewrite(args: &ThinArgs) -> anyhow::Result<i32> {
     if same && args.output.exists() {
         bail!("the output would overwrite its input; write elsewhere and move it");
     }
-    let thinned = thin(&binary, &args.keep, &limits)
+    let keep = args.keep.clone().unwrap_or_default().and_for(&args.gpu);
+    let thinned = thin(&binary, &keep, &limits)
         .with_context(|| format!("{} is left unchanged", args.file.display()))?;
     let permissions = args.file.metadata()?.permissions();
     output::replace_file(&args.output, &thinned.bytes, permissions)?;

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
+use std::sync::Barrier;
 use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -145,21 +146,22 @@ fn special_characters_are_not_used() {
 #[test]
 fn a_folder_goes_although_somebody_still_writes() {
     let dir = tempfile::tempdir().expect("a folder");
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(2) {
+    for _ in 0..100 {
         let (scratch, _) = open(dir.path(), Naming::Counts).expect("a folder");
         let path = scratch.path().to_owned();
+        let begun = Barrier::new(2);
         std::thread::scope(|scope| {
-            let late = Instant::now();
             let file = path.join("room");
             // As a thread does that looks for room on the disk.
+            let writer = &begun;
             scope.spawn(move || {
-                while late.elapsed() < Duration::from_millis(20) {
+                writer.wait();
+                for _ in 0..200 {
                     drop(File::create(&file));
                     drop(fs::remove_file(&file));
                 }
             });
-            std::thread::sleep(Duration::from_millis(5));
+            begun.wait();
             drop(scratch);
         });
         assert!(!path.exists(), "it is left");

@@ -27,9 +27,10 @@ Exit code: 0 if nothing differs, 1 if something does, 2 if a file could not be r
 
 const THIN_EXAMPLES: &str = "\
 Examples:
+  warpcc fatbin thin --gpu sm_80,sm_90 libx.so -o thin/libx.so
   warpcc fatbin thin --keep sm_80,sm_90+ptx libx.so -o thin/libx.so
 
-sm_90 keeps machine code, compute_90 PTX, sm_90+ptx both, lto_90 LTO-IR.
+In a list, sm_90 keeps machine code, compute_90 PTX, sm_90+ptx both, lto_90 LTO-IR.
 Exit code: 0, or 2 if the file is not one that can be rewritten safely.";
 
 const CHECK_EXAMPLES: &str = "\
@@ -136,9 +137,12 @@ pub struct DiffArgs {
 #[derive(Debug, Args)]
 #[command(after_help = THIN_EXAMPLES)]
 pub struct ThinArgs {
-    /// What to keep: sm_80,sm_90+ptx
-    #[arg(long, value_name = "LIST")]
-    pub keep: Keep,
+    /// Keep these images: sm_80,sm_90+ptx
+    #[arg(long, value_name = "LIST", required_unless_present = "gpu")]
+    pub keep: Option<Keep>,
+    /// Keep what a driver loads on these GPUs, or compiles for them: sm_90,next
+    #[arg(long, value_name = "GPU", value_delimiter = ',')]
+    pub gpu: Vec<Gpu>,
     /// A shared library, program, object or fat binary
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
