@@ -75,7 +75,11 @@ fn rearrange(contents: &Contents, root: &Path) -> Result<()> {
     fs::rename(doc.join("CHANGELOG.md"), doc.join("NEWS.md"))?;
     gzip(&doc.join("NEWS.md"))?;
     let mit = fs::read_to_string(repo::root().join("LICENSE-MIT"))?;
-    put(&doc.join("copyright"), copyright(&mit).as_bytes(), 0o644)?;
+    put(
+        &doc.join("copyright"),
+        copyright(&mit, &date(contents.time, "+%Y")?).as_bytes(),
+        0o644,
+    )?;
     let changelog = doc.join("changelog");
     put(&changelog, changelog_of(contents)?.as_bytes(), 0o644)?;
     gzip(&changelog)
@@ -106,25 +110,27 @@ fn control(arch: Arch, version: &str, kib: u64) -> Result<String> {
 }
 
 fn changelog_of(contents: &Contents) -> Result<String> {
-    let mut date = Command::new("date");
-    date.args([
-        "--utc",
-        "--rfc-email",
-        &format!("--date=@{}", contents.time),
-    ]);
     Ok(format!(
         "warpcc ({}) unstable; urgency=medium\n\n  * What changed stands in NEWS.md.\n\n -- {}  {}\n",
         contents.version,
         maintainer()?,
-        process::output(&mut date)?.trim(),
+        date(contents.time, "--rfc-email")?,
     ))
 }
 
-fn copyright(mit: &str) -> String {
+/// A time as `date` writes it.
+fn date(time: u64, form: &str) -> Result<String> {
+    let mut date = Command::new("date");
+    date.env("LC_ALL", "C")
+        .args(["--utc", form, &format!("--date=@{time}")]);
+    Ok(process::output(&mut date)?.trim().to_owned())
+}
+
+fn copyright(mit: &str, year: &str) -> String {
     let mut text = format!(
         "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\
          Upstream-Name: warpcc\nComment: Licences of what is linked in: {THIRD_PARTY}.gz\n\n\
-         Files: *\nCopyright: The warpcc authors\nLicense: Apache-2.0 or Expat\n\n\
+         Files: *\nCopyright: {year} The warpcc authors\nLicense: Apache-2.0 or Expat\n\n\
          License: Apache-2.0\n On Debian systems, its text is in /usr/share/common-licenses/Apache-2.0.\n\n\
          License: Expat\n"
     );
@@ -183,7 +189,7 @@ mod tests {
     #[test]
     fn copyright_has_the_permission_as_a_paragraph() -> Result<()> {
         let mit = fs::read_to_string(repo::root().join("LICENSE-MIT"))?;
-        let text = copyright(&mit);
+        let text = copyright(&mit, "2026");
         let (_, expat) = text.split_once("License: Expat\n").context("it is there")?;
         assert!(
             expat.starts_with(" Permission is hereby granted"),

@@ -130,7 +130,6 @@ impl Built {
 /// The wheel of the Python package warpcc-rtc. maturin builds it, with the same zig.
 pub fn rtc_wheel(arch: Arch, to: &Path) -> Result<PathBuf> {
     crate::suite::maturin::install()?;
-    let before = wheels(to)?;
     let mut maturin = with_zig(Command::new(
         crate::suite::maturin::packages().join("bin/maturin"),
     ))?;
@@ -141,17 +140,17 @@ pub fn rtc_wheel(arch: Arch, to: &Path) -> Result<PathBuf> {
         .args(["--target", &arch.target()])
         .args(["--compatibility", "manylinux2014"]);
     process::run(&mut maturin)?;
-    let mut after = wheels(to)?;
-    let is_rtc = |file: &PathBuf| file.to_string_lossy().contains("warpcc_rtc-");
-    after.retain(|file| is_rtc(file) && (!before.contains(file) || is_rtc(file)));
-    after.pop().context("maturin made no wheel")
-}
-
-fn wheels(folder: &Path) -> Result<Vec<PathBuf>> {
-    let files = fs::read_dir(folder)?.flatten().map(|entry| entry.path());
-    Ok(files
-        .filter(|file| file.extension().is_some_and(|ending| ending == "whl"))
-        .collect())
+    let mut wheels = Vec::new();
+    for entry in fs::read_dir(to)?.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with("warpcc_rtc-") && name.contains(arch.name()) {
+            wheels.push((entry.metadata()?.modified()?, entry.path()));
+        }
+    }
+    let newest = wheels.into_iter().max();
+    newest
+        .map(|(_, wheel)| wheel)
+        .context("maturin made no wheel")
 }
 
 /// Cargo with zig as its linker.
