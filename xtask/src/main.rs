@@ -7,6 +7,8 @@
 
 mod bench;
 mod demo;
+mod dist;
+mod dist_try;
 mod docs;
 mod measure;
 mod pip;
@@ -54,6 +56,10 @@ enum Task {
     Header,
     /// Look for wrong results: random histories, each call compared with a fresh nvcc
     Soak(soak::Options),
+    /// Make what people install: wheel, Debian package, tarball, crates, in dist/
+    Dist(dist::Options),
+    /// Install what `dist` made in roots of old and new systems, use it, remove it
+    DistTry(dist_try::Options),
     /// Check the rules of this repository that the compiler does not know
     Tidy,
 }
@@ -80,6 +86,8 @@ fn run(task: Task) -> Result<()> {
         Task::Docs => docs::main(),
         Task::Header => suite::header(),
         Task::Soak(options) => soak::main(&options),
+        Task::Dist(options) => dist::main(&options),
+        Task::DistTry(options) => dist_try::main(&options),
         Task::Tidy => tidy::main(),
     }
 }

@@ -33,6 +33,14 @@ pub fn tools_dir() -> PathBuf {
     )
 }
 
+/// Where roots of other systems are kept: beside toolkits that clones share, or else in `.roots`.
+pub fn roots_dir() -> PathBuf {
+    env::var_os("WARPCC_TOOLKITS").map_or_else(
+        || root().join(".roots"),
+        |dir| root().join(dir).with_file_name("roots"),
+    )
+}
+
 /// Where real projects' sources are kept: beside toolkits that clones share, so that those share
 /// them too, or else in `.workloads`.
 pub fn sources_dir() -> PathBuf {

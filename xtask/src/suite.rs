@@ -2,10 +2,10 @@
 //! name the ones that failed.
 
 pub mod casd;
-mod fetched;
-mod maturin;
+pub mod fetched;
+pub mod maturin;
 mod ninja;
-mod old_glibc;
+pub mod old_glibc;
 mod servers;
 mod setup;
 mod times;

@@ -14,12 +14,14 @@ use crate::commands::doctor::{self, DoctorArgs};
 use crate::commands::explain::{self, ExplainArgs};
 use crate::commands::fatbin::{self, FatbinCommand};
 use crate::commands::jit::{self, JitCommand};
+use crate::commands::man::{self, ManArgs};
 use crate::commands::monitor::{self, MonitorArgs};
 use crate::commands::remote::{self, RemoteCommand};
 use crate::commands::report::{self, ReportArgs};
 use crate::commands::rtc::{self, RtcCommand};
 use crate::commands::run::{self, RunArgs};
 use crate::commands::stats::{self, StatsArgs};
+use crate::commands::version;
 use crate::commands::why::{self, WhyArgs};
 use crate::config::{Config, variable};
 use crate::process_context::ProcessContext;
@@ -43,6 +45,10 @@ Settings come from the environment and a file: warpcc config";
 #[command(name = "warpcc", version, after_help = EXAMPLES, max_term_width = 100)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 struct Cli {
+    /// With --version: also what the program was built from and for
+    // Answered before clap reads the line; here it stands in the help.
+    #[arg(short, long, requires = "version")]
+    verbose: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -83,6 +89,8 @@ enum Command {
     Rtc(RtcCommand),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
+    /// Write manual pages
+    Man(ManArgs),
 }
 
 /// Runs the command that `args` (the program's name first) ask for; gives the exit code.
@@ -90,6 +98,9 @@ enum Command {
 /// # Errors
 /// What went wrong, on which file, for the user.
 pub fn run(args: &[OsString], around: ProcessContext) -> anyhow::Result<i32> {
+    if version::is_asked(args.get(1..).unwrap_or_default()) {
+        return version::run();
+    }
     let command = match parse(args) {
         Ok(command) => command,
         Err(error) => {
@@ -101,6 +112,7 @@ pub fn run(args: &[OsString], around: ProcessContext) -> anyhow::Result<i32> {
     let config = || Config::load(variable);
     match command {
         Command::Completions(args) => completions::run(&args, Cli::command()),
+        Command::Man(args) => man::run(&args, Cli::command()),
         Command::Fatbin(command) => fatbin::run(&command),
         // Started by `jit warm`, which has read the settings.
         Command::Jit(JitCommand::Load(args)) => jit::load(&args),

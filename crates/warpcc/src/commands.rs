@@ -10,12 +10,14 @@ pub mod doctor;
 pub mod explain;
 pub mod fatbin;
 pub mod jit;
+pub mod man;
 pub mod monitor;
 pub mod remote;
 pub mod report;
 pub mod rtc;
 pub mod run;
 pub mod stats;
+pub mod version;
 pub mod why;
 
 mod advice;

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 
 /// Subcommands and what else clap answers; everything else is a compiler.
-pub const OWN_WORDS: [&str; 19] = [
+pub const OWN_WORDS: [&str; 20] = [
     "run",
     "stats",
     "report",
@@ -18,6 +18,7 @@ pub const OWN_WORDS: [&str; 19] = [
     "jit",
     "rtc",
     "completions",
+    "man",
     "help",
     "-h",
     "--help",

@@ -32,7 +32,7 @@ pub fn install() -> Result<()> {
 }
 
 /// Where this machine's own packages come from.
-fn repository() -> Result<String> {
+pub fn repository() -> Result<String> {
     let format = [
         "indextargets",
         "--format",

@@ -20,6 +20,7 @@ mod wrapper_names;
 mod wrappers;
 
 use finding::error_of;
+pub use toolkit::TESTED;
 
 const DOCTOR_NOTE: &str = "\
 Exit code: 0 when there is nothing worse than a note, 1 with a warning, 2 with an error.

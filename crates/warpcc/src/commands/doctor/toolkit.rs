@@ -18,7 +18,7 @@ use crate::locate;
 use crate::process_context::ProcessContext;
 
 /// Releases that the test suite compares with.
-const TESTED: [&str; 2] = ["13.0", "13.5"];
+pub const TESTED: [&str; 2] = ["13.0", "13.5"];
 
 /// An nvcc on a network share that hangs must not hang the doctor.
 const DEADLINE: Duration = Duration::from_secs(20);

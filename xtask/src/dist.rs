@@ -1,0 +1,140 @@
+//! `cargo xtask dist`: what people install, made from one build of the program, in `dist/`.
+//!
+//! Every way carries the same bytes: who compares a wheel's program with the tarball's finds no difference.
+
+mod debian;
+mod elf;
+mod extras;
+mod licences;
+mod metadata;
+mod packages;
+mod program;
+mod sbom;
+mod tarball;
+mod wheel;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::repo;
+
+/// What to make.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Which; all when none is named
+    #[arg(value_enum)]
+    what: Vec<What>,
+    /// The processor it is for
+    #[arg(long, value_enum, default_value = "x86-64")]
+    arch: program::Arch,
+    /// Pack this program, which somebody built, and its debug information, if it has some
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+}
+
+/// A form in which warpcc is handed out.
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
+enum What {
+    /// For pip: the program in `bin`
+    Wheel,
+    /// For dpkg and apt
+    Deb,
+    /// One folder, with checksums
+    Tarball,
+    /// What a registry of crates would get, checked
+    Crate,
+    /// For pip: the Python package warpcc-rtc
+    RtcWheel,
+    /// All of these but the last
+    All,
+}
+
+/// What every form is made of.
+struct Contents {
+    program: program::Program,
+    /// Files beside the program, by their places below a prefix such as `/usr`.
+    extras: Vec<extras::Extra>,
+    arch: program::Arch,
+    version: String,
+    /// The time of the commit, for every file: the same sources give the same archive.
+    time: u64,
+}
+
+/// `cargo xtask dist`.
+pub fn main(options: &Options) -> Result<()> {
+    let named = |what| options.what.contains(&what);
+    let all = options.what.is_empty() || named(What::All);
+    let to = folder();
+    fs::create_dir_all(&to).with_context(|| format!("failed to create {}", to.display()))?;
+    if all || named(What::Crate) {
+        packages::check()?;
+    }
+    let mut made = Vec::new();
+    if all
+        || [What::Wheel, What::Deb, What::Tarball]
+            .into_iter()
+            .any(named)
+    {
+        let contents = Contents::new(options)?;
+        if all || named(What::Wheel) {
+            made.push(wheel::make(&contents, &to)?);
+        }
+        if all || named(What::Deb) {
+            made.push(debian::make(&contents, &to)?);
+        }
+        if all || named(What::Tarball) {
+            made.extend(tarball::make(&contents, &to)?);
+        }
+    }
+    if named(What::RtcWheel) {
+        made.push(program::rtc_wheel(options.arch, &to)?);
+    }
+    checksums(&to)?;
+    for file in made {
+        let size = fs::metadata(&file)?.len();
+        println!("{:>9.1} KiB  {}", size as f64 / 1024.0, file.display());
+    }
+    Ok(())
+}
+
+/// Where all of it goes.
+pub fn folder() -> PathBuf {
+    repo::root().join("dist")
+}
+
+impl Contents {
+    fn new(options: &Options) -> Result<Self> {
+        let version = metadata::version()?;
+        let program = match &options.program {
+            Some(built) => program::split(built, options.arch)?,
+            None => program::build(options.arch)?,
+        };
+        Ok(Self {
+            extras: extras::all(&program, options.arch)?,
+            program,
+            arch: options.arch,
+            version,
+            time: metadata::time_of_commit()?,
+        })
+    }
+}
+
+/// `SHA256SUMS`, of everything that is in the folder.
+fn checksums(folder: &Path) -> Result<()> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder)?.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.path().is_file() && name != "SHA256SUMS" {
+            names.push(name);
+        }
+    }
+    names.sort();
+    let mut text = String::new();
+    for name in names {
+        let bytes = fs::read(folder.join(&name))?;
+        text += &format!("{}  {name}\n", metadata::sha256(&bytes));
+    }
+    fs::write(folder.join("SHA256SUMS"), text).context("failed to write the checksums")
+}

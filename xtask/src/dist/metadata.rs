@@ -1,0 +1,131 @@
+//! What cargo and git know of this checkout: its version, its commit, and the crates that the program is linked from.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use crate::{process, repo};
+
+/// A crate that the program is linked from.
+#[derive(Deserialize)]
+pub struct Package {
+    id: String,
+    pub name: String,
+    pub version: String,
+    pub license: Option<String>,
+    pub description: Option<String>,
+    /// Nothing for our own.
+    pub source: Option<String>,
+    pub manifest_path: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+    resolve: Resolve,
+}
+
+#[derive(Deserialize)]
+struct Resolve {
+    nodes: Vec<Node>,
+}
+
+#[derive(Deserialize)]
+struct Node {
+    id: String,
+    deps: Vec<Dependency>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    pkg: String,
+    dep_kinds: Vec<Kind>,
+}
+
+#[derive(Deserialize)]
+struct Kind {
+    kind: Option<String>,
+}
+
+fn metadata(options: &[&str]) -> Result<Metadata> {
+    let mut command = process::cargo("metadata");
+    command.args(["--locked", "--format-version", "1"]);
+    let text = process::output(command.args(options))?;
+    serde_json::from_str(&text).context("cargo's metadata is not as expected")
+}
+
+/// The version of the program.
+pub fn version() -> Result<String> {
+    let known = metadata(&["--no-deps"]).or_else(|_| metadata(&[]))?;
+    let ours = known
+        .packages
+        .into_iter()
+        .find(|package| package.name == "warpcc");
+    Ok(ours.context("there is no crate warpcc")?.version)
+}
+
+/// What is linked into the program on `target`, ours included: neither build scripts' crates nor the tests'.
+pub fn linked(target: &str) -> Result<Vec<Package>> {
+    let known = metadata(&["--filter-platform", target])?;
+    let nodes: BTreeMap<&str, &Node> = known
+        .resolve
+        .nodes
+        .iter()
+        .map(|node| (node.id.as_str(), node))
+        .collect();
+    let mut reached = BTreeSet::new();
+    let mut waiting: Vec<&str> = known
+        .packages
+        .iter()
+        .filter(|package| package.name == "warpcc")
+        .map(|package| package.id.as_str())
+        .collect();
+    while let Some(id) = waiting.pop() {
+        if !reached.insert(id.to_owned()) {
+            continue;
+        }
+        let deps = nodes.get(id).map_or(&[][..], |node| &node.deps);
+        let normal = deps
+            .iter()
+            .filter(|dep| dep.dep_kinds.iter().any(|kind| kind.kind.is_none()));
+        waiting.extend(normal.map(|dep| dep.pkg.as_str()));
+    }
+    let mut packages = known.packages;
+    packages.retain(|package| reached.contains(&package.id));
+    packages.sort_by(|a, b| (&a.name, &a.version).cmp(&(&b.name, &b.version)));
+    Ok(packages)
+}
+
+/// The commit that is checked out, with a `+` where files differ from it; nothing without git.
+pub fn commit() -> Option<String> {
+    let git = |words: &[&str]| {
+        process::output(Command::new("git").current_dir(repo::root()).args(words)).ok()
+    };
+    let commit = git(&["rev-parse", "--short=12", "HEAD"])?.trim().to_owned();
+    let changed = git(&["status", "--porcelain", "--untracked-files=no"])?;
+    Some(match changed.trim() {
+        "" => commit,
+        _ => commit + "+",
+    })
+}
+
+/// When that was made, in seconds since 1970.
+pub fn time_of_commit() -> Result<u64> {
+    let mut git = Command::new("git");
+    git.current_dir(repo::root())
+        .args(["log", "-1", "--format=%ct"]);
+    let time = process::output(&mut git)?;
+    time.trim().parse().context("git gave no time")
+}
+
+/// As `sha256sum` prints it.
+pub fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}

@@ -1,0 +1,68 @@
+//! The tarball: a folder that works wherever it is unpacked, and a second one with the debug information.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::Contents;
+use crate::process;
+
+/// Writes both into the folder `to`.
+pub fn make(contents: &Contents, to: &Path) -> Result<Vec<PathBuf>> {
+    let name = format!("warpcc-{}-{}", contents.version, contents.arch.target());
+    let stage = tempfile::tempdir().context("failed to create a folder")?;
+    let root = stage.path().join(&name);
+    lay_out(contents, &root)?;
+    let program = pack(stage.path(), &name, contents.time, to)?;
+
+    let apart = format!("{name}-debug");
+    put(
+        &stage.path().join(&apart).join("bin/warpcc.debug"),
+        &fs::read(&contents.program.debug)?,
+        0o644,
+    )?;
+    let debug = pack(stage.path(), &apart, contents.time, to)?;
+    Ok(vec![program, debug])
+}
+
+/// The program and its extras below a prefix, and a folder in which the program is called nvcc.
+pub fn lay_out(contents: &Contents, prefix: &Path) -> Result<()> {
+    let program = fs::read(&contents.program.stripped)?;
+    put(&prefix.join("bin/warpcc"), &program, 0o755)?;
+    for extra in &contents.extras {
+        put(&prefix.join(&extra.place), &extra.bytes, 0o644)?;
+    }
+    let names = prefix.join("lib/warpcc");
+    fs::create_dir_all(&names)?;
+    symlink("../../bin/warpcc", names.join("nvcc")).context("failed to make the link nvcc")
+}
+
+/// Writes a file, and the folders that it is in.
+pub fn put(file: &Path, bytes: &[u8], mode: u32) -> Result<()> {
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)
+            .with_context(|| format!("failed to create {}", folder.display()))?;
+    }
+    fs::write(file, bytes).with_context(|| format!("failed to write {}", file.display()))?;
+    fs::set_permissions(file, fs::Permissions::from_mode(mode))
+        .with_context(|| format!("failed to set the mode of {}", file.display()))
+}
+
+/// `name` in `folder` as `name.tar.gz` in `to`: the same bytes whoever packs it.
+fn pack(folder: &Path, name: &str, time: u64, to: &Path) -> Result<PathBuf> {
+    let archive = to.join(format!("{name}.tar.gz"));
+    process::run(
+        Command::new("tar")
+            .args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner"])
+            .args(["--mode=u+w,go-w,a+rX", &format!("--mtime=@{time}")])
+            .args(["--use-compress-program=gzip -9n", "--create", "--file"])
+            .arg(&archive)
+            .arg("--directory")
+            .arg(folder)
+            .arg(name),
+    )?;
+    Ok(archive)
+}
