@@ -2,6 +2,7 @@
 //!
 //! Every way carries the same bytes: who compares a wheel's program with the tarball's finds no difference.
 
+mod contents;
 mod debian;
 mod elf;
 mod extras;
@@ -19,6 +20,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::repo;
+use contents::Contents;
 
 /// What to make.
 #[derive(clap::Args)]
@@ -51,17 +53,6 @@ enum What {
     All,
 }
 
-/// What every form is made of.
-struct Contents {
-    program: program::Program,
-    /// Files beside the program, by their places below a prefix such as `/usr`.
-    extras: Vec<extras::Extra>,
-    arch: program::Arch,
-    version: String,
-    /// The time of the commit, for every file: the same sources give the same archive.
-    time: u64,
-}
-
 /// `cargo xtask dist`.
 pub fn main(options: &Options) -> Result<()> {
     let named = |what| options.what.contains(&what);
@@ -77,7 +68,7 @@ pub fn main(options: &Options) -> Result<()> {
             .into_iter()
             .any(named)
     {
-        let contents = Contents::new(options)?;
+        let contents = Contents::new(options.program.as_deref(), options.arch)?;
         if all || named(What::Wheel) {
             made.push(wheel::make(&contents, &to)?);
         }
@@ -102,23 +93,6 @@ pub fn main(options: &Options) -> Result<()> {
 /// Where all of it goes.
 pub fn folder() -> PathBuf {
     repo::root().join("dist")
-}
-
-impl Contents {
-    fn new(options: &Options) -> Result<Self> {
-        let version = metadata::version()?;
-        let program = match &options.program {
-            Some(built) => program::split(built, options.arch)?,
-            None => program::build(options.arch)?,
-        };
-        Ok(Self {
-            extras: extras::all(&program, options.arch)?,
-            program,
-            arch: options.arch,
-            version,
-            time: metadata::time_of_commit()?,
-        })
-    }
 }
 
 /// `SHA256SUMS`, of everything that is in the folder.

@@ -55,6 +55,10 @@ pub fn run_here(
     if let Some(signal) = ended.signal {
         return Err(io::Error::other(format!("ended by signal {signal}")));
     }
+    let is_silent = ended.stdout.is_empty() && ended.stderr.is_empty();
+    if ended.code == 0 && step.tool == Tool::Assemble && !is_silent {
+        return Err(io::Error::other(splice::SAID_SOMETHING));
+    }
     let mut finished = Finished::new(
         index,
         if ended.code == 0 {

@@ -19,7 +19,7 @@ use warpcc_plan::{FileId, TaskGraph, Tool};
 use crate::artifact::LOST;
 use crate::event::{Finished, StepOutcome};
 use crate::failure::OnFailure;
-use crate::splice::NOT_SPLICED;
+use crate::splice::{NOT_SPLICED, SAID_SOMETHING};
 use crate::states::{TaskState, TaskStates};
 use crate::traced_inputs::Seen;
 
@@ -168,7 +168,8 @@ impl<'a> Schedule<'a> {
 
     fn broke_off(&mut self, task: usize, error: &io::Error) {
         let text = error.to_string();
-        let lost = [NOT_SPLICED, LOST].into_iter().find(|why| text == *why);
+        let mut known = [NOT_SPLICED, SAID_SOMETHING, LOST].into_iter();
+        let lost = known.find(|why| text == *why);
         if self.discarded == Some(task) || self.pointless == Some(task) {
             // Ended by us.
         } else if let Some(why) = lost {

@@ -192,7 +192,12 @@ fn under_threads_a_phase_runs_to_its_end() {
 #[test]
 fn what_is_no_verdict_ends_it_all() {
     let graph = plan();
-    for (error, accident) in [("no such tool", true), (LOST, false), (NOT_SPLICED, false)] {
+    for (error, accident) in [
+        ("no such tool", true),
+        (LOST, false),
+        (NOT_SPLICED, false),
+        (SAID_SOMETHING, false),
+    ] {
         let runner = FakeRunner::of(&graph);
         let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
         let (task, _) = schedule.start().expect("a task");

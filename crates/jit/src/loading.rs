@@ -66,7 +66,7 @@ pub struct GpuWithDriver {
 #[serde(rename_all = "snake_case")]
 pub enum Said {
     /// The first line: the driver's CUDA version, the compute capability times ten, the name.
-    GpuWithDriver(u16, u16, u32, String),
+    Gpu(u16, u16, u32, String),
     /// Or why there will be no other.
     Nothing(String),
     /// An item was loaded in this many microseconds.
@@ -191,7 +191,7 @@ struct Process {
 impl Process {
     fn first(&mut self, longest: Duration) -> Result<GpuWithDriver, String> {
         match self.line(longest)? {
-            Said::GpuWithDriver(major, minor, number, name) => Ok(GpuWithDriver {
+            Said::Gpu(major, minor, number, name) => Ok(GpuWithDriver {
                 driver: DriverVersion { major, minor },
                 number,
                 name,

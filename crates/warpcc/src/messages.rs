@@ -6,6 +6,8 @@
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use warpcc_engine::Finished;
+
 use crate::direct;
 
 /// What goes to standard output and to standard error.
@@ -28,10 +30,10 @@ impl Messages {
     }
 
     /// A command has ended.
-    pub fn add(&self, more: &Streams) {
+    pub fn add(&self, finished: &Finished) {
         let mut said = self.lock();
-        said.stdout.extend_from_slice(&more.stdout);
-        said.stderr.extend_from_slice(&more.stderr);
+        said.stdout.extend_from_slice(&finished.stdout);
+        said.stderr.extend_from_slice(&finished.stderr);
     }
 
     /// All of it.

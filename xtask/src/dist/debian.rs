@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::Contents;
+use super::contents::Contents;
 use super::extras::{LICENCES, THIRD_PARTY};
 use super::program::{Arch, OLDEST_GLIBC};
 use super::tarball::{lay_out, put};

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::Contents;
+use super::contents::Contents;
 use crate::process;
 
 /// Writes both into the folder `to`.

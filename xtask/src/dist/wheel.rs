@@ -13,8 +13,9 @@ use sha2::{Digest, Sha256};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
+use super::contents::Contents;
 use super::extras::{LICENCES, SBOM, THIRD_PARTY};
-use super::{Contents, program};
+use super::program;
 use crate::repo;
 
 /// What pip shows, and what the program is found by.

@@ -1,7 +1,7 @@
 //! What the commands of a run said: kept back, and whether a failure can be shown as nvcc's.
 
 use warpcc_engine::Finished;
-use warpcc_plan::{TaskGraph, Tool};
+use warpcc_plan::TaskGraph;
 
 use crate::doubt::Doubt;
 use crate::messages::{Messages, Streams};
@@ -16,8 +16,6 @@ pub(super) struct Hearing<'a> {
     pub(super) doubt: Doubt,
     streams_are_one: bool,
     is_mixed: bool,
-    /// What the first half of the host compile said.
-    first_half: Streams,
 }
 
 impl<'a> Hearing<'a> {
@@ -35,7 +33,6 @@ impl<'a> Hearing<'a> {
             doubt: Doubt::default(),
             streams_are_one: standard_streams::are_one(),
             is_mixed: false,
-            first_half: Streams::default(),
         }
     }
 
@@ -44,34 +41,9 @@ impl<'a> Hearing<'a> {
         // In which order a tool says two things, it alone knows.
         let says_both = !finished.stdout.is_empty() && !finished.stderr.is_empty();
         self.is_mixed |= self.streams_are_one && says_both;
-        if self.doubt.concerns(graph, finished) || self.is_mixed {
-            return;
+        if !(self.doubt.concerns(graph, finished) || self.is_mixed) {
+            self.messages.add(finished);
         }
-        let said = self.as_of_one_compile(graph, finished);
-        self.messages.add(&said);
-    }
-
-    /// What a command said, as nvcc would have heard it. nvcc starts the host compiler once where two halves start it twice: what a
-    /// wrapper says in each run is said once.
-    fn as_of_one_compile(&mut self, graph: &TaskGraph, finished: &Finished) -> Streams {
-        let mut said = Streams {
-            stdout: finished.stdout.clone(),
-            stderr: finished.stderr.clone(),
-        };
-        match graph.steps.get(finished.step).map(|step| step.tool) {
-            Some(Tool::HostAssembly) => self.first_half = said.clone(),
-            Some(Tool::Assemble) => {
-                let first = std::mem::take(&mut self.first_half);
-                if first.stdout.starts_with(&said.stdout) {
-                    said.stdout.clear();
-                }
-                if first.stderr.starts_with(&said.stderr) {
-                    said.stderr.clear();
-                }
-            }
-            _ => {}
-        }
-        said
     }
 
     /// The commands run once more from the first.

@@ -24,10 +24,7 @@ pub fn load(args: &LoadArgs) -> anyhow::Result<i32> {
         };
         let driver = loader.gpu.driver;
         let (number, name) = (loader.gpu.number, loader.gpu.name.clone());
-        say(
-            &Said::GpuWithDriver(driver.major, driver.minor, number, name),
-            out,
-        )?;
+        say(&Said::Gpu(driver.major, driver.minor, number, name), out)?;
         if let Err(error) = each(args, &loader, out) {
             say(&Said::Nothing(format!("{error:#}")), out)?;
         }
