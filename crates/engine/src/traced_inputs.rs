@@ -121,18 +121,7 @@ impl Seen {
                 seen.take_read(path, identity);
             }
         }
-        for executable in &observed.processes {
-            if !guards::is_off("programs-run") {
-                seen.read.entry(executable.clone()).or_default();
-            }
-        }
-        let run = observed.processes.iter().chain(observed.called.keys());
-        for program in run.chain(&observed.executable) {
-            if foreign(program) {
-                seen.facts
-                    .insert((program.clone(), Fact::Executable), Vec::new());
-            }
-        }
+        seen.take_programs(&observed, &foreign);
         for (path, told) in &observed.looked {
             // What was opened counts by its content.
             let opened = observed.read.contains_key(path) || observed.libraries.contains_key(path);
@@ -178,6 +167,22 @@ impl Seen {
             seen.found.remove(OsStr::new("."));
         }
         seen
+    }
+
+    /// The programs that ran, and those that may be run.
+    fn take_programs(&mut self, observed: &Observed, foreign: &dyn Fn(&Path) -> bool) {
+        for executable in &observed.processes {
+            if !guards::is_off("programs-run") {
+                self.read.entry(executable.clone()).or_default();
+            }
+        }
+        let run = observed.processes.iter().chain(observed.called.keys());
+        for program in run.chain(&observed.executable) {
+            if foreign(program) {
+                self.facts
+                    .insert((program.clone(), Fact::Executable), Vec::new());
+            }
+        }
     }
 
     fn fact(&mut self, path: &Path, fact: Fact, text: Option<PathBuf>) {

@@ -89,7 +89,7 @@ fn gzip(file: &Path) -> Result<()> {
     process::run(Command::new("gzip").args(["-9", "--no-name"]).arg(file))
 }
 
-/// Who hands it out: whoever made the commit.
+/// The package's maintainer: the author of the commit.
 fn maintainer() -> Result<String> {
     let mut git = Command::new("git");
     git.current_dir(repo::root());

@@ -51,7 +51,7 @@ pub fn put(file: &Path, bytes: &[u8], mode: u32) -> Result<()> {
         .with_context(|| format!("failed to set the mode of {}", file.display()))
 }
 
-/// `name` in `folder` as `name.tar.gz` in `to`: the same bytes whoever packs it.
+/// Packs `name` of `folder` as `name.tar.gz` in `to`. Two users who pack it get the same bytes.
 fn pack(folder: &Path, name: &str, time: u64, to: &Path) -> Result<PathBuf> {
     let archive = to.join(format!("{name}.tar.gz"));
     process::run(
