@@ -13,6 +13,7 @@ mod drain;
 pub mod event;
 pub mod executor;
 pub mod failure;
+mod folder_in_result;
 pub mod key;
 mod local;
 mod locate;

@@ -10,6 +10,7 @@ use warpcc_plan::{FileId, Step, Tool};
 
 use crate::context::RunContext;
 use crate::event::{Finished, StepOutcome};
+use crate::folder_in_result;
 use crate::key;
 use crate::locate::Located;
 use crate::module_id;
@@ -87,6 +88,7 @@ pub fn run_here(
             finished.stderr.clear();
         }
         seen.times = times(run, step, &seen);
+        seen.asked.directory |= folder_in_result::is_named(run, step, &finished);
         let keys = keys.filter(|keys| read_what_is_in(run, keys, index, step, program));
         store::keep_if_wanted(run, step, keys, &mut finished, &seen, began);
     }

@@ -96,8 +96,8 @@ pub fn asks_by_name(executable: &Path, has_environ: bool) -> bool {
     ASKERS.contains(&name) || parts.next().is_some_and(|last| ASKERS.contains(&last))
 }
 
-/// Whether a program is one of NVIDIA's, of which it is known when the working directory stands in what they make: the
-/// keys hold it there. They ask for it always.
+/// Whether a program is one of NVIDIA's. They ask for the working directory in every run. Keys hold it where it is known to
+/// stand in what they make, and the result is searched for it elsewhere (`folder_in_result`).
 pub fn is_nvidias(executable: &Path, has_environ: bool) -> bool {
     let name = executable.file_name().and_then(OsStr::to_str);
     !has_environ && name.is_some_and(|name| NVIDIAS.contains(&name))

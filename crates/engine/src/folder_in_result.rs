@@ -1,0 +1,131 @@
+//! Whether a result names the working directory, and has the name from no input.
+//!
+//! NVIDIA's tools ask for the directory in every run. It stands in what they make with debug information and in packed
+//! code, where keys hold it. In all else the result itself is looked at: a tool that nobody here has seen may write it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use memchr::memmem::Finder;
+use warpcc_plan::{Part, Step, Tool};
+
+use crate::context::RunContext;
+use crate::event::Finished;
+use crate::module_id;
+use crate::place::directory_as_called;
+use crate::relocate;
+
+/// Whether what a step of NVIDIA's tools wrote or said names the directory it ran in, by a word that none of its inputs has. What
+/// cannot be read, and a name that is in every path, count as named.
+pub fn is_named(run: &RunContext<'_>, step: &Step, finished: &Finished) -> bool {
+    let directory = run.options.directory;
+    let is_nvidias = matches!(
+        step.tool,
+        Tool::CudaFe | Tool::Cicc | Tool::EarlyStub | Tool::Ptxas | Tool::Fatbinary | Tool::Nvlink
+    );
+    if !is_nvidias || relocate::directory(step, run.artifacts, run.options) != directory {
+        return false;
+    }
+    if directory == Path::new("/") {
+        return true;
+    }
+    let called = directory_as_called(run.options.variable("PWD"), directory);
+    let mut names = std::iter::once(directory.as_os_str()).chain(called);
+    names.any(|name| {
+        words_of_result(run, step, finished, name.as_encoded_bytes())
+            .and_then(|words| {
+                Ok(!words.is_empty()
+                    && !words.is_subset(&words_of_inputs(run, step, name.as_encoded_bytes())?))
+            })
+            .unwrap_or(true)
+    })
+}
+
+fn words_of_result(
+    run: &RunContext<'_>,
+    step: &Step,
+    finished: &Finished,
+    name: &[u8],
+) -> io::Result<BTreeSet<Vec<u8>>> {
+    let finder = Finder::new(name);
+    let mut words = BTreeSet::new();
+    for said in [&finished.stdout, &finished.stderr] {
+        collect(&finder, said, &mut words);
+    }
+    for &id in &step.writes {
+        match fs::read(run.artifacts.path(id)) {
+            Ok(written) => collect(&finder, &written, &mut words),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if !module_id::may_be_missing(run, step, id) {
+                    return Err(error);
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let private = run.graph.private.as_bytes();
+    words.retain(|word| private.is_empty() || !word.starts_with(private));
+    Ok(words)
+}
+
+fn words_of_inputs(
+    run: &RunContext<'_>,
+    step: &Step,
+    name: &[u8],
+) -> io::Result<BTreeSet<Vec<u8>>> {
+    let finder = Finder::new(name);
+    let mut words = BTreeSet::new();
+    for part in step.args.iter().flat_map(|arg| &arg.0) {
+        let text = match part {
+            Part::Text(text) => text.as_bytes(),
+            Part::File(id) => run.artifacts.path(*id).as_os_str().as_encoded_bytes(),
+        };
+        collect(&finder, text, &mut words);
+    }
+    for &id in &step.reads {
+        collect(&finder, &fs::read(run.artifacts.path(id))?, &mut words);
+    }
+    Ok(words)
+}
+
+/// Adds the words of `text` that are the name, or a path below it.
+fn collect(finder: &Finder<'_>, text: &[u8], words: &mut BTreeSet<Vec<u8>>) {
+    for at in finder.find_iter(text) {
+        let rest = &text[at..];
+        let behind = &rest[finder.needle().len()..];
+        let more = behind.iter().position(|&byte| !in_paths(byte));
+        let more = &behind[..more.unwrap_or(behind.len())];
+        if more.first().is_none_or(|&byte| byte == b'/') {
+            words.insert(rest[..finder.needle().len() + more.len()].to_vec());
+        }
+    }
+}
+
+/// Whether a path's word goes on with this byte. Any rule would do that ends the same word in an input and a result.
+const fn in_paths(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte >= 0x80 || matches!(byte, b'/' | b'.' | b'_' | b'-' | b'+')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(name: &str, text: &str) -> Vec<String> {
+        let mut words = BTreeSet::new();
+        collect(&Finder::new(name), text.as_bytes(), &mut words);
+        words
+            .into_iter()
+            .map(|word| String::from_utf8(word).expect("text"))
+            .collect()
+    }
+
+    #[test]
+    fn a_word_is_the_folder_or_a_path_below_it() {
+        assert_eq!(words("/w/a", "x /w/a y"), ["/w/a"]);
+        assert_eq!(words("/w/a", "\"/w/a/b.h\" /w/a\0"), ["/w/a", "/w/a/b.h"]);
+        assert_eq!(words("/w/a", "/w/ab /w/a.o /w /w/b"), [""; 0]);
+        assert_eq!(words("/w/a", "/w/a"), ["/w/a"]);
+    }
+}
