@@ -21,6 +21,7 @@ mod error;
 mod file;
 mod frames;
 mod gc;
+mod growth;
 mod install;
 mod layout;
 mod notes;

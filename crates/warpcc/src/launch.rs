@@ -86,6 +86,9 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: ProcessContext) -> i3
         Ok(code) => code,
         Err(bypass) => {
             bypass.count_and_make_room(&account, &log);
+            // Its last counts are written when it goes, and nothing goes by itself where nvcc takes this process's place.
+            drop(account);
+            drop(store);
             become_compiler(&file, args, &around)
         }
     }

@@ -58,7 +58,7 @@ impl DiskStore {
 
     /// The store's size as the sum of what was added and removed, without looking.
     pub fn estimated_size(&self) -> u64 {
-        let sums = self.sizes.sums();
+        let sums = self.growth.sums();
         let bytes = sums.get("bytes").copied().unwrap_or(0);
         u64::try_from(bytes).unwrap_or(0)
     }
@@ -160,13 +160,13 @@ impl DiskStore {
 
     /// Corrects the estimate by what it is off. An addition, so that it neither waits for writers nor forgets what they add meanwhile.
     fn set_estimate(&self, bytes: u64, entries: u64) {
-        let sums = self.sizes.sums();
+        let sums = self.growth.sums();
         let off = |name: &str, now: u64| {
             let now = i64::try_from(now).unwrap_or(i64::MAX);
             now.saturating_sub(sums.get(name).copied().unwrap_or(0))
         };
         let (bytes, entries) = (off("bytes", bytes), off("entries", entries));
-        self.sizes.add(&[("bytes", bytes), ("entries", entries)]);
+        self.growth.add(bytes, entries);
     }
 
     fn lock_collection(&self) -> Result<Option<File>, StoreError> {

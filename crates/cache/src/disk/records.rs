@@ -187,7 +187,12 @@ impl DiskStore {
         if let Ok(Some((_, bytes))) = read_whole(&path) {
             append_others(&mut record, &bytes, key, identity_of(manifest, outcome));
         }
-        self.write_whole(&path, &record)
+        self.write_whole(&path, &record)?;
+        // The last of a call's files. What stores kernels may live for months, and end without a word.
+        if level != Level::Steps {
+            self.growth.write_down();
+        }
+        Ok(())
     }
 
     /// What is remembered under a key is not any more.

@@ -8,6 +8,7 @@ use super::access::{self, StoreAccess};
 use super::counters::Tally;
 use super::error::{OpenError, StoreError};
 use super::file::TempFile;
+use super::growth::GrowthLog;
 use super::layout::{BLOBS, Level, TEMPORARY, on_disk};
 use crate::digest::Digest;
 use crate::key::Key;
@@ -29,7 +30,7 @@ pub struct DiskStore {
     pub(super) access: StoreAccess,
     pub(super) closed: bool,
     pub(super) counters: Tally,
-    pub(super) sizes: Tally,
+    pub(super) growth: GrowthLog,
 }
 
 impl DiskStore {
@@ -74,7 +75,7 @@ impl DiskStore {
             closed,
             counters: Tally::new(root.join("stats-v1.log"), 1 << 20, access),
             // Read whole to know the size, so kept short.
-            sizes: Tally::new(root.join("size-v1.log"), 16 << 10, access),
+            growth: GrowthLog::new(Tally::new(root.join("size-v1.log"), 16 << 10, access)),
         })
     }
 
@@ -179,7 +180,7 @@ impl DiskStore {
         let grown = on_disk(length) - before.map_or(0, on_disk);
         let entries = i64::from(before.is_none());
         if grown != 0 || entries != 0 {
-            self.sizes.add(&[("bytes", grown), ("entries", entries)]);
+            self.growth.add(grown, entries);
         }
         Ok(())
     }
@@ -191,8 +192,7 @@ impl DiskStore {
         }
         let length = std::fs::metadata(path).map_or(0, |found| found.len());
         if std::fs::remove_file(path).is_ok() {
-            self.sizes
-                .add(&[("bytes", -on_disk(length)), ("entries", -1)]);
+            self.growth.add(-on_disk(length), -1);
         }
         self.count(&[(counter, 1)]);
     }
