@@ -22,6 +22,9 @@ pub struct Typed {
     pub arch: Option<String>,
 }
 
+/// The reason of plans in which NVIDIA's HPC compiler is the host compiler.
+const NVCPP: &str = "nvc++ as host compiler";
+
 /// Which tool a command is, from the program's name and, for the host compiler, its mode.
 pub fn identify(program: &Word, words: &[&str]) -> Result<Tool, Unsupported> {
     let path = match program {
@@ -41,6 +44,8 @@ pub fn identify(program: &Word, words: &[&str]) -> Result<Tool, Unsupported> {
         "tileiras" | "nvprune" | "bin2c" | "nvvm-prune" => {
             return Err(Unsupported::new("unknown tool", stem));
         }
+        // It is none of those whose line markers, messages and files between its passes are known here.
+        "nvc++" | "nvc" | "pgc++" => return Err(Unsupported::new(NVCPP, stem)),
         _ if stem == "ar" || stem.ends_with("-ar") => Tool::Archive,
         _ if words.contains(&"-E") => Tool::Preprocess,
         _ if words.contains(&"-c") => Tool::HostCompile,

@@ -164,6 +164,10 @@ fn the_unknown_is_refused_with_its_reason() {
             with_line("\"`gcc -print-prog-name=ld`\" -r a.o"),
             "unknown tool",
         ),
+        (
+            changed("#$ gcc ", "#$ \"/opt/nv\"/nvc++ "),
+            "nvc++ as host compiler",
+        ),
         (with_line("rm *.o"), "shell syntax in the dry run"),
         (
             with_line("gcc -c a.c -o a.o && true"),

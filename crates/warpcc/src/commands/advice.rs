@@ -16,6 +16,10 @@ const TABLE: &[(&str, &str)] = &[
     ("a comment in flags", AS_NVCC),
     ("options files without end", AS_NVCC),
     ("an options file that cannot be read", AS_NVCC),
+    (
+        "nvc++ as host compiler",
+        "name g++ or clang++ with -ccbin; with nvc++, nvcc runs alone",
+    ),
     ("several -MT", "give one dependency target"),
     (
         "an argument that is not UTF-8",
