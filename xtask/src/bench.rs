@@ -11,7 +11,7 @@ mod chart;
 mod cluster;
 mod competitors;
 mod fatbin_list;
-mod machine_info;
+pub mod machine_info;
 mod options;
 mod remote;
 mod servers;

@@ -10,6 +10,7 @@ mod demo;
 mod dist;
 mod dist_try;
 mod docs;
+mod matrix;
 mod measure;
 mod pip;
 mod process;
@@ -56,6 +57,8 @@ enum Task {
     Header,
     /// Look for wrong results: random histories, each call compared with a fresh nvcc
     Soak(soak::Options),
+    /// Try warpcc with every toolkit and host compiler there is, and write docs/compatibility.md
+    Matrix(matrix::Options),
     /// Make what people install: wheel, Debian package, tarball, crates, in dist/
     Dist(dist::Options),
     /// Install what `dist` made in roots of old and new systems, use it, remove it
@@ -86,6 +89,7 @@ fn run(task: Task) -> Result<()> {
         Task::Docs => docs::main(),
         Task::Header => suite::header(),
         Task::Soak(options) => soak::main(&options),
+        Task::Matrix(options) => matrix::main(&options),
         Task::Dist(options) => dist::main(&options),
         Task::DistTry(options) => dist_try::main(&options),
         Task::Tidy => tidy::main(),

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::{Context, Result, bail};
 
 use crate::workloads::cmake;
-use crate::{process, repo, tidy, toolkit};
+use crate::{matrix, process, repo, tidy, toolkit};
 
 /// How long each fuzz target runs: enough to replay its corpus and try some thousand inputs more.
 const FUZZ_SECONDS: &str = "2";
@@ -95,6 +95,7 @@ pub fn main(options: &Options) -> Result<()> {
             suite.step("fuzz", fuzz);
         }
         suite.step("cmake", cmake_project);
+        suite.step("matrix", matrix::quick);
     }
     // Last, so that its summary is the last of any test runner.
     suite.step("nextest", || {

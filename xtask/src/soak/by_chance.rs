@@ -15,7 +15,34 @@ pub fn without_names(root: &Path, bytes: &[u8]) -> String {
             text.replace_range(at..end, &format!("<KEEP>/{name}"));
         }
     }
-    without_names_in_memory(text)
+    without_times(without_made_names(without_names_in_memory(text)))
+}
+
+/// The same without nvcc's own names where they stand without a folder, as a dry run has them.
+fn without_made_names(mut text: String) -> String {
+    const MADE: &str = "tmpxft_";
+    let mut from = 0;
+    while let Some(at) = text.get(from..).and_then(|rest| rest.find(MADE)) {
+        let at = from + at;
+        let end = end_of_name(&text, at);
+        let plain = plain_name(&text[at..end]).to_owned();
+        from = at + plain.len().max(1);
+        text.replace_range(at..end, &plain);
+    }
+    text
+}
+
+/// The same without the milliseconds that `ptxas -v` says.
+fn without_times(text: String) -> String {
+    const TIME: &str = "ompile time = ";
+    if !text.contains(TIME) {
+        return text;
+    }
+    let plain = |line: &str| match line.find(TIME) {
+        Some(at) => line[..at + TIME.len()].to_owned() + "\n",
+        None => line.to_owned(),
+    };
+    text.split_inclusive('\n').map(|line| plain(line)).collect()
 }
 
 /// The same where `TMPDIR` is the folder in `/dev/shm`, which also has headers in folders of their own.
@@ -104,6 +131,13 @@ mod tests {
             alike("/r/keep/s.ii:1: Error"),
             alike("/r/keep/s.ii:2: Error")
         );
+        assert_eq!(
+            alike("--stub_file_name \"tmpxft_00004704_00000000-6_a.stub.c\""),
+            alike("--stub_file_name \"tmpxft_00000009_00000000-6_a.stub.c\"")
+        );
+        let said = "ptxas info    : Compile time = 3.117 ms\n";
+        assert_eq!(alike(said), alike(&said.replace("3.117", "12.0")));
+        assert_ne!(alike(said), alike(&said.replace("Compile", "Link")));
         let same = |name: &str, b: &[u8]| {
             let a = b"# 0 \"/r/keep/s.cudafe1.cpp\"\nint a;";
             same_but_for_names(Path::new(name), Path::new("/r"), a, b)

@@ -1,0 +1,197 @@
+//! Tries warpcc with toolkits and host compilers: each call of a corpus is made by a fresh nvcc and by warpcc, and
+//! whatever differs is said in docs/compatibility.md.
+//!
+//! A row is a toolkit with a host compiler. A row that has been tried is remembered in `target/matrix/rows.jsonl`, and is
+//! not tried again while warpcc and the corpus are the same.
+
+mod corpus;
+mod debian;
+mod hosts;
+mod page;
+mod rows;
+mod toolkits;
+mod trial;
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use sha2::{Digest, Sha256};
+
+use crate::bench::machine_info;
+use crate::{process, programs, repo};
+use corpus::Scope;
+use hosts::Host;
+use rows::Row;
+use toolkits::Toolkit;
+
+/// What to try.
+#[derive(Args)]
+pub struct Options {
+    /// Only this toolkit: 11.8, 13.5, …; may be given several times
+    #[arg(long)]
+    toolkit: Vec<String>,
+    /// Only this host compiler: g++-12, clang++-14, ccache, …; may be given several times
+    #[arg(long)]
+    host: Vec<String>,
+    /// A handful of command lines of one row; nothing is written
+    #[arg(long)]
+    quick: bool,
+    /// Only the cases whose names hold this text; nothing is written
+    #[arg(long)]
+    case: Option<String>,
+    /// Try rows again whose results are known
+    #[arg(long)]
+    again: bool,
+    /// Write docs/compatibility.md from the known results, and try nothing
+    #[arg(long)]
+    page: bool,
+    /// The warpcc to try; that of a release build when not given
+    #[arg(long)]
+    warpcc: Option<PathBuf>,
+    /// Cases at once
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
+}
+
+/// A handful of command lines with one toolkit, for the test suite.
+pub fn quick() -> Result<()> {
+    let warpcc = repo::target_dir().join("debug/warpcc");
+    let build = ["--locked", "--workspace", "--bins", "--quiet"];
+    process::run(process::cargo("build").args(build))?;
+    main(&Options {
+        toolkit: Vec::new(),
+        host: Vec::new(),
+        quick: true,
+        case: None,
+        again: false,
+        page: false,
+        warpcc: Some(warpcc),
+        jobs: 2,
+    })
+}
+
+/// `cargo xtask matrix`.
+pub fn main(options: &Options) -> Result<()> {
+    if options.page {
+        return page::write(&rows::load()?);
+    }
+    let mut toolkits = chosen(&toolkits::ALL, &options.toolkit, |toolkit| toolkit.version)?;
+    if options.quick && options.toolkit.is_empty() {
+        toolkits = vec![toolkits::of_today()?];
+    }
+    let hosts = chosen(&hosts::ALL, &options.host, |host| host.name)?;
+    let mut pairs = pairs(&toolkits, &hosts);
+    if options.quick {
+        pairs.truncate(1);
+    }
+    let warpcc = programs::warpcc(options.warpcc.as_deref())?;
+    let mut differing = 0;
+    for (toolkit, host) in pairs {
+        differing += usize::from(!one(options, &warpcc, toolkit, host)?);
+    }
+    if !options.quick && options.case.is_none() {
+        page::write(&rows::load()?)?;
+    }
+    if differing > 0 {
+        bail!("{differing} rows have calls that are not as nvcc's");
+    }
+    Ok(())
+}
+
+/// Tries one row, unless its result is known; whether all was as with nvcc.
+fn one(
+    options: &Options,
+    warpcc: &std::path::Path,
+    toolkit: &Toolkit,
+    host: &Host,
+) -> Result<bool> {
+    let names = format!("{} with {}", toolkit.version, host.name);
+    let Some(host) = host.prepare()? else {
+        println!("{names}: the compiler is not here, and cannot be installed");
+        return Ok(true);
+    };
+    let scope = match () {
+        () if options.quick => Scope::Quick,
+        () if toolkit.main_host == host.name => Scope::Whole,
+        () => Scope::Host,
+    };
+    let mut cases = corpus::cases(scope, &host)?;
+    if let Some(text) = &options.case {
+        cases.retain(|case| case.name.contains(text.as_str()));
+    }
+    let is_kept = !options.quick && options.case.is_none();
+    let tried = digest(warpcc, &cases)?;
+    if let Some(row) = rows::find(toolkit.version, host.name, &tried)?
+        && is_kept
+        && !options.again
+    {
+        println!("{names}: known");
+        return Ok(row.differences.is_empty());
+    }
+    let top = toolkit.install()?;
+    let mut row = Row {
+        toolkit: toolkit.version.to_owned(),
+        release: machine_info::toolkit(&top.join("bin/nvcc"))?,
+        host: host.name.to_owned(),
+        host_version: host.version.clone(),
+        date: machine_info::date()?,
+        commit: commit()?,
+        tried,
+        ..Row::default()
+    };
+    println!("{names}: {} cases", cases.len());
+    trial::run(&mut row, &cases, &top, &host, warpcc, options.jobs)?;
+    row.print();
+    if is_kept {
+        rows::add(&row)?;
+        if host.name == toolkit.main_host {
+            toolkits::record(toolkit.version, &top)?;
+        }
+    }
+    Ok(row.differences.is_empty())
+}
+
+/// Each toolkit with its main compiler first: if time ends, every toolkit has a row.
+fn pairs<'a>(toolkits: &[&'a Toolkit], hosts: &[&'a Host]) -> Vec<(&'a Toolkit, &'a Host)> {
+    let all = toolkits
+        .iter()
+        .flat_map(|&toolkit| hosts.iter().map(move |&host| (toolkit, host)));
+    let (mut first, others): (Vec<_>, Vec<_>) =
+        all.partition(|(toolkit, host)| toolkit.main_host == host.name);
+    first.extend(others);
+    first
+}
+
+fn chosen<'a, T>(all: &'a [T], names: &[String], name: fn(&T) -> &str) -> Result<Vec<&'a T>> {
+    if names.is_empty() {
+        return Ok(all.iter().collect());
+    }
+    let find = |wanted: &String| {
+        let found = all.iter().find(|one| name(one) == wanted);
+        found.with_context(|| {
+            let known: Vec<&str> = all.iter().map(name).collect();
+            format!("`{wanted}` is none of {}", known.join(", "))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+/// What was tried: the program and the cases.
+fn digest(warpcc: &std::path::Path, cases: &[corpus::Case]) -> Result<String> {
+    let mut hash = Sha256::new();
+    hash.update(fs::read(warpcc).with_context(|| warpcc.display().to_string())?);
+    for case in cases {
+        hash.update(case.history.to_string());
+    }
+    let digest = hash.finalize();
+    Ok(digest[..8].iter().map(|b| format!("{b:02x}")).collect())
+}
+
+fn commit() -> Result<String> {
+    let mut git = std::process::Command::new("git");
+    git.current_dir(repo::root());
+    let text = process::output(git.args(["rev-parse", "--short=7", "HEAD"]))?;
+    Ok(text.trim().to_owned())
+}

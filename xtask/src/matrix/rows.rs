@@ -1,0 +1,102 @@
+//! What rows came to, one line of JSON each: written as each ends, so that a run goes on where another one ended.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::repo;
+
+/// A toolkit with a host compiler.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Row {
+    pub toolkit: String,
+    /// nvcc's release.
+    pub release: String,
+    pub host: String,
+    /// What it says of itself.
+    pub host_version: String,
+    pub date: String,
+    pub commit: String,
+    /// Which program and which cases.
+    pub tried: String,
+    /// nvcc does not take this compiler; nothing was tried.
+    pub refused: bool,
+    pub cases: usize,
+    /// Calls that were compared.
+    pub calls: u64,
+    /// Of those, calls in which all was as with nvcc.
+    pub identical: u64,
+    /// Of those, calls in which nvcc fails.
+    pub failing: u64,
+    /// Of those, calls answered from the cache as a whole.
+    pub hits: u64,
+    /// Calls that nvcc was left with, by reason.
+    pub bypassed: BTreeMap<String, u64>,
+    pub differences: Vec<Difference>,
+    pub seconds: u64,
+}
+
+/// A call that was not as with nvcc.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Difference {
+    pub case: String,
+    pub call: String,
+    pub what: Vec<String>,
+}
+
+impl Row {
+    /// For who waits.
+    pub fn print(&self) {
+        if self.refused {
+            println!("  nvcc does not take this compiler");
+        }
+        println!(
+            "  {} calls, {} identical, {} hits, {} failing, in {} s",
+            self.calls, self.identical, self.hits, self.failing, self.seconds
+        );
+        for (reason, count) in &self.bypassed {
+            println!("  {count} left to nvcc: {reason}");
+        }
+    }
+}
+
+fn path() -> PathBuf {
+    repo::target_dir().join("matrix/rows.jsonl")
+}
+
+/// The newest result of each row.
+pub fn load() -> Result<Vec<Row>> {
+    let text = fs::read_to_string(path()).unwrap_or_default();
+    let mut newest = BTreeMap::new();
+    for line in text.lines() {
+        // A line that was cut short is a row to be tried again.
+        if let Ok(row) = serde_json::from_str::<Row>(line) {
+            newest.insert((row.toolkit.clone(), row.host.clone()), row);
+        }
+    }
+    Ok(newest.into_values().collect())
+}
+
+/// The newest result of one row, if it was tried with this.
+pub fn find(toolkit: &str, host: &str, tried: &str) -> Result<Option<Row>> {
+    let is_it = |row: &Row| row.toolkit == toolkit && row.host == host && row.tried == tried;
+    Ok(load()?.into_iter().find(is_it))
+}
+
+/// Writes a result down.
+pub fn add(row: &Row) -> Result<()> {
+    let path = path();
+    fs::create_dir_all(path.parent().context("a folder")?)?;
+    let mut file = fs::File::options()
+        .create(true)
+        .append(true)
+        .open(&path)
+        .with_context(|| path.display().to_string())?;
+    let line = serde_json::to_string(row)? + "\n";
+    file.write_all(line.as_bytes())
+        .with_context(|| path.display().to_string())
+}
