@@ -18,7 +18,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::record::InvocationRecord;
 
 /// Changed with every change of what a record holds.
-const MAGIC: &[u8; 8] = b"WCCREP01";
+const MAGIC: &[u8; 8] = b"WCCREP02";
 const HEAD: usize = 8 + 4 + 8;
 /// No record is longer; a length beyond it was never written by us.
 const LONGEST: usize = 8 << 20;
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn a_magic_within_a_record_misleads_nobody() {
         let mut odd = call(1);
-        odd.args.push("WCCREP01WCCREP01".into());
+        odd.args.push("WCCREP02WCCREP02".into());
         let mut bytes = encode(&odd).expect("short");
         bytes.extend_from_slice(&log(&[2]));
         assert_eq!(ids(&decode(&bytes)), [1, 2]);

@@ -44,6 +44,8 @@ pub struct InvocationRecord {
     /// Why the call as a whole was not answered from the cache; empty where it was, or where
     /// the cache had never seen anything like it.
     pub missed: Vec<KeyPartChange>,
+    /// Why the finished call as a whole was not stored, where it should have been: the next one misses as well.
+    pub not_kept: Option<String>,
     /// For a direct hit: how long the call took when it last ran.
     #[serde(rename = "saved_s", with = "crate::seconds")]
     pub saved: Duration,

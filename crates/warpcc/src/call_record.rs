@@ -161,6 +161,11 @@ impl<'a> Account<'a> {
             },
             sources: request.invocation.inputs.clone(),
             missed,
+            not_kept: built
+                .not_stored
+                .as_ref()
+                .filter(|_| built.code == 0)
+                .map(kept_short),
             tasks: tasks(built, self.started),
             headers: Headers::from_read(built.headers.iter().cloned()),
             ..InvocationRecord::default()
@@ -345,6 +350,11 @@ fn tasks(built: &Built, called: SystemTime) -> Vec<Task> {
         }
     };
     built.run.tasks.iter().map(task).collect()
+}
+
+/// A reason as a record has it: with the path, on one line of sensible length.
+fn kept_short(why: &NotKept) -> String {
+    why.to_string().chars().take(512).collect()
 }
 
 /// A reason without the path in it, to be counted.

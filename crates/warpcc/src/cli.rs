@@ -33,7 +33,7 @@ Examples:
   warpcc run --graph plan.svg -- -c kernel.cu
                                              compile, and draw what nvcc did
   warpcc stats                               how often the cache was hit
-  warpcc why -- nvcc -c kernel.cu            why this command missed
+  warpcc why                                 why calls of the last build missed
   warpcc report -o build.html                where the time of the last build went
   warpcc explain nvcc -c kernel.cu           what nvcc does with it, step by step
 
@@ -74,7 +74,7 @@ enum Command {
     Remote(RemoteCommand),
     /// Show every setting and where it was set
     Config(ConfigArgs),
-    /// Say why a command hits or misses the cache
+    /// Say why the last build, a file or a command missed the cache
     Why(WhyArgs),
     /// Run a command one step at a time, and explain what each step does
     Explain(ExplainArgs),
@@ -128,7 +128,7 @@ pub fn run(args: &[OsString], around: ProcessContext) -> anyhow::Result<i32> {
         Command::Cache(command) => cache::run(&command, &config()?),
         Command::Remote(command) => remote::run(&command, &config()?),
         Command::Config(args) => config_command::run(&args, &config()?),
-        Command::Why(args) => why::run(&args, &config()?, around),
+        Command::Why(args) => why::run(&args, &config()?, &around),
     }
 }
 

@@ -88,6 +88,7 @@ fn why_takes_a_command_with_or_without_dashes() {
         };
         assert_eq!(why.args, ["nvcc", "-c", "x.cu", "--json"], "{line}");
     }
+    assert!(matches!(parsed("why"), Ok(Command::Why(why)) if why.args.is_empty()));
 }
 
 #[test]

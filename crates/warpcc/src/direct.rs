@@ -267,6 +267,11 @@ pub struct Made {
     pub lists_files: bool,
 }
 
+/// Why a result that holds the day of its making is not stored.
+pub const DATE_MACRO: &str = "a date macro";
+/// Why a result for this machine's own GPU is not stored.
+pub const NATIVE: &str = "-arch=native";
+
 /// Why a finished run is not stored.
 #[derive(Debug)]
 pub enum NotKept {
@@ -370,7 +375,7 @@ pub fn keep(
         return Err(NotKept::Unfit(why.clone()));
     }
     if request.invocation.native {
-        return Err(NotKept::Unfit("-arch=native".to_owned()));
+        return Err(NotKept::Unfit(NATIVE.to_owned()));
     }
     // A tool that reads what stands at an output's place reads what an earlier call left there, unless the output is
     // written in place.
@@ -398,7 +403,7 @@ pub fn keep(
         .finish_knowing(store, inspect)
         .map_err(|e| NotKept::Unfit(e.to_string()))?;
     if dates.are_of_today() {
-        return Err(NotKept::Unfit("a date macro".to_owned()));
+        return Err(NotKept::Unfit(DATE_MACRO.to_owned()));
     }
     let path_map = &request.path_map;
     let (stored, holds_folder) = store_outputs(store, request, outputs)?;

@@ -18,6 +18,16 @@ pub fn format_seconds(time: Duration) -> String {
     }
 }
 
+/// How long ago, in large units.
+pub fn format_ago(since: Duration) -> String {
+    match since.as_secs() {
+        s if s < 120 => format!("{s} s ago"),
+        s if s < 7200 => format!("{} m ago", s / 60),
+        s if s < 172_800 => format!("{} h ago", s / 3600),
+        s => format!("{} d ago", s / 86_400),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

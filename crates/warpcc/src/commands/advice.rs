@@ -1,4 +1,4 @@
-//! What to do when a call is bypassed, by the reason that is counted: for `warpcc stats` and `warpcc doctor`.
+//! What to do when a call is bypassed, missed or is not kept, by the reason: for `warpcc stats`, `doctor` and `why`.
 //!
 //! The long form is the table in docs/troubleshooting.md.
 
@@ -103,9 +103,74 @@ pub fn advice(reason: &str) -> &'static str {
         .map_or(REPORT, |(_, what)| what)
 }
 
+/// What to do about a miss, by the kind of thing that is not what the cache remembers.
+pub fn cure(kind: &str) -> &'static str {
+    match kind {
+        "option" | "argument" => {
+            "give it the same value in every build: no build number, time or random folder in a flag"
+        }
+        "variable" | "environment" => {
+            "set that variable to the same value in every build, or unset it"
+        }
+        "working" | "scratch" => {
+            "build in the same folder, or with absolute paths and without -g and -G"
+        }
+        "program" | "nvcc" | "host compiler" => "use one PATH, so that the same compiler is found",
+        "header" | "source" => {
+            "if nobody edits it, let what generates it write only when its content changes"
+        }
+        _ => "`warpcc why -- ARGS` in the folder of the build names what differs",
+    }
+}
+
+/// What to do where a result is not stored, by words of the reason.
+const NOT_KEPT: &[(&str, &str)] = &[
+    (
+        crate::direct::DATE_MACRO,
+        "keep __DATE__ and __TIME__ in one small file",
+    ),
+    (
+        crate::direct::NATIVE,
+        "name the architecture, as in -arch=sm_90: another machine may have another GPU",
+    ),
+    (
+        "changed while it was in use",
+        "generate files before the build, and write only when the content changes",
+    ),
+    (
+        "appeared meanwhile",
+        "generate files before the build, and write only when the content changes",
+    ),
+    (
+        "is gone",
+        "generate files before the build, and write only when the content changes",
+    ),
+    ("watch library", "another folder for the cache: WARPCC_DIR"),
+    (
+        "could not be watched",
+        "name the real compiler with -ccbin: a static or set-uid program cannot be watched",
+    ),
+];
+
+/// What to do about a result that is not stored for `reason`; nothing is known for most reasons.
+pub fn advice_not_kept(reason: &str) -> Option<&'static str> {
+    let known = NOT_KEPT.iter().find(|(known, _)| reason.contains(known));
+    known.map(|(_, what)| *what)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_documentation_has_every_reason_why_nothing_is_kept() {
+        let long = include_str!("../../../../docs/troubleshooting.md");
+        for (reason, _) in NOT_KEPT {
+            assert!(long.contains(reason), "{reason}");
+            assert!(advice_not_kept(&format!("a/b.h {reason} today")).is_some());
+        }
+        assert_eq!(advice_not_kept("something else"), None);
+    }
 
     #[test]
     fn the_documentation_has_every_reason_of_the_table() {

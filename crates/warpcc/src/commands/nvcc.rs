@@ -1,9 +1,10 @@
 //! The nvcc that a command means: as it is named, set or found.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use warpcc_engine::process::is_executable;
 
 use crate::config::Config;
 use crate::locate;
@@ -15,7 +16,7 @@ pub fn find_nvcc(
     named: Option<&Path>,
     config: &Config,
     around: &ProcessContext,
-) -> anyhow::Result<std::path::PathBuf> {
+) -> anyhow::Result<PathBuf> {
     let path = around
         .environment
         .iter()
@@ -56,18 +57,34 @@ pub fn split_compiler(args: &[OsString]) -> (Option<&Path>, &[OsString]) {
     }
 }
 
+/// The program that a command line starts with, where it is another one than nvcc: `gcc -c x.c`.
+pub fn program_that_is_no_nvcc(args: &[OsString], around: &ProcessContext) -> Option<PathBuf> {
+    let first = Path::new(args.first()?);
+    let is_word = !first.as_os_str().as_encoded_bytes().starts_with(b"-");
+    if !is_word || names_compiler(first) || names_input(first) {
+        return None;
+    }
+    let path = around.environment.iter().find(|(n, _)| n == "PATH");
+    let path = path.map(|(_, value)| value.as_os_str());
+    let found = locate::compiler(first.as_os_str(), path, &around.ourselves)?;
+    is_executable(&around.directory.join(&found)).then_some(found)
+}
+
 fn names_compiler(first: &Path) -> bool {
-    let Some(name) = first.file_name().and_then(OsStr::to_str) else {
-        return false;
-    };
-    let source = |ending: &OsStr| {
+    let name = first.file_name().and_then(OsStr::to_str);
+    name.is_some_and(|name| name.starts_with("nvcc")) && !names_input(first)
+}
+
+/// Whether a file's ending says that nvcc would read it.
+fn names_input(file: &Path) -> bool {
+    let is_input = |ending: &OsStr| {
         [
             "cu", "c", "cc", "cpp", "cxx", "o", "a", "so", "ptx", "cubin", "fatbin",
         ]
         .iter()
         .any(|known| ending == *known)
     };
-    name.starts_with("nvcc") && !first.extension().is_some_and(source)
+    file.extension().is_some_and(is_input)
 }
 
 #[cfg(test)]
@@ -89,5 +106,30 @@ mod tests {
         assert_eq!(split("-c x.cu"), (None, 2));
         assert_eq!(split("nvcc_test.cu -c"), (None, 2));
         assert_eq!(split(""), (None, 0));
+    }
+
+    #[test]
+    fn another_program_is_told_from_nvcc_and_from_its_arguments() {
+        let around = ProcessContext {
+            ourselves: Vec::new(),
+            directory: "/".into(),
+            environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            started: std::time::SystemTime::UNIX_EPOCH,
+        };
+        let other = |line: &str| {
+            let args: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+            program_that_is_no_nvcc(&args, &around).is_some()
+        };
+        for (line, expected) in [
+            ("sh -c x.c", true),
+            ("/bin/sh x.cu", true),
+            ("nvcc -c x.cu", false),
+            ("-c x.cu", false),
+            ("x.cu y.cu", false),
+            ("no-such-program x.cu", false),
+            ("", false),
+        ] {
+            assert_eq!(other(line), expected, "{line}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use warpcc_report::{Build, Summary};
 
 use super::finding::{note, warning};
 use crate::call_record::records;
-use crate::commands::advice::advice;
+use crate::commands::advice::{advice, cure};
 use crate::config::Config;
 use crate::store::open_quietly;
 
@@ -60,9 +60,9 @@ pub(super) fn judge(summary: &Summary, findings: &mut Vec<Finding>) {
         // A header or a source that was edited is what a build is for.
         let edited = ["header", "source"].contains(&miss.kind.as_str());
         findings.push(if edited || miss.calls * 2 < calls {
-            note(what, &why, cure(miss))
+            note(what, &why, cure(&miss.kind))
         } else {
-            warning(what, &why, cure(miss))
+            warning(what, &why, cure(&miss.kind))
         });
     }
     for fallback in summary.hits.fallbacks.iter().take(NAMED) {
@@ -92,24 +92,5 @@ fn cut(text: &str) -> String {
     match text.char_indices().nth(60) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
-    }
-}
-
-fn cure(miss: &MissReason) -> &'static str {
-    match miss.kind.as_str() {
-        "option" | "argument" => {
-            "give it the same value in every build: no build number, time or random folder in a flag"
-        }
-        "variable" | "environment" => {
-            "set that variable to the same value in every build, or unset it"
-        }
-        "working" | "scratch" => {
-            "build in the same folder, or with absolute paths and without -g and -G"
-        }
-        "program" | "nvcc" | "host compiler" => "use one PATH, so that the same compiler is found",
-        "header" | "source" => {
-            "if nobody edits it, let what generates it write only when its content changes"
-        }
-        _ => "`warpcc why -- ARGS` in the folder of the build names what differs",
     }
 }

@@ -10,7 +10,7 @@ use warpcc_report::monitor::harmless;
 use warpcc_report::summary::{Segment, SegmentKind};
 
 use crate::config::format_bytes;
-use crate::seconds::format_seconds;
+use crate::seconds::{format_ago, format_seconds};
 
 /// So many rows of each kind: what stands on a screen at once.
 const SHOWN: usize = 5;
@@ -147,7 +147,7 @@ pub(super) fn write_list_at(
         let line = format!(
             "{id:<widest$}  {:>9}  {:>8}  {driver}",
             counted(build.calls, "call"),
-            ago(since)
+            format_ago(since)
         );
         writeln!(out, "{}", line.trim_end())?;
     }
@@ -210,16 +210,6 @@ fn failures(failed: usize) -> String {
     match failed {
         0 => String::new(),
         some => format!(", {some} failed"),
-    }
-}
-
-/// Long ago in large units.
-fn ago(since: Duration) -> String {
-    match since.as_secs() {
-        s if s < 120 => format!("{s} s ago"),
-        s if s < 7200 => format!("{} m ago", s / 60),
-        s if s < 172_800 => format!("{} h ago", s / 3600),
-        s => format!("{} d ago", s / 86_400),
     }
 }
 

@@ -161,7 +161,7 @@ pub fn write_text(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     write_elsewhere(stats, out)?;
     write_reasons(stats, out)?;
     write_folders(stats, out)?;
-    writeln!(out, "\n{cache}\n\nWhy did it miss: warpcc why -- ARGS")
+    writeln!(out, "\n{cache}\n\nWhy did it miss: warpcc why")
 }
 
 /// What other machines did.

@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use crate::commands::advice::advice_not_kept;
+
 /// The comparison of a command with what the cache remembers of it.
 #[derive(Debug, Clone)]
 pub enum Why {
@@ -19,6 +21,10 @@ pub enum Why {
     },
     /// The command is bypassed, for this reason.
     Fallback(String),
+    /// Nothing differs, and its result is not stored, for this reason.
+    NotKept(String),
+    /// The command starts this program, which is no nvcc.
+    OtherProgram(PathBuf),
 }
 
 /// A part of the key that differs.
@@ -74,6 +80,24 @@ pub fn write(why: &Why, out: &mut dyn Write) -> io::Result<()> {
                 out,
                 "warpcc does not cache this command; nvcc runs it: {}.",
                 one_line(reason)
+            )
+        }
+        Why::NotKept(reason) => {
+            writeln!(
+                out,
+                "Nothing differs, but the result of this command is not stored: {}.",
+                one_line(reason)
+            )?;
+            match advice_not_kept(reason) {
+                Some(advice) => writeln!(out, "What to do: {advice}."),
+                None => Ok(()),
+            }
+        }
+        Why::OtherProgram(program) => {
+            writeln!(
+                out,
+                "{} is no nvcc: warpcc runs it as it is, and stores nothing.",
+                one_line(&program.to_string_lossy())
             )
         }
         Why::Differs { parts, files } if parts.is_empty() && files.is_empty() => {
@@ -137,7 +161,7 @@ fn file_sentence(file: &FileDifference) -> String {
 }
 
 /// Names and values are foreign text: a line break would look like the next item.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     text.replace('\n', "\\n").replace('\r', "\\r")
 }
 
@@ -189,6 +213,8 @@ mod tests {
             Why::Hit,
             Why::NeverSeen,
             Why::Fallback("a reason".into()),
+            Why::NotKept("a date macro".into()),
+            Why::OtherProgram("/usr/bin/gcc".into()),
             damaged,
         ] {
             assert!(text_of(|out| write(&other, out)).ends_with('\n'));

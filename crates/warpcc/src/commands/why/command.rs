@@ -1,0 +1,159 @@
+//! Whether a command would hit, and what differs from what the cache remembers of it.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use warpcc_cache::{Difference, DiskStore, InputManifest, KeyParts, Level};
+use warpcc_report::record::CallOutcome;
+
+use super::print::{FileChange, FileDifference, PartDifference, Why};
+use crate::call_record::records;
+use crate::config::Config;
+use crate::direct::conditions_hold;
+use crate::history;
+use crate::process_context::ProcessContext;
+use crate::request::Request;
+use crate::store::need_store;
+
+/// Compares the call of `nvcc` with `args` in `directory` with what the cache remembers.
+///
+/// # Errors
+/// No cache, or one that cannot be read.
+pub fn why(
+    nvcc: PathBuf,
+    args: &[OsString],
+    directory: &Path,
+    config: &Config,
+    around: &ProcessContext,
+) -> anyhow::Result<Why> {
+    let request = match Request::new(
+        nvcc,
+        args,
+        directory.to_owned(),
+        around.environment.clone(),
+        &config.base_dir.value,
+    ) {
+        Ok(request) => request,
+        Err(reason) => return Ok(Why::Fallback(reason.to_string())),
+    };
+    if let Some(reason) = request.invocation.plain {
+        return Ok(Why::Fallback(reason.to_owned()));
+    }
+    let store = need_store(config)?;
+    let listing = request.listing();
+    let variants = differences(&store, &request, &listing)?;
+    if variants
+        .iter()
+        .any(|(_, differences)| differences.is_empty())
+    {
+        return Ok(Why::Hit);
+    }
+    // The same command saw other files, or another command made this output last time.
+    if let Some(files) = nearest(variants, &request) {
+        return Ok(Why::Differs {
+            parts: Vec::new(),
+            files,
+        });
+    }
+    let Some(earlier) = history::recall(&store, &request) else {
+        return Ok(Why::NeverSeen);
+    };
+    let parts = part_differences(&earlier, &listing);
+    let before = differences(&store, &request, &earlier)?;
+    let files = nearest(before, &request).unwrap_or_default();
+    if parts.is_empty()
+        && files.is_empty()
+        && let Some(reason) = why_not_kept(&store, &request)
+    {
+        return Ok(Why::NotKept(reason));
+    }
+    Ok(Why::Differs { parts, files })
+}
+
+/// What every remembered run under the keys of `listing` saw, and what is different now: none of it, for one that a call
+/// would be answered with.
+fn differences(
+    store: &DiskStore,
+    request: &Request,
+    listing: &KeyParts,
+) -> anyhow::Result<Vec<(InputManifest, Vec<Difference>)>> {
+    let mut all = Vec::new();
+    for variant in request.keys(listing).iter() {
+        let holds = |outcome: &warpcc_cache::Outcome| conditions_hold(variant, outcome, request);
+        let at = request.work_dir();
+        all.extend(store.differences(Level::Direct, &variant.key, at, &holds)?);
+    }
+    Ok(all)
+}
+
+/// What differs from the remembered run that saw most of what is there now.
+fn nearest(
+    variants: Vec<(InputManifest, Vec<Difference>)>,
+    request: &Request,
+) -> Option<Vec<FileDifference>> {
+    let (manifest, differences) = variants.into_iter().min_by_key(|(_, d)| d.len())?;
+    let found = differences
+        .into_iter()
+        .map(|d| file_difference(d, request, &manifest))
+        .collect();
+    Some(found)
+}
+
+fn part_differences(old: &KeyParts, new: &KeyParts) -> Vec<PartDifference> {
+    let text = |value: Option<Vec<u8>>| value.map(|v| String::from_utf8_lossy(&v).into_owned());
+    KeyParts::changes(old, new)
+        .into_iter()
+        .map(|change| PartDifference {
+            name: change.name,
+            old: text(change.old),
+            new: text(change.new),
+        })
+        .collect()
+}
+
+fn file_difference(
+    difference: Difference,
+    request: &Request,
+    manifest: &InputManifest,
+) -> FileDifference {
+    let path = difference.path().to_owned();
+    let is_source = request
+        .invocation
+        .inputs
+        .iter()
+        .any(|i| Path::new(i) == path);
+    let kind = match difference {
+        Difference::FileChanged { .. } if is_source => FileChange::SourceChanged,
+        Difference::FileChanged { .. } => FileChange::HeaderChanged,
+        Difference::FileMissing { .. } => FileChange::Missing,
+        Difference::VariableChanged { .. } => FileChange::Variable,
+        // Looked for here and found elsewhere: the new one now comes first.
+        Difference::FileAppeared { .. } => manifest
+            .files()
+            .map(|file| file.path)
+            .find(|old| old.file_name() == path.file_name())
+            .map_or(FileChange::Appeared, FileChange::Shadows),
+    };
+    FileDifference { kind, path }
+}
+
+/// Why the last call like this one was not stored, as its record says.
+fn why_not_kept(store: &DiskStore, request: &Request) -> Option<String> {
+    let words = request.args.iter().map(|arg| arg.to_string_lossy());
+    let words: Vec<_> = words.collect();
+    let mut last = None;
+    // What cannot be read is not known, no more.
+    drop(records(store).visit(|call| {
+        let same = Path::new(&call.directory) == request.directory
+            && call.args.get(1..).unwrap_or_default() == words
+            && call.outcome == CallOutcome::Built;
+        if same
+            && last
+                .as_ref()
+                .is_none_or(|(at, _)| *at <= call.started_unix_ns)
+        {
+            last = Some((call.started_unix_ns, call.not_kept));
+        }
+    }));
+    last?.1
+}
