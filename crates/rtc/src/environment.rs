@@ -3,6 +3,24 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+/// The file that lists what a program asks for.
+pub(crate) const RECORD: &str = "WARPCC_RTC_RECORD";
+/// How large each folder may grow.
+pub(crate) const MAX_SIZE: &str = "WARPCC_RTC_MAXSIZE";
+/// The folders.
+pub(crate) const CACHE: &str = "WARPCC_RTC_CACHE";
+/// The folder that is put first where the first one is on a network.
+pub(crate) const LOCAL: &str = "WARPCC_RTC_LOCAL";
+/// Where NVRTC is.
+pub(crate) const NVRTC: &str = "WARPCC_NVRTC";
+/// Where nvJitLink is.
+pub(crate) const NVJITLINK: &str = "WARPCC_NVJITLINK";
+/// Where nvFatbin is.
+pub(crate) const NVFATBIN: &str = "WARPCC_NVFATBIN";
+
+/// Every variable of ours that this crate reads.
+pub const VARIABLES: [&str; 7] = [RECORD, MAX_SIZE, CACHE, LOCAL, NVRTC, NVJITLINK, NVFATBIN];
+
 /// Variables, as they were when they were read.
 #[derive(Debug, Clone, Default)]
 pub struct Environment(Vec<(OsString, OsString)>);

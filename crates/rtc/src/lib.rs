@@ -44,7 +44,7 @@ pub use compiler::{CallLimits, Cancel, Compiled, Compiler};
 pub use device::{Device, Function, Module};
 pub use diagnostics::SourceLocation;
 pub use driver_error::DriverError;
-pub use environment::Environment;
+pub use environment::{Environment, VARIABLES};
 pub use error::{CompileFailure, Error, ErrorKind, LibraryError};
 pub use fatbin_writer::{FatbinImage, FatbinMaker};
 pub use includes::names_included;

@@ -20,7 +20,7 @@ use crate::version::Version;
 const WANTED: Wanted = Wanted {
     name: "nvFatbin (libnvfatbin.so)",
     file: "libnvfatbin.so",
-    variable: "WARPCC_NVFATBIN",
+    variable: crate::environment::NVFATBIN,
     wheels: &["cu13/lib", "nvfatbin/lib"],
     advice: "install it (`pip install nvidia-nvfatbin`, or a CUDA toolkit of 12.4 or later), or name it in \
              WARPCC_NVFATBIN",

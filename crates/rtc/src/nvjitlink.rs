@@ -22,7 +22,7 @@ use crate::version::Version;
 const WANTED: Wanted = Wanted {
     name: "nvJitLink (libnvJitLink.so)",
     file: "libnvJitLink.so",
-    variable: "WARPCC_NVJITLINK",
+    variable: crate::environment::NVJITLINK,
     wheels: &["cu13/lib", "nvjitlink/lib"],
     advice: "install it (`pip install nvidia-nvjitlink`, or a CUDA toolkit of 12.0 or later), or name it in \
              WARPCC_NVJITLINK",

@@ -24,7 +24,7 @@ use crate::version::{OLDEST, Version};
 const WANTED: Wanted = Wanted {
     name: "NVRTC (libnvrtc.so)",
     file: "libnvrtc.so",
-    variable: "WARPCC_NVRTC",
+    variable: crate::environment::NVRTC,
     wheels: &["cu13/lib", "cuda_nvrtc/lib"],
     advice: "install it (`pip install nvidia-cuda-nvrtc`, or a CUDA toolkit of 12.0 or later), or name it in \
              WARPCC_NVRTC",

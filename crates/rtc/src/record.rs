@@ -36,7 +36,7 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// The one that `environment` names.
     pub(crate) fn of(environment: &Environment) -> Option<Self> {
-        environment.path("WARPCC_RTC_RECORD").map(Self::at)
+        environment.path(crate::environment::RECORD).map(Self::at)
     }
 
     /// One that records in `path`.

@@ -148,7 +148,7 @@ impl CacheSettings {
 
 /// The most to keep in a folder; none where nothing is to be kept.
 fn max_size(environment: &Environment) -> Option<u64> {
-    if let Some(ours) = environment.number("WARPCC_RTC_MAXSIZE") {
+    if let Some(ours) = environment.number(crate::environment::MAX_SIZE) {
         return Some(ours);
     }
     match environment.number("CUDA_CACHE_MAXSIZE") {
@@ -159,7 +159,7 @@ fn max_size(environment: &Environment) -> Option<u64> {
 }
 
 fn folders(environment: &Environment) -> Vec<PathBuf> {
-    if let Some(list) = environment.get("WARPCC_RTC_CACHE") {
+    if let Some(list) = environment.get(crate::environment::CACHE) {
         return std::env::split_paths(list)
             .filter(|path| !path.as_os_str().is_empty())
             .collect();
@@ -213,7 +213,7 @@ fn is_on_a_network(path: &Path) -> bool {
 fn local_folder(environment: &Environment) -> Result<PathBuf, String> {
     let user = rustix::process::getuid().as_raw();
     let path = environment
-        .path("WARPCC_RTC_LOCAL")
+        .path(crate::environment::LOCAL)
         .unwrap_or_else(|| PathBuf::from(format!("/var/tmp/warpcc-rtc-{user}")));
     let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
     let found = std::fs::symlink_metadata(&path);

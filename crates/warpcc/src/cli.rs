@@ -25,6 +25,7 @@ use crate::commands::version;
 use crate::commands::why::{self, WhyArgs};
 use crate::config::{Config, variable};
 use crate::process_context::ProcessContext;
+use crate::subcommand_words;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,6 +44,7 @@ Settings come from the environment and a file: warpcc config";
 /// Parallel, cached CUDA compilation in front of nvcc
 #[derive(Debug, Parser)]
 #[command(name = "warpcc", version, after_help = EXAMPLES, max_term_width = 100)]
+#[command(override_usage = "warpcc COMPILER [ARGS]...\n       warpcc <COMMAND>")]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 struct Cli {
     /// With --version: also what the program was built from and for
@@ -106,6 +108,14 @@ pub fn run(args: &[OsString], around: ProcessContext) -> anyhow::Result<i32> {
         Err(error) => {
             // Help and the version also come this way. A closed pipe is the reader's business.
             _ = error.print();
+            let first = args.get(1).and_then(|word| word.to_str());
+            if error.exit_code() != 0 {
+                if let Some(ours) = first.and_then(subcommand_words::meant_by) {
+                    crate::log::fail(&format!("did you mean `{ours}`?"));
+                } else if args.len() > 2 && first.is_some_and(|word| word.starts_with('-')) {
+                    crate::log::fail("the compiler comes first: warpcc nvcc -c x.cu");
+                }
+            }
             return Ok(error.exit_code());
         }
     };
@@ -130,6 +140,12 @@ pub fn run(args: &[OsString], around: ProcessContext) -> anyhow::Result<i32> {
         Command::Config(args) => config_command::run(&args, &config()?),
         Command::Why(args) => why::run(&args, &config()?, &around),
     }
+}
+
+/// Whether the command `word` takes `args`.
+pub fn takes(word: &str, args: &[OsString]) -> bool {
+    let first = ["warpcc", word].map(OsString::from);
+    parse(first.iter().chain(args)).is_ok()
 }
 
 /// Read the command line, with the program's name first.

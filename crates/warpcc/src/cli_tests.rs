@@ -5,10 +5,10 @@ use std::path::Path;
 
 use clap::CommandFactory;
 
-use super::{CacheCommand, Cli, Command, completions, parse};
+use super::{CacheCommand, Cli, Command, completions, parse, takes};
 use crate::commands::completions::Shell;
 use crate::commands::run::GraphFormat;
-use crate::subcommand_words::{OWN_WORDS, is_subcommand, nearest_subcommand};
+use crate::subcommand_words::{OWN_WORDS, is_subcommand, meant_by, nearest_subcommand};
 
 fn parsed(line: &str) -> Result<Command, clap::Error> {
     parse(std::iter::once("warpcc").chain(line.split_whitespace()))
@@ -56,6 +56,36 @@ fn own_words_are_exactly_what_clap_knows() {
 }
 
 #[test]
+fn words_of_other_caches_are_understood() {
+    for (word, ours) in [
+        ("-s", "warpcc stats"),
+        ("-z", "warpcc stats --zero"),
+        ("-C", "warpcc cache clear"),
+        ("version", "warpcc --version"),
+    ] {
+        assert_eq!(meant_by(word), Some(ours));
+        // What is advised is a command, and the word is none.
+        assert!(parsed(word).is_err(), "{word}");
+        let line = ours.trim_start_matches("warpcc ");
+        assert!(line == "--version" || parsed(line).is_ok(), "{line}");
+    }
+    assert!(meant_by("--max-size=5G").is_some_and(|what| what.contains("WARPCC_MAX_SIZE")));
+    assert_eq!(meant_by("nvcc"), None);
+}
+
+#[test]
+fn a_word_is_a_mistake_where_the_command_takes_the_rest() {
+    let takes = |word: &str, args: &[&str]| {
+        let args: Vec<_> = args.iter().map(Into::into).collect();
+        takes(word, &args)
+    };
+    assert!(takes("stats", &[]) && takes("stats", &["--json"]));
+    assert!(!takes("stats", &["file"]));
+    assert!(!takes("cache", &[]) && !takes("cache", &["nvcc", "-c", "x.cu"]));
+    assert!(!takes("rtc", &["-vV"]) && !takes("rtc", &["--edition=2024", "x.rs"]));
+}
+
+#[test]
 fn run_takes_its_flags_and_leaves_the_rest_alone() {
     let line =
         "run --graph a/plan.SVG --table t.csv -j4 --faithful --progress -- -c x.cu --graph -j 9";
@@ -68,6 +98,10 @@ fn run_takes_its_flags_and_leaves_the_rest_alone() {
         (GraphFormat::Svg, Path::new("a/plan.SVG"))
     );
     assert_eq!(run.jobs.map(std::num::NonZeroUsize::get), Some(4));
+    assert!(
+        matches!(parsed("run -j4 nvcc -c x.cu --graph"), Ok(Command::Run(run))
+        if run.args == ["nvcc", "-c", "x.cu", "--graph"])
+    );
     assert!(run.faithful && run.progress && !run.sequential && !run.no_cache);
     assert_eq!(run.args, ["-c", "x.cu", "--graph", "-j", "9"]);
 }

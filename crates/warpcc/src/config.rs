@@ -11,6 +11,7 @@ mod file;
 mod property;
 mod setting;
 mod size;
+mod unknown;
 mod value;
 
 use std::ffi::OsString;
@@ -26,6 +27,7 @@ pub use error::ConfigError;
 pub use executor::ExecutorSettings;
 pub use setting::{LogTarget, Setting, SettingRow, SettingSource};
 pub use size::{MaxSize, format_bytes};
+pub use unknown::unknown_variables;
 
 use value::{Key, Raw};
 use warpcc_budget::BudgetLimits;
@@ -88,7 +90,7 @@ impl Config {
         let mut config = Self::defaults();
         let mut dir_given = false;
 
-        let chosen = env("WARPCC_CONFIG").map(PathBuf::from);
+        let chosen = env(unknown::FILE).map(PathBuf::from);
         let must_exist = chosen.is_some();
         let file = chosen.or_else(|| {
             xdg(env, "XDG_CONFIG_HOME", home.as_deref(), ".config")

@@ -52,13 +52,16 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: ProcessContext) -> i3
         Some(file)
     });
     let Some(file) = named else {
-        crate::log::warn(&format!(
+        crate::log::fail(&format!(
             "{} is not in PATH; {}",
             compiler.display(),
             hint(compiler)
         ));
         return 127;
     };
+    if bare && !locate::is_nvcc(compiler) {
+        hint_at_command(compiler, args, &file);
+    }
     let config = match config {
         // Behind another warpcc there is nothing left to do, or to count.
         Ok(config)
@@ -113,7 +116,7 @@ fn cached(
 
 fn become_compiler(file: &Path, args: &[OsString], around: &ProcessContext) -> i32 {
     let error = fallback::become_compiler(file, args, &around.ourselves);
-    crate::log::warn(&error.to_string());
+    crate::log::fail(&error.to_string());
     if error.kind() == std::io::ErrorKind::NotFound {
         127
     } else {
@@ -122,11 +125,31 @@ fn become_compiler(file: &Path, args: &[OsString], around: &ProcessContext) -> i
 }
 
 fn hint(compiler: &OsStr) -> String {
-    match compiler
-        .to_str()
-        .and_then(subcommand_words::nearest_subcommand)
-    {
+    let word = compiler.to_str().unwrap_or_default();
+    if let Some(ours) = subcommand_words::meant_by(word) {
+        return format!("did you mean `{ours}`?");
+    }
+    match subcommand_words::nearest_subcommand(word) {
         Some(near) => format!("did you mean `warpcc {near}`?"),
         None => "name a compiler or see `warpcc --help`".to_owned(),
+    }
+}
+
+/// Says which command was probably meant where another program has such a name: `warpcc stat`. The program runs all the
+/// same, for it may be a compiler.
+fn hint_at_command(compiler: &OsStr, args: &[OsString], file: &Path) {
+    let Some(near) = compiler
+        .to_str()
+        .and_then(subcommand_words::nearest_subcommand)
+    else {
+        return;
+    };
+    // What the command would not take was not meant for it.
+    if crate::cli::takes(near, args) {
+        crate::log::warn(&format!(
+            "{} is no command of warpcc's, so it runs {}; did you mean `warpcc {near}`?",
+            compiler.display(),
+            file.display()
+        ));
     }
 }

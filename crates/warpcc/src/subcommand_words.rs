@@ -39,3 +39,37 @@ pub fn nearest_subcommand(first_arg: &str) -> Option<&'static str> {
         .filter(|word| !word.starts_with('-'))
         .find(close)
 }
+
+/// What others call a command of ours, and ours: ccache's and sccache's options, and words that people try. What nvcc calls an
+/// option as well, such as `-c`, is not here: who writes it forgot the compiler.
+const FOREIGN: [(&str, &str); 17] = [
+    ("-s", "warpcc stats"),
+    ("--show-stats", "warpcc stats"),
+    ("--print-stats", "warpcc stats --json"),
+    ("--show-compression", "warpcc cache size"),
+    ("-z", "warpcc stats --zero"),
+    ("--zero-stats", "warpcc stats --zero"),
+    ("-C", "warpcc cache clear"),
+    ("--clear", "warpcc cache clear"),
+    ("--cleanup", "warpcc cache gc"),
+    ("--show-config", "warpcc config"),
+    ("--get-config", "warpcc config"),
+    ("--set-config", "warpcc config"),
+    (
+        "--max-size",
+        "WARPCC_MAX_SIZE=20G, or max_size in the settings file",
+    ),
+    ("--start-server", "nothing: there is no server"),
+    ("--stop-server", "nothing: there is no server"),
+    ("version", "warpcc --version"),
+    ("clean", "warpcc cache clear"),
+];
+
+/// What somebody may have meant who knows another cache's words.
+pub fn meant_by(first_arg: &str) -> Option<&'static str> {
+    let option = first_arg
+        .split_once('=')
+        .map_or(first_arg, |(name, _)| name);
+    let known = FOREIGN.iter().find(|(word, _)| *word == option);
+    known.map(|(_, ours)| *ours)
+}

@@ -7,6 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+/// Where the library that is loaded into a program writes what it saw.
+pub const LOG_VARIABLE: &str = "WARPCC_WATCH_LOG";
+
 /// The library, or nothing where it cannot be built (see `build.rs`).
 static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libwarpcc_watch.so"));
 
@@ -144,7 +147,7 @@ pub fn environment(
     preload.push(library);
     Ok([
         ("LD_PRELOAD".into(), preload),
-        ("WARPCC_WATCH_LOG".into(), log.to_owned()),
+        (LOG_VARIABLE.into(), log.to_owned()),
     ])
 }
 

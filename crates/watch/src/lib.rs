@@ -32,8 +32,8 @@ mod path_text;
 mod programs;
 
 pub use install::{
-    FOLDER_LIBRARY, FOLDER_VARIABLE, Unpreloadable, available, can_preload_from, environment,
-    install,
+    FOLDER_LIBRARY, FOLDER_VARIABLE, LOG_VARIABLE, Unpreloadable, available, can_preload_from,
+    environment, install,
 };
 pub use log::{Identity, LogError};
 pub use observed::{Observed, read_log};

@@ -5,7 +5,7 @@ mod print;
 use clap::Args;
 
 use super::output;
-use crate::config::Config;
+use crate::config::{Config, environment, unknown_variables};
 
 /// `warpcc config`.
 #[derive(Debug, Args)]
@@ -25,5 +25,13 @@ pub fn run(args: &ConfigArgs, config: &Config) -> anyhow::Result<i32> {
         true => print::write_json(&rows, out),
         false => print::write_text(&rows, config.file.as_deref(), out),
     })?;
+    warn_of_unknown_variables();
     Ok(0)
+}
+
+/// Says of each variable that is named like ours that nothing reads it.
+pub fn warn_of_unknown_variables() {
+    for unknown in unknown_variables(&environment()) {
+        crate::log::warn(&unknown.to_string());
+    }
 }

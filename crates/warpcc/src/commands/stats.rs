@@ -5,6 +5,7 @@ mod projects;
 
 use clap::Args;
 
+use super::config::warn_of_unknown_variables;
 use super::output;
 use crate::call_record::records;
 use crate::config::Config;
@@ -42,6 +43,7 @@ pub fn run(args: &StatsArgs, config: &Config) -> anyhow::Result<i32> {
         true => print::write_json(&stats, out),
         false => print::write_text(&stats, out),
     })?;
+    warn_of_unknown_variables();
     if args.zero {
         store.zero_counters()?;
     }

@@ -1,4 +1,4 @@
-//! The variables that switch warpcc or its cache off.
+//! The variables that switch warpcc or its cache off, and words that were not meant so.
 
 use crate::space::{Program, TestSpace};
 use crate::{TWO, space};
@@ -90,4 +90,55 @@ fn cleared() {
     build.demand_no_direct_hit();
     assert_eq!(build.stats.all_hits(), 0, "{:?}", build.stats);
     space.again(TWO, &first).demand_direct_hit();
+}
+
+#[test]
+fn a_word_of_another_cache_and_a_misspelt_one() {
+    let mut space = space("words");
+    let said = |space: &TestSpace, args: &[&str]| {
+        let outcome = space.warpcc_with(args);
+        (outcome.code, outcome.stderr_text())
+    };
+    for (args, ours) in [
+        (["-s"].as_slice(), "`warpcc stats`"),
+        (&["--show-stats"], "`warpcc stats`"),
+        (&["version"], "`warpcc --version`"),
+        (&["stast"], "`warpcc stats`"),
+        (&["-c", "case.cu"], "the compiler comes first"),
+    ] {
+        let (code, text) = said(&space, args);
+        assert!(code != 0 && text.contains(ours), "{args:?}: {code} {text}");
+        assert!(!text.contains("warning"), "{args:?}: {text}");
+    }
+    // A program of such a name runs, and a compiler of such a name is not spoken about.
+    space.script("bin/stat", "#!/bin/sh\necho \"ran $*\"; exit 7\n");
+    let bin = space.work().join("bin");
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").expect("PATH"));
+    space.set_env("PATH", &path);
+    for (args, hints) in [
+        (["stat"].as_slice(), true),
+        (&["stat", "--json"], true),
+        (&["stat", "case.cu"], false),
+    ] {
+        let outcome = space.warpcc_with(args);
+        let text = outcome.stderr_text();
+        assert_eq!(outcome.code, 7, "{args:?}: {text}");
+        assert!(outcome.stdout.starts_with(b"ran "), "{args:?}: {text}");
+        assert_eq!(
+            text.contains("did you mean `warpcc stats`?"),
+            hints,
+            "{args:?}: {text}"
+        );
+    }
+    space.set_env("WARPCC_JBOS", "3");
+    for command in ["config", "stats"] {
+        let (code, text) = said(&space, &[command]);
+        assert_eq!(code, 0, "{text}");
+        assert!(
+            text.contains("did you mean WARPCC_JOBS?"),
+            "{command}: {text}"
+        );
+    }
+    let outcome = space.run(&Program::Launcher, &space.words(TWO));
+    assert_eq!(outcome.stderr_text(), "", "a compile says nothing of it");
 }

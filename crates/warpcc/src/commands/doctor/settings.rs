@@ -4,7 +4,7 @@ use warpcc_report::doctor::Finding;
 
 use super::finding::warning;
 use super::variables::variable;
-use crate::config::{Config, Setting};
+use crate::config::{Config, Setting, unknown_variables};
 use crate::process_context::ProcessContext;
 
 pub(super) fn look(config: &Config, around: &ProcessContext, findings: &mut Vec<Finding>) {
@@ -36,6 +36,13 @@ pub(super) fn look(config: &Config, around: &ProcessContext, findings: &mut Vec<
                 ),
             ));
         }
+    }
+    for unknown in unknown_variables(&around.environment) {
+        findings.push(warning(
+            unknown.to_string(),
+            "what it should set has its default",
+            "correct its name; `warpcc config` shows all settings",
+        ));
     }
     for name in ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"] {
         let Some(value) = variable(around, name) else {

@@ -77,7 +77,8 @@ fn settings_are_named() {
     );
     let mut findings = Vec::new();
     let config = Config::load(env).unwrap();
-    settings::look(&config, &around(Path::new("/"), &[flags]), &mut findings);
+    let variables = [flags, ("WARPCC_JBOS", "3")];
+    settings::look(&config, &around(Path::new("/"), &variables), &mut findings);
     insta::assert_snapshot!("settings", said(&findings, Path::new("/none")));
 }
 

@@ -52,7 +52,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
     pub nvcc: Option<PathBuf>,
     /// nvcc's arguments, with or without a compiler's name before them
-    #[arg(last = true, required = true, value_name = "ARGS")]
+    #[arg(trailing_var_arg = true, required = true, value_name = "ARGS")]
     pub args: Vec<OsString>,
 }
 
