@@ -69,6 +69,18 @@ impl AnyBackend {
     }
 }
 
+impl AnyBackend {
+    /// Removes a result and a blob where the protocol can; what stays does no harm.
+    pub async fn remove(&self, key: &Key, blob: &Digest) {
+        match self {
+            // The Remote Execution API removes nothing.
+            Self::Grpc(_) => {}
+            Self::Http(http) => http.remove(key, blob).await,
+            Self::Object(object) => object.remove(key, blob).await,
+        }
+    }
+}
+
 impl Backend for AnyBackend {
     async fn result(&self, key: &Key) -> Result<Option<ActionResult>, Fault> {
         match self {

@@ -80,6 +80,16 @@ impl Http {
         }
     }
 
+    /// Removes a result and a blob where the server lets us.
+    pub async fn remove(&self, key: &Key, blob: &Digest) {
+        for (kind, name) in [("ac", key.hex()), ("cas", blob.hex())] {
+            if let Ok(url) = self.address(kind, &name) {
+                // Few servers know it.
+                drop(self.within(0, self.send(Method::DELETE, url, None)).await);
+            }
+        }
+    }
+
     fn address(&self, kind: &str, name: &str) -> Result<Url, Fault> {
         let joined = self.base.join(&format!("{kind}/{name}"));
         joined.map_err(|e| self.odd(&e.to_string()))

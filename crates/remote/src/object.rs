@@ -82,6 +82,17 @@ impl Object {
         Ok(self.operator.info().scheme().to_owned())
     }
 
+    /// Removes a result and a blob where the service can.
+    pub async fn remove(&self, key: &Key, digest: &Digest) {
+        for path in [entry(key), blob(digest)] {
+            let removing = async {
+                let removed = self.operator.delete(&path).await;
+                removed.map_err(|e| self.fault(&e))
+            };
+            drop(self.within(0, removing).await);
+        }
+    }
+
     async fn within<T>(
         &self,
         bytes: u64,
@@ -188,7 +199,7 @@ impl OneByOne for Object {
             server: self.server.clone(),
             why: why.to_owned(),
         };
-        let path = format!("ac/{}", key.hex());
+        let path = entry(key);
         let mut bytes = Vec::new();
         let take = |piece: &[u8]| {
             bytes.extend_from_slice(piece);
@@ -210,7 +221,7 @@ impl OneByOne for Object {
     async fn replace_result(&self, key: &Key, result: &ActionResult) -> Result<(), Fault> {
         let bytes = result.encode_to_vec();
         let size = bytes.len() as u64;
-        let path = format!("ac/{}", key.hex());
+        let path = entry(key);
         self.within(size, self.put(&path, bytes)).await
     }
 
@@ -248,6 +259,10 @@ impl OneByOne for Object {
         };
         self.within(digest.size, sending).await
     }
+}
+
+fn entry(key: &Key) -> String {
+    format!("ac/{}", key.hex())
 }
 
 fn blob(digest: &Digest) -> String {
@@ -346,6 +361,10 @@ fn told(error: &opendal::Error, secrets: &[String]) -> String {
         deepest = cause;
     }
     let cause = deepest.to_string();
+    if cause.contains("region is missing") || error.message().contains("region is missing") {
+        return "it has no region: write s3://BUCKET/PATH?region=REGION, or set AWS_REGION"
+            .to_owned();
+    }
     let message = match std::ptr::addr_eq(deepest, error) {
         true => error.message().to_owned(),
         false => format!("{}: {cause}", error.message()),

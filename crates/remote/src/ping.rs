@@ -1,13 +1,17 @@
-//! Whether a server answers, what it says it is, and how long a request takes.
+//! Whether a server answers, what it says it is, how long a request takes, and whether it takes what is given to it.
 
 use std::time::{Duration, Instant};
 
-use warpcc_cache::Key;
+use bazel_remote_apis::build::bazel::remote::execution::v2::ActionResult;
+use warpcc_cache::{Digest, Key};
 
-use crate::backend::Backend;
+use crate::backend::{Backend, UploadSource};
 use crate::backend_kind::AnyBackend;
 use crate::error::Fault;
-use crate::settings::Layer;
+use crate::settings::{Access, Layer};
+
+/// Written to see whether a server takes it. Always the same, so that it is there once where it cannot be removed.
+const PROBE: &[u8] = b"warpcc remote ping\n";
 
 /// What a server said.
 #[derive(Debug)]
@@ -18,13 +22,26 @@ pub struct Answer {
     pub first: Duration,
     /// How long a look-up takes on a connection that is there.
     pub look_up: Duration,
+    /// Whether it takes a result.
+    pub write: WriteTest,
 }
 
-/// Asks the server of `layer`.
+/// What came of trying to write.
+#[derive(Debug)]
+pub enum WriteTest {
+    /// It is read-only by its setting, and was not tried.
+    NotTried,
+    /// It took a result.
+    Taken,
+    /// It did not, in the words of the fault.
+    Refused(String),
+}
+
+/// Asks the server of `layer`, for no longer than `limit` in all.
 ///
 /// # Errors
 /// It does not answer, or refuses; or there is no runtime to ask with.
-pub fn ping(layer: &Layer) -> Result<Answer, Fault> {
+pub fn ping(layer: &Layer, limit: Duration) -> Result<Answer, Fault> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -32,20 +49,55 @@ pub fn ping(layer: &Layer) -> Result<Answer, Fault> {
             path: "the runtime".to_owned(),
             why: error.to_string(),
         })?;
-    let answer = runtime.block_on(async {
-        let backend = AnyBackend::new(layer)?;
-        let clock = Instant::now();
-        let says = backend.describe().await?;
-        let first = clock.elapsed();
-        let clock = Instant::now();
-        // A key that nothing has.
-        backend.result(&Key([0; 32])).await?;
-        Ok(Answer {
-            says,
-            first,
-            look_up: clock.elapsed(),
+    let asking = async { tokio::time::timeout(limit, ask(layer)).await };
+    let answer = runtime.block_on(asking).unwrap_or_else(|_| {
+        Err(Fault::TooSlow {
+            server: layer.shown(),
+            seconds: limit.as_secs(),
         })
     });
     runtime.shutdown_background();
     answer
+}
+
+async fn ask(layer: &Layer) -> Result<Answer, Fault> {
+    let backend = AnyBackend::new(layer)?;
+    let clock = Instant::now();
+    let says = backend.describe().await?;
+    let first = clock.elapsed();
+    let clock = Instant::now();
+    // A key that nothing has.
+    backend.result(&Key([0; 32])).await?;
+    let look_up = clock.elapsed();
+    let write = match layer.access {
+        Access::ReadOnly => WriteTest::NotTried,
+        Access::ReadWrite => match write(&backend).await {
+            Ok(()) => WriteTest::Taken,
+            Err(fault) => WriteTest::Refused(fault.to_string()),
+        },
+    };
+    Ok(Answer {
+        says,
+        first,
+        look_up,
+        write,
+    })
+}
+
+/// Writes a blob and a result as an upload does, and removes both where the protocol can.
+async fn write(backend: &AnyBackend) -> Result<(), Fault> {
+    let blob = Digest::of_bytes(PROBE);
+    let key = Key(blob.hash);
+    let bytes = UploadSource::Bytes(PROBE.to_vec());
+    let result = ActionResult {
+        stdout_raw: PROBE.to_vec(),
+        ..ActionResult::default()
+    };
+    let written = async {
+        backend.write(&[(blob, bytes)]).await?;
+        backend.put_result(&key, &result).await
+    };
+    let written = written.await;
+    backend.remove(&key, &blob).await;
+    written
 }

@@ -11,6 +11,7 @@ mod finding;
 mod folder;
 mod machine;
 mod past;
+mod remotes;
 mod settings;
 mod toolkit;
 mod tools;
@@ -26,7 +27,7 @@ const DOCTOR_NOTE: &str = "\
 Exit code: 0 when there is nothing worse than a note, 1 with a warning, 2 with an error.
 
 It checks the nvcc that is found, the host compiler and wrappers around it, the settings, the
-cache's folder, the budget and the last build. It cannot see a launcher that CMake puts before nvcc.";
+cache's folder, the shared caches, the budget and the last build. It cannot see a launcher that CMake puts before nvcc.";
 
 /// `warpcc doctor`.
 #[derive(Debug, Args)]
@@ -73,6 +74,7 @@ fn examine(config: &Config, around: &ProcessContext) -> Vec<Finding> {
     let usable = folder::look(config, &mut findings);
     watching::look(config, around, &mut findings);
     machine::look(config, around, &mut findings);
+    remotes::look(config, &mut findings);
     if usable == folder::Usable::Yes {
         past::look(config, &mut findings);
     }

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use warpcc_cache::{DiskStore, Options};
+use warpcc_remote::Layer;
 use warpcc_remote::backoff::{Health, Way};
+use warpcc_remote::ping::{self, WriteTest};
 use warpcc_remote::settings::Access;
 use warpcc_remote::upload::{self, Account, UploadMode};
-use warpcc_remote::{Layer, ping};
 use warpcc_rtc::{CacheSettings, Environment};
 
 use super::output;
@@ -18,10 +19,13 @@ use crate::config::{Config, environment};
 use crate::store::need_store;
 use print::{Pinged, Rested, Row};
 
+/// One server is asked for no longer than this; each request has its own deadline besides.
+const PING_LIMIT: Duration = Duration::from_secs(60);
+
 /// `warpcc remote`.
 #[derive(Debug, Subcommand)]
 pub enum RemoteCommand {
-    /// Test each shared cache: what it is, and how fast it answers
+    /// Test each shared cache: what it is, how fast it answers, whether it can be written
     Ping(RemoteArgs),
     /// Show downloads, uploads and waiting uploads of each shared cache
     Stat(RemoteArgs),
@@ -68,7 +72,7 @@ pub fn run(command: &RemoteCommand, config: &Config) -> anyhow::Result<i32> {
                 true => print::write_ping_json(&rows, out),
                 false => print::write_ping(&rows, out),
             })?;
-            Ok(i32::from(rows.iter().any(|row| row.answer.is_err())))
+            Ok(i32::from(!rows.iter().all(Pinged::is_well)))
         }
         RemoteCommand::Stat(args) => {
             let stores: Vec<_> = std::iter::once(need_store(config)?)
@@ -86,11 +90,15 @@ pub fn run(command: &RemoteCommand, config: &Config) -> anyhow::Result<i32> {
 }
 
 fn ping_one(layer: &Layer, stores: &[DiskStore]) -> Pinged {
-    let answer = ping::ping(layer).map_err(|fault| fault.to_string());
+    let answer = ping::ping(layer, PING_LIMIT).map_err(|fault| fault.to_string());
     // Who answers need not be left alone any longer.
-    if answer.is_ok() {
+    if let Ok(answer) = &answer {
         for store in stores {
-            Health::of(store.root()).well(layer, Way::Reading);
+            let health = Health::of(store.root());
+            health.well(layer, Way::Reading);
+            if let WriteTest::Taken = answer.write {
+                health.well(layer, Way::Writing);
+            }
         }
     }
     Pinged {

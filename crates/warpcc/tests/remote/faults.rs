@@ -242,6 +242,56 @@ fn user_and_password_go_into_a_header() {
 }
 
 #[test]
+fn ping_and_doctor_try_a_write() {
+    let server = Faulty::start();
+    let mut project = Project::new("remote-ping-write");
+    let url = format!("http://127.0.0.1:{}", server.port);
+    project.through(&url);
+    let said = |project: &Project, args: &[&str]| {
+        let said = project.space.warpcc_with(args);
+        (
+            said.code,
+            String::from_utf8_lossy(&said.stdout).into_owned(),
+        )
+    };
+    let ping = ["remote", "ping"];
+    let (code, text) = said(&project, &ping);
+    assert!(code == 0 && text.contains("(read and write)"), "{text}");
+    assert_eq!(server.count(), 0, "what was tried is removed");
+    assert!(server.requests() > 4);
+    // As nginx without dav_methods.
+    server.set(Mode::Full("405 Method Not Allowed"));
+    let (code, text) = said(&project, &ping);
+    assert!(
+        code == 1 && text.contains("(read only)") && text.contains("405"),
+        "{text}"
+    );
+    let (_, json) = said(&project, &["remote", "ping", "--json"]);
+    assert!(json.contains("\"writes\":false"), "{json}");
+    let (code, text) = said(&project, &["doctor"]);
+    assert!(
+        code > 0 && text.contains("cannot be written") && text.contains("405"),
+        "{text}"
+    );
+    // Whoever says so is not tried.
+    project.through(&format!("{url}|read-only"));
+    let (code, text) = said(&project, &ping);
+    assert!(
+        code == 0 && text.contains("(read only)") && !text.contains("405"),
+        "{text}"
+    );
+    // One that says nothing is given up.
+    server.set(Mode::BlackHole);
+    let began = std::time::Instant::now();
+    let (_, text) = said(&project, &["doctor"]);
+    assert!(text.contains("cannot be asked"), "{text}");
+    assert!(began.elapsed().as_secs() < 120, "doctor has a deadline");
+    project.through("s3://bucket/path");
+    let (code, text) = said(&project, &ping);
+    assert!(code == 1 && text.contains("?region=REGION"), "{text}");
+}
+
+#[test]
 fn no_server_at_all() {
     let mut project = Project::new("remote-nobody");
     project.through("none");

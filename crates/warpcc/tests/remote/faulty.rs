@@ -113,6 +113,12 @@ impl Faulty {
         objects.insert(path.to_owned(), bytes);
     }
 
+    /// How many objects it has.
+    pub fn count(&self) -> usize {
+        let objects = self.state.objects.lock();
+        objects.unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// Forgets objects whose path begins so.
     pub fn forget(&self, prefix: &str) {
         let mut objects = self
@@ -223,6 +229,10 @@ fn answer(mode: Mode, method: &str, path: &str, body: Vec<u8>, state: &State) ->
         (_, "PUT") => {
             objects.insert(path.to_owned(), body);
             head("201 Created", 0)
+        }
+        (_, "DELETE") => {
+            objects.remove(path);
+            head("204 No Content", 0)
         }
         _ => {
             let is_blob = path.starts_with("/cas/");

@@ -63,6 +63,7 @@ fn through_nginx() {
     let said = project.space.warpcc_with(&["remote", "ping"]);
     let text = String::from_utf8_lossy(&said.stdout).into_owned();
     assert!(said.code == 0 && text.contains("nginx"), "{text}");
+    assert!(text.contains("(read and write)"), "{text}");
     // The third machine's own steps may still be on their way.
     project.upload();
     let said = project.space.warpcc_with(&["remote", "stat"]);

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use warpcc_remote::ping::Answer;
+use warpcc_remote::ping::{Answer, WriteTest};
 use warpcc_remote::upload::Account;
 use warpcc_report::monitor::harmless;
 
@@ -18,6 +18,13 @@ pub struct Pinged {
     pub read_only: bool,
     /// What it said, or why it did not.
     pub answer: Result<Answer, String>,
+}
+
+impl Pinged {
+    /// Whether it does all that it is there for.
+    pub fn is_well(&self) -> bool {
+        matches!(&self.answer, Ok(answer) if !matches!(answer.write, WriteTest::Refused(_)))
+    }
 }
 
 /// Why and until when a server is left alone.
@@ -57,14 +64,25 @@ pub fn write_ping(rows: &[Pinged], out: &mut dyn Write) -> io::Result<()> {
     for row in rows {
         let way = access(row.read_only);
         match &row.answer {
-            Ok(answer) => writeln!(
-                out,
-                "{} ({way}): {}; connected in {}, look-up {}",
-                harmless(&row.server),
-                harmless(&answer.says),
-                millis(answer.first),
-                millis(answer.look_up)
-            )?,
+            Ok(answer) => {
+                let refused = match &answer.write {
+                    WriteTest::Refused(why) => Some(harmless(why)),
+                    WriteTest::NotTried | WriteTest::Taken => None,
+                };
+                let way = refused.as_ref().map_or(way, |_| access(true));
+                writeln!(
+                    out,
+                    "{} ({way}): {}; connected in {}, look-up {}",
+                    harmless(&row.server),
+                    harmless(&answer.says),
+                    millis(answer.first),
+                    millis(answer.look_up)
+                )?;
+                if let Some(why) = refused {
+                    writeln!(out, "  cannot be written: {why}")?;
+                    writeln!(out, "  if it should not be, add |read-only to its URL")?;
+                }
+            }
             Err(why) => writeln!(out, "{} ({way}): {}", harmless(&row.server), harmless(why))?,
         }
     }
@@ -78,6 +96,11 @@ pub fn write_ping_json(rows: &[Pinged], out: &mut dyn Write) -> io::Result<()> {
             Ok(a) => (Some(&a.says), None, Some(a.first), Some(a.look_up)),
             Err(why) => (None, Some(why), None, None),
         };
+        let (writes, write_error) = match row.answer.as_ref().map(|answer| &answer.write) {
+            Ok(WriteTest::Taken) => (Some(true), None),
+            Ok(WriteTest::Refused(why)) => (Some(false), Some(why)),
+            Ok(WriteTest::NotTried) | Err(_) => (None, None),
+        };
         let micros = |time: Option<Duration>| time.map(|t| t.as_micros() as u64);
         json!({
             "server": row.server,
@@ -86,6 +109,8 @@ pub fn write_ping_json(rows: &[Pinged], out: &mut dyn Write) -> io::Result<()> {
             "error": error,
             "connect_us": micros(first),
             "look_up_us": micros(look_up),
+            "writes": writes,
+            "write_error": write_error,
         })
     };
     let rows: Vec<Value> = rows.iter().map(row).collect();
