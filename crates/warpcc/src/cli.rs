@@ -20,6 +20,7 @@ use crate::commands::remote::{self, RemoteCommand};
 use crate::commands::report::{self, ReportArgs};
 use crate::commands::rtc::{self, RtcCommand};
 use crate::commands::run::{self, RunArgs};
+use crate::commands::setup::{self, SetupArgs};
 use crate::commands::stats::{self, StatsArgs};
 use crate::commands::version;
 use crate::commands::why::{self, WhyArgs};
@@ -89,6 +90,8 @@ enum Command {
     /// Compile a program's run-time kernels ahead of time
     #[command(subcommand)]
     Rtc(RtcCommand),
+    /// Set up a shell, CMake, PyTorch or a CI job to use warpcc
+    Setup(SetupArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// Write manual pages
@@ -122,6 +125,7 @@ pub fn run(args: &[OsString], around: ProcessContext) -> anyhow::Result<i32> {
     let config = || Config::load(variable);
     match command {
         Command::Completions(args) => completions::run(&args, Cli::command()),
+        Command::Setup(args) => setup::run(&args, &around),
         Command::Man(args) => man::run(&args, Cli::command()),
         Command::Fatbin(command) => fatbin::run(&command),
         // Started by `jit warm`, which has read the settings.

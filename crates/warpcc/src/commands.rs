@@ -16,6 +16,7 @@ pub mod remote;
 pub mod report;
 pub mod rtc;
 pub mod run;
+pub mod setup;
 pub mod stats;
 pub mod version;
 pub mod why;

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 
 /// Subcommands and what else clap answers; everything else is a compiler.
-pub const OWN_WORDS: [&str; 20] = [
+pub const OWN_WORDS: [&str; 21] = [
     "run",
     "stats",
     "report",
@@ -17,6 +17,7 @@ pub const OWN_WORDS: [&str; 20] = [
     "fatbin",
     "jit",
     "rtc",
+    "setup",
     "completions",
     "man",
     "help",

@@ -19,6 +19,7 @@ mod processes;
 mod scarcity;
 mod sessions;
 mod settings;
+mod setup;
 mod stalls;
 mod terminal;
 mod unusable_cache;

@@ -1,0 +1,209 @@
+//! The start file of the user's shell: which one it is, whether it may be changed, and how it is written.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+use super::block;
+use crate::commands::output::replace_file;
+use crate::process_context::ProcessContext;
+
+/// How a shell sets variables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shell {
+    /// bash, zsh and other shells like sh.
+    Posix,
+    /// fish.
+    Fish,
+}
+
+impl Shell {
+    /// Sets a variable for all that the shell starts.
+    pub fn set(self, name: &str, value: &str) -> String {
+        let value = self.quoted(value);
+        match self {
+            Self::Posix => format!("export {name}={value}\n"),
+            Self::Fish => format!("set -gx {name} {value}\n"),
+        }
+    }
+
+    /// Sets it where nobody has.
+    pub fn set_where_unset(self, name: &str, value: &str) -> String {
+        let set = self.set(name, value);
+        match self {
+            Self::Posix => format!("[ -n \"${{{name}:-}}\" ] || {set}"),
+            Self::Fish => format!("set -q {name}; or {set}"),
+        }
+    }
+
+    /// Puts a folder before all others in `PATH`.
+    pub fn first_in_path(self, folder: &Path) -> String {
+        let folder = self.quoted(&folder.to_string_lossy());
+        match self {
+            Self::Posix => format!("export PATH={folder}:\"$PATH\"\n"),
+            Self::Fish => format!("set -gx PATH {folder} $PATH\n"),
+        }
+    }
+
+    fn quoted(self, value: &str) -> String {
+        match self {
+            Self::Posix => format!("'{}'", value.replace('\'', "'\\''")),
+            Self::Fish => format!("'{}'", value.replace('\\', "\\\\").replace('\'', "\\'")),
+        }
+    }
+}
+
+/// A start file as it is now.
+pub struct StartFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whose it is.
+    pub shell: Shell,
+    /// What is in it; nothing where there is none.
+    text: Option<Vec<u8>>,
+    permissions: Permissions,
+}
+
+/// What to do about it.
+pub enum FileChange {
+    /// Nothing, and why.
+    None(&'static str),
+    /// Write this.
+    Write {
+        /// All of it.
+        text: Vec<u8>,
+        /// The lines that are put in.
+        block: Option<String>,
+    },
+    /// Remove it.
+    Remove,
+}
+
+/// A folder that the XDG rules name, or the usual one in the home.
+///
+/// # Errors
+/// There is no home.
+pub fn home_folder(
+    around: &ProcessContext,
+    variable: &str,
+    usual: &str,
+) -> anyhow::Result<PathBuf> {
+    let value = |name: &str| {
+        let found = around.environment.iter().find(|(n, _)| n == name);
+        let path = found.map(|(_, value)| PathBuf::from(value));
+        path.filter(|path| path.is_absolute())
+    };
+    let named = value(variable).or_else(|| value("HOME").map(|home| home.join(usual)));
+    named.context("there is no home: HOME is not set to an absolute path")
+}
+
+impl StartFile {
+    /// The one of the shell that `SHELL` names.
+    ///
+    /// # Errors
+    /// No home, or a file that is not to be touched.
+    pub fn find(around: &ProcessContext) -> anyhow::Result<Self> {
+        let shell = around.environment.iter().find(|(n, _)| n == "SHELL");
+        let shell = shell.map(|(_, value)| Path::new(value));
+        let name = shell
+            .and_then(Path::file_name)
+            .and_then(|name| name.to_str());
+        let (path, shell) = match name {
+            Some("bash") => (home_folder(around, "", "")?.join(".bashrc"), Shell::Posix),
+            Some("zsh") => (
+                home_folder(around, "ZDOTDIR", "")?.join(".zshrc"),
+                Shell::Posix,
+            ),
+            Some("fish") => {
+                let config = home_folder(around, "XDG_CONFIG_HOME", ".config")?;
+                (config.join("fish/config.fish"), Shell::Fish)
+            }
+            _ => (home_folder(around, "", "")?.join(".profile"), Shell::Posix),
+        };
+        Self::read(path, shell)
+    }
+
+    fn read(path: PathBuf, shell: Shell) -> anyhow::Result<Self> {
+        let shown = path.display();
+        let (text, permissions) = match fs::symlink_metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                (None, Permissions::from_mode(0o644))
+            }
+            Err(error) => return Err(error).with_context(|| format!("cannot look at {shown}")),
+            Ok(found) if found.is_symlink() => bail!(
+                "{shown} is a link, as managers of such files make: put the lines that --dry-run shows in by hand"
+            ),
+            Ok(found) if !found.is_file() => bail!("{shown} is no plain file"),
+            Ok(found) if found.uid() != rustix::process::geteuid().as_raw() => {
+                bail!("{shown} belongs to somebody else")
+            }
+            Ok(found) if found.nlink() > 1 => {
+                bail!("{shown} has another name, which would stay as it is")
+            }
+            Ok(found) => {
+                let text = fs::read(&path).with_context(|| format!("cannot read {shown}"))?;
+                (Some(text), found.permissions())
+            }
+        };
+        Ok(Self {
+            path,
+            shell,
+            text,
+            permissions,
+        })
+    }
+
+    /// What puts in the block `name`.
+    ///
+    /// # Errors
+    /// A block that does not end.
+    pub fn with(&self, name: &str, lines: &str) -> anyhow::Result<FileChange> {
+        let text = block::with(self.text.as_deref(), name, lines)
+            .with_context(|| self.path.display().to_string())?;
+        if self.text.as_deref() == Some(&text) {
+            return Ok(FileChange::None("has these lines already"));
+        }
+        Ok(FileChange::Write {
+            text,
+            block: Some(lines.to_owned()),
+        })
+    }
+
+    /// What takes it out.
+    ///
+    /// # Errors
+    /// A block that does not end.
+    pub fn without(&self, name: &str) -> anyhow::Result<FileChange> {
+        let before = self.text.as_deref().unwrap_or_default();
+        let edited =
+            block::without(before, name).with_context(|| self.path.display().to_string())?;
+        Ok(match edited {
+            None => FileChange::None("has no lines of this setup"),
+            Some(edited) if edited.was_no_file => FileChange::Remove,
+            Some(edited) => FileChange::Write {
+                text: edited.text,
+                block: None,
+            },
+        })
+    }
+
+    /// Makes the change, whole or not at all.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn carry_out(&self, change: &FileChange) -> anyhow::Result<()> {
+        match change {
+            FileChange::None(_) => Ok(()),
+            FileChange::Write { text, .. } => {
+                if let Some(folder) = self.path.parent() {
+                    fs::create_dir_all(folder)?;
+                }
+                replace_file(&self.path, text, self.permissions.clone())
+            }
+            FileChange::Remove => Ok(fs::remove_file(&self.path)?),
+        }
+    }
+}
