@@ -1,4 +1,4 @@
-//! What stands beside the program: manual pages, completions, licences, the list of what is linked into it.
+//! What stands beside the program: manual pages, completions, CMake's package, licences, the list of what is linked into it.
 
 use std::fs;
 use std::path::Path;
@@ -22,6 +22,15 @@ const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "share/bash-completion/completions/warpcc"),
     ("zsh", "share/zsh/site-functions/_warpcc"),
     ("fish", "share/fish/vendor_completions.d/warpcc.fish"),
+];
+
+/// Where CMake finds a package that is for every processor, below a prefix.
+pub const CMAKE: &str = "share/cmake/warpcc";
+/// Its files in the repository's folder `cmake`, and their names there.
+const OF_CMAKE: [(&str, &str); 3] = [
+    ("warpcc.cmake", "warpcc.cmake"),
+    ("warpccConfig.cmake", "warpccConfig.cmake"),
+    ("warpccConfigVersion.cmake.in", "warpccConfigVersion.cmake"),
 ];
 
 /// A file beside the program.
@@ -58,10 +67,25 @@ pub fn all(program: &Program, arch: Arch) -> Result<Vec<Extra>> {
             bytes.with_context(|| format!("failed to read {name}"))?,
         ));
     }
+    extras.extend(of_cmake(&metadata::version()?)?);
     let linked = metadata::linked(&arch.target())?;
     extras.push(doc(THIRD_PARTY, licences::texts(&linked)?.into_bytes()));
     extras.push(doc(SBOM, sbom::json(&linked)?.into_bytes()));
     Ok(extras)
+}
+
+/// CMake's package, for the version that it is packed with.
+fn of_cmake(version: &str) -> Result<Vec<Extra>> {
+    let one = |(source, name): (&str, &str)| {
+        let file = repo::root().join("cmake").join(source);
+        let text = fs::read_to_string(&file);
+        let text = text.with_context(|| format!("failed to read {}", file.display()))?;
+        Ok(Extra {
+            place: format!("{CMAKE}/{name}"),
+            bytes: text.replace("@VERSION@", version).into_bytes(),
+        })
+    };
+    OF_CMAKE.into_iter().map(one).collect()
 }
 
 /// The program itself, or under emulation where it is for another processor: what it prints is the same on each.
@@ -85,4 +109,26 @@ fn files(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     }
     found.sort();
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cmake_gets_the_version_and_every_file_that_another_includes() -> Result<()> {
+        let files = of_cmake("1.2.3")?;
+        let names: Vec<&str> = files.iter().map(|file| file.place.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "share/cmake/warpcc/warpcc.cmake",
+                "share/cmake/warpcc/warpccConfig.cmake",
+                "share/cmake/warpcc/warpccConfigVersion.cmake"
+            ]
+        );
+        let last = String::from_utf8_lossy(&files[2].bytes).into_owned();
+        assert!(last.contains("PACKAGE_VERSION \"1.2.3\""), "{last}");
+        Ok(())
+    }
 }

@@ -14,7 +14,7 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
 use super::contents::Contents;
-use super::extras::{LICENCES, SBOM, THIRD_PARTY};
+use super::extras::{CMAKE, LICENCES, SBOM, THIRD_PARTY};
 use super::program;
 use crate::repo;
 
@@ -48,6 +48,10 @@ pub fn make(contents: &Contents, to: &Path) -> Result<PathBuf> {
             SBOM => format!("{info}/sboms/{name}"),
             name if LICENCES.contains(&name) || name == THIRD_PARTY => {
                 format!("{info}/licenses/{name}")
+            }
+            // pip puts it below the environment, whose `bin` in PATH leads CMake to it.
+            _ if extra.place.starts_with(CMAKE) => {
+                format!("warpcc-{version}.data/data/{}", extra.place)
             }
             _ => continue,
         };

@@ -7,6 +7,7 @@ mod space;
 mod budget;
 mod cgroup;
 mod clones;
+mod cmake;
 mod crowds;
 mod insight;
 mod jobserver;

@@ -130,7 +130,7 @@ fn a_file_that_was_not_there_goes_again() {
 
 #[test]
 fn fish_understands_its_lines() {
-    let (space, home) = at_home("setup-fish", "/usr/bin/fish");
+    let (space, _) = at_home("setup-fish", "/usr/bin/fish");
     setup(&space, &["--shell"]);
     setup(&space, &["--pip"]);
     let start = fs::read_to_string(space.beside("config/fish/config.fish")).expect("the file");

@@ -1,0 +1,6 @@
+# What find_package(warpcc) reads; warpcc.cmake beside it says what it does.
+include("${CMAKE_CURRENT_LIST_DIR}/warpcc.cmake")
+if(NOT WARPCC_PROGRAM)
+  set(warpcc_FOUND FALSE)
+  set(warpcc_NOT_FOUND_MESSAGE "There is no program warpcc beside ${CMAKE_CURRENT_LIST_DIR} or in PATH.")
+endif()
