@@ -6,6 +6,7 @@ mod space;
 
 mod budget;
 mod cgroup;
+mod ci;
 mod clones;
 mod cmake;
 mod crowds;

@@ -1,0 +1,342 @@
+//! The GitHub Action and the lines that `warpcc setup --ci` prints: their shell parts run as each system's runner runs them.
+//!
+//! What the systems do themselves is done here by hand: variables between steps, a cache that is restored and saved.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::skipped;
+use crate::space::{Program, TestSpace, finish};
+
+/// A wheel of the version that is under test, whose program is the one that is under test.
+const WHEEL: &str = r#"
+import sys, zipfile
+folder, version, program = sys.argv[1:]
+info = f"warpcc-{version}.dist-info"
+files = {
+    f"warpcc-{version}.data/scripts/warpcc": f'#!/bin/sh\nexec "{program}" "$@"\n',
+    f"{info}/METADATA": f"Metadata-Version: 2.1\nName: warpcc\nVersion: {version}\n",
+    f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: false\nTag: py3-none-any\n",
+}
+files[f"{info}/RECORD"] = "".join(f"{name},,\n" for name in [*files, f"{info}/RECORD"])
+with zipfile.ZipFile(f"{folder}/warpcc-{version}-py3-none-any.whl", "w") as wheel:
+    for name, text in files.items():
+        entry = zipfile.ZipInfo(name)
+        entry.external_attr = 0o100755 << 16
+        wheel.writestr(entry, text)
+"#;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// A CMake project, and a job's environment; nothing where a program is missing.
+fn job(name: &str) -> Option<TestSpace> {
+    for program in ["cmake", "ninja", "python3"] {
+        if Command::new(program).arg("--version").output().is_err() {
+            skipped(&format!("there is no {program}"));
+            return None;
+        }
+    }
+    let mut space = TestSpace::new(name);
+    space.write(
+        "CMakeLists.txt",
+        "cmake_minimum_required(VERSION 3.18)\nproject(job LANGUAGES CXX CUDA)\n\
+         add_library(kernels STATIC one.cu two.cu)\n",
+    );
+    space.write("one.cu", "__global__ void one(int *x) { *x += 1; }\n");
+    space.write("two.cu", "__global__ void two(int *x) { *x += 2; }\n");
+    let wheels = space.beside("wheels");
+    fs::create_dir_all(&wheels).expect("a folder");
+    let program = TestSpace::warpcc();
+    let made = Command::new("python3")
+        .args(["-c", WHEEL])
+        .args([wheels.as_path(), Path::new(VERSION), program.as_path()])
+        .status();
+    assert!(made.is_ok_and(|status| status.success()), "the wheel");
+    let nvcc = space.toolkit.nvcc.parent().expect("bin").to_owned();
+    let path = std::env::var("PATH").expect("PATH");
+    space.set_env("PATH", &format!("{}:{path}", nvcc.display()));
+    space.set_env("PIP_NO_INDEX", "1");
+    space.set_env("PIP_FIND_LINKS", &wheels.display().to_string());
+    space.set_env("CUDAARCHS", "90");
+    Some(space)
+}
+
+fn repository(name: &str) -> String {
+    let file = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(name);
+    fs::read_to_string(file).expect(name)
+}
+
+/// What `warpcc setup --ci` prints.
+fn printed(space: &TestSpace, system: &str) -> String {
+    let outcome = space.warpcc_with(&["setup", "--ci", system]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr_text());
+    let text = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    assert!(text.contains(&format!("warpcc=={VERSION}")), "{text}");
+    text
+}
+
+/// Runs a script as a runner does, and gives what it printed.
+fn shell(space: &TestSpace, script: &str) -> String {
+    let bash = Program::Other("bash".into(), Vec::new());
+    let args = ["--noprofile", "--norc", "-eo", "pipefail", "-c", script];
+    let outcome = finish(space.command(&bash, &args.map(str::to_owned)));
+    let said = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    let all = format!("{script}\n{said}{}", outcome.stderr_text());
+    assert_eq!(outcome.code, 0, "{all}");
+    said
+}
+
+/// One step of GitHub's: its text, and what it runs.
+struct Step {
+    text: String,
+    script: Option<String>,
+}
+
+/// The steps of a file, by the dashes of their list.
+fn steps(file: &str) -> Vec<Step> {
+    let (_, list) = file.split_once("steps:\n").expect("steps");
+    let indent = list.len() - list.trim_start_matches(' ').len();
+    let dash = format!("{}- ", " ".repeat(indent));
+    let mut texts: Vec<String> = Vec::new();
+    for line in list.lines() {
+        match texts.last_mut() {
+            Some(text) if !line.starts_with(&dash) => *text += &format!("{line}\n"),
+            _ => texts.push(format!("{line}\n")),
+        }
+    }
+    let of_text = |text: String| {
+        let script = text.split_once(" run: ").map(|(_, script)| {
+            let block = script.strip_prefix("|\n").unwrap_or(script);
+            let lines = block.lines().map(str::trim_start);
+            lines.collect::<Vec<_>>().join("\n")
+        });
+        Step { text, script }
+    };
+    texts.into_iter().map(of_text).collect()
+}
+
+/// What GitHub keeps between the steps of one run.
+struct Run {
+    temporary: PathBuf,
+    event: &'static str,
+}
+
+impl Run {
+    fn new(space: &mut TestSpace, name: &str, event: &'static str) -> Self {
+        let temporary = space.beside(name);
+        fs::create_dir_all(&temporary).expect("a folder");
+        for (variable, file) in [
+            ("RUNNER_TEMP", ""),
+            ("GITHUB_ENV", "env"),
+            ("GITHUB_PATH", "path"),
+            ("GITHUB_STEP_SUMMARY", "summary"),
+        ] {
+            let file = temporary.join(file);
+            space.set_env(variable, file.display().to_string().trim_end_matches('/'));
+        }
+        space.set_env("GITHUB_EVENT_NAME", event);
+        let action = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        space.set_env("GITHUB_ACTION_PATH", &action.display().to_string());
+        Self { temporary, event }
+    }
+
+    /// What later steps see of earlier ones.
+    fn apply(&self, space: &mut TestSpace) {
+        let read = |name: &str| fs::read_to_string(self.temporary.join(name)).unwrap_or_default();
+        for line in read("env").lines() {
+            let (name, value) = line.split_once('=').expect("NAME=VALUE");
+            space.set_env(name, value);
+        }
+        for folder in read("path").lines() {
+            let bash = Program::Other("bash".into(), Vec::new());
+            let args = ["-c".to_owned(), "printf %s \"$PATH\"".to_owned()];
+            let path = String::from_utf8_lossy(&space.run(&bash, &args).stdout).into_owned();
+            space.set_env("PATH", &format!("{folder}:{path}"));
+        }
+        drop(fs::remove_file(self.temporary.join("path")));
+    }
+
+    /// Runs one step; `saved` is the cache that GitHub keeps.
+    fn step(&self, space: &mut TestSpace, step: &Step, saved: &Path) {
+        let kept = self.temporary.join("warpcc");
+        let (from, to) = match &step.text {
+            text if text.contains("actions/cache/restore@") => (saved, kept.as_path()),
+            text if text.contains("actions/cache/save@") => (kept.as_path(), saved),
+            _ => {
+                if let Some(script) = &step.script {
+                    shell(space, script);
+                }
+                return self.apply(space);
+            }
+        };
+        assert!(
+            step.text.contains("path: ${{ runner.temp }}/warpcc\n"),
+            "{}",
+            step.text
+        );
+        let of_reviewed = step.text.contains("github.event_name != 'pull_request'");
+        assert_eq!(of_reviewed, to == saved, "only saving depends on the event");
+        if from.is_dir() && !(of_reviewed && self.event == "pull_request") {
+            let copy = format!(
+                "rm -rf '{0}'; cp -a '{1}' '{0}'",
+                to.display(),
+                from.display()
+            );
+            shell(space, &copy);
+        }
+    }
+}
+
+/// How many calls of the last build were built, and how many were hits. CMake's own checks are another build.
+fn counts(space: &TestSpace) -> (i64, i64) {
+    let said = shell(space, "warpcc report --json");
+    let json: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+    let of = |name: &str| json["summary"]["calls"][name].as_i64().expect("a number");
+    (of("built"), of("direct_hits"))
+}
+
+#[test]
+fn the_github_action_restores_saves_and_sums_up() {
+    let Some(mut space) = job("ci-action") else {
+        return;
+    };
+    let action = repository("action.yml");
+    assert!(
+        action.contains(&format!("default: warpcc=={VERSION}\n")),
+        "{action}"
+    );
+    let steps = steps(&action);
+    assert_eq!(steps.len(), 4);
+    let saved = space.beside("saved");
+    space.set_env("PACKAGE", &format!("warpcc=={VERSION}"));
+    space.set_env("MAX_SIZE", "1G");
+    let mut found = Vec::new();
+    for (name, event) in [
+        ("first", "push"),
+        ("second", "pull_request"),
+        ("third", "push"),
+    ] {
+        if name != "first" {
+            space.write("two.cu", "__global__ void two(int *x) { *x += 22; }\n");
+        }
+        space.remove("build");
+        let run = Run::new(&mut space, name, event);
+        for step in steps
+            .iter()
+            .filter(|step| step.text.contains("phase == 'start'"))
+        {
+            run.step(&mut space, step, &saved);
+        }
+        shell(&space, "cmake -G Ninja -B build && cmake --build build");
+        found.push(counts(&space));
+        for step in steps
+            .iter()
+            .filter(|step| step.text.contains("phase == 'finish'"))
+        {
+            run.step(&mut space, step, &saved);
+        }
+        let summary = fs::read_to_string(run.temporary.join("summary")).expect("the summary");
+        assert!(summary.starts_with("### warpcc\n```text\n"), "{summary}");
+        assert!(summary.contains(" answered from the cache"), "{summary}");
+        let env = fs::read_to_string(run.temporary.join("env")).expect("the variables");
+        assert_eq!(
+            env.contains("WARPCC_REMOTE_READONLY=1"),
+            event == "pull_request"
+        );
+    }
+    // What the pull request built was not saved.
+    assert_eq!(found, [(2, 0), (1, 1), (1, 1)]);
+}
+
+#[test]
+fn the_lines_for_github_build_and_hit() {
+    let Some(mut space) = job("ci-github") else {
+        return;
+    };
+    let steps = steps(&printed(&space, "github"));
+    let saved = space.beside("saved");
+    for (name, expected) in [("first", (2, 0)), ("second", (0, 2))] {
+        space.remove("build");
+        let run = Run::new(&mut space, name, "push");
+        for step in &steps {
+            run.step(&mut space, step, &saved);
+        }
+        assert_eq!(counts(&space), expected, "{name}");
+    }
+}
+
+/// The commands of a list in GitLab's file.
+fn list(file: &str, name: &str) -> String {
+    let (_, rest) = file.split_once(&format!("  {name}:\n")).expect(name);
+    let lines = rest.lines().map_while(|line| line.strip_prefix("    - "));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_lines_for_gitlab_build_and_hit() {
+    let Some(mut space) = job("ci-gitlab") else {
+        return;
+    };
+    let file = printed(&space, "gitlab");
+    let work = space.work().display().to_string();
+    let (_, variables) = file.split_once("  variables:\n").expect("variables");
+    for line in variables
+        .lines()
+        .map_while(|line| line.strip_prefix("    "))
+    {
+        let (name, value) = line.split_once(": ").expect("NAME: VALUE");
+        space.set_env(name, &value.replace("$CI_PROJECT_DIR", &work));
+    }
+    let build = format!(
+        "{}\n{}",
+        list(&file, "before_script"),
+        list(&file, "script")
+    );
+    let path = shell(&space, "printf %s \"$PATH\"");
+    for expected in [(2, 0), (0, 2)] {
+        space.remove("build");
+        shell(&space, &build);
+        let said = shell(&space, &list(&file, "after_script"));
+        assert!(said.contains(" answered from the cache"), "{said}");
+        space.set_env("PATH", &format!("{work}/.venv/bin:{path}"));
+        assert_eq!(counts(&space), expected);
+        space.set_env("PATH", &path);
+    }
+    assert!(space.exists(".warpcc"), "the folder that GitLab keeps");
+}
+
+#[test]
+fn the_lines_for_jenkins_build_and_hit() {
+    let Some(mut space) = job("ci-jenkins") else {
+        return;
+    };
+    let file = printed(&space, "jenkins");
+    let commands: Vec<&str> = file
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("sh '")?.strip_suffix('\''))
+        .collect();
+    assert_eq!(commands.len(), 6, "{commands:?}");
+    space.set_env("CMAKE_CUDA_COMPILER_LAUNCHER", "warpcc");
+    let venv = space.work().join("venv/bin").display().to_string();
+    let path = shell(&space, "printf %s \"$PATH\"");
+    space.set_env("PATH", &format!("{venv}:{path}"));
+    for expected in [(2, 0), (0, 2)] {
+        space.remove("build");
+        let said: String = commands.iter().map(|one| shell(&space, one)).collect();
+        assert!(said.contains(" answered from the cache"), "{said}");
+        assert_eq!(counts(&space), expected);
+    }
+}
+
+#[test]
+fn scripts_are_for_every_bash() {
+    for name in ["start.sh", "finish.sh"] {
+        let file = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../ci/github")).join(name);
+        let mode = fs::metadata(&file).expect(name).permissions().mode();
+        assert_eq!(mode & 0o111, 0o111, "{name} can be run");
+        let checked = Command::new("bash").arg("-n").arg(&file).status();
+        assert!(checked.is_ok_and(|status| status.success()), "{name}");
+    }
+}
