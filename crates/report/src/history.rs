@@ -10,11 +10,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::build_id::{ALONE, BuildId};
 use crate::log::{self, Damage};
-use crate::record::InvocationRecord;
+use crate::record::{CallOutcome, InvocationRecord};
 
 const ENDING: &str = "log";
 /// How much is remembered.
@@ -79,8 +79,14 @@ pub struct Remembered {
     pub driver: Option<String>,
     /// When its first call started, nanoseconds since 1970.
     pub started_unix_ns: u64,
+    /// From the start of its first call to the end of its last.
+    pub wall: Duration,
+    /// The folder that all its calls were made in.
+    pub folder: PathBuf,
     /// How many calls are known of it.
     pub calls: usize,
+    /// How many of them were answered from the cache as a whole.
+    pub direct_hits: usize,
 }
 
 /// The records of one build.
@@ -90,6 +96,38 @@ pub struct BuildRecords {
     pub records: Vec<InvocationRecord>,
     /// What could not be read of the logs they stand in.
     pub damage: Damage,
+}
+
+impl Remembered {
+    /// A build of this call.
+    fn of(call: InvocationRecord) -> Self {
+        Self {
+            driver: call.driver,
+            started_unix_ns: call.started_unix_ns,
+            wall: call.wall,
+            folder: PathBuf::from(call.directory),
+            calls: 1,
+            direct_hits: usize::from(call.outcome == CallOutcome::DirectHit),
+            id: call.build,
+        }
+    }
+
+    /// The same with one call more.
+    fn add(&mut self, call: &InvocationRecord) {
+        let after = |at: u64, wall: Duration| Duration::from_nanos(at).saturating_add(wall);
+        let end = after(self.started_unix_ns, self.wall);
+        let end = end.max(after(call.started_unix_ns, call.wall));
+        self.started_unix_ns = self.started_unix_ns.min(call.started_unix_ns);
+        self.wall = end.saturating_sub(Duration::from_nanos(self.started_unix_ns));
+        let shared = self
+            .folder
+            .components()
+            .zip(Path::new(&call.directory).components());
+        let shared = shared.take_while(|(one, other)| one == other);
+        self.folder = shared.map(|(one, _)| one).collect();
+        self.calls += 1;
+        self.direct_hits += usize::from(call.outcome == CallOutcome::DirectHit);
+    }
 }
 
 #[derive(Debug)]
@@ -238,16 +276,8 @@ impl History {
         self.visit(|call| {
             let at = *place.entry(call.build.clone()).or_insert(builds.len());
             match builds.get_mut(at) {
-                Some(known) => {
-                    known.calls += 1;
-                    known.started_unix_ns = known.started_unix_ns.min(call.started_unix_ns);
-                }
-                None => builds.push(Remembered {
-                    id: call.build,
-                    driver: call.driver,
-                    started_unix_ns: call.started_unix_ns,
-                    calls: 1,
-                }),
+                Some(known) => known.add(&call),
+                None => builds.push(Remembered::of(call)),
             }
         })?;
         builds.sort_by_key(|build| Reverse(build.started_unix_ns));

@@ -125,6 +125,35 @@ fn the_last_build_is_found_and_others_by_name() {
 }
 
 #[test]
+fn a_build_in_the_list_is_the_sum_of_its_calls() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let history = History::new(folder.path(), HistoryLimits::default());
+    // The second one began first, and ended last.
+    for (at, wall, directory, outcome) in [
+        (5, 1, "/p/src/a", CallOutcome::DirectHit),
+        (2, 9, "/p/src/b", CallOutcome::Built),
+        (4, 1, "/p/src", CallOutcome::DirectHit),
+    ] {
+        let record = InvocationRecord {
+            started_unix_ns: at * 1_000_000_000,
+            wall: Duration::from_secs(wall),
+            directory: directory.to_owned(),
+            outcome,
+            ..call("ninja-1", at)
+        };
+        history.append(&id("ninja-1"), record).expect("appended");
+    }
+    let builds = history.builds().expect("listed");
+    let [build] = builds.as_slice() else {
+        panic!("{builds:?}")
+    };
+    assert_eq!((build.calls, build.direct_hits), (3, 2));
+    assert_eq!(build.wall, Duration::from_secs(9));
+    assert_eq!(build.started_unix_ns, 2_000_000_000);
+    assert_eq!(build.folder, std::path::Path::new("/p/src"));
+}
+
+#[test]
 fn any_given_id_is_found_again() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let history = History::new(folder.path(), HistoryLimits::default());

@@ -420,7 +420,17 @@ fn why_alone_and_why_of_a_file() {
         (code, warned.contains("no remembered call compiled b.cu")),
         (1, true)
     );
-    // A command whose result is not stored, and one of another compiler.
+    // A command that fails, one whose result is not stored, one of another compiler, one of nothing.
+    space.write("bad.cu", "this is no program\n");
+    let nvcc = space.toolkit.nvcc.display().to_string();
+    let line = "-arch=sm_90 -c bad.cu -o bad.o";
+    assert!(space.run(&Program::Launcher, &space.words(line)).code != 0);
+    let words: Vec<&str> = ["why", &nvcc].into_iter().chain(line.split(' ')).collect();
+    let (_, out, _) = said(&space, &words);
+    assert!(out.contains("failed with exit code"), "{out}");
+    space.remove("bad.cu");
+    let (_, out, _) = said(&space, &words);
+    assert!(out.contains("bad.cu is not there"), "{out}");
     let nvcc = space.toolkit.nvcc.display().to_string();
     let line = ["why", &nvcc, "-arch=sm_90", "-c", "dated.cu", "-o", "out.o"];
     let (_, out, _) = said(&space, &line);

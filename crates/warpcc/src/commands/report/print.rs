@@ -145,9 +145,12 @@ pub(super) fn write_list_at(
         let since = now.saturating_sub(Duration::from_nanos(build.started_unix_ns));
         let driver = build.driver.as_deref().map(harmless).unwrap_or_default();
         let line = format!(
-            "{id:<widest$}  {:>9}  {:>8}  {driver}",
+            "{id:<widest$}  {:>9}  {:>4} hits  {:>8}  {:>9}  {}  {driver}",
             counted(build.calls, "call"),
-            format_ago(since)
+            build.direct_hits,
+            format_seconds(build.wall),
+            format_ago(since),
+            harmless(&build.folder.display().to_string()),
         );
         writeln!(out, "{}", line.trim_end())?;
     }
@@ -163,7 +166,10 @@ pub fn write_list_json(builds: &[Remembered], out: &mut dyn Write) -> io::Result
                 "id": build.id,
                 "driver": build.driver,
                 "started_unix_ns": build.started_unix_ns,
+                "wall_s": build.wall.as_secs_f64(),
+                "directory": build.folder.display().to_string(),
                 "calls": build.calls,
+                "direct_hits": build.direct_hits,
             })
         })
         .collect();
@@ -243,7 +249,10 @@ mod tests {
             id: id.into(),
             driver: driver.map(Into::into),
             started_unix_ns: seconds * 1_000_000_000,
+            wall: Duration::from_millis(73_210),
+            folder: "/home/ada/project".into(),
             calls,
+            direct_hits: calls / 2,
         };
         let builds = [
             remembered("ninja-0123456789", Some("ninja -j16"), 9_990, 240),

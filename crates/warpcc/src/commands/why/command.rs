@@ -39,6 +39,11 @@ pub fn why(
     if let Some(reason) = request.invocation.plain {
         return Ok(Why::Fallback(reason.to_owned()));
     }
+    let inputs = request.invocation.inputs.iter();
+    let mut missing = inputs.filter(|input| !request.absolute(input).exists());
+    if let Some(missing) = missing.next() {
+        return Ok(Why::NoSource(missing.into()));
+    }
     let store = need_store(config)?;
     let listing = request.listing();
     let variants = differences(&store, &request, &listing)?;
@@ -92,10 +97,14 @@ fn nearest(
     request: &Request,
 ) -> Option<Vec<FileDifference>> {
     let (manifest, differences) = variants.into_iter().min_by_key(|(_, d)| d.len())?;
-    let found = differences
-        .into_iter()
-        .map(|d| file_difference(d, request, &manifest))
-        .collect();
+    let mut found: Vec<FileDifference> = Vec::new();
+    for difference in differences {
+        let difference = file_difference(difference, request, &manifest);
+        // Several programs of a build may have read one file.
+        if !found.contains(&difference) {
+            found.push(difference);
+        }
+    }
     Some(found)
 }
 
@@ -145,14 +154,20 @@ fn why_not_kept(store: &DiskStore, request: &Request) -> Option<String> {
     // What cannot be read is not known, no more.
     drop(records(store).visit(|call| {
         let same = Path::new(&call.directory) == request.directory
-            && call.args.get(1..).unwrap_or_default() == words
-            && call.outcome == CallOutcome::Built;
+            && call.args.get(1..).unwrap_or_default() == words;
+        let why = match call.outcome {
+            CallOutcome::Built => call.not_kept,
+            CallOutcome::Failed { code } => Some(format!(
+                "it failed with exit code {code}, and a call that fails is never stored"
+            )),
+            _ => return,
+        };
         if same
             && last
                 .as_ref()
                 .is_none_or(|(at, _)| *at <= call.started_unix_ns)
         {
-            last = Some((call.started_unix_ns, call.not_kept));
+            last = Some((call.started_unix_ns, why));
         }
     }));
     last?.1

@@ -23,6 +23,8 @@ pub enum Why {
     Fallback(String),
     /// Nothing differs, and its result is not stored, for this reason.
     NotKept(String),
+    /// It compiles a file that is not there.
+    NoSource(PathBuf),
     /// The command starts this program, which is no nvcc.
     OtherProgram(PathBuf),
 }
@@ -39,7 +41,7 @@ pub struct PartDifference {
 }
 
 /// A file that differs.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileDifference {
     /// How it differs.
     pub kind: FileChange,
@@ -92,6 +94,10 @@ pub fn write(why: &Why, out: &mut dyn Write) -> io::Result<()> {
                 Some(advice) => writeln!(out, "What to do: {advice}."),
                 None => Ok(()),
             }
+        }
+        Why::NoSource(file) => {
+            let file = one_line(&file.to_string_lossy());
+            writeln!(out, "{file} is not there: there is nothing to compile.")
         }
         Why::OtherProgram(program) => {
             writeln!(
@@ -214,6 +220,7 @@ mod tests {
             Why::NeverSeen,
             Why::Fallback("a reason".into()),
             Why::NotKept("a date macro".into()),
+            Why::NoSource("x.cu".into()),
             Why::OtherProgram("/usr/bin/gcc".into()),
             damaged,
         ] {
