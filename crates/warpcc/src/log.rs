@@ -41,6 +41,11 @@ pub fn warn(text: &str) {
     _ = std::io::stderr().write_all(format!("warpcc: warning: {text}\n").as_bytes());
 }
 
+/// Tells the user what a command of ours did, beside what it answers on standard output.
+pub fn tell(text: &str) {
+    _ = std::io::stderr().write_all(format!("warpcc: {text}\n").as_bytes());
+}
+
 /// Tells the user why a command of ours failed.
 pub fn fail(text: &str) {
     _ = std::io::stderr().write_all(format!("warpcc: {text}\n").as_bytes());

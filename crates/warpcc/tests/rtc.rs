@@ -46,6 +46,8 @@ fn a_kernel_becomes_a_file() {
     let words: Vec<_> = words.split(' ').collect();
     let done = warpcc(folder.path(), &words);
     assert!(done.status.success(), "{}", text(&done.stderr));
+    let told = text(&done.stderr);
+    assert!(told.contains("wrote scale.cubin, "), "{told}");
     assert_eq!(
         text(&done.stdout),
         "scale<float>  _Z5scaleIfEvPT_\nscale<int>  _Z5scaleIiEvPT_\n"

@@ -23,7 +23,7 @@ use args::{CompileArgs, WarmArgs, WithArgs};
 use manifest::{ImageJob, Manifest};
 
 use super::output::{self, write_file};
-use crate::config::{Config, variable};
+use crate::config::{Config, format_bytes, variable};
 use crate::process_context::ProcessContext;
 use crate::{history, log};
 
@@ -165,6 +165,10 @@ fn compile(args: &CompileArgs, around: &ProcessContext) -> anyhow::Result<i32> {
         PathBuf::from(name).with_extension(args.arch.extension())
     });
     write_file(&output, |out| out.write_all(&image.compiled.image))?;
+    if !args.with.json {
+        let size = format_bytes(image.compiled.image.len() as u64);
+        log::tell(&format!("wrote {}, {size}", output.display()));
+    }
     if !image.compiled.log.trim().is_empty() {
         log::warn(image.compiled.log.trim_end());
     }
