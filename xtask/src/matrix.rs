@@ -38,6 +38,9 @@ pub struct Options {
     /// A handful of command lines of one row; nothing is written
     #[arg(long)]
     quick: bool,
+    /// Of every row only the changes, and the modes in which a host compiler has a part
+    #[arg(long)]
+    brief: bool,
     /// Only the cases whose names hold this text; nothing is written
     #[arg(long)]
     case: Option<String>,
@@ -64,6 +67,7 @@ pub fn quick() -> Result<()> {
         toolkit: Vec::new(),
         host: Vec::new(),
         quick: true,
+        brief: false,
         case: None,
         again: false,
         page: false,
@@ -114,7 +118,7 @@ fn one(
     };
     let scope = match () {
         () if options.quick => Scope::Quick,
-        () if toolkit.main_host == host.name => Scope::Whole,
+        () if toolkit.main_host == host.name && !options.brief => Scope::Whole,
         () => Scope::Host,
     };
     let mut cases = corpus::cases(scope, &host)?;

@@ -47,6 +47,8 @@ pub struct Beside {
     written: Mutex<BTreeMap<usize, BTreeSet<PathBuf>>>,
     /// Files of the plan that a step removed.
     removed: Mutex<BTreeMap<usize, BTreeSet<PathBuf>>>,
+    /// Files of the plan that a step looked for in vain.
+    missed: Mutex<BTreeMap<usize, BTreeSet<PathBuf>>>,
 }
 
 impl Beside {
@@ -58,6 +60,7 @@ impl Beside {
             made: Mutex::default(),
             written: Mutex::default(),
             removed: Mutex::default(),
+            missed: Mutex::default(),
         }
     }
 
@@ -69,13 +72,25 @@ impl Beside {
         removed && fs::symlink_metadata(path).is_err()
     }
 
+    /// Whether a step looked for a file of the plan and did not find it: clang, which fails, takes its output away where
+    /// there is an old one, and looks first.
+    pub fn has_missed(&self, step: usize, path: &Path) -> bool {
+        let missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
+        missed.get(&step).is_some_and(|paths| paths.contains(path))
+    }
+
     /// Notes what a run of `step` made.
     pub fn note(&self, step: usize, observed: &Observed, scene: &Scene<'_>) {
-        let removed = observed.removed.iter().filter(|path| scene.is_own(path));
-        let removed: BTreeSet<_> = removed.map(|path| scene.directory.join(path)).collect();
-        if !removed.is_empty() {
-            let mut all = self.removed.lock().unwrap_or_else(PoisonError::into_inner);
-            all.entry(step).or_default().extend(removed);
+        for (seen, noted) in [
+            (&observed.removed, &self.removed),
+            (&observed.missing, &self.missed),
+        ] {
+            let own = seen.iter().filter(|path| scene.is_own(path));
+            let own: BTreeSet<_> = own.map(|path| scene.directory.join(path)).collect();
+            if !own.is_empty() {
+                let mut all = noted.lock().unwrap_or_else(PoisonError::into_inner);
+                all.entry(step).or_default().extend(own);
+            }
         }
         let written = observed.written.iter();
         let foreign = written.filter(|(path, _)| !scene.is_own(path));

@@ -37,6 +37,8 @@ pub struct Run {
     pub retry: Option<&'static str>,
     /// Set when a tool ended by a signal or could not be started: not a compiler's verdict.
     pub accident: Option<String>,
+    /// An old file of the user's that a failing step looked for at its output's name, and did not find in our folder.
+    pub unmet_output: Option<PathBuf>,
 }
 
 /// Milliseconds that a task will take, waiting not counted.
@@ -89,11 +91,14 @@ pub fn execute(
     run_all(&context, &mut schedule, each);
     // nvcc would not have started them any more.
     context.beside.undo(|task| !schedule.counts(task));
+    let mut unmet_output = None;
     for failed in schedule.failures() {
+        unmet_output = unmet_output.or_else(|| task::unmet_output(&context, failed));
         task::take_away_outputs(&context, failed);
     }
     schedule.show_rest(each);
-    let run = collect(graph, &artifacts, schedule.end(), began);
+    let mut run = collect(graph, &artifacts, schedule.end(), began);
+    run.unmet_output = unmet_output;
     if let Some(admission) = options
         .admission
         .filter(|_| run.code == 0 && run.retry.is_none())
@@ -195,6 +200,7 @@ fn collect(graph: &TaskGraph, artifacts: &Artifacts<'_>, mut end: End, began: Sy
         outputs: Vec::new(),
         retry: end.retry,
         accident: end.accident,
+        unmet_output: None,
     };
     if run.retry.is_some() {
         return run;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::path::PathBuf;
 
 use warpcc_plan::{FileKind, Program, Step, depfile};
 
@@ -43,6 +44,22 @@ pub fn work(run: &RunContext<'_>, index: usize, priority_ms: u64) -> io::Result<
         })
         .collect();
     Ok(done)
+}
+
+/// An old file of the user's at the name of a failing step's output, which the step would have met under nvcc: it looked
+/// for one, and did not find it in our folder.
+pub fn unmet_output(run: &RunContext<'_>, index: usize) -> Option<PathBuf> {
+    let step = run.graph.steps.get(index)?;
+    let mut outputs = step.writes.iter().filter(|&&id| {
+        let own = run.artifacts.path(id);
+        run.graph.file(id).kind == FileKind::Output
+            && run.beside.has_missed(index, own)
+            && !run.beside.has_removed(index, own)
+    });
+    let users = |&id| run.options.directory.join(&run.graph.file(id).path);
+    outputs
+        .find(|&id| fs::symlink_metadata(users(id)).is_ok())
+        .map(users)
 }
 
 /// Removes the user's old files that a failing step would have removed under nvcc.

@@ -11,11 +11,12 @@ use std::ffi::OsString;
 use std::sync::PoisonError;
 use std::time::{Duration, SystemTime};
 
+use warpcc_engine::event::StepOutcome;
 use warpcc_engine::failure::OnFailure;
 use warpcc_engine::states::{TaskState, TaskStates};
 use warpcc_engine::{Children, Listener, Order, Run, RunOptions, execute};
 use warpcc_plan::depfile::Rule;
-use warpcc_plan::{TaskGraph, Tool, Unsupported};
+use warpcc_plan::{Arg, Step, TaskGraph, Tool, Unsupported};
 use warpcc_report::record::Header;
 
 pub use self::dry_run::REFUSED;
@@ -36,6 +37,12 @@ pub const STRAY: &str = "a tool works with files beside its output";
 
 /// nvcc may show more than the first failure then; what, is a race ([`threads`] knows where it is not).
 pub const FAILS_UNDER_THREADS: &str = "a failing build with --threads";
+
+/// What a tool does to an old output when it fails, we do not see: in the private folder there is none.
+const FAILS_OVER_OLD: &str = "a failing step looks for its old output";
+
+/// nvlink 11.8 has room for about 100 characters of a temporary file's name, and `TMPDIR` is longer here than nvcc's.
+const FAILS_WITH_LTO: &str = "a failing device link with -dlto";
 
 /// What a build came to.
 pub struct Built {
@@ -274,6 +281,19 @@ impl Building<'_> {
     fn failed(&self, done: &Done, doubt: &Doubt) -> Result<i32, Unsupported> {
         if doubt.is_justified(self.options.store) {
             return Err(Unsupported::new(FAILS_ON_OTHERS, ""));
+        }
+        if let Some(path) = &done.run.unmet_output {
+            return Err(Unsupported::new(FAILS_OVER_OLD, path.display().to_string()));
+        }
+        let is_lto = |step: &Step| {
+            let mut words = step.args.iter().filter_map(Arg::as_text);
+            step.tool == Tool::Nvlink && words.any(|word| word == "-dlto")
+        };
+        let mut tasks = done.run.tasks.iter();
+        if tasks.any(|task| {
+            matches!(task.outcome, StepOutcome::Failed(_)) && is_lto(&done.graph.steps[task.step])
+        }) {
+            return Err(Unsupported::new(FAILS_WITH_LTO, ""));
         }
         let invocation = &self.request.invocation;
         if !invocation.threads {

@@ -34,6 +34,14 @@ const TABLE: &[(&str, &str)] = &[
         "nothing: it happens only when a compile fails",
     ),
     (
+        "a failing step looks for its old output",
+        "nothing: it happens only when a compile fails",
+    ),
+    (
+        "a failing device link with -dlto",
+        "nothing if nvcc fails too; else a TMPDIR with a shorter name",
+    ),
+    (
         "no private folder",
         "look at owner and mode of $TMPDIR/warpcc-UID-builds, which must be yours alone",
     ),

@@ -547,3 +547,34 @@ fn a_closed_or_full_standard_output_is_no_hang() {
     assert_eq!(texts[0], texts[1]);
     assert_eq!(texts[0], texts[2]);
 }
+
+/// clang looks whether its old output is there before it takes it away; gcc's assembler does not ask.
+#[test]
+fn a_failing_clang_takes_the_old_object() {
+    let space = TestSpace::new("failing-clang");
+    space.write("case.cu", "asm(\".incbin \\\"data/none\\\"\");");
+    space.write("out.o", "old");
+    let line = "-ccbin clang++-14 -c case.cu -o out.o -arch=sm_90";
+    let args = space.words(line);
+    let reason = "a failing step looks for its old output";
+    let out = space.work().join("out.o");
+    for (old, asked) in [(false, None), (true, Some(&1))] {
+        let prepare = || match old {
+            true => space.write("out.o", "old"),
+            false => _ = fs::remove_file(&out),
+        };
+        prepare();
+        let want = space.run(&space.reference(), &args);
+        assert!(!out.exists(), "nvcc takes it");
+        prepare();
+        let (got, _, stats) = space.observe(&Program::Launcher, &args);
+        assert_eq!((want.code, got.code), (1, 1));
+        assert_eq!(
+            space.stream_rule().differences(&want, &got),
+            Vec::<String>::new()
+        );
+        // With nothing there, nvcc need not be asked.
+        assert_eq!(stats.reasons.get(reason), asked, "old: {old}");
+        assert!(!out.exists(), "warpcc leaves it");
+    }
+}
