@@ -42,7 +42,7 @@ fn without_times(text: String) -> String {
         Some(at) => line[..at + TIME.len()].to_owned() + "\n",
         None => line.to_owned(),
     };
-    text.split_inclusive('\n').map(|line| plain(line)).collect()
+    text.split_inclusive('\n').map(plain).collect()
 }
 
 /// The same where `TMPDIR` is the folder in `/dev/shm`, which also has headers in folders of their own.
