@@ -1,5 +1,5 @@
-//! The table of variables that tools ask for, against what they ask for: on the suite's toolkits, on every other that
-//! this machine has, and with every host compiler that it has.
+//! The table of variables that tools ask for, against what they ask for: on the suite's toolkits, and on those that a
+//! person names, or else on one other that this machine has, another one each day.
 //!
 //! ```sh
 //! WARPCC_TEST_MORE_NVCC=/a/bin/nvcc:/b/bin/nvcc WARPCC_TEST_MORE_HOSTS=g++-11:clang++-19 \
@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use warpcc_engine::conditions::{is_harmless, seen_in};
 use warpcc_plan::Tool;
@@ -146,7 +147,7 @@ fn the_table_has_every_variable_that_a_tool_asks_for() {
 fn pairs() -> BTreeSet<(PathBuf, String)> {
     let (newest, older) = (Toolkit::newest().nvcc, Toolkit::older().nvcc);
     let mut hosts: BTreeSet<String> = ["g++", "clang++-14"].map(str::to_owned).into();
-    let mut toolkits = more_toolkits();
+    let mut toolkits = more_toolkits([&newest, &older]);
     toolkits.retain(|nvcc| ![&newest, &older].contains(&nvcc));
     if let Ok(more) = std::env::var("WARPCC_TEST_MORE_HOSTS") {
         hosts.extend(
@@ -163,11 +164,14 @@ fn pairs() -> BTreeSet<(PathBuf, String)> {
     all.chain(usual).collect()
 }
 
-/// Those that `cargo xtask toolkit` made for this user, and those that a person names.
-fn more_toolkits() -> BTreeSet<PathBuf> {
+/// Those that a person names; else one of those that `cargo xtask toolkit` and `matrix` made for this user, in turn: each
+/// takes half a minute.
+fn more_toolkits(usual: [&PathBuf; 2]) -> BTreeSet<PathBuf> {
+    if let Some(named) = std::env::var_os("WARPCC_TEST_MORE_NVCC") {
+        let named = std::env::split_paths(&named);
+        return named.filter(|path| !path.as_os_str().is_empty()).collect();
+    }
     let mut all = BTreeSet::new();
-    let more = std::env::var_os("WARPCC_TEST_MORE_NVCC").unwrap_or_default();
-    all.extend(std::env::split_paths(&more).filter(|path| !path.as_os_str().is_empty()));
     let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
     let folder = std::fs::read_dir(home.join(".cache/warpcc/toolkits"));
     for entry in folder.into_iter().flatten().flatten() {
@@ -175,7 +179,11 @@ fn more_toolkits() -> BTreeSet<PathBuf> {
             all.extend(entry.path().join(inside).canonicalize());
         }
     }
-    all
+    all.retain(|nvcc| !usual.contains(&nvcc));
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let day = since.map_or(0, |since| since.as_secs() / 86_400);
+    let turn = usize::try_from(day).unwrap_or(0) % all.len().max(1);
+    all.into_iter().nth(turn).into_iter().collect()
 }
 
 /// `13.5`, as the compiler says.
