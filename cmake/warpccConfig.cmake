@@ -1,4 +1,4 @@
-# What find_package(warpcc) reads; warpcc.cmake beside it says what it does.
+# Read by find_package(warpcc). warpcc.cmake, in the same folder, says what it does.
 include("${CMAKE_CURRENT_LIST_DIR}/warpcc.cmake")
 if(NOT WARPCC_PROGRAM)
   set(warpcc_FOUND FALSE)

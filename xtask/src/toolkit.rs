@@ -50,19 +50,26 @@ pub fn find(version: &str) -> Result<PathBuf> {
     }
 }
 
+/// Waits until no other process installs this toolkit, and keeps others waiting for as long as the file is open.
+pub fn lock(version: &str) -> Result<File> {
+    let toolkits = repo::toolkits_dir();
+    fs::create_dir_all(&toolkits)
+        .with_context(|| format!("failed to create {}", toolkits.display()))?;
+    let path = toolkits.join(format!(".{version}.lock"));
+    let failed = || format!("failed to lock {}", path.display());
+    let lock = File::create(&path).with_context(failed)?;
+    lock.lock().with_context(failed)?;
+    Ok(lock)
+}
+
 /// Installs a toolkit unless it is there already, and returns its `nvcc`.
 pub fn install(version: &str) -> Result<PathBuf> {
     let id = lock_id(version)?;
     let toolkits = repo::toolkits_dir();
     let home = toolkits.join(version);
     if !installed(&home, &id) {
-        fs::create_dir_all(&toolkits)
-            .with_context(|| format!("failed to create {}", toolkits.display()))?;
         // A process that waited here finds the work done.
-        let lock = File::create(toolkits.join(format!(".{version}.lock")))
-            .with_context(|| format!("failed to lock {}", home.display()))?;
-        lock.lock()
-            .with_context(|| format!("failed to lock {}", home.display()))?;
+        let _lock = lock(version)?;
         if !installed(&home, &id) {
             download(version, &id, &toolkits, &home)?;
         }

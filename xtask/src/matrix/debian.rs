@@ -1,14 +1,14 @@
 //! Toolkits that Debian packages in non-free: fetched with package lists of their own, unpacked, and put together as
 //! NVIDIA's installer would. Nothing is installed on this machine.
 
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{process, repo};
+use crate::{process, repo, toolkit};
 
 /// Debian's names; the version of the runtime is part of one.
 const PACKAGES: [&str; 7] = [
@@ -21,7 +21,7 @@ const PACKAGES: [&str; 7] = [
     "libcudart",
 ];
 
-/// Debian's compiler driver is a script that picks a gcc; this one is the program itself, and finds all beside it.
+/// Debian's nvcc is a script that picks a gcc. Here it is the program itself, which finds the toolkit from its own folder.
 const PROFILE: &str = r#"TOP              = $(_HERE_)/..
 
 NVVMIR_LIBRARY_DIR = $(TOP)/nvvm/libdevice
@@ -41,12 +41,7 @@ PTXAS_FLAGS     +=
 pub fn install(version: &str, suite: &str) -> Result<PathBuf> {
     let toolkits = repo::toolkits_dir();
     let home = toolkits.join(version);
-    fs::create_dir_all(&toolkits)
-        .with_context(|| format!("failed to create {}", toolkits.display()))?;
-    let lock = File::create(toolkits.join(format!(".{version}.lock")))
-        .with_context(|| format!("failed to lock {}", home.display()))?;
-    lock.lock()
-        .with_context(|| format!("failed to lock {}", home.display()))?;
+    let _lock = toolkit::lock(version)?;
     if !process::is_executable(&home.join("bin/nvcc")) {
         make(version, suite, &toolkits, &home)?;
     }

@@ -25,7 +25,7 @@ fn text(rows: &[Row]) -> Result<String> {
     let mut page = HEAD.to_owned();
     let rows = in_order(rows);
     page += "\n## What was tried\n\n";
-    page += "| toolkit | host compiler | cases | calls | identical | hits | nvcc fails | left to nvcc | different | date, commit |\n";
+    page += "| toolkit | host compiler | cases | calls | identical | hits | nvcc fails | bypassed | different | date, commit |\n";
     page += "|---|---|---|---|---|---|---|---|---|---|\n";
     for row in &rows {
         let left: u64 = row.bypassed.values().sum();
@@ -81,7 +81,7 @@ fn bypassed(page: &mut String, rows: &[&Row]) -> Result<()> {
     if reasons.is_empty() {
         return Ok(());
     }
-    *page += "\n## Why calls were left to nvcc\n\nOf all rows together. [Modes and flags](modes.md) says which calls these are.\n\n";
+    *page += "\n## Why calls were bypassed\n\nOf all rows together. [Modes and flags](modes.md) says which calls these are.\n\n";
     *page += "| reason | calls |\n|---|---|\n";
     for (reason, count) in reasons {
         writeln!(page, "| {} | {count} |", cell(reason))?;

@@ -59,7 +59,7 @@ impl Row {
             self.calls, self.identical, self.hits, self.failing, self.seconds
         );
         for (reason, count) in &self.bypassed {
-            println!("  {count} left to nvcc: {reason}");
+            println!("  {count} bypassed: {reason}");
         }
     }
 }

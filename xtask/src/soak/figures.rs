@@ -35,7 +35,7 @@ pub struct Figures {
     pub step_misses: u64,
     /// Calls that warpcc planned and ran itself.
     pub built: u64,
-    /// Calls left to nvcc, by reason.
+    /// Calls bypassed, by reason.
     pub bypassed: BTreeMap<String, u64>,
     /// Results that were not stored, by reason.
     pub unstored: BTreeMap<String, u64>,
@@ -166,7 +166,7 @@ impl Figures {
             );
         }
         for (what, counts) in [
-            ("left to nvcc", &self.bypassed),
+            ("bypassed", &self.bypassed),
             ("not stored", &self.unstored),
             ("shape of a failure", &self.shapes),
         ] {

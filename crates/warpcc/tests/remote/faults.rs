@@ -273,7 +273,7 @@ fn ping_and_doctor_try_a_write() {
         code > 0 && text.contains("cannot be written") && text.contains("405"),
         "{text}"
     );
-    // Whoever says so is not tried.
+    // A cache that says so is not tried.
     project.through(&format!("{url}|read-only"));
     let (code, text) = said(&project, &ping);
     assert!(
