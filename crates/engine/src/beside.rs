@@ -103,6 +103,10 @@ impl Beside {
             }
             written.insert(file);
         }
+        let unfinished = observed.unfinished.iter();
+        for path in unfinished.filter(|path| !scene.is_own(path)) {
+            made_anew.extend(made_last(scene.directory.join(path), self.began));
+        }
         if !written.is_empty() {
             let mut all = self.written.lock().unwrap_or_else(PoisonError::into_inner);
             all.entry(step).or_default().extend(written);
@@ -136,15 +140,30 @@ impl Beside {
 /// The file, if it was made by a program that opened it as `opened`, and not before `began`.
 fn made(path: PathBuf, opened: &Identity, began: Time) -> Option<Made> {
     let now = look(&path)?;
-    let knows_births = now.stx_mask & StatxFlags::BTIME.bits() != 0;
-    let birth = (now.stx_btime.tv_sec, now.stx_btime.tv_nsec.into());
-    let is_new = knows_births && birth >= began;
+    let is_new = born(&now).is_some_and(|birth| birth >= began);
     let device = rustix::fs::makedev(now.stx_dev_major, now.stx_dev_minor);
     let is_it = (opened.device, opened.inode) == (device, now.stx_ino) && opened.size == 0;
     (is_new && is_it && is_alone(&now)).then(|| Made {
         looks: Looks::of(&now),
         path,
     })
+}
+
+/// The file that a program was about to make when it was killed, if it did: it is there, not from before `began`, and
+/// empty, for nobody could write to it any more.
+fn made_last(path: PathBuf, began: Time) -> Option<Made> {
+    let now = look(&path)?;
+    let is_new = born(&now).is_some_and(|birth| birth >= began);
+    (is_new && now.stx_size == 0 && is_alone(&now)).then(|| Made {
+        looks: Looks::of(&now),
+        path,
+    })
+}
+
+/// When the file came into being, where its file system knows.
+fn born(found: &Statx) -> Option<Time> {
+    let knows = found.stx_mask & StatxFlags::BTIME.bits() != 0;
+    knows.then(|| (found.stx_btime.tv_sec, found.stx_btime.tv_nsec.into()))
 }
 
 impl Looks {
@@ -214,5 +233,30 @@ mod tests {
         let third = note(long_ago).expect("as before");
         undo(third, |_| true);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_file_that_a_killed_program_made_last_goes_while_it_is_empty() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("trace");
+        let (long_ago, later) = ((0, 0), (i64::MAX, 0));
+        assert!(
+            made_last(path.clone(), long_ago).is_none(),
+            "it came to nothing"
+        );
+        fs::write(&path, "").expect("written");
+        assert!(
+            made_last(path.clone(), later).is_none(),
+            "it was there before"
+        );
+        let Some(made) = made_last(path.clone(), long_ago) else {
+            return; // A file system that does not know births.
+        };
+        let beside = Beside::new();
+        *beside.made.lock().expect("nobody else") = [(3, vec![made])].into();
+        beside.undo(|_| true);
+        assert!(!path.exists());
+        fs::write(&path, "another's").expect("written");
+        assert!(made_last(path, long_ago).is_none(), "somebody wrote to it");
     }
 }

@@ -246,6 +246,42 @@ unsafe fn streamed(path: Path, mode: Path, error: c_int, stream: Any) {
     }
 }
 
+/// Logs, before the file can be there, that it is about to be made: who is killed in an `open` cannot log it any more.
+///
+/// # Safety
+/// `path` is null or NUL-terminated.
+unsafe fn about_to_make(directory: c_int, path: Path) {
+    let mut full = [0_u8; LONGEST];
+    // SAFETY: as the caller promises.
+    if let Some(name) = unsafe { named(directory, path, &mut full) } {
+        state::about_to_make(name);
+    }
+}
+
+/// As [`about_to_make`], where these flags of an `open` may make the file.
+///
+/// # Safety
+/// As for [`about_to_make`].
+unsafe fn about_to_open(directory: c_int, path: Path, flags: c_int) {
+    if flags & O_CREAT != 0 {
+        // SAFETY: passed on.
+        unsafe { about_to_make(directory, path) };
+    }
+}
+
+/// As [`about_to_make`], where this mode of an `fopen` may make the file.
+///
+/// # Safety
+/// As for [`about_to_make`], of both.
+unsafe fn about_to_stream(path: Path, mode: Path) {
+    // SAFETY: passed on.
+    unsafe {
+        if text(mode).is_some_and(|mode| !mode.starts_with(b"r")) {
+            about_to_make(AT_FDCWD, path);
+        }
+    }
+}
+
 /// Logs the directory a `glob` pattern lists.
 ///
 /// # Safety
@@ -273,20 +309,30 @@ const NONE: Any = core::ptr::null_mut();
 // `open` takes its mode as a variable argument. Defining it with three fixed ones is sound on both
 // architectures: variable integer arguments travel in the same registers.
 hook! {
-    fn open(path: Path, flags: c_int, mode: c_uint) -> c_int, -1, |r, e| opened(AT_FDCWD, path, flags, e, r);
-    fn open64(path: Path, flags: c_int, mode: c_uint) -> c_int, -1, |r, e| opened(AT_FDCWD, path, flags, e, r);
+    fn open(path: Path, flags: c_int, mode: c_uint) -> c_int, -1,
+        before { about_to_open(AT_FDCWD, path, flags) }, |r, e| opened(AT_FDCWD, path, flags, e, r);
+    fn open64(path: Path, flags: c_int, mode: c_uint) -> c_int, -1,
+        before { about_to_open(AT_FDCWD, path, flags) }, |r, e| opened(AT_FDCWD, path, flags, e, r);
     fn __open_2(path: Path, flags: c_int) -> c_int, -1, |r, e| opened(AT_FDCWD, path, flags, e, r);
     fn __open64_2(path: Path, flags: c_int) -> c_int, -1, |r, e| opened(AT_FDCWD, path, flags, e, r);
-    fn openat(at: c_int, path: Path, flags: c_int, mode: c_uint) -> c_int, -1, |r, e| opened(at, path, flags, e, r);
-    fn openat64(at: c_int, path: Path, flags: c_int, mode: c_uint) -> c_int, -1, |r, e| opened(at, path, flags, e, r);
+    fn openat(at: c_int, path: Path, flags: c_int, mode: c_uint) -> c_int, -1,
+        before { about_to_open(at, path, flags) }, |r, e| opened(at, path, flags, e, r);
+    fn openat64(at: c_int, path: Path, flags: c_int, mode: c_uint) -> c_int, -1,
+        before { about_to_open(at, path, flags) }, |r, e| opened(at, path, flags, e, r);
     fn __openat_2(at: c_int, path: Path, flags: c_int) -> c_int, -1, |r, e| opened(at, path, flags, e, r);
     fn __openat64_2(at: c_int, path: Path, flags: c_int) -> c_int, -1, |r, e| opened(at, path, flags, e, r);
-    fn creat(path: Path, mode: c_uint) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'W', e, r);
-    fn creat64(path: Path, mode: c_uint) -> c_int, -1, |r, e| seen(AT_FDCWD, path, b'W', e, r);
-    fn fopen(path: Path, mode: Path) -> Any, NONE, |r, e| streamed(path, mode, e, r);
-    fn fopen64(path: Path, mode: Path) -> Any, NONE, |r, e| streamed(path, mode, e, r);
-    fn freopen(path: Path, mode: Path, stream: Any) -> Any, NONE, |r, e| streamed(path, mode, e, r);
-    fn freopen64(path: Path, mode: Path, stream: Any) -> Any, NONE, |r, e| streamed(path, mode, e, r);
+    fn creat(path: Path, mode: c_uint) -> c_int, -1,
+        before { about_to_make(AT_FDCWD, path) }, |r, e| seen(AT_FDCWD, path, b'W', e, r);
+    fn creat64(path: Path, mode: c_uint) -> c_int, -1,
+        before { about_to_make(AT_FDCWD, path) }, |r, e| seen(AT_FDCWD, path, b'W', e, r);
+    fn fopen(path: Path, mode: Path) -> Any, NONE,
+        before { about_to_stream(path, mode) }, |r, e| streamed(path, mode, e, r);
+    fn fopen64(path: Path, mode: Path) -> Any, NONE,
+        before { about_to_stream(path, mode) }, |r, e| streamed(path, mode, e, r);
+    fn freopen(path: Path, mode: Path, stream: Any) -> Any, NONE,
+        before { about_to_stream(path, mode) }, |r, e| streamed(path, mode, e, r);
+    fn freopen64(path: Path, mode: Path, stream: Any) -> Any, NONE,
+        before { about_to_stream(path, mode) }, |r, e| streamed(path, mode, e, r);
     fn opendir(path: Path) -> Any, NONE, |r, e| seen(AT_FDCWD, path, b'D', e, NO_FILE);
     fn fdopendir(directory: c_int) -> Any, NONE, |r, e| if e == 0 { listed(directory) };
     fn getdents64(directory: c_int, to: Any, size: usize) -> isize, -1, |r, e| if e == 0 { listed(directory) };

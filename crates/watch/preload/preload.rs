@@ -12,6 +12,7 @@
 //! | `C` | cwd | the working directory changed |
 //! | `L` | identity, path | a shared library is mapped |
 //! | `R` `W` | identity, path | opened for reading, for writing |
+//! | `w` | path | about to be made by an `open` for writing, whose outcome follows |
 //! | `I` | identity, path | looked at with `stat`, and a regular file |
 //! | `D` `S` | path | listed; looked at and there |
 //! | `H` | | the working directory was asked for |
@@ -106,10 +107,12 @@ impl Real {
 
 /// Defines exported functions that call the real one and then look at what it returned.
 ///
-/// `fn name(args) -> type, failure, |result, error| { log }` where `error` is 0 or the errno.
+/// `fn name(args) -> type, failure, |result, error| { log }` where `error` is 0 or the errno. With `before { log }` after
+/// the failure, that is logged before the real one is called.
 #[macro_export]
 macro_rules! hook {
-    ($(fn $name:ident($($arg:ident: $type:ty),*) -> $ret:ty, $bad:expr, |$res:ident, $err:ident| $log:expr;)*) => {$(
+    ($(fn $name:ident($($arg:ident: $type:ty),*) -> $ret:ty, $bad:expr,
+        $(before $before:block,)? |$res:ident, $err:ident| $log:expr;)*) => {$(
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($($arg: $type),*) -> $ret {
             static REAL: $crate::Real = $crate::Real::new();
@@ -120,6 +123,11 @@ macro_rules! hook {
                     return $bad;
                 };
                 let real: unsafe extern "C" fn($($type),*) -> $ret = core::mem::transmute(real);
+                $(
+                    let errno = *$crate::sys::__errno_location();
+                    $before
+                    *$crate::sys::__errno_location() = errno;
+                )?
                 let $res = real($($arg),*);
                 let saved = *$crate::sys::__errno_location();
                 let $err = if $res == $bad { saved } else { 0 };

@@ -200,6 +200,14 @@ pub(crate) fn file(kind: u8, identity: &Identity, path: &[u8]) {
     });
 }
 
+/// Logs, at once, a file that is about to be made.
+pub(crate) fn about_to_make(path: &[u8]) {
+    with(|state| {
+        state.put(b'w', &[], path);
+        state.flush();
+    });
+}
+
 /// Logs where a path leads: `length(u16) path target`.
 pub(crate) fn leads(kind: u8, path: &[u8], target: &[u8]) {
     with(|state| {

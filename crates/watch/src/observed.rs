@@ -30,6 +30,8 @@ pub struct Observed {
     pub nothing: BTreeSet<PathText>,
     /// Files opened for writing, or put in place, with what each was when it was opened.
     pub written: BTreeMap<PathText, Identity>,
+    /// Files that a program was about to make when it was killed. Whether it did is not known.
+    pub unfinished: BTreeSet<PathText>,
     /// For each name written or removed, the executable that did it first.
     pub writers: BTreeMap<PathText, PathBuf>,
     /// Names removed, or renamed to others.
@@ -122,6 +124,8 @@ struct Image {
     becomes: Option<PathBuf>,
     /// Its program is known.
     known: bool,
+    /// What it is about to make.
+    makes: BTreeSet<PathText>,
 }
 
 struct Reader<'k> {
@@ -210,6 +214,9 @@ impl<'k> Reader<'k> {
                 let path = absolute(path);
                 self.path(owner, kind, path);
             }
+            Event::AboutToMake(path) => {
+                image.makes.insert(absolute(path));
+            }
             Event::Leads(way, from, to) => self.led(way, absolute(from), to),
             Event::Variable(name) => {
                 let program = image.program.clone();
@@ -293,14 +300,16 @@ impl<'k> Reader<'k> {
 
     /// A file was opened or looked at.
     fn file(&mut self, owner: u32, access: Access, identity: Identity, path: PathText) {
-        let Some(image) = self.images.get(&owner) else {
+        let Some(image) = self.images.get_mut(&owner) else {
             return;
         };
-        if access == Access::Looked && image.known {
+        image.makes.remove(path.as_os_str());
+        let is_known = image.known;
+        if access == Access::Looked && is_known {
             self.found(path, true);
             return;
         }
-        if access == Access::Read && !image.known {
+        if access == Access::Read && !is_known {
             self.observed.texts.insert(path.clone());
         }
         if access == Access::Written {
@@ -312,17 +321,20 @@ impl<'k> Reader<'k> {
 
     /// A path without what is there.
     fn path(&mut self, owner: u32, kind: Kind, path: PathText) {
-        let Some(image) = self.images.get(&owner) else {
+        let Some(image) = self.images.get_mut(&owner) else {
             return;
         };
+        image.makes.remove(path.as_os_str());
+        let is_known = image.known;
+        let program = &image.program;
         let paths = match kind {
-            Kind::Found => return self.found(path, image.known),
+            Kind::Found => return self.found(path, is_known),
             Kind::Listed => &mut self.observed.listed,
             Kind::Missing => &mut self.observed.missing,
             Kind::Nothing => &mut self.observed.nothing,
             Kind::Removed => {
                 let writers = self.observed.writers.entry(path.clone());
-                writers.or_insert_with(|| image.program.clone());
+                writers.or_insert_with(|| program.clone());
                 &mut self.observed.removed
             }
         };
@@ -387,6 +399,7 @@ impl<'k> Reader<'k> {
             return;
         };
         if !image.ended {
+            self.observed.unfinished.extend(image.makes);
             self.untracked(|| format!("{} did not end its log", image.program.display()));
         } else if let Some(next) = image.becomes.filter(|_| !replaced) {
             self.untracked(|| format!("{} could not be watched", next.display()));

@@ -5,9 +5,10 @@ mod support;
 
 use std::ffi::OsStr;
 use std::path::Path;
+use std::time::Duration;
 
 use support::{Bench, has};
-use warpcc_watch::{LogError, read_log};
+use warpcc_watch::{LogError, PathText, read_log};
 
 #[test]
 fn candidates_before_the_header_found_are_missing() {
@@ -191,6 +192,36 @@ fn a_killed_process_is_noticed() {
             .untracked
             .is_some_and(|why| why.contains("did not end"))
     );
+}
+
+#[test]
+fn what_a_process_was_about_to_make_when_it_was_killed_is_known() {
+    let bench = Bench::new();
+    assert!(bench.command("mkfifo pipe").status().unwrap().success());
+    // Nobody reads: the process stays in `open` until it is killed.
+    let mut writer = bench.watched("dd if=/dev/null of=pipe").spawn().unwrap();
+    let began = std::time::Instant::now();
+    let unfinished = loop {
+        std::thread::sleep(Duration::from_millis(5));
+        let log = std::fs::read(bench.path("log")).unwrap_or_default();
+        if log.ends_with(b"pipe\n") {
+            break true;
+        }
+        if began.elapsed() > Duration::from_secs(60) {
+            break false;
+        }
+    };
+    writer.kill().unwrap();
+    writer.wait().unwrap();
+    assert!(unfinished, "it did not say what it is about to do");
+    let observed = bench.log_of("dd");
+    let unfinished: Vec<_> = observed.unfinished.iter().collect();
+    assert_eq!(unfinished, [&PathText::from(Path::new("pipe"))]);
+    assert!(observed.written.is_empty());
+    // Who ends in order has made it, and says so, or could not.
+    let after = bench.watch("dd if=/dev/null of=other");
+    assert!(after.unfinished.is_empty());
+    assert!(after.written.contains_key(OsStr::new("other")));
 }
 
 #[test]
