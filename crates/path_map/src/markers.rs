@@ -22,6 +22,11 @@ pub(crate) fn rename_markers<'a>(
     out
 }
 
+/// A preprocessed text whose line markers name nothing.
+pub fn without_markers(text: &[u8]) -> Vec<u8> {
+    rename_markers(text, &|_| Some(Cow::Borrowed(b"")))
+}
+
 /// The line markers of a preprocessed text and nothing else, for who wants to know later which files it came from.
 pub fn only_markers(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
@@ -87,6 +92,10 @@ mod tests {
         assert_eq!(
             String::from_utf8_lossy(&only_markers(TEXT)),
             "# 0 \"/a/m.cu\"\n# 0 \"<built-in>\"\n# 1 \"/a/x\\\"y.h\" 1\n# 2 \"/b.h\" 2\n"
+        );
+        assert_eq!(
+            String::from_utf8_lossy(&without_markers(TEXT)),
+            "# 0 \"\"\n# 0 \"\"\n# 1 \"\" 1\nint x = \"/a/z\";\n# 7 forged\n# 2 \"\" 2\n"
         );
         for broken in [&b"# "[..], b"# 1 \"", b"# 1 \"x\\", b"# \"x\"", b""] {
             assert_eq!(rename_markers(broken, &|_| Some(b"y"[..].into())), broken);

@@ -80,6 +80,15 @@ impl Invocation {
         outputs
     }
 
+    /// What is made of each source: `"o"`, `"ptx"`, `"cubin"`, `"fatbin"` ..., nvcc's ending for it. Nothing where one file is
+    /// made of all.
+    pub fn made_of_each(&self) -> Option<&'static str> {
+        match self.last_phase() {
+            Last::Each(ending) => Some(ending),
+            Last::One(..) => None,
+        }
+    }
+
     /// The folder in which `-keep` leaves intermediate files, whose names are the plan's; nothing without it.
     pub fn kept_folder(&self) -> Option<&str> {
         let named = self.value_of("keep-dir").unwrap_or("");

@@ -1,25 +1,18 @@
 //! The direct level: a whole invocation by its command and what it saw. A hit starts no process.
 
-use std::error::Error;
-use std::fmt;
-use std::fs;
-use std::io::{self, Write};
+mod keep;
+
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use warpcc_cache::{
-    Difference, Digest, DiskStore, Inspect, KeyVariant, KeyVariants, Level, Lookup, LookupMiss,
-    Outcome, Packing, ProducedFile, Staged, StoreError, Upstream, foreign,
+    Difference, Digest, DiskStore, KeyVariant, KeyVariants, Level, Lookup, LookupMiss, Outcome,
+    ProducedFile, Staged, StoreError, Upstream, foreign,
 };
-use warpcc_engine::Run;
 use warpcc_engine::conditions::Conditions;
-use warpcc_engine::modes;
-use warpcc_engine::process::is_executable;
-use warpcc_engine::traced_inputs::PathUse;
 use warpcc_plan::{OutputKind, Unsupported};
-use warpcc_report::record::Header;
-use warpcc_watch::PathText;
 
-use crate::dates::{Dates, Texts};
+pub use self::keep::{DATE_MACRO, Keeping, Made, NATIVE, NotKept};
 use crate::outputs::{ExpectedKind, Outputs};
 use crate::request::Request;
 use crate::standard_streams;
@@ -255,192 +248,4 @@ fn role_of(path: &str, request: &Request) -> String {
         }
     }
     format!("{AT}{}", request.path_map.fixed(path))
-}
-
-/// A final file of a run.
-pub struct Made {
-    /// Where it is now.
-    pub now: PathBuf,
-    /// As the plan names it.
-    pub plan: String,
-    /// It is a dependency file: names of files are what it holds.
-    pub lists_files: bool,
-}
-
-/// Why a result that holds the day of its making is not stored.
-pub const DATE_MACRO: &str = "a date macro";
-/// Why a result for this machine's own GPU is not stored.
-pub const NATIVE: &str = "-arch=native";
-
-/// Why a finished run is not stored.
-#[derive(Debug)]
-pub enum NotKept {
-    /// It would not be good for another time.
-    Unfit(String),
-    /// It could not be written.
-    Store(StoreError),
-}
-
-impl fmt::Display for NotKept {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unfit(why) => f.write_str(why),
-            Self::Store(error) => {
-                write!(f, "{error}")?;
-                match error.source() {
-                    Some(source) => write!(f, ": {source}"),
-                    None => Ok(()),
-                }
-            }
-        }
-    }
-}
-
-impl From<StoreError> for NotKept {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-/// Stores the final files of a run. Gives whether one of them has a folder's name in it that should not count.
-fn store_outputs(
-    store: &DiskStore,
-    request: &Request,
-    outputs: &[Made],
-) -> Result<(Vec<ProducedFile>, bool), NotKept> {
-    let mut stored = Vec::with_capacity(outputs.len());
-    let implied = implied(request);
-    let path_map = &request.path_map;
-    let mut is_bound = false;
-    for Made {
-        now,
-        plan,
-        lists_files,
-    } in outputs
-    {
-        let role = role_of(plan, request);
-        let is_changed = *lists_files && !path_map.is_empty();
-        let looked_for = match is_changed {
-            true => format!("{LISTS}{role}"),
-            false => role.clone(),
-        };
-        if place_of(&looked_for, &implied, request).is_none() {
-            return Err(NotKept::Unfit(UNEXPECTED.to_owned()));
-        }
-        if !modes::is_usual(now) {
-            return Err(NotKept::Unfit(modes::UNUSUAL.to_owned()));
-        }
-        let unreadable = |e: io::Error| NotKept::Unfit(e.to_string());
-        if path_map.is_empty() {
-            stored.push(ProducedFile {
-                role,
-                digest: store.put_file(now, Packing::Zstd)?,
-                executable: is_executable(now),
-            });
-        } else if *lists_files {
-            let fixed = path_map.fix_text(&fs::read(now).map_err(unreadable)?);
-            stored.push(ProducedFile {
-                role: format!("{LISTS}{role}"),
-                digest: store.put_bytes(&fixed, Packing::Zstd)?,
-                executable: false,
-            });
-        } else {
-            is_bound = is_bound || path_map.is_named_in(&fs::read(now).map_err(unreadable)?);
-            stored.push(ProducedFile {
-                role,
-                digest: store.put_file(now, Packing::Zstd)?,
-                executable: is_executable(now),
-            });
-        }
-    }
-    Ok((stored, is_bound))
-}
-
-/// Stores a finished run. `outputs` are the final files, `texts` where dates could stand.
-///
-/// Gives the headers that were read.
-///
-/// # Errors
-/// Why the call will not hit next time, in words.
-pub fn keep(
-    (store, upstream): (&DiskStore, Option<&dyn Upstream>),
-    request: &Request,
-    keys: &KeyVariants,
-    run: &Run,
-    outputs: &[Made],
-    texts: &Texts<'_>,
-    streams: (&[u8], &[u8]),
-) -> Result<Vec<Header>, NotKept> {
-    if let Some(why) = &run.seen.untracked {
-        return Err(NotKept::Unfit(why.clone()));
-    }
-    if request.invocation.native {
-        return Err(NotKept::Unfit(NATIVE.to_owned()));
-    }
-    // A tool that reads what stands at an output's place reads what an earlier call left there, unless the output is
-    // written in place.
-    let own: Vec<PathText> = outputs
-        .iter()
-        .flat_map(|made| {
-            let in_place = request.absolute(&made.plan) == request.directory.join(&made.now);
-            let named = in_place.then_some(Path::new(&made.plan));
-            [Some(made.now.as_path()), named]
-        })
-        .flatten()
-        .map(PathText::from)
-        .collect();
-    let own = |path: &Path, _: PathUse| own.iter().any(|own| own.as_os_str() == path.as_os_str());
-    let mut builder = run.seen.manifest(run.began, own);
-    for file in &request.invocation.options_files {
-        builder.read(Path::new(file));
-    }
-    let mut dates = Dates::in_texts(texts);
-    let need_files = dates.need_files();
-    let mut inspect = |_: &Path, text: &[u8]| dates.inspect(text);
-    let inspect = need_files.then_some(&mut inspect as Inspect<'_>);
-    let manifest = builder
-        .relative_to(&request.directory)
-        .finish_knowing(store, inspect)
-        .map_err(|e| NotKept::Unfit(e.to_string()))?;
-    if dates.are_of_today() {
-        return Err(NotKept::Unfit(DATE_MACRO.to_owned()));
-    }
-    let path_map = &request.path_map;
-    let (stored, holds_folder) = store_outputs(store, request, outputs)?;
-    let is_bound = holds_folder || run.tasks.iter().any(|task| task.is_path_specific);
-    let outcome = Outcome {
-        outputs: stored,
-        stdout: path_map.fix_text(streams.0),
-        stderr: path_map.fix_text(streams.1),
-        extra: Conditions::of(&run.seen.asked, &run.seen.times, request.place()).encode(),
-        micros: run
-            .tasks
-            .iter()
-            // A step that hit has cost what making its result had.
-            .map(|t| u64::try_from((t.user + t.system + t.saved).as_micros()).unwrap_or(0))
-            .sum(),
-    };
-    let key = keys.for_result(is_bound, &outcome);
-    let key = key.ok_or_else(|| NotKept::Unfit("a folder's name is in the result".to_owned()))?;
-    store.store_mapped(Level::Direct, &key, path_map, &manifest, &outcome)?;
-    if let Some(upstream) = upstream.filter(|_| request.invocation.kept_folder().is_none()) {
-        upstream.offer(store, Level::Direct, &key);
-    }
-    let headers = manifest.files().filter(|file| is_header(&file.path));
-    Ok(headers
-        .map(|file| Header {
-            path: file.path.to_string_lossy().into_owned(),
-            bytes: file.signature.size,
-        })
-        .collect())
-}
-
-/// Whether a file that was read is one that people would call a header. The C++ library's have no ending.
-fn is_header(path: &Path) -> bool {
-    match path.extension() {
-        Some(ending) => ["h", "hh", "hpp", "hxx", "cuh", "inl", "inc", "ipp", "tcc"]
-            .iter()
-            .any(|known| ending == *known),
-        None => path.components().any(|part| part.as_os_str() == "include"),
-    }
 }

@@ -31,6 +31,7 @@ mod standard_streams;
 mod store;
 mod subcommand_words;
 mod threads;
+mod twin;
 mod watch_folder;
 
 use std::ffi::{OsStr, OsString};

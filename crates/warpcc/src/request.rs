@@ -10,6 +10,7 @@
 //! | working directory | relative paths; left out when every path is absolute and nothing holds it |
 //! | variables of gcc, nvcc and the message language | they change what the tools do |
 //! | archive: what it held before | `ar` updates |
+//! | source content | in place of its path, for the [twins](crate::twin) of a call |
 //! | scratch folder | with debug information only |
 //! | relocatable: the names of the mapped folders | paths below one count by that name |
 //!
@@ -53,6 +54,7 @@ const NVCC_VARIABLES: &[&str] = &[
 ];
 
 /// A call of nvcc.
+#[derive(Clone)]
 pub struct Request {
     /// The real nvcc.
     pub nvcc: PathBuf,
@@ -64,6 +66,8 @@ pub struct Request {
     pub environment: Vec<(OsString, OsString)>,
     /// Folders whose names count neither in keys nor in results.
     pub path_map: PathMap,
+    /// The only source's content, where that counts and its path does not.
+    pub source: Option<Digest>,
     /// What is asked for.
     pub invocation: Invocation,
     /// The terminal that diagnostics go to, if they do.
@@ -128,6 +132,7 @@ impl Request {
             nvcc,
             args: args.to_vec(),
             path_map,
+            source: None,
             directory,
             environment,
             invocation,
@@ -183,6 +188,9 @@ impl Request {
         if !path_map.is_empty() {
             sink.part("relocatable", path_map.names().as_bytes());
         }
+        if let Some(source) = &self.source {
+            sink.part("source content", source.to_string().as_bytes());
+        }
         sink.part("nvcc", &fixed(self.nvcc.as_os_str()));
         let path = self.variable("PATH");
         let named = invocation
@@ -206,8 +214,8 @@ impl Request {
         for (name, value) in invocation.named_key_parts(&|path| path_map.fixed(path).into_owned()) {
             sink.part(name, value.as_bytes());
         }
-        let anywhere = invocation.output_is_free() && invocation.is_absolute();
-        if (!anywhere || invocation.makes_lto_code()) && !guards::is_off("folder-in-keys") {
+        if (!self.is_anywhere() || invocation.makes_lto_code()) && !guards::is_off("folder-in-keys")
+        {
             sink.part("working directory", &fixed(self.directory.as_os_str()));
             let pwd = self.variable("PWD");
             if let Some(called) = directory_as_called(pwd, &self.directory) {
@@ -249,15 +257,25 @@ impl Request {
         if !self.path_map.is_empty() || self.invocation.leaves_intermediate_files() {
             return None;
         }
-        let path_map = path_map_of(
+        let path_map = self.folders(&BaseDirs::found());
+        (!path_map.is_empty()).then(|| (self.listing_under(&path_map), path_map))
+    }
+
+    /// The folders of the call whose names would not count with this setting.
+    pub fn folders(&self, base_dirs: &BaseDirs) -> PathMap {
+        path_map_of(
             &self.nvcc,
             &self.args,
             &self.directory,
             &self.environment,
             &self.invocation,
-            &BaseDirs::found(),
-        );
-        (!path_map.is_empty()).then(|| (self.listing_under(&path_map), path_map))
+            base_dirs,
+        )
+    }
+
+    /// Whether the call says the same in every working directory.
+    pub fn is_anywhere(&self) -> bool {
+        self.invocation.output_is_free() && self.invocation.is_absolute()
     }
 
     /// What `warpcc why` finds this call again by: where it ran and what it made.

@@ -2,13 +2,14 @@
 //!
 //! The launcher, `warpcc run` and `warpcc explain` all go this way. They differ in what they wish and in who listens.
 
+use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use warpcc_cache::{DiskStore, KeyParts, KeyVariants, Upstream};
+use warpcc_cache::{DiskStore, Key, KeyParts, KeyVariants, Upstream};
 use warpcc_engine::Executor;
 use warpcc_path_map::BaseDirs;
 use warpcc_plan::Unsupported;
@@ -25,6 +26,7 @@ use crate::progress::Progress;
 use crate::request::Request;
 use crate::scratch::{self, Naming, Scratch, Wanted};
 use crate::signals::Interrupt;
+use crate::twin::Twin;
 use crate::{direct, history, resources, standard_streams};
 
 /// Where a call comes from, and where it is noted.
@@ -45,6 +47,16 @@ pub struct Session<'a> {
     call: Call<'a>,
     listing: KeyParts,
     keys: KeyVariants,
+    /// Calls that may have made the same; only a miss looks for them.
+    twins: OnceCell<Vec<Twin>>,
+}
+
+/// How a miss begins.
+enum Begun {
+    /// Another process made it meanwhile, in this processor time.
+    Hit(u64),
+    /// Nobody did: the private folder.
+    Build(Scratch),
 }
 
 /// How a call is to be done.
@@ -146,6 +158,7 @@ impl<'a> Session<'a> {
             call,
             listing,
             keys,
+            twins: OnceCell::new(),
         })
     }
 
@@ -177,12 +190,10 @@ impl<'a> Session<'a> {
             return Err(Unsupported::new(build::STRAY, "an earlier call did").into());
         }
         let interrupt = Interrupt::watch(config.stall_timeout.value);
-        let (scratch, waited) = self.open_scratch(&interrupt)?;
-        // Another process has just built the same thing.
-        if waited && let Served::Hit(micros) = self.look_up(looks_up) {
-            drop(scratch);
-            return Ok(self.hit(micros));
-        }
+        let scratch = match self.begin(looks_up, &interrupt)? {
+            Begun::Hit(micros) => return Ok(self.hit(micros)),
+            Begun::Build(scratch) => scratch,
+        };
         let shared = self.shared_caches();
         let upload = || {
             if shared.as_ref().is_some_and(Shared::needs_uploader) {
@@ -191,7 +202,7 @@ impl<'a> Session<'a> {
         };
         if looks_up
             && let (Some(shared), Some(store)) = (&shared, store)
-            && direct::fetch(shared, store, &self.request, &self.keys)
+            && self.fetch(shared, store)
             && let Served::Hit(micros) = self.look_up(true)
         {
             drop(scratch);
@@ -211,6 +222,7 @@ impl<'a> Session<'a> {
             writes_cache: store.is_some() && !config.readonly.value,
             upstream: shared.as_ref().map(|shared| shared as &dyn Upstream),
             keys: &self.keys,
+            twins: self.twins(),
             jobs: wishes.jobs.unwrap_or_else(|| config.job_limit()).get(),
             admission: &admission,
             executor: elsewhere.as_ref().map(|cluster| cluster as &dyn Executor),
@@ -250,12 +262,43 @@ impl<'a> Session<'a> {
         Some(Shared::new(&layers, store.root(), crate::log::warn))
     }
 
-    /// Looks the call up in the cache on this disk.
+    /// The call's twins, where there is a cache to share results through.
+    fn twins(&self) -> &[Twin] {
+        self.twins.get_or_init(|| match self.call.account.store {
+            Some(_) => Twin::of(&self.request),
+            None => Vec::new(),
+        })
+    }
+
+    /// Looks the call up in the cache on this disk, and then its twins.
     fn look_up(&self, looks_up: bool) -> Served {
         let Some(store) = self.call.account.store.filter(|_| looks_up) else {
             return Served::Miss(None);
         };
-        let served = direct::serve(store, &self.request, &self.keys);
+        let served = self.look_up_as(store, &self.request, &self.keys);
+        if !matches!(served, Served::Miss(_)) {
+            return served;
+        }
+        for twin in self.twins() {
+            if let Served::Hit(micros) = self.look_up_as(store, &twin.request, &twin.keys) {
+                self.call
+                    .log
+                    .line(|| "a twin of this call made it".to_owned());
+                return Served::Hit(micros);
+            }
+        }
+        served
+    }
+
+    /// Asks the shared caches for the call and for its twins.
+    fn fetch(&self, shared: &Shared, store: &DiskStore) -> bool {
+        direct::fetch(shared, store, &self.request, &self.keys)
+            || (self.twins().iter())
+                .any(|twin| direct::fetch(shared, store, &twin.request, &twin.keys))
+    }
+
+    fn look_up_as(&self, store: &DiskStore, request: &Request, keys: &KeyVariants) -> Served {
+        let served = direct::serve(store, request, keys);
         let log = self.call.log;
         match &served {
             Ok(Served::Miss(Some(difference))) => {
@@ -273,11 +316,41 @@ impl<'a> Session<'a> {
         0
     }
 
-    /// The private folder, and whether another process had it until now.
-    fn open_scratch(&self, interrupt: &Interrupt) -> Result<(Scratch, bool), Unsupported> {
+    /// Waits for whoever is making the same thing, and takes a private folder where nobody did.
+    ///
+    /// Twins wait for each other, too, but not one after another: whether they can share is known when the first one has made it.
+    /// Where the last call with these options could not, they do not wait at all.
+    fn begin(&self, looks_up: bool, interrupt: &Interrupt) -> Result<Begun, Unsupported> {
+        let own = self.keys.base();
+        let store = self.call.account.store.filter(|_| looks_up);
+        let shares = |twin: &&Twin| store.is_some_and(|store| twin.may_share(store));
+        let twins = self.twins().iter().find(shares);
+        let twins = twins.map(|twin| twin.keys.base());
+        if let Some(name) = twins {
+            let (scratch, waited) = self.open_scratch(name, interrupt)?;
+            if !waited {
+                return Ok(Begun::Build(scratch));
+            }
+            if let Served::Hit(micros) = self.look_up(looks_up) {
+                return Ok(Begun::Hit(micros));
+            }
+        }
+        let (scratch, waited) = self.open_scratch(own, interrupt)?;
+        match self.look_up(looks_up && waited) {
+            Served::Hit(micros) => Ok(Begun::Hit(micros)),
+            _ => Ok(Begun::Build(scratch)),
+        }
+    }
+
+    /// The private folder of this name, and whether another process had it until now.
+    fn open_scratch(
+        &self,
+        name: Key,
+        interrupt: &Interrupt,
+    ) -> Result<(Scratch, bool), Unsupported> {
         let wanted = Wanted {
             temporary: &self.request.temporary(),
-            name: &self.keys.base().hex()[..16],
+            name: &name.hex()[..16],
             naming: Naming::with_debug(self.request.invocation.debug),
         };
         let opened = Scratch::open(&wanted, &interrupt.scratch, self.call.log);

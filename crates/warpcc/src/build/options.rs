@@ -8,6 +8,7 @@ use warpcc_engine::{Admission, Executor, Finished};
 use warpcc_plan::TaskGraph;
 
 use crate::progress::Progress;
+use crate::twin::Twin;
 
 /// How a build is to be done.
 pub struct BuildOptions<'a> {
@@ -21,6 +22,8 @@ pub struct BuildOptions<'a> {
     pub upstream: Option<&'a dyn Upstream>,
     /// The keys of the whole call.
     pub keys: &'a KeyVariants,
+    /// Calls that may share its result.
+    pub twins: &'a [Twin],
     /// At most this many tasks of this call at a time.
     pub jobs: usize,
     /// The machine's budget.

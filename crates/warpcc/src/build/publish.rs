@@ -11,12 +11,13 @@ use warpcc_report::record::Header;
 
 use super::options::BuildOptions;
 use crate::dates::Texts;
-use crate::direct::NotKept;
+use crate::direct::{Keeping, Made, NotKept};
 use crate::messages::Streams;
+use crate::place;
 use crate::request::Request;
 use crate::scratch::Scratch;
 use crate::signals::Interrupt;
-use crate::{direct, place};
+use crate::twin::Evidence;
 
 /// Puts the outputs in place, and stores the whole call when it succeeded.
 ///
@@ -67,7 +68,7 @@ fn keep(
     let mut outputs = Vec::new();
     for file in graph.files.iter().filter(|f| f.kind == FileKind::Output) {
         let writer = file.writer.map(|at| graph.steps[at].tool);
-        outputs.push(direct::Made {
+        outputs.push(Made {
             now: now_at(file),
             plan: file.path.clone(),
             lists_files: writer == Some(Tool::FilterDependencies),
@@ -78,21 +79,28 @@ fn keep(
         let files = steps.flat_map(|step| &step.writes);
         files.map(|&id| now_at(graph.file(id))).collect()
     };
-    direct::keep(
-        (store, options.upstream),
+    let keeping = Keeping {
+        store,
+        upstream: options.upstream,
         request,
-        options.keys,
+        keys: options.keys,
+        twins: options.twins,
+        evidence: match options.twins {
+            [] => None,
+            _ => Evidence::collect(graph, &now_at),
+        },
         run,
-        &outputs,
-        &Texts {
+        outputs: &outputs,
+        texts: &Texts {
             preprocessed: &made_by(&|step| step.tool == Tool::Preprocess),
             made_unseen: &made_by(&|step| graph.preprocesses_unseen(step)),
             args: &request.args,
             began: run.began,
             expanded: run.seen.expanded_date,
         },
-        (&streams.stdout, &streams.stderr),
-    )
+        streams: (&streams.stdout, &streams.stderr),
+    };
+    keeping.keep()
 }
 
 /// A file in the private folder that no plan has: for a run that was not watched.

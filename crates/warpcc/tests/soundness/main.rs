@@ -8,6 +8,7 @@ mod space;
 mod asked;
 mod beside;
 mod dates;
+mod elsewhere;
 mod environment;
 mod file_systems;
 mod hits;
