@@ -27,7 +27,7 @@ pub use record::{
     MOST_VARIANTS, Outcome, ProducedFile, RecordError, Variant, decode_foreign_record,
     decode_record, decode_record_of, encode_record,
 };
-pub use upstream::{Upstream, Vet};
+pub use upstream::{Upstream, Vet, Wanted};
 pub use variants::{KeyVariant, KeyVariants};
 // In the signature of `Upstream`.
 pub use warpcc_path_map::WorkDir;

@@ -10,21 +10,27 @@ use crate::record::Outcome;
 /// the texts, which are shown to people.
 pub type Vet<'a> = &'a (dyn Fn(&mut Outcome) -> bool + Sync);
 
+/// Which result is asked for.
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Of a call, a step or a kernel.
+    pub level: Level,
+    /// Under which key.
+    pub key: &'a Key,
+    /// Where it is to hold.
+    pub at: WorkDir<'a>,
+    /// What it may be.
+    pub vet: Vet<'a>,
+}
+
 /// Stores elsewhere, behind the one on this disk.
 ///
 /// No call fails, and each must end: trouble is the implementation's to count and to tell, or to keep for
 /// [`Upstream::take_warnings`]. Calls may come from any thread.
 pub trait Upstream: Send + Sync {
-    /// Brings what others know under `keys` into `store`, as far as it holds for a run in `at` and `vet` takes it. True
-    /// where that was something: the look-up is then worth repeating.
-    fn fetch(
-        &self,
-        store: &DiskStore,
-        level: Level,
-        keys: &[Key],
-        at: WorkDir<'_>,
-        vet: Vet<'_>,
-    ) -> bool;
+    /// Brings what others know of what is `wanted` into `store`, as far as it holds. Everything is asked for at once: more
+    /// questions cost no more waiting. True where that was something: the look-up is then worth repeating.
+    fn fetch(&self, store: &DiskStore, wanted: &[Wanted<'_>]) -> bool;
 
     /// Others are to have what `store` remembers under `key`. Returns at once.
     fn offer(&self, store: &DiskStore, level: Level, key: &Key);

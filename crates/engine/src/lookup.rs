@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use warpcc_cache::{
-    Difference, KeyVariant, KeyVariants, Level, Lookup, Outcome, ProducedFile, foreign, guards,
+    Difference, KeyVariant, KeyVariants, Level, Lookup, Outcome, ProducedFile, Wanted, foreign,
+    guards,
 };
 use warpcc_plan::{FileId, FileKind, Step};
 
@@ -28,7 +29,14 @@ pub fn look_up(
     let all = keys.keys();
     let vet = |outcome: &mut Outcome| accepts(run, step, outcome);
     let at = run.options.work_dir();
-    let is_brought = upstream.fetch(store, Level::Steps, &all, at, &vet);
+    let wanted = |key| Wanted {
+        level: Level::Steps,
+        key,
+        at,
+        vet: &vet,
+    };
+    let wanted: Vec<Wanted<'_>> = all.iter().map(wanted).collect();
+    let is_brought = upstream.fetch(store, &wanted);
     let (mut finished, seen) = is_brought.then(|| look_up_here(run, index, step, keys))??;
     finished.brought = all;
     Some((finished, seen))

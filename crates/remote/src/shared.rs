@@ -7,14 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tokio::runtime::Runtime;
-use warpcc_cache::{DiskStore, Key, Level, Upstream, Vet, WorkDir};
+use tokio::sync::Mutex;
+use warpcc_cache::{DiskStore, Key, Level, Upstream, Wanted};
 
 use crate::backend_kind::AnyBackend;
 use crate::backoff::{Health, Way};
 use crate::error::Fault;
 use crate::patience::Patience;
 use crate::settings::{Access, Layer};
-use crate::transfer::{self, Fetched, Wanted};
+use crate::transfer::{self, Fetched, Turns};
 use crate::upload_queue::Spool;
 
 /// The shared caches, near to far.
@@ -135,7 +136,13 @@ impl<'a> Shared<'a> {
     }
 
     /// Asks one server for one key. None where it is not to be asked, or fails.
-    async fn ask(&self, server: &Server, store: &DiskStore, wanted: Wanted<'_>) -> Option<Fetched> {
+    async fn ask(
+        &self,
+        server: &Server,
+        store: &DiskStore,
+        wanted: Wanted<'_>,
+        turn: &Mutex<()>,
+    ) -> Option<Fetched> {
         if server.off.load(Ordering::Relaxed)
             || self.health.resting(&server.layer, Way::Reading).is_some()
         {
@@ -143,10 +150,16 @@ impl<'a> Shared<'a> {
         }
         let backend = self.backend(server, store)?;
         let shown = server.layer.shown();
-        let fetching = transfer::fetch(&*backend, &shown, store, wanted);
+        let turns = Turns {
+            one_at_a_time: turn,
+            failed: &server.off,
+        };
+        let fetching = transfer::fetch(&*backend, &shown, store, wanted, turns);
         match self.patience.within(&shown, fetching).await {
             Ok(fetched) => {
-                if !server.well.swap(true, Ordering::Relaxed) {
+                // Not where another question of this call has just failed.
+                let failed = server.off.load(Ordering::Relaxed);
+                if !failed && !server.well.swap(true, Ordering::Relaxed) {
                     self.health.well(&server.layer, Way::Reading);
                 }
                 let id = server.layer.id();
@@ -182,9 +195,9 @@ impl<'a> Shared<'a> {
     }
 
     /// Near to far, until one has it.
-    async fn ask_all(&self, store: &DiskStore, wanted: Wanted<'_>) -> bool {
+    async fn ask_all(&self, store: &DiskStore, wanted: Wanted<'_>, turn: &Mutex<()>) -> bool {
         for (place, server) in self.servers.iter().enumerate() {
-            if let Some(Fetched::Brought(_)) = self.ask(server, store, wanted).await {
+            if let Some(Fetched::Brought(_)) = self.ask(server, store, wanted, turn).await {
                 // The nearer ones are to have it too.
                 self.note(&self.servers[..place], wanted.level, wanted.key);
                 return true;
@@ -206,14 +219,7 @@ impl<'a> Shared<'a> {
 }
 
 impl Upstream for Shared<'_> {
-    fn fetch(
-        &self,
-        store: &DiskStore,
-        level: Level,
-        keys: &[Key],
-        at: WorkDir<'_>,
-        vet: Vet<'_>,
-    ) -> bool {
+    fn fetch(&self, store: &DiskStore, wanted: &[Wanted<'_>]) -> bool {
         let asks = |server: &Server| {
             !server.off.load(Ordering::Relaxed)
                 && self.health.resting(&server.layer, Way::Reading).is_none()
@@ -227,13 +233,8 @@ impl Upstream for Shared<'_> {
         };
         let asking = || {
             runtime.block_on(async {
-                let wanted = |key| Wanted {
-                    level,
-                    key,
-                    at,
-                    vet,
-                };
-                let all = keys.iter().map(|key| self.ask_all(store, wanted(key)));
+                let turn = Mutex::new(());
+                let all = wanted.iter().map(|one| self.ask_all(store, *one, &turn));
                 let found = futures_util::future::join_all(all).await;
                 found.contains(&true)
             })

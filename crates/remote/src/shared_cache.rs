@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use warpcc_cache::{DiskStore, Key, Level, Upstream, Vet, WorkDir};
+use warpcc_cache::{DiskStore, Key, Level, Upstream, Wanted};
 
 use crate::settings::Access;
 use crate::upload::{self, Account, UploadMode};
@@ -180,16 +180,9 @@ impl Inner {
 }
 
 impl Upstream for SharedCache {
-    fn fetch(
-        &self,
-        store: &DiskStore,
-        level: Level,
-        keys: &[Key],
-        at: WorkDir<'_>,
-        vet: Vet<'_>,
-    ) -> bool {
+    fn fetch(&self, store: &DiskStore, wanted: &[Wanted<'_>]) -> bool {
         // In a forked child the thread that waits for the network is the parent's.
-        std::process::id() == self.0.process && self.0.shared.fetch(store, level, keys, at, vet)
+        std::process::id() == self.0.process && self.0.shared.fetch(store, wanted)
     }
 
     /// As [`Shared`] does; an upload begins beside the caller, of what is in the store that this was opened with.

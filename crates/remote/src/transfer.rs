@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use tokio::sync::Mutex;
 use warpcc_cache::{
-    Digest, DiskStore, Key, Level, Packing, RecordError, StoreError, Variant, Vet, WorkDir, foreign,
+    Digest, DiskStore, Key, Level, Packing, RecordError, StoreError, Variant, Wanted, foreign,
 };
 
 use crate::action_result::{self, Stored};
@@ -28,17 +29,13 @@ pub enum Fetched {
     Refused(u64),
 }
 
-/// Which result is asked for.
+/// How results that are asked for at the same time come: their blobs one after another, since they may have the same ones.
 #[derive(Clone, Copy)]
-pub struct Wanted<'a> {
-    /// Of a call, a step or a kernel.
-    pub level: Level,
-    /// Under which key.
-    pub key: &'a Key,
-    /// Where it is to hold.
-    pub at: WorkDir<'a>,
-    /// What it may be.
-    pub vet: Vet<'a>,
+pub struct Turns<'a> {
+    /// Held while blobs of one of them come.
+    pub one_at_a_time: &'a Mutex<()>,
+    /// The server failed at one of them: the rest are not wanted any more.
+    pub failed: &'a AtomicBool,
 }
 
 /// Brings a result into `store`, if it is one that may be and holds here: the record first, and only the blobs of the
@@ -51,6 +48,7 @@ pub async fn fetch(
     server: &str,
     store: &DiskStore,
     wanted: Wanted<'_>,
+    turns: Turns<'_>,
 ) -> Result<Fetched, Fault> {
     let Wanted {
         level,
@@ -62,7 +60,12 @@ pub async fn fetch(
     let mut refused = false;
     let mut compared: u64 = 0;
     let room = store.room();
-    for mut variant in known(backend, server, key, &mut bytes).await? {
+    let variants = known(backend, server, key, &mut bytes).await?;
+    let _turn = turns.one_at_a_time.lock().await;
+    if turns.failed.load(Ordering::Relaxed) {
+        return Ok(Fetched::Nothing(bytes));
+    }
+    for mut variant in variants {
         // Before a file is compared and a blob fetched.
         let brings = size(variant.outcome.outputs.iter().map(|output| output.digest));
         compared = compared.saturating_add(variant.manifest.bytes_read());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use warpcc_cache::{
     DiskStore, InputManifest, Key, Level, Lookup, Outcome, Packing, ProducedFile, StoreError,
-    Upstream, WorkDir, foreign,
+    Upstream, Wanted, WorkDir, foreign,
 };
 
 use crate::compiler::Compiled;
@@ -98,8 +98,13 @@ impl Tiers {
     fn fetch(&self, key: &Key) -> Option<Compiled> {
         let upstream = self.upstream.as_ref()?;
         let (nearest, behind) = self.written()?;
-        let at = WorkDir::plain(Path::new("/"));
-        let brought = upstream.fetch(nearest, Level::Kernels, &[*key], at, &vetted);
+        let wanted = Wanted {
+            level: Level::Kernels,
+            key,
+            at: WorkDir::plain(Path::new("/")),
+            vet: &vetted,
+        };
+        let brought = upstream.fetch(nearest, &[wanted]);
         self.take_warnings(upstream.as_ref());
         if !brought {
             return None;

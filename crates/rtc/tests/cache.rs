@@ -9,7 +9,7 @@ use std::sync::{Arc, Barrier, Mutex};
 
 use space::{Nvrtc, open_compiler, request};
 use warpcc_cache::{
-    DiskStore, InputManifest, Key, Level, Lookup, Outcome, Packing, Upstream, Vet, WorkDir,
+    DiskStore, InputManifest, Key, Level, Lookup, Outcome, Packing, Upstream, Wanted,
 };
 use warpcc_rtc::{
     CacheSettings, CallLimits, Cancel, CompileRequest, Compiler, Error, ErrorKind, Found, Image,
@@ -461,17 +461,17 @@ struct Server {
 }
 
 impl Upstream for Server {
-    fn fetch(
-        &self,
-        store: &DiskStore,
-        level: Level,
-        keys: &[Key],
-        _at: WorkDir<'_>,
-        vet: Vet<'_>,
-    ) -> bool {
+    fn fetch(&self, store: &DiskStore, wanted: &[Wanted<'_>]) -> bool {
         let results = self.results.lock().expect("a server");
-        let found = keys.iter().find_map(|key| Some((key, results.get(key)?)));
-        let Some((key, (outcome, image))) = found else {
+        let [
+            Wanted {
+                level, key, vet, ..
+            },
+        ] = *wanted
+        else {
+            panic!("a kernel has one key");
+        };
+        let Some((outcome, image)) = results.get(key) else {
             return false;
         };
         let mut outcome = outcome.clone();

@@ -6,8 +6,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use warpcc_cache::{
-    Difference, Digest, DiskStore, KeyVariant, KeyVariants, Level, Lookup, LookupMiss, Outcome,
-    ProducedFile, Staged, StoreError, Upstream, foreign,
+    Difference, Digest, DiskStore, Key, KeyVariant, KeyVariants, Level, Lookup, LookupMiss,
+    Outcome, ProducedFile, Staged, StoreError, Upstream, Wanted, foreign,
 };
 use warpcc_engine::conditions::Conditions;
 use warpcc_plan::{OutputKind, Unsupported};
@@ -71,20 +71,33 @@ pub fn serve(
     Ok(Served::Miss(first))
 }
 
-/// Asks others for the call. True where looking it up once more may find it.
+/// Asks others for a call under each of its names. True where looking it up once more may find it.
 pub fn fetch(
     upstream: &dyn Upstream,
     store: &DiskStore,
-    request: &Request,
-    keys: &KeyVariants,
+    names: &[(&Request, &KeyVariants)],
 ) -> bool {
     // What `-keep` leaves is known to nvcc's plan alone.
-    if request.invocation.kept_folder().is_some() {
+    let leaves_more = |request: &Request| request.invocation.kept_folder().is_some();
+    if names.iter().any(|(request, _)| leaves_more(request)) {
         return false;
     }
-    let implied = implied(request);
-    let vet = |outcome: &mut Outcome| accepts(outcome, &implied);
-    upstream.fetch(store, Level::Direct, &keys.keys(), request.work_dir(), &vet)
+    let implied: Vec<Vec<Implied>> = names.iter().map(|(request, _)| implied(request)).collect();
+    let vets: Vec<_> = implied
+        .iter()
+        .map(|implied| move |outcome: &mut Outcome| accepts(outcome, implied))
+        .collect();
+    let keys: Vec<Vec<Key>> = names.iter().map(|(_, keys)| keys.keys()).collect();
+    let mut wanted = Vec::new();
+    for (((request, _), keys), vet) in names.iter().zip(&keys).zip(&vets) {
+        wanted.extend(keys.iter().map(|key| Wanted {
+            level: Level::Direct,
+            key,
+            at: request.work_dir(),
+            vet,
+        }));
+    }
+    upstream.fetch(store, &wanted)
 }
 
 fn serve_under(

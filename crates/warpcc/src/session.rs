@@ -290,11 +290,11 @@ impl<'a> Session<'a> {
         served
     }
 
-    /// Asks the shared caches for the call and for its twins.
+    /// Asks the shared caches for the call and for its twins, all at once.
     fn fetch(&self, shared: &Shared, store: &DiskStore) -> bool {
-        direct::fetch(shared, store, &self.request, &self.keys)
-            || (self.twins().iter())
-                .any(|twin| direct::fetch(shared, store, &twin.request, &twin.keys))
+        let mut names = vec![(&self.request, &self.keys)];
+        names.extend(self.twins().iter().map(|twin| (&twin.request, &twin.keys)));
+        direct::fetch(shared, store, &names)
     }
 
     fn look_up_as(&self, store: &DiskStore, request: &Request, keys: &KeyVariants) -> Served {

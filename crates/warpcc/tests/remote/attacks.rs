@@ -75,11 +75,11 @@ fn a_record_cannot_choose_a_file() {
     for name in alone {
         forge(&forger, &[name]);
         forger.attack(ENOUGH);
-        assert_eq!(forger.refused(), 1, "{name:?} was not refused");
+        forger.demand_refusal(name);
     }
     forge(&forger, together);
     forger.attack(ENOUGH);
-    assert_eq!(forger.refused(), 1, "{together:?} were not refused");
+    forger.demand_refusal(&together.join(", "));
     let left = fs::read_dir(&elsewhere).expect("the folder").count();
     assert_eq!(left, 0, "something was written elsewhere");
     assert!(!std::path::Path::new("/dev/shm/attack-names").exists());
@@ -134,7 +134,7 @@ fn a_record_has_each_output_once_and_under_its_own_role() {
     for (what, change) in changes {
         forger.forge("direct", change);
         forger.attack(ENOUGH);
-        assert_eq!(forger.refused(), 1, "{what} was not refused");
+        forger.demand_refusal(what);
     }
 }
 
@@ -205,13 +205,14 @@ fn sizes_that_are_claimed_are_not_believed() {
     forger.forget("steps");
     forger.project.space.set_env("WARPCC_MAX_SIZE", "1G");
     let call = forger.attack(ENOUGH);
-    assert_eq!((call.stderr.as_str(), forger.refused()), ("", 1));
+    assert_eq!(call.stderr, "");
+    forger.demand_refusal("more than the cache may hold");
 }
 
 #[test]
 fn a_record_is_unpacked_only_so_far() {
     let mut forger = Forger::new(Project::new("attack-record"), ONE);
-    let direct = forger.keys("direct").remove(0);
+    let direct = forger.only_direct();
     // 200 KB that unpack to 6 GiB, in the place of a record that is a blob.
     let mut packer = zstd::stream::write::Encoder::new(Vec::new(), 1).expect("packs");
     for _ in 0..6 << 10 {
@@ -263,7 +264,7 @@ fn a_record_is_unpacked_only_so_far() {
 #[test]
 fn short_records_do_not_say_much() {
     let mut forger = Forger::new(Project::new("attack-manifest"), ONE);
-    let direct = forger.keys("direct").remove(0);
+    let direct = forger.only_direct();
     let object = forger.honest(&direct)[0].outcome.outputs[0].digest;
     let outcome = forger::outcome("-o", &object);
     // A path of 4,000 bytes, then thousands that share all of it: 40 bytes in the record, 4,001 in memory; and what is
@@ -316,7 +317,7 @@ fn files_that_never_end_are_not_read() {
     let huge = forger.project.space.beside("huge");
     let file = fs::File::create(&huge).expect("a file");
     file.set_len(1 << 43).expect("a sparse one");
-    let direct = forger.keys("direct").remove(0);
+    let direct = forger.only_direct();
     let object = forger.honest(&direct)[0].outcome.outputs[0].digest;
     let outcome = forger::outcome("-o", &object);
     let kernel = fs::metadata("/proc/kcore").map_or(0, |found| found.len());
@@ -345,7 +346,7 @@ fn a_shared_folder_may_hold_what_is_no_file() {
         let made = rustix::fs::mknodat(rustix::fs::CWD, path, fifo, rustix::fs::Mode::RWXU, 0);
         made.expect("a pipe");
     };
-    let direct = forger.keys("direct").remove(0);
+    let direct = forger.only_direct();
     let object = forger.honest(&direct)[0].outcome.outputs[0].digest;
     let result = forger.path("ac", &direct);
     let whole = fs::read(&result).expect("a result");
@@ -421,7 +422,7 @@ fn what_is_claimed_earns_no_time_and_no_memory() {
     let shared = Project::new("attack-server");
     let mut forger = Forger::new(shared, ONE);
     let server = Faulty::start();
-    let direct = forger.keys("direct").remove(0);
+    let direct = forger.only_direct();
     let mut forged = forger.honest(&direct);
     forged[0].outcome.outputs[0].digest = Digest {
         hash: [7; 32],

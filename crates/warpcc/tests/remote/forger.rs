@@ -62,6 +62,16 @@ impl Forger {
             .collect()
     }
 
+    /// The key of the one record of the call that the enemy leaves: it is also kept for its [twins](../../src/twin.rs).
+    pub fn only_direct(&self) -> String {
+        let mut keys = self.keys("direct");
+        let only = keys.pop().expect("a record");
+        for other in keys {
+            fs::remove_file(self.path("ac", &other)).expect("it was there");
+        }
+        only
+    }
+
     /// What the honest machine put under a key.
     pub fn honest(&self, key: &str) -> Vec<Variant> {
         let store = self.project.space.beside("honest");
@@ -140,6 +150,13 @@ impl Forger {
         assert!(space.exists("out.o"), "no object the second time");
         space.remove("out.o");
         stats
+    }
+
+    /// Whether the last victim refused the call's records, each of them once.
+    #[track_caller]
+    pub fn demand_refusal(&self, what: &str) {
+        let records = self.keys("direct").len() as u64;
+        assert_eq!(self.refused(), records, "{what} was not refused");
     }
 
     /// How often the last victim refused a result.
