@@ -7,6 +7,7 @@
 mod build;
 mod check;
 mod code;
+mod equals;
 mod facts;
 mod hash;
 mod known_contents;
@@ -16,7 +17,6 @@ mod rebase;
 mod signature;
 mod suspects;
 mod trust;
-mod twins;
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::ops::Range;

@@ -18,7 +18,7 @@ use warpcc_cache::{Difference, guards};
 
 use classes::is_ours;
 pub(crate) use classes::{VOLATILE, mentioned};
-pub use classes::{asks_by_name, is_harmless, is_nvidias, seen_in};
+pub use classes::{asks_by_name, is_compiler, is_harmless, is_nvidias, seen_in};
 use limits::Limits;
 use searches::Searches;
 

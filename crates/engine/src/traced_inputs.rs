@@ -228,6 +228,12 @@ impl Seen {
         }
     }
 
+    /// Whether no program ran but compilers. Any other may have made anything of the words it was given.
+    pub fn is_of_compilers(&self) -> bool {
+        let mut facts = self.facts.keys();
+        facts.all(|(path, fact)| *fact != Fact::Executable || conditions::is_compiler(path))
+    }
+
     /// A file that counts, as what is expected of it.
     pub fn expect(&mut self, path: &Path, expected: ExpectedFile) {
         let known = match self.read.get_mut(path.as_os_str()) {
@@ -323,7 +329,7 @@ impl Seen {
             seen.missing
                 .extend(absent.map(|name| directory.path.join(name).into()));
         }
-        // Which files and folders are twins is found out anew, among all of the call.
+        // Which files and folders are equal is found out anew, among all of the call.
         for (path, fact, text) in manifest
             .facts()
             .filter(|(_, fact, _)| !fact.is_found_anew())

@@ -129,7 +129,7 @@ pub struct Evidence {
     preprocessed: Vec<PathBuf>,
     /// PTX, and the final files.
     made: Vec<PathBuf>,
-    /// CRCs that begin module ids.
+    /// What begins module ids: the CRC of the source's path, and what the tools have made of it.
     ids: Vec<String>,
 }
 
@@ -169,6 +169,14 @@ impl Evidence {
                         .push(format!("{:08x}", crc32fast::hash(path.as_bytes())));
                 }
             }
+        }
+        let names = graph
+            .files
+            .iter()
+            .filter(|file| file.path.ends_with(".module_id"));
+        for text in names.filter_map(|file| fs::read_to_string(now(file)).ok()) {
+            let first = text.split('_').find(|part| !part.is_empty());
+            evidence.ids.extend(first.map(str::to_owned));
         }
         let outputs = graph.files.iter().filter(|file| {
             let writer = file.writer.map(|at| graph.steps[at].tool);

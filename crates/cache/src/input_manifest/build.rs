@@ -20,7 +20,7 @@ use super::links::Links;
 use super::signature::{self, Base, Signature, TICK_NS, means_absent};
 use super::trust::Trust;
 use super::{
-    DirectoryEntry, Fact, FactEntry, FileEntry, InputManifest, NameEntry, NameSeen, path_of, twins,
+    DirectoryEntry, Fact, FactEntry, FileEntry, InputManifest, NameEntry, NameSeen, equals, path_of,
 };
 
 /// Collects what a run saw of the file system.
@@ -371,7 +371,7 @@ impl InputManifestBuilder {
             };
             manifest.facts.push(FactEntry { path, fact, text });
         }
-        twins::add(base, manifest)
+        equals::add(base, manifest)
     }
 
     /// A fact with its text, as it is now.

@@ -9,12 +9,12 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use super::equals::Equals;
 use super::hash::{ContentHashes, HashFault, Hashed};
 use super::known_contents::hash_all;
 use super::links::Links;
 use super::signature::{self, Base, Signature, TICK_NS, means_absent};
 use super::trust::Trust;
-use super::twins::Twins;
 use crate::guards;
 
 use super::{DirectoryEntry, Fact, InputManifest, NameSeen, as_path, path_of};
@@ -409,11 +409,11 @@ impl<'a> Checking<'a> {
 
     fn look_at_facts(&mut self, links: &mut Links) {
         let manifest = self.manifest;
-        let mut twins = Twins::default();
+        let mut equals = Equals::default();
         for entry in &manifest.facts {
             let (path, told) = (manifest.text_at(entry.path), manifest.text_at(entry.text));
-            let now = if entry.fact.is_about_twins() {
-                twins.text_now(entry.fact, &self.base, path, told)
+            let now = if entry.fact.is_about_equals() {
+                equals.text_now(entry.fact, &self.base, path, told)
             } else {
                 entry.fact.text_now(&self.base, path, told, links)
             };
@@ -429,7 +429,7 @@ impl<'a> Checking<'a> {
                 return;
             }
         }
-        if let Some(path) = twins.other_than_told() {
+        if let Some(path) = equals.other_than_told() {
             self.changed(path);
         }
     }

@@ -6,9 +6,9 @@ use std::ffi::{CStr, CString};
 use rustix::fs::{Dir, OFlags};
 use rustix::io::Errno;
 
+use super::equals::Equals;
 use super::links::Links;
 use super::signature::{Base, descriptor_path, means_absent};
-use super::twins::Twins;
 
 /// What there is to know of a path without reading a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,7 +60,7 @@ impl Fact {
     }
 
     /// Whether it counts which paths lead to the same, or had the same time.
-    pub(super) fn is_about_twins(self) -> bool {
+    pub(super) fn is_about_equals(self) -> bool {
         matches!(
             self,
             Fact::Folder | Fact::SameTime | Fact::OtherTime | Fact::Same
@@ -82,7 +82,7 @@ impl Fact {
             Fact::Nothing => "nothing",
             Fact::SizeAndTime => "sizes-and-times",
             Fact::Executable => "executables",
-            Fact::SameTime | Fact::OtherTime | Fact::Same => "twins",
+            Fact::SameTime | Fact::OtherTime | Fact::Same => "equal-files",
         }
     }
 
@@ -132,7 +132,7 @@ impl Fact {
             }
             Fact::Executable => base.may_execute(path).map(|()| Vec::new()),
             Fact::SameTime | Fact::OtherTime | Fact::Same => {
-                Twins::default().text_now(self, base, path, told)
+                Equals::default().text_now(self, base, path, told)
             }
             Fact::Nothing => match base.stat_link(path) {
                 Err(error) if means_absent(error) => Ok(Vec::new()),

@@ -103,6 +103,12 @@ pub fn is_nvidias(executable: &Path, has_environ: bool) -> bool {
     !has_environ && name.is_some_and(|name| NVIDIAS.contains(&name))
 }
 
+/// Whether a program is a compiler that is known by its name, or one of its parts: what it makes of a file's path is in its results as it
+/// is, or as a module id.
+pub fn is_compiler(executable: &Path) -> bool {
+    asks_by_name(executable, false) || is_nvidias(executable, false)
+}
+
 /// The volatile variables that a text mentions. `_` and the shell's level are in every text, and no text is written
 /// by them.
 pub(crate) fn mentioned(text: &[u8]) -> impl Iterator<Item = &'static str> + '_ {

@@ -7,14 +7,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use warpcc_cache::{
-    DiskStore, InputManifest, Inspect, Key, KeyVariants, Level, Outcome, Packing, ProducedFile,
-    StoreError, Upstream,
+    DiskStore, Fact, InputManifest, Inspect, Key, KeyVariants, Level, Outcome, Packing,
+    ProducedFile, StoreError, Upstream,
 };
 use warpcc_engine::Run;
 use warpcc_engine::conditions::Conditions;
 use warpcc_engine::modes;
+use warpcc_engine::place::RunPlace;
 use warpcc_engine::process::is_executable;
 use warpcc_engine::traced_inputs::PathUse;
+use warpcc_path_map::PathMap;
 use warpcc_report::record::Header;
 use warpcc_watch::PathText;
 
@@ -249,7 +251,8 @@ impl Keeping<'_> {
         };
         let streams = [self.streams.0, self.streams.1];
         for twin in self.twins {
-            let may_share = evidence.is_silent_about(twin, &streams);
+            let may_share =
+                self.tools_may_not_know(twin) && evidence.is_silent_about(twin, &streams);
             twin.note(self.store, may_share);
             if !may_share {
                 continue;
@@ -264,6 +267,24 @@ impl Keeping<'_> {
                 _ = self.store_under(&key, &twin.request, manifest, &outcome);
             }
         }
+    }
+
+    /// Whether nothing that the tools asked for has told them where they were.
+    fn tools_may_not_know(&self, twin: &Twin) -> bool {
+        let seen = &self.run.seen;
+        let place = twin.request.place();
+        let nowhere = PathMap::default();
+        let here = RunPlace {
+            path_map: &nowhere,
+            ..place
+        };
+        let asked = |place| Conditions::of(&seen.asked, &seen.times, place).encode();
+        seen.is_of_compilers()
+            && asked(place) == asked(here)
+            && !seen.facts.iter().any(|((_, fact), told)| {
+                // A compiler's own file, without links. What it makes of that name is looked for in its results.
+                *fact != Fact::Resolved && place.path_map.is_named_in(told)
+            })
     }
 
     /// An output as a twin finds it.

@@ -10,6 +10,7 @@ mod beside;
 mod dates;
 mod elsewhere;
 mod environment;
+mod equal_files;
 mod file_systems;
 mod hits;
 mod inherited;
@@ -21,7 +22,6 @@ mod reads;
 mod search;
 mod strangers;
 mod toolchain;
-mod twins;
 mod unusual;
 mod variables;
 

@@ -6,7 +6,7 @@ use crate::{KERNEL, ONE, rebuilt, warm};
 
 #[test]
 fn one_of_two_equal_headers_gets_another_time() {
-    let space = TestSpace::new("twins");
+    let space = TestSpace::new("equal-files");
     space.write(
         "case.cu",
         &format!("#include \"a/x.h\"\n#include \"b/x.h\"\n#define VALUE 1\n{KERNEL}"),
@@ -45,7 +45,7 @@ fn space_with_one_header_twice(name: &str) -> TestSpace {
 
 #[test]
 fn a_link_to_a_header_becomes_an_older_copy() {
-    let space = space_with_one_header_twice("twins-link");
+    let space = space_with_one_header_twice("equal-files-link");
     warm(&space, ONE);
     space.remove("b/x.h");
     space.write("b/x.h", COUNTED);
@@ -54,7 +54,7 @@ fn a_link_to_a_header_becomes_an_older_copy() {
 
 #[test]
 fn clang_tells_a_link_to_a_header_from_a_copy() {
-    let space = space_with_one_header_twice("twins-clang");
+    let space = space_with_one_header_twice("equal-files-clang");
     let line = &format!("{ONE} -ccbin clang++-14");
     warm(&space, line);
     space.remove("b/x.h");
@@ -81,7 +81,7 @@ fn space_with_one_folder_twice(name: &str) -> TestSpace {
 
 #[test]
 fn one_of_two_names_of_a_folder_leads_to_another() {
-    let space = space_with_one_folder_twice("twins-folder");
+    let space = space_with_one_folder_twice("equal-files-folder");
     let line = &format!("{ONE} -I old -I current -I last");
     warm(&space, line);
     space.link("current", "new");
@@ -90,7 +90,7 @@ fn one_of_two_names_of_a_folder_leads_to_another() {
 
 #[test]
 fn a_folder_becomes_another_name_of_a_later_one() {
-    let space = space_with_one_folder_twice("twins-folders");
+    let space = space_with_one_folder_twice("equal-files-folders");
     // gcc leaves out a folder that is one of the system's.
     let line = &format!("{ONE} -I current -I new -isystem last");
     space.write("old/x.h", "#define VALUE 1\n");

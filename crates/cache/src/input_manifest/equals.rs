@@ -31,7 +31,7 @@ fn second(signature: &Signature) -> i64 {
 
 /// Adds the facts of all files and folders that the manifest has by now.
 pub(super) fn add(base: &Base, manifest: &mut InputManifest) -> Result<(), Unsettled> {
-    if guards::is_off("twins") {
+    if guards::is_off("equal-files") {
         return Ok(());
     }
     let mut found = Vec::new();
@@ -108,13 +108,13 @@ fn stat(base: &Base, manifest: &InputManifest, path: Span) -> Result<Signature, 
 
 /// What folders and files of one content are now, while a manifest's facts are looked at.
 #[derive(Default)]
-pub(super) struct Twins<'m> {
+pub(super) struct Equals<'m> {
     seen: Vec<(&'m CStr, Identity)>,
     /// Paths with the first name of what they lead to, where that has several names.
     first: Vec<(&'m CStr, &'m CStr)>,
 }
 
-impl<'m> Twins<'m> {
+impl<'m> Equals<'m> {
     /// As [`Fact::text_now`].
     pub(super) fn text_now(
         &mut self,
