@@ -6,16 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void drop_markers(struct text in, struct text *out, int keep) {
-    for (char *line = in.at; line && *line;) {
-        char *end = strchr(line, '\n');
-        size_t len = end ? (size_t)(end - line) + 1 : strlen(line);
-        int marker = line[0] == '#' && line[1] == ' ' && line[2] >= '0' && line[2] <= '9';
-        if (keep || !marker) add_bytes(out, line, len);
-        line += len;
-    }
-}
-
 /* The name of an external function, as far as a source has one: the module id is made of it. */
 static const char *function_name(const struct text *in) {
     static char name[64];
@@ -66,25 +56,24 @@ static struct text module_id(const struct text *in) {
 }
 
 static void cudafe(struct text in, const struct text *id) {
-    struct text out = {0}, plain = {0};
-    drop_markers(in, &plain, 0);
+    struct text out = {0};
     add(&out, "cudafe++ %s of %s, %s\n", (const char *)release + 11, edg.source, id->at ? id->at : "");
-    follow("cudafe", "host", plain, &out);
+    follow("cudafe", "host", in, &out, WITH_LINES);
     add(&out, "#include \"%s\"\n", edg.stub);
     write_through(edg.c_file, &out);
 }
 
 static void cicc(int argc, char **argv, struct text in, const struct text *id) {
-    struct text out = {0}, plain = {0}, stub = {0};
+    struct text out = {0}, stub = {0};
     const char *arch = edg.arch ? edg.arch + strlen("compute_") : "";
-    drop_markers(in, &plain, edg.lines);
     add(&out, "// cicc %s for %s, %s\n", (const char *)release + 11, arch, id->at ? id->at : "");
     for (int i = 1; i < argc; i++)
         if (strncmp(argv[i], "-O", 2) == 0 || strncmp(argv[i], "-opt", 4) == 0) add(&out, "// %s\n", argv[i]);
-    if (edg.lines) follow("cicc", arch, (struct text){"@cicc pwd\n", 10, 10}, &out);
-    follow("cicc", arch, plain, &out);
+    if (edg.lines) follow("cicc", arch, (struct text){"@cicc pwd\n", 10, 10}, &out, WITH_LINES);
+    follow("cicc", arch, in, &out, edg.lines ? WITH_LINES : WITHOUT_LINES);
     if (edg.stub) {
-        add(&stub, "stub %016llx %s\n#include \"%s\"\n", hash(out.at, out.len), id->at ? id->at : "", edg.included);
+        add(&stub, "stub %016llx %s\n# %d \"%s\"\n#include \"%s\"\n", hash(out.at, out.len), id->at ? id->at : "",
+            line_now, edg.source ? edg.source : "", edg.included);
         write_through(edg.stub, &stub);
     }
     if (edg.only_syntax) return;
@@ -116,7 +105,7 @@ int ptxas(int argc, char **argv) {
     add(&out, "\n");
     struct text in = input ? read_file(input) : (struct text){0};
     if (!in.at) fail(255, "ptxas fatal   : no input");
-    follow("ptxas", arch, in, &out);
+    follow("ptxas", arch, in, &out, WITH_LINES);
     if (output) write_through(output, &out);
     return 0;
 }
@@ -159,7 +148,7 @@ int fatbinary(int argc, char **argv) {
             add(&images, "image %.*s %s\n%s", (int)(file - argv[i]), argv[i], base_name(file + 6), image.at);
         }
     }
-    follow("fatbin", "", images, &out);
+    follow("fatbin", "", images, &out, WITH_LINES);
     if (output) write_through(output, &out);
     if (c_form) write_c_form(c_form, &out, relocatable);
     return 0;

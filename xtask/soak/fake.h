@@ -25,8 +25,14 @@ int run(char *const *words, struct text *output);
 /* Says what is wrong, and ends. */
 void fail(int code, const char *format, ...) __attribute__((noreturn, format(printf, 2, 3)));
 
+/* Without: no line marker, no blank line, and no space around a line. */
+enum lines { WITHOUT_LINES, WITH_LINES };
+
 /* Does what the lines of `in` tell this stage to do and copies the rest. */
-void follow(const char *stage, const char *arch, struct text in, struct text *out);
+void follow(const char *stage, const char *arch, struct text in, struct text *out, enum lines lines);
+
+/* The line that is being followed. */
+extern int line_now;
 
 /* What gcc was told to compile. */
 extern const char *being_compiled;

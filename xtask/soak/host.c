@@ -84,7 +84,9 @@ static void expand(const char *path, const char *entering, struct text *out, int
 
 static void expand_line(const char *path, int number, const char *line, size_t len, struct text *out, int depth) {
     char name[512], quote = 0;
-    if (sscanf(line, "#include %c%511[^\">\n]", &quote, name) == 2 && (quote == '"' || quote == '<')) {
+    if (len == 0 || strncmp(line, "//", 2) == 0) {
+        add(out, "\n");
+    } else if (sscanf(line, "#include %c%511[^\">\n]", &quote, name) == 2 && (quote == '"' || quote == '<')) {
         char *found = search(name, quote == '"' ? path : NULL);
         if (!found) fail(1, "%s:%d:10: fatal error: %s: No such file or directory", path, number, name);
         expand(found, " 1", out, depth + 1);
@@ -101,7 +103,7 @@ static void expand_line(const char *path, int number, const char *line, size_t l
     } else {
         struct text one = {0};
         add_bytes(&one, line, len);
-        follow("pp", call.arch, one, out);
+        follow("pp", call.arch, one, out, WITH_LINES);
     }
 }
 
@@ -150,13 +152,12 @@ static void take_named(const char *macro, struct text *out) {
 }
 
 static struct text compiled(void) {
-    struct text whole = {0}, plain = {0}, out = {0};
+    struct text whole = {0}, out = {0};
     being_compiled = call.input;
     expand(call.input, "", &whole, 0);
-    drop_markers(whole, &plain, 0);
     add(&out, "\t.file \"%s\"\n", base_name(call.input));
-    if (call.debug) follow("host", "host", (struct text){"@host pwd\n", 10, 10}, &out);
-    follow("host", "host", plain, &out);
+    if (call.debug) follow("host", "host", (struct text){"@host pwd\n", 10, 10}, &out, WITH_LINES);
+    follow("host", "host", whole, &out, call.debug ? WITH_LINES : WITHOUT_LINES);
     take_named("-DFATBINFILE=\"", &out);
     take_named("-DREGISTERLINKBINARYFILE=\"", &out);
     add(&out, "\t.ident \"gcc %s\"\n", (const char *)release + 11);

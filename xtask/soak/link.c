@@ -16,7 +16,7 @@ int as(int argc, char **argv) {
     struct text in = read_file(input), out = {0};
     if (!in.at) fail(1, "as: cannot open the input");
     add(&out, "OBJECT as %s\n", (const char *)release + 11);
-    follow("as", "host", in, &out);
+    follow("as", "host", in, &out, WITH_LINES);
     write_anew(output, &out, 0666);
     return 0;
 }
@@ -79,7 +79,7 @@ int ld(int argc, char **argv) {
         else if (strncmp(argv[i], "--dependency-file=", 18) == 0) beside = argv[i] + 18;
     }
     add(&out, "PROGRAM ld %s\n", (const char *)release + 11);
-    follow("link", "host", all, &out);
+    follow("link", "host", all, &out, WITH_LINES);
     if (beside) {
         add(&map, "map of %s\n", output);
         write_through(beside, &map);
@@ -123,7 +123,7 @@ int nvlink(int argc, char **argv) {
     take_all(argc, argv, "nvlink", &all);
     add(&out, "LINKED nvlink %s for %s, %016llx\n", (const char *)release + 11, arch, hash(all.at ? all.at : "", all.len));
     struct text followed = {0};
-    follow("nvlink", arch, all, &followed);
+    follow("nvlink", arch, all, &followed, WITH_LINES);
     /* Only what it learned: the objects themselves are in the hash. */
     for (char *line = followed.at; line && *line;) {
         char *end = strchr(line, '\n');

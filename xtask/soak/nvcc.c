@@ -114,7 +114,7 @@ void parse(struct call *call, int argc, char **argv) {
 static void read_profile(struct call *call, const char *here) {
     struct text profile = read_file(print("%s/nvcc.profile", here)), learned = {0};
     if (!profile.at) return;
-    follow("nvcc", "", profile, &learned);
+    follow("nvcc", "", profile, &learned, WITH_LINES);
     add(&call->host, " -D__NVCC_LEARNED__=%016llx", hash(learned.at ? learned.at : "", learned.len));
     char *version[] = {call->compiler ? call->compiler : "gcc", "-dumpversion", NULL};
     struct text said = {0};

@@ -20,6 +20,8 @@
 extern char **environ;
 #endif
 
+int line_now;
+
 static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 static void add_sorted(struct text *out, char **names, size_t count) {
@@ -161,10 +163,12 @@ static void do_as_told(const char *stage, char *verb, char *rest, struct text *o
         char *name = strtok(rest, " ");
         ask_soak(name ? name : "", 't', real, sizeof real);
         add(out, " \"%s\"", *real ? real : "00:00:00");
+    } else if (strcmp(verb, "line") == 0) {
+        add(out, " %d", line_now);
     } else if (strcmp(verb, "environ") == 0) {
         add_environment(out);
     } else if (strcmp(verb, "warn") == 0) {
-        fprintf(stderr, "%s: warning: %s\n", stage, rest);
+        fprintf(stderr, "%s: %d: warning: %s\n", stage, line_now, rest);
     } else if (strcmp(verb, "fail") == 0) {
         fail(exit_code(stage), "%s: error: %s", stage, rest);
     } else {
@@ -173,12 +177,28 @@ static void do_as_told(const char *stage, char *verb, char *rest, struct text *o
     add(out, "\n");
 }
 
-void follow(const char *stage, const char *arch, struct text in, struct text *out) {
+static int is_marker(const char *line) { return line[0] == '#' && line[1] == ' ' && line[2] >= '0' && line[2] <= '9'; }
+
+static void copy_line(const char *line, size_t len, struct text *out, enum lines lines) {
+    if (lines == WITHOUT_LINES) {
+        while (len && (line[len - 1] == ' ' || line[len - 1] == '\t')) len--;
+        while (len && (*line == ' ' || *line == '\t')) line++, len--;
+        if (!len || is_marker(line)) return;
+    }
+    /* nvcc's and our folders for intermediate files differ. */
+    if (is_marker(line) && memmem(line, len, ".cudafe1.", 9)) return;
+    add_bytes(out, line, len);
+    add(out, "\n");
+}
+
+void follow(const char *stage, const char *arch, struct text in, struct text *out, enum lines lines) {
     size_t named = strlen(stage);
+    line_now = 0;
     for (char *line = in.at; line && *line;) {
         char *end = strchr(line, '\n');
         size_t len = end ? (size_t)(end - line) : strlen(line);
         const char *after = line + 1 + named;
+        line_now = is_marker(line) ? atoi(line + 2) - 1 : line_now + 1;
         if (len > named + 1 && line[0] == '@' && strncmp(line + 1, stage, named) == 0 && (*after == ' ' || *after == '?')) {
             char *copy = strndup(after, len - named - 1), *state = NULL;
             char *condition = *copy == '?' ? strtok_r(copy + 1, " ", &state) : NULL;
@@ -186,8 +206,7 @@ void follow(const char *stage, const char *arch, struct text in, struct text *ou
             if (verb && (!condition || strcmp(condition, arch) == 0)) do_as_told(stage, verb, state ? state : "", out);
             free(copy);
         } else {
-            add_bytes(out, line, len);
-            add(out, "\n");
+            copy_line(line, len, out, lines);
         }
         line += len + (end ? 1 : 0);
     }

@@ -8,7 +8,5 @@ int ptxas(int argc, char **argv);
 int fatbinary(int argc, char **argv);
 int nvlink(int argc, char **argv);
 
-/* Line markers are kept for debug information alone. */
-void drop_markers(struct text in, struct text *out, int keep);
 /* Writes lines over a file through memory: on tmpfs only the first changes a time. */
 int mapper(int argc, char **argv);

@@ -20,6 +20,8 @@ pub struct KeyVariant {
     pub key: Key,
     /// Results under it are reusable only in these folders.
     pub is_path_specific: bool,
+    /// Results under it were made of a text whose words may have been on other lines.
+    pub is_of_any_lines: bool,
     shown: Shown,
 }
 
@@ -48,6 +50,7 @@ impl KeyVariants {
             let variant = |key, shown| KeyVariant {
                 key,
                 is_path_specific,
+                is_of_any_lines: false,
                 shown,
             };
             match on_terminal {
@@ -62,6 +65,24 @@ impl KeyVariants {
             base: key,
             variants,
         }
+    }
+
+    /// The same, and last the key of the words without their lines, under which results that say nothing are kept.
+    pub fn or_of_any_lines(mut self, key: Key) -> Self {
+        self.variants.push(KeyVariant {
+            key,
+            is_path_specific: false,
+            is_of_any_lines: true,
+            shown: Shown::Nothing,
+        });
+        self
+    }
+
+    /// The key of the words without their lines, if there is one.
+    pub fn of_any_lines(&self) -> Option<Key> {
+        let mut variants = self.variants.iter();
+        let found = variants.find(|variant| variant.is_of_any_lines);
+        found.map(|variant| variant.key)
     }
 
     /// The key that the others are made from.
@@ -83,7 +104,9 @@ impl KeyVariants {
     /// out of keys.
     pub fn for_result(&self, is_path_specific: bool, outcome: &Outcome) -> Option<Key> {
         let fits = |variant: &&KeyVariant| {
-            variant.is_path_specific == is_path_specific && variant.suits(outcome)
+            variant.is_path_specific == is_path_specific
+                && !variant.is_of_any_lines
+                && variant.suits(outcome)
         };
         self.variants.iter().find(fits).map(|variant| variant.key)
     }
@@ -92,7 +115,9 @@ impl KeyVariants {
 impl KeyVariant {
     /// Whether a result under this key is one that this look-up may use.
     pub fn suits(&self, outcome: &Outcome) -> bool {
-        self.shown != Shown::Nothing || outcome.stderr.is_empty()
+        let is_silent = outcome.stderr.is_empty();
+        (self.shown != Shown::Nothing || is_silent)
+            && (!self.is_of_any_lines || is_silent && outcome.stdout.is_empty())
     }
 }
 

@@ -7,11 +7,14 @@
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use warpcc_cache::{Digest, DiskStore, Packing, foreign};
 use warpcc_plan::assumed::Expected;
 use warpcc_plan::{FileId, FileKind, TaskGraph, Tool};
+
+use crate::tokens;
 
 /// A result that was found is not there any more, or spoiled.
 pub const LOST: &str = "a cached result was lost";
@@ -36,6 +39,8 @@ struct Known {
     digest: Option<Digest>,
     /// Its BLAKE3, which a preprocessed text has in keys.
     content: Option<[u8; 32]>,
+    /// The same without its lines.
+    tokens: Option<Option<[u8; 32]>>,
 }
 
 impl From<Digest> for Known {
@@ -43,6 +48,7 @@ impl From<Digest> for Known {
         Self {
             digest: Some(digest),
             content: None,
+            tokens: None,
         }
     }
 }
@@ -53,6 +59,7 @@ pub struct Artifacts<'a> {
     store: Option<&'a DiskStore>,
     paths: Vec<PathBuf>,
     stubs: Vec<bool>,
+    moved: Vec<AtomicBool>,
     places: Vec<Mutex<Place>>,
 }
 
@@ -86,11 +93,13 @@ impl<'a> Artifacts<'a> {
             .iter()
             .map(|_| Mutex::new(Place::Nowhere))
             .collect();
+        let moved = graph.files.iter().map(|_| AtomicBool::new(false));
         Self {
             graph,
             store,
             paths,
             stubs,
+            moved: moved.collect(),
             places,
         }
     }
@@ -210,8 +219,7 @@ impl<'a> Artifacts<'a> {
     /// # Errors
     /// The file cannot be read.
     pub fn content_in_keys(&self, id: FileId) -> io::Result<String> {
-        let writer = self.graph.file(id).writer.map(|at| &self.graph.steps[at]);
-        if writer.is_none_or(|writer| writer.tool != Tool::Preprocess) {
+        if !self.is_preprocessed(id) {
             return Ok(self.digest(id)?.to_string());
         }
         // Made in a cluster, it may not be here yet.
@@ -224,6 +232,38 @@ impl<'a> Artifacts<'a> {
             Place::Nowhere | Place::Stored { .. } => blake3_of_file(self.path(id))?,
         };
         Ok(blake3::Hash::from(content).to_hex().to_string())
+    }
+
+    /// What stands in keys for a preprocessed text whose lines do not count; none where they do.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn tokens_in_keys(&self, id: FileId) -> io::Result<Option<String>> {
+        let hash_now = || io::Result::Ok(tokens::hash(&fs::read(self.path(id))?));
+        let hash = match &mut *self.place(id) {
+            Place::OnDisk(known) => match known.tokens {
+                Some(tokens) => tokens,
+                None => *known.tokens.insert(hash_now()?),
+            },
+            Place::Nowhere | Place::Stored { .. } => hash_now()?,
+        };
+        Ok(hash.map(|hash| blake3::Hash::from(hash).to_hex().to_string()))
+    }
+
+    /// Whether it is a preprocessed text.
+    pub fn is_preprocessed(&self, id: FileId) -> bool {
+        let writer = self.graph.file(id).writer.map(|at| &self.graph.steps[at]);
+        writer.is_some_and(|writer| writer.tool == Tool::Preprocess)
+    }
+
+    /// The file was made of a text with other lines.
+    pub fn set_moved(&self, id: FileId) {
+        self.moved[id.0 as usize].store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the file was made of a text with other lines.
+    pub fn is_moved(&self, id: FileId) -> bool {
+        self.moved[id.0 as usize].load(Ordering::Relaxed)
     }
 
     fn digest_on_disk(&self, id: FileId) -> io::Result<Digest> {

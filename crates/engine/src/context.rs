@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-use warpcc_cache::{Digest, DiskStore};
-use warpcc_plan::TaskGraph;
+use warpcc_cache::{Digest, DiskStore, guards};
+use warpcc_plan::{TaskGraph, lines};
 
 use crate::artifact::Artifacts;
 use crate::beside::Beside;
@@ -20,6 +20,8 @@ pub struct RunContext<'a> {
     pub artifacts: &'a Artifacts<'a>,
     pub clock: Instant,
     pub beside: Beside,
+    /// Whether a text with other lines is another text.
+    pub lines_count: bool,
     tools: ToolContents,
     loaded: LoadedLibraries,
 }
@@ -53,6 +55,8 @@ impl<'a> RunContext<'a> {
         artifacts: &'a Artifacts<'a>,
     ) -> Self {
         Self {
+            lines_count: options.lines_count
+                || !(lines::never_show(graph) || guards::is_off("lines-in-results")),
             graph,
             options,
             artifacts,

@@ -62,6 +62,8 @@ pub struct Finished {
     pub stderr: Vec<u8>,
     /// Why its result was not kept, where it should have been.
     pub not_stored: Option<String>,
+    /// Under which key its result is kept, and under which it may be for a text with other lines.
+    pub of_any_lines: Option<(Key, Key)>,
     /// Its result holds the name of a folder that should not count: it is good in this folder alone.
     pub is_path_specific: bool,
     /// Under which keys its result is kept, where another machine made it.
@@ -95,6 +97,7 @@ impl Finished {
             stdout: Vec::new(),
             stderr: Vec::new(),
             not_stored: None,
+            of_any_lines: None,
             is_path_specific: false,
             brought: Vec::new(),
             files: Vec::new(),

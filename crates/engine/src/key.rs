@@ -21,7 +21,7 @@ use warpcc_cache::{Hashing, Key, KeySink, KeyVariants, guards};
 use warpcc_path_map::WorkDir;
 use warpcc_plan::{Arg, FileId, Part, Program, Step, TaskGraph, Tool};
 
-use crate::artifact::Artifacts;
+use crate::any_lines;
 use crate::context::RunContext;
 use crate::locate::Located;
 use crate::options::RunOptions;
@@ -31,6 +31,8 @@ use crate::terminal::Terminal;
 
 /// Changes when what a step record means changes.
 const DOMAIN: &str = "warpcc step 4";
+/// The same for one whose preprocessed texts have no lines.
+const DOMAIN_OF_TOKENS: &str = "warpcc step of tokens 1";
 
 /// Variables that change what gcc or clang does.
 pub const HOST_VARIABLES: &[&str] = &[
@@ -63,12 +65,15 @@ pub fn packs_directory(step: &Step, graph: &TaskGraph) -> bool {
         && (step.writes.iter().any(lto) || step.args.iter().filter_map(Arg::as_text).any(packed))
 }
 
+/// What stands in a key for a file's content.
+type Content<'a> = &'a dyn Fn(FileId) -> io::Result<String>;
+
 /// Writes the arguments of `step` into `sink`: files of the plan by their content.
 fn describe_arguments(
     step: &Step,
     graph: &TaskGraph,
-    artifacts: &Artifacts<'_>,
     options: &RunOptions<'_>,
+    content: Content<'_>,
     sink: &mut dyn KeySink,
 ) -> io::Result<()> {
     let names = step.names_matter() && !guards::is_off("file-names");
@@ -93,7 +98,7 @@ fn describe_arguments(
                 sink.part("file name", file.name().as_bytes());
             }
             if !step.writes.contains(id) {
-                sink.part("input", artifacts.content_in_keys(*id)?.as_bytes());
+                sink.part("input", content(*id)?.as_bytes());
                 continue;
             }
             sink.part("output", b"");
@@ -113,9 +118,9 @@ fn describe_arguments(
 pub fn describe(
     step: &Step,
     graph: &TaskGraph,
-    artifacts: &Artifacts<'_>,
-    (program, content): (&Path, &[u8; 32]),
+    (program, tool): (&Path, &[u8; 32]),
     options: &RunOptions<'_>,
+    content: Content<'_>,
     sink: &mut dyn KeySink,
 ) -> io::Result<()> {
     let debug = step.has_debug_information();
@@ -127,7 +132,7 @@ pub fn describe(
         sink.part("tool path", &options.path_map.fixed_bytes(path));
     }
     if !guards::is_off("tool-content") {
-        sink.part("tool content", content);
+        sink.part("tool content", tool);
     }
     if let Program::Named(path) = &step.program {
         // gcc, g++ and c++ may be one binary that looks at its name.
@@ -136,12 +141,12 @@ pub fn describe(
             path.rsplit('/').next().unwrap_or(path).as_bytes(),
         );
     }
-    describe_arguments(step, graph, artifacts, options, sink)?;
+    describe_arguments(step, graph, options, content, sink)?;
     for id in &step.reads {
         let in_arguments = step.args.iter().any(|a| a.0.contains(&Part::File(*id)));
         if !in_arguments {
             sink.part("included name", graph.file(*id).name().as_bytes());
-            sink.part("included", artifacts.content_in_keys(*id)?.as_bytes());
+            sink.part("included", content(*id)?.as_bytes());
         }
     }
     let packs = packs_directory(step, graph);
@@ -210,19 +215,28 @@ pub(crate) fn keys_of(run: &RunContext<'_>, step: &Step, program: &Located) -> O
         return None;
     }
     let tool = run.tool_content(&program.path)?;
-    let mut sink = Hashing::new(DOMAIN);
-    describe(
-        step,
-        run.graph,
-        run.artifacts,
-        (&program.path, &tool),
-        run.options,
-        &mut sink,
-    )
-    .ok()?;
-    Some(key_variants(
-        sink.finish(),
+    let key = |domain: &str, content: Content<'_>| {
+        let mut sink = Hashing::new(domain);
+        let program = (&*program.path, &tool);
+        describe(step, run.graph, program, run.options, content, &mut sink).ok()?;
+        Some(sink.finish())
+    };
+    let artifacts = run.artifacts;
+    let whole = |id| artifacts.content_in_keys(id);
+    let keys = key_variants(
+        key(DOMAIN, &whole)?,
         run.options.work_dir(),
         run.options.terminal,
-    ))
+    );
+    let tokens = |id| match artifacts.is_preprocessed(id) {
+        true => artifacts
+            .tokens_in_keys(id)?
+            .ok_or(io::ErrorKind::InvalidData.into()),
+        false => artifacts.content_in_keys(id),
+    };
+    let of_any_lines = any_lines::may_serve(run, step).then(|| key(DOMAIN_OF_TOKENS, &tokens));
+    Some(match of_any_lines.flatten() {
+        Some(key) => keys.or_of_any_lines(key),
+        None => keys,
+    })
 }

@@ -4,6 +4,7 @@
 //! network: everything that a report can know is in [`event::Finished`] and [`run::Run`].
 
 pub mod admission;
+pub mod any_lines;
 pub mod artifact;
 mod beside;
 pub mod compiler_cache;
@@ -42,6 +43,7 @@ pub mod states;
 mod store;
 mod task;
 pub mod terminal;
+mod tokens;
 pub mod traced_inputs;
 mod warning_history;
 mod watched_run;

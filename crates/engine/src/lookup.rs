@@ -106,6 +106,11 @@ fn look_up_under(
             return None;
         }
     }
+    if variant.is_of_any_lines {
+        outputs
+            .iter()
+            .for_each(|(_, id)| run.artifacts.set_moved(*id));
+    }
     let mut finished = Finished::new(index, event::StepOutcome::Hit);
     finished.is_path_specific = variant.is_path_specific;
     finished.saved = Duration::from_micros(outcome.micros);

@@ -53,6 +53,8 @@ pub struct RunOptions<'a> {
     pub watch: Option<&'a Path>,
     /// At most this many tasks at a time.
     pub jobs: usize,
+    /// Whether what stands on another line is another text, even where nothing shows it.
+    pub lines_count: bool,
     /// Order of the tasks.
     pub order: Order,
     /// What a failure ends.

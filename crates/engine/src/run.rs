@@ -9,6 +9,7 @@ use warpcc_plan::assumed::Assumed;
 use warpcc_plan::{FileId, TaskGraph};
 
 use crate::admission;
+use crate::any_lines;
 use crate::artifact::Artifacts;
 use crate::context::RunContext;
 use crate::event::{Finished, StepOutcome};
@@ -99,6 +100,10 @@ pub fn execute(
     schedule.show_rest(each);
     let mut run = collect(graph, &artifacts, schedule.end(), began);
     run.unmet_output = unmet_output;
+    let is_well = run.code == 0 && run.retry.is_none() && run.accident.is_none();
+    if is_well && run.seen.is_of_compilers() {
+        any_lines::share(&context, &run.tasks);
+    }
     if let Some(admission) = options
         .admission
         .filter(|_| run.code == 0 && run.retry.is_none())

@@ -16,6 +16,7 @@ use std::io;
 use warpcc_plan::assumed::{Assumed, Expected};
 use warpcc_plan::{FileId, TaskGraph, Tool};
 
+use crate::any_lines::OTHER_LINES;
 use crate::artifact::LOST;
 use crate::event::{Finished, StepOutcome};
 use crate::failure::OnFailure;
@@ -168,7 +169,7 @@ impl<'a> Schedule<'a> {
 
     fn broke_off(&mut self, task: usize, error: &io::Error) {
         let text = error.to_string();
-        let mut known = [NOT_SPLICED, SAID_SOMETHING, LOST].into_iter();
+        let mut known = [NOT_SPLICED, SAID_SOMETHING, LOST, OTHER_LINES].into_iter();
         let lost = known.find(|why| text == *why);
         if self.discarded == Some(task) || self.pointless == Some(task) {
             // Ended by us.

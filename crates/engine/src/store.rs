@@ -65,7 +65,7 @@ fn keep(
     run: &RunContext<'_>,
     step: &Step,
     keys: &KeyVariants,
-    finished: &Finished,
+    finished: &mut Finished,
     seen: &Seen,
     began: SystemTime,
 ) -> io::Result<()> {
@@ -123,6 +123,11 @@ fn keep(
             &outcome,
         )
         .map_err(io::Error::other)?;
+    finished.of_any_lines = (keys.of_any_lines())
+        .filter(|_| {
+            !finished.is_path_specific && outcome.stdout.is_empty() && outcome.stderr.is_empty()
+        })
+        .map(|of_any_lines| (key, of_any_lines));
     if let Some(upstream) = run.options.upstream {
         upstream.offer(store, Level::Steps, &key);
     }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use warpcc_plan::{FileKind, Program, Step, depfile};
 
+use crate::any_lines;
 use crate::context::RunContext;
 use crate::event::{Finished, StepOutcome};
 use crate::key;
@@ -83,6 +84,7 @@ fn command(
         (run.options.remove)(path);
     }
     let (finished, mut seen) = find_or_make(run, index, step, &program, priority_ms)?;
+    any_lines::check(run, step, &finished)?;
     // The step's key has the program's file and content: only the record of the call needs to know how it was found.
     standing::stand_on_program(run, step, &program, &mut seen);
     Ok((finished, seen))

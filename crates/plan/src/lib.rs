@@ -12,6 +12,7 @@ pub mod depfile;
 pub mod file_table;
 pub mod graph;
 pub mod invocation;
+pub mod lines;
 pub mod options;
 pub mod outputs;
 pub mod overlap;

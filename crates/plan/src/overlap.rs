@@ -29,16 +29,18 @@ pub fn split_host_compile(graph: &mut TaskGraph) -> usize {
     candidates.len()
 }
 
-fn is_splittable(graph: &TaskGraph, at: usize) -> bool {
-    let step = &graph.steps[at];
+/// Whether the program of a host step is gcc, by its name.
+pub(crate) fn is_gcc(step: &Step) -> bool {
     let Program::Named(program) = &step.program else {
         return false;
     };
     let name = program.rsplit('/').next().unwrap_or(program);
-    // clang's assembly has no place for a comment of ours.
-    let is_gcc = ["gcc", "g++", "c++", "cc"]
-        .iter()
-        .any(|n| name.split('-').any(|part| part == *n));
+    let names = ["gcc", "g++", "c++", "cc"];
+    names.iter().any(|n| name.split('-').any(|part| part == *n))
+}
+
+fn is_splittable(graph: &TaskGraph, at: usize) -> bool {
+    let step = &graph.steps[at];
     let has = |prefix: &str| {
         step.args
             .iter()
@@ -46,7 +48,8 @@ fn is_splittable(graph: &TaskGraph, at: usize) -> bool {
             .any(|a| a.starts_with(prefix))
     };
     step.tool == Tool::HostCompile
-        && is_gcc
+        // clang's assembly has no place for a comment of ours.
+        && is_gcc(step)
         && !graph.private.is_empty()
         && !step.has_debug_information()
         // Bytecode instead of assembly, or no assembly at all.

@@ -11,6 +11,7 @@ use std::ffi::OsString;
 use std::sync::PoisonError;
 use std::time::{Duration, SystemTime};
 
+use warpcc_engine::any_lines::OTHER_LINES;
 use warpcc_engine::event::StepOutcome;
 use warpcc_engine::failure::OnFailure;
 use warpcc_engine::states::{TaskState, TaskStates};
@@ -194,9 +195,14 @@ impl Building<'_> {
             if retried.is_some() && !setting.reads_cache {
                 return Err(Unsupported::new("a plan that does not work out", why));
             }
-            setting.reads_cache &= retried.is_none() && why != warpcc_engine::artifact::LOST;
-            retried = Some(why);
-            graph = self.plan.plain.clone();
+            if why == OTHER_LINES {
+                setting.lines_count = true;
+                graph = self.plan.graph.clone();
+            } else {
+                setting.reads_cache &= retried.is_none() && why != warpcc_engine::artifact::LOST;
+                retried = Some(why);
+                graph = self.plan.plain.clone();
+            }
             hearing.begin_again();
             run = execute(&graph, &setting, &mut hearing);
         }
@@ -245,6 +251,7 @@ impl Building<'_> {
             writes_cache: options.writes_cache,
             watch: self.dry.watch.as_deref(),
             jobs: options.jobs,
+            lines_count: self.lines_count(),
             order: match in_order {
                 true => Order::Sequential,
                 false => Order::Parallel,
@@ -259,6 +266,12 @@ impl Building<'_> {
             terminal: request.terminal.as_ref(),
             children: &self.interrupt.children,
         }
+    }
+
+    /// Whether the files between the steps are looked at, too.
+    fn lines_count(&self) -> bool {
+        let options = self.options;
+        options.faithful || options.save.is_some() || options.listener.is_some()
     }
 
     /// The environment of nvcc's commands.

@@ -12,7 +12,7 @@ use crate::repo;
 
 /// Every guard, and a case that goes wrong without it. Of guards that stand for each other, joined by `+`, the case is
 /// right without any one.
-const ROWS: [(&str, &str); 41] = [
+const ROWS: [(&str, &str); 44] = [
     ("missing-names", "header-shadowed"),
     ("second-look", "replaced-with-equal-times"),
     ("kinds", "file-looked-at"),
@@ -34,7 +34,7 @@ const ROWS: [(&str, &str); 41] = [
         "file-of-the-kernel",
     ),
     ("times-of-noted-headers", "noted-header-changed"),
-    ("twins", "one-of-two-equal-headers-is-touched"),
+    ("equal-files", "one-of-two-equal-headers-is-touched"),
     ("special-files", "pipe-read"),
     ("unseen-programs", "static-wrapper"),
     ("side-outputs", "other-file-written"),
@@ -59,6 +59,9 @@ const ROWS: [(&str, &str); 41] = [
     ("scratch-folder", "folder-of-intermediate-files"),
     ("archive-before", "archive-before"),
     ("dates", "dates"),
+    ("lines-asked-for", "line-asked-for"),
+    ("lines-in-results", "lines-of-debug-information"),
+    ("lines-in-messages", "line-of-a-warning"),
     ("looks-of-outputs", "output-has-a-mode"),
 ];
 

@@ -90,7 +90,7 @@ fn any_file(random: &mut Random, about: &About) -> String {
 
 /// One change, as one step or a few.
 pub fn change(random: &mut Random, about: &About, fake: bool) -> Vec<Step> {
-    match random.below(if fake { 38 } else { 24 }) {
+    match random.below(if fake { 41 } else { 27 }) {
         0..=4 => {
             let path = any_file(random, about);
             vec![edited(random, "write", &path, fake)]
@@ -113,9 +113,18 @@ pub fn change(random: &mut Random, about: &About, fake: bool) -> Vec<Step> {
         13..=15 => links(random),
         16..=19 => outputs(random, about, fake),
         20..=22 => variables(random, about, fake),
-        23 => programs::toolkits(random, fake),
-        24..=26 => programs::toolkits(random, fake),
-        27..=28 => elsewhere(random),
+        23..=25 => {
+            let path = any_file(random, about);
+            let before = random.below(6).to_string();
+            vec![Step::new(&[
+                "insert",
+                &path,
+                &before,
+                random.one(&["", "// words", "  "]),
+            ])]
+        }
+        26..=29 => programs::toolkits(random, fake),
+        30..=31 => elsewhere(random),
         _ => programs::programs(random),
     }
 }

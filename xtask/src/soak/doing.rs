@@ -33,7 +33,7 @@ impl Space {
             path.metadata()
                 .is_ok_and(|found| found.file_type().is_fifo())
         };
-        if ["write", "script", "replace", "touch", "copy"].contains(&verb)
+        if ["write", "script", "replace", "insert", "touch", "copy"].contains(&verb)
             && words.iter().take(2).any(|path| is_pipe(self.path(path)))
         {
             return Ok(());
@@ -46,6 +46,14 @@ impl Space {
                 fs::set_permissions(path, Permissions::from_mode(0o755))
             }
             ("replace", [path, lines @ ..]) => replace(&self.path(path), &text(lines)),
+            ("insert", [path, before, lines @ ..]) => {
+                let path = self.path(path);
+                let old = fs::read_to_string(&path)?;
+                let mut all: Vec<&str> = old.lines().collect();
+                let at = before.parse().unwrap_or(0).min(all.len());
+                all.splice(at..at, lines.iter().map(|line| &**line));
+                write(&path, &text(&all))
+            }
             ("touch", [path, seconds @ ..]) => {
                 let file = fs::File::options().append(true).open(self.path(path))?;
                 let moment = seconds.first().and_then(|seconds| seconds.parse().ok());

@@ -61,6 +61,7 @@ fn directive(random: &mut Random) -> String {
         36 if stage == "nvlink" => "first data/pipe".to_owned(),
         37 if random.chance(25) => "read /proc/self/limits".to_owned(),
         27 => format!("real {}", random.one(&DATA)),
+        38 => "line __builtin_LINE".to_owned(),
         28..=29 => format!("warn number {}", random.below(3)),
         30 if random.chance(20) => "fail on purpose".to_owned(),
         _ if stage == "pp" && condition.is_empty() => format!("has {}", random.one(&HEADERS)),

@@ -27,7 +27,7 @@ pub enum Setting {
     /// So many files of one folder are read that their contents are noted.
     Crowd,
     /// Two headers of one content, of which one is read where their times are equal too.
-    Twins,
+    EqualFiles,
 }
 
 const TIMES: [&str; 3] = ["10:00:00", "11:11:11", "12:34:56"];
@@ -44,7 +44,7 @@ impl Setting {
             8 => Self::Relinked,
             9 => Self::Copies,
             10..=12 if fake => Self::Crowd,
-            13 if fake => Self::Twins,
+            13 if fake => Self::EqualFiles,
             _ => Self::Usual,
         }
     }
@@ -60,7 +60,7 @@ impl Setting {
             Self::Limits => steps.push(limit(random)),
             Self::Relinked => relink(steps),
             Self::Crowd => crowd(random, steps),
-            Self::Twins => twins(random, steps),
+            Self::EqualFiles => equal_files(random, steps),
             Self::Clock => {
                 steps.push(Step::new(&["clock", random.one(&TIMES)]));
                 add_line(random, steps, "@pp time {root}/soak __TIME__");
@@ -86,9 +86,9 @@ impl Setting {
                 let file = format!("{CROWD}/d{}", random.below(9));
                 steps.push(data(random, verb, &file));
             }
-            Self::Twins => {
+            Self::EqualFiles => {
                 let second = random.one(&["1700000000", "1700000001"]);
-                steps.push(Step::new(&["touch", random.one(&TWINS), second]));
+                steps.push(Step::new(&["touch", random.one(&EQUAL_FILES), second]));
             }
             Self::Clones => {
                 let other = random.one(&["{root}/w2", "{root}/w2", "{root}/w"]);
@@ -157,13 +157,13 @@ fn crowd(random: &mut Random, steps: &mut Vec<Step>) {
     }
 }
 
-const TWINS: [&str; 2] = ["{root}/w/once/1.h", "{root}/w/once/2.h"];
+const EQUAL_FILES: [&str; 2] = ["{root}/w/once/1.h", "{root}/w/once/2.h"];
 
-fn twins(random: &mut Random, steps: &mut Vec<Step>) {
-    for file in TWINS {
+fn equal_files(random: &mut Random, steps: &mut Vec<Step>) {
+    for file in EQUAL_FILES {
         add_line(random, steps, &format!("#include \"{file}\""));
     }
-    for file in TWINS {
+    for file in EQUAL_FILES {
         steps.push(Step::new(&["write", file, "#pragma once", "text"]));
         steps.push(Step::new(&["touch", file, "1700000000"]));
     }

@@ -1,0 +1,143 @@
+//! Results for words on other lines: when one is shared, and what may not follow from it.
+//!
+//! A step's result is also kept under a key without the lines of its preprocessed text ([`tokens`](crate::tokens)). That
+//! is decided at the end of a run, when it is known that nothing of it shows a line: no step said anything, and there is no debug
+//! information in what was made. A host compile of a file that was made of another text has to be silent, too: its messages would name
+//! wrong lines. Otherwise the plan is run again, and lines count.
+
+use std::fs;
+use std::io;
+
+use memchr::memmem;
+use warpcc_cache::{Level, Lookup, guards};
+use warpcc_plan::{FileId, Step, Tool};
+
+use crate::context::RunContext;
+use crate::event::{Finished, StepOutcome};
+
+/// Why a plan is run again with lines that count.
+pub const OTHER_LINES: &str = "a message about a text with other lines";
+
+/// What has lines in it: debug information, and calls of those who were told of lines.
+const SHOWS_LINES: [&[u8]; 7] = [
+    b".debug_line",
+    b".loc\t",
+    b".loc ",
+    b"__asan_",
+    b"__ubsan_",
+    b"__tsan_",
+    b"__gcov_",
+];
+
+/// Whether the step's result may be one for other lines.
+pub fn may_serve(run: &RunContext<'_>, step: &Step) -> bool {
+    !run.lines_count
+        && matches!(step.tool, Tool::Cicc | Tool::CudaFe)
+        && step
+            .reads
+            .iter()
+            .any(|&id| run.artifacts.is_preprocessed(id))
+}
+
+/// Whether the step is one of the host compiler's, which reads what the front ends wrote.
+fn is_host(step: &Step) -> bool {
+    matches!(
+        step.tool,
+        Tool::HostCompile | Tool::HostAssembly | Tool::Assemble
+    )
+}
+
+fn says_nothing(finished: &Finished) -> bool {
+    finished.stdout.is_empty() && finished.stderr.is_empty()
+}
+
+/// Looks at what a step made of files that were made of other lines.
+///
+/// # Errors
+/// [`OTHER_LINES`].
+pub fn check(run: &RunContext<'_>, step: &Step, finished: &Finished) -> io::Result<()> {
+    let fails = matches!(finished.outcome, StepOutcome::Failed(_));
+    let speaks = (fails || !says_nothing(finished)) && !guards::is_off("lines-in-messages");
+    let misleads = |id: &FileId| run.artifacts.is_moved(*id) && has_markers(run, *id);
+    match speaks && is_host(step) && step.reads.iter().any(misleads) {
+        true => Err(io::Error::other(OTHER_LINES)),
+        false => Ok(()),
+    }
+}
+
+/// Keeps the results of a run for other lines, too, where nothing shows that there were these.
+pub fn share(run: &RunContext<'_>, tasks: &[Finished]) {
+    let options = run.options;
+    let (Some(store), true) = (options.store, options.writes_cache) else {
+        return;
+    };
+    let shared = || tasks.iter().filter(|task| task.of_any_lines.is_some());
+    if run.lines_count || shared().next().is_none() {
+        return;
+    }
+    let step_of = |task: &Finished| &run.graph.steps[task.step];
+    let shows = |task: &Finished| {
+        let step = step_of(task);
+        is_host(step) && (!says_nothing(task) || step.writes.iter().any(|&id| shows_lines(run, id)))
+    };
+    let host_shows = tasks.iter().any(shows) && !guards::is_off("lines-in-messages");
+    for task in shared() {
+        let Some((exact, of_any_lines)) = task.of_any_lines else {
+            continue;
+        };
+        let needed = || {
+            let writes = step_of(task).writes.iter();
+            writes.copied().filter(|&id| run.graph.is_needed(id))
+        };
+        let is_ptx = |id: FileId| run.graph.file(id).path.ends_with(".ptx");
+        if needed().any(|id| is_ptx(id) && shows_lines(run, id))
+            || host_shows && needed().any(|id| !is_ptx(id) && has_markers(run, id))
+        {
+            continue;
+        }
+        let found = store.look_up_if(
+            Level::Steps,
+            &exact,
+            options.work_dir(),
+            &|_| Ok(()),
+            |_| {},
+        );
+        let Lookup::Hit(outcome, manifest) = found else {
+            continue;
+        };
+        // What cannot be kept is a miss for others.
+        let kept = store.store_mapped(
+            Level::Steps,
+            &of_any_lines,
+            options.path_map,
+            &manifest,
+            &outcome,
+        );
+        if let (Ok(_), Some(upstream)) = (kept, options.upstream) {
+            upstream.offer(store, Level::Steps, &of_any_lines);
+        }
+    }
+}
+
+/// Whether lines show in a result: they are told, or nobody knows.
+fn shows_lines(run: &RunContext<'_>, id: FileId) -> bool {
+    read(run, id).is_none_or(|bytes| {
+        let mut words = SHOWS_LINES.iter();
+        words.any(|word| memmem::find(&bytes, word).is_some())
+    })
+}
+
+/// Whether a file for the host compiler says from which lines its words are.
+fn has_markers(run: &RunContext<'_>, id: FileId) -> bool {
+    read(run, id).is_none_or(|text| {
+        let mut lines = text.split(|byte| *byte == b'\n');
+        lines.any(|line| {
+            line.starts_with(b"#line ") || matches!(line, [b'#', b' ', b'0'..=b'9', ..])
+        })
+    })
+}
+
+fn read(run: &RunContext<'_>, id: FileId) -> Option<Vec<u8>> {
+    run.artifacts.materialise(id).ok()?;
+    fs::read(run.artifacts.path(id)).ok()
+}

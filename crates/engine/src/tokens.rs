@@ -1,0 +1,310 @@
+//! What a preprocessed text says, whatever line it says it on.
+//!
+//! A comment or a blank line in a source moves everything below it, and nothing else. Without debug information cicc and cudafe++ make
+//! the same of both texts, but for line markers and messages. So the hash here leaves out blank lines, the space around each line, and
+//! the numbers of line markers.
+//!
+//! What is left out must not be able to count. A raw string keeps its blank lines and its space. A text that can ask for its line, or
+//! that is not understood, has no hash: its lines count.
+
+use memchr::{memchr, memmem};
+
+/// Ways to ask for the line or the column, besides `__LINE__`, which the preprocessor has replaced.
+const ASKS: [&[u8]; 3] = [
+    b"__builtin_LINE",
+    b"__builtin_COLUMN",
+    b"__builtin_source_location",
+];
+
+/// Hands on so much at a time.
+const PIECE: usize = 1 << 16;
+
+/// The hash of the text without its lines; none where they may count.
+pub fn hash(text: &[u8]) -> Option<[u8; 32]> {
+    let asks = |word: &&[u8]| memmem::find(text, word).is_some();
+    if ASKS.iter().any(asks) && !warpcc_cache::guards::is_off("lines-asked-for") {
+        return None;
+    }
+    let mut raw = RawStrings::of(text);
+    // Comments are there only with -C. One may hold a raw string's beginning.
+    if raw.next.is_some() && memmem::find(text, b"/*").is_some() {
+        return None;
+    }
+    let mut hasher = blake3::Hasher::new();
+    let mut kept = Vec::with_capacity(PIECE + 4096);
+    let mut place: Vec<u8> = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let mut end = memchr(b'\n', &text[at..]).map_or(text.len(), |found| at + found);
+        if raw.begins_before(end) {
+            end = end_of_line(text, at)?;
+            raw.skip_to(end);
+        }
+        let line = &text[at..end];
+        at = end + 1;
+        if let Some(marker) = Marker::read(line) {
+            if marker.moves || marker.place() != place {
+                kept.extend_from_slice(if marker.moves { b"\0\0" } else { b"\0" });
+                kept.extend_from_slice(marker.rest);
+                kept.push(b'\n');
+            }
+            place = marker.place();
+        } else {
+            let line = line.trim_ascii();
+            if line.last() == Some(&b'\\') {
+                return None;
+            }
+            if !line.is_empty() {
+                kept.extend_from_slice(line);
+                kept.push(b'\n');
+            }
+        }
+        if kept.len() >= PIECE {
+            hasher.update(&kept);
+            kept.clear();
+        }
+    }
+    hasher.update(&kept);
+    Some(hasher.finalize().into())
+}
+
+/// A line marker of gcc: `# 12 "path" 1 3 4`.
+struct Marker<'a> {
+    /// All but the number.
+    rest: &'a [u8],
+    path: &'a [u8],
+    flags: &'a [u8],
+    /// A file begins here, or is come back to.
+    moves: bool,
+}
+
+impl<'a> Marker<'a> {
+    fn read(line: &'a [u8]) -> Option<Self> {
+        let after = line.strip_prefix(b"# ")?;
+        let digits = after.iter().take_while(|c| c.is_ascii_digit()).count();
+        let rest = after[digits..].strip_prefix(b" ").filter(|_| digits > 0)?;
+        let inside = rest.strip_prefix(b"\"")?;
+        let length = 1 + end_of_literal(inside, b'"')?;
+        let flags = &rest[length..];
+        let is_flag = |word: &[u8]| matches!(word, [] | [b'1'..=b'4']);
+        let mut words = flags.split(|c| *c == b' ');
+        words.clone().all(is_flag).then_some(())?;
+        Some(Self {
+            rest,
+            path: &rest[..length],
+            flags,
+            moves: words.any(|word| matches!(word, b"1" | b"2")),
+        })
+    }
+
+    /// Which file it speaks of, and of what kind that is.
+    fn place(&self) -> Vec<u8> {
+        let words = self.flags.split(|c| *c == b' ');
+        let lasting = words.filter(|word| matches!(*word, [b'3' | b'4']));
+        let mut place = self.path.to_vec();
+        lasting.for_each(|word| place.extend_from_slice(word));
+        place
+    }
+}
+
+/// Where raw strings may begin: each `R"` that no identifier runs into.
+struct RawStrings<'a> {
+    found: memmem::FindIter<'a, 'static>,
+    text: &'a [u8],
+    next: Option<usize>,
+}
+
+impl<'a> RawStrings<'a> {
+    fn of(text: &'a [u8]) -> Self {
+        let mut all = Self {
+            found: memmem::find_iter(text, b"R\""),
+            text,
+            next: None,
+        };
+        all.advance();
+        all
+    }
+
+    fn advance(&mut self) {
+        let text = self.text;
+        self.next = self.found.by_ref().find(|at| {
+            let head = &text[at.saturating_sub(3)..*at];
+            let word = head.iter().rev().take_while(|c| is_word(**c)).count();
+            matches!(&head[head.len() - word..], b"" | b"u8" | b"u" | b"U" | b"L")
+        });
+    }
+
+    fn begins_before(&self, end: usize) -> bool {
+        self.next.is_some_and(|at| at < end)
+    }
+
+    fn skip_to(&mut self, end: usize) {
+        while self.begins_before(end) {
+            self.advance();
+        }
+    }
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..)
+}
+
+/// Where the line that begins at `at` ends, its raw strings whole; none where a literal does not end, or there is a comment.
+fn end_of_line(text: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        let rest = &text[at..];
+        match rest {
+            [] | [b'\n', ..] => return Some(at),
+            [b'/', b'/' | b'*', ..] => return None,
+            [quote @ (b'"' | b'\''), inside @ ..] => at += 1 + end_of_literal(inside, *quote)?,
+            // With the digit separators of a number.
+            [b'0'..=b'9', ..] => {
+                let part = |c: u8| is_word(c) || c == b'.';
+                let mut length = 1;
+                while let Some(&next) = rest.get(length) {
+                    let separates =
+                        next == b'\'' && rest.get(length + 1).is_some_and(|c| is_word(*c));
+                    if !part(next) && !separates {
+                        break;
+                    }
+                    length += 1;
+                }
+                at += length;
+            }
+            [first, ..] if is_word(*first) => {
+                let length = rest.iter().take_while(|c| is_word(**c)).count();
+                let word = &rest[..length];
+                at += length;
+                if matches!(word, b"R" | b"u8R" | b"uR" | b"UR" | b"LR")
+                    && text.get(at) == Some(&b'"')
+                {
+                    at += 1 + end_of_raw(&text[at + 1..])?;
+                }
+            }
+            _ => at += 1,
+        }
+    }
+}
+
+/// How much of `inside` belongs to a literal that began with `quote`, the closing one with it.
+fn end_of_literal(inside: &[u8], quote: u8) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        match inside.get(at)? {
+            b'\n' => return None,
+            b'\\' => at += 2,
+            byte if *byte == quote => return Some(at + 1),
+            _ => at += 1,
+        }
+    }
+}
+
+/// How much of `inside` belongs to a raw string, after its first quote.
+fn end_of_raw(inside: &[u8]) -> Option<usize> {
+    let open = inside.iter().take(17).position(|c| *c == b'(')?;
+    let mut close = vec![b')'];
+    close.extend_from_slice(&inside[..open]);
+    close.push(b'"');
+    memmem::find(&inside[open..], &close).map(|at| open + at + close.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str =
+        "# 0 \"a.cu\"\n# 1 \"x.h\" 1 3 4\nint x;\n# 2 \"a.cu\" 2\nint f() {\n return 1;\n}\n";
+
+    #[track_caller]
+    fn same(one: &str, other: &str) {
+        assert!(hash(one.as_bytes()).is_some(), "{one:?} has no hash");
+        assert_eq!(
+            hash(one.as_bytes()),
+            hash(other.as_bytes()),
+            "{one:?} {other:?}"
+        );
+    }
+
+    #[track_caller]
+    fn differ(one: &str, other: &str) {
+        assert_ne!(
+            hash(one.as_bytes()),
+            hash(other.as_bytes()),
+            "{one:?} {other:?}"
+        );
+    }
+
+    #[test]
+    fn lines_do_not_count() {
+        for other in [
+            "# 0 \"a.cu\"\n# 1 \"x.h\" 1 3 4\nint x;\n# 2 \"a.cu\" 2\n\n\n  \nint f() {\n return 1;\n}\n",
+            "# 0 \"a.cu\"\n# 1 \"x.h\" 1 3 4\nint x;\n# 2 \"a.cu\" 2\n# 20 \"a.cu\"\nint f() { \n   return 1;\n}",
+            "# 0 \"a.cu\"\n# 9 \"x.h\" 1 3 4\n# 12 \"x.h\" 3 4\nint x;\n# 4 \"a.cu\" 2\nint f() {\n\treturn 1;\n}\n",
+        ] {
+            same(TEXT, other);
+        }
+    }
+
+    #[test]
+    fn everything_else_does() {
+        for (from, to) in [
+            ("x.h", "y.h"),
+            (" 1 3 4", " 1"),
+            ("\" 2", "\""),
+            ("int x;", "int  x;"),
+            ("return 1", "return 2"),
+            ("{\n return", "{ return"),
+            ("int f", "#pragma a\nint f"),
+            ("int f", "# 3 \"a.cu\" 3 4\nint f"),
+            ("int f", "# 3 \"b.cu\"\nint f"),
+        ] {
+            differ(TEXT, &TEXT.replace(from, to));
+        }
+    }
+
+    #[test]
+    fn a_raw_string_counts_whole() {
+        for prefix in ["R", "u8R", "LR"] {
+            let text = format!(
+                "x = 1'000 + '\"' + \"R\\\"(\" + f({prefix}\"d( a\n\n# 1 \"b\"\n )\" )d\")\nint y;\n"
+            );
+            same(&text, &text.replace("int y", "\nint y"));
+            differ(&text, &text.replace("\n\n# 1", "\n# 1"));
+            differ(&text, &text.replace("# 1", "# 2"));
+            differ(&text, &text.replace(" a\n", " a \n"));
+        }
+        same("ERROR\"(\n\n", "ERROR\"(\n");
+    }
+
+    #[test]
+    fn what_is_not_understood_has_no_hash() {
+        for text in [
+            "f(__builtin_LINE())",
+            "f(__builtin_source_location())",
+            "R\"(",
+            "R\"no end",
+            "x = R\"(a)\"; // comment",
+            "/*\nR\"(\n*/ R\"( )\";",
+            "\"open R\"(a)\"",
+            "a \\\nb",
+        ] {
+            assert_eq!(hash(text.as_bytes()), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_looks_like_a_marker_is_one_only_if_it_is_whole() {
+        for line in [
+            "# 1",
+            "# 1 \"a",
+            "# 1 \"a\" 5",
+            "# 1 \"a\\\"",
+            "#line 1 \"a\"",
+        ] {
+            differ(
+                &format!("{line}\n"),
+                &format!("{}\n", line.replace('1', "2")),
+            );
+        }
+    }
+}
