@@ -8,12 +8,14 @@
 use core::ffi::{c_int, c_void};
 
 use crate::state::ours;
-use crate::sys::{self, LoadedObject};
+use crate::sys::{self, LoadedObject, PT_LOAD};
 
 const PT_DYNAMIC: u32 = 2;
 const DT_NULL: i64 = 0;
+const DT_HASH: i64 = 4;
 const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
+const DT_STRSZ: i64 = 10;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 const DT_VERSYM: i64 = 0x6fff_fff0;
 /// In a symbol's version: there is a newer one under the same name.
@@ -43,8 +45,15 @@ struct Tables {
     base: usize,
     symbols: *const Symbol,
     strings: *const u8,
+    /// How many bytes of names there are.
+    string_size: usize,
+    /// Of DT_GNU_HASH, else null.
     hashes: *const u32,
+    /// Of DT_HASH, which the tools of CUDA 13.0 and before have alone, else null.
+    old_hashes: *const u32,
     versions: *const u16,
+    /// Whether the names are mapped together with the symbols, behind them.
+    names_follow: bool,
 }
 
 struct Search {
@@ -118,8 +127,11 @@ unsafe fn tables(object: &LoadedObject) -> Option<Tables> {
         base: object.address,
         symbols: core::ptr::null(),
         strings: core::ptr::null(),
+        string_size: 0,
         hashes: core::ptr::null(),
+        old_hashes: core::ptr::null(),
         versions: core::ptr::null(),
+        names_follow: false,
     };
     // SAFETY: the table ends in DT_NULL.
     unsafe {
@@ -134,39 +146,69 @@ unsafe fn tables(object: &LoadedObject) -> Option<Tables> {
             match (*entry).tag {
                 DT_STRTAB => found.strings = address as *const u8,
                 DT_SYMTAB => found.symbols = address as *const Symbol,
+                DT_STRSZ => found.string_size = value,
                 DT_GNU_HASH => found.hashes = address as *const u32,
+                DT_HASH => found.old_hashes = address as *const u32,
                 DT_VERSYM => found.versions = address as *const u16,
                 _ => {}
             }
             entry = entry.add(1);
         }
     }
-    let whole = !(found.symbols.is_null() || found.strings.is_null() || found.hashes.is_null());
+    found.names_follow = headers.iter().any(|header| {
+        let start = object.address.wrapping_add(header.address as usize);
+        let part = start..start.wrapping_add(header.memory_size as usize);
+        header.kind == PT_LOAD
+            && found.symbols.addr() <= found.strings.addr()
+            && part.contains(&found.symbols.addr())
+            && part.contains(&found.strings.addr())
+    });
+    let hashed = !(found.hashes.is_null() && found.old_hashes.is_null());
+    let whole = hashed && !found.symbols.is_null() && !found.strings.is_null();
     whole.then_some(found)
 }
 
 impl Tables {
-    /// Whether the object names this symbol, as its own or as another's.
+    /// Whether the object names this symbol, as its own or as another's. Also true where that cannot be known.
     ///
     /// # Safety
     /// As for [`Tables::find`].
     unsafe fn names(&self, name: &[u8]) -> bool {
-        // SAFETY: as in `find`. Symbols of others stand before the first that has a hash; in the chains, the own.
+        // SAFETY: so many symbols are in the table.
         unsafe {
-            let [buckets, first, words] = [0, 1, 2].map(|at| *self.hashes.add(at) as usize);
-            if (0..first).any(|index| self.is_called(&*self.symbols.add(index), name)) {
-                return true;
+            self.count().is_none_or(|count| {
+                (0..count).any(|index| self.is_called(&*self.symbols.add(index), name))
+            })
+        }
+    }
+
+    /// How many symbols there are, if the tables say it.
+    ///
+    /// # Safety
+    /// As for [`Tables::find`].
+    unsafe fn count(&self) -> Option<usize> {
+        // SAFETY: the layout of DT_HASH: the number of buckets, that of symbols, the buckets, the chains.
+        // The layout of DT_GNU_HASH is as in `find`; symbols of others stand before the first that has a hash.
+        unsafe {
+            if !self.old_hashes.is_null() {
+                return Some(*self.old_hashes.add(1) as usize);
             }
+            let [buckets, first, words] = [0, 1, 2].map(|at| *self.hashes.add(at) as usize);
             let table = self.hashes.add(4 + words * 2);
             let last = (0..buckets).map(|at| *table.add(at) as usize).max();
             let Some(mut index) = last.filter(|last| *last >= first) else {
-                return false;
+                if first > 1 {
+                    return Some(first);
+                }
+                // GNU linkers write 1 where no symbol has a hash, however many there are. What follows are the names.
+                let size = self.strings.addr().wrapping_sub(self.symbols.addr());
+                return self.names_follow.then_some(size / size_of::<Symbol>());
             };
             // The last chain ends the table.
             while *table.add(buckets + index - first) & 1 == 0 {
                 index += 1;
             }
-            (first..=index).any(|index| self.is_called(&*self.symbols.add(index), name))
+            Some(index + 1)
         }
     }
 
@@ -176,6 +218,22 @@ impl Tables {
     /// The tables are a loaded object's.
     unsafe fn find(&self, search: &Search) -> usize {
         let mut older = 0;
+        if self.hashes.is_null() {
+            // SAFETY: so many symbols are in the table, and versions.
+            unsafe {
+                for index in 0..self.count().unwrap_or(0) {
+                    let symbol = &*self.symbols.add(index);
+                    if self.is(symbol, search.name) {
+                        let address = self.base.wrapping_add(symbol.value);
+                        if !self.is_hidden(index) {
+                            return address;
+                        }
+                        older = address;
+                    }
+                }
+            }
+            return older;
+        }
         // SAFETY: the layout of DT_GNU_HASH: four counts, a filter of words, buckets, chains that end in an odd hash.
         unsafe {
             let [buckets, first, words] = [0, 1, 2].map(|at| *self.hashes.add(at) as usize);
@@ -192,8 +250,7 @@ impl Tables {
                 let symbol = &*self.symbols.add(index);
                 if hash | 1 == search.hash | 1 && self.is(symbol, search.name) {
                     let address = self.base.wrapping_add(symbol.value);
-                    let hidden = !self.versions.is_null() && *self.versions.add(index) & HIDDEN != 0;
-                    if !hidden {
+                    if !self.is_hidden(index) {
                         return address;
                     }
                     older = address;
@@ -204,6 +261,15 @@ impl Tables {
                 index += 1;
             }
         }
+    }
+
+    /// Whether there is a newer version of the symbol with this index.
+    ///
+    /// # Safety
+    /// As for [`Tables::find`]; there is such a symbol.
+    unsafe fn is_hidden(&self, index: usize) -> bool {
+        // SAFETY: the table of versions is as long as that of symbols.
+        !self.versions.is_null() && unsafe { *self.versions.add(index) } & HIDDEN != 0
     }
 
     /// Whether the symbol is a function of that name that the object itself has.
@@ -223,10 +289,12 @@ impl Tables {
     /// # Safety
     /// As for [`Tables::find`].
     unsafe fn is_called(&self, symbol: &Symbol, name: &[u8]) -> bool {
-        // SAFETY: names end in NUL, so the comparison ends at the first that differs.
+        let start = symbol.name as usize;
+        // SAFETY: the name lies within the names. It ends in NUL, so the comparison ends at the first that differs.
         unsafe {
-            let text = self.strings.add(symbol.name as usize);
-            (0..name.len()).all(|at| *text.add(at) == name[at]) && *text.add(name.len()) == 0
+            let text = self.strings.add(start);
+            start < self.string_size
+                && (0..name.len()).all(|at| *text.add(at) == name[at]) && *text.add(name.len()) == 0
         }
     }
 }

@@ -414,3 +414,32 @@ int main(int count, char **words) {
     return bad;
 }
 "#;
+
+#[test]
+fn a_program_that_has_environ_is_known_by_its_symbols() {
+    let bench = Bench::new();
+    bench
+        .file(
+            "asks.c",
+            "char *getenv(const char *); int main(void) { return getenv(\"A_NAME\") != 0; }",
+        )
+        .file(
+            "walks.c",
+            "extern char **environ; int main(void) { return !environ[0]; }",
+        );
+    // The tools of CUDA 13.0 and before are linked as `sysv`.
+    for style in ["sysv", "gnu", "both"] {
+        for kind in ["-no-pie", "-no-pie -fPIC", "-pie -fPIE", "-rdynamic"] {
+            for (name, has_environ) in [("asks", false), ("walks", true)] {
+                let line = format!("gcc {kind} -Wl,--hash-style={style} {name}.c -o ./{name}");
+                assert!(bench.plain(&line).status.success(), "{line}");
+                let seen = bench.watch(&format!("./{name}"));
+                assert_eq!(
+                    seen.have_environ.contains(&bench.path(name)),
+                    has_environ,
+                    "{line}: {seen:?}"
+                );
+            }
+        }
+    }
+}
