@@ -1,6 +1,6 @@
 //! Results for words on other lines: when one is shared, and what may not follow from it.
 //!
-//! A step's result is also kept under a key without the lines of its preprocessed text ([`tokens`](crate::tokens)). That
+//! A step's result is also kept under a key without the lines of its preprocessed text (`tokens.rs`). That
 //! is decided at the end of a run, when it is known that nothing of it shows a line: no step said anything, and there is no debug
 //! information in what was made. A host compile of a file that was made of another text has to be silent, too: its messages would name
 //! wrong lines. Otherwise the plan is run again, and lines count.

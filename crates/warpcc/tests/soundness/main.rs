@@ -15,6 +15,7 @@ mod file_systems;
 mod hits;
 mod inherited;
 mod libraries;
+mod lines;
 mod observed;
 mod options;
 mod outputs;

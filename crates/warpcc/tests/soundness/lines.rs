@@ -1,0 +1,152 @@
+//! Edits that move words to other lines and change nothing else: the front ends do not run again, unless a line can show.
+
+use crate::TWO;
+use crate::space::{Exactness, Program, Snapshot, TestSpace, Toolkit, differences, small};
+
+/// A closure, a name without linkage and a launch: what the front ends make names for.
+const SOURCE: &str = r#"template<class F> __device__ int run(F f) { return f(1); }
+static __device__ int part = 3;
+namespace { __global__ void store(int *p) { *p = part + run([=](int a) { return a + *p; }); } }
+__device__ const char *text() { return "words"; }
+int host(int *p, unsigned many) {
+    store<<<1, 1>>>(p);
+    auto next = [](int a) { return a + 1; };
+    return next(2) + MORE;
+}
+"#;
+
+/// The same words on other lines.
+fn moved(source: &str) -> [String; 4] {
+    [
+        format!("// A comment.\n\n{source}"),
+        source.replace("static", "/* on\ntwo lines */ static"),
+        source.replace("{\n", "{   \n\n// Inside.\n"),
+        source.replace("    ", "\t"),
+    ]
+}
+
+/// In each toolkit: the source as it is, then with its words on other lines. Whether the front ends ran again is as demanded.
+#[track_caller]
+fn follow(name: &str, source: &str, options: &str, needed: &[&str], shared: &[&str]) {
+    for toolkit in Toolkit::all() {
+        let space = TestSpace::with_toolkit(name, small(toolkit));
+        let line = format!("{TWO} {options}");
+        space.write("case.cu", source);
+        // With line tables, release 13.0 writes the time into the result.
+        space.set_old("case.cu");
+        space.build(&line).demand_no_fallback();
+        for text in moved(source) {
+            space.write("case.cu", &text);
+            space.set_old("case.cu");
+            let built = space.agree(&line);
+            built.demand_no_direct_hit().demand_no_fallback();
+            built.demand_hits_of(shared);
+            let again = needed.iter().filter(|tool| built.stats.missed(tool) == 0);
+            assert_eq!(again.count(), 0, "of {needed:?}: {:?}", built.stats);
+        }
+    }
+}
+
+#[test]
+fn a_comment_runs_no_front_end() {
+    let tools = ["cudafe++", "cicc", "ptxas"];
+    follow("lines", SOURCE, "-DMORE=0", &[], &tools);
+}
+
+#[test]
+fn a_line_that_is_asked_for_counts() {
+    // Spaces move nothing, so only what moves lines is tried.
+    for asked in ["__LINE__", "__builtin_LINE()"] {
+        for toolkit in Toolkit::all() {
+            let space = TestSpace::with_toolkit("lines-asked", small(toolkit));
+            let source = SOURCE.replace("*p = part + ", &format!("*p = {asked} + "));
+            let line = format!("{TWO} -DMORE=0");
+            space.write("case.cu", &source);
+            space.build(&line);
+            for text in &moved(&source)[..2] {
+                space.write("case.cu", text);
+                let built = space.agree(&line);
+                assert_ne!(built.stats.missed("cicc"), 0, "{asked}: {:?}", built.stats);
+            }
+        }
+    }
+}
+
+#[test]
+fn line_tables_hold_lines() {
+    for option in ["-lineinfo", "-G"] {
+        let again: &[_] = &["cudafe++"];
+        follow(
+            "lines-tables",
+            SOURCE,
+            &format!("-DMORE=0 {option}"),
+            again,
+            &[],
+        );
+    }
+}
+
+#[test]
+fn a_warning_names_the_line_of_this_text() {
+    // One from the host compiler, one from both front ends.
+    let host = SOURCE.replace("return next(2)", "return (*p > many)");
+    let all = "-DMORE=0 -Xcompiler=-Wall";
+    follow("lines-warned", &host, all, &["host"], &["ptxas"]);
+    let both = SOURCE.replace("*p = part", "int unused; *p = part");
+    follow("lines-told", &both, "-DMORE=0", &["cicc"], &[]);
+}
+
+#[test]
+fn a_failing_host_compile_names_the_line_of_this_text() {
+    for toolkit in Toolkit::all() {
+        let space = TestSpace::with_toolkit("lines-error", small(toolkit));
+        let line = format!("{TWO} -DMORE=0 -Xcompiler=-Wall");
+        space.write("case.cu", SOURCE);
+        space.build(&line);
+        let unused = SOURCE.replace("return next(2)", "return (*p > many)");
+        for text in moved(&unused) {
+            space.write("case.cu", &text);
+            let built = space.agree(&format!("{line} -Xcompiler=-Werror"));
+            assert_ne!(built.outcome.code, 0);
+        }
+    }
+}
+
+#[test]
+fn a_raw_string_keeps_its_lines() {
+    let space = TestSpace::new("lines-raw");
+    let line = format!("{TWO} -DMORE=0");
+    let source = SOURCE.replace("\"words\"", "R\"(words\n\n# 1 \"x\"\n)\"");
+    space.write("case.cu", &source);
+    space.build(&line);
+    for (from, to) in [
+        ("words\n\n", "words\n"),
+        ("# 1", "# 2"),
+        ("words\n", "words \n"),
+    ] {
+        space.write("case.cu", &source.replace(from, to));
+        let built = space.agree(&line);
+        assert_ne!(built.stats.missed("cicc"), 0, "{:?}", built.stats);
+    }
+}
+
+#[test]
+fn intermediate_files_that_are_kept_have_their_own_lines() {
+    let space = TestSpace::new("lines-kept");
+    let line = format!("{TWO} -DMORE=0");
+    space.write("case.cu", SOURCE);
+    space.build(&line);
+    let kept = format!("{line} -keep");
+    for text in moved(SOURCE) {
+        space.write("case.cu", &text);
+        let before = Snapshot::take(&space.work());
+        let nvcc = space.run(&Program::Nvcc, &space.words(&kept));
+        assert_eq!(nvcc.code, 0, "{}", nvcc.stderr_text());
+        let wanted = Snapshot::take(&space.work()).since(&before);
+        wanted.delete_from(&space.work());
+        let got = space.build(&kept).outputs;
+        let found = differences(&wanted, &got, Exactness::Bytes, &space.beside("compare"));
+        assert!(found.is_empty(), "{}", found.join("\n"));
+        got.delete_from(&space.work());
+    }
+}
