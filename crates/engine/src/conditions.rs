@@ -7,6 +7,7 @@
 
 mod classes;
 mod limits;
+mod release;
 mod searches;
 
 use std::collections::BTreeSet;
@@ -20,6 +21,7 @@ use classes::is_ours;
 pub(crate) use classes::{VOLATILE, mentioned};
 pub use classes::{asks_by_name, is_compiler, is_harmless, is_nvidias, seen_in};
 use limits::Limits;
+pub use release::Release;
 use searches::Searches;
 
 use crate::mtimes;

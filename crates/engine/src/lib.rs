@@ -6,6 +6,7 @@
 pub mod admission;
 pub mod any_lines;
 pub mod artifact;
+mod asked_history;
 mod beside;
 pub mod compiler_cache;
 pub mod conditions;

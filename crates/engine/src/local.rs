@@ -8,6 +8,7 @@ use warpcc_cache::KeyVariants;
 use warpcc_plan::assumed::Expected;
 use warpcc_plan::{FileId, Step, Tool};
 
+use crate::asked_history;
 use crate::context::RunContext;
 use crate::event::{Finished, StepOutcome};
 use crate::folder_in_result;
@@ -77,6 +78,7 @@ pub fn run_here(
     finished.stdout = ended.stdout;
     finished.stderr = ended.stderr;
     if ended.code == 0 {
+        asked_history::learn(run, step, program, &seen);
         warning_history::learn_talk(run, step, !finished.stderr.is_empty());
         for &id in &step.writes {
             run.artifacts.written(id);

@@ -105,6 +105,11 @@ impl RunOptions<'_> {
         std::env::split_paths(own).any(|of_nvcc| self.directory.join(of_nvcc) == folder)
     }
 
+    /// Whether the commands' environment has the variable.
+    pub fn has_variable(&self, name: &OsStr) -> bool {
+        self.environment.iter().any(|(n, _)| n == name)
+    }
+
     /// A variable of the commands' environment, the last one where there are several.
     pub fn variable(&self, name: &str) -> Option<&OsStr> {
         self.environment

@@ -18,7 +18,6 @@ mod names;
 mod race;
 mod results;
 
-use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::time::{Duration, SystemTime};
@@ -31,7 +30,7 @@ use builder::Packed;
 use race::{AT_ONCE, Race};
 
 use crate::admission;
-use crate::conditions;
+use crate::asked_history;
 use crate::context::RunContext;
 use crate::event::{Finished, StepOutcome};
 use crate::executor::{Executor, RemoteJob};
@@ -68,6 +67,10 @@ pub fn run_elsewhere(
     if !may_leave(run, step) || warning_history::is_likely_to_talk(run, step) {
         return Ok(None);
     }
+    // Nobody watches there: the variables that this tool asks for have to be known.
+    let Some(asked) = asked_history::variables(run, step, program) else {
+        return Ok(None);
+    };
     let Some(_slot) = leave(run, index, step, program, priority_ms, executor, wait)? else {
         return Ok(None);
     };
@@ -83,7 +86,10 @@ pub fn run_elsewhere(
     // Whatever hinders packing hinders nothing here.
     let packed = fs::create_dir_all(&folder)
         .ok()
-        .and_then(|()| action::pack(run, index, step, program, &folder));
+        .and_then(|()| action::pack(run, index, step, program, &folder))
+        .filter(|packed| {
+            !asked_history::misses_one(run, step, &asked, &packed.command.environment)
+        });
     let Some(packed) = packed else {
         drop(fs::remove_dir_all(&folder));
         return Ok(None);
@@ -93,9 +99,7 @@ pub fn run_elsewhere(
         mut seen,
         names,
     } = packed;
-    // Nobody watches there: the variables that this tool is known to ask for count.
-    let asked = conditions::seen_in(step.tool).iter();
-    seen.asked.variables.extend(asked.map(OsString::from));
+    seen.asked.variables.extend(asked);
     let job = RemoteJob {
         tool: step.tool,
         command,

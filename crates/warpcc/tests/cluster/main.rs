@@ -10,6 +10,7 @@ mod several_workers;
 mod sharing;
 #[path = "../space/mod.rs"]
 mod space;
+mod variables;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

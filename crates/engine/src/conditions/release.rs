@@ -1,0 +1,106 @@
+//! Which releases of the tools the table of variables was compared with ([`seen_in`](super::seen_in)).
+
+use warpcc_plan::Tool;
+
+/// CUDA, major and minor. A test (`crates/warpcc/tests/soundness/variables.rs`) compares the table with those at hand.
+const CUDA: [(u32, u32); 8] = [
+    (11, 8),
+    (12, 4),
+    (13, 0),
+    (13, 1),
+    (13, 2),
+    (13, 3),
+    (13, 4),
+    (13, 5),
+];
+const GCC: [u32; 2] = [11, 12];
+const CLANG: [u32; 2] = [14, 19];
+
+/// The releases of a plan's tools, as its words tell them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Release {
+    cuda_major: Option<u32>,
+    cuda_minor: Option<u32>,
+    gcc: Option<u32>,
+    clang: Option<u32>,
+}
+
+impl Release {
+    /// From the arguments of all steps: nvcc gives the preprocessor its own version, and the front ends the host compiler's.
+    pub fn from_arguments<'a>(arguments: impl Iterator<Item = &'a str>) -> Self {
+        let mut release = Self::default();
+        let value = |word: &str, name: &str| word.strip_prefix(name)?.parse::<u32>().ok();
+        for word in arguments {
+            for (name, place, unit) in [
+                ("-D__CUDACC_VER_MAJOR__=", &mut release.cuda_major, 1),
+                ("-D__CUDACC_VER_MINOR__=", &mut release.cuda_minor, 1),
+                ("--gnu_version=", &mut release.gcc, 10_000),
+                ("--clang_version=", &mut release.clang, 10_000),
+            ] {
+                if let Some(number) = value(word, name) {
+                    *place = Some(number / unit);
+                }
+            }
+        }
+        release
+    }
+
+    /// Whether the tool's row was compared with this release. It was not with one that nobody told.
+    pub fn is_in_table(&self, tool: Tool) -> bool {
+        match tool {
+            Tool::Cicc
+            | Tool::EarlyStub
+            | Tool::CudaFe
+            | Tool::Ptxas
+            | Tool::Nvlink
+            | Tool::Fatbinary
+            | Tool::FilterDependencies => {
+                let cuda = self.cuda_major.zip(self.cuda_minor);
+                cuda.is_some_and(|cuda| CUDA.contains(&cuda))
+            }
+            Tool::Preprocess
+            | Tool::HostCompile
+            | Tool::HostAssembly
+            | Tool::Assemble
+            | Tool::HostLink
+            | Tool::Archive => match self.clang {
+                Some(clang) => CLANG.contains(&clang),
+                None => self.gcc.is_some_and(|gcc| GCC.contains(&gcc)),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn in_table(words: &str) -> [bool; 2] {
+        let release = Release::from_arguments(words.split(' '));
+        [Tool::Cicc, Tool::HostCompile].map(|tool| release.is_in_table(tool))
+    }
+
+    #[test]
+    fn releases_are_read_from_the_plan() {
+        let cuda = "-D__CUDACC_VER_MAJOR__=13 -D__CUDACC_VER_MINOR__=5";
+        assert_eq!(in_table(&format!("{cuda} --gnu_version=120200")), [true; 2]);
+        assert_eq!(
+            in_table(&format!("{cuda} --gnu_version=130100")),
+            [true, false]
+        );
+        assert_eq!(
+            in_table(&format!(
+                "{cuda} --gnu_version=40201 --clang_version=190107"
+            )),
+            [true; 2]
+        );
+        let next = cuda.replace("=13", "=14");
+        assert_eq!(
+            in_table(&format!("{next} --gnu_version=110300")),
+            [false, true]
+        );
+        assert_eq!(in_table("-D__CUDACC_VER_MAJOR__=13"), [false; 2]);
+        assert_eq!(in_table(""), [false; 2]);
+    }
+}
