@@ -21,6 +21,7 @@ use crate::commands::report::{self, ReportArgs};
 use crate::commands::rtc::{self, RtcCommand};
 use crate::commands::run::{self, RunArgs};
 use crate::commands::setup::{self, SetupArgs};
+use crate::commands::shim::{self, ShimArgs};
 use crate::commands::stats::{self, StatsArgs};
 use crate::commands::version;
 use crate::commands::why::{self, WhyArgs};
@@ -92,6 +93,8 @@ enum Command {
     Rtc(RtcCommand),
     /// Set up a shell, CMake, PyTorch or a CI job to use warpcc
     Setup(SetupArgs),
+    /// Make a toolkit folder whose nvcc is warpcc, for programs that only take $CUDA_HOME/bin/nvcc
+    Shim(ShimArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// Write manual pages
@@ -136,6 +139,7 @@ pub fn run(args: &[OsString], around: ProcessContext) -> anyhow::Result<i32> {
         Command::Doctor(args) => doctor::run(&args, config(), &around),
         Command::Run(args) => run::run(&args, &config()?, around),
         Command::Explain(args) => explain::run(&args, &config()?, around),
+        Command::Shim(args) => shim::run(&args, &config()?, &around),
         Command::Stats(args) => stats::run(&args, &config()?),
         Command::Report(args) => report::run(&args, &config()?),
         Command::Monitor(args) => monitor::run(&args, &config()?),

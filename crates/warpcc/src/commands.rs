@@ -17,6 +17,7 @@ pub mod report;
 pub mod rtc;
 pub mod run;
 pub mod setup;
+pub mod shim;
 pub mod stats;
 pub mod version;
 pub mod why;

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 
 /// Subcommands and what else clap answers; everything else is a compiler.
-pub const OWN_WORDS: [&str; 21] = [
+pub const OWN_WORDS: [&str; 22] = [
     "run",
     "stats",
     "report",
@@ -18,6 +18,7 @@ pub const OWN_WORDS: [&str; 21] = [
     "jit",
     "rtc",
     "setup",
+    "shim",
     "completions",
     "man",
     "help",

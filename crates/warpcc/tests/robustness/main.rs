@@ -22,6 +22,7 @@ mod scarcity;
 mod sessions;
 mod settings;
 mod setup;
+mod shim;
 mod stalls;
 mod terminal;
 mod unusable_cache;
