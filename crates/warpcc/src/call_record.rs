@@ -373,7 +373,7 @@ fn kind_of(why: &NotKept) -> &str {
     .unwrap_or(why)
 }
 
-/// Counts for `warpcc stats`: hits and misses per tool, and what the hits saved.
+/// Counts for `warpcc stats`: hits and misses per tool, what the hits saved, and what the others took.
 fn step_counts(built: &Built) -> Vec<(String, u64)> {
     let mut counts: Vec<(String, u64)> = Vec::new();
     let mut add = |name: String, count: u64| match counts.iter_mut().find(|(n, _)| *n == name) {
@@ -403,10 +403,12 @@ fn step_counts(built: &Built) -> Vec<(String, u64)> {
         if counted {
             add(format!("steps.{}.{kind}", tool.name()), 1);
         }
-        if task.outcome == TaskOutcome::Hit {
-            let micros = u64::try_from(task.saved.as_micros()).unwrap_or(0);
-            add("saved.micros".to_owned(), micros);
-        }
+        let (name, time) = match task.outcome {
+            TaskOutcome::Hit => ("saved.micros", task.saved),
+            _ => ("spent.micros", task.user + task.system),
+        };
+        let micros = u64::try_from(time.as_micros()).unwrap_or(0);
+        add(name.to_owned(), micros);
     }
     counts
 }

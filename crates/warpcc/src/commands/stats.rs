@@ -1,5 +1,6 @@
 //! `warpcc stats`: how often the cache was hit, and why calls were bypassed.
 
+mod github;
 mod print;
 mod projects;
 
@@ -11,7 +12,7 @@ use crate::call_record::records;
 use crate::config::Config;
 use crate::store::need_store;
 use print::Stats;
-use projects::{projects, saved};
+use projects::{projects, saved, spent};
 
 /// `warpcc stats`.
 #[derive(Debug, Args)]
@@ -19,6 +20,9 @@ pub struct StatsArgs {
     /// Write JSON
     #[arg(long)]
     pub json: bool,
+    /// Add a summary to the page of a GitHub Actions job ($GITHUB_STEP_SUMMARY), or print it elsewhere
+    #[arg(long, conflicts_with = "json")]
+    pub github_summary: bool,
     /// Reset all counters after showing them
     #[arg(long)]
     pub zero: bool,
@@ -34,15 +38,19 @@ pub fn run(args: &StatsArgs, config: &Config) -> anyhow::Result<i32> {
     let counters = store.counters();
     let stats = Stats {
         saved: saved(&counters),
+        spent: spent(&counters),
         projects: projects(&records(&store)),
         counters,
         cache_bytes,
         cache_entries,
     };
-    output::print(|out| match args.json {
-        true => print::write_json(&stats, out),
-        false => print::write_text(&stats, out),
-    })?;
+    match args.github_summary {
+        true => github::write(&stats)?,
+        false => output::print(|out| match args.json {
+            true => print::write_json(&stats, out),
+            false => print::write_text(&stats, out),
+        })?,
+    }
     warn_of_unknown_variables();
     if args.zero {
         store.zero_counters()?;

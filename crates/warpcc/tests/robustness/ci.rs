@@ -238,7 +238,8 @@ fn the_github_action_restores_saves_and_sums_up() {
             run.step(&mut space, step, &saved);
         }
         let summary = fs::read_to_string(run.temporary.join("summary")).expect("the summary");
-        assert!(summary.starts_with("### warpcc\n```text\n"), "{summary}");
+        assert!(summary.starts_with("### warpcc\n\n**"), "{summary}");
+        assert!(summary.contains(" of compiler time avoided: "), "{summary}");
         assert!(summary.contains(" answered from the cache"), "{summary}");
         let env = fs::read_to_string(run.temporary.join("env")).expect("the variables");
         assert_eq!(

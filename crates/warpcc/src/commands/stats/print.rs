@@ -49,6 +49,8 @@ pub struct Stats {
     pub cache_entries: u64,
     /// What the results from the cache took when they were made.
     pub saved: Duration,
+    /// What the steps that ran took; none where it was not always counted.
+    pub spent: Option<Duration>,
     /// Projects, the one with most calls first.
     pub projects: Vec<Project>,
 }
@@ -76,6 +78,28 @@ struct Step<'a> {
 impl Stats {
     fn count(&self, name: &str) -> u64 {
         self.counters.get(name).copied().unwrap_or(0)
+    }
+
+    /// The share of the compiler's time that was not needed, with both times: of all that a build without a cache would have
+    /// taken. Bypassed calls are not in it, since nobody measures them.
+    pub fn avoided(&self) -> Option<String> {
+        let whole = self.saved.checked_add(self.spent?)?;
+        if whole.is_zero() {
+            return None;
+        }
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let share = percent(micros(self.saved), micros(whole));
+        let (saved, whole) = (format_seconds(self.saved), format_seconds(whole));
+        let unknown = match self.count("invocations.fallbacks") {
+            0 => String::new(),
+            calls => format!(
+                ", without {} of unknown time",
+                counted(calls, "bypassed call", "bypassed calls")
+            ),
+        };
+        Some(format!(
+            "{share} of compiler time avoided: {saved} of {whole}{unknown}"
+        ))
     }
 
     /// The steps always shown, then any other that was counted.
@@ -132,6 +156,9 @@ pub fn write_text(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     // `--version` and the like are no compilations, and a share of them would say nothing.
     let passed = count("passed");
     let compilations = total.saturating_sub(passed);
+    if let Some(avoided) = stats.avoided() {
+        writeln!(out, "{avoided}")?;
+    }
     writeln!(
         out,
         "{}, {} answered from the cache without nvcc\n",
@@ -149,7 +176,7 @@ pub fn write_text(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     if passed > 0 {
         writeln!(out, "  {:<20}{passed:>10}", "nothing to cache")?;
     }
-    if !stats.saved.is_zero() {
+    if stats.spent.is_none() && !stats.saved.is_zero() {
         let saved = format_seconds(stats.saved);
         writeln!(out, "\nSaved {saved} of compiler time.")?;
     }
@@ -296,6 +323,7 @@ pub fn write_json(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
         .collect();
     let all = json!({
         "saved_seconds": stats.saved.as_secs_f64(),
+        "spent_seconds": stats.spent.map(|spent| spent.as_secs_f64()),
         "projects": projects,
         "invocations": invocations,
         "steps": steps,
@@ -356,6 +384,7 @@ mod tests {
             cache_bytes: 1_500_000_000,
             cache_entries: 4321,
             saved: Duration::from_millis(754_300),
+            spent: Some(Duration::from_millis(245_700)),
             projects: [("/home/ada/llama.cpp/build", 96, 130), ("/tmp/x", 0, 1)]
                 .map(|(folder, direct_hits, calls)| Project {
                     folder: folder.into(),
@@ -370,6 +399,13 @@ mod tests {
     #[test]
     fn stats_read_well() {
         insta::assert_snapshot!("stats", text_of(|out| write_text(&counted(), out)));
+        let before = Stats {
+            spent: None,
+            ..counted()
+        };
+        let text = text_of(|out| write_text(&before, out));
+        assert!(text.contains("Saved 754 s of compiler time."), "{text}");
+        assert!(!text.contains("avoided"), "{text}");
         insta::assert_snapshot!("stats_json", text_of(|out| write_json(&counted(), out)));
         let none = Stats::default();
         insta::assert_snapshot!("stats_none", text_of(|out| write_text(&none, out)));

@@ -60,6 +60,15 @@ fn shared(one: &Path, other: &Path) -> PathBuf {
         .collect()
 }
 
+/// The processor time of the steps that ran, as counted; none where steps ran before this was counted.
+pub fn spent(counters: &BTreeMap<String, u64>) -> Option<Duration> {
+    let micros = counters.get("spent.micros").copied();
+    let is_miss = |name: &str| name.starts_with("steps.") && name.ends_with(".misses");
+    let ran = counters.keys().any(|name| is_miss(name));
+    let micros = micros.or((!ran).then_some(0));
+    micros.map(Duration::from_micros)
+}
+
 /// The time that hits saved, as counted.
 pub fn saved(counters: &BTreeMap<String, u64>) -> Duration {
     Duration::from_micros(counters.get("saved.micros").copied().unwrap_or(0))
