@@ -158,7 +158,7 @@ fn fatbin(data: &[u8]) {
 /// Files that hold fat binaries, by what their first bytes say; and thinning them. The input is
 /// also tried behind an ELF header whose tables begin with it, as an object and as a library.
 fn fatbin_host(data: &[u8]) {
-    if let Some(format) = Format::of(data) {
+    if let Some(format) = Format::detect(data) {
         look_into(data, format);
         thin_out(data, format);
     }

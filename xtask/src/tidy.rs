@@ -55,7 +55,7 @@ pub fn main() -> Result<()> {
         }
         texts.insert(path, text.to_owned());
     }
-    complaints.extend(documents::Repository::of(&texts).complaints());
+    complaints.extend(documents::Repository::new(&texts).complaints());
     complaints.extend(circles::complaints(&texts));
     for (path, complaint) in &complaints {
         let place = match complaint.line {

@@ -67,7 +67,7 @@ impl Tokens {
             return Joined::Absent;
         };
         match open(auth) {
-            Ok((read, write)) => match Self::of(read, write) {
+            Ok((read, write)) => match Self::from_ends(read, write) {
                 Ok(tokens) => Joined::Yes(tokens),
                 Err(error) => Joined::Unusable(error.to_string()),
             },
@@ -75,7 +75,7 @@ impl Tokens {
         }
     }
 
-    fn of(read: File, write: File) -> io::Result<Self> {
+    fn from_ends(read: File, write: File) -> io::Result<Self> {
         let own = eventfd(1, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Self(Arc::new(Inner {
             own,

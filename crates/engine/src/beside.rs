@@ -127,8 +127,8 @@ impl Beside {
         let all = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         for (_, files) in all.iter().filter(|(step, _)| is_undone(**step)) {
             for file in files {
-                let same = |now: &Statx| Looks::of(now) == file.looks && is_alone(now);
-                if !is_anothers(&file.path) && look(&file.path).as_ref().is_some_and(same) {
+                let same = |now: &Statx| Looks::from_stat(now) == file.looks && is_alone(now);
+                if !is_anothers(&file.path) && stat(&file.path).as_ref().is_some_and(same) {
                     // It may be gone meanwhile, and that is all that is wanted.
                     _ = fs::remove_file(&file.path);
                 }
@@ -139,12 +139,12 @@ impl Beside {
 
 /// The file, if it was made by a program that opened it as `opened`, and not before `began`.
 fn made(path: PathBuf, opened: &Identity, began: Time) -> Option<Made> {
-    let now = look(&path)?;
+    let now = stat(&path)?;
     let is_new = born(&now).is_some_and(|birth| birth >= began);
     let device = rustix::fs::makedev(now.stx_dev_major, now.stx_dev_minor);
     let is_it = (opened.device, opened.inode) == (device, now.stx_ino) && opened.size == 0;
     (is_new && is_it && is_alone(&now)).then(|| Made {
-        looks: Looks::of(&now),
+        looks: Looks::from_stat(&now),
         path,
     })
 }
@@ -152,10 +152,10 @@ fn made(path: PathBuf, opened: &Identity, began: Time) -> Option<Made> {
 /// The file that a program was about to make when it was killed, if it did: it is there, not from before `began`, and
 /// empty, for nobody could write to it any more.
 fn made_last(path: PathBuf, began: Time) -> Option<Made> {
-    let now = look(&path)?;
+    let now = stat(&path)?;
     let is_new = born(&now).is_some_and(|birth| birth >= began);
     (is_new && now.stx_size == 0 && is_alone(&now)).then(|| Made {
-        looks: Looks::of(&now),
+        looks: Looks::from_stat(&now),
         path,
     })
 }
@@ -167,7 +167,7 @@ fn born(found: &Statx) -> Option<Time> {
 }
 
 impl Looks {
-    fn of(found: &Statx) -> Self {
+    fn from_stat(found: &Statx) -> Self {
         Self {
             device: (found.stx_dev_major, found.stx_dev_minor),
             inode: found.stx_ino,
@@ -184,7 +184,7 @@ fn is_alone(found: &Statx) -> bool {
         && found.stx_uid == rustix::process::geteuid().as_raw()
 }
 
-fn look(path: &Path) -> Option<Statx> {
+fn stat(path: &Path) -> Option<Statx> {
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
     statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, wanted).ok()
 }

@@ -56,7 +56,7 @@ impl Watchdog {
     }
 
     /// Looks, if it is time to. True when the step has stood still for the whole window.
-    pub fn look(&mut self) -> bool {
+    pub fn check(&mut self) -> bool {
         if !self.pause().is_zero() {
             return false;
         }

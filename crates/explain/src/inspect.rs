@@ -33,7 +33,7 @@ pub struct Essence {
 }
 
 /// What is in `bytes`, the file that step number `step` of `graph` wrote as `file`.
-pub fn of(
+pub fn inspect(
     graph: &TaskGraph,
     step: usize,
     file: FileId,

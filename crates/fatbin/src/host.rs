@@ -44,7 +44,7 @@ pub enum Format {
 
 impl Format {
     /// The format of a file that begins so; none when it can hold no fat binary that is known.
-    pub fn of(data: &[u8]) -> Option<Self> {
+    pub fn detect(data: &[u8]) -> Option<Self> {
         match data {
             [0x7f, b'E', b'L', b'F', ..] => match u16_at(data, MACHINE_AT) {
                 Some(cubin::MACHINE) => Some(Self::Cubin),
@@ -197,7 +197,7 @@ fn archive<'a>(data: &'a [u8], limits: &ReadLimits, found: &mut FoundImages<'a>)
                 continue;
             }
         };
-        match Format::of(bytes) {
+        match Format::detect(bytes) {
             Some(Format::Elf) => elf(bytes, at, Some(name), limits, found),
             Some(Format::Cubin) => stand_alone(bytes, at, Some(name), found),
             Some(Format::Fatbin) => found.walk(

@@ -1,6 +1,6 @@
 //! The folder of a driver's cache: what it is on, what is in it, and what is wrong with that.
 //!
-//! [`Folder::look`] asks the machine; [`remarks`] judges what it found, and can be tested without.
+//! [`Folder::examine`] asks the machine; [`remarks`] judges what it found, and can be tested without.
 
 use std::fs;
 use std::io;
@@ -39,7 +39,7 @@ impl Folder {
     ///
     /// # Errors
     /// The system does not say what the place is on.
-    pub fn look(path: &Path) -> io::Result<Self> {
+    pub fn examine(path: &Path) -> io::Result<Self> {
         let mut at = path;
         let mut blocked_by = None;
         let there = loop {
@@ -63,7 +63,7 @@ impl Folder {
             path: path.to_owned(),
             exists: there == path,
             blocked_by,
-            file_system: FileSystem::of(number),
+            file_system: FileSystem::from_number(number),
             read_only: space.f_flag.contains(StatVfsMountFlags::RDONLY),
             writable: rustix::fs::access(there, Access::WRITE_OK | Access::EXEC_OK).is_ok(),
             free: space.f_bavail.saturating_mul(space.f_frsize),
@@ -212,7 +212,7 @@ mod tests {
             path: "/c".into(),
             exists: true,
             blocked_by: None,
-            file_system: FileSystem::of(number),
+            file_system: FileSystem::from_number(number),
             read_only: false,
             writable: true,
             free: u64::MAX,
@@ -270,15 +270,15 @@ mod tests {
     fn a_folder_that_is_not_there_is_judged_by_the_one_above() -> io::Result<()> {
         let top = tempfile::tempdir()?;
         let path = top.path().join("a/b/c");
-        let folder = Folder::look(&path)?;
+        let folder = Folder::examine(&path)?;
         assert!(!folder.exists && folder.writable && folder.blocked_by.is_none());
         fs::write(top.path().join("a"), "")?;
-        let blocked = Folder::look(&path)?;
+        let blocked = Folder::examine(&path)?;
         assert_eq!(blocked.blocked_by, Some(top.path().join("a")));
         std::os::unix::fs::symlink("/nowhere/at/all", top.path().join("l"))?;
-        let dangling = Folder::look(&top.path().join("l"))?;
+        let dangling = Folder::examine(&top.path().join("l"))?;
         assert_eq!(dangling.blocked_by, Some(top.path().join("l")));
-        assert!(Folder::look(Path::new("/proc/self"))?.exists);
+        assert!(Folder::examine(Path::new("/proc/self"))?.exists);
         Ok(())
     }
 

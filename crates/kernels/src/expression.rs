@@ -68,10 +68,10 @@ impl Expr {
                 given: arguments.len(),
             });
         }
-        Ok(Self::of(function, arguments))
+        Ok(Self::apply(function, arguments))
     }
 
-    pub(crate) fn of(function: &'static Function, arguments: Vec<Self>) -> Self {
+    pub(crate) fn apply(function: &'static Function, arguments: Vec<Self>) -> Self {
         Self(Arc::new(Node::Call(function, arguments)))
     }
 

@@ -226,7 +226,7 @@ struct Known {
 
 impl Known {
     /// What is kept of a new plan; none of one that is long, or has nothing to do: of no elements, addresses are not looked at.
-    fn of(plan: &Plan, output: &Tensor, inputs: &[(&str, &Tensor)]) -> Option<Arc<Self>> {
+    fn from_plan(plan: &Plan, output: &Tensor, inputs: &[(&str, &Tensor)]) -> Option<Arc<Self>> {
         let is_short = |source: &str| source.len() <= LONGEST;
         if plan.launches.is_empty()
             || !plan
@@ -324,7 +324,7 @@ pub(crate) fn plan(
         |(bound, form, theirs): &Key| bound.is(expr, values) && form.is(output) && *theirs == mode;
     let Some(known) = SHELF.get(hash, is) else {
         let made = make()?;
-        if let Some(known) = Known::of(&made, output, &inputs) {
+        if let Some(known) = Known::from_plan(&made, output, &inputs) {
             SHELF.put(
                 hash,
                 (Bound::new(expr, values), Form::of(output), mode),
@@ -377,7 +377,7 @@ pub(crate) fn reduction(
     };
     let Some(known) = SHELF.get(hash, is) else {
         let made = make()?;
-        if let Some(known) = Known::of(&made, output, &inputs) {
+        if let Some(known) = Known::from_plan(&made, output, &inputs) {
             let axes = axes.map(<[i64]>::to_vec);
             SHELF.put(
                 hash,

@@ -17,7 +17,7 @@ fn array(dtype: DType, shape: &[u64], address: u64) -> Tensor {
     Tensor::new(dtype, shape, address)
 }
 
-fn told(result: Result<Plan, PlanError>) -> String {
+fn outcome(result: Result<Plan, PlanError>) -> String {
     result.unwrap_err().to_string()
 }
 
@@ -25,9 +25,9 @@ fn told(result: Result<Plan, PlanError>) -> String {
 fn what_is_wrong_is_told_by_argument() {
     let x = array(DType::F32, &[4, 5], 4096);
     let y = array(DType::F32, &[4, 5], 8192);
-    let un = |name: &str, x: &Tensor, y: &Tensor| told(unary(name, x, y, WriteMode::Write));
+    let un = |name: &str, x: &Tensor, y: &Tensor| outcome(unary(name, x, y, WriteMode::Write));
     let bin =
-        |name: &str, a: &Tensor, b: Value| told(binary(name, a.into(), b, &y, WriteMode::Write));
+        |name: &str, a: &Tensor, b: Value| outcome(binary(name, a.into(), b, &y, WriteMode::Write));
     let cases = [
         (
             un("rellu", &x, &y),
@@ -101,7 +101,7 @@ fn names_and_cuts_are_checked() {
     let x = array(DType::F32, &[4], 4096);
     let expr = parse("a + b").unwrap();
     let given = |values: &[(&str, Value)]| {
-        told(fused(
+        outcome(fused(
             &expr,
             values,
             &array(DType::F32, &[4], 8192),
@@ -121,7 +121,7 @@ fn names_and_cuts_are_checked() {
         (32, 0, "0 accesses"),
     ] {
         let values: [(&str, Value); 2] = [("a", (&x).into()), ("b", 1.0.into())];
-        let told = told(tuned(
+        let told = outcome(tuned(
             &expr,
             &values,
             &x,
@@ -136,7 +136,7 @@ fn names_and_cuts_are_checked() {
 fn reductions_are_checked() {
     let x = array(DType::F32, &[4, 0, 5], 4096);
     let red = |name: &str, axes: &[i64], shape: &[u64]| {
-        told(reduce(
+        outcome(reduce(
             name,
             &x,
             Some(axes),
@@ -289,7 +289,7 @@ fn a_very_long_expression_is_refused_and_dropped() {
     for number in 0..100_000 {
         sum = sum + f64::from(number);
     }
-    let told = told(fused(&sum, &[("a", (&x).into())], &x, WriteMode::Write));
+    let told = outcome(fused(&sum, &[("a", (&x).into())], &x, WriteMode::Write));
     assert!(told.contains("more than 4096 different calls"), "{told}");
 }
 

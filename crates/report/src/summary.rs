@@ -89,12 +89,12 @@ pub struct Calls {
 
 impl Summary {
     /// Works out every figure of a build.
-    pub fn of(build: &Build) -> Self {
+    pub fn compute(build: &Build) -> Self {
         let ran = || build.tasks().filter(|(_, _, task)| task.ran());
         let sum = |times: &mut dyn Iterator<Item = Duration>| {
             times.fold(Duration::ZERO, Duration::saturating_add)
         };
-        let load = load::of(build);
+        let load = load::measure(build);
         let architectures = costs::architectures(build);
         Self {
             build: build.id.clone(),
@@ -107,13 +107,13 @@ impl Summary {
             saved: sum(&mut build.calls.iter().map(hits::saved)),
             calls: calls(build),
             budget: build.budget,
-            critical: critical::of(build),
+            critical: critical::find_path(build),
             tools: costs::tools(build),
             files: costs::files(build),
             headers: costs::headers(build),
             another: costs::another(build, load.mean_running),
             architectures,
-            hits: hits::of(build),
+            hits: hits::count(build),
             load,
             clock_jumps: build.clock_jumps,
         }

@@ -249,7 +249,7 @@ pub unsafe extern "C" fn warpcc_rtc_cache_get_function(
         let found = cache
             .0
             .get_function(parameters, name, source, &device.0, &limits)?;
-        Ok(Function::of(found, device))
+        Ok(Function::new(found, device))
     })
 }
 
@@ -290,7 +290,7 @@ pub extern "C" fn warpcc_rtc_kernel_function(
         let Kernel { cache, kernel } = given(kernel, "kernel")?;
         let device = given(device, "device")?;
         let found = cache.get_function_of(kernel, &device.0, &self::limits(limits))?;
-        Ok(Function::of(found, device))
+        Ok(Function::new(found, device))
     })
 }
 

@@ -50,7 +50,7 @@ pub struct Shape {
 }
 
 impl Function {
-    pub(crate) fn of(function: Arc<warpcc_rtc::Function>, device: &Device) -> Self {
+    pub(crate) fn new(function: Arc<warpcc_rtc::Function>, device: &Device) -> Self {
         Self {
             function,
             context: device.0.context().clone(),
@@ -160,7 +160,7 @@ pub unsafe extern "C" fn warpcc_rtc_device_load(
         // SAFETY: as the caller says.
         let lowered = unsafe { text(lowered, "lowered") }?;
         let module = device.0.load(lowered, image.compiled())?;
-        Ok(Function::of(module.function(lowered)?.into(), device))
+        Ok(Function::new(module.function(lowered)?.into(), device))
     })
 }
 

@@ -164,7 +164,7 @@ enum Held {
 impl Held {
     /// # Safety
     /// As [`tensor_of`].
-    unsafe fn of(value: Option<&Value>, argument: &'static str) -> Result<Self, Failure> {
+    unsafe fn from_value(value: Option<&Value>, argument: &'static str) -> Result<Self, Failure> {
         let value = given(value, argument)?;
         match value.kind {
             kind if kind == ValueKind::Tensor as i32 => {
@@ -244,7 +244,7 @@ pub unsafe extern "C" fn warpcc_rtc_plan_binary(
         // SAFETY: as the caller says.
         let (function, x, y, output) = unsafe {
             let function = text(function, "function")?;
-            let (x, y) = (Held::of(x, "x")?, Held::of(y, "y")?);
+            let (x, y) = (Held::from_value(x, "x")?, Held::from_value(y, "y")?);
             (function, x, y, tensor_of(output, "output")?)
         };
         let write = output_of(write)?;
@@ -286,7 +286,7 @@ pub unsafe extern "C" fn warpcc_rtc_plan_fused(
             held.push(unsafe {
                 (
                     text(value.name, "name of a value")?,
-                    Held::of(Some(value), "value")?,
+                    Held::from_value(Some(value), "value")?,
                 )
             });
         }

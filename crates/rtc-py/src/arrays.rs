@@ -125,7 +125,7 @@ pub fn describe(object: &Bound<'_, PyAny>, purpose: ArrayUse) -> Option<Describe
     if is_plain(object) {
         return None;
     }
-    Exchange::of(object)?.describe(object, purpose)
+    Exchange::find(object)?.describe(object, purpose)
 }
 
 /// The stream that an array's framework works on, where its exchange table told.

@@ -93,7 +93,7 @@ fn maker(kind: &Bound<'_, PyType>) -> PyResult<Option<Py<PyAny>>> {
 
 impl Exchange {
     /// That of `object`'s type, where it has one that holds for it.
-    pub fn of(object: &Bound<'_, PyAny>) -> Option<Self> {
+    pub fn find(object: &Bound<'_, PyAny>) -> Option<Self> {
         known(object, |known| known.exchange)
     }
 

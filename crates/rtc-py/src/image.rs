@@ -112,7 +112,7 @@ impl Image {
             let kernel = module.function(&lowered)?;
             Ok(Loaded::new(Arc::new(kernel), device, ordinal))
         });
-        let loaded = loaded.map_err(|error| errors::of(py, &error))?;
+        let loaded = loaded.map_err(|error| errors::to_python(py, &error))?;
         Ok(Function {
             loaded: Arc::new(loaded),
         })

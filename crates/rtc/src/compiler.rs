@@ -278,7 +278,7 @@ impl Compiler {
         request.check()?;
         limits.check(&request.name)?;
         let options = self.options(request);
-        let texts = Texts::of(request, &options)?;
+        let texts = Texts::new_checked(request, &options)?;
         let take = match request.target {
             Target::Cubin(_) => Take::Cubin,
             Target::Ptx(_) => Take::Ptx,
@@ -420,7 +420,7 @@ struct Texts {
 }
 
 impl Texts {
-    fn of(request: &CompileRequest, options: &[Vec<u8>]) -> Result<Self, Error> {
+    fn new_checked(request: &CompileRequest, options: &[Vec<u8>]) -> Result<Self, Error> {
         let header = |header: &crate::request::Text| {
             Ok((
                 c_text("name of a header", header.name.as_bytes())?,

@@ -2,7 +2,7 @@
 
 /// What the driver answered, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{call}: {name} ({number}){}", told(.advice))]
+#[error("{call}: {name} ({number}){}", format_advice(.advice))]
 pub struct DriverError {
     /// What was asked of it.
     pub call: String,
@@ -14,7 +14,7 @@ pub struct DriverError {
     pub advice: &'static str,
 }
 
-fn told(advice: &str) -> String {
+fn format_advice(advice: &str) -> String {
     match advice {
         "" => String::new(),
         advice => format!("; {advice}"),

@@ -32,7 +32,7 @@ impl Environment {
     }
 
     /// Of these variables, for tests and for those who set things otherwise.
-    pub fn of<N: Into<OsString>, V: Into<OsString>>(
+    pub fn from_variables<N: Into<OsString>, V: Into<OsString>>(
         variables: impl IntoIterator<Item = (N, V)>,
     ) -> Self {
         let owned = variables.into_iter().map(|(n, v)| (n.into(), v.into()));

@@ -56,7 +56,7 @@ impl Output {
     ///
     /// # Safety
     /// Both take a handle, and the one a pointer to `size_t`, the other one to as many bytes as that said.
-    pub(crate) unsafe fn of(
+    pub(crate) unsafe fn find(
         library: &'static Library,
         size: &str,
         get: &str,

@@ -179,14 +179,14 @@ fn first(candidates: Vec<PathBuf>, tried: &mut Vec<String>) -> Option<&'static L
                 Some(keep(library))
             }
             Err(error) => {
-                tried.push(format!("{}: {}", path.display(), told(&error)));
+                tried.push(format!("{}: {}", path.display(), describe(&error)));
                 None
             }
         }
     })
 }
 
-fn told(error: &libloading::Error) -> String {
+fn describe(error: &libloading::Error) -> String {
     // The loader's words are in the source; the error itself only says that dlopen failed.
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }

@@ -35,7 +35,7 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// The one that `environment` names.
-    pub(crate) fn of(environment: &Environment) -> Option<Self> {
+    pub(crate) fn from_environment(environment: &Environment) -> Option<Self> {
         environment.path(crate::environment::RECORD).map(Self::at)
     }
 
@@ -103,7 +103,7 @@ impl Recorder {
             request.target,
             texts[0].id
         );
-        texts.push(Entry::of("recorded", &fields));
+        texts.push(Entry::new("recorded", &fields));
         self.add(&texts)
     }
 
@@ -120,7 +120,7 @@ impl Recorder {
             quoted(name),
             text.id
         );
-        self.add(&[text, Entry::of("recorded_ptx", &fields)])
+        self.add(&[text, Entry::new("recorded_ptx", &fields)])
     }
 
     fn not_recorded(&self, why: &str) -> String {
@@ -236,7 +236,7 @@ struct Entry {
 }
 
 impl Entry {
-    fn of(table: &str, fields: &str) -> Self {
+    fn new(table: &str, fields: &str) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(table.as_bytes()).update(b"\n");
         let hash = hasher.update(fields.as_bytes()).finalize().to_hex();
@@ -247,7 +247,7 @@ impl Entry {
 }
 
 fn entry_of_text(text: &str) -> Entry {
-    Entry::of("text", &format!("text = {}\n", long(text)))
+    Entry::new("text", &format!("text = {}\n", long(text)))
 }
 
 /// A text as people read it, where TOML gives every byte of that back: it may change other ends of lines.

@@ -53,7 +53,7 @@ pub struct Elsewhere<'a> {
 impl<'a> Elsewhere<'a> {
     /// The one that the settings name; none, with a warning, where they cannot be used, and none where it was found
     /// dead a moment ago.
-    pub fn of(config: &'a Config, store: Option<&'a DiskStore>) -> Option<Self> {
+    pub fn from_config(config: &'a Config, store: Option<&'a DiskStore>) -> Option<Self> {
         let settings = &config.executor;
         let address = settings.address.value.clone()?;
         let warn = |why: &str| crate::log::warn(&format!("{why}; commands run here"));
@@ -210,7 +210,7 @@ impl Executor for Elsewhere<'_> {
     }
 
     fn outlook(&self, program: &Digest) -> There {
-        self.known().of(program)
+        self.known().estimate(program)
     }
 
     fn takes(&self, _: Tool) -> bool {

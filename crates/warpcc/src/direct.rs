@@ -171,10 +171,10 @@ fn decide_on_outputs(
     implied: &[Implied],
     request: &Request,
 ) -> Result<(), Unsupported> {
-    let mut outputs = Outputs::of(request)?;
+    let mut outputs = Outputs::new(request)?;
     for output in &outcome.outputs {
         if let Some((path, _)) = place_of(&output.role, implied, request) {
-            outputs.decide(&path, ExpectedKind::of(output.executable))?;
+            outputs.decide(&path, ExpectedKind::from_record(output.executable))?;
         }
     }
     Ok(())

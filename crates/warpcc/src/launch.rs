@@ -80,7 +80,7 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: ProcessContext) -> i3
     let log = Log::new(config.log.value.clone());
     if log.is_on() {
         let environment = &around.environment;
-        locate::tell(&file, named_by, environment, &around.ourselves, &log);
+        locate::log_choice(&file, named_by, environment, &around.ourselves, &log);
     }
     let store = open_store(&config);
     let lineage = Lineage::find(&config);

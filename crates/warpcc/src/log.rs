@@ -42,7 +42,7 @@ pub fn warn(text: &str) {
 }
 
 /// Tells the user what a command of ours did, beside what it answers on standard output.
-pub fn tell(text: &str) {
+pub fn inform(text: &str) {
     _ = std::io::stderr().write_all(format!("warpcc: {text}\n").as_bytes());
 }
 

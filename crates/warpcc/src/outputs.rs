@@ -33,7 +33,7 @@ pub enum ExpectedKind {
 
 impl ExpectedKind {
     /// Of an output that a record calls executable.
-    pub fn of(executable: bool) -> Self {
+    pub fn from_record(executable: bool) -> Self {
         if executable {
             Self::Program
         } else {
@@ -60,7 +60,7 @@ impl<'a> Outputs<'a> {
     ///
     /// # Errors
     /// The command line says `-`, which some tools take for standard output and others for a name.
-    pub fn of(request: &'a Request) -> Result<Self, Unsupported> {
+    pub fn new(request: &'a Request) -> Result<Self, Unsupported> {
         let invocation = &request.invocation;
         let depend = invocation.depend.as_ref().and_then(|d| d.output.as_deref());
         for named in [invocation.output.as_deref(), depend].into_iter().flatten() {

@@ -213,7 +213,7 @@ impl<'a> Session<'a> {
         // A step that hits, or runs elsewhere, leaves only what others read of what it writes.
         let wants_all_files = wishes.save.is_some();
         let may_leave = wishes.may_leave && !wants_all_files;
-        let elsewhere = may_leave.then(|| Elsewhere::of(config, store));
+        let elsewhere = may_leave.then(|| Elsewhere::from_config(config, store));
         let elsewhere = elsewhere.flatten();
         let options = BuildOptions {
             progress: wishes.progress,

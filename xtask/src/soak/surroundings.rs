@@ -123,7 +123,7 @@ impl Setting {
                     });
                     return true;
                 }
-                let about = changes::About::of(steps, &[]);
+                let about = changes::About::new(steps, &[]);
                 for _ in 0..20 {
                     let made = changes::change(random, &about, true);
                     let of_files = ["write", "replace", "swap", "link", "delete", "touch"];

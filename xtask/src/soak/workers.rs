@@ -42,7 +42,7 @@ impl Place {
 ///
 /// # Errors
 /// The tools cannot be built, or a worker did not end as it should.
-pub fn look(
+pub fn search(
     options: &Options,
     warpcc: &Path,
     real: bool,

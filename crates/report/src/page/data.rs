@@ -75,7 +75,7 @@ struct Headers {
 }
 
 /// Everything the page shows.
-pub(super) fn of(build: &Build, summary: &Summary) -> Value {
+pub(super) fn collect(build: &Build, summary: &Summary) -> Value {
     let mut texts = Texts::default();
     let (tools, archs, labels, tasks) = tasks(build, &mut texts);
     let numbers: Vec<&str> = archs.iter().map(|arch| number_of(arch)).collect();

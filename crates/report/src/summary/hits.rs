@@ -87,7 +87,7 @@ impl Rate {
     }
 }
 
-pub(super) fn of(build: &Build) -> Hits {
+pub(super) fn count(build: &Build) -> Hits {
     let mut hits = Hits::default();
     let mut folders: BTreeMap<&str, FolderHits> = BTreeMap::new();
     let mut misses: BTreeMap<(&str, &str), MissReason> = BTreeMap::new();
@@ -241,7 +241,7 @@ mod tests {
             call("a/v.cu", fallback, &[]),
             call("a/u.cu", CallOutcome::Passed, &[]),
         ]);
-        let hits = of(&build);
+        let hits = count(&build);
         assert_eq!(hits.calls, Rate { hits: 1, of: 4 });
         assert_eq!(hits.tasks, Rate { hits: 1, of: 2 });
         let names: Vec<_> = hits

@@ -5,7 +5,7 @@ use warpcc_fatbin::{BinaryInput, FatbinError, Problem};
 use crate::log;
 
 /// Tells what was wrong; says whether anything was.
-pub fn tell<'p>(
+pub fn report<'p>(
     errors: &[FatbinError],
     problems: impl Iterator<Item = (&'p BinaryInput, &'p Problem)>,
 ) -> bool {

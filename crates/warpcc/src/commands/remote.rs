@@ -110,7 +110,7 @@ fn ping_one(layer: &Layer, stores: &[DiskStore]) -> Pinged {
 
 /// The folder of kernels compiled at run time, which has its own uploads, where there is one.
 fn kernels() -> Option<DiskStore> {
-    let settings = CacheSettings::from_environment(&Environment::of(environment()));
+    let settings = CacheSettings::from_environment(&Environment::from_variables(environment()));
     let tier = settings.tiers.iter().find(|tier| !tier.readonly)?;
     let options = Options {
         max_size: tier.max_size,

@@ -43,7 +43,7 @@ pub fn run(args: &ReportArgs, config: &Config) -> anyhow::Result<i32> {
         ));
     }
     let build = Build::new(found.records);
-    let summary = Summary::of(&build);
+    let summary = Summary::compute(&build);
     if let Some(path) = &args.output {
         write_file(path, |out| {
             warpcc_report::page::write(&build, &summary, out)

@@ -108,7 +108,7 @@ fn who_works_or_speaks_does_not_stand_still() {
 }
 
 /// The process whose number the odd compiler wrote.
-fn told(space: &TestSpace) -> Pid {
+fn read_pid(space: &TestSpace) -> Pid {
     let end = Instant::now() + Duration::from_secs(30);
     loop {
         let text = fs::read_to_string(space.beside("pid")).unwrap_or_default();
@@ -130,7 +130,7 @@ fn who_was_stopped_does_not_stand_still() {
         .stderr(std::process::Stdio::piped())
         .spawn()
         .expect("starting warpcc");
-    let compiler = told(&space);
+    let compiler = read_pid(&space);
     kill_process(compiler, Signal::STOP).expect("stopping it");
     std::thread::sleep(Duration::from_secs(3));
     kill_process(compiler, Signal::CONT).expect("letting it go on");
@@ -147,7 +147,7 @@ fn a_daemon_that_keeps_the_streams_open_holds_nobody_up() {
     odd_compiler(&space, HOST_COMPILE, daemon);
     let began = Instant::now();
     let (outcome, _, stats) = space.observe(&Program::Launcher, &space.words(LINE));
-    let _ = kill_process(told(&space), Signal::KILL);
+    let _ = kill_process(read_pid(&space), Signal::KILL);
     assert_eq!(outcome.stderr_text(), "said\n");
     assert_eq!(stats.count("built"), 1, "{stats:?}");
     assert!(began.elapsed() < Duration::from_secs(300));

@@ -21,7 +21,7 @@ pub(super) enum Usable {
 /// With less than this on the disk builds themselves fail.
 const SCARCE: u64 = 256 << 20;
 
-pub(super) fn look(config: &Config, findings: &mut Vec<Finding>) -> Usable {
+pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) -> Usable {
     let folder = &config.dir.value;
     let shown = folder.display();
     let elsewhere = "name another folder: WARPCC_DIR=/a/folder/of/yours";

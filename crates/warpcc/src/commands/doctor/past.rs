@@ -15,7 +15,7 @@ const HABIT: usize = 3;
 /// So many of each kind are named.
 const NAMED: usize = 3;
 
-pub(super) fn look(config: &Config, findings: &mut Vec<Finding>) {
+pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
     let Some(store) = open_quietly(config) else {
         return;
     };
@@ -38,7 +38,7 @@ pub(super) fn look(config: &Config, findings: &mut Vec<Finding>) {
             "",
         ));
     }
-    judge(&Summary::of(&Build::new(found.records)), findings);
+    judge(&Summary::compute(&Build::new(found.records)), findings);
 }
 
 pub(super) fn judge(summary: &Summary, findings: &mut Vec<Finding>) {

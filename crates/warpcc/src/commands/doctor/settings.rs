@@ -7,7 +7,7 @@ use super::variables::variable;
 use crate::config::{Config, Setting, unknown_variables};
 use crate::process_context::ProcessContext;
 
-pub(super) fn look(config: &Config, around: &ProcessContext, findings: &mut Vec<Finding>) {
+pub(super) fn check(config: &Config, around: &ProcessContext, findings: &mut Vec<Finding>) {
     let switches: [(&str, &Setting<bool>, &str); 3] = [
         (
             "disable",

@@ -23,7 +23,7 @@ pub const TESTED: [&str; 2] = ["13.0", "13.5"];
 /// An nvcc on a network share that hangs must not hang the doctor.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-pub(super) fn look(config: &Config, around: &ProcessContext, findings: &mut Vec<Finding>) {
+pub(super) fn check(config: &Config, around: &ProcessContext, findings: &mut Vec<Finding>) {
     let nvcc = match find_nvcc(None, config, around) {
         Ok(nvcc) => nvcc,
         Err(error) => {

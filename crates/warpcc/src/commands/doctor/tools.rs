@@ -36,7 +36,7 @@ const PLAN: [&str; 7] = [
 
 type Environment = Vec<(OsString, OsString)>;
 
-pub(super) fn look(
+pub(super) fn check(
     config: &Config,
     around: &ProcessContext,
     library: &Path,

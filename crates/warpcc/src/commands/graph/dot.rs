@@ -29,7 +29,7 @@ pub fn write_dot(run: &Run, out: &mut dyn Write) -> io::Result<()> {
             quoted(&label(row)),
             quoted(&row.command),
             color(&row.tool),
-            look(row.outcome)
+            style(row.outcome)
         )?;
     }
     for edge in run.edges() {
@@ -60,7 +60,7 @@ fn label(row: &TaskRow) -> String {
     format!("{}{arch}\n{how}", row.tool)
 }
 
-fn look(outcome: TaskOutcome) -> &'static str {
+fn style(outcome: TaskOutcome) -> &'static str {
     match outcome {
         TaskOutcome::Ran => "",
         TaskOutcome::Hit => ", fillcolor=\"#f0fdf4\"",

@@ -15,7 +15,7 @@ use warpcc_jit::{
 };
 
 use super::args::AdviseArgs;
-use super::binaries::{contents, open_all, tell};
+use super::binaries::{contents, open_all, report};
 use super::cache;
 use super::exit_code::{FAILED, FINE, TO_FIX};
 use super::print;
@@ -79,7 +79,7 @@ pub(super) fn advise(
         false => print::advise::write(&advice, out),
     })?;
     let told: Vec<_> = binaries.iter().zip(problems).collect();
-    if tell(&errors, &told) {
+    if report(&errors, &told) {
         return Ok(FAILED);
     }
     let to_fix = advice.remarks.iter().any(|r| r.weight == Weight::Fix);
@@ -286,7 +286,7 @@ fn conclude(
     around: &ProcessContext,
     ptxas: Option<Ptxas>,
 ) -> Advice {
-    let mut cache = cache::look(settings, around);
+    let mut cache = cache::examine(settings, around);
     let mut remarks: Vec<Remark> = gpus
         .iter()
         .flat_map(|on| of_gpu(on, settings, cache.held.bytes))

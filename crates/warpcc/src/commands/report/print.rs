@@ -241,9 +241,9 @@ mod tests {
     #[test]
     fn builds_read_well() {
         let made_up = warpcc_report::Build::new(warpcc_report::sample::build(&Default::default()));
-        let summary = warpcc_report::Summary::of(&made_up);
+        let summary = warpcc_report::Summary::compute(&made_up);
         insta::assert_snapshot!("build", text_of(|out| write_text(&summary, out)));
-        let nothing = warpcc_report::Summary::of(&warpcc_report::Build::default());
+        let nothing = warpcc_report::Summary::compute(&warpcc_report::Build::default());
         insta::assert_snapshot!("build_none", text_of(|out| write_text(&nothing, out)));
         let remembered = |id: &str, driver: Option<&str>, seconds: u64, calls| Remembered {
             id: id.into(),

@@ -147,10 +147,10 @@ impl Manifest {
             .with_context(|| format!("cannot read {}", path.display()))?;
         let file: File = toml::from_str(&text).with_context(|| format!("{}", path.display()))?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        Self::of(&file, folder, targets).with_context(|| format!("{}", path.display()))
+        Self::from_file(&file, folder, targets).with_context(|| format!("{}", path.display()))
     }
 
-    fn of(file: &File, folder: &Path, targets: &[Target]) -> anyhow::Result<Self> {
+    fn from_file(file: &File, folder: &Path, targets: &[Target]) -> anyhow::Result<Self> {
         let targets = match targets {
             [] if file.targets.is_empty() => Vec::new(),
             [] => targets_of(&file.targets)?,
