@@ -22,7 +22,7 @@ pub fn find(name: &str) -> Option<fn(&[u8])> {
     })
 }
 
-/// What is kept of a kernel beside its image, and the text of a header.
+/// What is kept of a kernel besides its image, and the text of a header.
 fn kernel(data: &[u8]) {
     let kept = warpcc_rtc::read_entry(b"image", data);
     assert!(kept.is_none_or(|kept| kept.image[..] == b"image"[..]));

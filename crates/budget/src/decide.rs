@@ -5,7 +5,7 @@
 //!
 //! The limits: processes may have different ones. Every limit L that occurs is a level, and
 //! the claims whose own limit is L or less take at most L together. So a build that was told to use
-//! four slots uses four, whether or not one with sixteen runs beside it, and neither starves. An
+//! four slots uses four, whether or not one with sixteen runs next to it, and neither starves. An
 //! empty level takes one claim of any size: one task alone always runs.
 
 use std::cmp::Reverse;

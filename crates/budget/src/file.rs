@@ -165,7 +165,10 @@ fn open(path: &std::path::Path) -> io::Result<File> {
         .custom_flags(OFlags::NOFOLLOW.bits() as i32)
         .open(path)?;
     if !file.metadata()?.is_file() {
-        return Err(io::Error::other(format!("{} is no file", path.display())));
+        return Err(io::Error::other(format!(
+            "{} is not a file",
+            path.display()
+        )));
     }
     Ok(file)
 }

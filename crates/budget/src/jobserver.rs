@@ -26,7 +26,7 @@ pub enum Joined {
     /// There is one and it can be used.
     Yes(Tokens),
     /// There is one and it cannot be used, with the reason: as if it were absent, but worth telling
-    /// to who asks. make without `+` before the command closes the descriptors, for example.
+    /// to the caller. make without `+` before the command closes the descriptors, for example.
     Unusable(String),
 }
 

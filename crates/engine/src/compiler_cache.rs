@@ -42,7 +42,7 @@ fn is_cache(file: &Path) -> bool {
             .is_some_and(|n| CACHES.contains(&n))
 }
 
-/// In the message of an accident: nvcc runs ccache, and that what it is told.
+/// Shown when a call is left to nvcc: nvcc runs ccache, which runs what its settings name.
 pub const CHOOSES: &str = "settings of a compiler cache choose what it runs";
 
 /// ccache's settings that say which program it runs, as variables and in its files.

@@ -179,7 +179,7 @@ impl Conditions {
         }
     }
 
-    /// What was asked, so that who uses a result stands on the same.
+    /// What was asked, so that a user of the result depends on the same.
     pub fn asked(&self) -> Asked {
         let name = |(name, _): &Variable| OsString::from_vec(name.clone());
         Asked {

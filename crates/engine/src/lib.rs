@@ -6,7 +6,6 @@
 pub mod admission;
 pub mod any_lines;
 pub mod artifact;
-mod beside;
 pub mod compiler_cache;
 pub mod conditions;
 mod context;
@@ -35,6 +34,7 @@ pub mod run;
 mod schedule;
 mod search_path;
 mod shared_libraries;
+mod side_files;
 mod slot_wait;
 mod splice;
 mod stall;

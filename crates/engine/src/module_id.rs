@@ -74,7 +74,7 @@ pub fn lasting_module_id<'p>(
     Some((file, lasting))
 }
 
-/// cicc is told of a module id file and makes none with -optix-ir.
+/// With -optix-ir, cicc gets the name of a module id file and does not write it.
 pub fn may_be_missing(run: &RunContext<'_>, step: &Step, id: FileId) -> bool {
     step.tool == Tool::Cicc && run.graph.file(id).path.ends_with(".module_id")
 }

@@ -66,7 +66,7 @@ pub struct Schedule<'a> {
     discarded: Option<usize>,
     /// Was ended because its result came otherwise.
     pointless: Option<usize>,
-    /// So many tasks have been shown.
+    /// This many tasks have been shown.
     shown: usize,
 }
 

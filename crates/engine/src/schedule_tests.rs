@@ -10,7 +10,7 @@ use super::*;
 /// A dry run of one file for two architectures.
 const TWO: &str = include_str!("../../plan/tests/transcripts/13.0/compile-two.txt");
 
-/// Writes down what it is told to do.
+/// Writes down what it is asked to do.
 struct FakeRunner {
     confirms: Cell<bool>,
     corrects: Cell<bool>,

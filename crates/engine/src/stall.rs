@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use warpcc_budget::proc::{self, Stat};
 
-/// A window is so many looks long.
+/// A window is this many looks long.
 const LOOKS: u32 = 10;
 
 /// Looks at one step from time to time.

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use crate::explanation::{Block, CommandOutcome, FileStory, StepStory, Story, Table};
 
-/// What stands for a value that another machine gives otherwise.
+/// The placeholder for a value that differs between machines.
 const VARIES: &str = "…";
 
 /// What of a story is written.

@@ -147,8 +147,7 @@ fn regions(data: &[u8]) -> Result<(bool, Vec<Piece<'_>>), Flaw> {
                 Some(bytes) if !take(&mut taken, from..from + bytes.len() as u64) => {
                     let name = wanted.name();
                     Err(Flaw::Host(format!(
-                        "section {index} ({name}) lies over another section of fat binaries, and \
-                         is passed over; link the file anew"
+                        "section {index} ({name}) overlaps another section of fat binaries, and is skipped; link the file again"
                     )))
                 }
                 Some(bytes) => Ok(bytes),

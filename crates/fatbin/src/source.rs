@@ -48,15 +48,13 @@ pub enum OpenFailure {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// The first bytes are of nothing that can hold a fat binary.
-    #[error(
-        "no ELF file, static library, fat binary, cubin, wheel or folder: nothing of CUDA in it"
-    )]
+    #[error("not an ELF file, static library, fat binary, cubin, wheel or folder")]
     Unknown,
     /// Nothing in it.
     #[error("the file is empty")]
     Empty,
     /// Too deep, or not a regular file.
-    #[error("neither a regular file nor a folder of sensible depth")]
+    #[error("not a regular file, or a folder nested too deeply")]
     NotRegular,
     /// The wheel's table or a member is damaged.
     #[error("corrupt wheel: {0}")]

@@ -34,7 +34,7 @@ pub enum Refusal {
     #[error("there is no fat binary in the file")]
     NoContainers,
     /// A host file that is not built as expected.
-    #[error("the file is not built as expected: {0}")]
+    #[error("the file has an unexpected structure: {0}")]
     Host(String),
 }
 

@@ -137,7 +137,7 @@ pub fn remarks(folder: &Folder, held: u64, limit: u64) -> Vec<Remark> {
     if let Some(blocked) = &folder.blocked_by {
         found.push(Remark::fix(
             format!(
-                "{} is no folder, and the cache would be {shown}",
+                "{} is not a folder, and the cache would be {shown}",
                 blocked.display()
             ),
             LOST,
@@ -146,7 +146,7 @@ pub fn remarks(folder: &Folder, held: u64, limit: u64) -> Vec<Remark> {
     } else if folder.read_only {
         found.push(Remark::fix(
             format!("{shown} is on a file system that is mounted read-only"),
-            "what is there is used, if the driver can; what is new cannot be kept",
+            "existing results may be used; new ones cannot be kept",
             format!("mount it writable, or {ELSEWHERE}"),
         ));
     } else if !folder.writable {
@@ -166,13 +166,12 @@ pub fn remarks(folder: &Folder, held: u64, limit: u64) -> Vec<Remark> {
         )),
         FileSystem::Fuse => found.push(Remark::fix(
             format!("{shown} is on {kind}"),
-            "each file goes through another process, often over a network; what it promises about \
-             locks is not known",
+            "each access goes through another process, often over a network, and its locks may not work",
             ELSEWHERE,
         )),
         FileSystem::Layer => found.push(Remark::fix(
             format!("{shown} is in {kind}"),
-            "what is compiled is gone with the container, and the next one compiles it again",
+            "compiled code is deleted with the container, and the next one compiles it again",
             "mount a volume and set CUDA_CACHE_PATH to it, or run `warpcc jit warm` when the image \
              is built",
         )),
@@ -195,7 +194,7 @@ pub fn remarks(folder: &Folder, held: u64, limit: u64) -> Vec<Remark> {
                 "{} bytes are free where the cache is, and it may still grow by {missing}",
                 folder.free
             ),
-            "what no longer fits on the disk is not kept",
+            "results that do not fit on the disk are not kept",
             "make room, or set CUDA_CACHE_MAXSIZE to less",
         ));
     }

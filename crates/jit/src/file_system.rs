@@ -43,7 +43,7 @@ impl FileSystem {
             0x9123_683e => Self::Local("btrfs"),
             0x2fc1_2fc1 => Self::Local("ZFS"),
             0xf2f5_2010 => Self::Local("F2FS"),
-            _ => Self::Local("a file system that is not known here"),
+            _ => Self::Local("an unknown file system"),
         }
     }
 

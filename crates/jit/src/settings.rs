@@ -143,7 +143,7 @@ pub fn remarks(variables: &[(OsString, OsString)], settings: &JitSettings) -> Ve
     if settings.disabled {
         found.push(Remark::fix(
             "CUDA_CACHE_DISABLE is set",
-            "nothing that is compiled is kept: every start compiles everything again",
+            "no compiled code is kept: every start compiles everything again",
             "unset CUDA_CACHE_DISABLE",
         ));
     }
@@ -160,7 +160,7 @@ pub fn remarks(variables: &[(OsString, OsString)], settings: &JitSettings) -> Ve
         if let Some(text) = raw(name).filter(|text| !matches!(text.as_str(), "" | "0" | "1")) {
             found.push(Remark::fix(
                 format!("{name} is {text:?}, which is neither 0 nor 1"),
-                "what a driver makes of that is not documented",
+                "NVIDIA does not document what a driver does with that",
                 format!("set {name}=1, or unset it"),
             ));
         }
@@ -170,7 +170,7 @@ pub fn remarks(variables: &[(OsString, OsString)], settings: &JitSettings) -> Ve
     {
         found.push(Remark::fix(
             format!("CUDA_MODULE_LOADING is {text:?}, which is neither LAZY nor EAGER"),
-            "what a driver makes of that is not documented",
+            "NVIDIA does not document what a driver does with that",
             "set CUDA_MODULE_LOADING=LAZY, or unset it",
         ));
     }
@@ -184,8 +184,7 @@ pub fn remarks(variables: &[(OsString, OsString)], settings: &JitSettings) -> Ve
     if settings.disable_jit {
         found.push(Remark::note(
             "CUDA_DISABLE_PTX_JIT or CUDA_DISABLE_JIT is set",
-            "nothing is compiled: what has only PTX for a GPU fails with error 223, unless the \
-             driver's cache has it",
+            "nothing is compiled: a module with only PTX for a GPU fails with error 223, unless the driver's cache has it",
             "",
         ));
     }
@@ -205,8 +204,8 @@ fn of_max_size(text: &str) -> Option<Remark> {
     match text.trim().parse::<u64>() {
         _ if text.is_empty() => None,
         Err(_) => Some(Remark::fix(
-            format!("CUDA_CACHE_MAXSIZE is {text:?}, which is no number of bytes"),
-            "what a driver makes of that is not documented",
+            format!("CUDA_CACHE_MAXSIZE is {text:?}, which is not a number of bytes"),
+            "NVIDIA does not document what a driver does with that",
             SET,
         )),
         Ok(0) => Some(Remark::fix(
@@ -233,13 +232,13 @@ fn of_place(settings: &JitSettings) -> Option<Remark> {
             SET,
         )),
         Where::Home(home) if !home.is_absolute() => Some(Remark::fix(
-            format!("HOME is {}, which is no absolute path", home.display()),
+            format!("HOME is {}, which is not an absolute path", home.display()),
             lost,
             SET,
         )),
         Where::Given(path) if path.is_relative() => Some(Remark::fix(
             format!(
-                "CUDA_CACHE_PATH is {}, which is no absolute path",
+                "CUDA_CACHE_PATH is {}, which is not an absolute path",
                 path.display()
             ),
             "each folder that a program is started in would get a cache of its own",

@@ -17,9 +17,9 @@ use crate::plan::{Argument, Plan, PlanError, Tensor, Which, WriteMode};
 use crate::shape::{check, span};
 use crate::value::{Value, number_argument};
 
-/// How many of each kind are kept. With more, all are made anew.
+/// How many of each kind are kept. With more, all are made again.
 const MOST: usize = 512;
-/// Bytes of a text that is kept: nobody has so many longer ones, and some generate them.
+/// Bytes of a text that is kept: few programs have many longer ones, and some generate them.
 const LONGEST: usize = 16 << 10;
 
 /// Things by what they were made of. What is looked for is hashed and compared as it stands: no key is made to look for one.

@@ -233,7 +233,7 @@ pub unsafe extern "C" fn warpcc_rtc_function_launch(
             && sizes.len() != count
         {
             let problem = format!(
-                "{} takes {} argument(s), of {sizes:?} bytes, and {count} are given",
+                "{} takes {} argument(s), of {sizes:?} bytes, but {count} were given",
                 function.function.name(),
                 sizes.len()
             );

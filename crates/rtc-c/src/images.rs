@@ -307,7 +307,7 @@ pub unsafe extern "C" fn warpcc_rtc_pieces_add_bytes(
             Failure::invalid(
                 "kind",
                 format!(
-                    "{kind} is none of warpcc_rtc_kind; images have warpcc_rtc_pieces_add_image"
+                    "{kind} is not a warpcc_rtc_kind; add images with warpcc_rtc_pieces_add_image"
                 ),
             )
         })?;

@@ -91,7 +91,7 @@ pub unsafe extern "C" fn warpcc_rtc_settings_add_folder(
         if !path.is_absolute() {
             return Err(Failure::invalid(
                 "folder",
-                format!("{} is no absolute path", path.display()),
+                format!("{} is not an absolute path", path.display()),
             ));
         }
         settings.kept.tiers.push(Tier {

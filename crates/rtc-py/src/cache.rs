@@ -66,7 +66,7 @@ impl KernelCache {
             .flatten()
             .find(|folder| !folder.is_absolute());
         if let Some(relative) = relative {
-            let text = format!("folders: {} is no absolute path", relative.display());
+            let text = format!("folders: {} is not an absolute path", relative.display());
             return Err(errors::argument(py, text));
         }
         py.detach(|| {
@@ -392,14 +392,14 @@ fn real(py: Python<'_>, arch: &str) -> PyResult<RealArch> {
         Target::Cubin(arch) => Ok(arch),
         _ => Err(errors::argument(
             py,
-            format!("arch: {arch} is no GPU's own; sm_90, say, was expected"),
+            format!("arch: {arch} is not a GPU architecture such as sm_90"),
         )),
     }
 }
 
 fn seconds(py: Python<'_>, timeout: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(timeout)
-        .map_err(|_| errors::argument(py, format!("timeout: {timeout} is no number of seconds")))
+        .map_err(|_| errors::argument(py, format!("timeout: {timeout} is not a number of seconds")))
 }
 
 fn deadline(py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Instant>> {
@@ -472,7 +472,7 @@ fn piece(index: usize, given: &Bound<'_, PyAny>) -> PyResult<Piece> {
             let known = kinds.map(PieceKind::word).join(", ");
             errors::argument(
                 given.py(),
-                format!("{who}: there is no kind {word:?}; known are {known}"),
+                format!("{who}: unknown kind {word:?}; known kinds are {known}"),
             )
         })?;
     Ok(Piece {

@@ -140,7 +140,7 @@ pub struct Launch {
     pub grid: (u32, u32, u32),
     /// Threads of a block.
     pub block: (u32, u32, u32),
-    /// Bytes of shared memory beside what the kernel declares.
+    /// Bytes of shared memory besides what the kernel declares.
     pub shared: u32,
     /// On which stream.
     pub stream: u64,

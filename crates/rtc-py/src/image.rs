@@ -83,7 +83,7 @@ impl Image {
         };
         self.image.compiled.lowered_name(expression).ok_or_else(|| {
             let text = format!(
-                "{expression}: its name was not asked for; known are: {}",
+                "{expression}: its name was not asked for; known names are {}",
                 known()
             );
             errors::argument(py, text)

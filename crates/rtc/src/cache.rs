@@ -121,7 +121,7 @@ impl KernelCache {
         self
     }
 
-    /// With this nvJitLink, in place of the one beside NVRTC or of the machine.
+    /// With this nvJitLink, in place of the one next to NVRTC or of the machine.
     #[must_use]
     pub fn linked_with(self, linker: Linker) -> Self {
         let linked = OnceLock::from(Ok(linker));

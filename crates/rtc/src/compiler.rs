@@ -258,7 +258,7 @@ impl Compiler {
             // Of compilations only.
             Fault::Stopped | Fault::Refused { .. } => Error::Call {
                 call: "nvrtcInstallBundledHeaders",
-                code: "an answer to something else".to_owned(),
+                code: "an unexpected answer".to_owned(),
             },
         };
         self.nvrtc.install_headers(&path).map_err(named)?;
@@ -449,7 +449,7 @@ impl Texts {
 }
 
 /// Runs the compiler on a thread of its own. When it is time to give up and it does not, the thread is left behind: it ends
-/// when the compiler notices, and nobody is told what came of it.
+/// when the compiler notices, and its result is dropped.
 fn on_a_deep_stack<W>(work: W, limits: &CallLimits) -> Result<Made, Fault>
 where
     W: FnOnce() -> Result<Made, Fault> + Send + 'static,

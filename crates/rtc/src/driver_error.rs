@@ -38,7 +38,7 @@ fn advice(number: u32) -> &'static str {
     match number {
         100 => "no GPU is visible: look at nvidia-smi and CUDA_VISIBLE_DEVICES",
         200 => {
-            "the image is no image of the driver's: a spoiled file, or PTX without a zero at its end"
+            "the driver does not recognise the image: a damaged file, or PTX without a zero at its end"
         }
         209 => {
             "the image is for another GPU: compile for this one (Compiler::target_for), or give PTX of an architecture \
@@ -49,11 +49,11 @@ fn advice(number: u32) -> &'static str {
              own words"
         }
         221 => {
-            "the driver has no PTX compiler (libnvidia-ptxjitcompiler): give machine code, or mend the driver"
+            "the driver has no PTX compiler (libnvidia-ptxjitcompiler): give machine code, or repair the driver"
         }
         222 => {
             "the PTX is of a toolkit newer than the driver: give machine code (Target::Cubin, or \
-             KernelCache::load_ptx), use an older NVRTC (WARPCC_NVRTC), or renew the driver"
+             KernelCache::load_ptx), use an older NVRTC (WARPCC_NVRTC), or update the driver"
         }
         223 => {
             "compiling PTX is switched off: unset CUDA_DISABLE_PTX_JIT, or give machine code for this GPU (Target::Cubin)"

@@ -34,7 +34,7 @@ impl KernelCache {
                 true => self.load_ptx(name, bytes, target, limits),
                 false => Err(Error::invalid(
                     name,
-                    "it is no fat binary, cubin or PTX text",
+                    "it is not a fat binary, cubin or PTX text",
                 )),
             };
         };

@@ -40,7 +40,7 @@ pub(crate) unsafe fn version(library: &'static Library, name: &str) -> Result<Ve
     // SAFETY: two live numbers are given.
     match unsafe { get(&raw mut major, &raw mut minor) } {
         0 => Ok(Version::new(major, minor)),
-        code => Err(format!("it does not tell its version (error {code})")),
+        code => Err(format!("it does not report its version (error {code})")),
     }
 }
 

@@ -113,7 +113,7 @@ impl Recorder {
     /// As [`Recorder::program`].
     pub(crate) fn ptx(&self, name: &str, ptx: &[u8], target: RealArch) -> Result<(), String> {
         let text = str::from_utf8(ptx)
-            .map_err(|_| self.not_recorded(&format!("{name} is no text in UTF-8")))?;
+            .map_err(|_| self.not_recorded(&format!("{name} is not UTF-8 text")))?;
         let text = entry_of_text(text);
         let fields = format!(
             "name = {}\ntarget = \"{target}\"\ntext = \"{}\"\n",
@@ -174,7 +174,7 @@ fn locked(path: &Path) -> io::Result<(File, PathBuf)> {
         let mut options = File::options();
         let file = options.read(true).append(true).create(true).open(path)?;
         if !file.metadata()?.is_file() {
-            return Err(io::Error::other("it is no regular file"));
+            return Err(io::Error::other("it is not a regular file"));
         }
         if !lock_soon(&file, began)? {
             return Err(io::Error::new(

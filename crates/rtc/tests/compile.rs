@@ -1,4 +1,4 @@
-//! Compiling with every NVRTC of PyPI: what comes out is what was asked for, and what goes wrong is told.
+//! Compiling with every NVRTC of PyPI: the output is what was asked for, and failures are reported.
 
 mod space;
 

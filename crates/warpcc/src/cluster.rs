@@ -29,7 +29,7 @@ use crate::resources;
 /// So long nobody asks a cluster that did not answer.
 const LEFT_ALONE: Duration = Duration::from_secs(60);
 
-/// So many odd answers are taken before it is left alone.
+/// This many odd answers are taken before it is left alone.
 const ODD_ANSWERS: u32 = 3;
 
 /// The folder of the cache with what is known of clusters.

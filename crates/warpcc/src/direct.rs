@@ -30,7 +30,7 @@ const UNEXPECTED: &str = "an output under a name that the command line does not 
 /// What became of a look-up.
 #[derive(Debug)]
 pub enum Served {
-    /// Everything is in place; making it had cost so many microseconds of processor time.
+    /// Everything is in place; making it had cost this many microseconds of processor time.
     Hit(u64),
     /// The compiler has to do it; the first file that is different, where that is the reason.
     Miss(Option<Difference>),

@@ -41,7 +41,7 @@ pub fn warn(text: &str) {
     _ = std::io::stderr().write_all(format!("warpcc: warning: {text}\n").as_bytes());
 }
 
-/// Tells the user what a command of ours did, beside what it answers on standard output.
+/// Tells the user what a command of ours did, besides its answer on standard output.
 pub fn inform(text: &str) {
     _ = std::io::stderr().write_all(format!("warpcc: {text}\n").as_bytes());
 }

@@ -149,7 +149,7 @@ impl<'a> Session<'a> {
             return Err(Bypass::Plain(reason));
         }
         if let Some(odd) = odd_input(&request, args) {
-            return Err(Unsupported::new("an input is no regular file", odd).into());
+            return Err(Unsupported::new("an input is not a regular file", odd).into());
         }
         let listing = request.listing();
         let keys = request.keys(&listing);
@@ -281,9 +281,9 @@ impl<'a> Session<'a> {
         }
         for twin in self.twins() {
             if let Served::Hit(micros) = self.look_up_as(store, &twin.request, &twin.keys) {
-                self.call
-                    .log
-                    .line(|| "a twin of this call made it".to_owned());
+                self.call.log.line(|| {
+                    "made by a call that compiled the same source in another folder".to_owned()
+                });
                 return Served::Hit(micros);
             }
         }
@@ -316,7 +316,7 @@ impl<'a> Session<'a> {
         0
     }
 
-    /// Waits for whoever is making the same thing, and takes a private folder where nobody did.
+    /// Waits for another call that makes the same thing, and takes a private folder if there is none.
     ///
     /// Twins wait for each other, too, but not one after another: whether they can share is known when the first one has made it.
     /// Where the last call with these options could not, they do not wait at all.

@@ -180,7 +180,7 @@ fn a_cache_that_is_too_small_or_in_a_bad_place_is_something_to_fix() {
         (
             "CUDA_CACHE_PATH",
             "/dev/null/cache",
-            "/dev/null is no folder",
+            "/dev/null is not a folder",
         ),
         (
             "CUDA_CACHE_PATH",

@@ -10,7 +10,7 @@ use super::replay::replay_file;
 use super::workers;
 use crate::repo;
 
-/// Every guard, and a case that goes wrong without it. Of guards that stand for each other, joined by `+`, the case is
+/// Every guard, and a case that goes wrong without it. Of guards that replace each other, joined by `+`, the case is
 /// right without any one.
 const ROWS: [(&str, &str); 44] = [
     ("missing-names", "header-shadowed"),

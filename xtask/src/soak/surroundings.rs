@@ -24,7 +24,7 @@ pub enum Setting {
     Race,
     /// Equal objects in two folders are linked, then one of them changes.
     Relinked,
-    /// So many files of one folder are read that their contents are noted.
+    /// This many files of one folder are read that their contents are noted.
     Crowd,
     /// Two headers of one content, of which one is read where their times are equal too.
     EqualFiles,

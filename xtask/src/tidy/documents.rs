@@ -112,7 +112,7 @@ impl<'a> Repository<'a> {
         found
     }
 
-    /// `PREFIX_…` and `PREFIX_*` stand for all names that begin so.
+    /// `PREFIX_…` and `PREFIX_*` stand for all names with this prefix.
     fn is_name(&self, name: &str, end: Option<char>) -> bool {
         if name.ends_with('_') || matches!(end, Some('…' | '*')) {
             return self.names.iter().any(|known| known.starts_with(name));

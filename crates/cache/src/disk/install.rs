@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::error::{BlobFault, StoreError};
 use super::file::TempFile;
 
-/// Bytes that wait, whole and verified, beside the name they are for. Dropped, they leave nothing.
+/// Bytes that wait, whole and verified, next to the name they are for. Dropped, they leave nothing.
 pub struct Staged {
     temporary: TempFile,
     dest: PathBuf,
@@ -25,7 +25,7 @@ impl Staged {
     }
 }
 
-/// Runs `write`, which says whether there was anything to write, beside `dest`. `None` also where a file cannot take
+/// Runs `write`, which says whether there was anything to write, next to `dest`. `None` also where a file cannot take
 /// the place of what is there; [`place`] then says why.
 pub(super) fn stage(
     dest: &Path,

@@ -543,7 +543,7 @@ impl<'a> Checking<'a> {
 
     fn appeared(&mut self, directory: &CStr, name: &CStr) {
         let path = match directory.to_bytes() {
-            // A plain name is told as the run named it.
+            // A plain name is shown as the run named it.
             b"." => path_of(name),
             _ => as_path(directory).join(as_path(name)),
         };

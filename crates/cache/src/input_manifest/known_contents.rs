@@ -14,7 +14,7 @@ use super::trust::Trust;
 use crate::guards;
 use crate::wire::Reader;
 
-/// A place of fewer files is not worth a note: reading one costs about as much as hashing so many headers.
+/// A place of fewer files is not worth a note: reading one costs about as much as hashing that number of headers.
 const WORTH_A_NOTE: usize = 8;
 /// Beyond this many files only those of the last run stay in a note.
 const MOST_FILES: usize = 1 << 14;

@@ -76,7 +76,7 @@ pub fn first(mut lines: Vec<Line>, most: usize) -> Vec<Line> {
     lines
 }
 
-/// Code that stands on one line, with a line for each statement.
+/// Code of one line, with a line for each statement.
 pub fn statements(code: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();

@@ -32,7 +32,7 @@ pub struct Device {
 pub struct Kernel(sys::CUfunction);
 
 impl Device {
-    /// The first GPU, with so many bytes, or as many as there are less 4 GiB.
+    /// The first GPU, with this many bytes, or as many as there are less 4 GiB.
     pub fn open(bytes: u64) -> Result<Self, Failure> {
         if !unsafe { sys::is_culib_present() } {
             return Err("there is no driver (libcuda.so.1) on this machine".to_owned());

@@ -12,7 +12,7 @@ use crate::build::{Build, BuildCall, PLAIN};
 use crate::record::{CallOutcome, TaskEnd, Wait};
 use crate::summary::{SegmentCause, SegmentKind, Summary, miss_reason, number_of};
 
-/// Of a command line, so many bytes are shown.
+/// The bytes of a command line that are shown.
 const COMMAND_SHOWN: usize = 1200;
 
 #[derive(Default)]

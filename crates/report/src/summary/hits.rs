@@ -25,7 +25,7 @@ pub struct Hits {
     pub not_stored: BTreeMap<String, usize>,
 }
 
-/// So many of so many.
+/// Some of all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Rate {
     /// Found.

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::build::Build;
 use crate::record::Wait;
 
-/// So many samples show the course of a build of any length.
+/// This many samples show the course of a build of any length.
 const SAMPLES: u32 = 240;
 
 /// Load over the whole build.

@@ -21,10 +21,10 @@ pub(super) fn reason(accident: String) -> Unsupported {
     Unsupported::new("a command ended abnormally", accident)
 }
 
-/// A step that hangs is told, for nobody would find out: nvcc does it alone, perhaps in no time.
+/// A step that hangs is reported: otherwise nobody would notice, since nvcc then runs alone, perhaps without a delay.
 pub(super) fn stood_still(why: String) -> Unsupported {
     crate::log::warn(&format!("{why}; nvcc runs instead"));
-    Unsupported::new("a step stood still", why)
+    Unsupported::new("a step hung", why)
 }
 
 /// A tool met what it would not have met under nvcc.

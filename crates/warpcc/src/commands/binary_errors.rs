@@ -1,4 +1,4 @@
-//! Binaries that could not be read, or not as a whole: the user is told which, and why.
+//! Binaries that could not be read, or not as a whole: tells the user which, and why.
 
 use warpcc_fatbin::{BinaryInput, FatbinError, Problem};
 

@@ -1,6 +1,6 @@
 //! `warpcc explain`: does what the command does, one step at a time, and tells what happens.
 //!
-//! It is nvcc's own plan, nothing overlapped and nothing from the cache: what is told is what nvcc
+//! It is nvcc's own plan, nothing overlapped and nothing from the cache: it shows what nvcc
 //! does. The output is made; intermediate files live in the private folder and are looked at after
 //! each step. A plan that is not understood is an error here, because there is nothing to tell.
 

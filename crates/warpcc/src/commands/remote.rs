@@ -44,7 +44,7 @@ pub struct RemoteArgs {
 /// `warpcc remote upload`.
 #[derive(Debug, Args)]
 pub struct UploadArgs {
-    /// Stop after so many seconds; the rest is kept for the next upload
+    /// Stop after this many seconds; the rest is kept for the next upload
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub limit: u64,
     /// As builds start it: leave alone what is left alone, and say nothing

@@ -34,15 +34,11 @@ fn hangs(name: &str, when: &str, odd: &str) {
     assert!(
         said.lines().count() == 1
             && said.starts_with("warpcc: warning: ")
-            && said.contains("stood still and was ended: for 2 s")
+            && said.contains("hung and was stopped: for 2 s")
             && said.ends_with("; nvcc runs instead\n"),
         "{said}"
     );
-    assert_eq!(
-        stats.reasons.get("a step stood still"),
-        Some(&1),
-        "{stats:?}"
-    );
+    assert_eq!(stats.reasons.get("a step hung"), Some(&1), "{stats:?}");
     let left = wait_for_quiet(&space, Duration::from_secs(1));
     assert!(left.is_empty(), "still running: {left:?}");
     same_code(&space, &wanted);

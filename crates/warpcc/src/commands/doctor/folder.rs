@@ -45,7 +45,7 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) -> Usable {
             error_of(
                 what,
                 "nothing is cached: every call is built again",
-                &format!("look at its owner and mode, or {elsewhere}"),
+                &format!("correct its owner and mode, or {elsewhere}"),
             )
         });
     } else {
@@ -112,7 +112,7 @@ fn whose(config: &Config, findings: &mut Vec<Finding>) {
             "warpcc cache clear",
         )),
         Ok(_) => findings.push(fine(format!(
-            "nobody else can write to the cache folder {shown}"
+            "only you can write to the cache folder {shown}"
         ))),
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn check(config: &Config, around: &ProcessContext, findings: &mut Vec
                 "{} is not a folder that only this user can write to",
                 usual.display()
             ),
-            "every call makes a folder of another name, and those with -g or -G are bypassed",
+            "every call makes a folder with a different name, and calls with -g or -G are bypassed",
             "TMPDIR=/a/folder/of/yours",
         ));
     }

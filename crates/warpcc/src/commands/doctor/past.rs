@@ -12,7 +12,7 @@ use crate::store::open_quietly;
 
 /// Fewer calls than this are no habit.
 const HABIT: usize = 3;
-/// So many of each kind are named.
+/// How many of each kind are named.
 const NAMED: usize = 3;
 
 pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {

@@ -62,7 +62,7 @@ fn attempt(config: &Config, around: &ProcessContext, own: &Path) -> Result<PathB
             fs::create_dir_all(&folder).ok()?;
             warpcc_watch::install(&folder).ok()
         })
-        .ok_or("there is no folder that the loader takes it from")?;
+        .ok_or("there is no folder that the loader loads it from")?;
     let log = own.join("log");
     let inherited = variable(around, "LD_PRELOAD");
     let environment =

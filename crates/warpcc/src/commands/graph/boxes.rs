@@ -1,4 +1,4 @@
-//! The box that stands for one command: tool, architecture, time, outcome.
+//! The box of one command: tool, architecture, time, outcome.
 
 use std::time::Duration;
 

@@ -74,7 +74,7 @@ pub(super) fn advise(
     let advice = conclude(on_gpus, &settings, around, ptxas);
     output::print(|out| match args.json {
         true => print::parts::write_json(&advice, out),
-        // Why there is nothing to say is told below.
+        // The reason is printed below.
         false if binaries.is_empty() => Ok(()),
         false => print::advise::write(&advice, out),
     })?;
@@ -205,7 +205,7 @@ fn of_file(file: String, verdicts: &Verdicts, gpu: Gpu) -> OfFile {
     }
 }
 
-/// Bytes of an entry of the driver's cache beside the PTX and the machine code: seen with a driver of CUDA 13.0, where
+/// Bytes of an entry of the driver's cache besides the PTX and the machine code: seen with a driver of CUDA 13.0, where
 /// it holds both as they are (docs/jit.md).
 const ENTRY: u64 = 66;
 

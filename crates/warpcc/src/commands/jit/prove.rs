@@ -71,7 +71,7 @@ pub(super) fn prove(
     }
     output::print(|out| match args.json {
         true => print::parts::write_json(&proof, out),
-        // Why there is nothing to say is told below.
+        // The reason is printed below.
         false if binaries.is_empty() => Ok(()),
         false => print::prove::write(&proof, out),
     })?;

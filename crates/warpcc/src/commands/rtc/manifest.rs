@@ -251,7 +251,7 @@ fn recorded(file: &File, folder: &Path, targets: &[Target]) -> anyhow::Result<Ve
         .collect();
     let text_of = |id: &str| {
         let text = texts.get(id).cloned();
-        text.with_context(|| format!("there is no [[text]] with id {id:?}: record it anew"))
+        text.with_context(|| format!("there is no [[text]] with id {id:?}: record again"))
     };
     let parts_of = |parts: &[Part]| -> anyhow::Result<Vec<Text>> {
         let text = |part: &Part| Ok(Text::new(part.name.as_str(), text_of(&part.text)?));

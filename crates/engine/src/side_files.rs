@@ -39,7 +39,7 @@ type Time = (i64, i64);
 
 /// The files, by step.
 #[derive(Debug)]
-pub struct Beside {
+pub struct SideFiles {
     /// Where the clock stood that file systems go by: it ticks every few milliseconds. The call began longer ago.
     began: Time,
     made: Mutex<BTreeMap<usize, Vec<Made>>>,
@@ -51,7 +51,7 @@ pub struct Beside {
     missed: Mutex<BTreeMap<usize, BTreeSet<PathBuf>>>,
 }
 
-impl Beside {
+impl SideFiles {
     /// None yet, at the beginning of a run.
     pub fn new() -> Self {
         let now = clock_gettime(ClockId::RealtimeCoarse);
@@ -210,9 +210,9 @@ mod tests {
             made(path.clone(), &opened, began)
         };
         let undo = |made: Made, is_undone: fn(usize) -> bool| {
-            let beside = Beside::new();
-            *beside.made.lock().expect("nobody else") = [(3, vec![made])].into();
-            beside.undo(is_undone);
+            let files = SideFiles::new();
+            *files.made.lock().expect("nobody else") = [(3, vec![made])].into();
+            files.undo(is_undone);
         };
         let (long_ago, later) = ((0, 0), (i64::MAX, 0));
         assert!(note(later).is_none(), "it was there before");
@@ -225,10 +225,10 @@ mod tests {
         undo(second, |_| true);
         assert!(path.exists(), "others wrote to it");
         let shared = note(long_ago).expect("as before");
-        let beside = Beside::new();
-        *beside.made.lock().expect("nobody else") = [(3, vec![shared])].into();
-        *beside.written.lock().expect("nobody else") = [(1, [path.clone()].into())].into();
-        beside.undo(|step| step > 2);
+        let files = SideFiles::new();
+        *files.made.lock().expect("nobody else") = [(3, vec![shared])].into();
+        *files.written.lock().expect("nobody else") = [(1, [path.clone()].into())].into();
+        files.undo(|step| step > 2);
         assert!(path.exists(), "a step that counts wrote it too");
         let third = note(long_ago).expect("as before");
         undo(third, |_| true);
@@ -252,9 +252,9 @@ mod tests {
         let Some(made) = made_last(path.clone(), long_ago) else {
             return; // A file system that does not know births.
         };
-        let beside = Beside::new();
-        *beside.made.lock().expect("nobody else") = [(3, vec![made])].into();
-        beside.undo(|_| true);
+        let files = SideFiles::new();
+        *files.made.lock().expect("nobody else") = [(3, vec![made])].into();
+        files.undo(|_| true);
         assert!(!path.exists());
         fs::write(&path, "another's").expect("written");
         assert!(made_last(path, long_ago).is_none(), "somebody wrote to it");
