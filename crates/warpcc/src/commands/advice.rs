@@ -1,4 +1,4 @@
-//! What to do when a call is bypassed, missed or is not kept, by the reason: for `warpcc stats`, `doctor` and `why`.
+//! What to do when a call is bypassed, misses or is not stored, by the reason: for `warpcc stats`, `doctor` and `why`.
 //!
 //! The long form is the table in docs/troubleshooting.md.
 

@@ -1,4 +1,4 @@
-//! `warpcc doctor`: looks at everything a build rests on, and says what is wrong and what to do about it.
+//! `warpcc doctor`: checks everything a build depends on, and says what is wrong and what to do about it.
 
 use clap::Args;
 use warpcc_report::doctor::{Finding, Severity, worst, write_json, write_text};

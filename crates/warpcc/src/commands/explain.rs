@@ -1,8 +1,8 @@
-//! `warpcc explain`: does what the command does, one step at a time, and tells what happens.
+//! `warpcc explain`: runs a command one step at a time, and explains what happens.
 //!
-//! It is nvcc's own plan, nothing overlapped and nothing from the cache: it shows what nvcc
-//! does. The output is made; intermediate files live in the private folder and are looked at after
-//! each step. A plan that is not understood is an error here, because there is nothing to tell.
+//! It is nvcc's own plan, nothing overlapped and nothing from the cache: it shows what nvcc does. The output is made;
+//! intermediate files live in the private folder and are looked at after each step. A plan that is not understood is an
+//! error here, because there is nothing to tell.
 
 use std::cell::RefCell;
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! `warpcc remote`: asks the shared caches, tells what came and went, and uploads what waits.
+//! `warpcc remote`: asks the shared caches, shows their traffic, and uploads what waits.
 
 mod print;
 

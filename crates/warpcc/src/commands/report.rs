@@ -1,4 +1,4 @@
-//! `warpcc report`: which build is meant, and in which forms it is written.
+//! `warpcc report`: which build to report, and in which form.
 
 mod args;
 mod print;

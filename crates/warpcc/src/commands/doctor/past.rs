@@ -1,4 +1,4 @@
-//! What the last build shows: parts of the key that differ in every call, and bypassed calls.
+//! Problems of the last build: parts of the key that differ in every call, and bypassed calls.
 
 use warpcc_report::doctor::Finding;
 use warpcc_report::summary::MissReason;

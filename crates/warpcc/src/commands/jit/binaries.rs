@@ -1,4 +1,4 @@
-//! The binaries that are named or found: opened, and what is in them.
+//! Opens the binaries that are named or found, and reads what is in them.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What images come to by target and by kernel, and the bar that shows it.
+//! The sums of images by target and by kernel, and the bar that shows them.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What follows from the figures for a GPU: what to set, or to build with.
+//! Findings for a GPU: what to set, or which options to build with.
 
 use warpcc_fatbin::{Gpu, Suffix};
 use warpcc_jit::{JitSettings, MaxSize, Remark};
