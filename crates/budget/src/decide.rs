@@ -1,12 +1,13 @@
-//! Who is granted next, who watches, who is stopped: functions of the table alone, without files, processes or clocks.
+//! Which claim is granted next, which waiters watch, which claim is stopped: functions of the table alone, without
+//! files, processes or clocks.
 //!
-//! The order: first who has been passed over for too long, then builds with fewer running slots
-//! before builds with more, then the longest expected way to the end, then who came first.
+//! The order: first who has been passed over for too long, then builds with fewer running slots before builds with
+//! more, then the longest expected way to the end, then who came first.
 //!
-//! The limits: processes may have different ones. Every limit L that occurs is a level, and
-//! the claims whose own limit is L or less take at most L together. So a build that was told to use
-//! four slots uses four, whether or not one with sixteen runs next to it, and neither starves. An
-//! empty level takes one claim of any size: one task alone always runs.
+//! The limits: processes may have different ones. Every limit L that occurs is a level, and the claims whose own limit
+//! is L or less take at most L together. So a build that was told to use four slots uses four, whether or not one with
+//! sixteen runs next to it, and neither starves. An empty level takes one claim of any size: one task alone always
+//! runs.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! How much of the machine may be used, when nobody says.
+//! How much of the machine may be used by default.
 
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! The budget of this process alone, where no shared one can be had.
+//! The budget of this process alone, for when no shared one is available.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;

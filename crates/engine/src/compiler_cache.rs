@@ -1,4 +1,4 @@
-//! ccache and its kin under a compiler's name: the compiler behind them is what we run.
+//! ccache and similar programs under a compiler's name: we run the compiler behind them.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;

@@ -1,4 +1,4 @@
-//! What a run was told by its environment: the variables that its tools asked for, the programs that `PATH` names, the
+//! What a run learned from its environment: the variables that its tools asked for, the programs that `PATH` names, the
 //! working directory, and the times of files.
 //!
 //! A key holds the variables that are known to matter before anything runs. Everything else is observed: a tool asks

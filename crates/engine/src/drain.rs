@@ -1,4 +1,4 @@
-//! Reads what a tool says, both streams whole, until it has ended or stands still.
+//! Reads a tool's output, both streams whole, until it has ended or hangs.
 
 use std::time::{Duration, Instant};
 

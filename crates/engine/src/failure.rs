@@ -1,4 +1,4 @@
-//! What still runs, and is shown, after a command has failed.
+//! Which commands still run, and are shown, after a command has failed.
 
 use warpcc_plan::{TaskGraph, Tool};
 

@@ -1,4 +1,4 @@
-//! A step on this machine, its turn having come: its inputs are written, it runs, and its result is kept.
+//! A step on this machine, once it has a slot: writes its inputs, runs it, and stores its result.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! Module ids that are the same in every run: where a front end would put its process id into one, what went in stands.
+//! Module ids that are the same in every run: a front end's process id is replaced by a hash of its input.
 
 use std::fs;
 use std::path::Path;

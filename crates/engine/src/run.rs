@@ -1,4 +1,4 @@
-//! Runs a graph: gives the tasks that the `schedule` chooses to threads, and puts together what came of them.
+//! Runs a graph: gives the tasks that `schedule` chooses to threads, and collects their results.
 
 use std::path::PathBuf;
 use std::sync::mpsc;

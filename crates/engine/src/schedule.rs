@@ -1,5 +1,5 @@
-//! What runs next, and what an end means: states, speculation, failures, and the order of output. It starts nothing and
-//! touches no file by itself.
+//! Which task runs next, and what follows when one ends: states, speculation, failures, and the order of output. It
+//! starts nothing and touches no file by itself.
 //!
 //! The ready task with the longest way to go is next.
 //!

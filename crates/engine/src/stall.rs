@@ -1,10 +1,10 @@
-//! Notices a step that stands still: nothing came out of it, none of its processes used the processor, and none came or
-//! went, for a whole window.
+//! Notices a step that hangs: for a whole window it had no output, none of its processes used the processor, and none
+//! started or ended.
 //!
-//! Looks, and does not guess. A process that may run counts as moving although others have the processor. One that waits
-//! for a disk (state D) cannot be ended, and nvcc would wait for the same disk. One that is stopped (T) was stopped by a
-//! person. Each of these begins the window anew, and so does what cannot be seen. Time counts in looks, so a machine that
-//! sleeps, or a container that is frozen, adds one look at most.
+//! Looks, and does not guess. A process that may run counts as moving although others have the processor. One that
+//! waits for a disk (state D) cannot be ended, and nvcc would wait for the same disk. One that is stopped (T) was
+//! stopped by a person. Each of these begins the window anew, and so does what cannot be seen. Time counts in looks, so
+//! a machine that sleeps, or a container that is frozen, adds one look at most.
 
 use std::time::{Duration, Instant};
 

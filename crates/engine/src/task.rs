@@ -1,4 +1,4 @@
-//! One task from ready to done: found in the cache, done elsewhere, or done here.
+//! One task from ready to done: from the cache, on another machine, or here.
 
 use std::fs;
 use std::io;

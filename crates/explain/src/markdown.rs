@@ -1,4 +1,4 @@
-//! The story as Markdown, for documentation: what another machine would tell otherwise is left out.
+//! The explanation as Markdown, for documentation: what differs between machines is left out.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! From a plan and what its commands did to the story: one step after the other, as they end.
+//! Makes the explanation from a plan and its commands' files, one step after the other, as they end.
 
 use std::collections::BTreeMap;
 

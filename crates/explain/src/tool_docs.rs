@@ -1,4 +1,4 @@
-//! What a command is for, as a heading and a few sentences: the thread of the story.
+//! What a command is for, as a heading and a few sentences.
 
 use warpcc_plan::{Arg, FileKind, Step, TaskGraph, Tool};
 

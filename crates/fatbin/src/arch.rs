@@ -1,4 +1,4 @@
-//! Architectures: a number, and how far its code carries beyond that number.
+//! Architectures: a number, and which other GPUs run its code.
 
 use std::fmt;
 use std::str::FromStr;

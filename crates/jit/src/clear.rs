@@ -1,4 +1,4 @@
-//! Emptying a driver's cache: only what a driver puts there, and never through a link.
+//! Empties a driver's cache: only what a driver puts there, and never through a link.
 
 use std::fs;
 use std::io;

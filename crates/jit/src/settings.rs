@@ -1,8 +1,7 @@
-//! What a driver will make of the environment: a pure function of the variables.
+//! How a driver interprets the environment: a pure function of the variables.
 //!
-//! A driver reads them once, in `cuInit`. Names, meanings and defaults are those of NVIDIA's
-//! Programming Guide (section on environment variables); what it does with a value that is none
-//! is not documented, and said so.
+//! A driver reads them once, in `cuInit`. Names, meanings and defaults are those of NVIDIA's Programming Guide (section
+//! on environment variables); what it does with a value that is none is not documented, and said so.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -282,7 +281,7 @@ mod tests {
         assert_eq!(max("CUDA_CACHE_MAXSIZE=1000").bytes, 1000);
         assert_eq!(max("CUDA_CACHE_MAXSIZE=1000").of_older_drivers(), 1000);
         assert_eq!(max("CUDA_CACHE_MAXSIZE=99999999999").bytes, 4 << 30);
-        assert!(said("HOME=/h CUDA_CACHE_MAXSIZE=4G").contains("no number of bytes"));
+        assert!(said("HOME=/h CUDA_CACHE_MAXSIZE=4G").contains("not a number of bytes"));
         assert!(said("HOME=/h CUDA_CACHE_MAXSIZE=0").contains("is 0"));
         assert!(said("HOME=/h CUDA_CACHE_MAXSIZE=5000000000").contains("=4294967296"));
     }
@@ -310,7 +309,7 @@ mod tests {
                 "set CUDA_MODULE_LOADING=LAZY",
             ),
             ("PATH=/bin", "neither HOME nor CUDA_CACHE_PATH"),
-            ("HOME=h", "no absolute path"),
+            ("HOME=h", "not an absolute path"),
             ("HOME=/h CUDA_CACHE_PATH=here", "absolute path"),
             ("HOME=/h CUDA_CACHE_PATH=~/cache", "absolute path"),
         ] {

@@ -1,4 +1,4 @@
-//! Element types: what is stored, in what it is computed, and what two of them make.
+//! Element types: how each is stored, in which type it is computed, and the result of two of them.
 
 use std::fmt;
 use std::str::FromStr;

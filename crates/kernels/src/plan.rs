@@ -1,4 +1,4 @@
-//! What a plan is made of and what it is: arrays, a kernel's text, grid and arguments, and why there is none.
+//! A plan and its parts: arrays, a kernel's text, grid and arguments; and the reasons why there is none.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,8 +1,7 @@
-//! What a build comes down to: where its time went, what the cache did for it, and what would
-//! make it faster.
+//! The summary of a build: where its time went, what the cache did, and what would make it faster.
 //!
-//! Every figure is worked out from [`Build`] here, once, for the page, for JSON and for text.
-//! What each one means stands at its field; `docs/report.md` says it for users.
+//! Every figure is worked out from [`Build`] here, once, for the page, for JSON and for text. What each one means
+//! stands at its field; `docs/report.md` says it for users.
 
 use std::time::Duration;
 

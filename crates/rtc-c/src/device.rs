@@ -1,4 +1,4 @@
-//! GPUs, contexts, streams and functions as C has them: the driver's own types go in and come out.
+//! GPUs, contexts, streams and functions for C, in the driver's own types.
 #![expect(
     unsafe_code,
     reason = "C's calling convention, and calls of the driver with what the caller says is a context or a stream"

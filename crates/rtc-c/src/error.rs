@@ -1,4 +1,4 @@
-//! What a function answers, and the text of a thread's last error.
+//! Status codes, and the text of a thread's last error.
 #![expect(
     unsafe_code,
     reason = "names that C finds must not be taken twice in one program, which only the linker sees"

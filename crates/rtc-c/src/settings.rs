@@ -1,4 +1,4 @@
-//! Where a cache keeps images, and how many, as C says it.
+//! Where a cache keeps images, and how many: the settings for C.
 #![expect(
     unsafe_code,
     reason = "C's calling convention; every pointer goes through border.rs, which says what is asked of it"

@@ -1,4 +1,4 @@
-//! Arrays of others: what DLPack and `__cuda_array_interface__` say of them, checked.
+//! Arrays of other libraries: what DLPack and `__cuda_array_interface__` say of them, checked.
 
 use std::fmt::Display;
 
@@ -249,7 +249,7 @@ fn unknown_type(py: Python<'_>, who: &dyn Display, what: &str) -> PyErr {
     let known = DType::ALL.map(DType::name).join(", ");
     errors::argument(
         py,
-        format!("{who}: its type is {what}; known types are {known}"),
+        format!("{who}: it is of {what}; known types are {known}"),
     )
 }
 

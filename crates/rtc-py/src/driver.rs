@@ -1,4 +1,4 @@
-//! What goes to the driver: which GPU, kernels' parameters, launches, waiting for another stream.
+//! Calls of the driver: which GPU, kernels' parameters, launches, waiting for another stream.
 #![expect(
     unsafe_code,
     reason = "launching passes addresses to a kernel, and contexts and streams are the program's own"

@@ -1,4 +1,4 @@
-//! What came of a compilation: machine code, PTX or LTO-IR, with names and log.
+//! The result of a compilation: machine code, PTX or LTO-IR, with names and log.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Work that Ctrl-C ends: the interpreter's lock is released, and its signals are looked at all the same.
+//! Work that Ctrl-C ends: it runs without the interpreter's lock, and still checks for signals.
 //!
 //! Only Python's main thread gets signals, and only when it asks. So the thread that called asks while it waits.
 

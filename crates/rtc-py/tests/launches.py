@@ -276,7 +276,7 @@ def arrays_by_dlpack_are_given_back():
         (Producer(ndim=-1), "-1 dimensions"),
         (Producer(shape=None), "no shape"),
         (Producer(shape=(-4,)), "negative"),
-        (Producer(name=b"used_dltensor"), "taken over"),
+        (Producer(name=b"used_dltensor"), "used already"),
     ):
         good = Producer()
         raises(warpcc_rtc.ArgumentError, run((wrong, good)), "x: ", *words)

@@ -175,7 +175,7 @@ def arrays_are_checked_before_a_launch():
         unary(Fake(strides=(6,)))
     with raises(warpcc_rtc.ArgumentError, "mask"):
         unary(Fake(mask=Fake()))
-    with raises(warpcc_rtc.ArgumentError, "multiple of float32"):
+    with raises(warpcc_rtc.ArgumentError, "multiple of the size of float32"):
         unary(Fake(address=0x7F0000000001))
     with raises(warpcc_rtc.ArgumentError, "output", "does not broadcast"):
         unary(good, Fake((5,)))

@@ -1,4 +1,4 @@
-//! Compiled kernels, kept: in memory, in folders, in shared caches; made once however many ask.
+//! The cache of compiled kernels: in memory, in folders, in shared caches; each is compiled once for all who ask.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What the driver answered, and what to do about it.
+//! The driver's errors, and what to do about them.
 
 /// What the driver answered, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -74,7 +74,7 @@ mod tests {
         for (number, word) in [
             (209, "another GPU"),
             (218, "load_ptx"),
-            (222, "renew the driver"),
+            (222, "update the driver"),
             (223, "CUDA_DISABLE_PTX_JIT"),
         ] {
             let error = DriverError::new("loading k".to_owned(), number, "CUDA_ERROR".to_owned());

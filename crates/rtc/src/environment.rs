@@ -1,4 +1,4 @@
-//! The only reader of the process's environment in this crate. Everything else is given what was read.
+//! The only reader of the process's environment in this crate.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What NVIDIA's libraries have in common: functions by name, a version in two numbers, results got in two calls.
+//! What NVIDIA's libraries share: functions by name, a version in two numbers, results in two calls.
 #![expect(
     unsafe_code,
     reason = "a function of a C library that is found at run time has the type that its header declares, which only \

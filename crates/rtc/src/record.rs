@@ -340,6 +340,6 @@ mod tests {
         assert!(fs::read(&path).expect("recorded").starts_with(&before));
         let device = Recorder::at(PathBuf::from("/dev/null"));
         let error = device.add(&[entry_of_text("one")]).expect_err("recorded");
-        assert!(error.contains("no regular file"), "{error}");
+        assert!(error.contains("not a regular file"), "{error}");
     }
 }

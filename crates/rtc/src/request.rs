@@ -1,4 +1,4 @@
-//! What a caller wants compiled, checked before NVRTC sees it.
+//! A request to compile, checked before NVRTC sees it.
 
 use std::ffi::CString;
 use std::hash::Hash as _;

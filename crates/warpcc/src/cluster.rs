@@ -1,4 +1,4 @@
-//! The engine's commands on the cluster of `WARPCC_EXECUTOR`: settings in, one warning out when it is of no use.
+//! The engine's commands on the cluster of `WARPCC_EXECUTOR`: settings in, one warning out if it cannot be used.
 //!
 //! A cluster that cannot be reached is left alone for a while by all calls, so that a build of a thousand files waits
 //! for it once.

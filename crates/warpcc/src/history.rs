@@ -1,5 +1,4 @@
-//! What earlier calls were made from, for `warpcc why`, and the collector that keeps the cache
-//! within its size, and the uploader, started where nobody waits for them.
+//! Key parts of earlier calls, for `warpcc why`; and the background processes that shrink the cache and upload from it.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,5 +1,4 @@
-//! The log that `WARPCC_LOG` asks for: one line per decision, never anything the user did not ask
-//! for.
+//! The log of `WARPCC_LOG`: one line per decision, and nothing without that setting.
 
 use std::fs::OpenOptions;
 use std::io::Write;

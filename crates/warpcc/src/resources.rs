@@ -1,4 +1,4 @@
-//! What this call shares with all others on the machine: the budget, a build tool's tokens, and the build it belongs to.
+//! What this call shares with others on the machine: the budget, a build tool's tokens, and the build it belongs to.
 
 use rustix::process::{Resource, getrlimit};
 use warpcc_budget::{Board, BoardPlace, Cancel, CommandKind, Joined, Tokens};

@@ -1,6 +1,6 @@
 //! One call of nvcc from its words to its end: prepared, looked up, built, recorded.
 //!
-//! The launcher, `warpcc run` and `warpcc explain` all go this way. They differ in what they wish and in who listens.
+//! The launcher, `warpcc run` and `warpcc explain` all go this way. They differ in their wishes and their listeners.
 
 use std::cell::OnceCell;
 use std::ffi::OsString;

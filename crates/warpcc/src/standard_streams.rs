@@ -1,4 +1,4 @@
-//! The standard streams as this process was given them: which were closed, and whether two are one.
+//! The standard streams that this process inherited: which were closed, and whether two are the same.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};

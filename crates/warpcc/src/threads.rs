@@ -1,7 +1,7 @@
-//! What nvcc shows of a failing build under `--threads`, where that does not depend on who was first.
+//! What nvcc shows of a failing build under `--threads`, if that does not depend on timing.
 //!
-//! Seen on 13.5 with tools that log and wait: up to N commands run at once; after a failure those that run come
-//! to their end, no other begins, and each says what it says as it ends. The exit code is 255 where a tool of NVIDIA's
+//! Seen on 13.5 with tools that log and wait: up to N commands run at once; after a failure those that run come to
+//! their end, no other begins, and each says what it says as it ends. The exit code is 255 where a tool of NVIDIA's
 //! failed. So the text is certain where only what surely ran said anything; its order is a race.
 
 use std::num::NonZero;

@@ -190,7 +190,7 @@ fn a_killed_process_is_noticed() {
         bench
             .log_of("sh")
             .untracked
-            .is_some_and(|why| why.contains("did not end"))
+            .is_some_and(|why| why.contains("did not finish"))
     );
 }
 

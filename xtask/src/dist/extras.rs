@@ -1,4 +1,4 @@
-//! What stands next to the program: manual pages, completions, CMake's package, licences, the list of what is linked into it.
+//! Files next to the program: manual pages, completions, CMake's package, licences, the list of what is linked into it.
 
 use std::fs;
 use std::path::Path;

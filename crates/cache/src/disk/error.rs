@@ -1,4 +1,4 @@
-//! What can go wrong with the store. Every error names its file; the caller turns each into a miss.
+//! The store's errors. Each names its file; the caller turns each into a miss.
 
 use std::io;
 use std::path::{Path, PathBuf};

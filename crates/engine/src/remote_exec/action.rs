@@ -1,4 +1,4 @@
-//! Packs a step: what is sent, and the words that run it there.
+//! Packs a step: the files to send, and the command that runs it there.
 
 use std::path::Path;
 

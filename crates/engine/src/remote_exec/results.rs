@@ -1,4 +1,4 @@
-//! What came from another machine, put where the tool here would have written it.
+//! Results from another machine, put where the tool here would have written them.
 
 use std::fs;
 

@@ -1,5 +1,4 @@
-//! Lines of generated code made fit to be read: which source line they come from, one statement to
-//! a line, none endless.
+//! Generated code made readable: which source line each line comes from, one statement to a line, none too long.
 
 use crate::explanation::Line;
 

@@ -1,4 +1,4 @@
-//! Arrays of which some are transposed: their neighbours stand in another dimension than the output's.
+//! Arrays of which some are transposed: their neighbours are in another dimension than the output's.
 
 use std::fmt::Write as _;
 

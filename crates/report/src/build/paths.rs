@@ -1,4 +1,4 @@
-//! Names for files that are short and still tell them apart: below the folder they all share.
+//! Short names for files that are still distinct: below the folder they all share.
 //!
 //! Paths are compared as text. No file is looked at: the build may be long gone.
 

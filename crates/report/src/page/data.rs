@@ -1,6 +1,5 @@
-//! What the page is given: columns instead of rows, and every text once, so that 30,000 tasks
-//! stay a few megabytes. Its form belongs to the scripts in `page/` and may change with them;
-//! for programs there is [`crate::json`].
+//! The page's data: columns instead of rows, and every text once, so that 30,000 tasks stay a few megabytes. Its form
+//! belongs to the scripts in `page/` and may change with them; for programs there is [`crate::json`].
 
 use std::collections::HashMap;
 use std::time::Duration;

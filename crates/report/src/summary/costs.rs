@@ -1,4 +1,4 @@
-//! Who the time was spent on: files, headers, architectures, tools.
+//! What the time was spent on: files, headers, architectures, tools.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;

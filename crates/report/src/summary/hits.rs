@@ -1,4 +1,4 @@
-//! What the cache knew, and why it did not know the rest.
+//! What came from the cache, and why the rest did not.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

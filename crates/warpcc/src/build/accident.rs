@@ -1,4 +1,4 @@
-//! What ends a run that nvcc has to do again, and the reason that is counted.
+//! Runs that nvcc has to repeat, and the reason that is counted.
 
 use warpcc_engine::prefix_map::NO_PREFIX_MAP;
 use warpcc_engine::{compiler_cache, process, room};

@@ -1,4 +1,4 @@
-//! From nvcc's plan to the graph that is run: what may be run at all, and what may overlap.
+//! From nvcc's plan to the graph that is run: which plans are supported, and which steps may overlap.
 
 use std::fs;
 
