@@ -1,4 +1,4 @@
-// A warning of the host compiler, which speaks last.
+// A warning of the host compiler, which prints last.
 //#Args: -c case.cu -o out.o -arch=sm_90 -Xcompiler -Wall,-Wextra
 __global__ void add(float *x, float y) { x[threadIdx.x] += y; }
 void launch(float *x) { add<<<1, 32>>>(x, 1.0f); }

@@ -20,11 +20,11 @@ fn main() {
         true => "a fixed address",
         false => "any address",
     };
-    let tell = |name: &str, value: &str| println!("cargo:rustc-env=BUILT_{name}={value}");
-    tell("TO_LOAD_AT", loaded_at);
-    tell("FOR", &env::var("TARGET").unwrap_or_default());
-    tell("AS", &env::var("PROFILE").unwrap_or_default());
-    tell("BY", &compiler());
+    let set_variable = |name: &str, value: &str| println!("cargo:rustc-env=BUILT_{name}={value}");
+    set_variable("TO_LOAD_AT", loaded_at);
+    set_variable("FOR", &env::var("TARGET").unwrap_or_default());
+    set_variable("AS", &env::var("PROFILE").unwrap_or_default());
+    set_variable("BY", &compiler());
 }
 
 /// `rustc 1.95.0 (59807616e 2026-04-14)`.

@@ -5,7 +5,7 @@
 //! cargo run --release --manifest-path fuzz/Cargo.toml -- words --replay fuzz/artifacts/words/crash-…
 //! ```
 //!
-//! What it finds on the way is kept beside the build and is where the next run starts; what makes a
+//! What it finds on the way is kept next to the build and is where the next run starts; what makes a
 //! target fail is kept in `fuzz/artifacts/`.
 
 use std::env;

@@ -22,7 +22,7 @@ pub fn find(name: &str) -> Option<fn(&[u8])> {
     })
 }
 
-/// What is kept of a kernel beside its image, and the text of a header.
+/// What is kept of a kernel besides its image, and the text of a header.
 fn kernel(data: &[u8]) {
     let kept = warpcc_rtc::read_entry(b"image", data);
     assert!(kept.is_none_or(|kept| kept.image[..] == b"image"[..]));
@@ -158,7 +158,7 @@ fn fatbin(data: &[u8]) {
 /// Files that hold fat binaries, by what their first bytes say; and thinning them. The input is
 /// also tried behind an ELF header whose tables begin with it, as an object and as a library.
 fn fatbin_host(data: &[u8]) {
-    if let Some(format) = Format::of(data) {
+    if let Some(format) = Format::detect(data) {
         look_into(data, format);
         thin_out(data, format);
     }

@@ -1,4 +1,4 @@
-"""What servers that fail cost a build: cold builds of a few files beside a shared cache or a cluster that is not there, never
+"""What servers that fail cost a build: cold builds of a few files with a shared cache or a cluster that is not there, never
 answers, gives a byte a second or answers 500, against the same build with none.
 
     python3 xtask/bench/faulty_servers.py --warpcc WARPCC --nvcc NVCC --out OUT.json [--rounds 3] [--files 4]

@@ -106,7 +106,7 @@ static void write_beside(const char *path, const char *words) {
     fclose(file);
 }
 
-/* Asks whoever runs the histories, over a socket without a file, which no watcher of files or connections sees: what the time is, or for
+/* Asks the program that runs the histories, over a socket without a file, which no watcher of files or connections sees: what the time is, or for
    the moment to go on. An empty answer where nobody listens. */
 static void ask_soak(const char *name, char question, char *answer, size_t room) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};

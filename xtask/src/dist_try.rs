@@ -48,7 +48,7 @@ pub fn main(options: &Options) -> Result<()> {
     }
     let text = fs::read_to_string(repo::root().join(INSTALL))
         .with_context(|| format!("failed to read {INSTALL}"))?;
-    let page = Page::of(&text);
+    let page = Page::parse(&text);
     let nvcc = toolkit::install(&options.toolkit)?;
     let home = nvcc.ancestors().nth(2).context("nvcc is in a toolkit")?;
     let known = roots::SYSTEMS.map(str::to_owned).to_vec();
@@ -198,7 +198,7 @@ mod tests {
 
     fn page() -> Page {
         let text = fs::read_to_string(repo::root().join(INSTALL)).expect("the page is there");
-        Page::of(&text)
+        Page::parse(&text)
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::repo;
 /// Cargo in the repository's root, with one of its subcommands, as a person starts it there.
 ///
 /// Cargo tells us by variables which package of it runs. Handed on, they have some build scripts (ring's) run again, and
-/// all that stands on those is built anew.
+/// all that depends on those is built again.
 pub fn cargo(subcommand: &str) -> Command {
     let mut command = Command::new("cargo");
     command.current_dir(repo::root()).arg(subcommand);

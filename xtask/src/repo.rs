@@ -25,7 +25,7 @@ pub fn toolkits_dir() -> PathBuf {
     env::var_os("WARPCC_TOOLKITS").map_or_else(|| root().join(".toolkits"), |dir| root().join(dir))
 }
 
-/// Where programs are installed that only the tests need: beside toolkits that clones share, or else in `.tools`.
+/// Where programs are installed that only the tests need: next to toolkits that clones share, or else in `.tools`.
 pub fn tools_dir() -> PathBuf {
     env::var_os("WARPCC_TOOLKITS").map_or_else(
         || root().join(".tools"),
@@ -33,7 +33,7 @@ pub fn tools_dir() -> PathBuf {
     )
 }
 
-/// Where roots of other systems are kept: beside toolkits that clones share, or else in `.roots`.
+/// Where roots of other systems are kept: next to toolkits that clones share, or else in `.roots`.
 pub fn roots_dir() -> PathBuf {
     env::var_os("WARPCC_TOOLKITS").map_or_else(
         || root().join(".roots"),
@@ -41,7 +41,7 @@ pub fn roots_dir() -> PathBuf {
     )
 }
 
-/// Where real projects' sources are kept: beside toolkits that clones share, so that those share
+/// Where real projects' sources are kept: next to toolkits that clones share, so that those share
 /// them too, or else in `.workloads`.
 pub fn sources_dir() -> PathBuf {
     env::var_os("WARPCC_TOOLKITS").map_or_else(

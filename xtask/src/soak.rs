@@ -73,7 +73,7 @@ pub fn main(options: &Options) -> Result<()> {
             Which::Both => true,
         };
         if wanted {
-            let figures = workers::look(options, &warpcc, real, None)?;
+            let figures = workers::search(options, &warpcc, real, None)?;
             figures.print();
             for file in &figures.saved {
                 println!("---- {}", file.display());

@@ -149,7 +149,7 @@ fn fuzz() -> Result<()> {
 }
 
 /// llama.cpp's ggml through CMake and Ninja. Its sources come from PyPI the first time, and stay
-/// beside the toolkits.
+/// next to the toolkits.
 fn cmake_project() -> Result<()> {
     // As nextest builds it, so that neither builds it twice.
     let build = ["--locked", "--workspace", "--bins", "--quiet"];

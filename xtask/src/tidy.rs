@@ -1,7 +1,7 @@
 //! Rules of this repository that neither the compiler nor clippy can hold.
 //!
-//! Each rule looks at one file, one at all pages together, and one at what files import. It answers with what to do about it, never with only what is
-//! wrong. A rule that is in the way is changed here, in the commit that needs it, with its
+//! Most rules look at one file; others look at all pages, at what files import, and at files that nothing compiles. Each says what
+//! to do, not only what is wrong. A rule that is in the way is changed here, in the commit that needs it, with its
 //! reason in the message; there are no exemption lists.
 
 mod circles;
@@ -10,6 +10,7 @@ mod complaint;
 mod direction;
 mod documents;
 mod markdown;
+mod orphans;
 mod rules;
 
 use std::collections::BTreeMap;
@@ -55,8 +56,9 @@ pub fn main() -> Result<()> {
         }
         texts.insert(path, text.to_owned());
     }
-    complaints.extend(documents::Repository::of(&texts).complaints());
+    complaints.extend(documents::Repository::new(&texts).complaints());
     complaints.extend(circles::complaints(&texts));
+    complaints.extend(orphans::complaints(&texts));
     for (path, complaint) in &complaints {
         let place = match complaint.line {
             0 => path.clone(),

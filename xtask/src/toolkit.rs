@@ -3,7 +3,7 @@
 //!
 //! The lock files are `xtask/toolkits/<version>.txt` in pip's requirements format, each wheel
 //! with its hash. A toolkit is complete when its marker holds the hash of the lock file it was
-//! made from: it is installed beside its place and renamed into it, under a lock that dies with
+//! made from: it is installed next to its place and renamed into it, under a lock that dies with
 //! its holder, so neither an interrupted install nor a second process can leave half a toolkit.
 
 use std::fs::{self, File};

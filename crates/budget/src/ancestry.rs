@@ -1,4 +1,4 @@
-//! Which processes this one was started by.
+//! The processes above this one.
 
 use crate::proc;
 

@@ -1,4 +1,4 @@
-//! The door to the budget: opened once per process, shared by its threads, and never in the way.
+//! The interface of the budget: opened once per process and shared by its threads. Its errors never stop a build.
 
 use std::io;
 use std::path::Path;

@@ -1,12 +1,13 @@
-//! Who is granted next, who watches, who is stopped: functions of the table alone, without files, processes or clocks.
+//! Which claim is granted next, which waiters watch, which claim is stopped: functions of the table alone, without
+//! files, processes or clocks.
 //!
-//! The order: first who has been passed over for too long, then builds with fewer running slots
-//! before builds with more, then the longest expected way to the end, then who came first.
+//! The order: first who has been passed over for too long, then builds with fewer running slots before builds with
+//! more, then the longest expected way to the end, then who came first.
 //!
-//! The limits: processes may have different ones. Every limit L that occurs is a level, and
-//! the claims whose own limit is L or less take at most L together. So a build that was told to use
-//! four slots uses four, whether or not one with sixteen runs beside it, and neither starves. An
-//! empty level takes one claim of any size: one task alone always runs.
+//! The limits: processes may have different ones. Every limit L that occurs is a level, and the claims whose own limit
+//! is L or less take at most L together. So a build that was told to use four slots uses four, whether or not one with
+//! sixteen runs next to it, and neither starves. An empty level takes one claim of any size: one task alone always
+//! runs.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -44,7 +45,7 @@ pub struct Decision {
 ///
 /// `now` is on the records' clock. Without `memory` only what the claims say of theirs counts.
 pub fn choose(records: &[Record], now: u64, memory: Option<Memory>) -> Decision {
-    let load = Load::of(records, memory);
+    let load = Load::measure(records, memory);
     if load.is_full() || load.alone {
         return Decision {
             full: true,
@@ -53,7 +54,7 @@ pub fn choose(records: &[Record], now: u64, memory: Option<Memory>) -> Decision 
     }
     let queue = || {
         let waiting = records.iter().enumerate().filter(|(_, r)| r.queues());
-        waiting.map(|(seat, r)| (Rank::of(r, now, load.slots_of(r.build)), seat))
+        waiting.map(|(seat, r)| (Rank::new(r, now, load.slots_of(r.build)), seat))
     };
     // Most of the time the first one fits, and a thousand others need not be put in order.
     let Some((_, first)) = queue().min() else {
@@ -104,7 +105,7 @@ struct Rank {
 }
 
 impl Rank {
-    fn of(record: &Record, now: u64, slots_of_build: u64) -> Self {
+    fn new(record: &Record, now: u64, slots_of_build: u64) -> Self {
         let passed_over = now.saturating_sub(record.refused);
         let starving = record.refused > 0 && u128::from(passed_over) > PATIENCE.as_nanos();
         Self {
@@ -171,7 +172,7 @@ struct Load {
 }
 
 impl Load {
-    fn of(records: &[Record], machine: Option<Memory>) -> Self {
+    fn measure(records: &[Record], machine: Option<Memory>) -> Self {
         let mut load = Self {
             slots: BTreeMap::new(),
             memory: BTreeMap::new(),
@@ -298,7 +299,7 @@ pub fn watchers(records: &[Record]) -> Vec<usize> {
 /// The waiters that a free slot does not help, once nobody is granted anything: what they wait for is memory, their own or
 /// that of somebody who has waited too long for his.
 pub fn short_of_memory(records: &[Record], memory: Option<Memory>) -> Vec<usize> {
-    let load = Load::of(records, memory);
+    let load = Load::measure(records, memory);
     let short = |(_, record): &(usize, &Record)| {
         record.queues() && load.fit(record).err().is_none_or(|by| by.slots.is_none())
     };

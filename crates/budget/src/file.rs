@@ -1,18 +1,19 @@
 //! The board's file and its lock. The lock is held for table arithmetic only, and one whose holder was stopped is replaced.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use crate::folder::Folder;
 use crate::proc;
 use crate::record::{Header, Record, SEATS, SIZE};
+use crate::seat;
 use crate::table::SeatTable;
 
 /// A holder that is stopped for this long loses the lock.
@@ -156,16 +157,12 @@ fn offset(seat: usize) -> u64 {
 }
 
 fn open(path: &std::path::Path) -> io::Result<File> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .custom_flags(OFlags::NOFOLLOW.bits() as i32)
-        .open(path)?;
+    let file = seat::open_file(path)?;
     if !file.metadata()?.is_file() {
-        return Err(io::Error::other(format!("{} is no file", path.display())));
+        return Err(io::Error::other(format!(
+            "{} is not a file",
+            path.display()
+        )));
     }
     Ok(file)
 }

@@ -89,10 +89,10 @@ fn prepare(path: &Path) -> io::Result<()> {
         return refuse("not a folder");
     }
     if found.uid() != rustix::process::geteuid().as_raw() {
-        return refuse("it belongs to somebody else");
+        return refuse("it belongs to another user");
     }
     if found.mode() & 0o077 != 0 {
-        return refuse("others may use it");
+        return refuse("other users may access it");
     }
     make(&path.join("seats"))?;
     make(&path.join("wake"))

@@ -26,7 +26,7 @@ pub enum Joined {
     /// There is one and it can be used.
     Yes(Tokens),
     /// There is one and it cannot be used, with the reason: as if it were absent, but worth telling
-    /// to who asks. make without `+` before the command closes the descriptors, for example.
+    /// to the caller. make without `+` before the command closes the descriptors, for example.
     Unusable(String),
 }
 
@@ -67,7 +67,7 @@ impl Tokens {
             return Joined::Absent;
         };
         match open(auth) {
-            Ok((read, write)) => match Self::of(read, write) {
+            Ok((read, write)) => match Self::from_ends(read, write) {
                 Ok(tokens) => Joined::Yes(tokens),
                 Err(error) => Joined::Unusable(error.to_string()),
             },
@@ -75,7 +75,7 @@ impl Tokens {
         }
     }
 
-    fn of(read: File, write: File) -> io::Result<Self> {
+    fn from_ends(read: File, write: File) -> io::Result<Self> {
         let own = eventfd(1, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Self(Arc::new(Inner {
             own,

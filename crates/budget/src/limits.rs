@@ -1,4 +1,4 @@
-//! How much of the machine may be used, when nobody says.
+//! How much of the machine may be used by default.
 
 use std::thread;
 
@@ -26,7 +26,7 @@ impl BudgetLimits {
     pub fn detect() -> Self {
         let slots = thread::available_parallelism().map_or(1, |n| n.get() as u32);
         let total = Meter::new().total_kib();
-        let reserve = Reserve::of(total);
+        let reserve = Reserve::from_total(total);
         Self {
             slots,
             memory_kib: total.saturating_sub(reserve.0),
@@ -43,7 +43,7 @@ impl BudgetLimits {
 
 impl Reserve {
     /// 512 MiB or a twentieth, whichever is more, but never more than a quarter.
-    pub fn of(total_kib: u64) -> Self {
+    pub fn from_total(total_kib: u64) -> Self {
         Self((512 * 1024).max(total_kib / 20).min(total_kib / 4))
     }
 }
@@ -56,9 +56,9 @@ mod tests {
 
     #[test]
     fn the_reserve_grows_with_the_machine() {
-        assert_eq!(Reserve::of(GIB), Reserve(GIB / 4));
-        assert_eq!(Reserve::of(4 * GIB), Reserve(GIB / 2));
-        assert_eq!(Reserve::of(100 * GIB), Reserve(5 * GIB));
+        assert_eq!(Reserve::from_total(GIB), Reserve(GIB / 4));
+        assert_eq!(Reserve::from_total(4 * GIB), Reserve(GIB / 2));
+        assert_eq!(Reserve::from_total(100 * GIB), Reserve(5 * GIB));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The budget of this process alone, where no shared one can be had.
+//! The budget of this process alone, for when no shared one is available.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub struct Share {
     pub slots: u32,
     /// KiB.
     pub memory_kib: u64,
-    /// With nothing beside it.
+    /// With nothing next to it.
     pub alone: bool,
 }
 

@@ -1,4 +1,4 @@
-//! How much memory there is and how much of it is to be had: the machine's, the cgroup's, and the kernel's pressure figures.
+//! How much memory there is and how much is available: the machine's, the cgroup's, and the kernel's pressure figures.
 
 use std::fs::File;
 use std::path::Path;

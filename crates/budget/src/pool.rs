@@ -1,4 +1,4 @@
-//! A second kind of slot: so many things at a time on this machine, in all processes together, where nothing is weighed and nobody
+//! A second kind of slot: a limited number of things at a time on this machine, in all processes together, where nothing is weighed and nobody
 //! waits. A slot is a locked file; the kernel gives it back when its holder ends, however that is.
 
 use std::fs::File;

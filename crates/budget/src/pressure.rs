@@ -1,5 +1,5 @@
-//! What a process that runs tools does every so often: measure them, and see whether memory gets short, or more of it is
-//! used than may be. Then the youngest claim of all is stopped.
+//! A process that runs tools measures them regularly, and checks whether memory gets short or a limit is exceeded. Then
+//! the youngest claim is stopped.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,7 +1,7 @@
-//! One seat of the board, and how it stands in the file: 256 bytes with a checksum.
+//! One seat of the board, and its form in the file: 256 bytes with a checksum.
 //!
-//! A record whose checksum does not agree is a free seat: half written, damaged, or of another
-//! place in the file. The checksum is no secret; it guards against accidents.
+//! A record whose checksum does not agree is a free seat: half written, damaged, or of another place in the file. The
+//! checksum is no secret; it guards against accidents.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 

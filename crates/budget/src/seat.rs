@@ -1,4 +1,4 @@
-//! Being alive: the lock on a seat's file, which the kernel lets go when its holder ends.
+//! Whether a claim is alive: the lock on a seat's file, which the kernel releases when its holder ends.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -45,19 +45,27 @@ impl Seat {
     }
 }
 
-/// The file at `path`, locked; nothing if somebody holds it. It is made where it is not there.
+/// The file at `path`, created for this user alone if it is not there; never through a link.
 ///
 /// # Errors
-/// It cannot be opened or locked.
-pub fn lock(path: &Path) -> io::Result<Option<File>> {
-    let file = OpenOptions::new()
+/// It cannot be opened.
+pub fn open_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
         .read(true)
         .write(true)
         .create(true)
         .truncate(false)
         .mode(0o600)
         .custom_flags(OFlags::NOFOLLOW.bits() as i32)
-        .open(path)?;
+        .open(path)
+}
+
+/// The file at `path`, locked; nothing if somebody holds it. It is made where it is not there.
+///
+/// # Errors
+/// It cannot be opened or locked.
+pub fn lock(path: &Path) -> io::Result<Option<File>> {
+    let file = open_file(path)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(file)),
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),

@@ -1,4 +1,4 @@
-//! The board for those who only look.
+//! The board, to read only.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! The board while its lock is held: seats to read and change, and who is to be woken afterwards.
+//! The board while its lock is held: seats to read and change, and which waiters to wake afterwards.
 
 use crate::record::{Header, Record, SEATS, SIZE, SeatState};
 

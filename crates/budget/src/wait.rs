@@ -50,7 +50,7 @@ impl Shared {
             let mut record = self.file.glance_at(own.seat)?;
             if record.ticket != own.ticket {
                 // Being written just now, or lost.
-                record = self.look(own)?;
+                record = self.check_board(own)?;
             }
             if record.state == SeatState::Running {
                 own.remember(&record);
@@ -62,7 +62,7 @@ impl Shared {
             if record.flags.watch {
                 if watch.refresh(self.file.peek()?.records(), self.me) {
                     // Somebody who ran is gone already.
-                    self.look(own)?;
+                    self.check_board(own)?;
                     continue;
                 }
             } else {
@@ -87,10 +87,10 @@ impl Shared {
                 Woken::Told => {}
                 Woken::Death(which) => {
                     watch.forget(which);
-                    self.look(own)?;
+                    self.check_board(own)?;
                 }
                 Woken::Time if record.flags.watch || bell.is_none() || unchecked() => {
-                    self.look(own)?;
+                    self.check_board(own)?;
                 }
                 Woken::Time => {}
             }
@@ -98,7 +98,7 @@ impl Shared {
     }
 
     /// Checks the whole board, and puts `own` back on it if it is lost.
-    fn look(&self, own: &Own) -> io::Result<Record> {
+    fn check_board(&self, own: &Own) -> io::Result<Record> {
         self.transact(LockTimeout::Later, |table| {
             own.restore(table);
             // A waiter that looks is not stopped.

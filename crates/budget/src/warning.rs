@@ -20,7 +20,7 @@ pub enum Warning {
     #[error("the shared budget failed, tasks of other processes are not counted: {0}")]
     BoardFailed(io::Error),
     /// All seats are taken by living processes.
-    #[error("the shared budget has no free seat, a task runs uncounted")]
+    #[error("the shared budget is full, one task is not counted")]
     Full,
 }
 

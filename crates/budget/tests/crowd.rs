@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use worker::{Site, Worker, load, until};
 
 /// Without optimisation the table's arithmetic takes twenty times as long, and the tests of others
-/// run beside this one.
+/// run next to this one.
 const CROWD: usize = if cfg!(debug_assertions) { 200 } else { 1000 };
 
 /// Clock ticks of CPU time that the process has used.

@@ -143,13 +143,13 @@ fn without_a_folder_every_process_has_its_own_budget() {
     let open = site.path("open");
     fs::create_dir(&open).expect("made");
     fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).expect("chmod");
-    assert_local(&open, "others may use it");
+    assert_local(&open, "other users may access it");
     if rustix::process::geteuid().is_root() {
         let theirs = site.path("theirs");
         fs::create_dir(&theirs).expect("made");
         fs::set_permissions(&theirs, fs::Permissions::from_mode(0o700)).expect("chmod");
         std::os::unix::fs::chown(&theirs, Some(12345), None).expect("chown");
-        assert_local(&theirs, "somebody else");
+        assert_local(&theirs, "another user");
     }
     let link = site.path("link");
     let real = site.path("real");

@@ -1,4 +1,4 @@
-//! A command that may run anywhere: its words, the files that it needs by content, what it writes; and what came of it.
+//! A command that may run anywhere: its words, the files that it needs by content, what it writes; and its result.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What comes from elsewhere: how much of it is taken, and how its text is shown.
+//! Limits on results from elsewhere: how much is taken, and how their text is shown.
 //!
 //! A result that another machine made is believed in what it says of its own inputs, which are then compared, and in no
 //! size, no name and no text.

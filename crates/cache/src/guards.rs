@@ -1,5 +1,5 @@
-//! Switches guards off, for a test that asks whether anybody would notice. Without debug assertions there is nothing to
-//! switch.
+//! Switches guards off, for tests of whether a missing guard would be noticed. Without debug assertions nothing can be
+//! switched.
 
 #[cfg(debug_assertions)]
 static OFF: std::sync::OnceLock<Vec<String>> = std::sync::OnceLock::new();

@@ -1,8 +1,11 @@
-//! What a run saw of the file system: the files it read, the names it looked for in vain, and what else it was told.
+//! What a run saw of the file system: the files it read, the names it did not find, and other answers.
 //!
-//! A [`InputManifest`] is made after a run by [`InputManifestBuilder`] and asked later, by [`InputManifest::check`], whether the run would still see the same. It is kept in one piece: all paths in one text, so that reading a record allocates a few vectors, not thousands of strings.
+//! A [`InputManifest`] is made after a run by [`InputManifestBuilder`] and asked later, by [`InputManifest::check`],
+//! whether the run would still see the same. It is kept in one piece: all paths in one text, so that reading a record
+//! allocates a few vectors, not thousands of strings.
 //!
-//! Not seen: a symbolic link or a folder on the way to a file that was exchanged for another *while* the run went on, with an old file behind it.
+//! Not seen: a symbolic link or a folder on the way to a file that was exchanged for another *while* the run went on,
+//! with an old file behind it.
 
 mod build;
 mod check;

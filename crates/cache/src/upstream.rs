@@ -1,4 +1,5 @@
-//! Shared caches as everyone sees them who has a disk store: they are asked on a miss, and told of what is new. Knows no network.
+//! The interface of shared caches for users of a disk store: they are asked on a miss, and get new results. Knows no
+//! network.
 
 use warpcc_path_map::WorkDir;
 

@@ -69,7 +69,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Eight bytes at a time where so many are left: a manifest has thousands of these.
+    /// Eight bytes at a time where eight are left: a manifest has thousands of these.
     fn longer_varint(&mut self, bytes: &'a [u8]) -> Option<u64> {
         let Some((first, rest)) = bytes.split_first_chunk::<8>() else {
             return self.rest_of_varint(bytes, 0, 0);

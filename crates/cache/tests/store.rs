@@ -180,7 +180,7 @@ fn a_spoiled_blob_is_a_miss_wherever_it_is_spoiled() {
             miss(&good[..length], &format!("{packing:?} cut at {length}"));
         }
         miss(&[good.as_slice(), b"x"].concat(), "longer");
-        // It is stored anew, and no private file is left beside the target.
+        // It is stored anew, and no private file is left next to the target.
         store.put_bytes(&bytes, packing).expect("put");
         assert!(store.get_to(&digest, &dest, false).expect("place"));
         assert!(store.counters()["blob_corrupt"] > 0);

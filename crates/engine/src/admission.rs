@@ -131,7 +131,7 @@ impl<'a> Admission<'a> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a command with this name will cost, with an input of so many bytes (0 if nobody knows).
+    /// What a command with this name will cost, with an input of this many bytes (0 if nobody knows).
     pub fn expect(&self, name: &str, kind: CommandKind, input_bytes: u64) -> Expectation {
         let known = self.known();
         let own = known.own.expect(name, kind, input_bytes);
@@ -303,7 +303,7 @@ pub fn watch_memory(board: &Board, children: &Children, done: &Receiver<()>) {
 
 /// The error of a task that was told not to wait any longer.
 pub fn cancelled(_: Cancelled) -> io::Error {
-    io::Error::other("not started any more")
+    io::Error::other("cancelled before it started")
 }
 
 fn recall(store: Option<&DiskStore>, subject: &str) -> Costs {

@@ -1,4 +1,4 @@
-//! ccache and its kin under a compiler's name: the compiler behind them is what we run.
+//! ccache and similar programs under a compiler's name: we run the compiler behind them.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -42,7 +42,7 @@ fn is_cache(file: &Path) -> bool {
             .is_some_and(|n| CACHES.contains(&n))
 }
 
-/// In the message of an accident: nvcc runs ccache, and that what it is told.
+/// Shown when a call is left to nvcc: nvcc runs ccache, which runs what its settings name.
 pub const CHOOSES: &str = "settings of a compiler cache choose what it runs";
 
 /// ccache's settings that say which program it runs, as variables and in its files.

@@ -1,4 +1,4 @@
-//! What a run was told by its environment: the variables that its tools asked for, the programs that `PATH` names, the
+//! What a run learned from its environment: the variables that its tools asked for, the programs that `PATH` names, the
 //! working directory, and the times of files.
 //!
 //! A key holds the variables that are known to matter before anything runs. Everything else is observed: a tool asks
@@ -107,7 +107,7 @@ pub struct Conditions {
 
 impl Conditions {
     /// What `asked` comes to in this place.
-    pub fn of(asked: &Asked, times: &[u8], place: RunPlace<'_>) -> Self {
+    pub fn observe(asked: &Asked, times: &[u8], place: RunPlace<'_>) -> Self {
         let counts = |name: &&OsString| !is_harmless(name) && !guards::is_off("variables");
         let names = asked.variables.iter().filter(counts);
         let value = |name: &OsString| {
@@ -120,10 +120,10 @@ impl Conditions {
             whole: (asked.whole && !guards::is_off("whole-environment"))
                 .then(|| (asked.mentioned.clone(), place.whole(&asked.mentioned))),
             searches: (!asked.programs.is_empty() && !guards::is_off("program-search"))
-                .then(|| Searches::of(&asked.programs, place)),
+                .then(|| Searches::run(&asked.programs, place)),
             directory: (asked.directory && !guards::is_off("asked-folder"))
                 .then(|| place.directory_digest()),
-            limits: Limits::of(&asked.limits),
+            limits: Limits::read(&asked.limits),
         }
     }
 
@@ -181,7 +181,7 @@ impl Conditions {
         }
     }
 
-    /// What was asked, so that who uses a result stands on the same.
+    /// What was asked, so that a user of the result depends on the same.
     pub fn asked(&self) -> Asked {
         let name = |(name, _): &Variable| OsString::from_vec(name.clone());
         Asked {
@@ -221,7 +221,7 @@ mod tests {
             directory: Path::new("/"),
             path_map: PathMap::EMPTY,
         };
-        let made = Conditions::of(asked, b"", place(&before));
+        let made = Conditions::observe(asked, b"", place(&before));
         let read = Conditions::decode(&made.encode()).expect("conditions");
         assert_eq!(made, read);
         read.hold(place(&after)).is_ok()
@@ -266,7 +266,7 @@ mod tests {
                 directory: Path::new(directory),
                 path_map,
             };
-            let made = Conditions::of(&asked, b"", place("/a/b", &before));
+            let made = Conditions::observe(&asked, b"", place("/a/b", &before));
             assert_eq!(made.asked(), asked);
             made.hold(place(now, &after)).is_ok()
         };

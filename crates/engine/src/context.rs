@@ -9,9 +9,9 @@ use warpcc_cache::{Digest, DiskStore, guards};
 use warpcc_plan::{TaskGraph, lines};
 
 use crate::artifact::Artifacts;
-use crate::beside::Beside;
 use crate::options::RunOptions;
 use crate::shared_libraries::{Loaded, loaded_by};
+use crate::side_files::SideFiles;
 
 /// What is done to a step is done by functions that are given this: look up, run here, run there, store.
 pub struct RunContext<'a> {
@@ -19,7 +19,7 @@ pub struct RunContext<'a> {
     pub options: &'a RunOptions<'a>,
     pub artifacts: &'a Artifacts<'a>,
     pub clock: Instant,
-    pub beside: Beside,
+    pub side_files: SideFiles,
     /// Whether a text with other lines is another text.
     pub lines_count: bool,
     tools: ToolContents,
@@ -61,7 +61,7 @@ impl<'a> RunContext<'a> {
             options,
             artifacts,
             clock: Instant::now(),
-            beside: Beside::new(),
+            side_files: SideFiles::new(),
             tools: ToolContents::default(),
             loaded: LoadedLibraries::default(),
         }

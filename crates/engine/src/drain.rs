@@ -1,4 +1,4 @@
-//! Reads what a tool says, both streams whole, until it has ended or stands still.
+//! Reads a tool's output, both streams whole, until it has ended or hangs.
 
 use std::time::{Duration, Instant};
 
@@ -92,7 +92,7 @@ fn drain(
         } else if let Some(watchdog) = watchdog {
             if spoke {
                 watchdog.moved();
-            } else if watchdog.look() {
+            } else if watchdog.check() {
                 drained.stood_still = true;
                 return drained;
             }
@@ -108,7 +108,7 @@ fn wait_for_end(process: &OwnedFd, watchdog: &mut Watchdog) -> bool {
             Ok(0) | Err(Errno::INTR) => {}
             Ok(_) | Err(_) => return true,
         }
-        if watchdog.look() {
+        if watchdog.check() {
             return false;
         }
     }

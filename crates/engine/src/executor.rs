@@ -1,4 +1,4 @@
-//! What runs commands on other machines, as far as the engine knows: a command with its files goes out, files come back.
+//! The engine's interface to other machines: a command with its files goes out, files come back.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What still runs, and is shown, after a command has failed.
+//! Which commands still run, and are shown, after a command has failed.
 
 use warpcc_plan::{TaskGraph, Tool};
 
@@ -7,7 +7,7 @@ use warpcc_plan::{TaskGraph, Tool};
 pub enum OnFailure {
     /// It stops: nothing that comes later in its order counts.
     Stop,
-    /// Under `--threads` what runs beside the failing command runs to its end.
+    /// Under `--threads` commands that run at the same time as the failing one run to their end.
     FinishPhase,
 }
 
@@ -21,7 +21,7 @@ impl OnFailure {
     }
 }
 
-/// The phases of nvcc under `--threads`, in which commands of several architectures run beside each other.
+/// The phases of nvcc under `--threads`, in which commands for several architectures run at once.
 pub fn phase(tool: Tool) -> usize {
     match tool {
         Tool::Preprocess | Tool::FilterDependencies => 0,

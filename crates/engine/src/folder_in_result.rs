@@ -1,4 +1,4 @@
-//! Whether a result names the working directory, and has the name from no input.
+//! Whether a result names the working directory although no input does.
 //!
 //! NVIDIA's tools ask for the directory in every run. It stands in what they make with debug information and in packed
 //! code, where keys hold it. In all else the result itself is looked at: a tool that nobody here has seen may write it.

@@ -1,4 +1,4 @@
-//! A step on this machine, its turn having come: its inputs are written, it runs, and its result is kept.
+//! A step on this machine, once it has a slot: writes its inputs, runs it, and stores its result.
 
 use std::fs;
 use std::io;
@@ -163,7 +163,7 @@ fn give_lasting_module_id(
     let (second, seen) = watched_run::run_tool(run, index, &reads_it, program, None, wait)?;
     if second.code != 0 || second.signal.is_some() || seen.untracked.is_some() {
         return Err(io::Error::other(
-            "a front end fails with a module id that it is given",
+            "a front end fails with the module id it was given",
         ));
     }
     ended.user += second.user;
@@ -180,7 +180,7 @@ fn finish_early_stub(run: &RunContext<'_>, index: usize, step: &Step) -> io::Res
         .find(|a| matches!(a.expected, Expected::SameAs(_, early) if early == index));
     match (actual, step.writes.first()) {
         (Some(assumed), Some(&early)) => run.artifacts.rename_inside(early, assumed.file),
-        _ => Err(io::Error::other("a stub that nobody asked for")),
+        _ => Err(io::Error::other("an unexpected stub")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! A step's result from the cache: here, or brought from a shared one.
+//! A step's result from the cache: from this disk, or fetched from a shared cache.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Whether a file has the permissions of any new one: a hit gives it no others.
+//! Whether a file has the permissions that a new file gets: a hit can restore no others.
 
 use std::fs::{self, File};
 use std::io;

@@ -1,4 +1,4 @@
-//! Module ids that are the same in every run: where a front end would put its process id into one, what went in stands.
+//! Module ids that are the same in every run: a front end's process id is replaced by a hash of its input.
 
 use std::fs;
 use std::path::Path;
@@ -74,7 +74,7 @@ pub fn lasting_module_id<'p>(
     Some((file, lasting))
 }
 
-/// cicc is told of a module id file and makes none with -optix-ir.
+/// With -optix-ir, cicc gets the name of a module id file and does not write it.
 pub fn may_be_missing(run: &RunContext<'_>, step: &Step, id: FileId) -> bool {
     step.tool == Tool::Cicc && run.graph.file(id).path.ends_with(".module_id")
 }

@@ -1,4 +1,4 @@
-//! What a run is told: where, with what, and how.
+//! The options of a run: where, with what, and how.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -53,7 +53,7 @@ pub struct RunOptions<'a> {
     pub watch: Option<&'a Path>,
     /// At most this many tasks at a time.
     pub jobs: usize,
-    /// Whether what stands on another line is another text, even where nothing shows it.
+    /// Whether a text on another line counts as another text, even if no result shows its line.
     pub lines_count: bool,
     /// Order of the tasks.
     pub order: Order,

@@ -1,7 +1,7 @@
-//! Kills a tool's process group when this process is gone before the tool: ended by SIGKILL, which it cannot answer.
+//! Kills a tool's process group if this process ends before the tool, by SIGKILL, which cannot be handled.
 //!
-//! A pipe whose writing end only we have, and whose reading end the tool holds without knowing of it. The reading
-//! end is told to signal the tool's process group when something happens to it, and the only thing that ever does is that
+//! A pipe whose writing end only we have, and whose reading end the tool holds without knowing of it. The reading end
+//! is told to signal the tool's process group when something happens to it, and the only thing that ever does is that
 //! our end closes. The kernel does that for us, however we end. See docs/design/lifeline.md for what else was possible.
 
 use std::os::fd::{AsRawFd, OwnedFd};

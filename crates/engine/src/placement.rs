@@ -1,4 +1,5 @@
-//! Where a step ends sooner: a function of what is remembered of it, of this machine and of the other ones. Asks nobody.
+//! Where a step would end sooner, here or there: a pure function of what is remembered of the step, this machine and
+//! the cluster.
 
 /// This machine, as a step that wants to run finds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! How host compilers are told of folders whose names do not count: `__FILE__`, `__builtin_FILE` and debug information
+//! How host compilers learn of folders whose names do not count: `__FILE__`, `__builtin_FILE` and debug information
 //! go through their prefix maps.
 
 use std::borrow::Cow;
@@ -11,10 +11,9 @@ use warpcc_plan::{Step, TaskGraph, Tool};
 const UNKNOWN_MAP: &[u8] = b"-prefix-map";
 
 /// The error for a host compiler without prefix maps (gcc before 8, clang before 10).
-pub const NO_PREFIX_MAP: &str =
-    "the host compiler knows no prefix map, which WARPCC_BASE_DIR needs";
+pub const NO_PREFIX_MAP: &str = "the host compiler has no prefix maps, which WARPCC_BASE_DIR needs";
 
-/// What stands for the private folder in debug information.
+/// The name of the private folder in debug information.
 const PRIVATE: &str = "private";
 
 /// Flags by which people leave folders out of objects themselves; what is mapped is not written down.
@@ -56,7 +55,7 @@ pub fn fixed_argument<'a>(path_map: &PathMap, text: &'a str) -> Cow<'a, str> {
     text.into()
 }
 
-/// What the host compiler is told besides nvcc's words.
+/// What the host compiler gets besides nvcc's words.
 pub fn host_arguments(step: &Step, graph: &TaskGraph, path_map: &PathMap) -> Vec<OsString> {
     let flag = match step.tool {
         _ if path_map.is_empty() => return Vec::new(),

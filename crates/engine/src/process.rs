@@ -83,12 +83,12 @@ pub struct Children {
 }
 
 /// What [`StoodStill`] says, in every message that holds it.
-pub const STOOD_STILL: &str = "stood still and was ended";
+pub const STOOD_STILL: &str = "hung and was stopped";
 
-/// A child stood still and was ended: no verdict on what it was to do.
+/// A child hung and was stopped: no verdict on what it was to do.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{program} {}: for {} s it used no processor time and said nothing",
+    "{program} {}: for {} s it used no processor time and printed nothing",
     STOOD_STILL,
     window.as_secs_f64()
 )]

@@ -1,4 +1,4 @@
-//! Runs a graph: gives the tasks that the `schedule` chooses to threads, and puts together what came of them.
+//! Runs a graph: gives the tasks that `schedule` chooses to threads, and collects their results.
 
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -63,8 +63,7 @@ fn work_or_report(
 ) -> std::io::Result<(Finished, Seen)> {
     // Nothing of a broken-off task is looked at any more: the run is given up.
     let work = std::panic::AssertUnwindSafe(|| task::work(context, task, priority));
-    std::panic::catch_unwind(work)
-        .unwrap_or_else(|_| Err(std::io::Error::other("a mistake in warpcc")))
+    std::panic::catch_unwind(work).unwrap_or_else(|_| Err(std::io::Error::other("a bug in warpcc")))
 }
 
 /// Runs `graph`; `each` gets the tasks in plan order as soon as everything before them is done,
@@ -91,7 +90,7 @@ pub fn execute(
     }
     run_all(&context, &mut schedule, each);
     // nvcc would not have started them any more.
-    context.beside.undo(|task| !schedule.counts(task));
+    context.side_files.undo(|task| !schedule.counts(task));
     let mut unmet_output = None;
     for failed in schedule.failures() {
         unmet_output = unmet_output.or_else(|| task::unmet_output(&context, failed));
@@ -142,7 +141,7 @@ impl Effects for OnFiles<'_> {
 /// Gives each ready task to a thread, and each result to the schedule, until nothing runs any more.
 fn run_all(context: &RunContext<'_>, schedule: &mut Schedule<'_>, each: &mut dyn FnMut(&Finished)) {
     let options = context.options;
-    // What goes to other machines is beside what may run here.
+    // Steps on other machines do not count against what may run here.
     let abroad = options.executor.map_or(0, |e| e.slots().size());
     let jobs = options.jobs.max(1).saturating_add(abroad);
     thread::scope(|scope| {

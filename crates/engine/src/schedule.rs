@@ -1,5 +1,5 @@
-//! What runs next, and what an end means: states, speculation, failures, and the order of output. It starts nothing and
-//! touches no file by itself.
+//! Which task runs next, and what follows when one ends: states, speculation, failures, and the order of output. It
+//! starts nothing and touches no file by itself.
 //!
 //! The ready task with the longest way to go is next.
 //!
@@ -66,7 +66,7 @@ pub struct Schedule<'a> {
     discarded: Option<usize>,
     /// Was ended because its result came otherwise.
     pointless: Option<usize>,
-    /// So many tasks have been shown.
+    /// This many tasks have been shown.
     shown: usize,
 }
 

@@ -10,7 +10,7 @@ use super::*;
 /// A dry run of one file for two architectures.
 const TWO: &str = include_str!("../../plan/tests/transcripts/13.0/compile-two.txt");
 
-/// Writes down what it is told to do.
+/// Writes down what it is asked to do.
 struct FakeRunner {
     confirms: Cell<bool>,
     corrects: Cell<bool>,
@@ -20,7 +20,7 @@ struct FakeRunner {
 }
 
 impl FakeRunner {
-    fn of(graph: &TaskGraph) -> Self {
+    fn new(graph: &TaskGraph) -> Self {
         Self {
             confirms: Cell::new(true),
             corrects: Cell::new(true),
@@ -121,7 +121,7 @@ fn shown(schedule: &mut Schedule<'_>) -> Vec<usize> {
 #[test]
 fn all_is_shown_in_the_plans_order() {
     let graph = plan();
-    let runner = FakeRunner::of(&graph);
+    let runner = FakeRunner::new(&graph);
     let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
     let mut order = Vec::new();
     loop {
@@ -141,7 +141,7 @@ fn all_is_shown_in_the_plans_order() {
 #[test]
 fn the_first_failure_of_nvccs_order_counts() {
     let graph = plan();
-    let runner = FakeRunner::of(&graph);
+    let runner = FakeRunner::new(&graph);
     let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
     let (first, second) = (step_of(&graph, Tool::Cicc), last_of(&graph, Tool::Cicc));
     assert!(first < second);
@@ -169,7 +169,7 @@ fn the_first_failure_of_nvccs_order_counts() {
 #[test]
 fn under_threads_a_phase_runs_to_its_end() {
     let graph = plan();
-    let runner = FakeRunner::of(&graph);
+    let runner = FakeRunner::new(&graph);
     let mut schedule = schedule(&graph, &runner, OnFailure::FinishPhase);
     let (first, second) = (step_of(&graph, Tool::Cicc), last_of(&graph, Tool::Cicc));
     until_it_runs(&mut schedule, first, &[]);
@@ -198,7 +198,7 @@ fn what_is_no_verdict_ends_it_all() {
         (NOT_SPLICED, false),
         (SAID_SOMETHING, false),
     ] {
-        let runner = FakeRunner::of(&graph);
+        let runner = FakeRunner::new(&graph);
         let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
         let (task, _) = schedule.start().expect("a task");
         schedule.ended(task, Err(io::Error::other(error)));
@@ -219,7 +219,7 @@ fn another_module_id_needs_another_plan() {
     overlap::predict_module_id(&mut graph, "_00000000_4_a_cu_12345678");
     assert_eq!(graph.assumed.len(), 1);
     for confirms in [true, false] {
-        let runner = FakeRunner::of(&graph);
+        let runner = FakeRunner::new(&graph);
         runner.confirms.set(confirms);
         let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
         finish(&mut schedule);
@@ -245,7 +245,7 @@ fn plan_with_a_stub(early: bool) -> (TaskGraph, usize, usize) {
 fn what_worked_on_another_stub_is_done_again() {
     let (graph, compile, real) = plan_with_a_stub(false);
     for compiled_first in [true, false] {
-        let runner = FakeRunner::of(&graph);
+        let runner = FakeRunner::new(&graph);
         runner.confirms.set(false);
         let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
         until_it_runs(&mut schedule, compile, &[real]);
@@ -273,7 +273,7 @@ fn what_worked_on_another_stub_is_done_again() {
 fn a_guess_that_fails_waits_for_the_truth() {
     let (graph, compile, real) = plan_with_a_stub(false);
     for confirms in [true, false] {
-        let runner = FakeRunner::of(&graph);
+        let runner = FakeRunner::new(&graph);
         runner.confirms.set(confirms);
         let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
         until_it_runs(&mut schedule, compile, &[real]);
@@ -291,7 +291,7 @@ fn a_guess_that_fails_waits_for_the_truth() {
 #[test]
 fn a_stub_that_cannot_be_corrected_needs_another_plan() {
     let (graph, compile, real) = plan_with_a_stub(false);
-    let runner = FakeRunner::of(&graph);
+    let runner = FakeRunner::new(&graph);
     runner.confirms.set(false);
     runner.corrects.set(false);
     let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
@@ -305,7 +305,7 @@ fn a_stub_that_cannot_be_corrected_needs_another_plan() {
 fn a_stub_that_is_there_already_is_not_made_early() {
     let (graph, compile, real) = plan_with_a_stub(true);
     let early = step_of(&graph, Tool::EarlyStub);
-    let runner = FakeRunner::of(&graph);
+    let runner = FakeRunner::new(&graph);
     let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
     until_it_runs(&mut schedule, early, &[real]);
     until_it_runs(&mut schedule, real, &[early]);
@@ -326,7 +326,7 @@ fn a_stub_that_is_there_already_is_not_made_early() {
 fn an_early_stub_that_fails_says_nothing() {
     let (graph, compile, real) = plan_with_a_stub(true);
     let early = step_of(&graph, Tool::EarlyStub);
-    let runner = FakeRunner::of(&graph);
+    let runner = FakeRunner::new(&graph);
     let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
     until_it_runs(&mut schedule, early, &[real]);
     ends(&mut schedule, early, StepOutcome::Failed(2));
@@ -343,7 +343,7 @@ fn an_early_stub_that_fails_says_nothing() {
 #[test]
 fn what_could_not_be_started_is_next_again() {
     let graph = plan();
-    let runner = FakeRunner::of(&graph);
+    let runner = FakeRunner::new(&graph);
     let mut schedule = schedule(&graph, &runner, OnFailure::Stop);
     let first = schedule.start().expect("a task");
     schedule.put_back(first.0);

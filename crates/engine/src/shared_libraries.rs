@@ -1,4 +1,4 @@
-//! What a program loads: asked of the dynamic loader itself, which can list instead of run.
+//! The libraries that a program loads, as the dynamic loader lists them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

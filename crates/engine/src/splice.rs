@@ -11,8 +11,8 @@ use crate::context::RunContext;
 /// The host compiler's or fatbinary's text is not what the split expects.
 pub const NOT_SPLICED: &str = "the fat binary does not fit into the assembly";
 /// Why a host compile is not done in two halves, once the second has said something: nvcc starts the compiler once, and a
-/// wrapper that speaks in each run speaks once.
-pub const SAID_SOMETHING: &str = "the host compiler said something while it assembled";
+/// wrapper that prints in each run prints once.
+pub const SAID_SOMETHING: &str = "the host compiler printed messages while it assembled";
 
 /// Writes the assembly with the fat binary in it.
 pub fn splice(run: &RunContext<'_>, step: &Step) -> io::Result<(FileId, PathBuf)> {

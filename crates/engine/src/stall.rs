@@ -1,17 +1,17 @@
-//! Notices a step that stands still: nothing came out of it, none of its processes used the processor, and none came or
-//! went, for a whole window.
+//! Notices a step that hangs: for a whole window it had no output, none of its processes used the processor, and none
+//! started or ended.
 //!
-//! Looks, and does not guess. A process that may run counts as moving although others have the processor. One that waits
-//! for a disk (state D) cannot be ended, and nvcc would wait for the same disk. One that is stopped (T) was stopped by a
-//! person. Each of these begins the window anew, and so does what cannot be seen. Time counts in looks, so a machine that
-//! sleeps, or a container that is frozen, adds one look at most.
+//! Looks, and does not guess. A process that may run counts as moving although others have the processor. One that
+//! waits for a disk (state D) cannot be ended, and nvcc would wait for the same disk. One that is stopped (T) was
+//! stopped by a person. Each of these begins the window anew, and so does what cannot be seen. Time counts in looks, so
+//! a machine that sleeps, or a container that is frozen, adds one look at most.
 
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use warpcc_budget::proc::{self, Stat};
 
-/// A window is so many looks long.
+/// A window is this many looks long.
 const LOOKS: u32 = 10;
 
 /// Looks at one step from time to time.
@@ -56,7 +56,7 @@ impl Watchdog {
     }
 
     /// Looks, if it is time to. True when the step has stood still for the whole window.
-    pub fn look(&mut self) -> bool {
+    pub fn check(&mut self) -> bool {
         if !self.pause().is_zero() {
             return false;
         }

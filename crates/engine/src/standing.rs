@@ -1,4 +1,4 @@
-//! What a record of a call stands on besides what its tools were seen to do: the programs that we found for it, and the
+//! What a record of a call depends on besides what its tools were seen to do: the programs that we found for it, and the
 //! files of steps that hit.
 
 use std::ffi::{OsStr, OsString};

@@ -49,7 +49,7 @@ fn holds_a_folder(run: &RunContext<'_>, step: &Step) -> io::Result<bool> {
                 return Ok(true);
             }
             Ok(bytes) => is_text &= std::str::from_utf8(&bytes).is_ok(),
-            // cicc is told of a module id file and makes none with -optix-ir.
+            // With -optix-ir, cicc gets the name of a module id file and does not write it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -109,7 +109,7 @@ fn keep(
         outputs,
         stdout: fixed(&finished.stdout),
         stderr: fixed(&finished.stderr),
-        extra: Conditions::of(&seen.asked, &seen.times, run.options.place()).encode(),
+        extra: Conditions::observe(&seen.asked, &seen.times, run.options.place()).encode(),
         micros: u64::try_from((finished.user + finished.system).as_micros()).unwrap_or(u64::MAX),
     };
     let key = keys.for_result(finished.is_path_specific, &outcome);

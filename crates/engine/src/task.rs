@@ -1,4 +1,4 @@
-//! One task from ready to done: found in the cache, done elsewhere, or done here.
+//! One task from ready to done: from the cache, on another machine, or here.
 
 use std::fs;
 use std::io;
@@ -54,8 +54,8 @@ pub fn unmet_output(run: &RunContext<'_>, index: usize) -> Option<PathBuf> {
     let mut outputs = step.writes.iter().filter(|&&id| {
         let own = run.artifacts.path(id);
         run.graph.file(id).kind == FileKind::Output
-            && run.beside.has_missed(index, own)
-            && !run.beside.has_removed(index, own)
+            && run.side_files.has_missed(index, own)
+            && !run.side_files.has_removed(index, own)
     });
     let users = |&id| run.options.directory.join(&run.graph.file(id).path);
     outputs
@@ -68,7 +68,7 @@ pub fn take_away_outputs(run: &RunContext<'_>, index: usize) {
     let step = run.graph.steps.get(index);
     let writes = step.into_iter().flat_map(|step| &step.writes);
     let outputs = writes.filter(|&&id| run.graph.file(id).kind == FileKind::Output);
-    for &id in outputs.filter(|&&id| run.beside.has_removed(index, run.artifacts.path(id))) {
+    for &id in outputs.filter(|&&id| run.side_files.has_removed(index, run.artifacts.path(id))) {
         (run.options.remove)(&run.graph.file(id).path);
     }
 }
@@ -134,7 +134,7 @@ fn filter_dependencies(
         .options
         .rule
         .as_ref()
-        .ok_or_else(|| io::Error::other("a dependency file nobody asked for"))?;
+        .ok_or_else(|| io::Error::other("an unexpected dependency file"))?;
     let mut texts = Vec::new();
     for &id in &step.reads {
         run.artifacts.materialise(id)?;

@@ -36,7 +36,7 @@ pub struct Seen {
     pub untracked: Option<String>,
     /// What only nvcc itself can do: a program met what it would not have met without us.
     pub hindered: Option<String>,
-    /// A name in the private folder that a tool made up: beside an output, or in the folder for temporary files. With
+    /// A name in the private folder that a tool made up: next to an output, or in the folder for temporary files. With
     /// nvcc it would be in the user's folder, and what the tool does there is part of its work.
     pub stray: Option<String>,
 }
@@ -222,7 +222,7 @@ impl Seen {
             }
             _ if guards::is_off("special-files") => {}
             _ => {
-                let why = || format!("{} was read, which is no regular file", path.display());
+                let why = || format!("{} was read, and is not a regular file", path.display());
                 self.untracked.get_or_insert_with(why);
             }
         }
@@ -271,7 +271,7 @@ impl Seen {
         });
         for path in &observed.texts {
             let path = PathText::from(scene.directory.join(path));
-            // What it started speaks for itself.
+            // What it started has a log of its own.
             if !observed.called.contains_key(path.as_os_str()) {
                 self.mention(&path);
             }
@@ -307,7 +307,7 @@ impl Seen {
         self.asked.mentioned.extend(names);
     }
 
-    /// What a result stands on that came from the cache: what the run that made it saw.
+    /// What a result from the cache depends on: what the run that made it saw.
     pub fn of_hit(manifest: &InputManifest, asked: Asked, times: Vec<u8>) -> Self {
         let mut seen = Self {
             asked,
@@ -447,7 +447,7 @@ fn looks_below_dot<'p>(paths: impl IntoIterator<Item = &'p PathText>) -> bool {
 const TICK: Duration = Duration::from_millis(10);
 
 /// The first name in the private folder that no plan has and that a tool left there, or looked for where it could not be:
-/// beside an output (gcc's `.gcno`, `.su`, `.gcda`), or in `TMPDIR`.
+/// next to an output (gcc's `.gcno`, `.su`, `.gcda`), or in `TMPDIR`.
 fn stray(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
     let folders = ["out", "tmp", "k"].map(|folder| scene.scratch.join(folder));
     let [outputs, temporary, _] = &folders;
@@ -458,7 +458,7 @@ fn stray(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
     };
     let left = |path: &&PathText| is_stranger(path) && fs::symlink_metadata(path).is_ok();
     if let Some(path) = observed.written.keys().find(left) {
-        return Some(format!("{} is made too", path.display()));
+        return Some(format!("{} is created too", path.display()));
     }
     let looked_for = |path: &&PathText| {
         let inside = |folder: &Path| path.starts_with(folder) && ***path != *folder;
@@ -467,7 +467,7 @@ fn stray(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
     };
     let read = observed.read.keys().chain(&observed.missing);
     let path = read.chain(&observed.found).find(looked_for)?;
-    Some(format!("{} is looked for", path.display()))
+    Some(format!("{} is searched for", path.display()))
 }
 
 /// A file that a run wrote or removed besides its outputs: a result that hits would not bring it back.
@@ -493,7 +493,7 @@ fn side_effect(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
             && !(scene.is_own(path) || is_caches(path))
     });
     if let Some((path, _)) = rewritten {
-        return Some(format!("{} is read, and written too", path.display()));
+        return Some(format!("{} is both read and written", path.display()));
     }
     for (path, identity) in &observed.written {
         let special = is_special(identity);

@@ -106,7 +106,7 @@ fn read_log(
     let _ = fs::remove_file(log);
     let known = |executable: &Path| conditions::asks_by_name(executable, false);
     let Ok(observed) = warpcc_watch::read_log(&bytes, program, &known) else {
-        return Seen::unwatched("a watch log is torn");
+        return Seen::unwatched("a watch log is incomplete");
     };
     if observed.processes.is_empty() {
         return Seen::unwatched("a process could not be watched");
@@ -135,6 +135,6 @@ fn read_log(
         began,
         own: &is_own,
     };
-    run.beside.note(index, &observed, &scene);
+    run.side_files.note(index, &observed, &scene);
     Seen::from_log(observed, &scene)
 }

@@ -1,4 +1,4 @@
-//! The story as data: what every form of it is written from, and what `--json` is.
+//! The explanation as data: every form is written from it, and `--json` is it.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
-//! What matters in a file, by the command that wrote it and the option that named it.
+//! What matters in a file, depending on the command that wrote it and the option that named it.
 //!
-//! A file's name says little: `-o` may call PTX anything. So its kind is that of the option before
-//! it, and only then its ending.
+//! A file's name says little: `-o` may call PTX anything. So its kind is that of the option before it, and only then
+//! its ending.
 
 mod cubin;
 mod elf;
@@ -33,7 +33,7 @@ pub struct Essence {
 }
 
 /// What is in `bytes`, the file that step number `step` of `graph` wrote as `file`.
-pub fn of(
+pub fn inspect(
     graph: &TaskGraph,
     step: usize,
     file: FileId,

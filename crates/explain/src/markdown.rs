@@ -1,10 +1,10 @@
-//! The story as Markdown, for documentation: what another machine would tell otherwise is left out.
+//! The explanation as Markdown, for documentation: what differs between machines is left out.
 
 use std::io::{self, Write};
 
 use crate::explanation::{Block, CommandOutcome, FileStory, StepStory, Story, Table};
 
-/// What stands for a value that another machine gives otherwise.
+/// The placeholder for a value that differs between machines.
 const VARIES: &str = "…";
 
 /// What of a story is written.

@@ -15,7 +15,7 @@ use row::{Row, Takes};
 
 use crate::explanation::{OptionRow, Variable};
 
-/// What stands for an option without a row.
+/// The text for an option without a row.
 pub const UNKNOWN: &str = "not described here";
 
 fn tables(tool: Tool) -> &'static [&'static [Row]] {

@@ -1,8 +1,8 @@
-//! The story as one HTML page that needs nothing else: no network, no fonts, no other file.
+//! The explanation as one self-contained HTML page: no network, no fonts, no other file.
 //!
-//! All text is in the page before any script runs; the script only filters and switches between
-//! light and dark. Whatever is shown comes from outside, names of files and lines of code, and is
-//! escaped; should that ever fail, the page's own policy lets no script run but ours, by its hash.
+//! All text is in the page before any script runs; the script only filters and switches between light and dark.
+//! Whatever is shown comes from outside, names of files and lines of code, and is escaped; should that ever fail, the
+//! page's own policy lets no script run but ours, by its hash.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! From a plan and what its commands did to the story: one step after the other, as they end.
+//! Makes the explanation from a plan and its commands' files, one step after the other, as they end.
 
 use std::collections::BTreeMap;
 
@@ -100,7 +100,7 @@ impl Recorder {
         if observed.outcome == CommandOutcome::Ran {
             for &id in &step.writes {
                 let Some(bytes) = read(id) else { continue };
-                let essence = inspect::of(graph, index, id, &bytes, &mut self.known);
+                let essence = inspect::inspect(graph, index, id, &bytes, &mut self.known);
                 let size = bytes.len() as u64;
                 let file = graph.file(id);
                 self.written.insert(id.0, (index + 1, Some(size)));
@@ -185,7 +185,7 @@ impl Recorder {
 
 fn unrun(graph: &TaskGraph, index: usize) -> StepStory {
     let step = &graph.steps[index];
-    let (title, purpose) = tool_docs::of(graph, step);
+    let (title, purpose) = tool_docs::describe(graph, step);
     let words = options::words(step, |id| graph.file(id).path.clone());
     StepStory {
         number: index + 1,

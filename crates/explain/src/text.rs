@@ -1,4 +1,4 @@
-//! The story for a terminal: a page for each command, as wide as is asked for.
+//! The explanation for a terminal: a page for each command, in a given width.
 
 use std::io::{self, Write};
 

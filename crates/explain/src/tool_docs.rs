@@ -1,10 +1,10 @@
-//! What a command is for, as a heading and a few sentences: the thread of the story.
+//! What a command is for, as a heading and a few sentences.
 
 use warpcc_plan::{Arg, FileKind, Step, TaskGraph, Tool};
 
 /// The heading and the sentences for a step.
 #[expect(clippy::too_many_lines, reason = "a table")]
-pub fn of(graph: &TaskGraph, step: &Step) -> (String, String) {
+pub fn describe(graph: &TaskGraph, step: &Step) -> (String, String) {
     let arch = step.arch.as_deref().unwrap_or_default();
     let has = |word: &str| step.args.iter().any(|arg| arg.as_text() == Some(word));
     let input = step

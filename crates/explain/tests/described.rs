@@ -69,6 +69,6 @@ fn every_option_of_the_recorded_dry_runs_is_described() {
         let count = described.get(tool).copied().unwrap_or(0);
         assert!(count > 5, "{tool}: {count} words in all transcripts");
     }
-    // Modes whose plans are left to nvcc: shell syntax, threads with dependencies, `rm` of a result.
+    // Modes whose plans are bypassed: shell syntax, threads with dependencies, `rm` of a result.
     assert!(refused.len() < 12, "{refused:?}");
 }

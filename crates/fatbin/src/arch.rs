@@ -1,4 +1,4 @@
-//! Architectures: a number, and how far its code carries beyond that number.
+//! Architectures: a number, and which other GPUs run its code.
 
 use std::fmt;
 use std::str::FromStr;
@@ -70,7 +70,7 @@ impl Serialize for Arch {
 
 /// Why a text names no architecture.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no architecture: write sm_90, sm_90a, compute_90 or 9.0")]
+#[error("{0:?} is not an architecture: write sm_90, sm_90a, compute_90 or 9.0")]
 pub struct NotAnArch(pub String);
 
 impl FromStr for Arch {

@@ -1,4 +1,4 @@
-//! Two builds of one library: kernels that came, went, or take something else.
+//! Two builds of one library: kernels that were added, removed, or use other resources.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What is wrong with a file, said so that the rest of it can still be read.
+//! What is wrong with a file. The rest of it can still be read.
 
 use serde::Serialize;
 

@@ -44,7 +44,7 @@ pub enum Format {
 
 impl Format {
     /// The format of a file that begins so; none when it can hold no fat binary that is known.
-    pub fn of(data: &[u8]) -> Option<Self> {
+    pub fn detect(data: &[u8]) -> Option<Self> {
         match data {
             [0x7f, b'E', b'L', b'F', ..] => match u16_at(data, MACHINE_AT) {
                 Some(cubin::MACHINE) => Some(Self::Cubin),
@@ -147,8 +147,7 @@ fn regions(data: &[u8]) -> Result<(bool, Vec<Piece<'_>>), Flaw> {
                 Some(bytes) if !take(&mut taken, from..from + bytes.len() as u64) => {
                     let name = wanted.name();
                     Err(Flaw::Host(format!(
-                        "section {index} ({name}) lies over another section of fat binaries, and \
-                         is passed over; link the file anew"
+                        "section {index} ({name}) overlaps another section of fat binaries, and is skipped; link the file again"
                     )))
                 }
                 Some(bytes) => Ok(bytes),
@@ -197,7 +196,7 @@ fn archive<'a>(data: &'a [u8], limits: &ReadLimits, found: &mut FoundImages<'a>)
                 continue;
             }
         };
-        match Format::of(bytes) {
+        match Format::detect(bytes) {
             Some(Format::Elf) => elf(bytes, at, Some(name), limits, found),
             Some(Format::Cubin) => stand_alone(bytes, at, Some(name), found),
             Some(Format::Fatbin) => found.walk(

@@ -1,4 +1,4 @@
-//! What only an image's own bytes know: its exact size, who made it, its functions.
+//! What only an image's own bytes show: its exact size, its producer, its functions.
 
 use serde::Serialize;
 

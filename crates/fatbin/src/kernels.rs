@@ -59,7 +59,7 @@ pub struct Usage {
     /// Static shared memory of a block; for sm_90 and newer with the 1024 that are reserved as soon
     /// as a kernel has any.
     pub shared: u64,
-    /// Local memory beside the stack; zero in modern code.
+    /// Local memory besides the stack; zero in modern code.
     pub local: u64,
     /// Constant memory of its own, by bank; bank 0 has the parameters.
     pub constants: Vec<(u8, u64)>,
@@ -100,7 +100,7 @@ pub fn of_cubin(cubin: &Cubin<'_>) -> Vec<Function> {
     let sections = Sections::new(cubin);
     let by_symbol = BySymbol::read(cubin.section(".nv.info").unwrap_or_default());
     let arch = cubin.arch().number;
-    // Many symbols may stand for one section: what is in it is counted once.
+    // Many symbols may name one section: what is in it is counted once.
     let mut counted: HashMap<&[u8], Usage> = HashMap::new();
     let mut functions = Vec::new();
     for (index, symbol) in cubin.symbols.enumerate() {

@@ -1,4 +1,4 @@
-//! A container without the images nobody wants, before it is put into its file.
+//! A container without unwanted images, before it is put into its file.
 
 use crate::container::Section;
 

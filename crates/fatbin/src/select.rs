@@ -73,7 +73,7 @@ impl fmt::Display for DriverVersion {
 
 /// Why a text names no driver version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no CUDA version of a driver: write 13.0, as nvidia-smi shows it")]
+#[error("{0:?} is not a CUDA version: write 13.0, as nvidia-smi shows it")]
 pub struct NotADriver(String);
 
 impl FromStr for DriverVersion {

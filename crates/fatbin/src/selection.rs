@@ -48,7 +48,7 @@ impl Keep {
     }
 
     /// Machine code for one model that is left out, although a GPU takes it before the machine code of its number that is
-    /// kept: `sm_90a` beside `sm_90`.
+    /// kept: `sm_90a` next to `sm_90`.
     pub fn left_out_before<'i, 'a: 'i>(
         &self,
         images: impl Iterator<Item = &'i Image<'a>>,

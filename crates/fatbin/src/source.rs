@@ -48,15 +48,13 @@ pub enum OpenFailure {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// The first bytes are of nothing that can hold a fat binary.
-    #[error(
-        "no ELF file, static library, fat binary, cubin, wheel or folder: nothing of CUDA in it"
-    )]
+    #[error("not an ELF file, static library, fat binary, cubin, wheel or folder")]
     Unknown,
     /// Nothing in it.
     #[error("the file is empty")]
     Empty,
     /// Too deep, or not a regular file.
-    #[error("neither a regular file nor a folder of sensible depth")]
+    #[error("not a regular file, or a folder nested too deeply")]
     NotRegular,
     /// The wheel's table or a member is damaged.
     #[error("corrupt wheel: {0}")]
@@ -98,7 +96,7 @@ impl Binary {
             return Err(OpenFailure::Empty);
         }
         let map = map(&file)?;
-        let format = Format::of(&map).ok_or(OpenFailure::Unknown)?;
+        let format = Format::detect(&map).ok_or(OpenFailure::Unknown)?;
         Ok((map, format))
     }
 
@@ -157,7 +155,7 @@ pub fn find(paths: &[PathBuf]) -> (Vec<BinaryInput>, Vec<FatbinError>) {
     let mut errors = Vec::new();
     for path in paths {
         let mut here = Vec::new();
-        look(path, 0, &mut here, &mut errors);
+        collect_inputs(path, 0, &mut here, &mut errors);
         here.sort();
         inputs.append(&mut here);
     }
@@ -165,7 +163,12 @@ pub fn find(paths: &[PathBuf]) -> (Vec<BinaryInput>, Vec<FatbinError>) {
 }
 
 /// Depth 0 is a path that was named by the user: there nothing is passed over in silence.
-fn look(path: &Path, depth: usize, inputs: &mut Vec<BinaryInput>, errors: &mut Vec<FatbinError>) {
+fn collect_inputs(
+    path: &Path,
+    depth: usize,
+    inputs: &mut Vec<BinaryInput>,
+    errors: &mut Vec<FatbinError>,
+) {
     let input = BinaryInput {
         path: path.to_owned(),
         member: None,
@@ -187,7 +190,7 @@ fn look(path: &Path, depth: usize, inputs: &mut Vec<BinaryInput>, errors: &mut V
         })),
         Seen::Folder(entries) => {
             for entry in entries {
-                look(&entry, depth + 1, inputs, errors);
+                collect_inputs(&entry, depth + 1, inputs, errors);
             }
         }
     }
@@ -220,7 +223,7 @@ fn look_into(path: &Path, depth: usize) -> Result<Seen, OpenFailure> {
         };
     }
     let mut file = File::open(path)?;
-    match Format::of(&head(&mut file)?) {
+    match Format::detect(&head(&mut file)?) {
         Some(Format::Wheel) => Ok(Seen::Members(members(file)?)),
         Some(_) => Ok(Seen::File),
         None if depth > 0 => Ok(Seen::Nothing),
@@ -245,7 +248,7 @@ fn members(mut file: File) -> Result<Vec<String>, OpenFailure> {
         if !member.is_file() {
             continue;
         }
-        if Format::of(&head(&mut member)?).is_some_and(|format| format != Format::Wheel) {
+        if Format::detect(&head(&mut member)?).is_some_and(|format| format != Format::Wheel) {
             members.push(member.name()?.into_owned());
         }
     }

@@ -1,7 +1,7 @@
-//! Rewriting fat binaries without the images nobody wants.
+//! Rewriting fat binaries without unwanted images.
 //!
-//! What is kept of a container is moved together and its header is made to agree; how a file gets
-//! smaller by that depends on what it is (`thin_elf`). Nothing is decompressed or compiled.
+//! What is kept of a container is moved together and its header is made to agree; how a file gets smaller by that
+//! depends on what it is (`thin_elf`). Nothing is decompressed or compiled.
 
 use crate::container::{Container, HEADER};
 use crate::error::ReadLimits;
@@ -34,7 +34,7 @@ pub enum Refusal {
     #[error("there is no fat binary in the file")]
     NoContainers,
     /// A host file that is not built as expected.
-    #[error("the file is not built as expected: {0}")]
+    #[error("the file has an unexpected structure: {0}")]
     Host(String),
 }
 

@@ -32,7 +32,7 @@ const E_PHNUM: usize = 0x38;
 const SH_OFFSET: u64 = 0x18;
 const SH_SIZE: u64 = 0x20;
 /// What to do about a file whose sections make no sense.
-const ANEW: &str = "make the file anew with the linker, or keep it as it is";
+const ANEW: &str = "link the file again, or keep it as it is";
 /// The largest page a kernel of the machine may have: a segment's place in the file and in memory
 /// must agree up to it.
 const PAGES: [(u16, u64); 2] = [(62, 4 << 10), (183, 64 << 10)];

@@ -131,7 +131,7 @@ pub fn judge(
         .containers
         .par_iter()
         .enumerate()
-        .map(|(number, container)| look(number, container, limits))
+        .map(|(number, container)| judge_container(number, container, limits))
         .collect();
     let (looked, problems): (Vec<_>, Vec<_>) = looked.into_iter().unzip();
     verdicts.problems.extend(problems.into_iter().flatten());
@@ -155,7 +155,7 @@ pub fn judge(
     verdicts
 }
 
-fn look<'f, 'a>(
+fn judge_container<'f, 'a>(
     number: usize,
     container: &'f Container<'a>,
     limits: &ReadLimits,

@@ -1,4 +1,4 @@
-//! Emptying a driver's cache: only what a driver puts there, and never through a link.
+//! Empties a driver's cache: only what a driver puts there, and never through a link.
 
 use std::fs;
 use std::io;
@@ -12,13 +12,13 @@ use crate::compute_cache::{Contents, contents, is_bucket};
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
     /// Nothing tells where it is.
-    #[error("{0} is no absolute path, so it is not certain which folder is meant")]
+    #[error("{0} is not an absolute path, so the folder is ambiguous")]
     Relative(PathBuf),
     /// A folder that nobody keeps only a cache in.
     #[error("{0} is the root, the home folder or a folder above it, not a cache of its own")]
     TooHigh(PathBuf),
     /// Not an index and its folders: something else keeps files there.
-    #[error("{0} does not look like a driver's cache: it has no `index` beside folders 0 to f")]
+    #[error("{0} does not look like a driver's cache: it has no `index` next to folders 0 to f")]
     NoCache(PathBuf),
     /// The system says no.
     #[error("{0}: {1}")]

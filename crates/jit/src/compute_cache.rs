@@ -1,6 +1,6 @@
 //! The folder of a driver's cache: what it is on, what is in it, and what is wrong with that.
 //!
-//! [`Folder::look`] asks the machine; [`remarks`] judges what it found, and can be tested without.
+//! [`Folder::examine`] asks the machine; [`remarks`] judges what it found, and can be tested without.
 
 use std::fs;
 use std::io;
@@ -39,7 +39,7 @@ impl Folder {
     ///
     /// # Errors
     /// The system does not say what the place is on.
-    pub fn look(path: &Path) -> io::Result<Self> {
+    pub fn examine(path: &Path) -> io::Result<Self> {
         let mut at = path;
         let mut blocked_by = None;
         let there = loop {
@@ -63,7 +63,7 @@ impl Folder {
             path: path.to_owned(),
             exists: there == path,
             blocked_by,
-            file_system: FileSystem::of(number),
+            file_system: FileSystem::from_number(number),
             read_only: space.f_flag.contains(StatVfsMountFlags::RDONLY),
             writable: rustix::fs::access(there, Access::WRITE_OK | Access::EXEC_OK).is_ok(),
             free: space.f_bavail.saturating_mul(space.f_frsize),
@@ -137,7 +137,7 @@ pub fn remarks(folder: &Folder, held: u64, limit: u64) -> Vec<Remark> {
     if let Some(blocked) = &folder.blocked_by {
         found.push(Remark::fix(
             format!(
-                "{} is no folder, and the cache would be {shown}",
+                "{} is not a folder, and the cache would be {shown}",
                 blocked.display()
             ),
             LOST,
@@ -146,7 +146,7 @@ pub fn remarks(folder: &Folder, held: u64, limit: u64) -> Vec<Remark> {
     } else if folder.read_only {
         found.push(Remark::fix(
             format!("{shown} is on a file system that is mounted read-only"),
-            "what is there is used, if the driver can; what is new cannot be kept",
+            "existing results may be used; new ones cannot be kept",
             format!("mount it writable, or {ELSEWHERE}"),
         ));
     } else if !folder.writable {
@@ -166,13 +166,12 @@ pub fn remarks(folder: &Folder, held: u64, limit: u64) -> Vec<Remark> {
         )),
         FileSystem::Fuse => found.push(Remark::fix(
             format!("{shown} is on {kind}"),
-            "each file goes through another process, often over a network; what it promises about \
-             locks is not known",
+            "each access goes through another process, often over a network, and its locks may not work",
             ELSEWHERE,
         )),
         FileSystem::Layer => found.push(Remark::fix(
             format!("{shown} is in {kind}"),
-            "what is compiled is gone with the container, and the next one compiles it again",
+            "compiled code is deleted with the container, and the next one compiles it again",
             "mount a volume and set CUDA_CACHE_PATH to it, or run `warpcc jit warm` when the image \
              is built",
         )),
@@ -195,7 +194,7 @@ pub fn remarks(folder: &Folder, held: u64, limit: u64) -> Vec<Remark> {
                 "{} bytes are free where the cache is, and it may still grow by {missing}",
                 folder.free
             ),
-            "what no longer fits on the disk is not kept",
+            "results that do not fit on the disk are not kept",
             "make room, or set CUDA_CACHE_MAXSIZE to less",
         ));
     }
@@ -212,7 +211,7 @@ mod tests {
             path: "/c".into(),
             exists: true,
             blocked_by: None,
-            file_system: FileSystem::of(number),
+            file_system: FileSystem::from_number(number),
             read_only: false,
             writable: true,
             free: u64::MAX,
@@ -270,15 +269,15 @@ mod tests {
     fn a_folder_that_is_not_there_is_judged_by_the_one_above() -> io::Result<()> {
         let top = tempfile::tempdir()?;
         let path = top.path().join("a/b/c");
-        let folder = Folder::look(&path)?;
+        let folder = Folder::examine(&path)?;
         assert!(!folder.exists && folder.writable && folder.blocked_by.is_none());
         fs::write(top.path().join("a"), "")?;
-        let blocked = Folder::look(&path)?;
+        let blocked = Folder::examine(&path)?;
         assert_eq!(blocked.blocked_by, Some(top.path().join("a")));
         std::os::unix::fs::symlink("/nowhere/at/all", top.path().join("l"))?;
-        let dangling = Folder::look(&top.path().join("l"))?;
+        let dangling = Folder::examine(&top.path().join("l"))?;
         assert_eq!(dangling.blocked_by, Some(top.path().join("l")));
-        assert!(Folder::look(Path::new("/proc/self"))?.exists);
+        assert!(Folder::examine(Path::new("/proc/self"))?.exists);
         Ok(())
     }
 

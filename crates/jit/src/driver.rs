@@ -63,7 +63,7 @@ pub enum DriverError {
     #[error("there is no NVIDIA driver here: {0}")]
     Missing(String),
     /// A library that lacks a function.
-    #[error("the driver is too old, or is none: {0}")]
+    #[error("the driver is too old, or is not a driver: {0}")]
     Function(String),
     /// It says no.
     #[error("{call}: {name} ({number})")]
@@ -276,7 +276,7 @@ impl Loader {
         Err(DriverError::Cuda {
             call,
             number: u32::try_from(error).unwrap_or(u32::MAX),
-            name: name.unwrap_or_else(|| "an error without a name".to_owned()),
+            name: name.unwrap_or_else(|| "an unnamed error".to_owned()),
             log: String::new(),
         })
     }

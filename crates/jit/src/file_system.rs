@@ -22,7 +22,7 @@ pub enum FileSystem {
 
 impl FileSystem {
     /// By the number in `f_type`, of which the low 32 bits count.
-    pub fn of(number: u64) -> Self {
+    pub fn from_number(number: u64) -> Self {
         match number & 0xffff_ffff {
             0x6969 => Self::Network("NFS"),
             0x517b | 0xff53_4d42 | 0xfe53_4d42 => Self::Network("SMB"),
@@ -43,7 +43,7 @@ impl FileSystem {
             0x9123_683e => Self::Local("btrfs"),
             0x2fc1_2fc1 => Self::Local("ZFS"),
             0xf2f5_2010 => Self::Local("F2FS"),
-            _ => Self::Local("a file system that is not known here"),
+            _ => Self::Local("an unknown file system"),
         }
     }
 
@@ -66,12 +66,12 @@ mod tests {
 
     #[test]
     fn kinds_are_known_by_their_number() {
-        assert_eq!(FileSystem::of(0x6969), FileSystem::Network("NFS"));
-        assert_eq!(FileSystem::of(0x794c_7630), FileSystem::Layer);
-        assert_eq!(FileSystem::of(0x0102_1994), FileSystem::Memory);
-        assert_eq!(FileSystem::of(0xef53), FileSystem::Local("ext4"));
+        assert_eq!(FileSystem::from_number(0x6969), FileSystem::Network("NFS"));
+        assert_eq!(FileSystem::from_number(0x794c_7630), FileSystem::Layer);
+        assert_eq!(FileSystem::from_number(0x0102_1994), FileSystem::Memory);
+        assert_eq!(FileSystem::from_number(0xef53), FileSystem::Local("ext4"));
         // As a signed number of 32 bits, which some architectures give.
         let signed = i64::from(0xff53_4d42_u32 as i32) as u64;
-        assert_eq!(FileSystem::of(signed), FileSystem::Network("SMB"));
+        assert_eq!(FileSystem::from_number(signed), FileSystem::Network("SMB"));
     }
 }

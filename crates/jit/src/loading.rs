@@ -105,7 +105,7 @@ pub struct Loading {
     pub words: Vec<OsString>,
     /// Which device, as the driver counts them.
     pub device: u32,
-    /// Variables that are set for it, beside those of this process.
+    /// Variables that are set for it, in addition to those of this process.
     pub variables: Vec<(&'static str, OsString)>,
     /// How long one item may take.
     pub longest: Duration,

@@ -1,4 +1,4 @@
-//! A program that may hang, and may say without end: bounded in both, and its own CPU time known.
+//! A program that may hang or print without end: limits for both, and its CPU time.
 
 use std::fs::{self, File};
 use std::io::{self, Read};

@@ -28,7 +28,7 @@ pub enum AskError {
     #[error("{0} cannot be started: {1}")]
     Start(PathBuf, std::io::Error),
     /// It starts, and names no architecture.
-    #[error("{0} --help names no architecture: it is no ptxas that is known here")]
+    #[error("`{0} --help` names no architecture: this ptxas is not supported")]
     Answer(PathBuf),
 }
 

@@ -1,8 +1,7 @@
-//! What a driver will make of the environment: a pure function of the variables.
+//! How a driver interprets the environment: a pure function of the variables.
 //!
-//! A driver reads them once, in `cuInit`. Names, meanings and defaults are those of NVIDIA's
-//! Programming Guide (section on environment variables); what it does with a value that is none
-//! is not documented, and said so.
+//! A driver reads them once, in `cuInit`. Names, meanings and defaults are those of NVIDIA's Programming Guide (section
+//! on environment variables); what it does with a value that is none is not documented, and said so.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -143,7 +142,7 @@ pub fn remarks(variables: &[(OsString, OsString)], settings: &JitSettings) -> Ve
     if settings.disabled {
         found.push(Remark::fix(
             "CUDA_CACHE_DISABLE is set",
-            "nothing that is compiled is kept: every start compiles everything again",
+            "no compiled code is kept: every start compiles everything again",
             "unset CUDA_CACHE_DISABLE",
         ));
     }
@@ -160,7 +159,7 @@ pub fn remarks(variables: &[(OsString, OsString)], settings: &JitSettings) -> Ve
         if let Some(text) = raw(name).filter(|text| !matches!(text.as_str(), "" | "0" | "1")) {
             found.push(Remark::fix(
                 format!("{name} is {text:?}, which is neither 0 nor 1"),
-                "what a driver makes of that is not documented",
+                "NVIDIA does not document what a driver does with that",
                 format!("set {name}=1, or unset it"),
             ));
         }
@@ -170,7 +169,7 @@ pub fn remarks(variables: &[(OsString, OsString)], settings: &JitSettings) -> Ve
     {
         found.push(Remark::fix(
             format!("CUDA_MODULE_LOADING is {text:?}, which is neither LAZY nor EAGER"),
-            "what a driver makes of that is not documented",
+            "NVIDIA does not document what a driver does with that",
             "set CUDA_MODULE_LOADING=LAZY, or unset it",
         ));
     }
@@ -184,8 +183,7 @@ pub fn remarks(variables: &[(OsString, OsString)], settings: &JitSettings) -> Ve
     if settings.disable_jit {
         found.push(Remark::note(
             "CUDA_DISABLE_PTX_JIT or CUDA_DISABLE_JIT is set",
-            "nothing is compiled: what has only PTX for a GPU fails with error 223, unless the \
-             driver's cache has it",
+            "nothing is compiled: a module with only PTX for a GPU fails with error 223, unless the driver's cache has it",
             "",
         ));
     }
@@ -205,8 +203,8 @@ fn of_max_size(text: &str) -> Option<Remark> {
     match text.trim().parse::<u64>() {
         _ if text.is_empty() => None,
         Err(_) => Some(Remark::fix(
-            format!("CUDA_CACHE_MAXSIZE is {text:?}, which is no number of bytes"),
-            "what a driver makes of that is not documented",
+            format!("CUDA_CACHE_MAXSIZE is {text:?}, which is not a number of bytes"),
+            "NVIDIA does not document what a driver does with that",
             SET,
         )),
         Ok(0) => Some(Remark::fix(
@@ -233,13 +231,13 @@ fn of_place(settings: &JitSettings) -> Option<Remark> {
             SET,
         )),
         Where::Home(home) if !home.is_absolute() => Some(Remark::fix(
-            format!("HOME is {}, which is no absolute path", home.display()),
+            format!("HOME is {}, which is not an absolute path", home.display()),
             lost,
             SET,
         )),
         Where::Given(path) if path.is_relative() => Some(Remark::fix(
             format!(
-                "CUDA_CACHE_PATH is {}, which is no absolute path",
+                "CUDA_CACHE_PATH is {}, which is not an absolute path",
                 path.display()
             ),
             "each folder that a program is started in would get a cache of its own",
@@ -283,7 +281,7 @@ mod tests {
         assert_eq!(max("CUDA_CACHE_MAXSIZE=1000").bytes, 1000);
         assert_eq!(max("CUDA_CACHE_MAXSIZE=1000").of_older_drivers(), 1000);
         assert_eq!(max("CUDA_CACHE_MAXSIZE=99999999999").bytes, 4 << 30);
-        assert!(said("HOME=/h CUDA_CACHE_MAXSIZE=4G").contains("no number of bytes"));
+        assert!(said("HOME=/h CUDA_CACHE_MAXSIZE=4G").contains("not a number of bytes"));
         assert!(said("HOME=/h CUDA_CACHE_MAXSIZE=0").contains("is 0"));
         assert!(said("HOME=/h CUDA_CACHE_MAXSIZE=5000000000").contains("=4294967296"));
     }
@@ -311,7 +309,7 @@ mod tests {
                 "set CUDA_MODULE_LOADING=LAZY",
             ),
             ("PATH=/bin", "neither HOME nor CUDA_CACHE_PATH"),
-            ("HOME=h", "no absolute path"),
+            ("HOME=h", "not an absolute path"),
             ("HOME=/h CUDA_CACHE_PATH=here", "absolute path"),
             ("HOME=/h CUDA_CACHE_PATH=~/cache", "absolute path"),
         ] {

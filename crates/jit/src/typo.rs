@@ -1,4 +1,4 @@
-//! Variables that were meant to be the driver's, and are not: a driver ignores them in silence.
+//! Misspelt variables of the driver, which it ignores silently.
 
 /// What steers run-time compilation, and what a misspelt name is compared with.
 const OURS: [&str; 8] = [

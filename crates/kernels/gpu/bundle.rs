@@ -1,4 +1,4 @@
-//! Many planned kernels as few programs: a compiler's start costs more than a small kernel.
+//! Many planned kernels as few programs: starting a compiler costs more than a small kernel.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-"""Element-wise kernels and reductions of warpcc, PyTorch and CuPy, in turns on the same arrays: bytes moved in a second.
+"""Element-wise kernels and reductions of warpcc, PyTorch and CuPy, alternating on the same arrays: bytes moved in a second.
 
     python3 peers.py OUT.json        needs the wheel, PyTorch, and CuPy where it is to be compared
 

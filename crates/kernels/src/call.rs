@@ -6,18 +6,18 @@ use crate::functions::{Function, Gives, with_functions};
 macro_rules! calls {
     (@parameters 1, $f:expr, $name:ident, $doc:expr) => {
         #[doc = $doc]
-        pub fn $name(x: impl Into<Expr>) -> Expr { Expr::of($f, vec![x.into()]) }
+        pub fn $name(x: impl Into<Expr>) -> Expr { Expr::apply($f, vec![x.into()]) }
     };
     (@parameters 2, $f:expr, $name:ident, $doc:expr) => {
         #[doc = $doc]
         pub fn $name(x: impl Into<Expr>, y: impl Into<Expr>) -> Expr {
-            Expr::of($f, vec![x.into(), y.into()])
+            Expr::apply($f, vec![x.into(), y.into()])
         }
     };
     (@parameters 3, $f:expr, $name:ident, $doc:expr) => {
         #[doc = $doc]
         pub fn $name(x: impl Into<Expr>, y: impl Into<Expr>, z: impl Into<Expr>) -> Expr {
-            Expr::of($f, vec![x.into(), y.into(), z.into()])
+            Expr::apply($f, vec![x.into(), y.into(), z.into()])
         }
     };
     (@parameters 4, $f:expr, $name:ident, $doc:expr) => {
@@ -28,7 +28,7 @@ macro_rules! calls {
             z: impl Into<Expr>,
             w: impl Into<Expr>,
         ) -> Expr {
-            Expr::of($f, vec![x.into(), y.into(), z.into(), w.into()])
+            Expr::apply($f, vec![x.into(), y.into(), z.into(), w.into()])
         }
     };
     ($($name:ident $text:literal $arity:tt $gives:ident $formula:literal;)*) => {

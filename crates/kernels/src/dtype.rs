@@ -1,4 +1,4 @@
-//! Element types: what is stored, in what it is computed, and what two of them make.
+//! Element types: how each is stored, in which type it is computed, and the result of two of them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -255,7 +255,7 @@ impl fmt::Display for DType {
 /// A name that no type has.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "there is no type {0:?}; known are bool, int8 to int64, uint8 to uint64, float16, bfloat16, float8_e4m3, float8_e5m2, float32 and float64"
+    "unknown type {0:?}; known types are bool, int8 to int64, uint8 to uint64, float16, bfloat16, float8_e4m3, float8_e5m2, float32 and float64"
 )]
 pub struct UnknownType(String);
 

@@ -60,7 +60,7 @@ pub fn binary(
 ///
 /// A name that is not given or not used, types that a function does not take, shapes that do not
 /// broadcast to the output's, addresses that are none, an output whose elements overlap or that lies
-/// askew on an input.
+/// partly on an input.
 pub fn fused(
     expr: &Expr,
     values: &[(&str, Value<'_>)],
@@ -167,7 +167,7 @@ type Bindings<'a> = (
     Vec<Number>,
 );
 
-/// The names and what they stand for, arrays and numbers counted apart.
+/// The names and what they refer to, arrays and numbers counted separately.
 fn bind<'a>(expr: &Expr, values: &[(&'a str, Value<'a>)]) -> Result<Bindings<'a>, PlanError> {
     let used = expr.names();
     let mut bound = HashMap::new();

@@ -68,10 +68,10 @@ impl Expr {
                 given: arguments.len(),
             });
         }
-        Ok(Self::of(function, arguments))
+        Ok(Self::apply(function, arguments))
     }
 
-    pub(crate) fn of(function: &'static Function, arguments: Vec<Self>) -> Self {
+    pub(crate) fn apply(function: &'static Function, arguments: Vec<Self>) -> Self {
         Self(Arc::new(Node::Call(function, arguments)))
     }
 
@@ -100,7 +100,7 @@ impl Expr {
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// No function has the name.
-    #[error("there is no function {name:?}{}", near.map(|near| format!("; is {near:?} meant?")).unwrap_or_default())]
+    #[error("there is no function {name:?}{}", near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default())]
     Unknown {
         /// The name.
         name: String,
@@ -108,7 +108,7 @@ pub enum CallError {
         near: Option<&'static str>,
     },
     /// It takes another number of arguments.
-    #[error("{name} takes {expected} argument(s), and {given} are given")]
+    #[error("{name} takes {expected} argument(s), but {given} were given")]
     Arity {
         /// The function.
         name: String,

@@ -47,7 +47,7 @@ pub(crate) fn share(number: i64, limit: u64) -> u64 {
     }
 }
 
-/// Blocks, if a grid holds so many.
+/// Blocks, if a grid holds this many.
 pub(crate) fn grid(blocks: u64) -> Result<u32, PlanError> {
     u32::try_from(blocks)
         .ok()

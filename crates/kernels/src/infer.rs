@@ -11,7 +11,7 @@ use crate::plan::PlanError;
 /// Different calls of one expression. A compiler's time grows with them, and registers run out.
 const LONGEST: usize = 4096;
 
-/// What a name stands for, as far as types go.
+/// The type of what a name refers to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Bound {
     /// The array of this number, with this type.
@@ -72,7 +72,7 @@ pub(crate) fn body(expr: &Expr, bound: &HashMap<&str, Bound>) -> Result<Body, Pl
     Ok(writer.finish(expr))
 }
 
-/// What a name stands for.
+/// What a name refers to.
 fn named(name: &str, bound: &HashMap<&str, Bound>) -> Result<Value, PlanError> {
     match bound.get(name) {
         None => Err(PlanError::Unbound {
@@ -208,11 +208,11 @@ fn loose_type(number: Number) -> DType {
     }
 }
 
-/// The type that a number takes on beside values of a type.
+/// The type that a number takes among values of a type.
 fn fitted(number: DType, firm: DType) -> DType {
     match (number.family(), firm.family()) {
         (Family::Float, _) => firm.real(),
-        // A truth beside a whole number counts as one.
+        // A bool among integers counts as one.
         (_, Family::Bool) => DType::I32,
         _ => firm,
     }

@@ -33,7 +33,7 @@ pub enum LaunchError {
     Kernel(#[from] Error),
     /// An address that the driver does not know. Nothing was started.
     #[error(
-        "{which} is at address {address:#x}, which the driver does not know: a device pointer was expected, and this is a host's, or memory that was freed"
+        "{which} is at address {address:#x}, which the driver does not know: pass a device pointer, not a host pointer or freed memory"
     )]
     Address {
         /// Whose.

@@ -1,4 +1,4 @@
-//! What a plan is made of and what it is: arrays, a kernel's text, grid and arguments, and why there is none.
+//! A plan and its parts: arrays, a kernel's text, grid and arguments; and the reasons why there is none.
 
 use std::fmt;
 use std::sync::Arc;
@@ -154,14 +154,14 @@ pub enum PlanError {
     /// A function is called as it cannot be.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// A name stands for nothing.
+    /// A name has no value.
     #[error("the expression uses {name:?}, and no array or number is given under that name")]
     Unbound {
         /// The name.
         name: String,
     },
     /// A name is given that the expression does not use, or is given twice.
-    #[error("{name:?} is given, and the expression {}", if *twice { "has it already" } else { "does not use it" })]
+    #[error("{name:?} was given, but the expression {}", if *twice { "has it already" } else { "does not use it" })]
     Needless {
         /// The name.
         name: String,
@@ -169,7 +169,7 @@ pub enum PlanError {
         twice: bool,
     },
     /// A function does not take values of a type.
-    #[error("{function} takes integers and bool, and is given {}", list(.given))]
+    #[error("{function} takes integers and bool, not {}", list(.given))]
     Type {
         /// The function.
         function: &'static str,
@@ -208,7 +208,7 @@ pub enum PlanError {
     },
     /// Shapes of inputs that do not make one.
     #[error(
-        "{name} has shape {shape:?}, which does not broadcast with {before:?}, that of what stands before it"
+        "{name} has shape {shape:?}, which does not broadcast with {before:?}, the shape of the inputs before it"
     )]
     Broadcast {
         /// Whose.
@@ -219,7 +219,9 @@ pub enum PlanError {
         before: Vec<u64>,
     },
     /// Steps that do not belong to the shape.
-    #[error("{which} has {dimensions} dimension(s) and {strides} step(s): give one step for each")]
+    #[error(
+        "{which} has {dimensions} dimension(s) and {strides} stride(s): give one stride for each dimension"
+    )]
     Strides {
         /// Whose.
         which: Which,
@@ -243,7 +245,7 @@ pub enum PlanError {
         which: Which,
     },
     /// An address between elements.
-    #[error("{which} is at address {address:#x}, which is no multiple of {dtype}'s {} byte(s)", dtype.size())]
+    #[error("{which} is at address {address:#x}, which is not a multiple of the size of {dtype}, {} byte(s)", dtype.size())]
     Misaligned {
         /// Whose.
         which: Which,
@@ -254,7 +256,7 @@ pub enum PlanError {
     },
     /// Elements of the output share memory.
     #[error(
-        "elements of the output share memory (shape {shape:?}, steps {strides:?}): each needs a place of its own"
+        "elements of the output share memory (shape {shape:?}, strides {strides:?}): each needs memory of its own"
     )]
     OutputOverlaps {
         /// Its shape.
@@ -264,7 +266,7 @@ pub enum PlanError {
     },
     /// The output lies on an input, but not element on element.
     #[error(
-        "the output shares memory with {which}, but not element by element: give it memory of its own, or exactly that input's type, address and steps"
+        "the output shares memory with {which}, but not element by element: give it memory of its own, or exactly that input's type, address and strides"
     )]
     Aliases {
         /// Which input.
@@ -293,15 +295,13 @@ pub enum PlanError {
         twice: bool,
     },
     /// A maximum or minimum of nothing.
-    #[error(
-        "{reduction} of no elements: the reduced axes have no element, and it has no value then"
-    )]
+    #[error("{reduction} of no elements has no value, and the reduced axes have none")]
     Empty {
         /// The reduction.
         reduction: &'static str,
     },
     /// A reduction that there is not.
-    #[error("there is no reduction {name:?}; known are {known}")]
+    #[error("unknown reduction {name:?}; known reductions are {known}")]
     UnknownReduction {
         /// The name.
         name: String,

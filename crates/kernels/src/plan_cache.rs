@@ -17,9 +17,9 @@ use crate::plan::{Argument, Plan, PlanError, Tensor, Which, WriteMode};
 use crate::shape::{check, span};
 use crate::value::{Value, number_argument};
 
-/// How many of each kind are kept. With more, all are made anew.
+/// How many of each kind are kept. With more, all are made again.
 const MOST: usize = 512;
-/// Bytes of a text that is kept: nobody has so many longer ones, and some generate them.
+/// Bytes of a text that is kept: few programs have many longer ones, and some generate them.
 const LONGEST: usize = 16 << 10;
 
 /// Things by what they were made of. What is looked for is hashed and compared as it stands: no key is made to look for one.
@@ -226,7 +226,7 @@ struct Known {
 
 impl Known {
     /// What is kept of a new plan; none of one that is long, or has nothing to do: of no elements, addresses are not looked at.
-    fn of(plan: &Plan, output: &Tensor, inputs: &[(&str, &Tensor)]) -> Option<Arc<Self>> {
+    fn from_plan(plan: &Plan, output: &Tensor, inputs: &[(&str, &Tensor)]) -> Option<Arc<Self>> {
         let is_short = |source: &str| source.len() <= LONGEST;
         if plan.launches.is_empty()
             || !plan
@@ -324,7 +324,7 @@ pub(crate) fn plan(
         |(bound, form, theirs): &Key| bound.is(expr, values) && form.is(output) && *theirs == mode;
     let Some(known) = SHELF.get(hash, is) else {
         let made = make()?;
-        if let Some(known) = Known::of(&made, output, &inputs) {
+        if let Some(known) = Known::from_plan(&made, output, &inputs) {
             SHELF.put(
                 hash,
                 (Bound::new(expr, values), Form::of(output), mode),
@@ -377,7 +377,7 @@ pub(crate) fn reduction(
     };
     let Some(known) = SHELF.get(hash, is) else {
         let made = make()?;
-        if let Some(known) = Known::of(&made, output, &inputs) {
+        if let Some(known) = Known::from_plan(&made, output, &inputs) {
             let axes = axes.map(<[i64]>::to_vec);
             SHELF.put(
                 hash,

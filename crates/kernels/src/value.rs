@@ -1,9 +1,9 @@
-//! What the names of an expression stand for: arrays and numbers.
+//! What the names of an expression refer to: arrays and numbers.
 
 use crate::expression::Number;
 use crate::plan::{Argument, Tensor};
 
-/// What a name in an expression stands for.
+/// What a name in an expression refers to.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<'a> {
     /// An array.

@@ -68,7 +68,7 @@ pub(crate) enum Taken {
 }
 
 impl Workspace {
-    /// So many bytes, for work that is put on this stream from now on. The stream's context is the thread's current one.
+    /// This many bytes, for work that is put on this stream from now on. The stream's context is the thread's current one.
     pub(crate) fn take(
         &self,
         stream: &Arc<CudaStream>,
@@ -105,7 +105,7 @@ impl Taken {
 impl Drop for Taken {
     fn drop(&mut self) {
         if let Self::Pooled { address, stream } = self {
-            // An error would be that of work before, which the caller is told of.
+            // An error would be that of earlier work, and the caller gets it there.
             let _ = unsafe { result::free_async(*address, stream.cu_stream()) };
         }
     }

@@ -1,4 +1,4 @@
-//! Plans: what is refused and how it is told, expressions as text, and the same kernel for what differs only in values.
+//! Plans: what is refused and with which message, expressions as text, and the same kernel for what differs only in values.
 #![expect(
     clippy::unwrap_used,
     reason = "a test fails by panicking, with the place"
@@ -17,7 +17,7 @@ fn array(dtype: DType, shape: &[u64], address: u64) -> Tensor {
     Tensor::new(dtype, shape, address)
 }
 
-fn told(result: Result<Plan, PlanError>) -> String {
+fn outcome(result: Result<Plan, PlanError>) -> String {
     result.unwrap_err().to_string()
 }
 
@@ -25,17 +25,17 @@ fn told(result: Result<Plan, PlanError>) -> String {
 fn what_is_wrong_is_told_by_argument() {
     let x = array(DType::F32, &[4, 5], 4096);
     let y = array(DType::F32, &[4, 5], 8192);
-    let un = |name: &str, x: &Tensor, y: &Tensor| told(unary(name, x, y, WriteMode::Write));
+    let un = |name: &str, x: &Tensor, y: &Tensor| outcome(unary(name, x, y, WriteMode::Write));
     let bin =
-        |name: &str, a: &Tensor, b: Value| told(binary(name, a.into(), b, &y, WriteMode::Write));
+        |name: &str, a: &Tensor, b: Value| outcome(binary(name, a.into(), b, &y, WriteMode::Write));
     let cases = [
         (
             un("rellu", &x, &y),
-            "no function \"rellu\"; is \"relu\" meant?",
+            "no function \"rellu\"; did you mean \"relu\"?",
         ),
         (
             un("add", &x, &y),
-            "add takes 2 argument(s), and 1 are given",
+            "add takes 2 argument(s), but 1 were given",
         ),
         (
             un("relu", &array(DType::F32, &[4, 5], 0), &y),
@@ -47,7 +47,7 @@ fn what_is_wrong_is_told_by_argument() {
         ),
         (
             un("relu", &array(DType::F32, &[4, 5], 4097), &y),
-            "input x is at address 0x1001, which is no multiple of float32's 4",
+            "input x is at address 0x1001, which is not a multiple of the size of float32, 4",
         ),
         (
             un("relu", &array(DType::F32, &[4, 6], 4096), &y),
@@ -59,7 +59,7 @@ fn what_is_wrong_is_told_by_argument() {
         ),
         (
             un("relu", &x.clone().with_strides(&[1]), &y),
-            "2 dimension(s) and 1 step(s)",
+            "2 dimension(s) and 1 stride(s)",
         ),
         (
             un("relu", &x, &y.clone().with_strides(&[0, 1])),
@@ -83,7 +83,7 @@ fn what_is_wrong_is_told_by_argument() {
         ),
         (
             un("bitwise_not", &x, &y),
-            "bitwise_not takes integers and bool, and is given float32",
+            "bitwise_not takes integers and bool, not float32",
         ),
         (bin("gcd", &x, 3i64.into()), "gcd takes integers and bool"),
         (
@@ -101,7 +101,7 @@ fn names_and_cuts_are_checked() {
     let x = array(DType::F32, &[4], 4096);
     let expr = parse("a + b").unwrap();
     let given = |values: &[(&str, Value)]| {
-        told(fused(
+        outcome(fused(
             &expr,
             values,
             &array(DType::F32, &[4], 8192),
@@ -111,7 +111,7 @@ fn names_and_cuts_are_checked() {
     assert!(given(&[("a", (&x).into())]).contains("uses \"b\""));
     assert!(
         given(&[("a", (&x).into()), ("b", 1.0.into()), ("c", 1.0.into())])
-            .contains("\"c\" is given, and the expression does not use it")
+            .contains("\"c\" was given, but the expression does not use it")
     );
     assert!(given(&[("a", (&x).into()), ("a", 1.0.into())]).contains("has it already"));
     for (threads, unroll, part) in [
@@ -121,7 +121,7 @@ fn names_and_cuts_are_checked() {
         (32, 0, "0 accesses"),
     ] {
         let values: [(&str, Value); 2] = [("a", (&x).into()), ("b", 1.0.into())];
-        let told = told(tuned(
+        let told = outcome(tuned(
             &expr,
             &values,
             &x,
@@ -136,7 +136,7 @@ fn names_and_cuts_are_checked() {
 fn reductions_are_checked() {
     let x = array(DType::F32, &[4, 0, 5], 4096);
     let red = |name: &str, axes: &[i64], shape: &[u64]| {
-        told(reduce(
+        outcome(reduce(
             name,
             &x,
             Some(axes),
@@ -144,7 +144,7 @@ fn reductions_are_checked() {
             WriteMode::Write,
         ))
     };
-    assert!(red("summ", &[0], &[0, 5]).contains("known are sum, mean"));
+    assert!(red("summ", &[0], &[0, 5]).contains("known reductions are sum, mean"));
     assert!(red("sum", &[3], &[4, 0]).contains("axis 3: input x has 3 dimension(s)"));
     assert!(red("sum", &[1, -2], &[4, 5]).contains("named twice"));
     assert!(red("max", &[1], &[4, 5]).contains("max of no elements"));
@@ -264,9 +264,9 @@ fn text_is_read_as_python_reads_it() {
         ("a < b < c", "column 7: \"<\", where no second comparison"),
         (
             "sigmoyd(a)",
-            "column 1: there is no function \"sigmoyd\"; is \"sigmoid\" meant?",
+            "column 1: there is no function \"sigmoyd\"; did you mean \"sigmoid\"?",
         ),
-        ("add(a)", "add takes 2 argument(s), and 1 are given"),
+        ("add(a)", "add takes 2 argument(s), but 1 were given"),
         ("a $ b", "column 3: \"$\""),
         ("a\0b", "column 2: \"\\0\""),
         ("1.2.3", "\"1.2.3\", where a number"),
@@ -289,7 +289,7 @@ fn a_very_long_expression_is_refused_and_dropped() {
     for number in 0..100_000 {
         sum = sum + f64::from(number);
     }
-    let told = told(fused(&sum, &[("a", (&x).into())], &x, WriteMode::Write));
+    let told = outcome(fused(&sum, &[("a", (&x).into())], &x, WriteMode::Write));
     assert!(told.contains("more than 4096 different calls"), "{told}");
 }
 
@@ -302,7 +302,7 @@ proptest! {
     // Few of the ways in which arrays can lie make a difference.
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
-    /// A plan that is filled in is the one that would have been made, and what is wrong with the addresses is told.
+    /// A plan that is filled in is the one that would have been made, and wrong addresses are reported.
     #[test]
     fn what_was_planned_before_is_planned_as_if_anew(
         shape in prop::collection::vec(0u64..9, 0..4),

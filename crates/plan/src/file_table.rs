@@ -36,7 +36,7 @@ impl FileTable {
             let file = &mut self.files[id.0 as usize];
             if file.writer.is_some() && !step.reads.contains(&id) {
                 let path = file.path.clone();
-                return Err(Unsupported::new("two commands write one file", path));
+                return Err(Unsupported::new("two commands write the same file", path));
             }
             file.writer = Some(number);
             if file.kind == FileKind::External {
@@ -46,7 +46,7 @@ impl FileTable {
         let mut read = step.reads.iter().map(|id| &self.files[id.0 as usize]);
         match read.find(|file| file.kind == FileKind::Temp && file.writer.is_none()) {
             Some(file) => Err(Unsupported::new(
-                "a command reads a file that nobody writes",
+                "a command reads a file that no command writes",
                 file.path.clone(),
             )),
             None => Ok(()),

@@ -176,7 +176,7 @@ impl TaskGraph {
                     && text.contains(folder)
                 {
                     return Err(Unsupported::new(
-                        "the keep folder in an unknown place",
+                        "the private folder in an unexpected place",
                         format!("{}: {text}", step.tool),
                     ));
                 }
@@ -237,7 +237,7 @@ fn named<'a>(step: &'a Step, flag: &str) -> Option<&'a Arg> {
     step.args.get(at + 1)
 }
 
-fn beside(path: &str, name: &str) -> String {
+fn sibling(path: &str, name: &str) -> String {
     if name.starts_with('/') {
         return name.to_owned();
     }
@@ -269,17 +269,17 @@ fn included_by_host(
         let stub_name = named(&earlier[writer], "--stub_file_name")
             .and_then(Arg::as_text)
             .ok_or_else(|| missing("no stub name"))?;
-        let stub = files.intern(&beside(&source, stub_name));
+        let stub = files.intern(&sibling(&source, stub_name));
         let cicc = files.files[stub.0 as usize]
             .writer
             .filter(|&w| earlier[w].tool == Tool::Cicc)
-            .ok_or_else(|| missing("no writer of the stub"))?;
+            .ok_or_else(|| missing("no command writes the stub"))?;
         let fatbin_name = named(&earlier[cicc], "--include_file_name")
             .and_then(Arg::as_text)
             .ok_or_else(|| missing("no fat binary name"))?;
-        let fatbin = files.intern(&beside(&source, fatbin_name));
+        let fatbin = files.intern(&sibling(&source, fatbin_name));
         if files.files[fatbin.0 as usize].writer.is_none() {
-            return Err(missing("no writer of the fat binary"));
+            return Err(missing("no command writes the fat binary"));
         }
         included.extend([stub, fatbin]);
     }

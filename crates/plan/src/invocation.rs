@@ -102,7 +102,7 @@ impl Invocation {
         depth: u32,
     ) -> Result<(), Unsupported> {
         if depth > 16 {
-            return Err(Unsupported::new("options files without end", ""));
+            return Err(Unsupported::new("options files nested too deeply", ""));
         }
         let mut rest = words.iter();
         while let Some(word) = rest.next() {
@@ -284,7 +284,7 @@ impl Invocation {
         parts
     }
 
-    /// Whether an option stands on the command line.
+    /// Whether an option is on the command line.
     pub(crate) fn asks_for(&self, name: &str) -> bool {
         let is = |item: &Item| matches!(item, Item::Option { long, .. } if *long == name);
         self.items.iter().any(is)
@@ -372,7 +372,7 @@ fn tokenize(text: &str) -> Result<Vec<String>, Unsupported> {
                         Some(q) if q == c => break,
                         Some('\\') if c == '"' => w.extend(chars.next()),
                         Some(other) => w.push(other),
-                        None => return Err(Unsupported::new("an open quote in flags", text)),
+                        None => return Err(Unsupported::new("an unclosed quote in flags", text)),
                     }
                 }
             }

@@ -68,7 +68,7 @@ const BEGINNINGS: [&str; 17] = [
 /// What gcc does not do, it does on no line.
 const UNDONE: &str = "-fno-";
 
-/// Whether results are the same for a source with other lines: no step is told to write lines down, and nothing is unknown.
+/// Whether results are the same for a source with other lines: no step has an option that writes lines, and no option is unknown.
 pub fn never_show(graph: &TaskGraph) -> bool {
     // With `-keep`, what lies between the steps is a result, too.
     !graph.private.is_empty() && graph.steps.iter().all(step_has_none)

@@ -635,7 +635,7 @@ pub fn find(argument: &str) -> Option<Match<'_>> {
     })
 }
 
-/// Whether a host compiler option writes a file beside the object, or reads in a way that a hit
+/// Whether a host compiler option writes a file next to the object, or reads in a way that a hit
 /// could not see; such a call is bypassed.
 pub fn host_side_file(option: &str) -> Option<&'static str> {
     const PREFIXES: &[(&str, &str)] = &[

@@ -355,7 +355,7 @@ fn stand_in_for_stub(graph: &mut TaskGraph, actual: FileId, at: usize) -> FileId
     let folder = format!("{}host/", graph.private);
     let name = graph.file(actual).name().to_owned();
     let stand_in = add_file(graph, format!("{folder}{name}"), None);
-    // What cudafe++ writes and the stand-in stand beside it: a quoted #include looks there first.
+    // cudafe++'s output and the stub's placeholder are next to it: a quoted #include looks there first.
     let mut reads = graph.steps[at].reads.clone();
     for id in &mut reads {
         if *id == actual {

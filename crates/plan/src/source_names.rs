@@ -10,7 +10,7 @@ use crate::step::{Arg, Part, Tool};
 /// Flags of cudafe++ and cicc whose value names the source.
 const SOURCE_NAMES: [&str; 2] = ["--orig_src_file_name", "--orig_src_path_name"];
 
-/// How fatbinary is told the source, with `-rdc` and line tables.
+/// How fatbinary gets the source's name, with `-rdc` and line tables.
 const IDENT: &str = "--ident=";
 
 /// Names the source by its fixed name wherever a tool writes that name down.

@@ -160,7 +160,7 @@ fn front_end(tool: Tool, words: &[&str], files: &mut FileTable) -> Result<Typed,
                 let path = value(&mut rest, word)?;
                 typed.write(files.intern(path));
             }
-            // cudafe++ is told the bare name that it writes into an #include; cicc the file.
+            // cudafe++ gets the bare name that it writes into an #include; cicc the file.
             "--stub_file_name" if tool == Tool::Cicc => {
                 typed.text(word);
                 let path = value(&mut rest, word)?;

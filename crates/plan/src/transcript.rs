@@ -94,7 +94,7 @@ impl Transcript {
             }
         }
         if transcript.entries.is_empty() {
-            return Err(Unsupported::new("the dry run plans nothing", ""));
+            return Err(Unsupported::new("the dry run has no commands", ""));
         }
         Ok(transcript)
     }

@@ -93,7 +93,7 @@ impl Splitter<'_> {
         }
         self.end_word()?;
         match self.redirects {
-            true => Err("a redirection to nowhere".into()),
+            true => Err("a redirection without a target".into()),
             false => Ok(()),
         }
     }
@@ -129,7 +129,7 @@ impl Splitter<'_> {
             match self.chars.next() {
                 Some('\'') => return Ok(()),
                 Some(c) => word.push(c),
-                None => return Err("an open quote".into()),
+                None => return Err("an unclosed quote".into()),
             }
         }
     }
@@ -148,7 +148,7 @@ impl Splitter<'_> {
                 Some('`') if self.word().is_empty() => return self.substitution(),
                 Some('`') => return Err("a substitution inside a word".into()),
                 Some(c) => self.word().push(c),
-                None => return Err("an open quote".into()),
+                None => return Err("an unclosed quote".into()),
             }
         }
     }
@@ -177,7 +177,7 @@ impl Splitter<'_> {
                     return Err(format!("{c} in a substitution").into());
                 }
                 Some(c) => command.push(c),
-                None => return Err("an open backquote".into()),
+                None => return Err("an unclosed backquote".into()),
             }
         }
         let is_all =
@@ -196,7 +196,7 @@ fn push(line: &mut CommandLine, redirect: &mut bool, word: String) -> Result<(),
     if !std::mem::take(redirect) {
         line.words.push(Word::Text(word));
     } else if word.is_empty() {
-        return Err("a redirection to nowhere");
+        return Err("a redirection without a target");
     }
     Ok(())
 }

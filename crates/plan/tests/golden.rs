@@ -186,7 +186,7 @@ fn the_unknown_is_refused_with_its_reason() {
         ),
         (
             changed("--gen_device_file_name", "--gen_other_file_name"),
-            "the keep folder in an unknown place",
+            "the private folder in an unexpected place",
         ),
         (
             changed("-c -x c++", "-c -o x -x c++"),
@@ -197,7 +197,7 @@ fn the_unknown_is_refused_with_its_reason() {
                 "\"/keep/K/a.compute_80.cubin\"",
                 "\"/keep/K/a.compute_90.sm_90.cubin\"",
             ),
-            "two commands write one file",
+            "two commands write the same file",
         ),
         (
             changed("--stub_file_name \"a.", "--stub_file_name \"b."),
@@ -213,17 +213,17 @@ fn the_unknown_is_refused_with_its_reason() {
         ),
         (
             without("cudafe++"),
-            "a command reads a file that nobody writes",
+            "a command reads a file that no command writes",
         ),
         (
             without("gcc -D__CUDA_ARCH__=800 "),
-            "the keep folder in an unknown place",
+            "the private folder in an unexpected place",
         ),
         (
             without("ptxas -arch=sm_80"),
-            "a command reads a file that nobody writes",
+            "a command reads a file that no command writes",
         ),
-        ("#$ A=1\n".to_owned(), "the dry run plans nothing"),
+        ("#$ A=1\n".to_owned(), "the dry run has no commands"),
     ] {
         let graph = Transcript::parse(&text).and_then(|t| TaskGraph::build(&t, PRIVATE));
         match graph {

@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         shape.memory_kib = u64::from(shape.slots) * (5 << 19);
     }
     let build = Build::new(build(&shape));
-    let summary = Summary::of(&build);
+    let summary = Summary::compute(&build);
     let mut out = BufWriter::new(File::create(&path)?);
     if path.ends_with(".json") {
         json::write(&build, &summary, &mut out)?;

@@ -96,7 +96,7 @@ impl Build {
         build.started_unix_ns = first.started_unix_ns;
         build.host = hosts(&records);
         let starts = build.starts(&records);
-        let names = Names::of(&records);
+        let names = Names::collect(&records);
         build.root.clone_from(&names.root);
         let calls = records.into_iter().zip(starts).zip(names.calls);
         for ((mut record, started), (file, folder)) in calls {

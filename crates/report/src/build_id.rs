@@ -43,7 +43,7 @@ pub struct BuildId {
 /// Shells, and what follows the name when nobody types into them.
 const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "ash"];
 
-/// Programs that drive builds whatever they are told to do.
+/// Programs that drive builds, whatever their arguments.
 const DRIVERS: [&str; 22] = [
     "ninja",
     "ninja-build",

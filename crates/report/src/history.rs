@@ -100,7 +100,7 @@ pub struct BuildRecords {
 
 impl Remembered {
     /// A build of this call.
-    fn of(call: InvocationRecord) -> Self {
+    fn from_call(call: InvocationRecord) -> Self {
         Self {
             driver: call.driver,
             started_unix_ns: call.started_unix_ns,
@@ -277,7 +277,7 @@ impl History {
             let at = *place.entry(call.build.clone()).or_insert(builds.len());
             match builds.get_mut(at) {
                 Some(known) => known.add(&call),
-                None => builds.push(Remembered::of(call)),
+                None => builds.push(Remembered::from_call(call)),
             }
         })?;
         builds.sort_by_key(|build| Reverse(build.started_unix_ns));

@@ -69,7 +69,7 @@ mod tests {
         };
         let build = Build::new(build(&shape));
         let mut out = Vec::new();
-        write(&build, &Summary::of(&build), &mut out).unwrap();
+        write(&build, &Summary::compute(&build), &mut out).unwrap();
         let mut json: serde_json::Value = serde_json::from_slice(&out).unwrap();
         // One element of each list shows its form.
         fn thin(value: &mut serde_json::Value) {
@@ -94,7 +94,7 @@ mod tests {
     fn an_empty_build_is_a_document_too() {
         let build = Build::new(Vec::new());
         let mut out = Vec::new();
-        write(&build, &Summary::of(&build), &mut out).unwrap();
+        write(&build, &Summary::compute(&build), &mut out).unwrap();
         let json: serde_json::Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(json["schema"], SCHEMA);
         assert_eq!(json["calls"].as_array().map(Vec::len), Some(0));

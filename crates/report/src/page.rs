@@ -47,7 +47,7 @@ pub fn write(build: &Build, summary: &Summary, out: &mut dyn Write) -> io::Resul
             "policy" => out.write_all(policy(&SCRIPT, &style).as_bytes())?,
             "title" => out.write_all(escape(&build.title()).as_bytes())?,
             "style" => out.write_all(style.as_bytes())?,
-            "data" => serde_json::to_writer(Escaping(&mut *out), &data::of(build, summary))?,
+            "data" => serde_json::to_writer(Escaping(&mut *out), &data::collect(build, summary))?,
             "script" => out.write_all(SCRIPT.as_bytes())?,
             _ => return Err(io::Error::other(format!("the page has no place {place:?}"))),
         }
@@ -84,7 +84,7 @@ mod tests {
     fn page(records: Vec<InvocationRecord>) -> String {
         let build = Build::new(records);
         let mut out = Vec::new();
-        write(&build, &Summary::of(&build), &mut out).unwrap();
+        write(&build, &Summary::compute(&build), &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 

@@ -1,9 +1,8 @@
-//! What one call of warpcc leaves behind: the record that every report is made from.
+//! The record of one call of warpcc: every report is made from these.
 //!
-//! A record says what was measured and nothing that can be worked out from it. Times are offsets
-//! from the call's own start; where the call stands among others is `since_boot`, because the
-//! wall clock may be set while a build runs. As JSON a duration is a number of seconds, as
-//! stored it is a whole number of microseconds.
+//! A record says what was measured and nothing that can be worked out from it. Times are offsets from the call's own
+//! start; where the call stands among others is `since_boot`, because the wall clock may be set while a build runs. As
+//! JSON a duration is a number of seconds, as stored it is a whole number of microseconds.
 
 use std::time::Duration;
 

@@ -1,8 +1,7 @@
-//! What a build comes down to: where its time went, what the cache did for it, and what would
-//! make it faster.
+//! The summary of a build: where its time went, what the cache did, and what would make it faster.
 //!
-//! Every figure is worked out from [`Build`] here, once, for the page, for JSON and for text.
-//! What each one means stands at its field; `docs/report.md` says it for users.
+//! Every figure is worked out from [`Build`] here, once, for the page, for JSON and for text. What each one means
+//! stands at its field; `docs/report.md` says it for users.
 
 use std::time::Duration;
 
@@ -89,12 +88,12 @@ pub struct Calls {
 
 impl Summary {
     /// Works out every figure of a build.
-    pub fn of(build: &Build) -> Self {
+    pub fn compute(build: &Build) -> Self {
         let ran = || build.tasks().filter(|(_, _, task)| task.ran());
         let sum = |times: &mut dyn Iterator<Item = Duration>| {
             times.fold(Duration::ZERO, Duration::saturating_add)
         };
-        let load = load::of(build);
+        let load = load::measure(build);
         let architectures = costs::architectures(build);
         Self {
             build: build.id.clone(),
@@ -107,13 +106,13 @@ impl Summary {
             saved: sum(&mut build.calls.iter().map(hits::saved)),
             calls: calls(build),
             budget: build.budget,
-            critical: critical::of(build),
+            critical: critical::find_path(build),
             tools: costs::tools(build),
             files: costs::files(build),
             headers: costs::headers(build),
             another: costs::another(build, load.mean_running),
             architectures,
-            hits: hits::of(build),
+            hits: hits::count(build),
             load,
             clock_jumps: build.clock_jumps,
         }

@@ -11,7 +11,7 @@ use warpcc_testkit::browser::Browser;
 fn page_of(records: Vec<InvocationRecord>) -> Vec<u8> {
     let build = Build::new(records);
     let mut out = Vec::new();
-    page::write(&build, &Summary::of(&build), &mut out).expect("memory is enough");
+    page::write(&build, &Summary::compute(&build), &mut out).expect("memory is enough");
     out
 }
 

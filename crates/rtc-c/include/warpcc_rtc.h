@@ -4,7 +4,7 @@
 
    Every function that can fail returns a status; warpcc_rtc_error_text() has the text of this thread's last error.
    Handles are freed by the function that ends in _free and has their name; null is allowed there. Any thread may use
-   any handle. Texts are UTF-8 and end at their NUL, or have a length beside them. */
+   any handle. Texts are UTF-8 and end at their NUL, or have a length next to them. */
 
 #ifndef WARPCC_RTC_H
 #define WARPCC_RTC_H
@@ -470,7 +470,7 @@ typedef struct {
 } warpcc_rtc_tensor;
 
 /**
- * What a name in an expression stands for. A number is an argument of the kernel: another value needs no other kernel.
+ * What a name in an expression refers to. A number is an argument of the kernel: another value needs no other kernel.
  */
 typedef struct {
   /**
@@ -969,10 +969,10 @@ warpcc_rtc_status warpcc_rtc_cache_remarks(const warpcc_rtc_cache *cache,
                                            size_t *length);
 
 /**
- * Waits until the shared caches have what was made, at most for `timeout_ms` milliseconds, and asks servers that are left
- * alone for a while too. `waiting`, which may be null, is then 0, or 1 where something waits still: in the folder, for
- * the next process that uses it or `warpcc remote upload`, and why is among the remarks. Uploads begin by themselves, beside
- * the program; this is for a program's end, and for a CI job whose folder goes with it.
+ * Waits until new results are uploaded to the shared caches, at most `timeout_ms` milliseconds, and tries servers again that
+ * failed a while ago. Sets `waiting`, which may be null, to 0, or to 1 if something still waits. The next process that uses
+ * the folder, or `warpcc remote upload`, then uploads it, and the remarks say why it waits. Uploads run in the background
+ * anyway: call this at the end of a program, or in a CI job whose folder is deleted.
  */
 warpcc_rtc_status warpcc_rtc_cache_flush(const warpcc_rtc_cache *cache,
                                          uint64_t timeout_ms,

@@ -249,7 +249,7 @@ pub unsafe extern "C" fn warpcc_rtc_cache_get_function(
         let found = cache
             .0
             .get_function(parameters, name, source, &device.0, &limits)?;
-        Ok(Function::of(found, device))
+        Ok(Function::new(found, device))
     })
 }
 
@@ -290,7 +290,7 @@ pub extern "C" fn warpcc_rtc_kernel_function(
         let Kernel { cache, kernel } = given(kernel, "kernel")?;
         let device = given(device, "device")?;
         let found = cache.get_function_of(kernel, &device.0, &self::limits(limits))?;
-        Ok(Function::of(found, device))
+        Ok(Function::new(found, device))
     })
 }
 
@@ -364,10 +364,10 @@ pub unsafe extern "C" fn warpcc_rtc_cache_remarks(
     })
 }
 
-/// Waits until the shared caches have what was made, at most for `timeout_ms` milliseconds, and asks servers that are left
-/// alone for a while too. `waiting`, which may be null, is then 0, or 1 where something waits still: in the folder, for
-/// the next process that uses it or `warpcc remote upload`, and why is among the remarks. Uploads begin by themselves, beside
-/// the program; this is for a program's end, and for a CI job whose folder goes with it.
+/// Waits until new results are uploaded to the shared caches, at most `timeout_ms` milliseconds, and tries servers again that
+/// failed a while ago. Sets `waiting`, which may be null, to 0, or to 1 if something still waits. The next process that uses
+/// the folder, or `warpcc remote upload`, then uploads it, and the remarks say why it waits. Uploads run in the background
+/// anyway: call this at the end of a program, or in a CI job whose folder is deleted.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_cache_flush(
     cache: Option<&Cache>,

@@ -124,7 +124,7 @@ pub extern "C" fn warpcc_rtc_compile(
         let compiler = given(compiler, "compiler")?;
         let request = given(request, "request")?.copy();
         let compiled = compiler.0.compile(&request, &self::limits(limits))?;
-        Ok(Image::of(compiled))
+        Ok(Image::from_compiled(compiled))
     })
 }
 

@@ -1,4 +1,4 @@
-//! GPUs, contexts, streams and functions as C has them: the driver's own types go in and come out.
+//! GPUs, contexts, streams and functions for C, in the driver's own types.
 #![expect(
     unsafe_code,
     reason = "C's calling convention, and calls of the driver with what the caller says is a context or a stream"
@@ -50,7 +50,7 @@ pub struct Shape {
 }
 
 impl Function {
-    pub(crate) fn of(function: Arc<warpcc_rtc::Function>, device: &Device) -> Self {
+    pub(crate) fn new(function: Arc<warpcc_rtc::Function>, device: &Device) -> Self {
         Self {
             function,
             context: device.0.context().clone(),
@@ -160,7 +160,7 @@ pub unsafe extern "C" fn warpcc_rtc_device_load(
         // SAFETY: as the caller says.
         let lowered = unsafe { text(lowered, "lowered") }?;
         let module = device.0.load(lowered, image.compiled())?;
-        Ok(Function::of(module.function(lowered)?.into(), device))
+        Ok(Function::new(module.function(lowered)?.into(), device))
     })
 }
 
@@ -233,7 +233,7 @@ pub unsafe extern "C" fn warpcc_rtc_function_launch(
             && sizes.len() != count
         {
             let problem = format!(
-                "{} takes {} argument(s), of {sizes:?} bytes, and {count} are given",
+                "{} takes {} argument(s), of {sizes:?} bytes, but {count} were given",
                 function.function.name(),
                 sizes.len()
             );

@@ -1,4 +1,4 @@
-//! What a function answers, and the text of a thread's last error.
+//! Status codes, and the text of a thread's last error.
 #![expect(
     unsafe_code,
     reason = "names that C finds must not be taken twice in one program, which only the linker sees"
@@ -85,10 +85,10 @@ impl Failure {
             .downcast_ref::<&str>()
             .copied()
             .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-            .unwrap_or("it says no more");
+            .unwrap_or("no details are given");
         Self::new(
             Status::Internal,
-            format!("a mistake in warpcc-rtc; please report it: {said}"),
+            format!("a bug in warpcc-rtc; please report it: {said}"),
         )
     }
 

@@ -1,4 +1,4 @@
-//! Where pointers from C become references, and what goes out becomes pointers. All checks of arguments are here.
+//! Turns pointers from C into references, and results into pointers. All checks of arguments are here.
 #![expect(
     unsafe_code,
     reason = "a pointer from C is what its caller says it is; what can be checked (null, UTF-8, NUL) is checked here"

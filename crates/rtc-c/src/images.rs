@@ -49,7 +49,7 @@ pub enum Found {
 
 impl Image {
     /// One that was made without a cache.
-    pub(crate) fn of(compiled: Compiled) -> Self {
+    pub(crate) fn from_compiled(compiled: Compiled) -> Self {
         Self {
             image: compiled.into(),
             key: None,
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn warpcc_rtc_image_new(
                 self::bytes(bytes, length, "bytes")?,
             )
         };
-        let made = Image::of(Compiled {
+        let made = Image::from_compiled(Compiled {
             target: target.parse()?,
             image: bytes.into(),
             lowered: Vec::new(),
@@ -307,7 +307,7 @@ pub unsafe extern "C" fn warpcc_rtc_pieces_add_bytes(
             Failure::invalid(
                 "kind",
                 format!(
-                    "{kind} is none of warpcc_rtc_kind; images have warpcc_rtc_pieces_add_image"
+                    "{kind} is not a warpcc_rtc_kind; add images with warpcc_rtc_pieces_add_image"
                 ),
             )
         })?;
@@ -374,7 +374,7 @@ pub unsafe extern "C" fn warpcc_rtc_link(
         };
         let request = pieces.link_request(name, target, &options)?;
         let linked = linker.0.link(&request)?;
-        Ok(Image::of(Compiled {
+        Ok(Image::from_compiled(Compiled {
             target: Target::Cubin(request.target),
             image: linked.image,
             lowered: Vec::new(),

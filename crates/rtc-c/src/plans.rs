@@ -96,7 +96,7 @@ pub enum ValueKind {
     Int = 2,
 }
 
-/// What a name in an expression stands for. A number is an argument of the kernel: another value needs no other kernel.
+/// What a name in an expression refers to. A number is an argument of the kernel: another value needs no other kernel.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Value {
@@ -130,7 +130,7 @@ unsafe fn tensor_of(
     let known = usize::try_from(tensor.dtype).ok();
     let dtype = known.and_then(|index| DType::ALL.get(index)).copied();
     let dtype = dtype.ok_or_else(|| {
-        let problem = format!("dtype {} is none of warpcc_rtc_dtype", tensor.dtype);
+        let problem = format!("dtype {} is not a warpcc_rtc_dtype", tensor.dtype);
         Failure::invalid(argument, problem)
     })?;
     let dimensions = usize::try_from(tensor.dimensions).unwrap_or(usize::MAX);
@@ -154,7 +154,7 @@ unsafe fn tensor_of(
     Ok(made.with_strides(strides))
 }
 
-/// A value with its array beside it, which must outlive it.
+/// A value with its array next to it, which must outlive it.
 enum Held {
     Tensor(RustTensor),
     Float(f64),
@@ -164,7 +164,7 @@ enum Held {
 impl Held {
     /// # Safety
     /// As [`tensor_of`].
-    unsafe fn of(value: Option<&Value>, argument: &'static str) -> Result<Self, Failure> {
+    unsafe fn from_value(value: Option<&Value>, argument: &'static str) -> Result<Self, Failure> {
         let value = given(value, argument)?;
         match value.kind {
             kind if kind == ValueKind::Tensor as i32 => {
@@ -179,7 +179,7 @@ impl Held {
             kind if kind == ValueKind::Int as i32 => Ok(Self::Int(value.integer)),
             kind => Err(Failure::invalid(
                 argument,
-                format!("kind {kind} is none of warpcc_rtc_value_kind"),
+                format!("kind {kind} is not a warpcc_rtc_value_kind"),
             )),
         }
     }
@@ -199,7 +199,7 @@ fn output_of(write: i32) -> Result<WriteMode, Failure> {
         write if write == Write::Add as i32 => Ok(WriteMode::Add),
         write => Err(Failure::invalid(
             "write",
-            format!("{write} is none of warpcc_rtc_write"),
+            format!("{write} is not a warpcc_rtc_write"),
         )),
     }
 }
@@ -244,7 +244,7 @@ pub unsafe extern "C" fn warpcc_rtc_plan_binary(
         // SAFETY: as the caller says.
         let (function, x, y, output) = unsafe {
             let function = text(function, "function")?;
-            let (x, y) = (Held::of(x, "x")?, Held::of(y, "y")?);
+            let (x, y) = (Held::from_value(x, "x")?, Held::from_value(y, "y")?);
             (function, x, y, tensor_of(output, "output")?)
         };
         let write = output_of(write)?;
@@ -286,7 +286,7 @@ pub unsafe extern "C" fn warpcc_rtc_plan_fused(
             held.push(unsafe {
                 (
                     text(value.name, "name of a value")?,
-                    Held::of(Some(value), "value")?,
+                    Held::from_value(Some(value), "value")?,
                 )
             });
         }

@@ -1,4 +1,4 @@
-//! What is to be compiled, put together piece by piece; and how long it may take.
+//! A program to compile, put together piece by piece; and how long it may take.
 #![expect(
     unsafe_code,
     reason = "C's calling convention; every pointer goes through border.rs, which says what is asked of it"

@@ -1,4 +1,4 @@
-//! Where a cache keeps images, and how many, as C says it.
+//! Where a cache keeps images, and how many: the settings for C.
 #![expect(
     unsafe_code,
     reason = "C's calling convention; every pointer goes through border.rs, which says what is asked of it"
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn warpcc_rtc_settings_add_folder(
         if !path.is_absolute() {
             return Err(Failure::invalid(
                 "folder",
-                format!("{} is no absolute path", path.display()),
+                format!("{} is not an absolute path", path.display()),
             ));
         }
         settings.kept.tiers.push(Tier {

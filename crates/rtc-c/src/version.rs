@@ -41,7 +41,7 @@ pub extern "C" fn warpcc_rtc_check_abi(abi: u32) -> Status {
         other => Err(Failure::invalid(
             "abi",
             format!(
-                "the program was compiled for interface {other}, and this library ({}) has {WARPCC_RTC_ABI}: compile it \
+                "the program was compiled for interface {other}, but this library ({}) has {WARPCC_RTC_ABI}: compile it \
                  with this library's warpcc_rtc.h",
                 env!("CARGO_PKG_VERSION")
             ),

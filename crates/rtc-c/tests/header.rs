@@ -17,7 +17,7 @@ fn made() -> String {
     let mut text = Vec::new();
     builder.generate().expect("a header").write(&mut text);
     let text = String::from_utf8(text).expect("text");
-    // What Rust's readers are told of pointers is in the text already.
+    // The notes on pointers for readers of Rust are in the text already.
     let mut kept = Vec::new();
     let mut in_safety = false;
     for line in text.lines() {

@@ -1,5 +1,5 @@
 """The Python package on a machine with a GPU: right results against PyTorch, current streams, DLPack and
-__cuda_array_interface__; what calls cost, beside CuPy's RawKernel, cuda.core's caches and PyTorch (the rates of what they
+__cuda_array_interface__; what calls cost, compared with CuPy's RawKernel, cuda.core's caches and PyTorch (the rates of what they
 start: crates/kernels/gpu/peers.py); the first start of an application with 100 kernels: cold, warmed by `warpcc rtc warm`, and
 with PTX for the driver's JIT.
 
@@ -331,7 +331,7 @@ folder, how, arch = sys.argv[1:4]
 source = open(folder + "/application.cu").read()
 begin = time.perf_counter()
 if how == "jit":
-    # As an application with PTX beside it: the driver compiles.
+    # As an application with PTX next to it: the driver compiles.
     import ctypes
     cuda, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
     assert cuda.cuInit(0) == 0 and cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0

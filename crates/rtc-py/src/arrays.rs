@@ -1,4 +1,4 @@
-//! Arrays of others: what DLPack and `__cuda_array_interface__` say of them, checked.
+//! Arrays of other libraries: what DLPack and `__cuda_array_interface__` say of them, checked.
 
 use std::fmt::Display;
 
@@ -108,7 +108,7 @@ pub fn read(
         return by_interface(who, object);
     }
     Err(errors::wrong_type(format!(
-        "{who}: {} is no array: one on a GPU was expected, with __dlpack__ or __cuda_array_interface__ (PyTorch, CuPy, \
+        "{who}: {} is not an array: one on a GPU was expected, with __dlpack__ or __cuda_array_interface__ (PyTorch, CuPy, \
          Numba, JAX)",
         type_of(object)
     )))
@@ -125,7 +125,7 @@ pub fn describe(object: &Bound<'_, PyAny>, purpose: ArrayUse) -> Option<Describe
     if is_plain(object) {
         return None;
     }
-    Exchange::of(object)?.describe(object, purpose)
+    Exchange::find(object)?.describe(object, purpose)
 }
 
 /// The stream that an array's framework works on, where its exchange table told.
@@ -180,9 +180,8 @@ fn by_content(
 ) -> PyResult<Array> {
     let py = object.py();
     if may_be_negated(&content) && is_negated(object)? {
-        let text = format!(
-            "{who}: its elements stand in memory with the other sign (is_neg): give its resolve_neg()"
-        );
+        let text =
+            format!("{who}: its elements are stored negated (is_neg): pass its resolve_neg()");
         return Err(errors::argument(py, text));
     }
     let dtype = dlpack_type(content.dtype).ok_or_else(|| {
@@ -248,7 +247,10 @@ fn on_a_gpu(
 
 fn unknown_type(py: Python<'_>, who: &dyn Display, what: &str) -> PyErr {
     let known = DType::ALL.map(DType::name).join(", ");
-    errors::argument(py, format!("{who}: it is of {what}; known are {known}"))
+    errors::argument(
+        py,
+        format!("{who}: it is of {what}; known types are {known}"),
+    )
 }
 
 /// `DLDataTypeCode` of dlpack.h 1.1.
@@ -310,7 +312,7 @@ fn by_interface(who: &dyn Display, object: &Bound<'_, PyAny>) -> PyResult<Array>
         |what: &str| errors::argument(py, format!("{who}: its __cuda_array_interface__ {what}"));
     let dict = described
         .cast::<PyDict>()
-        .map_err(|_| wrong("is no dict"))?;
+        .map_err(|_| wrong("is not a dict"))?;
     let get = |key: &str| {
         let found = dict.get_item(key).ok().flatten();
         found.filter(|value| !value.is_none())
@@ -318,32 +320,40 @@ fn by_interface(who: &dyn Display, object: &Bound<'_, PyAny>) -> PyResult<Array>
     let need = |key: &str| get(key).ok_or_else(|| wrong(&format!("has no {key:?}")));
     let given: Vec<i64> = need("shape")?
         .extract()
-        .map_err(|_| wrong("has an odd shape"))?;
+        .map_err(|_| wrong("has an invalid shape"))?;
     let typestr: String = need("typestr")?
         .extract()
-        .map_err(|_| wrong("has an odd typestr"))?;
+        .map_err(|_| wrong("has an invalid typestr"))?;
     let dtype = interface_type(&typestr)
         .ok_or_else(|| unknown_type(py, who, &format!("type {typestr:?}")))?;
     let data = need("data")?;
-    let (address, readonly): (u64, bool) = data.extract().map_err(|_| wrong("has odd data"))?;
+    let (address, readonly): (u64, bool) = data.extract().map_err(|_| wrong("has invalid data"))?;
     if get("mask").is_some() {
-        return Err(wrong("has a mask, which nothing here looks at"));
+        return Err(wrong("has a mask, which is not supported"));
     }
     let in_bytes: Option<Vec<i64>> = match get("strides") {
         None => None,
-        Some(strides) => Some(strides.extract().map_err(|_| wrong("has odd strides"))?),
+        Some(strides) => Some(
+            strides
+                .extract()
+                .map_err(|_| wrong("has invalid strides"))?,
+        ),
     };
     let strides = in_bytes
         .map(|all| shape::element_strides(&all, dtype.size()))
         .transpose()
         .map_err(|odd| {
             wrong(&format!(
-                "has a stride of {odd} bytes, which is between elements of {dtype}"
+                "has a stride of {odd} bytes, which is not a multiple of the size of {dtype}"
             ))
         })?;
     let wait: Option<u64> = match get("stream") {
         None => None,
-        Some(stream) => Some(stream.extract().map_err(|_| wrong("has an odd stream"))?),
+        Some(stream) => Some(
+            stream
+                .extract()
+                .map_err(|_| wrong("has an invalid stream"))?,
+        ),
     };
     Ok(Array {
         tensor: Tensor {

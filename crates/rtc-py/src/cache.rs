@@ -66,7 +66,7 @@ impl KernelCache {
             .flatten()
             .find(|folder| !folder.is_absolute());
         if let Some(relative) = relative {
-            let text = format!("folders: {} is no absolute path", relative.display());
+            let text = format!("folders: {} is not an absolute path", relative.display());
             return Err(errors::argument(py, text));
         }
         py.detach(|| {
@@ -121,7 +121,7 @@ impl KernelCache {
                 functions: Mutex::default(),
             })
         })
-        .map_err(|error: Error| errors::of(py, &error))
+        .map_err(|error: Error| errors::to_python(py, &error))
     }
 
     /// Compiles `source`, or finds what it compiles to.
@@ -178,12 +178,12 @@ impl KernelCache {
             let kernel = self
                 .cache
                 .get_function(parameters, name, source, &device, limits)?;
-            let mut known = held(&self.functions);
+            let mut known = lock(&self.functions);
             let place = Arc::as_ptr(&kernel) as usize;
             let make = || Arc::new(Loaded::new(kernel, device, ordinal));
             Ok(known.entry(place).or_insert_with(make).clone())
         })?;
-        let loaded = loaded.map_err(|error| errors::of(py, &error))?;
+        let loaded = loaded.map_err(|error| errors::to_python(py, &error))?;
         Ok(Function { loaded })
     }
 
@@ -243,7 +243,7 @@ impl KernelCache {
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let mut sum = self.cache.counts();
-        for launcher in held(&self.launchers).values() {
+        for launcher in lock(&self.launchers).values() {
             let more = launcher.cache().counts();
             sum.memory += more.memory;
             sum.disk += more.disk;
@@ -261,9 +261,9 @@ impl KernelCache {
     /// What went wrong so far without being an error, and what is odd about the settings.
     #[getter]
     fn remarks(&self) -> Vec<String> {
-        let mut all = held(&self.odd).clone();
+        let mut all = lock(&self.odd).clone();
         all.extend(self.cache.remarks());
-        for launcher in held(&self.launchers).values() {
+        for launcher in lock(&self.launchers).values() {
             all.extend(launcher.cache().remarks());
         }
         let mut seen = std::collections::HashSet::new();
@@ -302,7 +302,7 @@ impl KernelCache {
         };
         let (unfinished, waits) =
             interrupt::run_beside(py, move || (shared.flush(limit), shared.waits()))?;
-        held(&self.odd).extend(unfinished);
+        lock(&self.odd).extend(unfinished);
         Ok(!waits)
     }
 
@@ -315,9 +315,9 @@ impl KernelCache {
 
     /// Forgets every loaded kernel that nobody holds.
     fn unload(&self) {
-        held(&self.functions).clear();
+        lock(&self.functions).clear();
         self.cache.unload_functions();
-        for launcher in held(&self.launchers).values() {
+        for launcher in lock(&self.launchers).values() {
             launcher.cache().unload_functions();
         }
     }
@@ -339,21 +339,21 @@ impl KernelCache {
 impl KernelCache {
     /// What starts ready-made kernels on a GPU.
     pub fn launcher(&self, ordinal: usize) -> Result<Arc<Launcher>, Error> {
-        if let Some(launcher) = held(&self.launchers).get(&ordinal) {
+        if let Some(launcher) = lock(&self.launchers).get(&ordinal) {
             return Ok(launcher.clone());
         }
         let device = driver::device(ordinal)?;
         let upstream = upstream(self.shared.as_ref());
         let cache = Cache::with(self.compiler.clone(), self.settings.clone(), upstream);
         let made = Arc::new(Launcher::new(cache, device));
-        Ok(held(&self.launchers).entry(ordinal).or_insert(made).clone())
+        Ok(lock(&self.launchers).entry(ordinal).or_insert(made).clone())
     }
 
     fn target_for(&self, py: Python<'_>, known: Option<u32>) -> PyResult<Target> {
         let capability = known.map_or_else(|| capability(py), Ok)?;
         self.cache
             .target_for(capability)
-            .map_err(|error| errors::of(py, &error))
+            .map_err(|error| errors::to_python(py, &error))
     }
 }
 
@@ -361,13 +361,13 @@ fn upstream(shared: Option<&SharedCache>) -> Option<Arc<dyn Upstream>> {
     shared.map(|shared| Arc::new(shared.clone()) as Arc<dyn Upstream>)
 }
 
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn made(py: Python<'_>, name: &str, image: Result<Compiled, Error>) -> PyResult<Image> {
     Ok(Image {
-        image: image.map_err(|error| errors::of(py, &error))?,
+        image: image.map_err(|error| errors::to_python(py, &error))?,
         name: name.to_owned(),
     })
 }
@@ -392,14 +392,14 @@ fn real(py: Python<'_>, arch: &str) -> PyResult<RealArch> {
         Target::Cubin(arch) => Ok(arch),
         _ => Err(errors::argument(
             py,
-            format!("arch: {arch} is no GPU's own; sm_90, say, was expected"),
+            format!("arch: {arch} is not a GPU architecture such as sm_90"),
         )),
     }
 }
 
 fn seconds(py: Python<'_>, timeout: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(timeout)
-        .map_err(|_| errors::argument(py, format!("timeout: {timeout} is no number of seconds")))
+        .map_err(|_| errors::argument(py, format!("timeout: {timeout} is not a number of seconds")))
 }
 
 fn deadline(py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Instant>> {
@@ -472,7 +472,7 @@ fn piece(index: usize, given: &Bound<'_, PyAny>) -> PyResult<Piece> {
             let known = kinds.map(PieceKind::word).join(", ");
             errors::argument(
                 given.py(),
-                format!("{who}: there is no kind {word:?}; known are {known}"),
+                format!("{who}: unknown kind {word:?}; known kinds are {known}"),
             )
         })?;
     Ok(Piece {

@@ -117,8 +117,7 @@ pub fn read(who: &dyn Display, capsule: &Bound<'_, PyAny>) -> PyResult<Content> 
     }
     if !capsule.is_valid_checked(Some(c"dltensor")) {
         let text = format!(
-            "{who}: its __dlpack__ gave a capsule that is no tensor's, or that another has taken over: a new one was \
-             expected"
+            "{who}: its __dlpack__ gave a capsule that holds no tensor, or was used already: a new one was expected"
         );
         return Err(errors::argument(py, text));
     }

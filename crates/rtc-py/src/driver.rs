@@ -1,4 +1,4 @@
-//! What goes to the driver: which GPU, kernels' parameters, launches, waiting for another stream.
+//! Calls of the driver: which GPU, kernels' parameters, launches, waiting for another stream.
 #![expect(
     unsafe_code,
     reason = "launching passes addresses to a kernel, and contexts and streams are the program's own"
@@ -96,7 +96,7 @@ impl Drop for Restored {
     }
 }
 
-fn told(call: &str, error: DriverError) -> String {
+fn describe(call: &str, error: DriverError) -> String {
     let name = error.error_name();
     let name = name.map_or_else(
         |_| "an error".to_owned(),
@@ -113,7 +113,7 @@ pub fn with<T>(device: &Device, work: impl FnOnce() -> Result<T, String>) -> Res
     }
     let _restored = Restored(before);
     let bound = device.context().bind_to_thread();
-    bound.map_err(|error| told("the GPU's context", error))?;
+    bound.map_err(|error| describe("the GPU's context", error))?;
     work()
 }
 
@@ -140,7 +140,7 @@ pub struct Launch {
     pub grid: (u32, u32, u32),
     /// Threads of a block.
     pub block: (u32, u32, u32),
-    /// Bytes of shared memory beside what the kernel declares.
+    /// Bytes of shared memory besides what the kernel declares.
     pub shared: u32,
     /// On which stream.
     pub stream: u64,
@@ -162,7 +162,7 @@ pub fn launch(function: &Function, device: &Device, mut launch: Launch) -> Resul
             let bytes = i32::try_from(launch.shared).unwrap_or(i32::MAX);
             let set = function.cuda().set_attribute(most, bytes);
             let what = || format!("{} bytes of shared memory", launch.shared);
-            set.map_err(|error| told(&what(), error))?;
+            set.map_err(|error| describe(&what(), error))?;
         }
         let mut pointers: Vec<*mut c_void> = launch
             .values
@@ -181,7 +181,7 @@ pub fn launch(function: &Function, device: &Device, mut launch: Launch) -> Resul
                 &mut pointers,
             )
         }
-        .map_err(|error| told(&format!("launching {}", function.name()), error))
+        .map_err(|error| describe(&format!("launching {}", function.name()), error))
     })
 }
 
@@ -195,7 +195,7 @@ pub fn wait_for(device: &Device, stream: u64, others: &[u64]) -> Result<(), Stri
         let event = theirs.record_event(None);
         event
             .and_then(|event| ours.wait(&event))
-            .map_err(|error| told("waiting for the array's stream", error))?;
+            .map_err(|error| describe("waiting for the array's stream", error))?;
     }
     Ok(())
 }

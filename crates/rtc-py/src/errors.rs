@@ -45,14 +45,14 @@ pub fn of_plan(py: Python<'_>, error: &PlanError) -> PyErr {
 /// A plan that did not run.
 pub fn of_launch(py: Python<'_>, error: &LaunchError) -> PyErr {
     match error {
-        LaunchError::Kernel(error) => of(py, error),
+        LaunchError::Kernel(error) => to_python(py, error),
         LaunchError::Address { .. } => argument(py, error.to_string()),
         LaunchError::Driver { .. } => launch(py, error.to_string()),
     }
 }
 
 /// Whatever the library says.
-pub fn of(py: Python<'_>, error: &Error) -> PyErr {
+pub fn to_python(py: Python<'_>, error: &Error) -> PyErr {
     let with = PyDict::new(py);
     let text = error.to_string();
     // Attributes of plain texts and numbers: setting one cannot fail but for want of memory.

@@ -2,8 +2,8 @@
 //! name the stream it works on.
 //!
 //! `__dlpack__` and the question for the current stream are Python's calls, some 20 us an array with PyTorch 2.11; these
-//! are C's. They do no waiting: the stream of the array's framework is told beside the array. An array that is only read is
-//! described by what its framework lends; one that is written is handed over, since only then its flags are told.
+//! are C's. They do no waiting: the stream of the array's framework comes with the array. An array that is only read is
+//! described by what its framework lends; one that is written is handed over, since only then its flags are known.
 #![expect(
     unsafe_code,
     reason = "a table of C functions, whose layout its capsule's name states"
@@ -93,7 +93,7 @@ fn maker(kind: &Bound<'_, PyType>) -> PyResult<Option<Py<PyAny>>> {
 
 impl Exchange {
     /// That of `object`'s type, where it has one that holds for it.
-    pub fn of(object: &Bound<'_, PyAny>) -> Option<Self> {
+    pub fn find(object: &Bound<'_, PyAny>) -> Option<Self> {
         known(object, |known| known.exchange)
     }
 

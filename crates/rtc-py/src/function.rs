@@ -158,7 +158,7 @@ impl Configured {
             && sizes.len() != args.len()
         {
             let (name, takes, given) = (loaded.kernel.name(), sizes.len(), args.len());
-            let text = format!("{name} takes {takes} argument(s), and is given {given}");
+            let text = format!("{name} takes {takes} argument(s), but {given} were given");
             return Err(errors::argument(py, text));
         }
         let args: Vec<_> = args.iter().collect();

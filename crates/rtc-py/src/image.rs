@@ -1,4 +1,4 @@
-//! What came of a compilation: machine code, PTX or LTO-IR, with names and log.
+//! The result of a compilation: machine code, PTX or LTO-IR, with names and log.
 
 use std::sync::Arc;
 
@@ -83,7 +83,7 @@ impl Image {
         };
         self.image.compiled.lowered_name(expression).ok_or_else(|| {
             let text = format!(
-                "{expression}: its name was not asked for; known are: {}",
+                "{expression}: its name was not asked for; known names are {}",
                 known()
             );
             errors::argument(py, text)
@@ -112,7 +112,7 @@ impl Image {
             let kernel = module.function(&lowered)?;
             Ok(Loaded::new(Arc::new(kernel), device, ordinal))
         });
-        let loaded = loaded.map_err(|error| errors::of(py, &error))?;
+        let loaded = loaded.map_err(|error| errors::to_python(py, &error))?;
         Ok(Function {
             loaded: Arc::new(loaded),
         })

@@ -1,6 +1,6 @@
-//! Work that Ctrl-C ends: the interpreter's lock is released, and its signals are looked at all the same.
+//! Work that Ctrl-C ends: it runs without the interpreter's lock, and still checks for signals.
 //!
-//! Only Python's main thread is told of signals, and only when it asks. So the thread that called asks while it waits.
+//! Only Python's main thread gets signals, and only when it asks. So the thread that called asks while it waits.
 
 use std::cell::RefCell;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -40,7 +40,7 @@ pub fn run<T: Send>(
 /// Runs `work`, which cannot be ended, on a thread of its own and waits for it.
 ///
 /// # Errors
-/// What a signal's handler raised meanwhile; the work goes on then, and nobody is told what comes of it.
+/// What a signal's handler raised meanwhile; the work goes on then, and its result is dropped.
 pub fn run_beside<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
@@ -57,7 +57,7 @@ pub fn run_beside<T: Send + 'static>(
             Ok(done) => return Ok(done),
             Err(RecvTimeoutError::Timeout) => py.check_signals()?,
             Err(RecvTimeoutError::Disconnected) => {
-                let text = "a mistake in warpcc-rtc: its thread ended without an answer";
+                let text = "a bug in warpcc-rtc: its thread ended without an answer";
                 return Err(pyo3::exceptions::PyRuntimeError::new_err(text));
             }
         }

@@ -279,7 +279,7 @@ impl<'a, 'py> Call<'a, 'py> {
             .map_err(Failed::Launch)
         })?
         .map_err(|failed| match failed {
-            Failed::Library(error) => errors::of(py, &error),
+            Failed::Library(error) => errors::to_python(py, &error),
             Failed::Driver(text) => errors::launch(py, text),
             Failed::Launch(error) => errors::of_launch(py, &error),
         })

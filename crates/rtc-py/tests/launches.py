@@ -138,7 +138,7 @@ def streams_are_those_of_the_arrays_makers():
     # An array that another stream still writes: ours waits.
     waits = noted(lambda: kernel[1, 1](Array(stream=0x70), stream=0x80))
     assert waits[:2] == ["record 0x70", "wait 0x80"] and stream(waits) == "0x80", waits
-    # A framework's own, on its current stream, which its array is told.
+    # A framework's own, on its current stream, which its array gets.
     torch = types.ModuleType("torch")
     torch.cuda = types.SimpleNamespace(current_stream=lambda device: types.SimpleNamespace(cuda_stream=0x90))
     asked = []
@@ -276,7 +276,7 @@ def arrays_by_dlpack_are_given_back():
         (Producer(ndim=-1), "-1 dimensions"),
         (Producer(shape=None), "no shape"),
         (Producer(shape=(-4,)), "negative"),
-        (Producer(name=b"used_dltensor"), "taken over"),
+        (Producer(name=b"used_dltensor"), "used already"),
     ):
         good = Producer()
         raises(warpcc_rtc.ArgumentError, run((wrong, good)), "x: ", *words)

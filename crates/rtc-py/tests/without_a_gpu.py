@@ -163,7 +163,7 @@ def arrays_are_checked_before_a_launch():
         unary(host)
     with raises(warpcc_rtc.ArgumentError, "out: it is on the CPU"):
         unary(good, host)
-    with raises(TypeError, "x: list is no array", "__dlpack__"):
+    with raises(TypeError, "x: list is not an array", "__dlpack__"):
         unary([1.0])
     with raises(warpcc_rtc.ArgumentError, "x: it is of type", "<c8", "float32"):
         unary(Fake(typestr="<c8"))
@@ -175,7 +175,7 @@ def arrays_are_checked_before_a_launch():
         unary(Fake(strides=(6,)))
     with raises(warpcc_rtc.ArgumentError, "mask"):
         unary(Fake(mask=Fake()))
-    with raises(warpcc_rtc.ArgumentError, "multiple of float32"):
+    with raises(warpcc_rtc.ArgumentError, "multiple of the size of float32"):
         unary(Fake(address=0x7F0000000001))
     with raises(warpcc_rtc.ArgumentError, "output", "does not broadcast"):
         unary(good, Fake((5,)))
@@ -305,7 +305,7 @@ def a_shared_cache_serves_another_machine():
     alone = ask(nobody)
     assert (alone.found, alone.image) == ("made", made.image)
     assert len(nobody.remarks) == 1 and "cannot reach" in nobody.remarks[0], nobody.remarks
-    # What waits is told of, and no time is too long.
+    # What waits is reported, and no time is too long.
     assert not nobody.flush(10.0) and any("to be uploaded to http://127.0.0.1:1" in text for text in nobody.remarks)
     assert second.flush(1e15) and second._settle(1e15)
 

@@ -1,4 +1,4 @@
-//! What images are asked for by, and how long texts are found quickly.
+//! The keys of images in memory, and how long texts are compared quickly.
 
 use warpcc_cache::Key;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};

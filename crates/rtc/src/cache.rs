@@ -1,4 +1,4 @@
-//! Compiled kernels, kept: in memory, in folders, in shared caches; made once however many ask.
+//! The cache of compiled kernels: in memory, in folders, in shared caches; each is compiled once for all who ask.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -99,7 +99,7 @@ impl KernelCache {
         Self {
             compiler,
             linker: OnceLock::new(),
-            recorder: Recorder::of(&environment),
+            recorder: Recorder::from_environment(&environment),
             environment,
             memory: RwLock::new(Memory::new(settings.memory)),
             linked: RwLock::new(Memory::new(settings.memory)),
@@ -121,7 +121,7 @@ impl KernelCache {
         self
     }
 
-    /// With this nvJitLink, in place of the one beside NVRTC or of the machine.
+    /// With this nvJitLink, in place of the one next to NVRTC or of the machine.
     #[must_use]
     pub fn linked_with(self, linker: Linker) -> Self {
         let linked = OnceLock::from(Ok(linker));
@@ -255,7 +255,7 @@ impl KernelCache {
         for folder in &mut request.include_folders {
             *folder = directory.join(&*folder);
         }
-        let Some(seen) = self.look(&request, &directory) else {
+        let Some(seen) = self.find_includes(&request, &directory) else {
             // What it includes cannot be known, so nothing may be kept.
             let compiled = self.compile(&request, None, limits)?;
             self.record(|recorder| recorder.program(&request));
@@ -443,7 +443,7 @@ impl KernelCache {
     }
 
     /// What `request` may include; none where that cannot be known.
-    fn look(&self, request: &CompileRequest, directory: &Path) -> Option<Seen> {
+    fn find_includes(&self, request: &CompileRequest, directory: &Path) -> Option<Seen> {
         let mut seen = Seen {
             included: Included::default(),
             manifest: Some(InputManifest::default()),

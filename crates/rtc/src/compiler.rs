@@ -258,7 +258,7 @@ impl Compiler {
             // Of compilations only.
             Fault::Stopped | Fault::Refused { .. } => Error::Call {
                 call: "nvrtcInstallBundledHeaders",
-                code: "an answer to something else".to_owned(),
+                code: "an unexpected answer".to_owned(),
             },
         };
         self.nvrtc.install_headers(&path).map_err(named)?;
@@ -278,7 +278,7 @@ impl Compiler {
         request.check()?;
         limits.check(&request.name)?;
         let options = self.options(request);
-        let texts = Texts::of(request, &options)?;
+        let texts = Texts::new_checked(request, &options)?;
         let take = match request.target {
             Target::Cubin(_) => Take::Cubin,
             Target::Ptx(_) => Take::Ptx,
@@ -420,7 +420,7 @@ struct Texts {
 }
 
 impl Texts {
-    fn of(request: &CompileRequest, options: &[Vec<u8>]) -> Result<Self, Error> {
+    fn new_checked(request: &CompileRequest, options: &[Vec<u8>]) -> Result<Self, Error> {
         let header = |header: &crate::request::Text| {
             Ok((
                 c_text("name of a header", header.name.as_bytes())?,
@@ -449,7 +449,7 @@ impl Texts {
 }
 
 /// Runs the compiler on a thread of its own. When it is time to give up and it does not, the thread is left behind: it ends
-/// when the compiler notices, and nobody is told what came of it.
+/// when the compiler notices, and its result is dropped.
 fn on_a_deep_stack<W>(work: W, limits: &CallLimits) -> Result<Made, Fault>
 where
     W: FnOnce() -> Result<Made, Fault> + Send + 'static,

@@ -17,7 +17,7 @@ fn failed(call: impl Into<String>, error: cudarc::driver::DriverError) -> Error 
     let number = error.0 as u32;
     let name = match error.error_name() {
         Ok(name) => name.to_string_lossy().into_owned(),
-        Err(_) => "an error without a name".to_owned(),
+        Err(_) => "an unnamed error".to_owned(),
     };
     Error::Driver(DriverError::new(call.into(), number, name))
 }

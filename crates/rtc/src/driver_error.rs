@@ -1,8 +1,8 @@
-//! What the driver answered, and what to do about it.
+//! The driver's errors, and what to do about them.
 
 /// What the driver answered, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{call}: {name} ({number}){}", told(.advice))]
+#[error("{call}: {name} ({number}){}", format_advice(.advice))]
 pub struct DriverError {
     /// What was asked of it.
     pub call: String,
@@ -14,7 +14,7 @@ pub struct DriverError {
     pub advice: &'static str,
 }
 
-fn told(advice: &str) -> String {
+fn format_advice(advice: &str) -> String {
     match advice {
         "" => String::new(),
         advice => format!("; {advice}"),
@@ -38,7 +38,7 @@ fn advice(number: u32) -> &'static str {
     match number {
         100 => "no GPU is visible: look at nvidia-smi and CUDA_VISIBLE_DEVICES",
         200 => {
-            "the image is no image of the driver's: a spoiled file, or PTX without a zero at its end"
+            "the driver does not recognise the image: a damaged file, or PTX without a zero at its end"
         }
         209 => {
             "the image is for another GPU: compile for this one (Compiler::target_for), or give PTX of an architecture \
@@ -49,11 +49,11 @@ fn advice(number: u32) -> &'static str {
              own words"
         }
         221 => {
-            "the driver has no PTX compiler (libnvidia-ptxjitcompiler): give machine code, or mend the driver"
+            "the driver has no PTX compiler (libnvidia-ptxjitcompiler): give machine code, or repair the driver"
         }
         222 => {
             "the PTX is of a toolkit newer than the driver: give machine code (Target::Cubin, or \
-             KernelCache::load_ptx), use an older NVRTC (WARPCC_NVRTC), or renew the driver"
+             KernelCache::load_ptx), use an older NVRTC (WARPCC_NVRTC), or update the driver"
         }
         223 => {
             "compiling PTX is switched off: unset CUDA_DISABLE_PTX_JIT, or give machine code for this GPU (Target::Cubin)"
@@ -74,7 +74,7 @@ mod tests {
         for (number, word) in [
             (209, "another GPU"),
             (218, "load_ptx"),
-            (222, "renew the driver"),
+            (222, "update the driver"),
             (223, "CUDA_DISABLE_PTX_JIT"),
         ] {
             let error = DriverError::new("loading k".to_owned(), number, "CUDA_ERROR".to_owned());

@@ -1,4 +1,4 @@
-//! The only reader of the process's environment in this crate. Everything else is given what was read.
+//! The only reader of the process's environment in this crate.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ impl Environment {
     }
 
     /// Of these variables, for tests and for those who set things otherwise.
-    pub fn of<N: Into<OsString>, V: Into<OsString>>(
+    pub fn from_variables<N: Into<OsString>, V: Into<OsString>>(
         variables: impl IntoIterator<Item = (N, V)>,
     ) -> Self {
         let owned = variables.into_iter().map(|(n, v)| (n.into(), v.into()));

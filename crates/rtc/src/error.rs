@@ -1,4 +1,4 @@
-//! What can go wrong, each with all that is known: the full log, the place in the user's text, what was tried.
+//! The errors, each with all that is known: the full log, the place in the user's text, what was tried.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Texts that did not compile, saved whole, so that one can look and try by hand.
+//! Texts that did not compile, saved whole, to be inspected and compiled by hand.
 
 use std::fs::{DirBuilder, File};
 use std::io::Write;

@@ -27,7 +27,7 @@ pub struct FatbinImage {
 
 impl FatbinImage {
     /// What was compiled, under a name.
-    pub fn of(name: impl Into<Arc<str>>, compiled: &Compiled) -> Self {
+    pub fn from_compiled(name: impl Into<Arc<str>>, compiled: &Compiled) -> Self {
         Self {
             name: name.into(),
             target: compiled.target,
@@ -47,7 +47,7 @@ impl FatbinImage {
 /// for target in ["sm_80", "sm_90", "compute_90"] {
 ///     let target = target.parse().expect("a target");
 ///     let request = CompileRequest::new("k", "extern \"C\" __global__ void k() {}", target);
-///     images.push(FatbinImage::of("k", &compiler.compile(&request, &CallLimits::default())?));
+///     images.push(FatbinImage::from_compiled("k", &compiler.compile(&request, &CallLimits::default())?));
 /// }
 /// std::fs::write("k.fatbin", maker.make(&images, &[])?).expect("written");
 /// # Ok::<(), warpcc_rtc::Error>(())

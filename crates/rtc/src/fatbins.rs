@@ -29,12 +29,12 @@ impl KernelCache {
         limits: &CallLimits,
     ) -> Result<Image, Error> {
         let target = RealArch::new(device);
-        let Some(format) = Format::of(bytes) else {
+        let Some(format) = Format::detect(bytes) else {
             return match looks_like_ptx(bytes) {
                 true => self.load_ptx(name, bytes, target, limits),
                 false => Err(Error::invalid(
                     name,
-                    "it is no fat binary, cubin or PTX text",
+                    "it is not a fat binary, cubin or PTX text",
                 )),
             };
         };

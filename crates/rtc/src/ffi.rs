@@ -1,4 +1,4 @@
-//! What NVIDIA's libraries have in common: functions by name, a version in two numbers, results got in two calls.
+//! What NVIDIA's libraries share: functions by name, a version in two numbers, results in two calls.
 #![expect(
     unsafe_code,
     reason = "a function of a C library that is found at run time has the type that its header declares, which only \
@@ -40,7 +40,7 @@ pub(crate) unsafe fn version(library: &'static Library, name: &str) -> Result<Ve
     // SAFETY: two live numbers are given.
     match unsafe { get(&raw mut major, &raw mut minor) } {
         0 => Ok(Version::new(major, minor)),
-        code => Err(format!("it does not tell its version (error {code})")),
+        code => Err(format!("it does not report its version (error {code})")),
     }
 }
 
@@ -56,7 +56,7 @@ impl Output {
     ///
     /// # Safety
     /// Both take a handle, and the one a pointer to `size_t`, the other one to as many bytes as that said.
-    pub(crate) unsafe fn of(
+    pub(crate) unsafe fn find(
         library: &'static Library,
         size: &str,
         get: &str,

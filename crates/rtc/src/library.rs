@@ -3,7 +3,7 @@
 //! 1. the path that the caller gives: a file, or the folder it is in; then nothing else is tried
 //! 2. `WARPCC_NVRTC`, `WARPCC_NVJITLINK`, likewise
 //! 3. one that the process has loaded already, such as PyTorch's
-//! 4. pip's wheels beside Python: `nvidia/cu13/lib`, `nvidia/cuda_nvrtc/lib`, `nvidia/nvjitlink/lib` in
+//! 4. pip's wheels next to Python: `nvidia/cu13/lib`, `nvidia/cuda_nvrtc/lib`, `nvidia/nvjitlink/lib` in
 //!    `site-packages` of `VIRTUAL_ENV`, `CONDA_PREFIX`, the running Python, the `python3` on `PATH`
 //! 5. `CUDA_HOME`, `CUDA_PATH`, then `/usr/local/cuda`
 //! 6. wherever the dynamic linker looks
@@ -145,7 +145,7 @@ pub fn driver_version() -> Result<Version, LibraryError> {
     // SAFETY: the name and the type belong together (cuda.h), and the library is never closed.
     let get = unsafe { library.get::<GetVersion>(b"cuDriverGetVersion") };
     let Ok(get) = get else {
-        return Err(failure(&wanted, "it does not tell its version", tried));
+        return Err(failure(&wanted, "it does not report its version", tried));
     };
     let mut version = 0;
     // SAFETY: a live number is given.
@@ -179,14 +179,14 @@ fn first(candidates: Vec<PathBuf>, tried: &mut Vec<String>) -> Option<&'static L
                 Some(keep(library))
             }
             Err(error) => {
-                tried.push(format!("{}: {}", path.display(), told(&error)));
+                tried.push(format!("{}: {}", path.display(), describe(&error)));
                 None
             }
         }
     })
 }
 
-fn told(error: &libloading::Error) -> String {
+fn describe(error: &libloading::Error) -> String {
     // The loader's words are in the source; the error itself only says that dlopen failed.
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
@@ -246,7 +246,7 @@ fn site_packages(environment: &Environment) -> Vec<PathBuf> {
         all.next()
     });
     for python in [running, on_path].into_iter().flatten() {
-        // An environment's python3 is a link to the one it was made from; packages may be beside either.
+        // An environment's python3 is a link to the one it was made from; packages may be next to either.
         let resolved = std::fs::canonicalize(&python).ok();
         for file in [Some(python), resolved].into_iter().flatten() {
             prefixes.extend(file.parent().and_then(Path::parent).map(Path::to_path_buf));

@@ -257,7 +257,7 @@ fn failure(fault: Fault, request: &LinkRequest) -> Error {
     };
     let options: Vec<_> = request.options.iter().map(|option| &**option).collect();
     let log = match fault.log.trim() {
-        "" => format!("nvJitLink says no more; options: {}", options.join(" ")),
+        "" => format!("nvJitLink gives no details; options: {}", options.join(" ")),
         said => said.to_owned(),
     };
     Error::Link {

@@ -49,7 +49,7 @@ pub(crate) fn wait(
         };
         match file.try_lock() {
             // The holder before removes the file: then this is the lock of nobody.
-            Ok(()) if is_linked(&file) => return Ok(Some(Lock::held(path, file))),
+            Ok(()) if is_linked(&file) => return Ok(Some(Lock::from_locked(path, file))),
             Ok(()) => continue,
             Err(TryLockError::WouldBlock) => {}
             Err(TryLockError::Error(_)) => return Ok(None),
@@ -81,7 +81,7 @@ fn is_linked(file: &File) -> bool {
 }
 
 impl Lock {
-    fn held(path: PathBuf, file: File) -> Self {
+    fn from_locked(path: PathBuf, file: File) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let beating = file.try_clone().ok().and_then(|file| {
             let over = over.clone();

@@ -103,7 +103,7 @@ impl NvFatbin {
                 ptx: function(library, "nvFatbinAddPTX")?,
                 lto_ir: function(library, "nvFatbinAddLTOIR")?,
                 error_string: function(library, "nvFatbinGetErrorString")?,
-                output: Output::of(library, "nvFatbinSize", "nvFatbinGet")?,
+                output: Output::find(library, "nvFatbinSize", "nvFatbinGet")?,
             })
         }
     }

@@ -92,7 +92,7 @@ impl NvJitLink {
     ) -> Result<Self, LibraryError> {
         let Opened { library, tried } = library::open(&WANTED, explicit, beside, environment)?;
         let refused = |problem: String| library::failure(&WANTED, &problem, tried.clone());
-        let named = Named::of(library).ok_or_else(|| {
+        let named = Named::find(library).ok_or_else(|| {
             refused("what was found has none of nvJitLink's functions".to_owned())
         })?;
         named.load().map_err(refused)
@@ -209,7 +209,7 @@ struct Named {
 }
 
 impl Named {
-    fn of(library: &'static Library) -> Option<Self> {
+    fn find(library: &'static Library) -> Option<Self> {
         let plain = std::iter::once(None);
         let versions = [13, 12].into_iter().flat_map(|major| {
             (0..16)
@@ -226,7 +226,7 @@ impl Named {
         let output = |name: &str| {
             let (size, get) = (self.name(&format!("{name}Size")), self.name(name));
             // SAFETY: each has the type that nvJitLink.h declares.
-            unsafe { Output::of(self.library, &size, &get) }
+            unsafe { Output::find(self.library, &size, &get) }
         };
         let create: Create = self.function("Create")?;
         Ok(NvJitLink {

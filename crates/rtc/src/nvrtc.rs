@@ -82,7 +82,7 @@ pub struct Nvrtc {
     version: Version,
     architectures: Vec<u32>,
     path: PathBuf,
-    /// The device library that NVRTC opens when it compiles, where it is beside NVRTC.
+    /// The device library that NVRTC opens when it compiles, where it is next to NVRTC.
     builtins: Option<PathBuf>,
     functions: Functions,
 }
@@ -388,10 +388,10 @@ impl Functions {
                 add_name: function(library, "nvrtcAddNameExpression")?,
                 compile: function(library, "nvrtcCompileProgram")?,
                 lowered_name: function(library, "nvrtcGetLoweredName")?,
-                log: Output::of(library, "nvrtcGetProgramLogSize", "nvrtcGetProgramLog")?,
-                ptx: Output::of(library, "nvrtcGetPTXSize", "nvrtcGetPTX")?,
-                cubin: Output::of(library, "nvrtcGetCUBINSize", "nvrtcGetCUBIN")?,
-                lto_ir: Output::of(library, "nvrtcGetLTOIRSize", "nvrtcGetLTOIR")?,
+                log: Output::find(library, "nvrtcGetProgramLogSize", "nvrtcGetProgramLog")?,
+                ptx: Output::find(library, "nvrtcGetPTXSize", "nvrtcGetPTX")?,
+                cubin: Output::find(library, "nvrtcGetCUBINSize", "nvrtcGetCUBIN")?,
+                lto_ir: Output::find(library, "nvrtcGetLTOIRSize", "nvrtcGetLTOIR")?,
                 set_flow: function(library, "nvrtcSetFlowCallback").ok(),
                 headers: info.zip(install),
             })
@@ -436,7 +436,7 @@ fn architectures(library: &'static Library) -> Result<Vec<u32>, String> {
     let mut all: Vec<c_int> = vec![0; usize::try_from(length).unwrap_or(0)];
     // SAFETY: the room is what NVRTC has just asked for.
     if failed || unsafe { list(all.as_mut_ptr()) } != 0 {
-        return Err("it does not tell which architectures it knows".to_owned());
+        return Err("it does not report which architectures it supports".to_owned());
     }
     let mut all: Vec<u32> = all.into_iter().map(small).collect();
     all.sort_unstable();

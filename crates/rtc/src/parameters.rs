@@ -1,4 +1,4 @@
-//! What a kernel's parameters are, as the driver tells: how many, and their sizes.
+//! A kernel's parameters, as the driver reports them: how many, and their sizes.
 #![expect(
     unsafe_code,
     reason = "cudarc has no safe form of cuFuncGetParamInfo and cuDriverGetVersion"

@@ -35,7 +35,7 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// The one that `environment` names.
-    pub(crate) fn of(environment: &Environment) -> Option<Self> {
+    pub(crate) fn from_environment(environment: &Environment) -> Option<Self> {
         environment.path(crate::environment::RECORD).map(Self::at)
     }
 
@@ -103,7 +103,7 @@ impl Recorder {
             request.target,
             texts[0].id
         );
-        texts.push(Entry::of("recorded", &fields));
+        texts.push(Entry::new("recorded", &fields));
         self.add(&texts)
     }
 
@@ -113,14 +113,14 @@ impl Recorder {
     /// As [`Recorder::program`].
     pub(crate) fn ptx(&self, name: &str, ptx: &[u8], target: RealArch) -> Result<(), String> {
         let text = str::from_utf8(ptx)
-            .map_err(|_| self.not_recorded(&format!("{name} is no text in UTF-8")))?;
+            .map_err(|_| self.not_recorded(&format!("{name} is not UTF-8 text")))?;
         let text = entry_of_text(text);
         let fields = format!(
             "name = {}\ntarget = \"{target}\"\ntext = \"{}\"\n",
             quoted(name),
             text.id
         );
-        self.add(&[text, Entry::of("recorded_ptx", &fields)])
+        self.add(&[text, Entry::new("recorded_ptx", &fields)])
     }
 
     fn not_recorded(&self, why: &str) -> String {
@@ -174,7 +174,7 @@ fn locked(path: &Path) -> io::Result<(File, PathBuf)> {
         let mut options = File::options();
         let file = options.read(true).append(true).create(true).open(path)?;
         if !file.metadata()?.is_file() {
-            return Err(io::Error::other("it is no regular file"));
+            return Err(io::Error::other("it is not a regular file"));
         }
         if !lock_soon(&file, began)? {
             return Err(io::Error::new(
@@ -236,7 +236,7 @@ struct Entry {
 }
 
 impl Entry {
-    fn of(table: &str, fields: &str) -> Self {
+    fn new(table: &str, fields: &str) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(table.as_bytes()).update(b"\n");
         let hash = hasher.update(fields.as_bytes()).finalize().to_hex();
@@ -247,7 +247,7 @@ impl Entry {
 }
 
 fn entry_of_text(text: &str) -> Entry {
-    Entry::of("text", &format!("text = {}\n", long(text)))
+    Entry::new("text", &format!("text = {}\n", long(text)))
 }
 
 /// A text as people read it, where TOML gives every byte of that back: it may change other ends of lines.
@@ -340,6 +340,6 @@ mod tests {
         assert!(fs::read(&path).expect("recorded").starts_with(&before));
         let device = Recorder::at(PathBuf::from("/dev/null"));
         let error = device.add(&[entry_of_text("one")]).expect_err("recorded");
-        assert!(error.contains("no regular file"), "{error}");
+        assert!(error.contains("not a regular file"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! What a caller wants compiled, checked before NVRTC sees it.
+//! A request to compile, checked before NVRTC sees it.
 
 use std::ffi::CString;
 use std::hash::Hash as _;
@@ -206,7 +206,7 @@ impl CompileRequest {
             if header.name.is_empty() || again {
                 return Err(Error::invalid(
                     format!("header {:?}", header.name),
-                    "every header needs a name of its own",
+                    "two headers have the same name",
                 ));
             }
         }
@@ -278,8 +278,8 @@ const OWN: [(&str, &str); 16] = [
     ("-arch", "give a Target"),
     ("--dlink-time-opt", "give Target::LtoIr"),
     ("-dlto", "give Target::LtoIr"),
-    ("--optix-ir", "there is no such target"),
-    ("-optix-ir", "there is no such target"),
+    ("--optix-ir", "OptiX IR is not supported"),
+    ("-optix-ir", "OptiX IR is not supported"),
     ("--include-path", "give an include folder"),
     ("-I", "give an include folder"),
     // It would read files that nobody looks at again.
@@ -348,14 +348,14 @@ fn plain(name: &str) -> String {
         .chars()
         .map(|c| if safe(c) { c } else { '_' })
         .collect();
-    // NVRTC would look for headers beside a file of that name.
+    // NVRTC would look for headers next to a file of that name.
     match plain.trim_matches('/') {
         "" => "kernel".to_owned(),
         _ => plain,
     }
 }
 
-/// The name to give the program: in a folder that cannot be, so that no header is found beside it by chance.
+/// The name to give the program: in a folder that cannot be, so that no header is found next to it by chance.
 pub(crate) fn program_name(plain: &str) -> PathBuf {
     let file = Path::new(plain).file_name().unwrap_or_default();
     Path::new("/dev/null/warpcc").join(file)

@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     fn read(variables: &[(&str, &str)]) -> CacheSettings {
-        CacheSettings::from_environment(&Environment::of(variables.iter().copied()))
+        CacheSettings::from_environment(&Environment::from_variables(variables.iter().copied()))
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl<K: Eq + Hash + Clone, V: Clone> Flights<K, V> {
     ) -> Result<(V, Maker), Error> {
         loop {
             let (flight, ours) = {
-                let mut flights = held(&self.0);
+                let mut flights = lock(&self.0);
                 match flights.get(key) {
                     Some(flight) => (flight.clone(), false),
                     None => {
@@ -86,7 +86,7 @@ impl<V: Clone> Flight<V> {
     fn wait(&self, limits: &CallLimits, what: &str) -> Result<Landed<V>, Error> {
         /// A request to give up is noticed this late.
         const PAUSE: Duration = Duration::from_millis(20);
-        let mut landed = held(&self.landed);
+        let mut landed = lock(&self.landed);
         loop {
             if let Some(landed) = &*landed {
                 return Ok(landed.clone());
@@ -121,14 +121,14 @@ impl<K: Eq + Hash, V: Clone> Landing<'_, K, V> {
 
 impl<K: Eq + Hash, V> Drop for Landing<'_, K, V> {
     fn drop(&mut self) {
-        held(&self.flights.0).remove(self.key);
-        *held(&self.flight.landed) = Some(self.landed.take().unwrap_or(Landed::GivenUp));
+        lock(&self.flights.0).remove(self.key);
+        *lock(&self.flight.landed) = Some(self.landed.take().unwrap_or(Landed::GivenUp));
         self.flight.changed.notify_all();
     }
 }
 
 /// What a panic left behind is whole: nothing here is changed in more than one step.
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex
         .lock()
         .unwrap_or_else(|poisoned| poisoned.into_inner())

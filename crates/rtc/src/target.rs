@@ -44,7 +44,9 @@ impl fmt::Display for VirtualArch {
 
 /// Why a text names no target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no target: write sm_90 for machine code, compute_90 for PTX, lto_90 for LTO-IR")]
+#[error(
+    "{0:?} is not a target: write sm_90 for machine code, compute_90 for PTX, lto_90 for LTO-IR"
+)]
 pub struct NotATarget(String);
 
 impl FromStr for RealArch {

@@ -1,6 +1,6 @@
 //! Images that outlive the process: folders, the nearest first, and whatever is shared behind them.
 //!
-//! Nothing here is an error of the caller: what cannot be read or written is a miss, and told as a remark.
+//! Errors are not the caller's: what cannot be read or written is a miss and a remark.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! The cache of one process: what hits, what must not, and what is told when it does not work.
+//! The cache of one process: what hits, what must not, and what is reported when it fails.
 
 mod space;
 

@@ -1,4 +1,4 @@
-//! Compiling with every NVRTC of PyPI: what comes out is what was asked for, and what goes wrong is told.
+//! Compiling with every NVRTC of PyPI: the output is what was asked for, and failures are reported.
 
 mod space;
 
@@ -266,7 +266,7 @@ fn a_missing_library_says_what_was_tried() {
         "{error}"
     );
     let empty = tempfile::tempdir().expect("a folder");
-    let environment = Environment::of([("WARPCC_NVRTC", empty.path())]);
+    let environment = Environment::from_variables([("WARPCC_NVRTC", empty.path())]);
     let error = Compiler::find_with(None, &environment)
         .expect_err("missing")
         .to_string();
@@ -290,7 +290,7 @@ fn a_missing_library_says_what_was_tried() {
 fn a_toolkit_is_found_by_the_environment() {
     let nvrtc = Nvrtc::newest();
     let root = nvrtc.folder.parent().expect("a toolkit");
-    let environment = Environment::of([("CUDA_HOME", root)]);
+    let environment = Environment::from_variables([("CUDA_HOME", root)]);
     let compiler = Compiler::find_with(None, &environment).expect("found");
     assert!(compiler.version().major >= 12);
     // As pip lays it out in an environment of Python's.
@@ -298,6 +298,6 @@ fn a_toolkit_is_found_by_the_environment() {
     let wheels = folder.path().join("lib/python3.12/site-packages/nvidia");
     std::fs::create_dir_all(&wheels).expect("folders");
     std::os::unix::fs::symlink(root, wheels.join("cu13")).expect("a link");
-    let environment = Environment::of([("VIRTUAL_ENV", folder.path())]);
+    let environment = Environment::from_variables([("VIRTUAL_ENV", folder.path())]);
     assert!(Compiler::find_with(None, &environment).is_ok());
 }

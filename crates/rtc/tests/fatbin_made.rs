@@ -72,7 +72,10 @@ fn payload(image: &Image<'_>) -> Vec<u8> {
 fn what_is_put_in_is_what_is_in_it() {
     let all: Vec<_> = TARGETS.iter().map(|target| compiled(target)).collect();
     for maker in makers() {
-        let images: Vec<_> = all.iter().map(|one| FatbinImage::of("k.cu", one)).collect();
+        let images: Vec<_> = all
+            .iter()
+            .map(|one| FatbinImage::from_compiled("k.cu", one))
+            .collect();
         for options in [&[][..], &["-compress=false"], &["-compress-all"]] {
             let bytes = maker
                 .make(&images, options)
@@ -107,7 +110,7 @@ fn lto_ir_in_a_fat_binary_links_to_the_same_machine_code() {
     let made = compiler.compile(&request("k", SOURCE, "lto_90"), &CallLimits::default());
     let made = made.expect("compiles");
     let fatbin = makers()[0]
-        .make(&[FatbinImage::of("k", &made)], &[])
+        .make(&[FatbinImage::from_compiled("k", &made)], &[])
         .expect("made");
     let link = |kind, bytes: &[u8]| {
         let piece = Piece {
@@ -140,7 +143,7 @@ fn a_driver_would_take_the_image_that_was_put_in() {
     for maker in makers() {
         let images: Vec<_> = ["sm_80", "compute_80"]
             .iter()
-            .map(|target| FatbinImage::of("k", &compiled(target)))
+            .map(|target| FatbinImage::from_compiled("k", &compiled(target)))
             .collect();
         let bytes = maker.make(&images, &[]).expect("made");
         let taken = |gpu| {
@@ -218,7 +221,10 @@ fn cuobjdump_and_fatbinary_see_the_same() {
     said(&mut fatbinary);
     let expected = std::fs::read(&theirs).expect("made");
     let maker = &makers()[0];
-    let images: Vec<_> = all.iter().map(|one| FatbinImage::of("k.cu", one)).collect();
+    let images: Vec<_> = all
+        .iter()
+        .map(|one| FatbinImage::from_compiled("k.cu", one))
+        .collect();
     let bytes = maker.make(&images, &[]).expect("made");
     let ours = folder.path().join("ours.fatbin");
     std::fs::write(&ours, &bytes).expect("written");
@@ -277,7 +283,7 @@ fn what_does_not_go_in_is_told() {
             matches!(&error, Error::Fatbin { what, .. } if what.contains("sm_80")),
             "{error}"
         );
-        let image = FatbinImage::of("k", &cubin);
+        let image = FatbinImage::from_compiled("k", &cubin);
         let error = maker
             .make(std::slice::from_ref(&image), &["-no-such-option"])
             .expect_err("refused");

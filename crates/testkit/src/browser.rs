@@ -199,7 +199,7 @@ impl Browser {
         }
     }
 
-    /// Waits until so many frames were drawn.
+    /// Waits until this many frames were drawn.
     pub fn frames(&mut self, count: u32) {
         for _ in 0..count {
             self.evaluate("new Promise(done => requestAnimationFrame(() => done(1)))");

@@ -1,7 +1,7 @@
-//! What the tests of several crates stand on: toolkits, servers of others, a browser. It knows none of our crates.
+//! What the tests of several crates share: toolkits, third-party servers, a browser. It knows none of our crates.
 //!
-//! One that is not there is an error, never a skipped test: a suite that passes without having run nvcc says nothing. Only
-//! servers that no package brings to every machine may be missing, and that is said.
+//! One that is not there is an error, never a skipped test: a suite that passes without having run nvcc says nothing.
+//! Only servers that no package brings to every machine may be missing, and that is said.
 
 pub mod browser;
 pub mod buildgrid;

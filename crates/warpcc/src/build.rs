@@ -33,8 +33,8 @@ use crate::scratch::Scratch;
 use crate::signals::Interrupt;
 use crate::{place, standard_streams, threads};
 
-/// What a tool makes or looks for beside its output is in the private folder where nobody finds it.
-pub const STRAY: &str = "a tool works with files beside its output";
+/// Files that a tool makes or looks for next to its output are in the private folder, where nvcc's user would not find them.
+pub const STRAY: &str = "a tool uses files next to its output";
 
 /// nvcc may show more than the first failure then; what, is a race ([`threads`] knows where it is not).
 pub const FAILS_UNDER_THREADS: &str = "a failing build with --threads";
@@ -193,7 +193,7 @@ impl Building<'_> {
         let mut retried = None;
         while let Some(why) = run.retry.filter(|_| !self.interrupt.children.is_closed()) {
             if retried.is_some() && !setting.reads_cache {
-                return Err(Unsupported::new("a plan that does not work out", why));
+                return Err(Unsupported::new("a plan that cannot be completed", why));
             }
             if why == OTHER_LINES {
                 setting.lines_count = true;
@@ -321,7 +321,7 @@ impl Building<'_> {
         }
     }
 
-    /// A file that a tool made or looked for beside its output.
+    /// A file that a tool made or looked for next to its output.
     fn stray(&self, done: &mut Done) -> Option<String> {
         let seen = done.run.seen.stray.take();
         let is_watched = self.dry.watch.is_some();

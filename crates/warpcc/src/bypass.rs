@@ -1,4 +1,4 @@
-//! Calls that nvcc alone does: why, and what is done before this process becomes nvcc.
+//! Bypassed calls: the reason, and what happens before this process becomes nvcc.
 
 use warpcc_plan::Unsupported;
 

@@ -86,7 +86,7 @@ impl<'a> Account<'a> {
         });
     }
 
-    /// Left to nvcc, with nothing to cache.
+    /// Bypassed: there is nothing to cache.
     pub fn passed(&self) {
         self.count(&[("invocations.total", 1), ("invocations.passed", 1)]);
         self.leave(InvocationRecord {
@@ -104,7 +104,7 @@ impl<'a> Account<'a> {
         });
     }
 
-    /// Left to nvcc for want of understanding.
+    /// Bypassed: warpcc does not support the call.
     pub fn fallback(&self, reason: &str) {
         let counter = format!("fallback_reasons.{reason}");
         self.count(&[
@@ -290,7 +290,7 @@ const WORTH_TELLING: Duration = Duration::from_millis(2);
 
 fn tasks(built: &Built, called: SystemTime) -> Vec<Task> {
     let graph = &built.graph;
-    // A task's times are told from the start of the call, the engine's from its own.
+    // A task's times count from the start of the call, the engine's from its own.
     let offset = built.run.began.duration_since(called).unwrap_or_default();
     let task = |task: &warpcc_engine::Finished| {
         let step = &graph.steps[task.step];

@@ -1,4 +1,4 @@
-//! The engine's commands on the cluster of `WARPCC_EXECUTOR`: settings in, one warning out when it is of no use.
+//! The engine's commands on the cluster of `WARPCC_EXECUTOR`: settings in, one warning out if it cannot be used.
 //!
 //! A cluster that cannot be reached is left alone for a while by all calls, so that a build of a thousand files waits
 //! for it once.
@@ -29,7 +29,7 @@ use crate::resources;
 /// So long nobody asks a cluster that did not answer.
 const LEFT_ALONE: Duration = Duration::from_secs(60);
 
-/// So many odd answers are taken before it is left alone.
+/// This many odd answers are taken before it is left alone.
 const ODD_ANSWERS: u32 = 3;
 
 /// The folder of the cache with what is known of clusters.
@@ -53,7 +53,7 @@ pub struct Elsewhere<'a> {
 impl<'a> Elsewhere<'a> {
     /// The one that the settings name; none, with a warning, where they cannot be used, and none where it was found
     /// dead a moment ago.
-    pub fn of(config: &'a Config, store: Option<&'a DiskStore>) -> Option<Self> {
+    pub fn from_config(config: &'a Config, store: Option<&'a DiskStore>) -> Option<Self> {
         let settings = &config.executor;
         let address = settings.address.value.clone()?;
         let warn = |why: &str| crate::log::warn(&format!("{why}; commands run here"));
@@ -210,7 +210,7 @@ impl Executor for Elsewhere<'_> {
     }
 
     fn outlook(&self, program: &Digest) -> There {
-        self.known().of(program)
+        self.known().estimate(program)
     }
 
     fn takes(&self, _: Tool) -> bool {

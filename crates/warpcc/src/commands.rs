@@ -1,4 +1,4 @@
-//! warpcc's own commands, a folder each: what it is told, what it does, what it writes.
+//! warpcc's own commands, a folder each: arguments, work, output.
 //!
 //! A command has its arguments at the top of its file or in `args`, begins in `run`, and writes in `print`. A file that no
 //! command is named after is shared by several. A call of nvcc uses none of this.

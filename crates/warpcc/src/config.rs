@@ -1,8 +1,7 @@
-//! What the user decided, and where: the only reader of environment and settings.
+//! The settings, and where each was set: the only reader of environment and settings file.
 //!
-//! Knows nothing of nvcc, the cache's layout or the command line. The launcher
-//! loads this on every compilation, so with no settings file it costs one failed
-//! `open` and nothing is asked of the machine until someone wants the answer.
+//! Knows nothing of nvcc, the cache's layout or the command line. The launcher loads this on every compilation, so with
+//! no settings file it costs one failed `open` and nothing is asked of the machine until someone wants the answer.
 
 mod environment;
 mod error;

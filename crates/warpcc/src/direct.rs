@@ -30,7 +30,7 @@ const UNEXPECTED: &str = "an output under a name that the command line does not 
 /// What became of a look-up.
 #[derive(Debug)]
 pub enum Served {
-    /// Everything is in place; making it had cost so many microseconds of processor time.
+    /// Everything is in place; making it had cost this many microseconds of processor time.
     Hit(u64),
     /// The compiler has to do it; the first file that is different, where that is the reason.
     Miss(Option<Difference>),
@@ -171,10 +171,10 @@ fn decide_on_outputs(
     implied: &[Implied],
     request: &Request,
 ) -> Result<(), Unsupported> {
-    let mut outputs = Outputs::of(request)?;
+    let mut outputs = Outputs::new(request)?;
     for output in &outcome.outputs {
         if let Some((path, _)) = place_of(&output.role, implied, request) {
-            outputs.decide(&path, ExpectedKind::of(output.executable))?;
+            outputs.decide(&path, ExpectedKind::from_record(output.executable))?;
         }
     }
     Ok(())

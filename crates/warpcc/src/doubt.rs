@@ -1,5 +1,5 @@
-//! Steps that rest on what others made: one that fails may fail because of that, and then nvcc is asked and what came
-//! from others forgotten.
+//! Steps that use results from elsewhere: if one fails, the result may be at fault. Then nvcc runs, and results from
+//! elsewhere are dropped.
 
 use warpcc_cache::{DiskStore, Key, Level};
 use warpcc_engine::event::{Finished, StepOutcome};

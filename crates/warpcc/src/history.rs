@@ -1,5 +1,4 @@
-//! What earlier calls were made from, for `warpcc why`, and the collector that keeps the cache
-//! within its size, and the uploader, started where nobody waits for them.
+//! Key parts of earlier calls, for `warpcc why`; and the background processes that shrink the cache and upload from it.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -29,10 +28,10 @@ pub fn recall(store: &DiskStore, request: &Request) -> Option<KeyParts> {
 
 const STRAY_KIND: &str = "stray";
 
-/// A call that is known to need files beside its output is tried again after this.
+/// A call that is known to need files next to its output is tried again after this.
 const STRAY_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Notes that a call's tools work with files beside its output.
+/// Notes that a call's tools work with files next to its output.
 pub fn note_stray(store: &DiskStore, key: Key) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let seconds = now.unwrap_or_default().as_secs();
@@ -75,7 +74,7 @@ pub fn was_built_elsewhere(store: &DiskStore, request: &Request) -> bool {
     if before.as_deref() == Some(here.as_bytes()) {
         return false;
     }
-    // Without the note nobody is told.
+    // Without the note nothing is shown.
     _ = store.put_note(FREE_KIND, &key, here.as_bytes());
     before.is_some_and(|before| before.starts_with(format!("{sources}\n").as_bytes()))
 }

@@ -1,4 +1,4 @@
-//! Launcher and masquerade: stands in for the compiler, exactly as it would behave.
+//! Launcher and masquerade: runs in the compiler's place, and behaves like it.
 //!
 //! Whatever goes wrong on the way ends in the user's own command with the real compiler; the
 //! reason is counted.
@@ -80,7 +80,7 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: ProcessContext) -> i3
     let log = Log::new(config.log.value.clone());
     if log.is_on() {
         let environment = &around.environment;
-        locate::tell(&file, named_by, environment, &around.ourselves, &log);
+        locate::log_choice(&file, named_by, environment, &around.ourselves, &log);
     }
     let store = open_store(&config);
     let lineage = Lineage::find(&config);
@@ -147,7 +147,7 @@ fn hint_at_command(compiler: &OsStr, args: &[OsString], file: &Path) {
     // What the command would not take was not meant for it.
     if crate::cli::takes(near, args) {
         crate::log::warn(&format!(
-            "{} is no command of warpcc's, so it runs {}; did you mean `warpcc {near}`?",
+            "{} is not a warpcc command, so warpcc runs {}; did you mean `warpcc {near}`?",
             compiler.display(),
             file.display()
         ));

@@ -64,7 +64,7 @@ pub fn other_toolkit(
 }
 
 /// Says in the log which toolkit is used where that may not be the one that was meant.
-pub fn tell(
+pub fn log_choice(
     used: &Path,
     named_by: Option<&str>,
     environment: &[(OsString, OsString)],

@@ -1,5 +1,4 @@
-//! The log that `WARPCC_LOG` asks for: one line per decision, never anything the user did not ask
-//! for.
+//! The log of `WARPCC_LOG`: one line per decision, and nothing without that setting.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -41,8 +40,8 @@ pub fn warn(text: &str) {
     _ = std::io::stderr().write_all(format!("warpcc: warning: {text}\n").as_bytes());
 }
 
-/// Tells the user what a command of ours did, beside what it answers on standard output.
-pub fn tell(text: &str) {
+/// Tells the user what a command of ours did, besides its answer on standard output.
+pub fn inform(text: &str) {
     _ = std::io::stderr().write_all(format!("warpcc: {text}\n").as_bytes());
 }
 

@@ -1,7 +1,7 @@
-//! What the tools of a build have said, held back until it is certain that nvcc need not do it all.
+//! The messages of a build's tools, held back until it is certain that nvcc need not run.
 //!
-//! nvcc would say it again. A tool that ends by a signal, files beside an output, an output that cannot be written: all
-//! this shows late. Who is interrupted hears what nvcc's tools would have said by then.
+//! nvcc would say it again. A tool that ends by a signal, files next to an output, an output that cannot be written:
+//! all this shows late. Who is interrupted hears what nvcc's tools would have said by then.
 
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -33,7 +33,7 @@ pub enum ExpectedKind {
 
 impl ExpectedKind {
     /// Of an output that a record calls executable.
-    pub fn of(executable: bool) -> Self {
+    pub fn from_record(executable: bool) -> Self {
         if executable {
             Self::Program
         } else {
@@ -60,7 +60,7 @@ impl<'a> Outputs<'a> {
     ///
     /// # Errors
     /// The command line says `-`, which some tools take for standard output and others for a name.
-    pub fn of(request: &'a Request) -> Result<Self, Unsupported> {
+    pub fn new(request: &'a Request) -> Result<Self, Unsupported> {
         let invocation = &request.invocation;
         let depend = invocation.depend.as_ref().and_then(|d| d.output.as_deref());
         for named in [invocation.output.as_deref(), depend].into_iter().flatten() {
@@ -143,7 +143,7 @@ fn examine(path: &Path, kind: ExpectedKind) -> Result<Place, String> {
     };
     is_ours_alone(&found)?;
     if !is_as_made_now(path, &found, folder, kind) && !guards::is_off("looks-of-outputs") {
-        return Err("it is unlike a file made there now".to_owned());
+        return Err("its permissions or attributes differ from those of a new file".to_owned());
     }
     Ok(place(Some(found)))
 }
@@ -253,7 +253,7 @@ pub fn hands_down(folder: &Path) -> bool {
     found.mode() & SETGID != 0 || default().is_ok()
 }
 
-/// A name beside outputs that nobody else uses.
+/// A name next to outputs that nobody else uses.
 pub fn private_name(folder: &Path) -> PathBuf {
     folder.join(format!(".warpcc-output-{}", std::process::id()))
 }

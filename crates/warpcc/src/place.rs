@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::outputs::{hands_down, is_ours_alone, private_name};
 
 /// Moves `from` to `to`, atomically, replacing a plain file of ours and nothing else. `unfinished` learns of a file
-/// beside it, while there is one.
+/// next to it, while there is one.
 ///
 /// # Errors
 /// `to` cannot be written, or is no plain file of ours.

@@ -41,7 +41,7 @@ struct Line {
 }
 
 impl Progress {
-    /// Begins, where standard error is a terminal; shows nothing before it is told something.
+    /// Begins, where standard error is a terminal; shows nothing before the first message.
     pub fn on_terminal() -> Option<Self> {
         if !io::stderr().is_terminal() {
             return None;

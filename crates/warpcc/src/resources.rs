@@ -1,4 +1,4 @@
-//! What this call shares with all others on the machine: the budget, a build tool's tokens, and the build it belongs to.
+//! What this call shares with others on the machine: the budget, a build tool's tokens, and the build it belongs to.
 
 use rustix::process::{Resource, getrlimit};
 use warpcc_budget::{Board, BoardPlace, Cancel, CommandKind, Joined, Tokens};
@@ -59,7 +59,7 @@ pub fn admission<'a>(
     log: &Log,
 ) -> Admission<'a> {
     let board = Board::open(&place(config), config.limits());
-    tell(&board, log);
+    log_warnings(&board, log);
     let tokens = request
         .variable("MAKEFLAGS")
         .and_then(|flags| join(flags.to_str()?, log));
@@ -85,7 +85,7 @@ pub fn has_little_memory() -> bool {
 /// Waits for the machine to have room for a whole nvcc that this process is about to become, and keeps that room for it.
 pub fn make_room_for_nvcc(config: &Config, lineage: &Lineage, label: &str, log: &Log) {
     let board = Board::open(&place(config), config.limits());
-    tell(&board, log);
+    log_warnings(&board, log);
     let admission = Admission::new(board, None, lineage.number(), String::new(), None);
     let entry = Applicant {
         name: "nvcc",
@@ -100,7 +100,7 @@ pub fn make_room_for_nvcc(config: &Config, lineage: &Lineage, label: &str, log: 
     }
 }
 
-fn tell(board: &Board, log: &Log) {
+fn log_warnings(board: &Board, log: &Log) {
     for warning in board.warnings() {
         log.line(|| format!("the budget is not shared with other processes: {warning}"));
     }

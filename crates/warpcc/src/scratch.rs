@@ -98,7 +98,7 @@ fn advice(path: &Path, meanwhile: &str) -> String {
     )
 }
 
-/// So many names are tried for a command where processes that do not work have the others.
+/// This many names are tried for a command where processes that do not work have the others.
 const SPARE_NAMES: u32 = 4;
 
 /// So long a killed tool may take to be gone.
@@ -196,7 +196,7 @@ fn place(temporary: &Path) -> PathBuf {
 }
 
 impl Scratch {
-    /// Locks and empties a folder, waiting for another process that works in it. `held` is told what was made, before
+    /// Locks and empties a folder, waiting for another process that works in it. `held` is called with what was made, before
     /// anybody who locks it can miss it. Also says whether it waited.
     ///
     /// # Errors
@@ -267,7 +267,7 @@ impl Scratch {
             // Who made it vanish was at work until then.
             return Ok(Ok((scratch, waited || vanished)));
         }
-        Err(io::Error::other("the scratch folder keeps vanishing").into())
+        Err(io::Error::other("something keeps deleting the private folder").into())
     }
 
     /// What to tell a user whose usual folder somebody else has.
@@ -291,7 +291,7 @@ impl Scratch {
         &self.path
     }
 
-    /// What nvcc is told to keep its intermediate files in, with a slash at the end.
+    /// The folder in which nvcc keeps its intermediate files, with a slash at the end.
     pub fn keep_folder(&self) -> String {
         format!("{}/k/", self.path.display())
     }
@@ -335,7 +335,7 @@ pub fn sweep(temporary: &Path) {
     if fs::symlink_metadata(&usual).is_ok_and(|found| is_private(&found)) {
         return sweep_root(&usual);
     }
-    // Then calls have had folders of their own beside it.
+    // Then calls have had folders of their own next to it.
     let name = usual.file_name().unwrap_or_default().to_string_lossy();
     let prefix = format!("{name}.");
     let beside = usual.parent().map(fs::read_dir);

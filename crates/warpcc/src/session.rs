@@ -1,6 +1,6 @@
 //! One call of nvcc from its words to its end: prepared, looked up, built, recorded.
 //!
-//! The launcher, `warpcc run` and `warpcc explain` all go this way. They differ in what they wish and in who listens.
+//! The launcher, `warpcc run` and `warpcc explain` all go this way. They differ in their wishes and their listeners.
 
 use std::cell::OnceCell;
 use std::ffi::OsString;
@@ -149,7 +149,7 @@ impl<'a> Session<'a> {
             return Err(Bypass::Plain(reason));
         }
         if let Some(odd) = odd_input(&request, args) {
-            return Err(Unsupported::new("an input is no regular file", odd).into());
+            return Err(Unsupported::new("an input is not a regular file", odd).into());
         }
         let listing = request.listing();
         let keys = request.keys(&listing);
@@ -213,7 +213,7 @@ impl<'a> Session<'a> {
         // A step that hits, or runs elsewhere, leaves only what others read of what it writes.
         let wants_all_files = wishes.save.is_some();
         let may_leave = wishes.may_leave && !wants_all_files;
-        let elsewhere = may_leave.then(|| Elsewhere::of(config, store));
+        let elsewhere = may_leave.then(|| Elsewhere::from_config(config, store));
         let elsewhere = elsewhere.flatten();
         let options = BuildOptions {
             progress: wishes.progress,
@@ -281,9 +281,9 @@ impl<'a> Session<'a> {
         }
         for twin in self.twins() {
             if let Served::Hit(micros) = self.look_up_as(store, &twin.request, &twin.keys) {
-                self.call
-                    .log
-                    .line(|| "a twin of this call made it".to_owned());
+                self.call.log.line(|| {
+                    "made by a call that compiled the same source in another folder".to_owned()
+                });
                 return Served::Hit(micros);
             }
         }
@@ -316,7 +316,7 @@ impl<'a> Session<'a> {
         0
     }
 
-    /// Waits for whoever is making the same thing, and takes a private folder where nobody did.
+    /// Waits for another call that makes the same thing, and takes a private folder if there is none.
     ///
     /// Twins wait for each other, too, but not one after another: whether they can share is known when the first one has made it.
     /// Where the last call with these options could not, they do not wait at all.

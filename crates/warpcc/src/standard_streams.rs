@@ -1,4 +1,4 @@
-//! The standard streams as this process was given them: which were closed, and whether two are one.
+//! The standard streams that this process inherited: which were closed, and whether two are the same.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -16,7 +16,7 @@ pub const MIXED: &str = "messages on two streams that are one";
 static WERE_CLOSED: AtomicU8 = AtomicU8::new(0);
 
 /// Before `main`: Rust's runtime puts `/dev/null` into the place of a stream that is closed.
-extern "C" fn look() {
+extern "C" fn note_closed_streams() {
     for number in 0..3 {
         if fcntl_getfd(stream(number)) == Err(Errno::BADF) {
             WERE_CLOSED.fetch_or(1 << number, Ordering::Relaxed);
@@ -27,7 +27,7 @@ extern "C" fn look() {
 #[used]
 #[unsafe(link_section = ".init_array")]
 #[expect(unsafe_code, reason = "nothing else runs before the runtime does")]
-static LOOK: extern "C" fn() = look;
+static LOOK: extern "C" fn() = note_closed_streams;
 
 #[expect(unsafe_code, reason = "the standard streams are never closed here")]
 fn stream(number: i32) -> BorrowedFd<'static> {

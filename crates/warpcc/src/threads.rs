@@ -1,7 +1,7 @@
-//! What nvcc shows of a failing build under `--threads`, where that does not depend on who was first.
+//! What nvcc shows of a failing build under `--threads`, if that does not depend on timing.
 //!
-//! Seen on 13.5 with tools that log and wait: up to N commands run beside each other; after a failure those that run come
-//! to their end, no other begins, and each says what it says as it ends. The exit code is 255 where a tool of NVIDIA's
+//! Seen on 13.5 with tools that log and wait: up to N commands run at once; after a failure those that run come to
+//! their end, no other begins, and each says what it says as it ends. The exit code is 255 where a tool of NVIDIA's
 //! failed. So the text is certain where only what surely ran said anything; its order is a race.
 
 use std::num::NonZero;
@@ -14,7 +14,7 @@ use warpcc_plan::{TaskGraph, Tool};
 /// nvcc's exit code then.
 pub const EXIT_CODE: i32 = 255;
 
-/// Whether nvcc, with so many threads (0: one for each processor), would have shown just this, from the same sources.
+/// Whether nvcc, with this many threads (0: one for each processor), would have shown just this, from the same sources.
 pub fn is_certain(graph: &TaskGraph, tasks: &[Finished], threads: usize) -> bool {
     let threads = match threads {
         0 => available_parallelism().map_or(1, NonZero::get),

@@ -168,7 +168,7 @@ fn a_cache_that_is_too_small_or_in_a_bad_place_is_something_to_fix() {
         (
             "CUDA_CACHE_MAXSIZE",
             "1000",
-            "does not fit into a cache of 1000 B",
+            "more than a cache of 1000 B holds",
         ),
         (
             "CUDA_CACHE_MAX_SIZE",
@@ -176,11 +176,11 @@ fn a_cache_that_is_too_small_or_in_a_bad_place_is_something_to_fix() {
             "CUDA_CACHE_MAX_SIZE is set, and no driver reads it",
         ),
         ("CUDA_CACHE_DISABLE", "1", "every start on sm_90 compiles"),
-        ("CUDA_CACHE_PATH", "relative", "no absolute path"),
+        ("CUDA_CACHE_PATH", "relative", "not an absolute path"),
         (
             "CUDA_CACHE_PATH",
             "/dev/null/cache",
-            "/dev/null is no folder",
+            "/dev/null is not a folder",
         ),
         (
             "CUDA_CACHE_PATH",
@@ -317,7 +317,7 @@ fn without_a_driver_or_a_toolkit_the_reason_is_told() {
     assert!(
         space
             .said("prove a.fatbin --ptxas /bin/true", 2)
-            .contains("no ptxas that is known")
+            .contains("this ptxas is not supported")
     );
 }
 

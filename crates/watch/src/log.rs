@@ -12,7 +12,7 @@ pub enum LogError {
     #[error("the log is empty: the process could not be watched")]
     Empty,
     /// It does not begin with the start of a process.
-    #[error("the file does not begin like a log")]
+    #[error("the file does not start like a log")]
     NotALog,
 }
 

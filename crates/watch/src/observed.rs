@@ -43,7 +43,7 @@ pub struct Observed {
     /// Of these, what no program looked at for which `known` held.
     pub found_by_strangers: BTreeSet<PathText>,
     /// Regular files that programs for which `known` did not hold looked at, with what they were told. Size and time of
-    /// the last change are there; who asks with `statx` is told no more.
+    /// the last change are there; a caller of `statx` learns no more.
     pub looked: BTreeMap<PathText, Identity>,
     /// Links that were read, with their texts.
     pub links: BTreeMap<PathText, PathBuf>,
@@ -105,7 +105,7 @@ pub fn read_log(
     }
     while !rest.is_empty() {
         let Some(Record { owner, event }) = log::next(&mut rest) else {
-            reader.untracked(|| "the log is torn".to_owned());
+            reader.untracked(|| "the log is incomplete".to_owned());
             break;
         };
         reader.add(owner, event);
@@ -400,7 +400,7 @@ impl<'k> Reader<'k> {
         };
         if !image.ended {
             self.observed.unfinished.extend(image.makes);
-            self.untracked(|| format!("{} did not end its log", image.program.display()));
+            self.untracked(|| format!("{} did not finish its log", image.program.display()));
         } else if let Some(next) = image.becomes.filter(|_| !replaced) {
             self.untracked(|| format!("{} could not be watched", next.display()));
         }

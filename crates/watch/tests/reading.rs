@@ -64,7 +64,7 @@ fn a_whole_log_is_trusted_and_a_part_is_not() {
     assert!(
         untracked(&[start.clone(), read.clone()])
             .unwrap()
-            .contains("did not end")
+            .contains("did not finish")
     );
     assert!(
         untracked(&[start.clone(), read.clone(), end[..5].to_vec()])

@@ -190,7 +190,7 @@ fn a_killed_process_is_noticed() {
         bench
             .log_of("sh")
             .untracked
-            .is_some_and(|why| why.contains("did not end"))
+            .is_some_and(|why| why.contains("did not finish"))
     );
 }
 
@@ -396,7 +396,7 @@ fn looks_listings_and_servers_are_logged() {
     assert!(untracked.ends_with("it talked to a server"), "{untracked}");
 }
 
-/// Looks at a file, lists a folder by its descriptor, asks where it is, and where it is told to, speaks to a server.
+/// Looks at a file, lists a folder by its descriptor, asks where it is, and on request talks to a server.
 const ASKING: &str = r#"
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 //! Draw a report as horizontal bars: wall time, with CPU time as a thinner bar beneath.
 //!
 //! The scale is linear and starts at zero, so that lengths can be compared; what is too short
-//! to see is written beside its bar.
+//! to see is written next to its bar.
 
 use std::fmt::Write;
 

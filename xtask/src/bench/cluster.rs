@@ -1,7 +1,7 @@
 //! A project of several files, cold, on this machine alone and with one and two workers of a cluster.
 //!
 //! All of it is this machine: every worker is a buildbox-casd with one job and a share of a processor that the kernel
-//! enforces, what stands for the user's machine has a share too, and the tests' dispatcher hands out the actions. So the
+//! enforces, the user's machine has a share too, and the tests' dispatcher hands out the actions. So the
 //! workers' processor time is not the user's, and two workers compute twice as much as one.
 
 use std::collections::BTreeMap;

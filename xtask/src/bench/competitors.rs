@@ -1,4 +1,4 @@
-//! Who is compared: how each is started, warmed and emptied.
+//! The competitors: how each is started, warmed and emptied.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What a number means nothing without: the machine, the toolkit, the day.
+//! What every measurement needs: the machine, the toolkit, the day.
 
 use std::fs;
 use std::path::Path;

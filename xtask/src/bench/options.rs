@@ -1,4 +1,4 @@
-//! What a measurement is told on its command line, and the file that it compiles if told nothing.
+//! The command line of a measurement, and the file that it compiles by default.
 
 use std::path::PathBuf;
 

@@ -10,7 +10,7 @@ use super::{extras, metadata, program};
 pub struct Contents {
     /// The program.
     pub program: program::Program,
-    /// Files beside the program, by their places below a prefix such as `/usr`.
+    /// Files next to the program, by their places below a prefix such as `/usr`.
     pub extras: Vec<extras::Extra>,
     /// The processor it is for.
     pub arch: program::Arch,

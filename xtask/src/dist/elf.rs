@@ -1,4 +1,4 @@
-//! What a program or library asks of the machine it is started on, as `readelf` tells it.
+//! What a program or library needs from its machine, as `readelf` shows it.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! What stands beside the program: manual pages, completions, CMake's package, licences, the list of what is linked into it.
+//! Files next to the program: manual pages, completions, CMake's package, licences, the list of what is linked into it.
 
 use std::fs;
 use std::path::Path;
@@ -33,7 +33,7 @@ const OF_CMAKE: [(&str, &str); 3] = [
     ("warpccConfigVersion.cmake.in", "warpccConfigVersion.cmake"),
 ];
 
-/// A file beside the program.
+/// A file next to the program.
 pub struct Extra {
     /// Below a prefix.
     pub place: String,

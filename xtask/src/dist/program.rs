@@ -89,7 +89,7 @@ pub fn build(arch: Arch) -> Result<Program> {
     let said = String::from_utf8(said.stdout).context("cargo's messages are not text")?;
     let built = Built::read(&said)?;
     for library in ["libwarpcc_watch.so", "libwarpcc_folder.so"] {
-        tell(library, &built.libraries.join(library))?;
+        print_needs(library, &built.libraries.join(library))?;
     }
     split(&built.program, arch)
 }
@@ -211,12 +211,12 @@ pub fn split(built: &Path, arch: Arch) -> Result<Program> {
             .arg(link)
             .args([built, &program.stripped]),
     )?;
-    tell("warpcc", &program.stripped)?;
+    print_needs("warpcc", &program.stripped)?;
     elf::check_position_independent(&program.stripped)?;
     Ok(program)
 }
 
-fn tell(name: &str, file: &Path) -> Result<()> {
+fn print_needs(name: &str, file: &Path) -> Result<()> {
     let (major, minor) = elf::check(file, OLDEST_GLIBC)?;
     let needed = elf::needed(file)?.join(", ");
     println!("{name}: glibc {major}.{minor}; needs {needed}");

@@ -8,7 +8,7 @@ pub struct Page {
 }
 
 impl Page {
-    pub fn of(text: &str) -> Self {
+    pub fn parse(text: &str) -> Self {
         let mut sections: Vec<(String, Vec<String>)> = Vec::new();
         let mut block: Option<String> = None;
         for line in text.lines() {
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn blocks_of_shell_and_no_others() -> Result<()> {
-        let page = Page::of(
+        let page = Page::parse(
             "# T\n## A\ntext\n```sh\none\ntwo\n```\n```text\nno\n```\n```sh\nthree\n```\n## B\n",
         );
         assert_eq!(page.blocks("A")?, ["one\ntwo\n", "three\n"]);

@@ -66,7 +66,7 @@ const fn packaged(name: &'static str, package: &'static str) -> Host {
 #[derive(Debug, Default)]
 pub struct Compiler {
     pub name: &'static str,
-    /// What nvcc is told.
+    /// nvcc's arguments.
     pub words: Vec<String>,
     /// The compiler's own name or path.
     pub program: String,

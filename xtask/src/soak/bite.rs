@@ -10,7 +10,7 @@ use super::replay::replay_file;
 use super::workers;
 use crate::repo;
 
-/// Every guard, and a case that goes wrong without it. Of guards that stand for each other, joined by `+`, the case is
+/// Every guard, and a case that goes wrong without it. Of guards that replace each other, joined by `+`, the case is
 /// right without any one.
 const ROWS: [(&str, &str); 44] = [
     ("missing-names", "header-shadowed"),
@@ -148,7 +148,7 @@ fn by_case(options: &Options, warpcc: &Path, guards: &str) -> Result<Option<(Str
 /// The first history by chance that goes wrong.
 fn by_history(options: &Options, warpcc: &Path, guards: &str) -> Result<Option<(String, String)>> {
     let real = options.tools == Which::Real;
-    let figures = workers::look(options, warpcc, real, Some(guards))?;
+    let figures = workers::search(options, warpcc, real, Some(guards))?;
     let by = |seed| format!("seed {seed}, one of {}", figures.histories);
     Ok(figures.first_wrong.map(|(seed, what)| (by(seed), what)))
 }

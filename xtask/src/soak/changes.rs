@@ -15,7 +15,7 @@ pub struct About {
 
 impl About {
     /// Reads it off the steps and the call that most of them stand around.
-    pub fn of(steps: &[Step], line: &[String]) -> Self {
+    pub fn new(steps: &[Step], line: &[String]) -> Self {
         let mut about = Self::default();
         for step in steps {
             if step.verb() == "write" || step.verb() == "script" {

@@ -208,7 +208,7 @@ pub fn invent(seed: u64, fake: bool) -> History {
     if random.chance(15) {
         steps.extend(changes::change(
             random,
-            &changes::About::of(&steps, &usual),
+            &changes::About::new(&steps, &usual),
             fake,
         ));
     }
@@ -217,7 +217,7 @@ pub fn invent(seed: u64, fake: bool) -> History {
         for _ in 0..1 + random.below(2) {
             steps.extend(changes::change(
                 random,
-                &changes::About::of(&steps, &usual),
+                &changes::About::new(&steps, &usual),
                 fake,
             ));
         }

@@ -1,4 +1,4 @@
-//! What soak is told on its command line.
+//! soak's command line.
 
 use std::path::{Path, PathBuf};
 

@@ -39,7 +39,7 @@ pub struct Space {
     pub tools: Tools,
     /// Which of the real toolkits.
     chosen: usize,
-    /// Variables, beside those of [`Space::environment`].
+    /// Variables, besides those of [`Space::environment`].
     pub variables: BTreeMap<String, Option<String>>,
     /// The folder that calls run in.
     pub folder: String,
@@ -51,7 +51,7 @@ pub struct Space {
     pub limits: BTreeMap<String, String>,
     /// The folder of warpcc's cache, below the root.
     pub cache: String,
-    /// What the fake tools are told that the time is.
+    /// The time that the fake tools get.
     pub clock: Option<String>,
     /// What changes while the next call runs.
     pub race: Option<Step>,

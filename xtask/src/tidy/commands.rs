@@ -16,7 +16,7 @@ struct Command {
 
 impl Commands {
     /// Of the page that `cargo xtask docs` writes.
-    pub fn of(page: &str) -> Self {
+    pub fn parse(page: &str) -> Self {
         let mut all = BTreeMap::new();
         let mut current = String::new();
         for line in page.lines() {
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     fn commands() -> Commands {
-        Commands::of(
+        Commands::parse(
             "# Commands\n## warpcc\nUsage: warpcc <COMMAND>\nOptions:\n  -h, --help  Help\n\
              ## warpcc run\nUsage: warpcc run [OPTIONS] -- <ARGS>...\n      --graph <FILE>  Draw\n\
              \x20 -j, --jobs <N>  Many\n## warpcc cache\n### warpcc cache dir\nUsage: warpcc cache dir\n\

@@ -30,7 +30,7 @@ pub struct Repository<'a> {
 }
 
 impl<'a> Repository<'a> {
-    pub fn of(files: &'a BTreeMap<String, String>) -> Self {
+    pub fn new(files: &'a BTreeMap<String, String>) -> Self {
         let mut folders = BTreeSet::new();
         for path in files.keys() {
             folders.extend(path.match_indices('/').map(|(at, _)| &path[..at]));
@@ -38,11 +38,11 @@ impl<'a> Repository<'a> {
         let is_page = |path: &str| path.ends_with(".md");
         let pages = (files.iter())
             .filter(|(path, _)| is_page(path))
-            .map(|(path, text)| (path.as_str(), Page::of(text)));
+            .map(|(path, text)| (path.as_str(), Page::parse(text)));
         let names = (files.iter())
             .filter(|(path, _)| !is_page(path))
             .flat_map(|(_, text)| text.lines().flat_map(prefixed).map(|(name, _)| name));
-        let commands = files.get(COMMANDS).map(|page| Commands::of(page));
+        let commands = files.get(COMMANDS).map(|page| Commands::parse(page));
         Self {
             files,
             folders,
@@ -112,7 +112,7 @@ impl<'a> Repository<'a> {
         found
     }
 
-    /// `PREFIX_…` and `PREFIX_*` stand for all names that begin so.
+    /// `PREFIX_…` and `PREFIX_*` stand for all names with this prefix.
     fn is_name(&self, name: &str, end: Option<char>) -> bool {
         if name.ends_with('_') || matches!(end, Some('…' | '*')) {
             return self.names.iter().any(|known| known.starts_with(name));

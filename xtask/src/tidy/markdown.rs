@@ -21,7 +21,7 @@ pub struct Page {
 }
 
 impl Page {
-    pub fn of(text: &str) -> Self {
+    pub fn parse(text: &str) -> Self {
         let mut page = Self::default();
         let mut fence: Option<String> = None;
         let mut continued: Option<At<String>> = None;
@@ -155,13 +155,13 @@ mod tests {
     #[test]
     fn headings_are_named_as_github_names_them() {
         let page =
-            Page::of("# The key\n## `-o`: What, and why?\n## The key\n```\n# no\n```\n#no\n");
+            Page::parse("# The key\n## `-o`: What, and why?\n## The key\n```\n# no\n```\n#no\n");
         assert_eq!(page.anchors, ["the-key", "-o-what-and-why", "the-key-1"]);
     }
 
     #[test]
     fn links_are_found_and_code_is_no_link() {
-        let page = Page::of("See [a](b.md#c \"t\") and ![p](d.svg), `[x](y)`.\n[z]: e.md\n");
+        let page = Page::parse("See [a](b.md#c \"t\") and ![p](d.svg), `[x](y)`.\n[z]: e.md\n");
         let links: Vec<_> = page.links.iter().map(|l| (l.line, &*l.what)).collect();
         assert_eq!(links, [(1, "b.md#c"), (1, "d.svg"), (2, "e.md")]);
         assert_eq!(page.code[0].what, "[x](y)");
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn commands_are_those_that_are_typed() {
-        let page = Page::of(
+        let page = Page::parse(
             "```sh\na \\\n  b\n```\n```console\n$ c\noutput\n```\n```rust\nd\n```\n`e f`\n",
         );
         let shell: Vec<_> = page.shell.iter().map(|l| (l.line, &*l.what)).collect();

@@ -33,7 +33,7 @@ pub fn make(nvcc: &Path, to: &Path) -> Result<PathBuf> {
         let from = home.join("bin").join(&name);
         match name.to_str() {
             Some("cudafe++") => {}
-            // nvcc looks for its tools beside the file that it is, wherever links lead to it.
+            // nvcc looks for its tools next to the file that it is, wherever links lead to it.
             Some("nvcc" | "nvcc.profile") => {
                 fs::copy(&from, bin.join(&name))?;
             }

@@ -152,7 +152,7 @@ impl Site {
         });
     }
 
-    /// Waits until so many claims wait on the board.
+    /// Waits until this many claims wait on the board.
     pub fn wait_for_waiting(&self, count: usize) {
         let board = self.board(1);
         until(&format!("{count} waiting"), || {

@@ -1,4 +1,4 @@
-//! What can go wrong with the store. Every error names its file; the caller turns each into a miss.
+//! The store's errors. Each names its file; the caller turns each into a miss.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// Others decide what is in it.
-    #[error("{} {why}, and its results would be believed (`shared = true` allows it)", path.display())]
+    #[error("{} {why}, so others could put results there (`shared = true` allows it)", path.display())]
     Foreign {
         /// The path.
         path: PathBuf,
@@ -23,7 +23,7 @@ pub enum OpenError {
         why: &'static str,
     },
     /// The path cannot be looked at.
-    #[error("failed to look at {}", path.display())]
+    #[error("failed to examine {}", path.display())]
     Unreachable {
         /// The path.
         path: PathBuf,
@@ -63,7 +63,7 @@ pub enum StoreError {
         source: RecordError,
     },
     /// A kind of note that is no plain name.
-    #[error("{0:?} is no kind of note: only a-z, 0-9, - and _")]
+    #[error("{0:?} is not a kind of note: only a-z, 0-9, - and _")]
     Kind(String),
     /// Another process holds a lock for too long.
     #[error("{} is locked by another process", path.display())]

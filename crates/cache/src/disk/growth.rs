@@ -27,7 +27,7 @@ impl GrowthLog {
         }
     }
 
-    /// The store has so many more bytes and entries.
+    /// The store has this many more bytes and entries.
     pub(super) fn add(&self, bytes: i64, entries: i64) {
         self.entries.fetch_add(entries, Ordering::Relaxed);
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);

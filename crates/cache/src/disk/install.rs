@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::error::{BlobFault, StoreError};
 use super::file::TempFile;
 
-/// Bytes that wait, whole and verified, beside the name they are for. Dropped, they leave nothing.
+/// Bytes that wait, whole and verified, next to the name they are for. Dropped, they leave nothing.
 pub struct Staged {
     temporary: TempFile,
     dest: PathBuf,
@@ -25,7 +25,7 @@ impl Staged {
     }
 }
 
-/// Runs `write`, which says whether there was anything to write, beside `dest`. `None` also where a file cannot take
+/// Runs `write`, which says whether there was anything to write, next to `dest`. `None` also where a file cannot take
 /// the place of what is there; [`place`] then says why.
 pub(super) fn stage(
     dest: &Path,
@@ -35,7 +35,7 @@ pub(super) fn stage(
     if may_take(dest).is_err() {
         return Ok(None);
     }
-    let Ok(mut temporary) = beside(dest, executable) else {
+    let Ok(mut temporary) = create_in_folder_of(dest, executable) else {
         return Ok(None);
     };
     Ok(write(temporary.file())?.then(|| Staged {
@@ -51,7 +51,7 @@ pub(super) fn place(
     write: impl FnOnce(&mut dyn Write) -> Result<bool, BlobFault>,
 ) -> Result<bool, BlobFault> {
     may_take(dest).map_err(BlobFault::Writing)?;
-    let mut temporary = beside(dest, executable).map_err(BlobFault::Writing)?;
+    let mut temporary = create_in_folder_of(dest, executable).map_err(BlobFault::Writing)?;
     if !write(temporary.file())? {
         return Ok(false);
     }
@@ -59,7 +59,7 @@ pub(super) fn place(
     Ok(true)
 }
 
-fn beside(dest: &Path, executable: bool) -> io::Result<TempFile> {
+fn create_in_folder_of(dest: &Path, executable: bool) -> io::Result<TempFile> {
     let folder = match dest.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),

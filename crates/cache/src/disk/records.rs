@@ -104,7 +104,7 @@ impl DiskStore {
             }
             let examine = || manifest.check_for_keeping(at.directory, Some(self));
             let checked = match meanwhile.take() {
-                Some(meanwhile) => beside(&outcome, meanwhile, examine),
+                Some(meanwhile) => run_meanwhile(&outcome, meanwhile, examine),
                 None => examine(),
             };
             let refreshed = match checked {
@@ -252,7 +252,7 @@ impl DiskStore {
 const WORTH_A_THREAD: u64 = 256 << 10;
 
 /// Runs `meanwhile` with the outcome on another thread during `examine`, where that gains time.
-fn beside<T>(
+fn run_meanwhile<T>(
     outcome: &Outcome,
     meanwhile: impl FnOnce(&Outcome) + Send,
     examine: impl FnOnce() -> T,

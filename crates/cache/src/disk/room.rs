@@ -1,4 +1,4 @@
-//! How much a store has room for: what somebody else offers is taken only as far as it fits.
+//! How much room a store has: an offer of another machine is taken only if it fits.
 
 use super::store::DiskStore;
 

@@ -174,7 +174,7 @@ impl InputManifest {
     /// Everything that a run in `base` would see differently.
     pub fn differences(&self, base: &Path) -> Vec<Difference> {
         let mut checking = Checking::new(self, base, Until::All);
-        checking.look();
+        checking.compare();
         checking.differences
     }
 
@@ -201,7 +201,7 @@ impl InputManifest {
     ) -> Checking<'a> {
         let mut checking = Checking::new(self, base, Until::First);
         checking.contents = contents;
-        checking.look();
+        checking.compare();
         checking
     }
 }
@@ -273,7 +273,7 @@ impl<'a> Checking<'a> {
     }
 
     /// Cheapest first: sizes, then names, then contents.
-    fn look(&mut self) {
+    fn compare(&mut self) {
         let touched = self.stat_files();
         if self.done() {
             return;
@@ -333,7 +333,7 @@ impl<'a> Checking<'a> {
             let mut looks = Looks::default();
             for index in range {
                 let file = &manifest.files[index];
-                let now = base.look(manifest.text_at(file.path));
+                let now = base.sign(manifest.text_at(file.path));
                 looks.plain.push(matches!(now, Ok((_, false))));
                 let now = now.map(|(now, _)| now);
                 if now != Ok(file.signature) {
@@ -366,7 +366,7 @@ impl<'a> Checking<'a> {
             if directory.settled
                 && self
                     .base
-                    .look(path)
+                    .sign(path)
                     .is_ok_and(|(now, _)| now == directory.signature)
             {
                 continue;
@@ -543,7 +543,7 @@ impl<'a> Checking<'a> {
 
     fn appeared(&mut self, directory: &CStr, name: &CStr) {
         let path = match directory.to_bytes() {
-            // A plain name is told as the run named it.
+            // A plain name is shown as the run named it.
             b"." => path_of(name),
             _ => as_path(directory).join(as_path(name)),
         };

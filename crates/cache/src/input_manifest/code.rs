@@ -52,7 +52,7 @@ impl Room {
 }
 
 impl InputManifest {
-    /// So many bytes were read, as far as their files' lengths tell.
+    /// This many bytes were read, as far as their files' lengths tell.
     pub fn bytes_read(&self) -> u64 {
         let sizes = self.files.iter().map(|file| file.signature.size);
         sizes.fold(0, u64::saturating_add)

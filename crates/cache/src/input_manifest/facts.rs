@@ -1,4 +1,4 @@
-//! What a run was told about a path besides a file's content: that it is a folder, where a link leads, which names a
+//! What a run learned about a path besides a file's content: that it is a folder, where a link leads, which names a
 //! folder holds.
 
 use std::ffi::{CStr, CString};

@@ -14,7 +14,7 @@ use super::trust::Trust;
 use crate::guards;
 use crate::wire::Reader;
 
-/// A place of fewer files is not worth a note: reading one costs about as much as hashing so many headers.
+/// A place of fewer files is not worth a note: reading one costs about as much as hashing that number of headers.
 const WORTH_A_NOTE: usize = 8;
 /// Beyond this many files only those of the last run stay in a note.
 const MOST_FILES: usize = 1 << 14;
@@ -29,7 +29,7 @@ pub(super) fn hash_all(
     let (None, Some(contents)) = (&inspect, contents) else {
         return hash_each(base, paths, inspect, contents);
     };
-    let mut known = KnownContents::of(contents, paths);
+    let mut known = KnownContents::look_up(contents, paths);
     let found: Vec<_> = paths.iter().map(|path| known.find(base, path)).collect();
     let unknown = paths
         .iter()
@@ -81,7 +81,7 @@ impl Place {
 
 impl<'a> KnownContents<'a> {
     /// What is noted of the places of these files.
-    fn of(contents: &'a dyn ContentHashes, paths: &[&'a CStr]) -> Self {
+    fn look_up(contents: &'a dyn ContentHashes, paths: &[&'a CStr]) -> Self {
         let mut counts: BTreeMap<&[u8], usize> = BTreeMap::new();
         for place in paths.iter().filter_map(|path| place_of(path)) {
             *counts.entry(place).or_default() += 1;

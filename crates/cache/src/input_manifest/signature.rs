@@ -38,7 +38,7 @@ pub(crate) const TICK_NS: i64 = 10_000_000;
 
 impl Signature {
     /// The signature of what `path` leads to.
-    pub fn of(path: &Path) -> io::Result<Signature> {
+    pub fn read(path: &Path) -> io::Result<Signature> {
         Ok(Signature::from_stat(&rustix::fs::stat(path)?))
     }
 
@@ -165,7 +165,7 @@ impl Base {
     }
 
     /// The signature of what a path leads to as an input manifest remembers it, and whether its last name is a link.
-    pub(crate) fn look(&self, path: &CStr) -> Result<(Signature, bool), Errno> {
+    pub(crate) fn sign(&self, path: &CStr) -> Result<(Signature, bool), Errno> {
         let (found, link) = self.look_at(path)?;
         // A device that nobody has: an untrusted file differs from what any manifest says.
         let nobodys = Signature {

@@ -27,7 +27,7 @@ impl InputManifest {
             return false;
         };
         let (base, path) = (Base::open(base), self.text_at(file.path));
-        let Ok((now, _)) = base.look(path) else {
+        let Ok((now, _)) = base.sign(path) else {
             return false;
         };
         if now == file.signature || guards::is_off("second-look") {

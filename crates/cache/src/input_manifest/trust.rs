@@ -104,7 +104,7 @@ impl Trust {
     }
 }
 
-/// The signature as [`Base::look`](super::signature::Base::look) will give it.
+/// The signature as [`Base::sign`](super::signature::Base::sign) will give it.
 fn remembered(signature: &Signature, file: impl AsFd) -> Option<Signature> {
     let now = Looked::at(file, c"", AtFlags::EMPTY_PATH).ok()?;
     (now.signature == *signature).then(|| now.remembered())?

@@ -1,4 +1,4 @@
-//! What is known of programs and variables: who asks for variables by name only, and which variables never change a
+//! What is known of programs and variables: which programs ask for variables by name only, and which variables never change a
 //! result although they are asked for. A variable in none of these tables counts in full.
 
 use std::ffi::OsStr;

@@ -49,7 +49,7 @@ impl Limit {
 pub(super) struct Limits(Vec<Limit>);
 
 impl Limits {
-    pub(super) fn of(asked: &BTreeSet<u8>) -> Self {
+    pub(super) fn read(asked: &BTreeSet<u8>) -> Self {
         Self(asked.iter().map(|number| Limit::now(*number)).collect())
     }
 
@@ -80,13 +80,13 @@ mod tests {
     #[test]
     fn limits_hold_as_long_as_they_are_what_they_were() {
         let asked = BTreeSet::from([7, Observed::UMASK]);
-        let mut limits = Limits::of(&asked);
+        let mut limits = Limits::read(&asked);
         assert!(limits.hold());
         assert_eq!(limits.numbers(), asked);
         limits.0[1].1 = Some([Some(0o1000), None]);
         assert!(!limits.hold(), "no umask has this bit");
         assert!(
-            !Limits::of(&BTreeSet::from([200])).hold(),
+            !Limits::read(&BTreeSet::from([200])).hold(),
             "nobody knows this one"
         );
     }

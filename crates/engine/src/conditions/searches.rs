@@ -18,7 +18,7 @@ pub(super) struct Searches {
 }
 
 impl Searches {
-    pub(super) fn of(names: &BTreeSet<OsString>, place: RunPlace<'_>) -> Self {
+    pub(super) fn run(names: &BTreeSet<OsString>, place: RunPlace<'_>) -> Self {
         let list = |name: &OsString| (name.as_bytes().to_vec(), files(name, place));
         Self {
             found: names.iter().map(list).collect(),

@@ -1,4 +1,4 @@
-//! Packs a step: what is sent, and the words that run it there.
+//! Packs a step: the files to send, and the command that runs it there.
 
 use std::path::Path;
 
@@ -65,7 +65,7 @@ fn pack_tool(
     builder.add_reads(step)?;
     for arg in &step.args {
         let is_file = matches!(arg.0[..], [Part::File(_)]);
-        // It makes relative names absolute with the directory that it is told of.
+        // It makes relative names absolute with the directory that it is given.
         let before = if packs && is_file { THERE } else { "" };
         arguments.push(format!("{before}{}", names::word(run, arg)?));
     }

@@ -86,7 +86,7 @@ const FEATURES: [&str; 8] = [
 /// Features without a value that read, write or tell more than code.
 const NOT_CLANGS: [&str; 6] = ["api-notes", "embed", "sanitize", "save", "time-", "xray"];
 
-/// Nothing where clang is told what it cannot do elsewhere.
+/// Nothing where clang has an option that does not work elsewhere.
 pub fn pack_clang(
     run: &RunContext<'_>,
     index: usize,

@@ -1,4 +1,4 @@
-//! What gcc and clang have in common as host compilers for another machine.
+//! What gcc and clang share as host compilers on another machine.
 
 use std::path::Path;
 

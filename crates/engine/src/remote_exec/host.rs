@@ -29,7 +29,7 @@ fn place(name: &str) -> String {
 const SOURCE: &str = "in.ii";
 const ASSEMBLY: &str = "out.s";
 
-/// Nothing where the compiler is not gcc, or is told what it cannot do elsewhere.
+/// Nothing where the compiler is not gcc, or has an option that does not work elsewhere.
 pub fn pack_gcc(
     run: &RunContext<'_>,
     index: usize,
@@ -169,7 +169,7 @@ fn compiler_words(words: &[String], source: &str, output: &str) -> Option<Vec<St
     let mut words = words.iter().map(String::as_str);
     while let Some(word) = words.next() {
         match word {
-            // Names of files beside the output, which nobody asked for.
+            // Names of files next to the output, which nobody asked for.
             "-dumpbase" | "-dumpbase-ext" | "-dumpdir" | "-auxbase" | "-auxbase-strip" => {
                 words.next()?;
                 continue;

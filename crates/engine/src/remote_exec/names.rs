@@ -1,4 +1,4 @@
-//! What files of ours are called on another machine.
+//! The names of our files on another machine.
 
 use warpcc_plan::{Arg, FileId, Part};
 

@@ -1,4 +1,4 @@
-//! A step that is away and late runs here as well: who is first wins.
+//! A remote step that is late also runs here: the first result wins.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};

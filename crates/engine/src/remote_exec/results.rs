@@ -1,4 +1,4 @@
-//! What came from another machine, put where the tool here would have written it.
+//! Results from another machine, put where the tool here would have written them.
 
 use std::fs;
 
@@ -23,7 +23,7 @@ pub fn take_in(
     done: &Done,
     names: &[(String, String)],
 ) -> Option<(Vec<u8>, Vec<u8>)> {
-    // What failed there is tried here before anybody is told.
+    // A step that failed there is run here before its failure is shown.
     if done.code != 0 || done.outputs.len() != step.writes.len() {
         return None;
     }
@@ -54,7 +54,7 @@ pub fn take_in(
     for (&id, from) in step.writes.iter().zip(&done.outputs) {
         let file = run.graph.file(id);
         let Some(from) = from else {
-            // With -optix-ir cicc is told of a module id file and makes none.
+            // With -optix-ir, cicc gets the name of a module id file and does not write it.
             if step.tool == Tool::Cicc && file.path.ends_with(".module_id") {
                 continue;
             }

@@ -9,7 +9,7 @@ use crate::explanation::{Block, NamedValue};
 /// What matters in a cubin.
 pub fn blocks(bytes: &[u8]) -> Vec<Block> {
     let limits = ReadLimits::default();
-    let found = match Format::of(bytes) {
+    let found = match Format::detect(bytes) {
         Some(format @ Format::Cubin) => read(bytes, format, &limits),
         _ => return vec![Block::text("Not an ELF file for a GPU.")],
     };

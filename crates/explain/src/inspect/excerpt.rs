@@ -1,5 +1,4 @@
-//! Lines of generated code made fit to be read: which source line they come from, one statement to
-//! a line, none endless.
+//! Generated code made readable: which source line each line comes from, one statement to a line, none too long.
 
 use crate::explanation::Line;
 
@@ -76,7 +75,7 @@ pub fn first(mut lines: Vec<Line>, most: usize) -> Vec<Line> {
     lines
 }
 
-/// Code that stands on one line, with a line for each statement.
+/// Code of one line, with a line for each statement.
 pub fn statements(code: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();

@@ -43,7 +43,7 @@ pub const SIZES: [usize; 2] = [2, 3];
 /// What matters in a fat binary.
 pub fn blocks(bytes: &[u8]) -> Vec<Block> {
     let limits = ReadLimits::default();
-    let found = match Format::of(bytes) {
+    let found = match Format::detect(bytes) {
         Some(format @ Format::Fatbin) => read(bytes, format, &limits),
         _ => return vec![Block::text("Not a fat binary.")],
     };

@@ -58,7 +58,7 @@ pub fn blocks(bytes: &[u8], known: &Known) -> Vec<Block> {
             ));
         }
     }
-    if let Some(format @ Format::Elf) = Format::of(bytes) {
+    if let Some(format @ Format::Elf) = Format::detect(bytes) {
         let found = read(bytes, format, &ReadLimits::default());
         for container in &found.containers {
             let rows = fatbin::images(container.images.iter());

@@ -1,4 +1,4 @@
-//! PTX: for which virtual GPU, its entry points with their parameters, and the first of them.
+//! PTX: its virtual GPU, its entry points with their parameters, and the code of the first.
 
 use warpcc_fatbin::demangle;
 

@@ -38,7 +38,7 @@ pub const PTXAS: &[Row] = &[
     ),
     row("--generate-line-info", Nothing, "keep the line table"),
     row("-lineinfo", Nothing, "keep the line table"),
-    row("-split-compile", Rest, "optimise in so many threads"),
+    row("-split-compile", Rest, "optimise with this many threads"),
     row(
         "-v",
         Nothing,
@@ -48,12 +48,12 @@ pub const PTXAS: &[Row] = &[
     row(
         "-maxrregcount",
         Either,
-        "at most so many registers for a thread",
+        "at most this many registers per thread",
     ),
     row(
         "--maxrregcount",
         Either,
-        "at most so many registers for a thread",
+        "at most this many registers per thread",
     ),
     row(
         "-warn-spills",
@@ -186,7 +186,7 @@ pub const NVLINK: &[Row] = &[
     row(
         "-maxrregcount",
         Either,
-        "at most so many registers for a thread",
+        "at most this many registers per thread",
     ),
     row("-g", Nothing, "debug information"),
     row(
@@ -194,8 +194,8 @@ pub const NVLINK: &[Row] = &[
         Rest,
         "options for compiling what link-time optimisation made",
     ),
-    row("--split-compile", Rest, "optimise in so many threads"),
-    row("-split-compile", Rest, "optimise in so many threads"),
+    row("--split-compile", Rest, "optimise with this many threads"),
+    row("-split-compile", Rest, "optimise with this many threads"),
     row("-kernels-used", Rest, "keep only these kernels"),
     row("-variables-used", Rest, "keep only these variables"),
 ];

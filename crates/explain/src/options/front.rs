@@ -118,7 +118,7 @@ pub const CICC: &[Row] = &[
         Next,
         "write the device code there, as plain C",
     ),
-    row("-split-compile", Either, "optimise in so many threads"),
+    row("-split-compile", Either, "optimise with this many threads"),
     row("-g", Nothing, "debug information for the device code"),
     row("-O", Rest, "how much to optimise the device code"),
     row(
@@ -126,7 +126,7 @@ pub const CICC: &[Row] = &[
         Nothing,
         "remember which source line an instruction comes from",
     ),
-    row("-maxreg", Rest, "at most so many registers for a thread"),
+    row("-maxreg", Rest, "at most this many registers per thread"),
 ];
 
 pub const BOTH: &[Row] = &[

@@ -1,4 +1,4 @@
-//! Wheels from PyPI, pinned by version and hash, kept beside the toolkits between runs.
+//! Wheels from PyPI, pinned by version and hash, kept next to the toolkits between runs.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Steps in between, in the type that a kernel computes in.
+//! Intermediate steps, in the type that a kernel computes in.
 
 use warpcc_kernels::dtype::DType;
 

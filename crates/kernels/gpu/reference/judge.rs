@@ -105,7 +105,7 @@ fn is_fused(result: Datum, expected: &Expected, output: DType, before: Datum) ->
     matches!(result, Datum::F(result) if end(-1.0) <= result && result <= end(1.0))
 }
 
-/// How many units in the last place a result may be off, beside what is stated in CUDA's guide for
+/// How many units in the last place a result may be off, besides what is stated in CUDA's guide for
 /// the functions it is made of.
 pub(super) fn units(name: &str, v: &[f64], work: DType) -> f64 {
     let x = v[0].abs();

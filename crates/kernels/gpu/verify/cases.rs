@@ -1,4 +1,4 @@
-//! The checks by value: functions and conversions here, shapes and reductions beside.
+//! The checks by value: functions and conversions here, shapes and reductions in the files next to it.
 
 use warpcc_kernels::dtype::DType;
 use warpcc_kernels::elementwise;
@@ -53,7 +53,7 @@ impl Places {
         Self(BASE)
     }
 
-    /// Room for so many bytes, `elements` of `size` bytes after an aligned place.
+    /// Room for this many bytes, `elements` of `size` bytes after an aligned place.
     pub fn take(&mut self, bytes: u64, elements: u64, size: u64) -> u64 {
         let at = self.0 + GUARD + elements * size;
         self.0 = (at + bytes + GUARD).next_multiple_of(512);
@@ -69,7 +69,7 @@ pub fn elements(dtype: DType, bytes: &[u8]) -> Vec<Datum> {
         .collect()
 }
 
-/// Compares each element; the first three that are wrong are told.
+/// Compares each element; the first three that are wrong are reported.
 pub fn compare(
     output: DType,
     bytes: &[u8],

@@ -14,7 +14,7 @@ pub const BASE: u64 = 1 << 40;
 
 pub type Failure = String;
 
-fn told<T>(what: &str, answer: Result<T, result::DriverError>) -> Result<T, Failure> {
+fn checked<T>(what: &str, answer: Result<T, result::DriverError>) -> Result<T, Failure> {
     answer.map_err(|error| format!("{what}: {error:?}"))
 }
 
@@ -32,31 +32,31 @@ pub struct Device {
 pub struct Kernel(sys::CUfunction);
 
 impl Device {
-    /// The first GPU, with so many bytes, or as many as there are less 4 GiB.
+    /// The first GPU, with this many bytes, or as many as there are less 4 GiB.
     pub fn open(bytes: u64) -> Result<Self, Failure> {
         if !unsafe { sys::is_culib_present() } {
             return Err("there is no driver (libcuda.so.1) on this machine".to_owned());
         }
-        told("cuInit", result::init())?;
-        let device = told("cuDeviceGet", result::device::get(0))?;
-        let context = told("context", unsafe { result::primary_ctx::retain(device) })?;
-        told("context", unsafe { result::ctx::set_current(context) })?;
-        let major = told("capability", unsafe {
+        checked("cuInit", result::init())?;
+        let device = checked("cuDeviceGet", result::device::get(0))?;
+        let context = checked("context", unsafe { result::primary_ctx::retain(device) })?;
+        checked("context", unsafe { result::ctx::set_current(context) })?;
+        let major = checked("capability", unsafe {
             result::device::get_attribute(
                 device,
                 sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
             )
         })?;
-        let minor = told("capability", unsafe {
+        let minor = checked("capability", unsafe {
             result::device::get_attribute(
                 device,
                 sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
             )
         })?;
-        let (free, _) = told("memory", result::mem_get_info())?;
+        let (free, _) = checked("memory", result::mem_get_info())?;
         let size = bytes.min((free as u64).saturating_sub(4 << 30));
-        let base = told("cuMemAlloc", unsafe { result::malloc_sync(size as usize) })?;
-        let stream = told(
+        let base = checked("cuMemAlloc", unsafe { result::malloc_sync(size as usize) })?;
+        let stream = checked(
             "stream",
             result::stream::create(result::stream::StreamKind::NonBlocking),
         )?;
@@ -66,7 +66,7 @@ impl Device {
             base,
             size,
             stream,
-            name: told("name", result::device::get_name(device))?,
+            name: checked("name", result::device::get_name(device))?,
             number: (10 * major + minor) as u32,
             driver,
         })
@@ -82,14 +82,14 @@ impl Device {
 
     /// Loads an image and finds its kernels.
     pub fn load(&self, image: &[u8], names: &[String]) -> Result<Vec<Kernel>, Failure> {
-        let module = told("cuModuleLoadData", unsafe {
+        let module = checked("cuModuleLoadData", unsafe {
             result::module::load_data(image.as_ptr().cast())
         })?;
         names
             .iter()
             .map(|name| {
                 let name = CString::new(name.as_str()).map_err(|_| "a name with NUL".to_owned())?;
-                told("cuModuleGetFunction", unsafe {
+                checked("cuModuleGetFunction", unsafe {
                     result::module::get_function(module, name)
                 })
                 .map(Kernel)
@@ -102,7 +102,7 @@ impl Device {
             return Ok(());
         }
         // In the stream of the kernels, which waits for no other: a small copy outside it comes back before its bytes are there.
-        told("upload", unsafe {
+        checked("upload", unsafe {
             result::memcpy_htod_async(self.real(address), bytes, self.stream)
         })?;
         self.wait()
@@ -112,19 +112,19 @@ impl Device {
         if bytes.is_empty() {
             return Ok(());
         }
-        told("download", unsafe {
+        checked("download", unsafe {
             result::memcpy_dtoh_sync(bytes, self.real(address))
         })
     }
 
     pub fn fill(&self, address: u64, byte: u8, bytes: u64) -> Result<(), Failure> {
-        told("fill", unsafe {
+        checked("fill", unsafe {
             result::memset_d8_async(self.real(address), byte, bytes as usize, self.stream)
         })
     }
 
     pub fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<(), Failure> {
-        told("copy", unsafe {
+        checked("copy", unsafe {
             sys::cuMemcpyDtoDAsync_v2(self.real(to), self.real(from), bytes as usize, self.stream)
                 .result()
         })
@@ -145,7 +145,7 @@ impl Device {
             .iter_mut()
             .map(|value| value.as_mut_ptr().cast())
             .collect();
-        told("cuLaunchKernel", unsafe {
+        checked("cuLaunchKernel", unsafe {
             result::launch_kernel(
                 kernel.0,
                 (launch.grid.0, launch.grid.1, 1),
@@ -158,7 +158,7 @@ impl Device {
     }
 
     pub fn wait(&self) -> Result<(), Failure> {
-        told("cuStreamSynchronize", unsafe {
+        checked("cuStreamSynchronize", unsafe {
             result::stream::synchronize(self.stream)
         })
     }
@@ -171,7 +171,7 @@ impl Device {
         work: &mut dyn FnMut() -> Result<(), Failure>,
     ) -> Result<Vec<f64>, Failure> {
         let event = || {
-            told(
+            checked(
                 "event",
                 result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT),
             )
@@ -179,13 +179,13 @@ impl Device {
         let (start, end) = (event()?, event()?);
         let mut times = Vec::new();
         for round in 0..warm + rounds {
-            told("event", unsafe {
+            checked("event", unsafe {
                 result::event::record(start, self.stream)
             })?;
             work()?;
-            told("event", unsafe { result::event::record(end, self.stream) })?;
+            checked("event", unsafe { result::event::record(end, self.stream) })?;
             self.wait()?;
-            let time = told("event", unsafe { result::event::elapsed(start, end) })?;
+            let time = checked("event", unsafe { result::event::elapsed(start, end) })?;
             if round >= warm {
                 times.push(f64::from(time));
             }

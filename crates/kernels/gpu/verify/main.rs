@@ -47,7 +47,7 @@ struct Settings {
     only: Option<String>,
     role: String,
     after: usize,
-    /// Of the cases for other languages, one in so many.
+    /// Of the cases for other languages, one in this many.
     every: usize,
 }
 

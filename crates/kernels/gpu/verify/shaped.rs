@@ -106,7 +106,7 @@ fn placed(input: &Input, target: &[u64], places: &mut Places, random: &mut Rando
     }
 }
 
-/// What an output of so many elements holds before. Gaps of it keep that, whatever the request.
+/// What an output of this many elements holds before. Gaps of it keep that, whatever the request.
 fn held_before(dtype: DType, span: u64, random: &mut Random) -> Vec<u8> {
     let mut before = Vec::new();
     for _ in 0..span {

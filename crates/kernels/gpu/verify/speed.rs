@@ -303,7 +303,7 @@ pub fn copy_rate(device: &Device) -> Result<f64, Failure> {
     Ok(2.0 * ARRAY as f64 / times[times.len() / 2] / 1e6)
 }
 
-/// Times one; its rate beside the copy's.
+/// Times one; its rate next to the copy's.
 pub fn time(
     device: &Device,
     kernels: &[Kernel],

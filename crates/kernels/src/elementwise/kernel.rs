@@ -170,7 +170,7 @@ extern \"C\" __global__ void __launch_bounds__({threads}) {name}({kernel}, {rest
         arguments
     }
 
-    /// The kernel, started with so many blocks.
+    /// The kernel, started with this many blocks.
     pub(super) fn launch(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Arrays that are no row together: each group of neighbours finds its place in every array by division.
+//! Arrays that are not one row together: each group of neighbours finds its place in every array by division.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Arrays of which some are transposed: their neighbours stand in another dimension than the output's.
+//! Arrays of which some are transposed: their neighbours are in another dimension than the output's.
 
 use std::fmt::Write as _;
 
@@ -214,7 +214,7 @@ fn sorted(layout: &Layout, side: u64, last: usize, other: usize) -> Layout {
         sizes: Vec::new(),
         steps: vec![Vec::new(); layout.steps.len()],
     };
-    // So many squares, each so many elements of a dimension from the next.
+    // The number of squares, and the elements of a dimension from each to the next.
     let mut put = |size: u64, (dimension, elements): (usize, u64)| {
         squares.sizes.push(size);
         for (array, steps) in squares.steps.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! Names for files that are short and still tell them apart: below the folder they all share.
+//! Short names for files that are still distinct: below the folder they all share.
 //!
 //! Paths are compared as text. No file is looked at: the build may be long gone.
 
@@ -13,7 +13,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub(super) fn of(records: &[InvocationRecord]) -> Self {
+    pub(super) fn collect(records: &[InvocationRecord]) -> Self {
         let files: Vec<Option<Vec<String>>> = records.iter().map(first_source).collect();
         let mut root: Option<Vec<String>> = None;
         for file in files.iter().flatten() {
@@ -85,7 +85,7 @@ mod tests {
             ..InvocationRecord::default()
         };
         let records: Vec<_> = calls.iter().map(record).collect();
-        let names = Names::of(&records);
+        let names = Names::collect(&records);
         (names.root, names.calls)
     }
 

@@ -275,7 +275,7 @@ fn keys<'a>(view: &View, page: &Page<'_>) -> Line<'a> {
     Line::from(Span::styled(text, page.dim()))
 }
 
-/// At most so many characters of a text.
+/// At most this many characters of a text.
 fn fit(text: &str, most: usize) -> String {
     harmless(text).chars().take(most).collect()
 }

@@ -1,4 +1,4 @@
-//! What the person at the keyboard chose: order, filter, pause. Keys in, state out.
+//! The user's choices in the live view: order, filter, pause. Keys in, state out.
 
 use std::cmp::Reverse;
 

@@ -1,6 +1,5 @@
-//! What the page is given: columns instead of rows, and every text once, so that 30,000 tasks
-//! stay a few megabytes. Its form belongs to the scripts in `page/` and may change with them;
-//! for programs there is [`crate::json`].
+//! The page's data: columns instead of rows, and every text once, so that 30,000 tasks stay a few megabytes. Its form
+//! belongs to the scripts in `page/` and may change with them; for programs there is [`crate::json`].
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,7 +11,7 @@ use crate::build::{Build, BuildCall, PLAIN};
 use crate::record::{CallOutcome, TaskEnd, Wait};
 use crate::summary::{SegmentCause, SegmentKind, Summary, miss_reason, number_of};
 
-/// Of a command line, so many bytes are shown.
+/// The bytes of a command line that are shown.
 const COMMAND_SHOWN: usize = 1200;
 
 #[derive(Default)]
@@ -75,7 +74,7 @@ struct Headers {
 }
 
 /// Everything the page shows.
-pub(super) fn of(build: &Build, summary: &Summary) -> Value {
+pub(super) fn collect(build: &Build, summary: &Summary) -> Value {
     let mut texts = Texts::default();
     let (tools, archs, labels, tasks) = tasks(build, &mut texts);
     let numbers: Vec<&str> = archs.iter().map(|arch| number_of(arch)).collect();

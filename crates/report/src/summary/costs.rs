@@ -1,4 +1,4 @@
-//! Who the time was spent on: files, headers, architectures, tools.
+//! What the time was spent on: files, headers, architectures, tools.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -13,7 +13,7 @@ use crate::record::{Task, TaskEnd};
 const READ_TEXT: [&str; 4] = ["host", "cudafe++", "cicc", "nvcc"];
 /// Tools that are run once per architecture.
 const PER_ARCHITECTURE: [&str; 2] = ["cicc", "ptxas"];
-/// So many headers are named.
+/// This many headers are named.
 const HEADERS_NAMED: usize = 500;
 
 /// What one file cost.

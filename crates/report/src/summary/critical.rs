@@ -94,7 +94,7 @@ pub enum SegmentCause {
 }
 
 /// Walks the path.
-pub(super) fn of(build: &Build) -> Critical {
+pub(super) fn find_path(build: &Build) -> Critical {
     let mut walk = Walk::new(build);
     let last = (0..build.calls.len()).max_by_key(|call| build.calls[*call].finished);
     if let Some(call) = last {

@@ -32,7 +32,7 @@ fn call(file: &str, start: u64, wall: u64, tasks: Vec<Task>) -> InvocationRecord
 }
 
 fn path(records: Vec<InvocationRecord>) -> Vec<(String, u64, u64)> {
-    let critical = of(&Build::new(records));
+    let critical = find_path(&Build::new(records));
     let name = |segment: &Segment| match segment.kind {
         SegmentKind::Task => segment.tool.clone().unwrap_or_default(),
         other => format!("{other:?}"),
@@ -85,7 +85,7 @@ fn a_wait_leads_to_the_task_that_had_the_slot() {
         path(vec![first.clone(), second.clone()]),
         pieces(&[("long", 0, 100), ("Waiting", 100, 101), ("late", 101, 150)])
     );
-    let critical = of(&Build::new(vec![first, second]));
+    let critical = find_path(&Build::new(vec![first, second]));
     assert_eq!(
         critical.segments.last().map(|last| last.why),
         Some(SegmentCause::Memory)
@@ -143,7 +143,7 @@ proptest! {
             call("x.cu", *start, *wall, tasks.collect())
         });
         let build = Build::new(records.collect());
-        let critical = of(&build);
+        let critical = find_path(&build);
         let mut at = Duration::ZERO;
         for segment in &critical.segments {
             prop_assert_eq!(segment.from, at);

@@ -1,4 +1,4 @@
-//! What the cache knew, and why it did not know the rest.
+//! What came from the cache, and why the rest did not.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub struct Hits {
     pub not_stored: BTreeMap<String, usize>,
 }
 
-/// So many of so many.
+/// Some of all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Rate {
     /// Found.
@@ -87,7 +87,7 @@ impl Rate {
     }
 }
 
-pub(super) fn of(build: &Build) -> Hits {
+pub(super) fn count(build: &Build) -> Hits {
     let mut hits = Hits::default();
     let mut folders: BTreeMap<&str, FolderHits> = BTreeMap::new();
     let mut misses: BTreeMap<(&str, &str), MissReason> = BTreeMap::new();
@@ -241,7 +241,7 @@ mod tests {
             call("a/v.cu", fallback, &[]),
             call("a/u.cu", CallOutcome::Passed, &[]),
         ]);
-        let hits = of(&build);
+        let hits = count(&build);
         assert_eq!(hits.calls, Rate { hits: 1, of: 4 });
         assert_eq!(hits.tasks, Rate { hits: 1, of: 2 });
         let names: Vec<_> = hits

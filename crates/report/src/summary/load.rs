@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::build::Build;
 use crate::record::Wait;
 
-/// So many samples show the course of a build of any length.
+/// This many samples show the course of a build of any length.
 const SAMPLES: u32 = 240;
 
 /// Load over the whole build.
@@ -66,7 +66,7 @@ struct Event {
     kib: i64,
 }
 
-pub(super) fn of(build: &Build) -> Load {
+pub(super) fn measure(build: &Build) -> Load {
     let mut load = Load::default();
     let mut events = Vec::new();
     for (span, _, task) in build.tasks() {
@@ -178,7 +178,7 @@ mod tests {
             tasks: vec![task(0, 12, 100), task(6, 12, 50), task(12, 24, 70)],
             ..InvocationRecord::default()
         }]);
-        let load = of(&build);
+        let load = measure(&build);
         assert_eq!((load.most_running, load.peak_kib), (2, 150));
         assert!((load.mean_running - 1.25).abs() < 1e-9);
         assert_eq!(
@@ -194,6 +194,6 @@ mod tests {
 
     #[test]
     fn nothing_is_no_load() {
-        assert_eq!(of(&Build::new(Vec::new())), Load::default());
+        assert_eq!(measure(&Build::new(Vec::new())), Load::default());
     }
 }

@@ -74,7 +74,7 @@ static void texts(warpcc_rtc_cache *cache) {
   INVALID("source: it is not UTF-8", warpcc_rtc_request_new("k", NOT_UTF8, 4, "sm_90", &request));
   INVALID("source: it has a NUL at byte 1", warpcc_rtc_request_new("k", "a\0b", 3, "sm_90", &request));
   INVALID("\"sm_x\"", warpcc_rtc_request_new("k", "", 0, "sm_x", &request));
-  INVALID("no target", warpcc_rtc_cache_load_ptx(cache, "k", ".version", 8, "compute_90", NULL, &image));
+  INVALID("not a target", warpcc_rtc_cache_load_ptx(cache, "k", ".version", 8, "compute_90", NULL, &image));
   OK(warpcc_rtc_request_new("k", "", 0, "sm_90", &request));
   INVALID("text: it has a NUL", warpcc_rtc_request_add_header(request, "a.h", "\0", 1));
   OK(warpcc_rtc_request_add_option(request, "-arch=sm_80"));
@@ -84,9 +84,9 @@ static void texts(warpcc_rtc_cache *cache) {
   OK(warpcc_rtc_request_add_option(request, "--use-bundled-headers=/tmp/none"));
   INVALID("bundled", warpcc_rtc_cache_get(cache, request, NULL, &image));
   warpcc_rtc_request_free(request);
-  INVALID("no fat binary", warpcc_rtc_cache_get_fatbin(cache, "junk", "junk", 4, 90, 0, NULL, &image));
+  INVALID("not a fat binary", warpcc_rtc_cache_get_fatbin(cache, "junk", "junk", 4, 90, 0, NULL, &image));
   OK(warpcc_rtc_settings_new(&settings));
-  INVALID("no absolute path", warpcc_rtc_settings_add_folder(settings, "here", 0, 0));
+  INVALID("not an absolute path", warpcc_rtc_settings_add_folder(settings, "here", 0, 0));
   INVALID("remote: ", warpcc_rtc_settings_remote(settings, "u:hunter2@nowhere"));
   CHECK(strstr(warpcc_rtc_error_text(), "hunter2") == NULL);
   INVALID("remote: it is not UTF-8", warpcc_rtc_settings_remote(settings, NOT_UTF8));

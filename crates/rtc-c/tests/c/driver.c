@@ -125,7 +125,7 @@ static void errors_of_the_driver(const char *folder) {
   static const struct {
     int number;
     const char *advice;
-  } refusals[] = {{218, "load_ptx"}, {222, "renew the driver"}, {223, "CUDA_DISABLE_PTX_JIT"}, {209, "compile for this one"}};
+  } refusals[] = {{218, "load_ptx"}, {222, "update the driver"}, {223, "CUDA_DISABLE_PTX_JIT"}, {209, "compile for this one"}};
   size_t index;
 
   FAILS(WARPCC_RTC_STATUS_DRIVER, "GPU 5", warpcc_rtc_device_open(5, &gpu));

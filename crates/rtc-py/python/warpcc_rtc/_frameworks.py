@@ -73,11 +73,11 @@ def address_of(stream: Any) -> int:
                     break
             else:
                 raise ArgumentError(
-                    f"stream: a {type(stream).__name__} is no stream: one of PyTorch's or CuPy's, an object with "
+                    f"stream: a {type(stream).__name__} is not a stream: one of PyTorch's or CuPy's, an object with "
                     "__cuda_stream__, or the stream's address was expected"
                 )
     if not 0 <= address < 1 << 64:
-        raise ArgumentError(f"stream: {address} is no address")
+        raise ArgumentError(f"stream: {address} is not an address")
     return address
 
 

@@ -1,4 +1,4 @@
-//! What ends a run that nvcc has to do again, and the reason that is counted.
+//! Runs that nvcc has to repeat, and the reason that is counted.
 
 use warpcc_engine::prefix_map::NO_PREFIX_MAP;
 use warpcc_engine::{compiler_cache, process, room};
@@ -21,10 +21,10 @@ pub(super) fn reason(accident: String) -> Unsupported {
     Unsupported::new("a command ended abnormally", accident)
 }
 
-/// A step that hangs is told, for nobody would find out: nvcc does it alone, perhaps in no time.
+/// A step that hangs is reported: otherwise nobody would notice, since nvcc then runs alone, perhaps without a delay.
 pub(super) fn stood_still(why: String) -> Unsupported {
     crate::log::warn(&format!("{why}; nvcc runs instead"));
-    Unsupported::new("a step stood still", why)
+    Unsupported::new("a step hung", why)
 }
 
 /// A tool met what it would not have met under nvcc.

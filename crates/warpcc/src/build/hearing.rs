@@ -1,4 +1,4 @@
-//! What the commands of a run said: kept back, and whether a failure can be shown as nvcc's.
+//! The output of a run's commands: held back until it is known whether a failure can be shown as nvcc's.
 
 use warpcc_engine::Finished;
 use warpcc_plan::TaskGraph;

@@ -1,4 +1,4 @@
-//! How a build is to be done, and who looks on.
+//! The options of a build, and its listeners.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;

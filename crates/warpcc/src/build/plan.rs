@@ -1,4 +1,4 @@
-//! From nvcc's plan to the graph that is run: what may be run at all, and what may overlap.
+//! From nvcc's plan to the graph that is run: which plans are supported, and which steps may overlap.
 
 use std::fs;
 
@@ -101,14 +101,14 @@ fn between_steps<'g>(request: &Request, graph: &'g TaskGraph) -> Option<&'g str>
 
 /// Leaves a call to nvcc whose outputs are not plain files. Nothing has been written yet.
 fn decide_on_outputs(request: &Request, graph: &TaskGraph) -> Result<(), Unsupported> {
-    let mut outputs = Outputs::of(request)?;
+    let mut outputs = Outputs::new(request)?;
     for file in graph.files.iter().filter(|f| f.kind == FileKind::Output) {
         let writer = file.writer.map(|at| graph.steps[at].tool);
-        let kind = outputs::ExpectedKind::of(writer == Some(Tool::HostLink));
+        let kind = outputs::ExpectedKind::from_record(writer == Some(Tool::HostLink));
         outputs.decide(&request.absolute(&file.path), kind)?;
     }
     // nvcc removes these, whatever they are.
-    let mut removed = Outputs::of(request)?;
+    let mut removed = Outputs::new(request)?;
     for path in graph.steps.iter().flat_map(|step| &step.removes) {
         removed.decide(&request.absolute(path), outputs::ExpectedKind::Data)?;
     }

@@ -117,7 +117,7 @@ pub(super) fn left_beside(scratch: &Scratch, graph: &TaskGraph, run: &Run) -> Op
         let name = path.file_name().unwrap_or_default();
         path.is_file() && !known.contains(name) && !ours(path)
     });
-    left.map(|path| format!("{} is made too", path.display()))
+    left.map(|path| format!("{} is created too", path.display()))
 }
 
 /// Copies every command's files into a folder with its number, as fast_nvcc's `--save` does.

@@ -79,7 +79,7 @@ impl Outlook {
     }
 
     /// For a command with this program.
-    pub fn of(&self, program: &Digest) -> There {
+    pub fn estimate(&self, program: &Digest) -> There {
         let seen = self.tools.contains(program);
         There {
             tool_bytes: if seen { 0 } else { program.size },
@@ -125,7 +125,7 @@ mod tests {
             ..Digest::of_bytes(b"a tool")
         };
         let mut outlook = Outlook::default();
-        assert_eq!(outlook.of(&tool).tool_bytes, 2 << 20);
+        assert_eq!(outlook.estimate(&tool).tool_bytes, 2 << 20);
         let second = Duration::from_secs(1);
         for _ in 0..40 {
             // A megabyte in a second, and a second of waiting.
@@ -134,7 +134,7 @@ mod tests {
         outlook.has([tool, Digest::of_bytes(b"small")]);
         let again = Outlook::from_bytes(&outlook.to_bytes(now), now + second);
         assert_eq!(again, outlook);
-        let there = again.of(&tool);
+        let there = again.estimate(&tool);
         assert_eq!(there.tool_bytes, 0);
         assert!((990..=1000).contains(&there.waits_ms), "{there:?}");
         assert!(
@@ -142,7 +142,7 @@ mod tests {
             "{there:?}"
         );
         let later = Outlook::from_bytes(&outlook.to_bytes(now), now + 2 * AGE);
-        assert_eq!(later.of(&tool), UNKNOWN);
+        assert_eq!(later.estimate(&tool), UNKNOWN);
         assert_eq!(Outlook::from_bytes(b"\xff 1 2", now), Outlook::default());
     }
 

@@ -1,4 +1,4 @@
-//! What to do when a call is bypassed, missed or is not kept, by the reason: for `warpcc stats`, `doctor` and `why`.
+//! What to do when a call is bypassed, misses or is not stored, by the reason: for `warpcc stats`, `doctor` and `why`.
 //!
 //! The long form is the table in docs/troubleshooting.md.
 
@@ -12,9 +12,9 @@ const TABLE: &[(&str, &str)] = &[
         "a host compiler's option: put -Xcompiler before it; a new option of nvcc: please report it",
     ),
     ("an option without its value", AS_NVCC),
-    ("an open quote in flags", AS_NVCC),
+    ("an unclosed quote in flags", AS_NVCC),
     ("a comment in flags", AS_NVCC),
-    ("options files without end", AS_NVCC),
+    ("options files nested too deeply", AS_NVCC),
     ("an options file that cannot be read", AS_NVCC),
     (
         "nvc++ as host compiler",
@@ -43,19 +43,19 @@ const TABLE: &[(&str, &str)] = &[
     ),
     (
         "no private folder",
-        "look at owner and mode of $TMPDIR/warpcc-UID-builds, which must be yours alone",
+        "correct owner and mode of $TMPDIR/warpcc-UID-builds: only you may access it",
     ),
     (
         "the private folder is in use",
-        "end or continue the stopped process that runs the same command; WARPCC_LOG names it",
+        "end or resume the stopped process that runs the same command; WARPCC_LOG names it",
     ),
     (
-        "a step stood still",
+        "a step hung",
         "run the tool that the warning names by hand; `warpcc doctor` tries each one",
     ),
     (
         "a command ended abnormally",
-        "often out of memory: fewer commands at once (WARPCC_JOBS), or less memory (WARPCC_MEMORY)",
+        "often out of memory: lower WARPCC_JOBS or WARPCC_MEMORY",
     ),
     (
         warpcc_engine::prefix_map::NO_PREFIX_MAP,
@@ -63,7 +63,7 @@ const TABLE: &[(&str, &str)] = &[
     ),
     (
         "an output cannot be written",
-        "look at free space and permissions where the output goes",
+        "check free space and permissions of the output's folder",
     ),
     (
         crate::outputs::NOT_PLAIN,
@@ -71,7 +71,7 @@ const TABLE: &[(&str, &str)] = &[
     ),
     (
         warpcc_engine::room::NO_ROOM,
-        "free space in $TMPDIR, or allow more processes",
+        "free some space in $TMPDIR, or allow more processes",
     ),
     (
         warpcc_engine::room::READS_INPUT,
@@ -79,7 +79,7 @@ const TABLE: &[(&str, &str)] = &[
     ),
     (
         crate::resources::LITTLE_MEMORY,
-        "a higher limit of memory, as `ulimit -v` shows it, or none",
+        "raise or remove the memory limit (`ulimit -v`)",
     ),
     (
         crate::standard_streams::CLOSED,
@@ -99,7 +99,7 @@ const TABLE: &[(&str, &str)] = &[
     ),
     (
         "nvcc cannot be started",
-        "look at the path of nvcc: warpcc doctor",
+        "check the path of nvcc with `warpcc doctor`",
     ),
 ];
 
@@ -187,6 +187,6 @@ mod tests {
             assert!(long.contains(&format!("`{reason}`")), "{reason}");
             assert!(!what.ends_with('.') && what.len() < 100, "{what}");
         }
-        assert_eq!(advice("two commands write one file"), REPORT);
+        assert_eq!(advice("two commands write the same file"), REPORT);
     }
 }

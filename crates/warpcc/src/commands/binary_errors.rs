@@ -1,11 +1,11 @@
-//! Binaries that could not be read, or not as a whole: the user is told which, and why.
+//! Binaries that could not be read, or not as a whole: tells the user which, and why.
 
 use warpcc_fatbin::{BinaryInput, FatbinError, Problem};
 
 use crate::log;
 
 /// Tells what was wrong; says whether anything was.
-pub fn tell<'p>(
+pub fn report<'p>(
     errors: &[FatbinError],
     problems: impl Iterator<Item = (&'p BinaryInput, &'p Problem)>,
 ) -> bool {

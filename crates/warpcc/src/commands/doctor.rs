@@ -1,4 +1,4 @@
-//! `warpcc doctor`: looks at everything a build rests on, and says what is wrong and what to do about it.
+//! `warpcc doctor`: checks everything a build depends on, and says what is wrong and what to do about it.
 
 use clap::Args;
 use warpcc_report::doctor::{Finding, Severity, worst, write_json, write_text};
@@ -68,15 +68,15 @@ pub fn run(
 
 fn examine(config: &Config, around: &ProcessContext) -> Vec<Finding> {
     let mut findings = Vec::new();
-    toolkit::look(config, around, &mut findings);
-    wrappers::look(around, &mut findings);
-    settings::look(config, around, &mut findings);
-    let usable = folder::look(config, &mut findings);
-    watching::look(config, around, &mut findings);
-    machine::look(config, around, &mut findings);
-    remotes::look(config, &mut findings);
+    toolkit::check(config, around, &mut findings);
+    wrappers::check(around, &mut findings);
+    settings::check(config, around, &mut findings);
+    let usable = folder::check(config, &mut findings);
+    watching::check(config, around, &mut findings);
+    machine::check(config, around, &mut findings);
+    remotes::check(config, &mut findings);
     if usable == folder::Usable::Yes {
-        past::look(config, &mut findings);
+        past::check(config, &mut findings);
     }
     findings
 }

@@ -1,8 +1,8 @@
-//! `warpcc explain`: does what the command does, one step at a time, and tells what happens.
+//! `warpcc explain`: runs a command one step at a time, and explains what happens.
 //!
-//! It is nvcc's own plan, nothing overlapped and nothing from the cache: what is told is what nvcc
-//! does. The output is made; intermediate files live in the private folder and are looked at after
-//! each step. A plan that is not understood is an error here, because there is nothing to tell.
+//! It is nvcc's own plan, nothing overlapped and nothing from the cache: it shows what nvcc does. The output is made;
+//! intermediate files live in the private folder and are looked at after each step. A plan that is not understood is an
+//! error here, because there is nothing to tell.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -99,7 +99,7 @@ pub fn run(args: &ExplainArgs, config: &Config, around: ProcessContext) -> anyho
     for path in [&args.html, &args.markdown].into_iter().flatten() {
         write_file(path, |_| Ok(()))?;
     }
-    let (story, picture) = tell(&session)?;
+    let (story, picture) = explain_steps(&session)?;
     if let Some(path) = &args.html {
         write_file(path, |out| page::write(&story, Some(&picture), out))?;
     }
@@ -141,7 +141,7 @@ fn width() -> usize {
 }
 
 /// Builds what is asked for; gives the story and a drawing of the steps.
-fn tell(session: &Session<'_>) -> anyhow::Result<(Story, String)> {
+fn explain_steps(session: &Session<'_>) -> anyhow::Result<(Story, String)> {
     let request = &session.request;
     let words = std::iter::once(request.nvcc.as_os_str()).chain(request.args.iter().map(|a| &**a));
     let listener = Listener {

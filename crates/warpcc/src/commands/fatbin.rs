@@ -18,7 +18,7 @@ use warpcc_fatbin::{
 pub use args::FatbinCommand;
 use args::{CheckArgs, DiffArgs, ExtractArgs, ListArgs, ThinArgs, WantedKind};
 
-use super::binary_errors::tell;
+use super::binary_errors::report;
 use super::output::{self, write_file};
 
 /// All was read, and is as asked.
@@ -117,7 +117,7 @@ fn list_files(args: &ListArgs) -> anyhow::Result<i32> {
         .iter()
         .flat_map(|(input, listing)| listing.problems.iter().map(move |p| (input, p)));
     let read = listed.iter().filter(|(_, l)| is_usable(l)).count();
-    Ok(exit_code(read, tell(&errors, problems)))
+    Ok(exit_code(read, report(&errors, problems)))
 }
 
 /// Whether anything came of a file, or there was nothing wrong with finding nothing.
@@ -174,7 +174,7 @@ fn extract(args: &ExtractArgs) -> anyhow::Result<i32> {
     }
     output::print(|out| print::list::write_extracted(written, &args.output, out))?;
     let trouble =
-        tell(&opening, problems.iter().map(|(i, p)| (i, p))) | tell(&errors, [].into_iter());
+        report(&opening, problems.iter().map(|(i, p)| (i, p))) | report(&errors, [].into_iter());
     Ok(exit_code(written, trouble))
 }
 
@@ -245,7 +245,7 @@ fn compare(args: &DiffArgs) -> anyhow::Result<i32> {
         let problems = listed
             .iter()
             .flat_map(|(input, listing)| listing.problems.iter().map(move |p| (input, p)));
-        if tell(&errors, problems) {
+        if report(&errors, problems) {
             bail!(
                 "{} cannot be read completely, so it is not compared",
                 path.display()
@@ -319,7 +319,7 @@ fn check(args: &CheckArgs) -> anyhow::Result<i32> {
     let problems = judged
         .iter()
         .flat_map(|(input, v)| v.problems.iter().map(move |p| (input, p)));
-    if tell(&errors, problems) {
+    if report(&errors, problems) {
         return Ok(FAILED);
     }
     let mut verdicts = judged.iter().flat_map(|(_, v)| &v.verdicts);

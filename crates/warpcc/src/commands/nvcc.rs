@@ -1,4 +1,4 @@
-//! The nvcc that a command means: as it is named, set or found.
+//! The nvcc of a command: named on the command line, set, or found.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Where commands write what they answer: standard output, or a file.
+//! Where commands write their output: standard output, or a file.
 //!
 //! Each command's `print` turns plain data into text. [`print()`] is their one door to standard output.
 

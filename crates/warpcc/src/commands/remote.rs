@@ -1,4 +1,4 @@
-//! `warpcc remote`: asks the shared caches, tells what came and went, and uploads what waits.
+//! `warpcc remote`: asks the shared caches, shows their traffic, and uploads what waits.
 
 mod print;
 
@@ -44,7 +44,7 @@ pub struct RemoteArgs {
 /// `warpcc remote upload`.
 #[derive(Debug, Args)]
 pub struct UploadArgs {
-    /// Stop after so many seconds; the rest is kept for the next upload
+    /// Stop after this many seconds; the rest is kept for the next upload
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub limit: u64,
     /// As builds start it: leave alone what is left alone, and say nothing
@@ -110,7 +110,7 @@ fn ping_one(layer: &Layer, stores: &[DiskStore]) -> Pinged {
 
 /// The folder of kernels compiled at run time, which has its own uploads, where there is one.
 fn kernels() -> Option<DiskStore> {
-    let settings = CacheSettings::from_environment(&Environment::of(environment()));
+    let settings = CacheSettings::from_environment(&Environment::from_variables(environment()));
     let tier = settings.tiers.iter().find(|tier| !tier.readonly)?;
     let options = Options {
         max_size: tier.max_size,

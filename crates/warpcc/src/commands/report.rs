@@ -1,4 +1,4 @@
-//! `warpcc report`: which build is meant, and in which forms it is written.
+//! `warpcc report`: which build to report, and in which form.
 
 mod args;
 mod print;
@@ -43,7 +43,7 @@ pub fn run(args: &ReportArgs, config: &Config) -> anyhow::Result<i32> {
         ));
     }
     let build = Build::new(found.records);
-    let summary = Summary::of(&build);
+    let summary = Summary::compute(&build);
     if let Some(path) = &args.output {
         write_file(path, |out| {
             warpcc_report::page::write(&build, &summary, out)

@@ -57,7 +57,7 @@ impl Caches {
         around: &ProcessContext,
         common: CompileRequest,
     ) -> anyhow::Result<Self> {
-        let environment = Environment::of(around.environment.iter().cloned());
+        let environment = Environment::from_variables(around.environment.iter().cloned());
         let compiler = Compiler::find_with(with.nvrtc.as_deref(), &environment)?;
         let settings = CacheSettings::from_environment(&environment);
         let layers = Config::load(variable)
@@ -93,7 +93,7 @@ struct Row {
 }
 
 impl Row {
-    fn of(name: &str, target: String, result: &Result<Image, Error>) -> Self {
+    fn new(name: &str, target: String, result: &Result<Image, Error>) -> Self {
         let (word, image, error) = match result {
             Ok(image) => (word_of(image.found), Some(image), None),
             Err(error) => ("failed", None, Some(error.to_string())),
@@ -148,7 +148,7 @@ fn compile(args: &CompileArgs, around: &ProcessContext) -> anyhow::Result<i32> {
     {
         return Err(error.clone().into());
     }
-    let row = Row::of(first, args.arch.to_string(), &result);
+    let row = Row::new(first, args.arch.to_string(), &result);
     let image = match result {
         Ok(image) => image,
         Err(error) => {
@@ -167,7 +167,7 @@ fn compile(args: &CompileArgs, around: &ProcessContext) -> anyhow::Result<i32> {
     write_file(&output, |out| out.write_all(&image.compiled.image))?;
     if !args.with.json {
         let size = format_bytes(image.compiled.image.len() as u64);
-        log::tell(&format!("wrote {}, {size}", output.display()));
+        log::inform(&format!("wrote {}, {size}", output.display()));
     }
     if !image.compiled.log.trim().is_empty() {
         log::warn(image.compiled.log.trim_end());
@@ -238,7 +238,7 @@ fn warm(args: &WarmArgs, around: &ProcessContext) -> anyhow::Result<i32> {
     });
     let rows: Vec<Row> = images
         .into_iter()
-        .map(|(name, target, image)| Row::of(name, target, &image))
+        .map(|(name, target, image)| Row::new(name, target, &image))
         .collect();
     let failed = rows.iter().filter(|row| row.error.is_some()).count();
     let kept = cache.remarks().is_empty() && uploaded;

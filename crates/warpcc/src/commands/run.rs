@@ -1,4 +1,4 @@
-//! `warpcc run`: builds like the launcher, and gives an account of it.
+//! `warpcc run`: builds like the launcher, and writes down what ran.
 
 mod args;
 mod table;

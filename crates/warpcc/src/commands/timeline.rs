@@ -52,6 +52,28 @@ pub enum TaskOutcome {
     Failed(i32),
 }
 
+impl TaskRow {
+    /// The tool, and the architecture if it works for one: `cicc compute_90`.
+    pub fn title(&self) -> String {
+        match &self.arch {
+            Some(arch) => format!("{} {arch}", self.tool),
+            None => self.tool.clone(),
+        }
+    }
+}
+
+impl TaskOutcome {
+    /// How the command ended, in words; `ran` describes one that ran and did its work.
+    pub fn describe(self, ran: impl FnOnce() -> String) -> String {
+        match self {
+            Self::Ran => ran(),
+            Self::Hit => "from the cache".to_owned(),
+            Self::Skipped => "not run".to_owned(),
+            Self::Failed(code) => format!("failed with exit code {code}"),
+        }
+    }
+}
+
 /// A file of a command.
 #[derive(Debug, Clone)]
 pub struct FileRow {

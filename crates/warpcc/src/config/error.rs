@@ -1,4 +1,4 @@
-//! What can be wrong with the settings, said with the place to fix it.
+//! Errors in the settings, each with the place to fix it.
 
 use std::io;
 use std::path::PathBuf;

@@ -41,7 +41,7 @@ impl fmt::Display for UnknownVariable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} is set, and nothing reads it",
+            "{} is set, but nothing reads it",
             self.name.escape_debug()
         )?;
         match self.nearest {

@@ -221,7 +221,7 @@ impl Keeping<'_> {
             outputs,
             stdout: request.path_map.fix_text(self.streams.0),
             stderr: request.path_map.fix_text(self.streams.1),
-            extra: Conditions::of(&seen.asked, &seen.times, request.place()).encode(),
+            extra: Conditions::observe(&seen.asked, &seen.times, request.place()).encode(),
             micros: micros.sum(),
         }
     }
@@ -278,7 +278,7 @@ impl Keeping<'_> {
             path_map: &nowhere,
             ..place
         };
-        let asked = |place| Conditions::of(&seen.asked, &seen.times, place).encode();
+        let asked = |place| Conditions::observe(&seen.asked, &seen.times, place).encode();
         seen.is_of_compilers()
             && asked(place) == asked(here)
             && !seen.facts.iter().any(|((_, fact), told)| {

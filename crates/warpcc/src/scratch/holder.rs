@@ -1,4 +1,4 @@
-//! Who holds a private folder: written into its lock, so that a waiting process can see whether waiting is worth it.
+//! The holder of a private folder, written into its lock, so that a waiting process can see whether to go on waiting.
 
 use std::fs::{self, File};
 use std::io::Read;

@@ -135,7 +135,10 @@ fn wait(
         match standing {
             HolderState::Stopped => return Ok(passed_by(holder, "was stopped")),
             HolderState::Gone => {
-                return Ok(passed_by(holder, "has ended and left the lock to another"));
+                return Ok(passed_by(
+                    holder,
+                    "has ended, but another process still holds its lock",
+                ));
             }
             HolderState::Works | HolderState::Unknown => {}
         }

@@ -132,7 +132,7 @@ fn a_folder_that_is_not_ours_alone_is_not_used() {
         scratch.path().to_owned()
     };
     assert!(!path.exists());
-    // And nothing is left beside it.
+    // And nothing is left next to it.
     assert_eq!(fs::read_dir(dir.path()).expect("list").count(), 1);
     assert_eq!(fs::read_dir(&usual).expect("list").count(), 0);
 }

@@ -109,7 +109,7 @@ pub struct Done {
     pub completed: AtomicU64,
     /// Leases that the scheduler took back.
     pub cancelled: AtomicU64,
-    /// So many leases from now on are accepted and never worked at.
+    /// This many leases from now on are accepted and never worked at.
     pub idle: AtomicU64,
     /// Why it works no more.
     pub ended: OnceLock<String>,

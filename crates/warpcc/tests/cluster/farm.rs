@@ -23,7 +23,7 @@ pub struct Farm {
 
 impl Farm {
     /// `workers` of one action at a time, whose machines have `properties`. None where BuildGrid or casd is not there.
-    pub fn of(workers: usize, properties: &[(&str, &str)]) -> Option<Self> {
+    pub fn start(workers: usize, properties: &[(&str, &str)]) -> Option<Self> {
         let grid = BuildGrid::start_scheduler()?;
         let at = grid.address();
         let casds = (0..workers).map(|_| Casd::start_worker(&at));

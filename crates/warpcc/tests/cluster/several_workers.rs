@@ -99,7 +99,7 @@ impl Project {
 
 #[test]
 fn every_step_of_a_project_runs_on_one_of_two_workers() {
-    let Some(farm) = Farm::of(2, &[("OSFamily", "linux")]) else {
+    let Some(farm) = Farm::start(2, &[("OSFamily", "linux")]) else {
         return;
     };
     let mut project = Project::new("cluster-workers", &farm.address());

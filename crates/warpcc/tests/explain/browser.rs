@@ -39,7 +39,7 @@ fn the_page_has_a_section_a_step_and_can_be_filtered() {
             .contains("__cudaPushCallConfiguration(1, 32)")
     );
 
-    // What `<<<>>>` became is told in one place; two words have to be in the same step.
+    // What `<<<>>>` became is explained in one place; two words have to be in the same step.
     browser.key("/");
     for key in "launches __cudaPushCall".chars() {
         browser.key(&key.to_string());

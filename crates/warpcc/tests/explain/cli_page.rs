@@ -11,7 +11,7 @@ const HEAD: &str = "# Commands\n\n\
     This page is what `--help` says of each command. [First hour](start.md) shows the usual ones at work, and\n\
     [configuration](configuration.md) has the settings.\n\n\
     ```sh\n\
-    warpcc nvcc …        # launch a compiler: any word that is no command below\n\
+    warpcc nvcc …        # launch a compiler: any word that is not a command below\n\
     ```\n";
 
 /// What `warpcc WORDS --help` says, as wide as clap makes it without a terminal.

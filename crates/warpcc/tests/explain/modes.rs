@@ -1,4 +1,4 @@
-//! Each mode of nvcc: what is told of it is what other programs find in the same files.
+//! Each mode of nvcc: the explanation agrees with what other programs find in the same files.
 
 use warpcc_explain::{CommandOutcome, FileState, Role, Story};
 

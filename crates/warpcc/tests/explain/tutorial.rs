@@ -13,7 +13,7 @@ use super::{Story, TWO, story};
 const FOLDER: &str = "/work/project";
 /// The toolkit's place, as far as the tutorial is concerned.
 const TOOLKIT: &str = "/usr/local/cuda";
-/// The compiler that cudafe++ is told to agree with: this machine's may be another.
+/// The compiler that cudafe++ has to imitate: this machine's may be another.
 const GCC: &str = "--gnu_version=120200";
 const SOURCES: [&str; 3] = ["saxpy.cu", "main.cu", "twice.cu"];
 
@@ -25,7 +25,7 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// CRC-32 as zlib has it, bit by bit: the module id's first part, for another path.
+/// zlib's CRC-32, bit by bit: the module id's first part, for another path.
 fn crc32(text: &str) -> String {
     let crc = text.bytes().fold(!0_u32, |crc, byte| {
         (0..8).fold(crc ^ u32::from(byte), |crc, _| {

@@ -252,7 +252,7 @@ fn a_record_is_unpacked_only_so_far() {
     )
     .expect("a result");
     forger.attack(LITTLE).demand_one_warning("malformed");
-    // A result of which nothing but empty entries is told: a hundred bytes of memory for each two.
+    // A result that names nothing but empty entries: a hundred bytes of memory for each two.
     fs::write(forger.path("ac", &direct), [0x12, 0].repeat(8 << 20)).expect("a result");
     forger.attack(LITTLE).demand_one_warning("more than 1 MiB");
     // A sparse file of 6 GiB.

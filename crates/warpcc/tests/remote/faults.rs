@@ -14,7 +14,7 @@ use crate::servers::{self, free_port};
 use crate::space::{Build, Program};
 use crate::{ONE, Project};
 
-/// A project that the server holds already, built by another machine. Requests may take so many seconds.
+/// A project that the server holds already, built by another machine. Requests may take this many seconds.
 fn built(name: &str, server: &Faulty, timeout: u32) -> (Project, Build) {
     let mut project = Project::new(name);
     let url = format!("http://127.0.0.1:{}|timeout={timeout}", server.port);

@@ -116,7 +116,7 @@ impl Forger {
         }
     }
 
-    /// Another machine builds, with so many KiB of memory at most: nvcc's object, no other file, exit code 0.
+    /// Another machine builds, with this many KiB of memory at most: nvcc's object, no other file, exit code 0.
     #[track_caller]
     pub fn attack(&mut self, kib: u64) -> crate::Call {
         self.machines += 1;
@@ -236,7 +236,7 @@ pub fn file(path: &str, size: u64, content: &[u8; 32]) -> Vec<u8> {
     bytes
 }
 
-/// A manifest of so many files, which say nothing of what they lead to, and of nothing else. It claims more text than there
+/// A manifest of this many files, which say nothing of what they lead to, and of nothing else. It claims more text than there
 /// can be.
 pub fn files(count: usize, files: &[u8]) -> Vec<u8> {
     let mut bytes = varint(u64::MAX >> 1);

@@ -75,7 +75,7 @@ const LINES: [&str; 58] = [
     "-MD -dc a.cu p.ptx -odir out",
 ];
 
-/// What the plan writes beside the private folder; nothing where nvcc, or our reading of its plan, gives none.
+/// What the plan writes next to the private folder; nothing where nvcc, or our reading of its plan, gives none.
 fn planned(space: &TestSpace, line: &[String]) -> Option<BTreeSet<String>> {
     let private = "/tmp/warpcc-names/";
     let mut args = line.to_vec();

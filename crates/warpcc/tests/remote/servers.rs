@@ -169,7 +169,7 @@ fn python(arguments: &[&str]) -> Command {
     command
 }
 
-/// moto: no S3 server, but what PyPI has that speaks its protocol. It keeps objects in memory and checks no signature.
+/// moto: not S3, but a server from PyPI with its protocol. It keeps objects in memory and checks no signature.
 pub fn s3(folder: &Path) -> Server {
     let folder = fresh(folder);
     let port = free_port();
@@ -184,7 +184,7 @@ pub fn s3(folder: &Path) -> Server {
     server
 }
 
-/// gcp-storage-emulator: no Google Cloud Storage, but what PyPI has that speaks its protocol, in memory, for anybody. Fields
+/// gcp-storage-emulator: not Google Cloud Storage, but a server from PyPI with its protocol, in memory, for anybody. Fields
 /// without a value, which it writes as null and Google leaves out, are left out.
 pub fn gcs(folder: &Path) -> Server {
     let folder = fresh(folder);

@@ -37,7 +37,7 @@ pub fn write_sources(space: &TestSpace, count: usize) {
 
 #[test]
 fn real_builds_use_the_budget_and_no_more() {
-    // Tools that take their time, beside which the ways between them are short.
+    // Tools that take so long that the time between them does not matter.
     let (space, board) = on_board(TestSpace::whole("full-budget"), SLOTS);
     write_sources(&space, PROCESSES);
     let witness = Witness::start(&board, SLOTS);
@@ -57,7 +57,7 @@ fn real_builds_use_the_budget_and_no_more() {
     let stats = space.stats();
     assert_eq!(stats.count("built"), PROCESSES as i64, "{stats:?}");
     // Only while somebody waited: at the end there is less to do than there are slots. What is missing are the ways from one
-    // tool's end to the next one's start, some milliseconds of some hundred: 99.8 and 98.2 % on two busy cores, 94.9 % beside another build.
+    // tool's end to the next one's start, some milliseconds of some hundred: 99.8 and 98.2 % on two busy cores, 94.9 % with another build running.
     assert!(
         seen.used >= 0.9,
         "slots were free while somebody waited: {seen:?}"

@@ -436,5 +436,5 @@ fn why_alone_and_why_of_a_file() {
     let (_, out, _) = said(&space, &line);
     assert!(out.contains("not stored: a date macro"), "{out}");
     let (_, out, _) = said(&space, &["why", "g++", "-c", "dated.cu"]);
-    assert!(out.contains("is no nvcc"), "{out}");
+    assert!(out.contains("is not nvcc"), "{out}");
 }

@@ -1,4 +1,4 @@
-//! Processes and users beside ours: stopped, killed, or first to make what we need.
+//! Other processes and users: stopped, killed, or first to make what we need.
 
 use crate::kills::wait_for_quiet;
 use crate::space::{Program, TestSpace, finish};

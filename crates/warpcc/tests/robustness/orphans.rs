@@ -14,7 +14,7 @@ struct Daemon(Pid);
 
 impl Daemon {
     /// The one whose number stands in this file, once it does and sleeps: before that it has no session of its own.
-    fn of(space: &TestSpace, file: &str) -> Self {
+    fn find(space: &TestSpace, file: &str) -> Self {
         let path = space.beside(file);
         let end = Instant::now() + Duration::from_secs(120);
         loop {
@@ -78,8 +78,8 @@ fn what_a_compiler_wrapper_starts_lives_on() {
     let outcome = space.run(&crate::space::Program::Launcher, &space.words(LINE));
     assert_eq!(outcome.code, 0, "{}", outcome.stderr_text());
     let (daemon, background) = (
-        Daemon::of(&space, "daemon"),
-        Daemon::of(&space, "background"),
+        Daemon::find(&space, "daemon"),
+        Daemon::find(&space, "background"),
     );
     assert_eq!(space.stats().count("built"), 1, "{:?}", space.stats());
     std::thread::sleep(Duration::from_millis(200));
@@ -99,8 +99,8 @@ fn killed(space: &TestSpace, when: &str) {
         .command(&crate::space::Program::Launcher, &words)
         .spawn()
         .expect("starting warpcc");
-    let daemon = Daemon::of(space, "daemon");
-    let _background = Daemon::of(space, "background");
+    let daemon = Daemon::find(space, "daemon");
+    let _background = Daemon::find(space, "background");
     child.kill().expect("killing warpcc");
     child.wait().expect("waiting for warpcc");
     let left = wait_for_quiet(space, Duration::from_secs(1));

@@ -80,7 +80,7 @@ fn a_cache_that_others_could_write_is_closed_once() {
     let doctor = space.warpcc_with(&["doctor"]);
     let said = String::from_utf8_lossy(&doctor.stdout).into_owned();
     assert!(
-        said.contains("nobody else can write to the cache folder"),
+        said.contains("only you can write to the cache folder"),
         "{said}"
     );
 }

@@ -120,7 +120,7 @@ fn a_cache_on_a_disk_that_is_filled_meanwhile() {
     };
     space.agree_twice_uncounted(DEVICE);
     for left in [0, 4, 32, 128] {
-        // All but so many KiB of what is free.
+        // All but this many KiB of what is free.
         let fill = format!(
             "rm -f filler; free=$(df -k --output=avail . | tail -1); head -c $(((free - {left}) * 1024)) \
              /dev/zero >filler"

@@ -164,7 +164,7 @@ fn what_is_not_ours_is_left_alone() {
     refused(&space, "another name");
     fs::remove_file(&start).expect("the name");
     fs::create_dir(&start).expect("a folder");
-    refused(&space, "no plain file");
+    refused(&space, "not a regular file");
     fs::remove_dir(&start).expect("the folder");
     fs::write(&start, "# >>> warpcc setup --shell >>>\nexport A=1\n").expect("a file");
     refused(&space, "do not end");

@@ -34,15 +34,11 @@ fn hangs(name: &str, when: &str, odd: &str) {
     assert!(
         said.lines().count() == 1
             && said.starts_with("warpcc: warning: ")
-            && said.contains("stood still and was ended: for 2 s")
+            && said.contains("hung and was stopped: for 2 s")
             && said.ends_with("; nvcc runs instead\n"),
         "{said}"
     );
-    assert_eq!(
-        stats.reasons.get("a step stood still"),
-        Some(&1),
-        "{stats:?}"
-    );
+    assert_eq!(stats.reasons.get("a step hung"), Some(&1), "{stats:?}");
     let left = wait_for_quiet(&space, Duration::from_secs(1));
     assert!(left.is_empty(), "still running: {left:?}");
     same_code(&space, &wanted);
@@ -108,7 +104,7 @@ fn who_works_or_speaks_does_not_stand_still() {
 }
 
 /// The process whose number the odd compiler wrote.
-fn told(space: &TestSpace) -> Pid {
+fn read_pid(space: &TestSpace) -> Pid {
     let end = Instant::now() + Duration::from_secs(30);
     loop {
         let text = fs::read_to_string(space.beside("pid")).unwrap_or_default();
@@ -130,7 +126,7 @@ fn who_was_stopped_does_not_stand_still() {
         .stderr(std::process::Stdio::piped())
         .spawn()
         .expect("starting warpcc");
-    let compiler = told(&space);
+    let compiler = read_pid(&space);
     kill_process(compiler, Signal::STOP).expect("stopping it");
     std::thread::sleep(Duration::from_secs(3));
     kill_process(compiler, Signal::CONT).expect("letting it go on");
@@ -147,7 +143,7 @@ fn a_daemon_that_keeps_the_streams_open_holds_nobody_up() {
     odd_compiler(&space, HOST_COMPILE, daemon);
     let began = Instant::now();
     let (outcome, _, stats) = space.observe(&Program::Launcher, &space.words(LINE));
-    let _ = kill_process(told(&space), Signal::KILL);
+    let _ = kill_process(read_pid(&space), Signal::KILL);
     assert_eq!(outcome.stderr_text(), "said\n");
     assert_eq!(stats.count("built"), 1, "{stats:?}");
     assert!(began.elapsed() < Duration::from_secs(300));

@@ -183,7 +183,7 @@ fn whole_seconds_count_while_mounted() {
         builder.read(&header);
         builder.absent(&at.join("b.h"));
         let manifest = builder.finish().expect("nothing changes");
-        let before = Signature::of(&header).expect("a header");
+        let before = Signature::read(&header).expect("a header");
         assert_eq!(before.ctime_ns, 1_700_000_000_000_000_000);
         let verdict = manifest.check(&at);
         if kernel() >= (6, 8) {
@@ -194,7 +194,7 @@ fn whole_seconds_count_while_mounted() {
         }
         drop(mounted);
         let Some(_mounted) = mount(2) else { return };
-        assert_eq!(Signature::of(&header).expect("a header"), before);
+        assert_eq!(Signature::read(&header).expect("a header"), before);
         let verdict = manifest.check(&at);
         assert!(
             matches!(verdict, ManifestVerdict::Differs(_)),

@@ -6,7 +6,6 @@
 mod space;
 
 mod asked;
-mod beside;
 mod dates;
 mod elsewhere;
 mod environment;
@@ -21,6 +20,7 @@ mod options;
 mod outputs;
 mod reads;
 mod search;
+mod side_files;
 mod strangers;
 mod toolchain;
 mod unusual;

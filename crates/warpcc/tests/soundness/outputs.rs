@@ -476,7 +476,7 @@ fn clang_enters_what_is_no_file() {
     }
 }
 
-/// Under `-t` nvcc shows what ran beside the failure as well; its order is a race.
+/// Under `-t` nvcc also shows what ran at the same time as the failure; its order is a race.
 #[test]
 fn a_failing_build_with_threads_runs_once() {
     let space = TestSpace::new("outputs-threads");

@@ -1,5 +1,5 @@
 //! Calls whose words look as usual, and in which nvcc does something else: a source from a descriptor, intermediate files
-//! beside the object, a name that the shell changes, a compiler behind a compiler cache.
+//! next to the object, a name that the shell changes, a compiler behind a compiler cache.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 use warpcc_watch::{Observed, PathText, environment, install, read_log};
 
-/// A directory with the library and a log in it, beside the files of the test.
+/// A directory with the library and a log in it, next to the files of the test.
 pub struct Bench {
     pub dir: TempDir,
     library: PathBuf,

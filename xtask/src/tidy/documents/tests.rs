@@ -33,7 +33,7 @@ fn complaints_of(changed: &[(&str, &str)]) -> Vec<(String, Complaint)> {
     for (path, text) in changed {
         files.insert((*path).to_owned(), (*text).to_owned());
     }
-    Repository::of(&files).complaints()
+    Repository::new(&files).complaints()
 }
 
 #[track_caller]

@@ -1,4 +1,4 @@
-//! Findings in a line each: what was found, why it matters, what to do.
+//! How findings are printed: what was found, why it matters, what to do.
 
 use warpcc_report::doctor::{Finding, Severity};
 

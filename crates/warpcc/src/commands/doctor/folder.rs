@@ -21,7 +21,7 @@ pub(super) enum Usable {
 /// With less than this on the disk builds themselves fail.
 const SCARCE: u64 = 256 << 20;
 
-pub(super) fn look(config: &Config, findings: &mut Vec<Finding>) -> Usable {
+pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) -> Usable {
     let folder = &config.dir.value;
     let shown = folder.display();
     let elsewhere = "name another folder: WARPCC_DIR=/a/folder/of/yours";
@@ -45,7 +45,7 @@ pub(super) fn look(config: &Config, findings: &mut Vec<Finding>) -> Usable {
             error_of(
                 what,
                 "nothing is cached: every call is built again",
-                &format!("look at its owner and mode, or {elsewhere}"),
+                &format!("correct its owner and mode, or {elsewhere}"),
             )
         });
     } else {
@@ -112,7 +112,7 @@ fn whose(config: &Config, findings: &mut Vec<Finding>) {
             "warpcc cache clear",
         )),
         Ok(_) => findings.push(fine(format!(
-            "nobody else can write to the cache folder {shown}"
+            "only you can write to the cache folder {shown}"
         ))),
     }
 }

@@ -15,7 +15,7 @@ use crate::scratch::foreign_root;
 /// A large file's cicc needs more than this alone.
 const LITTLE_KIB: u64 = 2 << 20;
 
-pub(super) fn look(config: &Config, around: &ProcessContext, findings: &mut Vec<Finding>) {
+pub(super) fn check(config: &Config, around: &ProcessContext, findings: &mut Vec<Finding>) {
     let limits = config.limits();
     let board = Board::open(&place(config), limits);
     for problem in board.warnings() {
@@ -32,7 +32,7 @@ pub(super) fn look(config: &Config, around: &ProcessContext, findings: &mut Vec<
                 "{} is not a folder that only this user can write to",
                 usual.display()
             ),
-            "every call makes a folder of another name, and those with -g or -G are bypassed",
+            "every call makes a folder with a different name, and calls with -g or -G are bypassed",
             "TMPDIR=/a/folder/of/yours",
         ));
     }

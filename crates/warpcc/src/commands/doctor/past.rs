@@ -1,4 +1,4 @@
-//! What the last build shows: parts of the key that differ in every call, and bypassed calls.
+//! Problems of the last build: parts of the key that differ in every call, and bypassed calls.
 
 use warpcc_report::doctor::Finding;
 use warpcc_report::summary::MissReason;
@@ -12,10 +12,10 @@ use crate::store::open_quietly;
 
 /// Fewer calls than this are no habit.
 const HABIT: usize = 3;
-/// So many of each kind are named.
+/// How many of each kind are named.
 const NAMED: usize = 3;
 
-pub(super) fn look(config: &Config, findings: &mut Vec<Finding>) {
+pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
     let Some(store) = open_quietly(config) else {
         return;
     };
@@ -38,7 +38,7 @@ pub(super) fn look(config: &Config, findings: &mut Vec<Finding>) {
             "",
         ));
     }
-    judge(&Summary::of(&Build::new(found.records)), findings);
+    judge(&Summary::compute(&Build::new(found.records)), findings);
 }
 
 pub(super) fn judge(summary: &Summary, findings: &mut Vec<Finding>) {

@@ -13,7 +13,7 @@ use crate::config::Config;
 /// All are asked at once, and none for longer.
 const LIMIT: Duration = Duration::from_secs(10);
 
-pub(super) fn look(config: &Config, findings: &mut Vec<Finding>) {
+pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
     let layers = config.layers();
     let found: Vec<Finding> = thread::scope(|scope| {
         let ask = |layer| scope.spawn(move || judge(layer, ping(layer, LIMIT)));

@@ -7,7 +7,7 @@ use super::variables::variable;
 use crate::config::{Config, Setting, unknown_variables};
 use crate::process_context::ProcessContext;
 
-pub(super) fn look(config: &Config, around: &ProcessContext, findings: &mut Vec<Finding>) {
+pub(super) fn check(config: &Config, around: &ProcessContext, findings: &mut Vec<Finding>) {
     let switches: [(&str, &Setting<bool>, &str); 3] = [
         (
             "disable",
@@ -40,7 +40,7 @@ pub(super) fn look(config: &Config, around: &ProcessContext, findings: &mut Vec<
     for unknown in unknown_variables(&around.environment) {
         findings.push(warning(
             unknown.to_string(),
-            "what it should set has its default",
+            "the intended setting keeps its default",
             "correct its name; `warpcc config` shows all settings",
         ));
     }
@@ -65,18 +65,17 @@ pub(super) fn look(config: &Config, around: &ProcessContext, findings: &mut Vec<
 fn suspicion(word: &str) -> Option<&'static str> {
     let option = word.split_once('=').map_or(word, |(option, _)| option);
     if ["-time", "--time"].contains(&option) {
-        return Some("a call that is timed has to run: with it nothing comes from the cache");
+        return Some("a timed call has to run, so nothing comes from the cache");
     }
     if ["-E", "--preprocess", "-dryrun", "--dryrun", "-M", "-MM"].contains(&option) {
-        return Some("with it no call makes an object, and none is cached");
+        return Some("no call makes an object, and none is cached");
     }
     let temporary = ["/tmp/", "/var/tmp/", "/dev/shm/"]
         .iter()
         .any(|folder| word.contains(folder));
     let isolated = word.contains("pip-build-env-") || word.contains("pip-req-build-");
-    (temporary || isolated).then_some(
-        "a folder with another name each time makes every call another one, and all of them miss",
-    )
+    (temporary || isolated)
+        .then_some("if the folder's name changes, every call is a different one and misses")
 }
 
 #[cfg(test)]

@@ -52,12 +52,12 @@ fn wrappers_are_named() {
     let path = ["lib", "far", "bin"].map(|name| here.join(name).display().to_string());
     let path = path.join(":");
     let mut findings = Vec::new();
-    wrappers::look(&around(here, &[("PATH", &path)]), &mut findings);
-    wrappers::look(
+    wrappers::check(&around(here, &[("PATH", &path)]), &mut findings);
+    wrappers::check(
         &around(here, &[("PATH", &path), ("NVCC_CCBIN", "ccache")]),
         &mut findings,
     );
-    wrappers::look(
+    wrappers::check(
         &around(here, &[("PATH", "/none"), ("CUDAHOSTCXX", "/none/g++")]),
         &mut findings,
     );
@@ -78,7 +78,7 @@ fn settings_are_named() {
     let mut findings = Vec::new();
     let config = Config::load(env).unwrap();
     let variables = [flags, ("WARPCC_JBOS", "3")];
-    settings::look(&config, &around(Path::new("/"), &variables), &mut findings);
+    settings::check(&config, &around(Path::new("/"), &variables), &mut findings);
     insta::assert_snapshot!("settings", said(&findings, Path::new("/none")));
 }
 
@@ -86,7 +86,7 @@ fn settings_are_named() {
 fn the_last_build_is_judged() {
     let mut findings = Vec::new();
     past::judge(
-        &Summary::of(&Build::new(build(&Shape::default()))),
+        &Summary::compute(&Build::new(build(&Shape::default()))),
         &mut findings,
     );
     assert!(findings.iter().all(|one| one.severity == Severity::Note));

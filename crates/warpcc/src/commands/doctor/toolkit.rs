@@ -23,7 +23,7 @@ pub const TESTED: [&str; 2] = ["13.0", "13.5"];
 /// An nvcc on a network share that hangs must not hang the doctor.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-pub(super) fn look(config: &Config, around: &ProcessContext, findings: &mut Vec<Finding>) {
+pub(super) fn check(config: &Config, around: &ProcessContext, findings: &mut Vec<Finding>) {
     let nvcc = match find_nvcc(None, config, around) {
         Ok(nvcc) => nvcc,
         Err(error) => {
@@ -86,7 +86,7 @@ pub(super) fn look(config: &Config, around: &ProcessContext, findings: &mut Vec<
                 TESTED.join(", ")
             ),
             "what warpcc does not support is bypassed, and counted",
-            "after a build see `warpcc stats` for bypassed calls",
+            "after a build, `warpcc stats` lists bypassed calls",
         ),
     });
 }
@@ -118,7 +118,7 @@ fn version(nvcc: &Path, flags: Flags, deadline: Duration) -> Result<String, Stri
         .map_err(|error| error.to_string())?;
     let (sender, receiver) = mpsc::channel();
     if let Some(out) = child.stdout.take() {
-        // Without the thread there is no answer, and it is told so.
+        // Without the thread there is no answer; the finding says so.
         let read = move || {
             let mut text = Vec::new();
             // No release has more than a few lines to say.
@@ -132,7 +132,7 @@ fn version(nvcc: &Path, flags: Flags, deadline: Duration) -> Result<String, Stri
     drop(child.kill());
     drop(child.wait());
     let text = text.map_err(|_| format!("no answer within {} s", deadline.as_secs()))?;
-    release(&String::from_utf8_lossy(&text)).ok_or_else(|| "not the answer of an nvcc".to_owned())
+    release(&String::from_utf8_lossy(&text)).ok_or_else(|| "not nvcc's answer".to_owned())
 }
 
 /// `Cuda compilation tools, release 13.5, V13.5.37`.

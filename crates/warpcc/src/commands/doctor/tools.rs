@@ -20,7 +20,7 @@ use crate::process_context::ProcessContext;
 
 /// A tool that says its version takes a moment, from a network share a few seconds.
 const DEADLINE: Duration = Duration::from_secs(20);
-/// One that neither works nor speaks for so long never will.
+/// One that neither works nor prints anything for this long never will.
 const STILL: Duration = Duration::from_secs(8);
 
 /// A call for which nvcc plans all of its tools. It compiles nothing.
@@ -36,7 +36,7 @@ const PLAN: [&str; 7] = [
 
 type Environment = Vec<(OsString, OsString)>;
 
-pub(super) fn look(
+pub(super) fn check(
     config: &Config,
     around: &ProcessContext,
     library: &Path,
@@ -138,7 +138,7 @@ fn try_with(
         Ok(_) if !log.exists() => Err(warning(
             format!("the watch library is not loaded into {shown}"),
             "warpcc cannot see what it reads, so calls that run it are not cached as a whole",
-            "use a dynamically linked program instead; a wrapper may be a script",
+            "use a dynamically linked program instead, or a script as a wrapper",
         )),
         Ok(_) => Ok(()),
     }

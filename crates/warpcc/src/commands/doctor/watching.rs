@@ -16,7 +16,7 @@ use crate::process_context::ProcessContext;
 /// A program that every Linux has and that ends at once.
 const PROGRAM: &str = "/bin/true";
 
-pub(super) fn look(config: &Config, around: &ProcessContext, findings: &mut Vec<Finding>) {
+pub(super) fn check(config: &Config, around: &ProcessContext, findings: &mut Vec<Finding>) {
     let why = "without it warpcc cannot see what a compiler reads, and whole calls are not cached";
     if !warpcc_watch::available() {
         findings.push(error_of(
@@ -33,7 +33,7 @@ pub(super) fn look(config: &Config, around: &ProcessContext, findings: &mut Vec<
     let own = temporary.join(format!("warpcc-doctor-{}", std::process::id()));
     let tried = attempt(config, around, &own);
     if let Ok(library) = &tried {
-        tools::look(config, around, library, &own, findings);
+        tools::check(config, around, library, &own, findings);
     }
     drop(fs::remove_dir_all(&own));
     findings.push(match tried {
@@ -62,7 +62,7 @@ fn attempt(config: &Config, around: &ProcessContext, own: &Path) -> Result<PathB
             fs::create_dir_all(&folder).ok()?;
             warpcc_watch::install(&folder).ok()
         })
-        .ok_or("there is no folder that the loader takes it from")?;
+        .ok_or("there is no folder that the loader loads it from")?;
     let log = own.join("log");
     let inherited = variable(around, "LD_PRELOAD");
     let environment =

@@ -1,4 +1,4 @@
-//! Whether a program stands between a build and its compiler: by its real name, or as a script.
+//! Whether a wrapper runs between a build and its compiler: by its real name, or as a script.
 
 use std::path::Path;
 

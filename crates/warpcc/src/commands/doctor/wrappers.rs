@@ -16,7 +16,7 @@ use crate::process_context::ProcessContext;
 /// Who reads which variable for the host compiler's name.
 const VARIABLES: [(&str, &str); 2] = [("NVCC_CCBIN", "nvcc"), ("CUDAHOSTCXX", "CMake")];
 
-pub(super) fn look(around: &ProcessContext, findings: &mut Vec<Finding>) {
+pub(super) fn check(around: &ProcessContext, findings: &mut Vec<Finding>) {
     for (name, reader) in VARIABLES {
         if let Some(value) = variable(around, name) {
             named(around, name, reader, &value.to_string_lossy(), findings);

@@ -1,4 +1,4 @@
-//! The box that stands for one command: tool, architecture, time, outcome.
+//! The box of one command: tool, architecture, time, outcome.
 
 use std::time::Duration;
 
@@ -143,17 +143,7 @@ fn time_bar(row: &TaskRow, at: Point, right: f32, longest: Duration, color: Colo
 }
 
 fn tooltip(row: &TaskRow) -> String {
-    let arch = row
-        .arch
-        .as_deref()
-        .map(|arch| format!(" {arch}"))
-        .unwrap_or_default();
-    let how = match row.outcome {
-        TaskOutcome::Ran => format_seconds(row.elapsed()),
-        TaskOutcome::Hit => "from the cache".to_owned(),
-        TaskOutcome::Skipped => "not run".to_owned(),
-        TaskOutcome::Failed(code) => format!("failed with exit code {code}"),
-    };
+    let how = row.outcome.describe(|| format_seconds(row.elapsed()));
     let memory = match row.peak_kib {
         0 => String::new(),
         kib => format!(
@@ -162,7 +152,9 @@ fn tooltip(row: &TaskRow) -> String {
         ),
     };
     format!(
-        "{}: {}{arch}, {how}{memory}\n{}",
-        row.number, row.tool, row.command
+        "{}: {}, {how}{memory}\n{}",
+        row.number,
+        row.title(),
+        row.command
     )
 }

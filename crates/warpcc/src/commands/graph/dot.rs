@@ -29,7 +29,7 @@ pub fn write_dot(run: &Run, out: &mut dyn Write) -> io::Result<()> {
             quoted(&label(row)),
             quoted(&row.command),
             color(&row.tool),
-            look(row.outcome)
+            style(row.outcome)
         )?;
     }
     for edge in run.edges() {
@@ -46,21 +46,11 @@ pub fn write_dot(run: &Run, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn label(row: &TaskRow) -> String {
-    let arch = row
-        .arch
-        .as_deref()
-        .map(|arch| format!(" {arch}"))
-        .unwrap_or_default();
-    let how = match row.outcome {
-        TaskOutcome::Ran => format_seconds(row.elapsed()),
-        TaskOutcome::Hit => "cached".to_owned(),
-        TaskOutcome::Skipped => "not run".to_owned(),
-        TaskOutcome::Failed(code) => format!("failed with exit code {code}"),
-    };
-    format!("{}{arch}\n{how}", row.tool)
+    let how = row.outcome.describe(|| format_seconds(row.elapsed()));
+    format!("{}\n{how}", row.title())
 }
 
-fn look(outcome: TaskOutcome) -> &'static str {
+fn style(outcome: TaskOutcome) -> &'static str {
     match outcome {
         TaskOutcome::Ran => "",
         TaskOutcome::Hit => ", fillcolor=\"#f0fdf4\"",

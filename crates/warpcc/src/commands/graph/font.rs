@@ -137,7 +137,7 @@ impl OutlineBuilder for Placed<'_> {
     }
 }
 
-/// Glyph 0 is the box that stands for a letter the font does not have.
+/// Glyph 0 is the box shown for a letter the font does not have.
 fn glyph(face: &Face<'_>, letter: char) -> GlyphId {
     face.glyph_index(letter).unwrap_or(GlyphId(0))
 }

@@ -32,15 +32,7 @@ pub(super) fn line(run: &Run, edge: &Edge, route: &[(Point, Point)], critical: b
             color: stroke.color,
         });
     }
-    let name = |row: usize| {
-        let row = &run.rows[row];
-        let arch = row
-            .arch
-            .as_deref()
-            .map(|arch| format!(" {arch}"))
-            .unwrap_or_default();
-        format!("{}{arch}", row.tool)
-    };
+    let name = |row: usize| run.rows[row].title();
     let files = if edge.files.is_empty() {
         "order only".into()
     } else {

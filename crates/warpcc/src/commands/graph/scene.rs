@@ -108,7 +108,7 @@ pub(super) const TOOL_COLORS: [(&str, Color); 7] = [
     ("other", Color(0x65, 0x7b, 0x22)),
 ];
 
-/// The colour that stands for a tool.
+/// The colour of a tool.
 pub(super) fn tool_color(tool: &str) -> Color {
     let known = TOOL_COLORS.iter().find(|(name, _)| *name == tool);
     known.unwrap_or(&TOOL_COLORS[TOOL_COLORS.len() - 1]).1

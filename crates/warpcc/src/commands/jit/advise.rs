@@ -15,7 +15,7 @@ use warpcc_jit::{
 };
 
 use super::args::AdviseArgs;
-use super::binaries::{contents, open_all, tell};
+use super::binaries::{contents, open_all, report};
 use super::cache;
 use super::exit_code::{FAILED, FINE, TO_FIX};
 use super::print;
@@ -74,12 +74,12 @@ pub(super) fn advise(
     let advice = conclude(on_gpus, &settings, around, ptxas);
     output::print(|out| match args.json {
         true => print::parts::write_json(&advice, out),
-        // Why there is nothing to say is told below.
+        // The reason is printed below.
         false if binaries.is_empty() => Ok(()),
         false => print::advise::write(&advice, out),
     })?;
     let told: Vec<_> = binaries.iter().zip(problems).collect();
-    if tell(&errors, &told) {
+    if report(&errors, &told) {
         return Ok(FAILED);
     }
     let to_fix = advice.remarks.iter().any(|r| r.weight == Weight::Fix);
@@ -205,7 +205,7 @@ fn of_file(file: String, verdicts: &Verdicts, gpu: Gpu) -> OfFile {
     }
 }
 
-/// Bytes of an entry of the driver's cache beside the PTX and the machine code: seen with a driver of CUDA 13.0, where
+/// Bytes of an entry of the driver's cache besides the PTX and the machine code: seen with a driver of CUDA 13.0, where
 /// it holds both as they are (docs/jit.md).
 const ENTRY: u64 = 66;
 
@@ -286,7 +286,7 @@ fn conclude(
     around: &ProcessContext,
     ptxas: Option<Ptxas>,
 ) -> Advice {
-    let mut cache = cache::look(settings, around);
+    let mut cache = cache::examine(settings, around);
     let mut remarks: Vec<Remark> = gpus
         .iter()
         .flat_map(|on| of_gpu(on, settings, cache.held.bytes))

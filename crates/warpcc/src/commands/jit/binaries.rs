@@ -1,4 +1,4 @@
-//! The binaries that are named or found: opened, and what is in them.
+//! Opens the binaries that are named or found, and reads what is in them.
 
 use std::path::PathBuf;
 
@@ -28,9 +28,9 @@ pub fn contents(binaries: &[Binary]) -> Vec<FoundImages<'_>> {
 }
 
 /// Tells what could not be opened or read; says whether there was anything.
-pub fn tell(errors: &[FatbinError], files: &[(&Binary, Vec<warpcc_fatbin::Problem>)]) -> bool {
+pub fn report(errors: &[FatbinError], files: &[(&Binary, Vec<warpcc_fatbin::Problem>)]) -> bool {
     let problems = files
         .iter()
         .flat_map(|(binary, problems)| problems.iter().map(|p| (&binary.input, p)));
-    binary_errors::tell(errors, problems)
+    binary_errors::report(errors, problems)
 }

@@ -39,7 +39,7 @@ pub(super) fn cache(args: &CacheArgs, around: &ProcessContext) -> anyhow::Result
             FAILED
         });
     }
-    let view = look(&settings, around);
+    let view = examine(&settings, around);
     output::print(|out| match args.json {
         true => print::parts::write_json(&view, out),
         false => print::cache::write(&view, out),
@@ -49,11 +49,11 @@ pub(super) fn cache(args: &CacheArgs, around: &ProcessContext) -> anyhow::Result
 }
 
 /// Everything about the cache of a process with these settings.
-pub(super) fn look(settings: &JitSettings, around: &ProcessContext) -> CacheView {
+pub(super) fn examine(settings: &JitSettings, around: &ProcessContext) -> CacheView {
     let mut remarks = setting_remarks(&around.environment, settings);
     let path = settings.place.folder();
     let held = path.as_deref().map(contents).unwrap_or_default();
-    let folder = match path.as_deref().map(Folder::look) {
+    let folder = match path.as_deref().map(Folder::examine) {
         Some(Ok(folder)) => {
             let limit = settings.max_size.bytes;
             remarks.extend(folder_remarks(&folder, held.bytes, limit));

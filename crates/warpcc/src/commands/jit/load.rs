@@ -1,4 +1,4 @@
-//! `warpcc jit load`: the process that may be lost. Loads what it is told and says what happened,
+//! `warpcc jit load`: the process that may be lost. Loads what it is asked to, and says what happened,
 //! a line for each item.
 
 use std::io::{self, Write};

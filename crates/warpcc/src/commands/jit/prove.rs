@@ -10,7 +10,7 @@ use warpcc_jit::{
 };
 
 use super::args::{By, ProveArgs};
-use super::binaries::{contents, open_all, tell};
+use super::binaries::{contents, open_all, report};
 use super::exit_code::{FAILED, FINE, TO_FIX};
 use super::print;
 use super::print::prove::{ByDriver, Failure, Proof, Tried};
@@ -71,12 +71,12 @@ pub(super) fn prove(
     }
     output::print(|out| match args.json {
         true => print::parts::write_json(&proof, out),
-        // Why there is nothing to say is told below.
+        // The reason is printed below.
         false if binaries.is_empty() => Ok(()),
         false => print::prove::write(&proof, out),
     })?;
     let told: Vec<_> = binaries.iter().zip(problems).collect();
-    if tell(&errors, &told) || !proof.unknown.is_empty() {
+    if report(&errors, &told) || !proof.unknown.is_empty() {
         return Ok(FAILED);
     }
     let proven = proof.failures.is_empty() && proof.texts > 0;

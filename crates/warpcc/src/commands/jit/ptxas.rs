@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::locate;
 use crate::process_context::ProcessContext;
 
-/// The `ptxas` that is named, else the one beside nvcc, else the first in PATH.
+/// The `ptxas` that is named, else the one next to nvcc, else the first in PATH.
 pub fn find_ptxas(
     named: Option<&Path>,
     config: &Config,

@@ -6,7 +6,7 @@ use warpcc_fatbin::{Binary, Gpu, Problem, ReadLimits, Situation, Verdicts, judge
 use warpcc_jit::{Item, JitSettings, LoadResult, Loading, contents};
 
 use super::args::{By, WarmArgs};
-use super::binaries::{open_all, tell};
+use super::binaries::{open_all, report};
 use super::exit_code::{FAILED, FINE, TO_FIX};
 use super::print;
 use super::print::warm::{Module, Warmed};
@@ -83,7 +83,7 @@ pub(super) fn warm(args: &WarmArgs, around: &ProcessContext) -> anyhow::Result<i
     })?;
     let problems: Vec<Vec<Problem>> = verdicts.iter().map(|v| v.problems.clone()).collect();
     let told: Vec<_> = binaries.iter().zip(problems).collect();
-    if tell(&errors, &told) {
+    if report(&errors, &told) {
         return Ok(FAILED);
     }
     let kept = warmed.modules.iter().all(|module| module.is_kept());

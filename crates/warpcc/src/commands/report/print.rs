@@ -12,7 +12,7 @@ use warpcc_report::summary::{Segment, SegmentKind};
 use crate::config::format_bytes;
 use crate::seconds::{format_ago, format_seconds};
 
-/// So many rows of each kind: what stands on a screen at once.
+/// Rows of each kind: what fits on a screen.
 const SHOWN: usize = 5;
 
 /// How full the machine was; nothing where every call was answered as a whole.
@@ -106,7 +106,7 @@ fn write_longest(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
 fn write_reasons(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     let hits = &summary.hits;
     if !hits.misses.is_empty() {
-        writeln!(out, "\nNot answered as a whole because of")?;
+        writeln!(out, "\nMissed because of")?;
         for miss in hits.misses.iter().take(SHOWN) {
             let what = match miss.kind.as_str() {
                 "new" => "never seen before".to_owned(),
@@ -241,9 +241,9 @@ mod tests {
     #[test]
     fn builds_read_well() {
         let made_up = warpcc_report::Build::new(warpcc_report::sample::build(&Default::default()));
-        let summary = warpcc_report::Summary::of(&made_up);
+        let summary = warpcc_report::Summary::compute(&made_up);
         insta::assert_snapshot!("build", text_of(|out| write_text(&summary, out)));
-        let nothing = warpcc_report::Summary::of(&warpcc_report::Build::default());
+        let nothing = warpcc_report::Summary::compute(&warpcc_report::Build::default());
         insta::assert_snapshot!("build_none", text_of(|out| write_text(&nothing, out)));
         let remembered = |id: &str, driver: Option<&str>, seconds: u64, calls| Remembered {
             id: id.into(),

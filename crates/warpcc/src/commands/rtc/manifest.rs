@@ -147,10 +147,10 @@ impl Manifest {
             .with_context(|| format!("cannot read {}", path.display()))?;
         let file: File = toml::from_str(&text).with_context(|| format!("{}", path.display()))?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        Self::of(&file, folder, targets).with_context(|| format!("{}", path.display()))
+        Self::from_file(&file, folder, targets).with_context(|| format!("{}", path.display()))
     }
 
-    fn of(file: &File, folder: &Path, targets: &[Target]) -> anyhow::Result<Self> {
+    fn from_file(file: &File, folder: &Path, targets: &[Target]) -> anyhow::Result<Self> {
         let targets = match targets {
             [] if file.targets.is_empty() => Vec::new(),
             [] => targets_of(&file.targets)?,
@@ -251,7 +251,7 @@ fn recorded(file: &File, folder: &Path, targets: &[Target]) -> anyhow::Result<Ve
         .collect();
     let text_of = |id: &str| {
         let text = texts.get(id).cloned();
-        text.with_context(|| format!("there is no [[text]] with id {id:?}: record it anew"))
+        text.with_context(|| format!("there is no [[text]] with id {id:?}: record again"))
     };
     let parts_of = |parts: &[Part]| -> anyhow::Result<Vec<Text>> {
         let text = |part: &Part| Ok(Text::new(part.name.as_str(), text_of(&part.text)?));

@@ -40,16 +40,8 @@ fn metadata(kind: &str, lane: usize, name: &str) -> Value {
 }
 
 fn slice(row: &TaskRow, lane: usize) -> Value {
-    let name = match &row.arch {
-        Some(arch) => format!("{} {arch}", row.tool),
-        None => row.tool.clone(),
-    };
-    let outcome = match row.outcome {
-        TaskOutcome::Ran => "ran".to_owned(),
-        TaskOutcome::Hit => "from the cache".to_owned(),
-        TaskOutcome::Skipped => "not run".to_owned(),
-        TaskOutcome::Failed(code) => format!("failed with exit code {code}"),
-    };
+    let name = row.title();
+    let outcome = row.outcome.describe(|| "ran".to_owned());
     json!({
         "ph": "X",
         "name": name,

@@ -29,16 +29,10 @@ fn heading(row: &TaskRow) -> String {
     if !row.label.is_empty() {
         text = format!("{text}, {}", one_line(&row.label));
     }
+    let took = format_seconds(row.elapsed());
     let how = match row.outcome {
-        TaskOutcome::Ran => format_seconds(row.elapsed()),
-        TaskOutcome::Hit => "from the cache".to_owned(),
-        TaskOutcome::Skipped => "not run".to_owned(),
-        TaskOutcome::Failed(code) => {
-            format!(
-                "{}, failed with exit code {code}",
-                format_seconds(row.elapsed())
-            )
-        }
+        TaskOutcome::Failed(_) => format!("{took}, {}", row.outcome.describe(String::new)),
+        other => other.describe(|| took),
     };
     format!("{text}: {how}")
 }

@@ -1,4 +1,5 @@
-//! A block of lines between two marker comments in somebody's file: put in once, and taken out so that every byte is as before.
+//! A block of lines between two marker comments in a user's file: put in once, and taken out so that every byte is as
+//! before.
 //!
 //! The first marker also says what the block found: a file without an end of its last line, or no file.
 

@@ -136,9 +136,9 @@ impl StartFile {
             Ok(found) if found.is_symlink() => bail!(
                 "{shown} is a link, as managers of such files make: put the lines that --dry-run shows in by hand"
             ),
-            Ok(found) if !found.is_file() => bail!("{shown} is no plain file"),
+            Ok(found) if !found.is_file() => bail!("{shown} is not a regular file"),
             Ok(found) if found.uid() != rustix::process::geteuid().as_raw() => {
-                bail!("{shown} belongs to somebody else")
+                bail!("{shown} belongs to another user")
             }
             Ok(found) if found.nlink() > 1 => {
                 bail!("{shown} has another name, which would stay as it is")

@@ -15,7 +15,7 @@ use crate::commands::advice::advice;
 use crate::config::format_bytes;
 use crate::seconds::format_seconds;
 
-/// So many projects are shown.
+/// This many projects are shown.
 const PROJECTS: usize = 5;
 
 /// The steps that are always shown, in the order nvcc runs them.
@@ -34,7 +34,7 @@ const REMOTE: [&str; 9] = [
     "executed",
 ];
 
-/// What is counted of the cluster, beside the steps that it ran.
+/// What is counted for the cluster, besides the steps that it ran.
 const EXECUTOR: [&str; 3] = ["errors", "bytes_up", "bytes_down"];
 
 /// What was counted, and what the cache holds.

@@ -14,7 +14,7 @@ use crate::commands::output;
 use crate::config::Config;
 use crate::store::need_store;
 
-/// So many files of a reason are named.
+/// This many files of a reason are named.
 const NAMED: usize = 3;
 
 /// Calls that were not answered for one reason.

@@ -102,7 +102,7 @@ pub fn write(why: &Why, out: &mut dyn Write) -> io::Result<()> {
         Why::OtherProgram(program) => {
             writeln!(
                 out,
-                "{} is no nvcc: warpcc runs it as it is, and stores nothing.",
+                "{} is not nvcc: warpcc runs it unchanged, and stores nothing.",
                 one_line(&program.to_string_lossy())
             )
         }

@@ -169,7 +169,7 @@ pub const IMAGES: &[Kind] = &[
     ),
 ];
 
-/// An image of `$FROM` below a layer that stays: `upper` beside `$AT`.
+/// An image of `$FROM` below a layer that stays: `upper` next to `$AT`.
 pub const RELAYERED: Kind = kind(
     "relayered",
     "overlay",
@@ -245,7 +245,7 @@ impl Kind {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // Layers after what stands on them. A daemon that still writes is given its time.
+        // Layers after what depends on them. A daemon that still writes is given its time.
         for at in [self.at.clone(), self.own.join("t"), self.own.join("l")] {
             for _ in 0..50 {
                 let gone = Command::new("umount")

@@ -87,7 +87,7 @@ fn write_gpu(
         if outcome == LoadOutcome::Run && !name_kernels {
             continue;
         }
-        // Most containers of a library have the same images: they are told together.
+        // Most containers of a library have the same images: they share a line.
         let mut groups: BTreeMap<&str, Vec<&Verdict>> = BTreeMap::new();
         for verdict in verdicts.iter().filter(|v| v.outcome == outcome) {
             groups.entry(&verdict.why).or_default().push(verdict);

@@ -1,10 +1,10 @@
-//! What images come to by target and by kernel, and the bar that shows it.
+//! The sums of images by target and by kernel, and the bar that shows them.
 
 use std::collections::BTreeMap;
 
 use warpcc_fatbin::{ImageKind, ImageRow};
 
-/// A terminal's width without asking it: what fits beside a build's log.
+/// A terminal's width without asking it: what fits next to a build's log.
 const BAR: u64 = 40;
 
 /// What the images of one target come to.
@@ -50,7 +50,7 @@ pub fn by_kernel<'r>(rows: impl Iterator<Item = &'r ImageRow>) -> Vec<(&'r str, 
     sums
 }
 
-/// A bar of `value` beside one of `most`, in eighths of a character.
+/// A bar of `value` next to one of `most`, in eighths of a character.
 pub fn bar(value: u64, most: u64) -> String {
     let eighths = u128::from(value) * u128::from(BAR) * 8 / u128::from(most.max(1));
     let eighths = usize::try_from(eighths).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What follows from the figures for a GPU: what to set, or to build with.
+//! Findings for a GPU: what to set, or which options to build with.
 
 use warpcc_fatbin::{Gpu, Suffix};
 use warpcc_jit::{JitSettings, MaxSize, Remark};
@@ -68,14 +68,14 @@ pub(super) fn of_gpu(on: &OnGpu, settings: &JitSettings, held: u64) -> Vec<Remar
             false => format!("{build}: a driver's cache holds at most 4 GiB"),
         };
         found.push(Remark::fix(
-            format!("what {gpu} needs, {size}, does not fit into a cache of {limit}"),
-            "each start pushes out what the next one needs: every start compiles again",
+            format!("the results for {gpu} take {size}, more than a cache of {limit} holds"),
+            "each start evicts what the next one needs: every start compiles again",
             fix,
         ));
     } else {
         let why = match on.limit - on.kept_bytes < held {
             true => format!(
-                "other programs keep {} there, which does not fit as well",
+                "other programs keep {} there, and both do not fit",
                 format_bytes(held)
             ),
             false => "later starts find it in the driver's cache".to_owned(),

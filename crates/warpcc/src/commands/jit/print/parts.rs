@@ -1,4 +1,4 @@
-//! What several answers of `warpcc jit` have: remarks, times, JSON.
+//! What several outputs of `warpcc jit` share: remarks, times, JSON.
 
 use std::io::{self, Write};
 

@@ -57,7 +57,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// Whether nothing speaks against it.
+    /// Whether all of it worked.
     pub fn is_kept(&self) -> bool {
         self.trouble.is_none() && self.kept != Some(false)
     }

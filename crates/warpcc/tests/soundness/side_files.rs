@@ -1,10 +1,10 @@
-//! Files that a tool makes or looks for beside its output or in `TMPDIR`, although no option of nvcc's speaks of them:
+//! Files that a tool makes or looks for next to its output or in `TMPDIR`, although no option of nvcc's mentions them:
 //! they are where nvcc would have them, on the first call and on every later one.
 
 use crate::space::{Program, Snapshot, TestSpace};
 use crate::{KERNEL, ONE};
 
-const REASON: &str = "a tool works with files beside its output";
+const REASON: &str = "a tool uses files next to its output";
 
 fn space(name: &str, options: &str) -> TestSpace {
     let space = TestSpace::new(name);

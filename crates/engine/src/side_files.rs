@@ -39,7 +39,7 @@ type Time = (i64, i64);
 
 /// The files, by step.
 #[derive(Debug)]
-pub struct Beside {
+pub struct SideFiles {
     /// Where the clock stood that file systems go by: it ticks every few milliseconds. The call began longer ago.
     began: Time,
     made: Mutex<BTreeMap<usize, Vec<Made>>>,
@@ -51,7 +51,7 @@ pub struct Beside {
     missed: Mutex<BTreeMap<usize, BTreeSet<PathBuf>>>,
 }
 
-impl Beside {
+impl SideFiles {
     /// None yet, at the beginning of a run.
     pub fn new() -> Self {
         let now = clock_gettime(ClockId::RealtimeCoarse);
@@ -127,8 +127,8 @@ impl Beside {
         let all = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         for (_, files) in all.iter().filter(|(step, _)| is_undone(**step)) {
             for file in files {
-                let same = |now: &Statx| Looks::of(now) == file.looks && is_alone(now);
-                if !is_anothers(&file.path) && look(&file.path).as_ref().is_some_and(same) {
+                let same = |now: &Statx| Looks::from_stat(now) == file.looks && is_alone(now);
+                if !is_anothers(&file.path) && stat(&file.path).as_ref().is_some_and(same) {
                     // It may be gone meanwhile, and that is all that is wanted.
                     _ = fs::remove_file(&file.path);
                 }
@@ -139,12 +139,12 @@ impl Beside {
 
 /// The file, if it was made by a program that opened it as `opened`, and not before `began`.
 fn made(path: PathBuf, opened: &Identity, began: Time) -> Option<Made> {
-    let now = look(&path)?;
+    let now = stat(&path)?;
     let is_new = born(&now).is_some_and(|birth| birth >= began);
     let device = rustix::fs::makedev(now.stx_dev_major, now.stx_dev_minor);
     let is_it = (opened.device, opened.inode) == (device, now.stx_ino) && opened.size == 0;
     (is_new && is_it && is_alone(&now)).then(|| Made {
-        looks: Looks::of(&now),
+        looks: Looks::from_stat(&now),
         path,
     })
 }
@@ -152,10 +152,10 @@ fn made(path: PathBuf, opened: &Identity, began: Time) -> Option<Made> {
 /// The file that a program was about to make when it was killed, if it did: it is there, not from before `began`, and
 /// empty, for nobody could write to it any more.
 fn made_last(path: PathBuf, began: Time) -> Option<Made> {
-    let now = look(&path)?;
+    let now = stat(&path)?;
     let is_new = born(&now).is_some_and(|birth| birth >= began);
     (is_new && now.stx_size == 0 && is_alone(&now)).then(|| Made {
-        looks: Looks::of(&now),
+        looks: Looks::from_stat(&now),
         path,
     })
 }
@@ -167,7 +167,7 @@ fn born(found: &Statx) -> Option<Time> {
 }
 
 impl Looks {
-    fn of(found: &Statx) -> Self {
+    fn from_stat(found: &Statx) -> Self {
         Self {
             device: (found.stx_dev_major, found.stx_dev_minor),
             inode: found.stx_ino,
@@ -184,7 +184,7 @@ fn is_alone(found: &Statx) -> bool {
         && found.stx_uid == rustix::process::geteuid().as_raw()
 }
 
-fn look(path: &Path) -> Option<Statx> {
+fn stat(path: &Path) -> Option<Statx> {
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
     statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, wanted).ok()
 }
@@ -210,9 +210,9 @@ mod tests {
             made(path.clone(), &opened, began)
         };
         let undo = |made: Made, is_undone: fn(usize) -> bool| {
-            let beside = Beside::new();
-            *beside.made.lock().expect("nobody else") = [(3, vec![made])].into();
-            beside.undo(is_undone);
+            let files = SideFiles::new();
+            *files.made.lock().expect("nobody else") = [(3, vec![made])].into();
+            files.undo(is_undone);
         };
         let (long_ago, later) = ((0, 0), (i64::MAX, 0));
         assert!(note(later).is_none(), "it was there before");
@@ -225,10 +225,10 @@ mod tests {
         undo(second, |_| true);
         assert!(path.exists(), "others wrote to it");
         let shared = note(long_ago).expect("as before");
-        let beside = Beside::new();
-        *beside.made.lock().expect("nobody else") = [(3, vec![shared])].into();
-        *beside.written.lock().expect("nobody else") = [(1, [path.clone()].into())].into();
-        beside.undo(|step| step > 2);
+        let files = SideFiles::new();
+        *files.made.lock().expect("nobody else") = [(3, vec![shared])].into();
+        *files.written.lock().expect("nobody else") = [(1, [path.clone()].into())].into();
+        files.undo(|step| step > 2);
         assert!(path.exists(), "a step that counts wrote it too");
         let third = note(long_ago).expect("as before");
         undo(third, |_| true);
@@ -252,9 +252,9 @@ mod tests {
         let Some(made) = made_last(path.clone(), long_ago) else {
             return; // A file system that does not know births.
         };
-        let beside = Beside::new();
-        *beside.made.lock().expect("nobody else") = [(3, vec![made])].into();
-        beside.undo(|_| true);
+        let files = SideFiles::new();
+        *files.made.lock().expect("nobody else") = [(3, vec![made])].into();
+        files.undo(|_| true);
         assert!(!path.exists());
         fs::write(&path, "another's").expect("written");
         assert!(made_last(path, long_ago).is_none(), "somebody wrote to it");
