@@ -77,7 +77,7 @@ pub fn run_here(
     finished.stdout = ended.stdout;
     finished.stderr = ended.stderr;
     if ended.code == 0 {
-        warning_history::learn_talk(run, step, !finished.stderr.is_empty());
+        warning_history::learn_messages(run, step, !finished.stderr.is_empty());
         for &id in &step.writes {
             run.artifacts.written(id);
         }
