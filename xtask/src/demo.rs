@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_found_is_the_difference() {
+    fn hits_are_the_difference() {
         let cold = json!({"invocations": {"direct_hits": 0, "built": 1},
                           "steps": {"cicc": {"hits": 0, "misses": 3}}});
         let warm = json!({"invocations": {"direct_hits": 1, "built": 1},

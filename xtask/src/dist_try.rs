@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_found() -> Result<()> {
+    fn remaining_files_are_found() -> Result<()> {
         let upper = tempfile::tempdir()?;
         let put = |place: &str| {
             let file = upper.path().join(place);

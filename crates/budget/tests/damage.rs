@@ -224,7 +224,7 @@ fn a_removed_folder_is_made_again_for_those_who_come_new() {
 }
 
 #[test]
-fn what_is_measured_for_a_claim_stays_on_its_own_board() {
+fn measurements_of_a_claim_stay_on_its_board() {
     let site = Site::new();
     let board = site.board(1);
     let old = claim(&board);

@@ -76,7 +76,7 @@ fn settle(table: &mut [Record], now: u64, memory: Option<Memory>) -> Vec<usize> 
 }
 
 #[test]
-fn who_waits_with_a_slot_free_waits_for_memory() {
+fn a_waiter_with_a_free_slot_waits_for_memory() {
     let running = |need_kib| Record {
         state: SeatState::Running,
         slots: 1,
@@ -129,7 +129,7 @@ proptest! {
 
     /// What runs and what is granted fits into memory, unless one runs alone.
     #[test]
-    fn what_is_granted_fits_into_memory(mut table in table(), memory in memory()) {
+    fn granted_claims_fit_into_memory(mut table in table(), memory in memory()) {
         let granted = settle(&mut table, 70 * SECOND, memory);
         let running: Vec<&Record> = table.iter().filter(|r| r.counts()).collect();
         if granted.is_empty() || running.len() == 1 {

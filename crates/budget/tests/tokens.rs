@@ -133,7 +133,7 @@ fn a_fifo_gives_and_gets_its_tokens_back() {
 }
 
 #[test]
-fn who_ends_at_once_gives_all_back_once() {
+fn a_process_that_ends_gives_all_tokens_back_once() {
     let (mut read, mut write) = std::io::pipe().expect("a pipe");
     write.write_all(b"abc").expect("written");
     let flags = format!(

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_compilers_write_stays() {
+    fn compiler_output_is_kept() {
         for text in [
             &b"a.cu(3): warning #177-D: variable \"x\" was declared\n\n  int x;\n      ^\n"[..],
             b"\x1b[01;35m\x1b[Kwarning: \x1b[m\x1b[Kunused \xe2\x80\x98x\xe2\x80\x99 [\x1b[01;35m\x1b[K\x1b]8;;https://gcc.gnu.org/onlinedocs/gcc/W.html#i\x07-Wunused\x1b]8;;\x07\x1b[m\x1b[K]\n",
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_a_command_is_escaped() {
+    fn terminal_commands_are_escaped() {
         for (text, expected) in [
             (&b"\x1b[2J\x1b[H"[..], "\\x1b[2J\\x1b[H"),
             (b"x\x1b[K", "x\\x1b[K"),

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_is_shared_by_terminals_and_pipes() {
+    fn results_without_messages_are_shared_by_terminals_and_pipes() {
         let pipe = KeyVariants::new(ANYWHERE, None, None);
         let terminal = KeyVariants::new(ANYWHERE, None, Some(&on_terminal));
         assert_eq!(

@@ -104,7 +104,7 @@ fn absolute_paths_need_no_base() {
 }
 
 #[test]
-fn what_is_no_regular_file_gives_no_manifest() {
+fn special_files_give_no_manifest() {
     // The kernel's own files have another length than they say.
     for path in [
         "/dev/null",
@@ -324,7 +324,7 @@ fn a_folder_that_just_changed_is_looked_into() {
 }
 
 #[test]
-fn what_changes_during_the_run_has_no_manifest() {
+fn files_that_change_during_the_run_give_no_manifest() {
     let space = Space::new();
     space.write("a.cu", "a");
     settle();

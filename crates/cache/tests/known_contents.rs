@@ -145,7 +145,7 @@ impl ContentHashes for Slow<'_> {
 }
 
 #[test]
-fn what_was_new_when_it_was_read_is_not_noted_however_long_the_others_took() {
+fn new_files_are_not_noted_however_long_the_others_took() {
     let tree = Tree::new();
     let program = tree.folder.path().join("program");
     let read = || {

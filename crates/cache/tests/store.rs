@@ -127,7 +127,7 @@ fn a_plain_payload_starts_its_file() {
 }
 
 #[test]
-fn what_is_not_there_is_not_there() {
+fn a_missing_record_is_a_miss() {
     let (folder, store) = store();
     let digest = Digest::of_bytes(b"nothing");
     let dest = folder.path().join("dest");

@@ -324,7 +324,7 @@ mod tests {
     use warpcc_cache::Options;
 
     #[test]
-    fn what_was_learned_is_known_next_time() {
+    fn costs_are_remembered() {
         let dir = tempfile::tempdir().expect("folder");
         let options = Options {
             max_size: 0,

@@ -79,7 +79,7 @@ pub fn run_here(
     finished.stderr = ended.stderr;
     if ended.code == 0 {
         asked_history::learn(run, step, program, &seen);
-        warning_history::learn_talk(run, step, !finished.stderr.is_empty());
+        warning_history::learn_messages(run, step, !finished.stderr.is_empty());
         for &id in &step.writes {
             run.artifacts.written(id);
         }

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_here_is_weighed_against_the_way_and_what_waits_there() {
+    fn waiting_here_is_weighed_against_transfer_and_waiting_there() {
         // Two seconds of queue for each of four slots.
         assert_eq!(choose(1000, 1 << 20, &BUSY, &FAST), Placement::There);
         let slow = There {

@@ -64,7 +64,7 @@ pub fn run_elsewhere(
     let Some(executor) = run.options.executor.filter(|e| e.takes(step.tool)) else {
         return Ok(None);
     };
-    if !may_leave(run, step) || warning_history::is_likely_to_talk(run, step) {
+    if !may_leave(run, step) || warning_history::is_likely_to_warn(run, step) {
         return Ok(None);
     }
     // Nobody watches there: the variables that this tool asks for have to be known.

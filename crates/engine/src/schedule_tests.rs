@@ -190,7 +190,7 @@ fn under_threads_a_phase_runs_to_its_end() {
 }
 
 #[test]
-fn what_is_no_verdict_ends_it_all() {
+fn a_step_without_a_verdict_ends_the_run() {
     let graph = plan();
     for (error, accident) in [
         ("no such tool", true),
@@ -242,7 +242,7 @@ fn plan_with_a_stub(early: bool) -> (TaskGraph, usize, usize) {
 }
 
 #[test]
-fn what_worked_on_another_stub_is_done_again() {
+fn work_on_another_stub_is_repeated() {
     let (graph, compile, real) = plan_with_a_stub(false);
     for compiled_first in [true, false] {
         let runner = FakeRunner::new(&graph);
@@ -341,7 +341,7 @@ fn an_early_stub_that_fails_says_nothing() {
 }
 
 #[test]
-fn what_could_not_be_started_is_next_again() {
+fn a_step_that_could_not_start_is_next_again() {
     let graph = plan();
     let runner = FakeRunner::new(&graph);
     let mut schedule = schedule(&graph, &runner, OnFailure::Stop);

@@ -1,7 +1,7 @@
-//! Whether a host compiler had anything to say the last time it was told the same options: then it will mostly have again
-//! (a header that all files include), and what it says with the source's lines it has to say here.
+//! Whether a host compiler printed messages the last time it had the same options. It will mostly do so again (a header
+//! that all files include), and messages with source lines need a run on this machine.
 //!
-//! Advice alone: a step that was sent for nothing runs here as well.
+//! A wrong guess costs time only: the step then runs here as well.
 
 use warpcc_cache::{Hashing, Key, KeySink};
 use warpcc_plan::{Arg, Part, Step, Tool};
@@ -12,19 +12,22 @@ use crate::context::RunContext;
 const NOTES: &str = "host-compilers-that-talk-v1";
 
 /// Whether the compiler is likely to warn.
-pub fn is_likely_to_talk(run: &RunContext<'_>, step: &Step) -> bool {
-    let noted = || run.options.store?.note(NOTES, &talk_key(step));
+pub fn is_likely_to_warn(run: &RunContext<'_>, step: &Step) -> bool {
+    let noted = || run.options.store?.note(NOTES, &options_key(step));
     is_host(step) && noted().is_some_and(|said| said == [1])
 }
 
-/// Keeps in mind whether the compiler said anything, where a step like it may leave.
-pub fn learn_talk(run: &RunContext<'_>, step: &Step, talked: bool) {
-    if !is_host(step) || run.options.executor.is_none() || talked == is_likely_to_talk(run, step) {
+/// Notes whether the compiler printed messages, if steps like this one may run elsewhere.
+pub fn learn_messages(run: &RunContext<'_>, step: &Step, has_messages: bool) {
+    if !is_host(step)
+        || run.options.executor.is_none()
+        || has_messages == is_likely_to_warn(run, step)
+    {
         return;
     }
     if let Some(store) = run.options.store {
-        // Without the note the next one finds out for itself.
-        drop(store.put_note(NOTES, &talk_key(step), &[u8::from(talked)]));
+        // Without the note the next step finds out for itself.
+        drop(store.put_note(NOTES, &options_key(step), &[u8::from(has_messages)]));
     }
 }
 
@@ -33,7 +36,7 @@ fn is_host(step: &Step) -> bool {
 }
 
 /// The words that the files of a project are compiled with.
-fn talk_key(step: &Step) -> Key {
+fn options_key(step: &Step) -> Key {
     let mut sink = Hashing::new("host words");
     let is_option = |arg: &&Arg| arg.0.iter().all(|part| matches!(part, Part::Text(_)));
     for arg in step.args.iter().filter(is_option) {

@@ -10,7 +10,7 @@ const MOST_ROWS: usize = 100;
 
 /// A whole compilation.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Story {
+pub struct Explanation {
     /// [`FORMAT`] of who wrote it.
     pub format: u32,
     /// nvcc and its arguments, as they were given.
@@ -24,7 +24,7 @@ pub struct Story {
     /// What nvcc puts into the environment of its commands.
     pub environment: Vec<Variable>,
     /// The commands, in nvcc's order.
-    pub steps: Vec<StepStory>,
+    pub steps: Vec<StepExplanation>,
     /// nvcc's exit code.
     pub exit_code: i32,
 }
@@ -54,7 +54,7 @@ pub enum CommandOutcome {
 
 /// One command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StepStory {
+pub struct StepExplanation {
     /// From 1, in nvcc's order.
     pub number: usize,
     /// The tool: `cicc`, `ptxas`.
@@ -74,7 +74,7 @@ pub struct StepStory {
     /// What it read, as far as the plan names it; headers and libraries are not.
     pub reads: Vec<ReadFile>,
     /// What it wrote.
-    pub writes: Vec<FileStory>,
+    pub writes: Vec<FileExplanation>,
     /// Every file of the compilation after this step.
     pub tree: Vec<TreeRow>,
     /// How it ended.
@@ -135,7 +135,7 @@ pub enum FileState {
 
 /// A file that a command wrote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileStory {
+pub struct FileExplanation {
     /// Its name without folders.
     pub name: String,
     /// As the command spells it.
@@ -151,10 +151,11 @@ pub struct FileStory {
     /// The later steps that read it.
     pub read_by: Vec<usize>,
     /// What matters in it.
-    pub essence: Vec<Block>,
+    #[serde(rename = "essence")]
+    pub blocks: Vec<Block>,
 }
 
-impl FileStory {
+impl FileExplanation {
     /// Who reads it, as a sentence.
     pub fn readers(&self) -> String {
         let steps: Vec<String> = self.read_by.iter().map(ToString::to_string).collect();
@@ -345,12 +346,12 @@ impl NamedValue {
     }
 }
 
-impl Story {
-    /// The story with pieces of text replaced wherever they stand, so that two machines tell the
+impl Explanation {
+    /// The explanation with pieces of text replaced wherever they stand, so that two machines tell the
     /// same one.
     ///
     /// # Errors
-    /// A replacement that makes it no story any more.
+    /// A replacement that makes it no explanation any more.
     pub fn replaced(&self, pieces: &[(String, String)]) -> Result<Self, serde_json::Error> {
         let mut value = serde_json::to_value(self)?;
         replace(&mut value, pieces);
@@ -361,7 +362,7 @@ impl Story {
     /// first step that had them.
     pub fn fresh_options<'s>(
         &'s self,
-        step: &'s StepStory,
+        step: &'s StepExplanation,
     ) -> (Vec<&'s OptionRow>, Vec<(&'s OptionRow, usize)>) {
         let mut fresh = Vec::new();
         let mut told = Vec::new();
@@ -379,28 +380,28 @@ impl Story {
         (fresh, told)
     }
 
-    /// The story for somebody who reads it from the beginning: what kind of file something is, and
+    /// The explanation for somebody who reads it from the beginning: what kind of file something is, and
     /// why a command runs, is said once.
     #[must_use]
     pub fn without_repeats(&self) -> Self {
         let mut told = std::collections::HashSet::new();
-        let mut story = self.clone();
-        for step in &mut story.steps {
+        let mut explanation = self.clone();
+        for step in &mut explanation.steps {
             if !told.insert(step.purpose.clone()) {
                 step.purpose.clear();
             }
             for file in &mut step.writes {
-                file.essence.retain(|block| match block {
+                file.blocks.retain(|block| match block {
                     Block::Text { text } => told.insert(text.clone()),
                     _ => true,
                 });
             }
         }
-        story
+        explanation
     }
 
     /// Every file that a step wrote, with the step.
-    pub fn files(&self) -> impl Iterator<Item = (&StepStory, &FileStory)> {
+    pub fn files(&self) -> impl Iterator<Item = (&StepExplanation, &FileExplanation)> {
         self.steps
             .iter()
             .flat_map(|step| step.writes.iter().map(move |file| (step, file)))
@@ -455,19 +456,19 @@ mod tests {
 
     #[test]
     fn a_story_is_the_same_after_json_and_can_be_masked() {
-        let story = Story {
+        let explanation = Explanation {
             format: FORMAT,
             command: vec!["nvcc".into(), "-c".into(), "/home/me/a.cu".into()],
-            ..Story::default()
+            ..Explanation::default()
         };
-        let text = serde_json::to_string(&story).expect("JSON");
+        let text = serde_json::to_string(&explanation).expect("JSON");
         assert_eq!(
-            serde_json::from_str::<Story>(&text).expect("a story"),
-            story
+            serde_json::from_str::<Explanation>(&text).expect("an explanation"),
+            explanation
         );
-        let masked = story
+        let masked = explanation
             .replaced(&[("/home/me".into(), "/p".into())])
-            .expect("a story");
+            .expect("an explanation");
         assert_eq!(quoted(&masked.command), "nvcc -c /p/a.cu");
     }
 

@@ -25,7 +25,7 @@ use facts::{count, lines_of};
 pub use known::{Known, UserSource};
 
 /// A file in words and pieces.
-pub struct Essence {
+pub struct Inspection {
     /// What kind of file it is.
     pub what: &'static str,
     /// What matters in it.
@@ -39,7 +39,7 @@ pub fn inspect(
     file: FileId,
     bytes: &[u8],
     known: &mut Known,
-) -> Essence {
+) -> Inspection {
     let command = &graph.steps[step];
     let flag = flag_of(command, file);
     let name = graph.file(file).name();
@@ -106,7 +106,7 @@ pub fn inspect(
         (Tool::HostLink, name) if name.ends_with(".so") => "a shared library",
         _ => what,
     };
-    Essence { what, blocks }
+    Inspection { what, blocks }
 }
 
 /// The option that names `file` in the command, with its `=` where it has one.

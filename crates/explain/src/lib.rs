@@ -1,7 +1,7 @@
 //! A compilation explained: every command of nvcc's plan, its options in words, the files that it read and wrote, and
 //! what matters in each new one.
 //!
-//! The caller runs the plan and hands over bytes ([`Recorder::step`]); what comes out is a [`Story`], which is data,
+//! The caller runs the plan and hands over bytes ([`Recorder::step`]); what comes out is a [`Explanation`], which is data,
 //! and which [`text`], [`page`], [`markdown`] or `serde_json` write down. Nothing here touches a file, a process or the
 //! environment.
 //!
@@ -18,7 +18,7 @@ pub mod text;
 mod tool_docs;
 
 pub use explanation::{
-    Block, CommandOutcome, FORMAT, FileState, FileStory, Line, NamedValue, OptionRow, ReadFile,
-    Role, StepStory, Story, Table, TreeRow, Variable,
+    Block, CommandOutcome, Explanation, FORMAT, FileExplanation, FileState, Line, NamedValue,
+    OptionRow, ReadFile, Role, StepExplanation, Table, TreeRow, Variable,
 };
 pub use recorder::{ObservedCall, Recorder, StepRun};

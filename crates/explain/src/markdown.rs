@@ -2,12 +2,14 @@
 
 use std::io::{self, Write};
 
-use crate::explanation::{Block, CommandOutcome, FileStory, StepStory, Story, Table};
+use crate::explanation::{
+    Block, CommandOutcome, Explanation, FileExplanation, StepExplanation, Table,
+};
 
 /// The placeholder for a value that differs between machines.
 const VARIES: &str = "…";
 
-/// What of a story is written.
+/// What of an explanation is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
     /// Every step, its options and its files.
@@ -16,19 +18,24 @@ pub enum Detail {
     LinkOnly,
 }
 
-/// Writes the steps of a story, their headings one level below `level` marks.
+/// Writes the steps of an explanation, their headings one level below `level` marks.
 ///
 /// # Errors
 /// What `out` answers with.
-pub fn write(story: &Story, depth: Detail, level: usize, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(
+    explanation: &Explanation,
+    depth: Detail,
+    level: usize,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let marks = "#".repeat(level);
-    let story = &story.without_repeats();
-    let linked = |step: &StepStory| step.tool == "nvlink";
+    let explanation = &explanation.without_repeats();
+    let linked = |step: &StepExplanation| step.tool == "nvlink";
     let from = match depth {
         Detail::Everything => 0,
-        Detail::LinkOnly => story.steps.iter().position(linked).unwrap_or(0),
+        Detail::LinkOnly => explanation.steps.iter().position(linked).unwrap_or(0),
     };
-    let (before, told) = story.steps.split_at(from);
+    let (before, told) = explanation.steps.split_at(from);
     for step in before {
         writeln!(out, "{}. {}", step.number, step.title)?;
     }
@@ -37,17 +44,22 @@ pub fn write(story: &Story, depth: Detail, level: usize, out: &mut dyn Write) ->
     }
     for step in told {
         writeln!(out, "{marks} Step {}: {}\n", step.number, step.title)?;
-        self::step(story, step, &marks, out)?;
+        self::step(explanation, step, &marks, out)?;
     }
     Ok(())
 }
 
-fn step(story: &Story, step: &StepStory, marks: &str, out: &mut dyn Write) -> io::Result<()> {
+fn step(
+    explanation: &Explanation,
+    step: &StepExplanation,
+    marks: &str,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     if !step.purpose.is_empty() {
         writeln!(out, "{}\n", step.purpose)?;
     }
     writeln!(out, "```sh\n{}\n```\n", step.command.trim())?;
-    let (fresh, told) = story.fresh_options(step);
+    let (fresh, told) = explanation.fresh_options(step);
     if !fresh.is_empty() {
         writeln!(out, "| word | what it does |\n|---|---|")?;
         for option in fresh {
@@ -88,7 +100,7 @@ fn step(story: &Story, step: &StepStory, marks: &str, out: &mut dyn Write) -> io
     Ok(())
 }
 
-fn file(file: &FileStory, marks: &str, out: &mut dyn Write) -> io::Result<()> {
+fn file(file: &FileExplanation, marks: &str, out: &mut dyn Write) -> io::Result<()> {
     let read_by = file.readers();
     writeln!(
         out,
@@ -96,7 +108,7 @@ fn file(file: &FileStory, marks: &str, out: &mut dyn Write) -> io::Result<()> {
         code(&file.name),
         file.what
     )?;
-    file.essence.iter().try_for_each(|one| block(one, out))
+    file.blocks.iter().try_for_each(|one| block(one, out))
 }
 
 fn block(block: &Block, out: &mut dyn Write) -> io::Result<()> {
@@ -193,7 +205,7 @@ mod tests {
     use crate::explanation::NamedValue;
 
     #[test]
-    fn what_varies_is_left_out() {
+    fn varying_values_are_left_out() {
         let mut out = Vec::new();
         let facts = Block::facts(
             "",

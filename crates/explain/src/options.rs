@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_said_to_be_so() {
+    fn unknown_options_are_shown_as_unknown() {
         let rows = explained(Tool::Ptxas, "--novel-thing -arch=sm_90 a.ptx");
         assert_eq!((rows[0].known, rows[0].meaning.as_str()), (false, UNKNOWN));
         assert!(rows[1].known && rows[2].known);

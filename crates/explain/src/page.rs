@@ -9,7 +9,8 @@ use std::io::{self, Write};
 use warpcc_markup::{escape, policy};
 
 use crate::explanation::{
-    Block, CommandOutcome, FileState, FileStory, Role, StepStory, Story, Table, quoted, size,
+    Block, CommandOutcome, Explanation, FileExplanation, FileState, Role, StepExplanation, Table,
+    quoted, size,
 };
 
 const STYLE: &str = include_str!("../page/page.css");
@@ -19,8 +20,12 @@ const SCRIPT: &str = include_str!("../page/page.js");
 ///
 /// # Errors
 /// What `out` answers with.
-pub fn write(story: &Story, picture: Option<&str>, out: &mut dyn Write) -> io::Result<()> {
-    let title = format!("How nvcc makes {}", subject(story));
+pub fn write(
+    explanation: &Explanation,
+    picture: Option<&str>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let title = format!("How nvcc makes {}", subject(explanation));
     writeln!(
         out,
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -31,13 +36,13 @@ pub fn write(story: &Story, picture: Option<&str>, out: &mut dyn Write) -> io::R
         policy(SCRIPT, STYLE),
         escape(&title)
     )?;
-    head(story, &title, out)?;
+    head(explanation, &title, out)?;
     writeln!(out, "<div id=\"columns\">")?;
-    sidebar(story, out)?;
+    sidebar(explanation, out)?;
     writeln!(out, "<main>")?;
-    opening(story, picture, out)?;
-    for step in &story.steps {
-        section(story, step, out)?;
+    opening(explanation, picture, out)?;
+    for step in &explanation.steps {
+        section(explanation, step, out)?;
     }
     writeln!(
         out,
@@ -46,8 +51,8 @@ pub fn write(story: &Story, picture: Option<&str>, out: &mut dyn Write) -> io::R
     )
 }
 
-fn subject(story: &Story) -> String {
-    let outputs: Vec<&str> = story
+fn subject(explanation: &Explanation) -> String {
+    let outputs: Vec<&str> = explanation
         .files()
         .filter(|(_, file)| file.role == Role::Output)
         .map(|(_, file)| file.name.as_str())
@@ -58,7 +63,7 @@ fn subject(story: &Story) -> String {
     }
 }
 
-fn head(story: &Story, title: &str, out: &mut dyn Write) -> io::Result<()> {
+fn head(explanation: &Explanation, title: &str, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "<header>\n<h1>{}</h1>\n<p><code>{}</code></p>\n<div id=\"tools\">\
@@ -67,15 +72,15 @@ fn head(story: &Story, title: &str, out: &mut dyn Write) -> io::Result<()> {
          <button id=\"fold\" type=\"button\">fold all</button> \
          <button id=\"scheme\" type=\"button\">light or dark</button></div>\n</header>",
         escape(title),
-        escape(&quoted(&story.command)),
-        story.steps.len()
+        escape(&quoted(&explanation.command)),
+        explanation.steps.len()
     )
 }
 
 /// The steps with the files that each of them made.
-fn sidebar(story: &Story, out: &mut dyn Write) -> io::Result<()> {
+fn sidebar(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<nav aria-label=\"steps and files\">\n<ol>")?;
-    for step in &story.steps {
+    for step in &explanation.steps {
         let state = match step.outcome {
             CommandOutcome::Ran => "",
             CommandOutcome::Failed(_) => " class=\"failed\"",
@@ -114,7 +119,7 @@ fn role(role: Role) -> &'static str {
     }
 }
 
-fn anchor(step: &StepStory, file: &FileStory) -> String {
+fn anchor(step: &StepExplanation, file: &FileExplanation) -> String {
     let at = step
         .writes
         .iter()
@@ -123,16 +128,23 @@ fn anchor(step: &StepStory, file: &FileStory) -> String {
     format!("file-{}-{}", step.number, at + 1)
 }
 
-fn opening(story: &Story, picture: Option<&str>, out: &mut dyn Write) -> io::Result<()> {
-    let toolkit = story.toolkit.as_deref().unwrap_or("of an unknown version");
+fn opening(
+    explanation: &Explanation,
+    picture: Option<&str>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let toolkit = explanation
+        .toolkit
+        .as_deref()
+        .unwrap_or("of an unknown version");
     writeln!(
         out,
         "<div id=\"opening\">\n<p>{} commands of CUDA {}, in <code>{}</code>; nvcc ended with exit \
          code {}.</p>",
-        story.steps.len(),
+        explanation.steps.len(),
         escape(toolkit),
-        escape(&story.directory),
-        story.exit_code
+        escape(&explanation.directory),
+        explanation.exit_code
     )?;
     if let Some(picture) = picture {
         writeln!(
@@ -145,7 +157,7 @@ fn opening(story: &Story, picture: Option<&str>, out: &mut dyn Write) -> io::Res
         out,
         "<details><summary>The environment of the commands</summary><table><tbody>"
     )?;
-    for variable in &story.environment {
+    for variable in &explanation.environment {
         writeln!(
             out,
             "<tr><td><code>{}={}</code></td><td>{}</td></tr>",
@@ -157,14 +169,18 @@ fn opening(story: &Story, picture: Option<&str>, out: &mut dyn Write) -> io::Res
     writeln!(out, "</tbody></table></details>\n</div>")
 }
 
-fn section(story: &Story, step: &StepStory, out: &mut dyn Write) -> io::Result<()> {
+fn section(
+    explanation: &Explanation,
+    step: &StepExplanation,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let number = step.number;
     writeln!(
         out,
         "<section id=\"step-{number}\" data-tool=\"{}\">\n<h2><small>Step {number} of {} · {}</small> {}</h2>\n<p>{}</p>\n\
          <pre class=\"command\">{}</pre>",
         escape(&step.tool),
-        story.steps.len(),
+        explanation.steps.len(),
         escape(&step.tool),
         escape(&step.title),
         words(&step.purpose),
@@ -223,7 +239,7 @@ fn section(story: &Story, step: &StepStory, out: &mut dyn Write) -> io::Result<(
     writeln!(out, "</section>")
 }
 
-fn files(step: &StepStory, out: &mut dyn Write) -> io::Result<()> {
+fn files(step: &StepExplanation, out: &mut dyn Write) -> io::Result<()> {
     let read: Vec<String> = step
         .reads
         .iter()
@@ -259,7 +275,11 @@ fn files(step: &StepStory, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "</ul></details>")
 }
 
-fn file_story(step: &StepStory, file: &FileStory, out: &mut dyn Write) -> io::Result<()> {
+fn file_story(
+    step: &StepExplanation,
+    file: &FileExplanation,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let read_by: Vec<String> = file
         .read_by
         .iter()
@@ -283,7 +303,7 @@ fn file_story(step: &StepStory, file: &FileStory, out: &mut dyn Write) -> io::Re
         escape(&file.what),
         size(file.bytes)
     )?;
-    for block in &file.essence {
+    for block in &file.blocks {
         self::block(block, out)?;
     }
     writeln!(out, "</article>")
@@ -370,7 +390,7 @@ mod tests {
     #[test]
     fn text_from_outside_stays_text() {
         let nasty = "</script><img src=x onerror=alert(1)>\"&\u{1}";
-        let step = StepStory {
+        let step = StepExplanation {
             number: 1,
             tool: nasty.into(),
             arch: None,
@@ -387,13 +407,13 @@ mod tests {
             stdout: nasty.into(),
             stderr: String::new(),
         };
-        let story = Story {
+        let explanation = Explanation {
             command: vec![nasty.into()],
             steps: vec![step],
-            ..Story::default()
+            ..Explanation::default()
         };
         let mut out = Vec::new();
-        write(&story, None, &mut out).expect("memory");
+        write(&explanation, None, &mut out).expect("memory");
         let html = String::from_utf8(out).expect("text");
         assert!(!html.contains("<img"));
         assert_eq!(html.matches("</script>").count(), 1);

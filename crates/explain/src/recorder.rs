@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use warpcc_plan::{Arg, FileId, FileKind, Step, TaskGraph, Tool};
 
 use crate::explanation::{
-    CommandOutcome, FORMAT, FileState, FileStory, ReadFile, Role, StepStory, Story, TreeRow,
+    CommandOutcome, Explanation, FORMAT, FileExplanation, FileState, ReadFile, Role,
+    StepExplanation, TreeRow,
 };
 use crate::inspect::{self, Known, UserSource};
 use crate::{options, tool_docs};
@@ -32,24 +33,24 @@ pub struct StepRun {
     pub stderr: String,
 }
 
-/// Writes the story down while the plan runs.
+/// Writes the explanation down while the plan runs.
 #[derive(Debug, Default)]
 pub struct Recorder {
-    story: Story,
+    explanation: Explanation,
     known: Known,
     /// By file: the step that wrote it last, and how large it is.
     written: BTreeMap<u32, (usize, Option<u64>)>,
 }
 
 impl Recorder {
-    /// Begins the story of `call`.
+    /// Begins the explanation of `call`.
     pub fn new(call: ObservedCall) -> Self {
         Self {
-            story: Story {
+            explanation: Explanation {
                 format: FORMAT,
                 command: call.command,
                 directory: call.directory,
-                ..Story::default()
+                ..Explanation::default()
             },
             ..Self::default()
         }
@@ -58,14 +59,14 @@ impl Recorder {
     /// Takes the plan, before its first step: every command, not run yet. `read` gives the text of
     /// the user's sources.
     pub fn plan(&mut self, graph: &TaskGraph, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) {
-        graph.private.clone_into(&mut self.story.folder);
-        self.story.environment = graph
+        graph.private.clone_into(&mut self.explanation.folder);
+        self.explanation.environment = graph
             .environment
             .iter()
             .map(|(name, value)| options::variable(name, value))
             .collect();
-        self.story.toolkit = toolkit(graph);
-        self.story.steps = (0..graph.steps.len())
+        self.explanation.toolkit = toolkit(graph);
+        self.explanation.steps = (0..graph.steps.len())
             .map(|index| unrun(graph, index))
             .collect();
         self.known.sources = sources(graph)
@@ -82,7 +83,7 @@ impl Recorder {
 
     /// Whether [`Recorder::plan`] was called.
     pub fn has_plan(&self) -> bool {
-        !self.story.steps.is_empty()
+        !self.explanation.steps.is_empty()
     }
 
     /// Takes a step that has just ended. `read` gives the bytes of a file that it wrote, as they
@@ -100,24 +101,24 @@ impl Recorder {
         if observed.outcome == CommandOutcome::Ran {
             for &id in &step.writes {
                 let Some(bytes) = read(id) else { continue };
-                let essence = inspect::inspect(graph, index, id, &bytes, &mut self.known);
+                let inspection = inspect::inspect(graph, index, id, &bytes, &mut self.known);
                 let size = bytes.len() as u64;
                 let file = graph.file(id);
                 self.written.insert(id.0, (index + 1, Some(size)));
-                writes.push(FileStory {
+                writes.push(FileExplanation {
                     name: file.name().to_owned(),
                     path: file.path.clone(),
                     role: role(graph, id),
                     state: state(before.contains_key(&id.0)),
                     bytes: size,
-                    what: essence.what.to_owned(),
+                    what: inspection.what.to_owned(),
                     read_by: readers(graph, id, index),
-                    essence: essence.blocks,
+                    blocks: inspection.blocks,
                 });
             }
         }
         let tree = self.tree(graph, index, &before);
-        let Some(told) = self.story.steps.get_mut(index) else {
+        let Some(told) = self.explanation.steps.get_mut(index) else {
             return;
         };
         told.writes = writes;
@@ -176,18 +177,18 @@ impl Recorder {
         rows
     }
 
-    /// Ends the story.
-    pub fn finish(mut self, exit_code: i32) -> Story {
-        self.story.exit_code = exit_code;
-        self.story
+    /// Ends the explanation.
+    pub fn finish(mut self, exit_code: i32) -> Explanation {
+        self.explanation.exit_code = exit_code;
+        self.explanation
     }
 }
 
-fn unrun(graph: &TaskGraph, index: usize) -> StepStory {
+fn unrun(graph: &TaskGraph, index: usize) -> StepExplanation {
     let step = &graph.steps[index];
     let (title, purpose) = tool_docs::describe(graph, step);
     let words = options::words(step, |id| graph.file(id).path.clone());
-    StepStory {
+    StepExplanation {
         number: index + 1,
         tool: step.tool.name().to_owned(),
         arch: step.arch.clone(),

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use crate::explanation::{
-    Block, CommandOutcome, FileState, FileStory, Line, Role, StepStory, Story, Table, quoted, size,
+    Block, CommandOutcome, Explanation, FileExplanation, FileState, Line, Role, StepExplanation,
+    Table, quoted, size,
 };
 
 /// Whether to use colours.
@@ -29,11 +30,11 @@ const NARROWEST: usize = 40;
 /// With less room than this for its last column, a table's cells become lines of their own.
 const NARROWEST_LAST: usize = 32;
 
-/// Writes the whole story.
+/// Writes the whole explanation.
 ///
 /// # Errors
 /// What `out` answers with.
-pub fn write(story: &Story, form: Form, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(explanation: &Explanation, form: Form, out: &mut dyn Write) -> io::Result<()> {
     let mut page = Page {
         form: Form {
             width: form.width.max(NARROWEST),
@@ -41,12 +42,12 @@ pub fn write(story: &Story, form: Form, out: &mut dyn Write) -> io::Result<()> {
         },
         out,
     };
-    let story = &story.without_repeats();
-    page.opening(story)?;
-    for step in &story.steps {
-        page.step(story, step)?;
+    let explanation = &explanation.without_repeats();
+    page.opening(explanation)?;
+    for step in &explanation.steps {
+        page.step(explanation, step)?;
     }
-    page.closing(story)
+    page.closing(explanation)
 }
 
 struct Page<'o> {
@@ -75,11 +76,14 @@ impl Page<'_> {
         Ok(())
     }
 
-    fn opening(&mut self, story: &Story) -> io::Result<()> {
-        let command = self.paint("1", &quoted(&story.command));
+    fn opening(&mut self, explanation: &Explanation) -> io::Result<()> {
+        let command = self.paint("1", &quoted(&explanation.command));
         writeln!(self.out, "{command}")?;
-        let toolkit = story.toolkit.as_deref().unwrap_or("of an unknown version");
-        let commands = match story.steps.len() {
+        let toolkit = explanation
+            .toolkit
+            .as_deref()
+            .unwrap_or("of an unknown version");
+        let commands = match explanation.steps.len() {
             1 => "1 command".to_owned(),
             more => format!("{more} commands"),
         };
@@ -88,16 +92,16 @@ impl Page<'_> {
             0,
             &format!(
                 "{commands} of CUDA {toolkit}, in {}. Intermediate files were in {}.",
-                story.directory,
-                if story.folder.is_empty() {
+                explanation.directory,
+                if explanation.folder.is_empty() {
                     "the folder you named"
                 } else {
-                    &story.folder
+                    &explanation.folder
                 }
             ),
         )?;
         self.heading("The environment of the commands")?;
-        for variable in &story.environment {
+        for variable in &explanation.environment {
             let line = format!("{}={}", variable.name, variable.value);
             writeln!(self.out, "  {}", line.trim_end())?;
             if !variable.meaning.is_empty() {
@@ -107,12 +111,12 @@ impl Page<'_> {
         Ok(())
     }
 
-    fn step(&mut self, story: &Story, step: &StepStory) -> io::Result<()> {
+    fn step(&mut self, explanation: &Explanation, step: &StepExplanation) -> io::Result<()> {
         let rule = "─".repeat(self.form.width);
         let head = format!(
             "Step {} of {}: {}",
             step.number,
-            story.steps.len(),
+            explanation.steps.len(),
             step.title
         );
         let (rule, head) = (self.paint("36", &rule), self.paint("1;36", &head));
@@ -129,7 +133,7 @@ impl Page<'_> {
         if !step.options.is_empty() {
             self.heading("Its words")?;
         }
-        let (fresh, told) = story.fresh_options(step);
+        let (fresh, told) = explanation.fresh_options(step);
         for option in fresh {
             let words = self.paint("33", &option.words);
             writeln!(self.out, "  {words}")?;
@@ -176,7 +180,7 @@ impl Page<'_> {
     }
 
     /// What is new on lines of its own; what is not, in a paragraph.
-    fn tree(&mut self, step: &StepStory) -> io::Result<()> {
+    fn tree(&mut self, step: &StepExplanation) -> io::Result<()> {
         if step.tree.is_empty() {
             return Ok(());
         }
@@ -206,11 +210,11 @@ impl Page<'_> {
         Ok(())
     }
 
-    fn file(&mut self, file: &FileStory) -> io::Result<()> {
+    fn file(&mut self, file: &FileExplanation) -> io::Result<()> {
         self.heading(&format!("{}: {}", file.name, file.what))?;
         let read_by = file.readers();
         self.wrapped(2, 0, &format!("{}. {read_by}", size(file.bytes)))?;
-        for block in &file.essence {
+        for block in &file.blocks {
             self.block(block)?;
         }
         Ok(())
@@ -330,8 +334,8 @@ impl Page<'_> {
         Ok(())
     }
 
-    fn closing(&mut self, story: &Story) -> io::Result<()> {
-        let outputs: Vec<String> = story
+    fn closing(&mut self, explanation: &Explanation) -> io::Result<()> {
+        let outputs: Vec<String> = explanation
             .files()
             .filter(|(_, file)| file.role == Role::Output)
             .map(|(step, file)| {
@@ -344,8 +348,8 @@ impl Page<'_> {
             })
             .collect();
         writeln!(self.out)?;
-        if story.exit_code != 0 {
-            let line = format!("nvcc ends with exit code {}.", story.exit_code);
+        if explanation.exit_code != 0 {
+            let line = format!("nvcc ends with exit code {}.", explanation.exit_code);
             let line = self.paint("1;31", &line);
             return writeln!(self.out, "{line}");
         }
@@ -440,13 +444,13 @@ mod tests {
 
     #[test]
     fn colours_only_when_asked_for() {
-        let story = Story {
+        let explanation = Explanation {
             command: vec!["nvcc".into()],
-            ..Story::default()
+            ..Explanation::default()
         };
         for (tint, expected) in [(Tint::Plain, false), (Tint::Colours, true)] {
             let mut out = Vec::new();
-            write(&story, Form { width: 80, tint }, &mut out).expect("memory");
+            write(&explanation, Form { width: 80, tint }, &mut out).expect("memory");
             assert_eq!(out.contains(&0x1b), expected);
         }
     }

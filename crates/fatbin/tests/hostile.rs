@@ -82,7 +82,7 @@ fn flaws(listing: &Listing) -> Vec<String> {
 }
 
 #[test]
-fn what_is_around_damage_is_still_listed() {
+fn images_around_damage_are_listed() {
     let good = container(&[ptx()]);
     let mut broken = container(&[ptx(), ptx()]);
     // The second image's header is cut to nothing.

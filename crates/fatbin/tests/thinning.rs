@@ -207,7 +207,7 @@ fn wrapped(path: &Path) -> usize {
 }
 
 #[test]
-fn what_cannot_be_done_safely_is_refused() {
+fn unsafe_rewrites_are_refused() {
     let folder = folder();
     let at = folder.path();
     let toolkit = Toolkit::newest();

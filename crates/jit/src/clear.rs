@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_cache_is_refused() -> io::Result<()> {
+    fn a_folder_that_is_not_a_cache_is_refused() -> io::Result<()> {
         let top = tempfile::tempdir()?;
         let home = top.path().join("home");
         fs::create_dir_all(home.join("a/0"))?;

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_said_once() {
+    fn an_unwritable_folder_is_reported_once() {
         let read_only = Folder {
             read_only: true,
             writable: false,

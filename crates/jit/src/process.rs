@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_it_says_and_uses_is_known() -> io::Result<()> {
+    fn output_and_cpu_time_are_known() -> io::Result<()> {
         let folder = tempfile::tempdir()?;
         let log = folder.path().join("log");
         let spin = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo done; exit 3";

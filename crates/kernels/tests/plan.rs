@@ -22,7 +22,7 @@ fn outcome(result: Result<Plan, PlanError>) -> String {
 }
 
 #[test]
-fn what_is_wrong_is_told_by_argument() {
+fn errors_name_the_argument() {
     let x = array(DType::F32, &[4, 5], 4096);
     let y = array(DType::F32, &[4, 5], 8192);
     let un = |name: &str, x: &Tensor, y: &Tensor| outcome(unary(name, x, y, WriteMode::Write));
@@ -204,7 +204,7 @@ fn another_number_or_address_is_the_same_kernel() {
 }
 
 #[test]
-fn what_stands_twice_is_computed_once() {
+fn equal_subexpressions_are_computed_once() {
     let x = array(DType::F32, &[9], 4096);
     let y = array(DType::F32, &[9], 8192);
     let a = Expr::name("a");
@@ -304,7 +304,7 @@ proptest! {
 
     /// A plan that is filled in is the one that would have been made, and wrong addresses are reported.
     #[test]
-    fn what_was_planned_before_is_planned_as_if_anew(
+    fn cached_plans_equal_new_ones(
         shape in prop::collection::vec(0u64..9, 0..4),
         x in (any::<prop::sample::Index>(), 0usize..4),
         y in (any::<prop::sample::Index>(), 0usize..4),

@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for() {
+    fn modes_are_recognised() {
         let i = parse("-c a.cu -o b.o -t4 -MD -MF b.d -MT b.o -Xcompiler -fPIC").expect("parses");
         assert_eq!(i.inputs, ["a.cu"]);
         assert!(i.threads && i.compiles_only && i.output_is_free() && i.plain.is_none());

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_writes_lines_down_is_not_known() {
+    fn options_that_write_lines_are_not_known() {
         for arg in [
             "-g",
             "-g3",

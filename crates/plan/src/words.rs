@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_shell_can_resolve_is_refused() {
+    fn shell_syntax_is_refused() {
         for line in [
             "gcc -DJ=$Q",
             r#"gcc "-DB=$HOME""#,

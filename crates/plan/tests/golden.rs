@@ -235,7 +235,7 @@ fn the_unknown_is_refused_with_its_reason() {
 
 /// cicc writes device source that nobody reads. With `--keep` it is the user's.
 #[test]
-fn what_nobody_wants_is_not_needed() {
+fn unused_files_are_not_needed() {
     let unneeded = |mode: &str| -> Vec<String> {
         let path = transcripts().join("13.5").join(format!("{mode}.txt"));
         let text = fs::read_to_string(&path).expect("a transcript");

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_from_the_cache_needs_no_lane() {
+    fn cached_tasks_need_no_lane() {
         let mut first = call(0, &[(0, 10), (1, 2)]);
         first.tasks[1].state = TaskEnd::Hit;
         assert_eq!(lanes(&Build::new(vec![first])), [Some(0), None]);

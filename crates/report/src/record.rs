@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn as_json_durations_are_seconds_and_as_stored_they_are_small() {
+    fn durations_are_seconds_in_json_and_small_when_stored() {
         let task = Task {
             tool: "cicc".into(),
             started: Duration::from_micros(1_500_001),

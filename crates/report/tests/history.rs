@@ -231,7 +231,7 @@ fn a_build_without_end_does_not_fill_the_disk() {
 }
 
 #[test]
-fn what_cannot_be_written_is_an_error_with_a_name() {
+fn an_unwritable_log_is_an_error_with_its_name() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let file = folder.path().join("file");
     std::fs::write(&file, "in the way").expect("written");
@@ -257,7 +257,7 @@ fn what_cannot_be_written_is_an_error_with_a_name() {
 }
 
 #[test]
-fn what_it_costs() {
+fn cost_of_a_record() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let history = History::new(folder.path(), HistoryLimits::default());
     let large = build(&Shape {

@@ -36,7 +36,7 @@ def what_a_driver_refuses_is_told_and_the_context_goes_on():
     parameters(8)
     ask = lambda: cache.get_function("", "refused", 'extern "C" __global__ void refused(float* x) {}')
     # Of a driver that is older than the PTX, and others.
-    for number, advice in ((209, "another GPU"), (218, "load_ptx"), (222, "renew the driver"), (223, "CUDA_DISABLE_PTX_JIT")):
+    for number, advice in ((209, "another GPU"), (218, "load_ptx"), (222, "update the driver"), (223, "CUDA_DISABLE_PTX_JIT")):
         os.environ["FAKE_REFUSAL"] = str(number)
         try:
             ask()

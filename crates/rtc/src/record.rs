@@ -281,7 +281,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn whoever_writes_and_whenever_it_is_read_its_entries_are_whole() {
+    fn entries_are_whole_with_many_writers_and_readers() {
         let folder = tempfile::tempdir().expect("a folder");
         let link = folder.path().join("link.toml");
         let path = folder.path().join("recorded.toml");
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_leaves_what_is_there() {
+    fn a_failed_write_leaves_the_old_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("recorded.toml");
         let recorder = Recorder::at(path.clone());

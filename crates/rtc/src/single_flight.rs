@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_may_give_up() {
+    fn a_waiter_may_give_up() {
         let flights = Flights::new();
         let barrier = Barrier::new(2);
         let cancel = Cancel::new();

@@ -6,7 +6,7 @@ use space::{Nvrtc, open_compiler, request};
 use warpcc_rtc::{CacheSettings, CallLimits, Found, KernelCache, Text};
 
 #[test]
-fn what_was_compiled_in_one_directory_is_not_taken_for_another() {
+fn a_result_of_one_directory_is_not_used_in_another() {
     let folder = tempfile::tempdir().expect("a folder");
     let settings = CacheSettings::in_folder(&folder.path().join("cache"));
     let cache = KernelCache::with(open_compiler(&Nvrtc::newest()), settings, None);

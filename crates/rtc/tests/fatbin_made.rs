@@ -69,7 +69,7 @@ fn payload(image: &Image<'_>) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_put_in_is_what_is_in_it() {
+fn a_fat_binary_holds_the_images_it_was_made_of() {
     let all: Vec<_> = TARGETS.iter().map(|target| compiled(target)).collect();
     for maker in makers() {
         let images: Vec<_> = all
@@ -257,7 +257,7 @@ fn cuobjdump_and_fatbinary_see_the_same() {
 }
 
 #[test]
-fn what_does_not_go_in_is_told() {
+fn images_that_do_not_fit_are_errors() {
     let cubin = compiled("sm_90");
     for maker in makers() {
         let invalid = |image: FatbinImage, words: &str| {

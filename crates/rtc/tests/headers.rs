@@ -105,7 +105,7 @@ fn a_header_that_appears_before_another_counts() {
 }
 
 #[test]
-fn what_is_asked_for_without_being_read_counts() {
+fn headers_asked_for_without_being_read_count() {
     let place = Place::new(&format!(
         "#if __has_include(<sub/later.h>)\n#define VALUE 5\n#else\n#define VALUE 6\n#endif\n{KERNEL}"
     ));

@@ -63,7 +63,7 @@ fn pieces_of_every_kind_link_together() {
 }
 
 #[test]
-fn what_does_not_link_says_so() {
+fn link_errors_are_reported() {
     for nvrtc in Nvrtc::all() {
         let linker = linker(&nvrtc);
         let request = LinkRequest {

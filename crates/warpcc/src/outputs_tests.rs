@@ -8,7 +8,7 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn what_a_new_file_may_take_over() {
+fn which_outputs_a_new_file_may_replace() {
     let dir = tempfile::tempdir().expect("a folder");
     let at = |name: &str| dir.path().join(name);
     let plain = |name: &str, kind| examine(&at(name), kind).is_ok();

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_plain_file_stays_as_it_is() -> io::Result<()> {
+    fn special_files_are_not_replaced() -> io::Result<()> {
         let dir = tempfile::tempdir()?;
         let at = |name: &str| dir.path().join(name);
         fs::write(at("target"), "old")?;

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_can_write_is_closed_or_not_used() {
+    fn a_folder_that_others_can_write_is_closed_or_not_used() {
         let root = tempfile::tempdir().expect("a folder");
         let mode = |path: &Path, mode| {
             fs::set_permissions(path, Permissions::from_mode(mode)).expect("chmod");

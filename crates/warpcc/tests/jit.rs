@@ -251,7 +251,7 @@ fn broken_ptx_is_found_with_its_kernel() {
 }
 
 #[test]
-fn what_is_no_program_is_told_and_the_rest_still_read() {
+fn files_without_code_are_reported_and_the_rest_is_read() {
     let space = Space::new(Toolkit::newest());
     let at = space.at();
     space.fatbin("a.fatbin", "80", &ptx("sm_80", "one", ""));

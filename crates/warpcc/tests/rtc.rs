@@ -73,7 +73,7 @@ fn a_kernel_becomes_a_file() {
 }
 
 #[test]
-fn what_fails_is_told_with_an_exit_code() {
+fn failures_have_exit_codes() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(
         folder.path().join("bad.cu"),
@@ -174,7 +174,7 @@ fn a_program_finds_what_was_warmed_and_compiles_nothing() {
 }
 
 #[test]
-fn what_a_program_asked_for_is_compiled_ahead_for_other_gpus() {
+fn recorded_kernels_are_compiled_ahead_for_other_gpus() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
     std::fs::create_dir(at("include")).expect("a folder");

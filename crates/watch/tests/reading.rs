@@ -69,7 +69,7 @@ fn a_whole_log_is_trusted_and_a_part_is_not() {
     assert!(
         untracked(&[start.clone(), read.clone(), end[..5].to_vec()])
             .unwrap()
-            .contains("torn")
+            .contains("incomplete")
     );
     assert!(
         untracked(&[start, read, end, read_of(8, "b")])
@@ -179,7 +179,7 @@ proptest! {
 }
 
 #[test]
-fn who_only_looked_counts_unless_it_is_known() {
+fn a_stat_counts_unless_the_program_is_known() {
     let mut told = [0; 52];
     told[16] = 3;
     let log = [

@@ -195,7 +195,7 @@ fn a_killed_process_is_noticed() {
 }
 
 #[test]
-fn what_a_process_was_about_to_make_when_it_was_killed_is_known() {
+fn files_a_killed_process_was_about_to_make_are_known() {
     let bench = Bench::new();
     assert!(bench.command("mkfifo pipe").status().unwrap().success());
     // Nobody reads: the process stays in `open` until it is killed.

@@ -124,7 +124,7 @@ mod tests {
     use crate::soak::history::History;
 
     #[test]
-    fn what_warpcc_logs_is_counted() {
+    fn log_lines_are_counted() {
         let case = Case {
             name: "case x".to_owned(),
             history: History::parse("call -c a.cu\ncall -E a.cu\n").expect("two calls"),

@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_changed_is_put_back() -> std::io::Result<()> {
+    fn changes_are_undone() -> std::io::Result<()> {
         let dir = tempfile::tempdir()?;
         let root = dir.path().join("r");
         fs::create_dir(&root)?;

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_handed_on_or_tested_is_no_import() {
+    fn reexports_and_tests_are_no_imports() {
         for (first, second) in [
             ("use crate::b::B;", "//! As crate::a::A.\nuse crate::c::C;"),
             (

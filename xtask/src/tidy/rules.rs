@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_stays_out() {
+    fn files_of_nvidia_stay_out() {
         for magic in [&b"\x7fELF..."[..], b"\x50\xed\x55\xba...", b"!<arch>\n..."] {
             let found = is_ours(&Source {
                 path: "a.bin",

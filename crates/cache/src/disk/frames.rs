@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gains_nothing_stays_as_it_is() {
+    fn incompressible_bytes_stay_plain() {
         let mut state = 1_u64;
         let noise: Vec<u8> = (0..4000)
             .map(|_| {

@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::too_many_lines, reason = "a table of paths")]
-    fn what_realpath_says() {
+    fn paths_resolve_as_with_realpath() {
         let space = tempfile::tempdir().expect("a folder");
         let root = space.path();
         std::fs::create_dir_all(root.join("a/b/c")).expect("folders");

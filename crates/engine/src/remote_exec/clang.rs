@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reads_or_writes_other_files_stays() {
+    fn options_that_read_or_write_other_files_stay_here() {
         assert!(
             there(&[
                 "-fexceptions",

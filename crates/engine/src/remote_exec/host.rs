@@ -307,7 +307,7 @@ mod tests {
 
     /// Ubuntu 24.04's gcc 13 hardens by default, and says so here.
     #[test]
-    fn what_a_distribution_hardens_with_leaves_too() {
+    fn hardening_options_of_distributions_may_leave() {
         let said = " /usr/libexec/gcc/x86_64-linux-gnu/13/cc1plus -fpreprocessed in.ii \"-D_FORTIFY_SOURCE=3\" -quiet \
             -dumpbase x.ii -dumpbase-ext .ii -m64 \"-mtune=generic\" \"-march=x86-64\" -O3 \"-std=c++17\" -fdirectives-only -fPIC \
             -fasynchronous-unwind-tables -fstack-protector-strong -Wformat -Wformat-security -fstack-clash-protection \
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reads_or_writes_other_files_stays() {
+    fn options_that_read_or_write_other_files_stay_here() {
         let may = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
             compiler_words(&words, "S", "O").is_some()
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn who_looks_at_indentation() {
+    fn which_compiles_check_indentation() {
         let looks = |words: &str| {
             let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
             looks_at_indentation(&words)

@@ -30,7 +30,7 @@ pub fn take_in(
     // gcc shows the source's lines with what it says, and they are not there.
     let is_host = matches!(step.tool, Tool::HostCompile | Tool::HostAssembly);
     let talked = !(done.stdout.is_empty() && done.stderr.is_empty());
-    warning_history::learn_talk(run, step, talked);
+    warning_history::learn_messages(run, step, talked);
     if is_host && talked {
         return None;
     }

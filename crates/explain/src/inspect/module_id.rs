@@ -2,7 +2,7 @@
 //! source's path and from a function or variable that others can see.
 //!
 //! The rule was found by trying; every part that can be made again from
-//! what is known is, and the story says whether it agrees.
+//! what is known is, and the explanation says whether it agrees.
 
 use warpcc_plan::Step;
 

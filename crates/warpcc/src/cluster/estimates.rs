@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_learned_is_remembered_for_a_while() {
+    fn estimates_are_remembered_for_a_while() {
         let now = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
         let tool = Digest {
             size: 2 << 20,
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moved_too_little_says_nothing_of_the_speed() {
+    fn small_transfers_do_not_change_the_speed() {
         let mut outlook = Outlook::default();
         outlook.learn(
             Duration::from_millis(450),

@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueHint};
 use warpcc_engine::{Finished, StepOutcome};
 use warpcc_explain::text::{Form, Tint};
-use warpcc_explain::{Recorder, StepRun, Story, markdown, page, text};
+use warpcc_explain::{Explanation, Recorder, StepRun, markdown, page, text};
 use warpcc_path_map::BaseDirs;
 use warpcc_plan::{FileId, FileKind, TaskGraph};
 
@@ -34,8 +34,8 @@ use crate::session::{Call, Session, Wishes};
 const NOTE: &str = "\
 Examples:
   warpcc explain nvcc -c kernel.cu -o kernel.o | less
-  warpcc explain --html story.html nvcc -rdc=true a.cu b.cu -o program
-  warpcc explain --json nvcc -ptx kernel.cu > story.json
+  warpcc explain --html explain.html nvcc -rdc=true a.cu b.cu -o program
+  warpcc explain --json nvcc -ptx kernel.cu > explain.json
 
 The command runs as usual, and its output is made. Exit code: nvcc's own; 2 with a message
 that begins with `warpcc:` when the command cannot be explained, or a page cannot be written.";
@@ -70,7 +70,7 @@ pub struct ExplainArgs {
     pub args: Vec<OsString>,
 }
 
-/// Runs the command and tells its story; gives nvcc's exit code.
+/// Runs the command and tells its explanation; gives nvcc's exit code.
 ///
 /// # Errors
 /// No nvcc, a command with nothing to explain, a plan that is not understood, a page that cannot be
@@ -99,18 +99,18 @@ pub fn run(args: &ExplainArgs, config: &Config, around: ProcessContext) -> anyho
     for path in [&args.html, &args.markdown].into_iter().flatten() {
         write_file(path, |_| Ok(()))?;
     }
-    let (story, picture) = explain_steps(&session)?;
+    let (explanation, picture) = explain_steps(&session)?;
     if let Some(path) = &args.html {
-        write_file(path, |out| page::write(&story, Some(&picture), out))?;
+        write_file(path, |out| page::write(&explanation, Some(&picture), out))?;
     }
     if let Some(path) = &args.markdown {
         write_file(path, |out| {
-            markdown::write(&story, markdown::Detail::Everything, 2, out)
+            markdown::write(&explanation, markdown::Detail::Everything, 2, out)
         })?;
     }
     if args.json {
         output::print(|out| {
-            serde_json::to_writer_pretty(&mut *out, &story)?;
+            serde_json::to_writer_pretty(&mut *out, &explanation)?;
             writeln!(out)
         })?;
     } else if args.html.is_none() && args.markdown.is_none() {
@@ -122,12 +122,12 @@ pub fn run(args: &ExplainArgs, config: &Config, around: ProcessContext) -> anyho
                 Tint::Plain
             },
         };
-        output::print(|out| text::write(&story, form, out))?;
+        output::print(|out| text::write(&explanation, form, out))?;
     }
-    Ok(story.exit_code)
+    Ok(explanation.exit_code)
 }
 
-/// How wide the terminal is on which the story is read.
+/// How wide the terminal is on which the explanation is read.
 fn width() -> usize {
     if !output::is_terminal() {
         return USUAL_WIDTH;
@@ -140,8 +140,8 @@ fn width() -> usize {
     })
 }
 
-/// Builds what is asked for; gives the story and a drawing of the steps.
-fn explain_steps(session: &Session<'_>) -> anyhow::Result<(Story, String)> {
+/// Builds what is asked for; gives the explanation and a drawing of the steps.
+fn explain_steps(session: &Session<'_>) -> anyhow::Result<(Explanation, String)> {
     let request = &session.request;
     let words = std::iter::once(request.nvcc.as_os_str()).chain(request.args.iter().map(|a| &**a));
     let listener = Listener {

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_what_the_documentation_explains() {
+    fn known_variables_are_the_documented_ones() {
         let page = include_str!("../../../../docs/configuration.md");
         let tables = page.lines().filter(|line| line.starts_with('|'));
         let words = tables.flat_map(|line| line.split('`'));

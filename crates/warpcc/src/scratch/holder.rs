@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() -> std::io::Result<()> {
+    fn a_holder_is_read_as_written() -> std::io::Result<()> {
         let file = tempfile::tempfile()?;
         assert_eq!(Holder::read(&file), None);
         let Some(us) = Holder::this_process() else {

@@ -93,7 +93,7 @@ fn a_holder_that_was_stopped_is_passed_by() {
 }
 
 #[test]
-fn what_a_killed_holder_started_is_outlived() {
+fn the_next_holder_waits_for_a_killed_holders_tools() {
     let dir = tempfile::tempdir().expect("a folder");
     let us = std::process::id();
     drop(held_by(dir.path(), us));

@@ -68,7 +68,7 @@ fn add_remark(space: &TestSpace) {
 }
 
 #[test]
-fn what_may_leave_does_and_comes_back_as_nvcc_makes_it() {
+fn remote_steps_give_nvccs_results() {
     let Some(casd) = Casd::start() else { return };
     let mut space = space("cluster-two", &casd.address());
     let built = space.agree(TWO);

@@ -79,7 +79,7 @@ fn the_slots_of_the_cluster_are_the_machines_and_come_back_from_the_dead() {
 }
 
 #[test]
-fn what_is_not_answered_is_done_here_and_cancelled_there() {
+fn an_unanswered_step_runs_here_and_is_cancelled_there() {
     let Some(cluster) = Cluster::of_one() else {
         return;
     };

@@ -13,7 +13,7 @@ mod tutorial;
 use std::path::{Path, PathBuf};
 
 use space::{Outcome, Program, TestSpace};
-use warpcc_explain::{Block, FileStory, StepStory, Story, Table};
+use warpcc_explain::{Block, Explanation, FileExplanation, StepExplanation, Table};
 
 /// Two architectures, and PTX of one.
 const TWO: &str =
@@ -42,11 +42,11 @@ fn explain(space: &TestSpace, flags: &str, args: &str) -> Outcome {
     outcome
 }
 
-/// The story that `--json` tells.
-fn story(space: &TestSpace, args: &str) -> Story {
+/// The explanation that `--json` tells.
+fn explanation(space: &TestSpace, args: &str) -> Explanation {
     let outcome = explain(space, "--json", args);
     assert_eq!(outcome.code, 0, "{}", outcome.stderr_text());
-    serde_json::from_slice(&outcome.stdout).expect("a story in JSON")
+    serde_json::from_slice(&outcome.stdout).expect("an explanation in JSON")
 }
 
 /// What nvcc itself does with the same words, with its intermediate files in the folder given back.
@@ -58,14 +58,19 @@ fn reference(space: &TestSpace, args: &str) -> (Outcome, PathBuf) {
 }
 
 /// The file of that name that a step wrote; the last one where several steps did.
-fn file<'s>(story: &'s Story, name: &str) -> &'s FileStory {
-    let found = story.files().filter(|(_, file)| file.name == name).last();
-    found.unwrap_or_else(|| panic!("no {name} in the story")).1
+fn file<'s>(explanation: &'s Explanation, name: &str) -> &'s FileExplanation {
+    let found = explanation
+        .files()
+        .filter(|(_, file)| file.name == name)
+        .last();
+    found
+        .unwrap_or_else(|| panic!("no {name} in the explanation"))
+        .1
 }
 
 /// The steps of a tool.
-fn steps<'s>(story: &'s Story, tool: &str) -> Vec<&'s StepStory> {
-    story
+fn steps<'s>(explanation: &'s Explanation, tool: &str) -> Vec<&'s StepExplanation> {
+    explanation
         .steps
         .iter()
         .filter(|step| step.tool == tool)
@@ -73,8 +78,8 @@ fn steps<'s>(story: &'s Story, tool: &str) -> Vec<&'s StepStory> {
 }
 
 /// A table of a file, by the beginning of its title.
-fn table<'f>(file: &'f FileStory, title: &str) -> &'f Table {
-    let tables = file.essence.iter().filter_map(|block| match block {
+fn table<'f>(file: &'f FileExplanation, title: &str) -> &'f Table {
+    let tables = file.blocks.iter().filter_map(|block| match block {
         Block::Table(table) => Some(table),
         _ => None,
     });
@@ -93,8 +98,8 @@ fn column<'t>(table: &'t Table, name: &str) -> Vec<&'t str> {
 }
 
 /// A fact of a file, by its name.
-fn fact<'f>(file: &'f FileStory, name: &str) -> &'f str {
-    let facts = file.essence.iter().flat_map(|block| match block {
+fn fact<'f>(file: &'f FileExplanation, name: &str) -> &'f str {
+    let facts = file.blocks.iter().flat_map(|block| match block {
         Block::Facts { rows, .. } => rows.as_slice(),
         _ => &[],
     });
@@ -110,8 +115,8 @@ fn fact<'f>(file: &'f FileStory, name: &str) -> &'f str {
 }
 
 /// All sentences and lines of a file.
-fn words(file: &FileStory) -> String {
-    let lines = file.essence.iter().flat_map(|block| match block {
+fn words(file: &FileExplanation) -> String {
+    let lines = file.blocks.iter().flat_map(|block| match block {
         Block::Text { text } => vec![text.clone()],
         Block::Excerpt { lines, .. } => lines.iter().map(|line| line.text.clone()).collect(),
         _ => Vec::new(),

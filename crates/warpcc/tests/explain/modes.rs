@@ -1,17 +1,17 @@
 //! Each mode of nvcc: the explanation agrees with what other programs find in the same files.
 
-use warpcc_explain::{CommandOutcome, FileState, Role, Story};
+use warpcc_explain::{CommandOutcome, Explanation, FileState, Role};
 
 use super::space::{TestSpace, Toolkit};
 use super::{
-    KERNEL, TWO, column, explain, fact, file, kept_text, oracle, reference, steps, story, table,
-    words,
+    KERNEL, TWO, column, explain, explanation, fact, file, kept_text, oracle, reference, steps,
+    table, words,
 };
 
-/// What holds of every story of a compilation that worked.
-fn demand_whole(story: &Story) {
-    assert_eq!(story.exit_code, 0);
-    for step in &story.steps {
+/// What holds of every explanation of a compilation that worked.
+fn demand_whole(explanation: &Explanation) {
+    assert_eq!(explanation.exit_code, 0);
+    for step in &explanation.steps {
         assert_eq!(step.outcome, CommandOutcome::Ran, "{}", step.title);
         for option in &step.options {
             assert!(option.known, "{}: {}", step.tool, option.words);
@@ -27,7 +27,7 @@ fn demand_whole(story: &Story) {
         written.retain(|path| !new.contains(path));
         assert_eq!(written, Vec::<&str>::new(), "{}", step.title);
         for file in &step.writes {
-            assert!(!file.essence.is_empty(), "{}", file.name);
+            assert!(!file.blocks.is_empty(), "{}", file.name);
         }
     }
 }
@@ -41,7 +41,7 @@ fn one_file_for_two_architectures_agrees_with_its_files() {
         let (_, kept) = reference(&space, &args);
         let object = space.read("out.o");
         space.remove("out.o");
-        let told = story(&space, &args);
+        let told = explanation(&space, &args);
         assert!(space.read("out.o") == object, "the object is nvcc's");
         demand_whole(&told);
         assert_eq!(told.steps.len(), oracle::commands(&space, &args));
@@ -145,7 +145,7 @@ fn a_program_of_relocatable_code_is_linked_twice() {
         let (_, kept) = reference(&space, args);
         let program = space.read("prog");
         space.remove("prog");
-        let told = story(&space, args);
+        let told = explanation(&space, args);
         assert!(space.read("prog") == program, "the program is nvcc's");
         demand_whole(&told);
 
@@ -162,10 +162,10 @@ fn a_program_of_relocatable_code_is_linked_twice() {
             ("prog_dlink.compute_80.cubin", "sm_80"),
             ("prog_dlink.compute_90.cubin", "sm_90"),
         ] {
-            let story = file(&told, cubin);
-            assert_eq!(fact(story, "architecture"), arch);
-            assert_eq!(fact(story, "state"), "ready to be loaded");
-            let functions = table(story, "Kernels");
+            let explanation = file(&told, cubin);
+            assert_eq!(fact(explanation, "architecture"), arch);
+            assert_eq!(fact(explanation, "state"), "ready to be loaded");
+            let functions = table(explanation, "Kernels");
             // cuobjdump says 0 for functions that are no kernels, from sm_90 on.
             let known = oracle::registers(&kept.join(cubin));
             let known: Vec<_> = known
@@ -224,7 +224,7 @@ fn several_files_and_kept_files_are_told() {
     space.write("a.cu", KERNEL);
     space.write("host.cpp", "int answer() { return 42; }\n");
     let args = "-keep -c a.cu host.cpp -arch=sm_90";
-    let told = story(&space, args);
+    let told = explanation(&space, args);
     demand_whole(&told);
     assert!(space.exists("a.o") && space.exists("host.o") && space.exists("a.ptx"));
     assert_eq!(told.folder, "");
@@ -242,7 +242,7 @@ fn link_time_optimisation_leaves_the_work_to_nvlink() {
         "__device__ int one();\n__global__ void k(int *p) { *p = one(); }\n",
     );
     space.write("b.cu", "__device__ int one() { return 1; }\n");
-    let told = story(
+    let told = explanation(
         &space,
         "-dlto -arch=sm_90 -shared a.cu b.cu -o liba.so -Xcompiler -fPIC",
     );
@@ -263,7 +263,7 @@ fn link_time_optimisation_leaves_the_work_to_nvlink() {
 fn ptx_alone_and_ptx_that_is_only_checked() {
     let space = TestSpace::whole("explain-ptx");
     space.write("case.cu", KERNEL);
-    let told = story(&space, "-ptx case.cu -o case.ptx -arch=compute_90");
+    let told = explanation(&space, "-ptx case.cu -o case.ptx -arch=compute_90");
     demand_whole(&told);
     assert_eq!(
         column(table(file(&told, "case.ptx"), "Entry points"), "symbol"),
@@ -272,7 +272,7 @@ fn ptx_alone_and_ptx_that_is_only_checked() {
     assert_eq!(fact(file(&told, "case.ptx"), "target"), "sm_90");
 
     let args = "-c case.cu -o case.o -gencode arch=compute_90,code=compute_90";
-    let told = story(&space, args);
+    let told = explanation(&space, args);
     demand_whole(&told);
     let check = steps(&told, "ptxas");
     assert_eq!((check.len(), check[0].writes.len()), (1, 0));
@@ -294,7 +294,7 @@ fn a_failing_command_is_told_up_to_its_failure() {
     let outcome = explain(&space, "--json", args);
     assert_eq!(outcome.code, expected.code);
     assert_eq!(outcome.stderr_text(), expected.stderr_text());
-    let told: Story = serde_json::from_slice(&outcome.stdout).expect("a story");
+    let told: Explanation = serde_json::from_slice(&outcome.stdout).expect("an explanation");
     assert_eq!(told.exit_code, expected.code);
     let failed = told
         .steps

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use warpcc_explain::markdown::{self, Detail};
 
 use super::space::TestSpace;
-use super::{Story, TWO, story};
+use super::{Explanation, TWO, explanation};
 
 /// Where the files are, as far as the tutorial is concerned.
 const FOLDER: &str = "/work/project";
@@ -35,15 +35,15 @@ fn crc32(text: &str) -> String {
     format!("{:08x}", !crc)
 }
 
-/// The story as it would be told in [`FOLDER`].
-fn elsewhere(space: &TestSpace, story: &Story) -> Story {
+/// The explanation as it would be told in [`FOLDER`].
+fn elsewhere(space: &TestSpace, explanation: &Explanation) -> Explanation {
     let work = space.work().display().to_string();
     let mut pieces = vec![
         (
             space.toolkit.top().display().to_string(),
             TOOLKIT.to_owned(),
         ),
-        (story.folder.clone(), "keep/".to_owned()),
+        (explanation.folder.clone(), "keep/".to_owned()),
     ];
     // Nothing else says where a file is but its path's checksum.
     for source in SOURCES {
@@ -51,14 +51,14 @@ fn elsewhere(space: &TestSpace, story: &Story) -> Story {
         pieces.push((crc32(&here), crc32(&there)));
     }
     pieces.push((work, FOLDER.to_owned()));
-    let gcc = story
+    let gcc = explanation
         .steps
         .iter()
         .flat_map(|step| &step.options)
         .find(|option| option.words.starts_with("--gnu_version="))
         .expect("cudafe++ is told gcc's version");
     pieces.push((gcc.words.clone(), GCC.to_owned()));
-    story.replaced(&pieces).expect("a story")
+    explanation.replaced(&pieces).expect("an explanation")
 }
 
 /// Numbers that count declarations in headers (`__cuda_local_var_36757_9_non_const_i`, `__T5`) or
@@ -83,9 +83,9 @@ fn without_counts(text: &str) -> String {
     out
 }
 
-fn shown(story: &Story, depth: Detail) -> String {
+fn shown(explanation: &Explanation, depth: Detail) -> String {
     let mut out = Vec::new();
-    markdown::write(story, depth, 3, &mut out).expect("memory");
+    markdown::write(explanation, depth, 3, &mut out).expect("memory");
     without_counts(&String::from_utf8(out).expect("UTF-8"))
 }
 
@@ -96,7 +96,7 @@ fn written() -> String {
     }
     let one = format!("-c saxpy.cu -o saxpy.o {TWO}");
     let rdc = "-rdc=true main.cu twice.cu -o program -arch=sm_90";
-    let stories = [one.as_str(), rdc].map(|args| elsewhere(&space, &story(&space, args)));
+    let stories = [one.as_str(), rdc].map(|args| elsewhere(&space, &explanation(&space, args)));
     let mut text = read(&docs().join("tutorial/frame.md.in"));
     let mut fill = |place: &str, with: &str| {
         let place = format!("{{{{{place}}}}}");

@@ -418,7 +418,7 @@ fn rubbish_does_not_fail_a_build() {
 }
 
 #[test]
-fn what_is_claimed_earns_no_time_and_no_memory() {
+fn claimed_sizes_cost_no_time_and_no_memory() {
     let shared = Project::new("attack-server");
     let mut forger = Forger::new(shared, ONE);
     let server = Faulty::start();

@@ -154,7 +154,7 @@ fn a_read_only_cache_is_given_nothing() {
 }
 
 #[test]
-fn what_a_command_leaves_waiting_is_uploaded_later() {
+fn waiting_uploads_are_done_later() {
     let server = Faulty::start();
     let team = Team::sharing(&format!("http://127.0.0.1:{}", server.port));
     server.set(Mode::Full("507 Insufficient Storage"));

@@ -69,7 +69,7 @@ fn real_builds_use_the_budget_and_no_more() {
 }
 
 #[test]
-fn what_plain_nvcc_leaves_running_holds_no_slot() {
+fn processes_that_nvcc_leaves_running_hold_no_slot() {
     let (space, _) = with_board("left-running", 1);
     write_sources(&space, 1);
     // As a compiler wrapper that starts its server.

@@ -170,7 +170,7 @@ fn objects_are_the_same_in_every_folder() {
 }
 
 #[test]
-fn what_cub_brings_is_the_same_in_every_folder() {
+fn cub_code_is_the_same_in_every_folder() {
     all_the_same(
         "clones-cub",
         Toolkit::newest(),
@@ -277,7 +277,7 @@ fn steps_are_shared_after_an_edit() {
 }
 
 #[test]
-fn what_holds_a_folder_is_kept_for_it_alone() {
+fn results_with_a_folder_are_used_there_only() {
     let mut space = clones("clones-bound", small(Toolkit::newest()));
     let line = "-arch=sm_90 -c -I@/include @/src/clone.cu -o clone.o -D'TOP=\"@\"'";
     for clone in CLONES {
@@ -423,7 +423,7 @@ fn auto_finds_what_an_installer_and_a_clone_are_called() {
 }
 
 #[test]
-fn who_would_gain_is_told() {
+fn stats_says_who_would_gain() {
     let mut space = clones("clones-told", small(Toolkit::newest()));
     let told = |space: &TestSpace| {
         let text = space.warpcc_with(&["stats"]);

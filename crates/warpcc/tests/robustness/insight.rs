@@ -119,7 +119,7 @@ fn a_damaged_history_is_one_warning() {
 }
 
 #[test]
-fn what_runs_is_shown() {
+fn running_tasks_are_shown() {
     let mut space = TestSpace::new("monitor");
     // A board of its own: other tests run on this machine.
     let board = space.beside("board").display().to_string();
@@ -249,7 +249,7 @@ fn a_flag_that_differs_in_every_call_is_seen_by_the_doctor() {
 }
 
 #[test]
-fn what_was_saved_is_counted_by_project() {
+fn saved_time_is_counted_by_project() {
     let space = built("stats-projects");
     let said = json(&space, &["stats", "--json"]);
     assert!(

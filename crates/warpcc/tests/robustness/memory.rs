@@ -91,7 +91,7 @@ fn reported(space: &TestSpace) -> (u64, f64) {
 }
 
 #[test]
-fn what_kills_nvcc_is_finished_by_warpcc() {
+fn a_build_that_kills_nvcc_finishes_with_warpcc() {
     let limited = |cgroup: Cgroup| cgroup.limit_memory(LIMIT).map(|()| cgroup);
     let cgroup = match Cgroup::new("memory").and_then(limited) {
         Ok(cgroup) => cgroup,

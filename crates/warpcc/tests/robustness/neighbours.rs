@@ -59,7 +59,7 @@ fn a_stopped_call_holds_no_other_up() {
 }
 
 #[test]
-fn where_the_folders_name_counts_nvcc_runs() {
+fn nvcc_runs_if_the_folders_name_counts() {
     let space = crate::space("stopped-holder-debug");
     let line = format!("{TWO} -g");
     let args = space.words(&line);
@@ -187,7 +187,7 @@ pub fn open_up(space: &TestSpace) {
 }
 
 #[test]
-fn somebody_else_makes_the_private_folder_first() {
+fn another_user_makes_the_private_folder_first() {
     let space = crate::space("foreign-scratch");
     open_up(&space);
     let user = rustix::process::geteuid().as_raw();

@@ -72,7 +72,7 @@ const HOST_COMPILE: &str = "*cudafe1.cpp*";
 const LINE: &str = "-ccbin {work}/cc.sh -c case.cu -o out.o -arch=sm_90";
 
 #[test]
-fn what_a_compiler_wrapper_starts_lives_on() {
+fn daemons_of_a_compiler_wrapper_live_on() {
     let space = space("daemon");
     wrapper(&space, HOST_COMPILE, "");
     let outcome = space.run(&crate::space::Program::Launcher, &space.words(LINE));

@@ -107,7 +107,7 @@ fn shared_means_what_the_umask_says() {
 }
 
 #[test]
-fn somebody_elses_cache_is_not_believed() {
+fn a_cache_of_another_user_is_not_used() {
     let mut space = crate::space("foreign-cache");
     open_up(&space);
     let theirs = space.tmp().join("theirs");
@@ -162,7 +162,7 @@ fn locked_logs_hold_nobody_up_for_long() {
 }
 
 #[test]
-fn what_is_never_to_be_uploaded_is_not() {
+fn a_never_upload_folder_uploads_nothing() {
     let mut space = crate::space("never-upload");
     let far = space.beside("far");
     crate::space::make_dir(&far);

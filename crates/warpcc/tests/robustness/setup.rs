@@ -146,7 +146,7 @@ fn fish_understands_its_lines() {
 }
 
 #[test]
-fn what_is_not_ours_is_left_alone() {
+fn files_of_others_are_left_alone() {
     let (mut space, home) = at_home("setup-refused", "/bin/bash");
     let start = home.join(".bashrc");
     let refused = |space: &TestSpace, why: &str| {

@@ -91,7 +91,7 @@ fn in_the_dry_run() {
 }
 
 #[test]
-fn who_works_or_speaks_does_not_stand_still() {
+fn a_working_or_printing_step_does_not_hang() {
     let mut space = crate::space("stall-not");
     space.set_env("WARPCC_STALL_TIMEOUT", "1");
     // Longer than the window each: a word now and then, and then work.
@@ -117,7 +117,7 @@ fn read_pid(space: &TestSpace) -> Pid {
 }
 
 #[test]
-fn who_was_stopped_does_not_stand_still() {
+fn a_stopped_step_does_not_hang() {
     let mut space = crate::space("stall-stopped");
     space.set_env("WARPCC_STALL_TIMEOUT", "1");
     odd_compiler(&space, HOST_COMPILE, "echo $$ > {beside}/pid; sleep 0.5");

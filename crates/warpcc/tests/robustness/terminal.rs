@@ -86,7 +86,7 @@ fn another_width_and_a_pipe_have_diagnostics_of_their_own() {
 }
 
 #[test]
-fn what_says_nothing_is_shared_with_a_pipe() {
+fn results_without_messages_are_shared_with_a_pipe() {
     let space = talkative("terminal-silent");
     space.write("case.cu", "__global__ void k(float *x) { *x = 1; }\n");
     assert_eq!(space.run(&Program::Launcher, &space.words(ARGS)).code, 0);

@@ -19,7 +19,7 @@ fn folder_cannot_be_made() {
 }
 
 #[test]
-fn what_cannot_be_kept_is_told_in_one_line() {
+fn a_result_that_cannot_be_stored_is_one_warning() {
     let mut space = space("cache-told");
     space.set_env("WARPCC_DIR", "/proc/warpcc");
     let outcome = space.run(&Program::Launcher, &space.words(TWO));

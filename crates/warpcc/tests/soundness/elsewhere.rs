@@ -88,7 +88,7 @@ const TELLING: [(&str, &str); 8] = [
 ];
 
 #[test]
-fn what_tells_its_place_is_made_anew() {
+fn sources_that_use_their_path_are_compiled_again() {
     for (name, text) in TELLING {
         let source = format!("#include <cstdio>\n#include <cassert>\n{text}");
         let space = TestSpace::whole(&format!("elsewhere-{name}"));

@@ -311,7 +311,7 @@ fn an_empty_device_becomes_a_header() {
 
 /// Most wrappers throw away what a command says.
 #[test]
-fn what_a_wrapper_writes_to_nothing_is_no_file() {
+fn writing_to_dev_null_is_no_side_file() {
     let space = TestSpace::new("to-nothing");
     space.write("case.cu", &format!("#define VALUE 1\n{KERNEL}"));
     space.script(

@@ -104,7 +104,7 @@ fn a_warning_is_not_said_again_by_the_nvcc_that_takes_over() {
 }
 
 #[test]
-fn what_a_later_command_made_goes_although_it_is_killed() {
+fn files_of_a_killed_later_command_are_removed() {
     let space = space("beside-killed", "");
     space.write("case.cu", "__global__ void k() { asm(\"nonsense;\"); }\n");
     space.write("later.cpp", "int later() { return 1; }\n");

@@ -147,7 +147,7 @@ fn the_working_directory_does_not_count_for_who_does_not_ask() {
 }
 
 #[test]
-fn what_a_server_said_is_not_kept() {
+fn results_with_an_answer_of_a_server_are_not_stored() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("its address").port();
     std::thread::spawn(move || {

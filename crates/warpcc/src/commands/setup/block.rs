@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_out_leaves_every_byte_as_it_was() {
+    fn undo_restores_every_byte() {
         let names = ["shell", "cmake", "pip"];
         let orders = [
             [0, 1, 2],
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_behind_stays() {
+    fn lines_added_later_stay() {
         let text = with(Some(b"a"), "shell", "x\n").unwrap();
         let text = [&text[..], b"mine\n"].concat();
         let edited = without(&text, "shell").unwrap().unwrap();

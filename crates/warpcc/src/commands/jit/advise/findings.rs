@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_a_note_and_what_does_not_has_a_size_to_set() {
+    fn a_fitting_cache_is_a_note_and_another_gets_a_size() {
         let small = advice(1 << 20);
         assert_eq!((small.len(), small[0].weight), (1, Weight::Note));
         assert!(
