@@ -162,7 +162,7 @@ fn tests(arguments: &[String], headers: Headers) -> Result<()> {
     let mut command = process::cargo("nextest");
     command
         .args(["run", "--locked", "--workspace", "--no-fail-fast"])
-        // One more than there are processors: some tests wait for a deadline, a signal or a disk.
+        // Two more than there are processors: some tests wait for a deadline, a signal or a disk.
         .args(["--test-threads", &test_threads().to_string()])
         .args(arguments);
     command.env("WARPCC_TEST_NVCC", toolkit::find(toolkit::NEWEST)?);
@@ -197,7 +197,7 @@ fn tests(arguments: &[String], headers: Headers) -> Result<()> {
 }
 
 fn test_threads() -> usize {
-    std::thread::available_parallelism().map_or(2, |n| n.get() + 1)
+    std::thread::available_parallelism().map_or(2, |n| n.get() + 2)
 }
 
 /// `cargo xtask tutorial`: the test that compares the tutorial with nvcc writes it instead.

@@ -1,4 +1,4 @@
-//! What the tests of several crates share: toolkits, third-party servers, a browser. It knows none of our crates.
+//! What the tests of several crates share: toolkits, third-party servers, a browser, results of earlier runs. It knows none of our crates.
 //!
 //! One that is not there is an error, never a skipped test: a suite that passes without having run nvcc says nothing.
 //! Only servers that no package brings to every machine may be missing, and that is said.
@@ -8,6 +8,7 @@ pub mod buildgrid;
 pub mod casd;
 #[cfg(feature = "dispatcher")]
 pub mod dispatcher;
+pub mod kept;
 pub mod nvrtc;
 pub mod places;
 pub mod toolkit;

@@ -24,3 +24,11 @@ pub fn tools() -> PathBuf {
         |dir| root().join(dir).with_file_name("tools"),
     )
 }
+
+/// Where results of nvcc are kept for the next run of the tests: beside toolkits that clones share.
+pub fn references() -> PathBuf {
+    named("WARPCC_TOOLKITS").map_or_else(
+        || root().join(".references"),
+        |dir| root().join(dir).with_file_name("references"),
+    )
+}

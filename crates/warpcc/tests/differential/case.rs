@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What the second run of a command must be answered from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
 pub enum Level {
     /// The whole invocation from the cache.
     Direct,
@@ -21,7 +21,7 @@ pub enum Level {
 }
 
 /// One command of a case.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct Line {
     /// The arguments, as a shell line.
     pub args: String,
@@ -38,7 +38,7 @@ pub struct Line {
 }
 
 /// A case.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct Case {
     /// Its file or folder name without `.cu`.
     pub name: String,

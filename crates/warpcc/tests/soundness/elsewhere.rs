@@ -53,58 +53,48 @@ fn an_object_of_another_folder_hits() {
         .demand_direct_hit();
 }
 
-/// Sources whose results say where they were, each in its own way.
-const TELLING: [(&str, &str); 8] = [
-    ("file", "__global__ void k() { printf(__FILE__); }\n"),
-    ("assert", "__global__ void k(int x) { assert(x); }\n"),
-    (
-        "builtin",
-        "__global__ void k() { printf(__builtin_FILE()); }\n",
-    ),
-    (
-        "default",
-        "__device__ const char *at(const char *f = __builtin_FILE()) { return f; }\n\
-         __global__ void k() { printf(at()); }\n",
-    ),
-    (
-        "hashed",
-        "__host__ __device__ constexpr unsigned sum(const char *t) { return *t ? *t * 31u + 7u * sum(t + 1) : 5u; }\n\
-         __global__ void k(unsigned *x) { constexpr unsigned s = sum(__FILE__); *x = s; }\n",
-    ),
-    (
-        "hashed-builtin",
-        "__host__ __device__ constexpr unsigned sum(const char *t) { return *t ? *t * 31u + 7u * sum(t + 1) : 5u; }\n\
-         __global__ void k(unsigned *x) { constexpr unsigned s = sum(__builtin_FILE()); *x = s; }\n",
-    ),
-    (
-        "unnamed",
-        "namespace { __global__ void k(int *x) { *x = 3; } }\nvoid go() { k<<<1, 1>>>(0); }\n",
-    ),
-    (
-        "pasted",
-        "#define TEXT_(x) #x\n#define TEXT(x) TEXT_(x)\n#define AT __FILE__\n\
-         __global__ void k() { printf(\"at \" AT); }\n",
-    ),
-];
-
-#[test]
-fn sources_that_use_their_path_are_compiled_again() {
-    for (name, text) in TELLING {
-        let source = format!("#include <cstdio>\n#include <cassert>\n{text}");
-        let space = TestSpace::whole(&format!("elsewhere-{name}"));
-        for file in ["4f1c/kernel.cu", "b07e22/other.cu", "c9/kernel.cu"] {
-            space.write(file, &source);
-        }
-        let lines = ["cubin", "ptx", "fatbin"].map(|kind| device(kind, "4f1c", "kernel"));
-        let object = "-c -arch=sm_80 {work}/4f1c/kernel.cu -o {work}/4f1c/kernel.o".to_owned();
-        for line in lines.iter().chain([&object]) {
-            space.build(line);
-            let other = line.replace("4f1c", "b07e22").replace("kernel", "other");
-            space.agree(&other).demand_no_direct_hit();
-            let other = line.replace("4f1c", "c9");
-            space.agree(&other).demand_no_direct_hit();
-        }
+/// A source whose result holds its path is compiled again in each folder, for each kind of result.
+fn compiled_again_in_each_folder(name: &str, text: &str) {
+    let source = format!("#include <cstdio>\n#include <cassert>\n{text}");
+    let space = generated(&format!("elsewhere-{name}"), &source);
+    let lines = ["cubin", "ptx", "fatbin"].map(|kind| device(kind, "4f1c", "kernel"));
+    let object = "-c -arch=sm_80 {work}/4f1c/kernel.cu -o {work}/4f1c/kernel.o".to_owned();
+    for line in lines.iter().chain([&object]) {
+        space.build(line);
+        let other = line.replace("4f1c", "b07e22").replace("kernel", "other");
+        space.agree(&other).demand_no_direct_hit();
+        let other = line.replace("4f1c", "c9");
+        space.agree(&other).demand_no_direct_hit();
     }
+}
+
+/// A test for each source, so that several run at once.
+macro_rules! telling {
+    ($($name:ident: $text:expr;)*) => {
+        mod sources_that_use_their_path_are_compiled_again {
+            $(
+                #[test]
+                fn $name() {
+                    super::compiled_again_in_each_folder(stringify!($name), $text);
+                }
+            )*
+        }
+    };
+}
+
+telling! {
+    file: "__global__ void k() { printf(__FILE__); }\n";
+    assertion: "__global__ void k(int x) { assert(x); }\n";
+    builtin: "__global__ void k() { printf(__builtin_FILE()); }\n";
+    default_argument: "__device__ const char *at(const char *f = __builtin_FILE()) { return f; }\n\
+        __global__ void k() { printf(at()); }\n";
+    hashed: "__host__ __device__ constexpr unsigned sum(const char *t) { return *t ? *t * 31u + 7u * sum(t + 1) : 5u; }\n\
+        __global__ void k(unsigned *x) { constexpr unsigned s = sum(__FILE__); *x = s; }\n";
+    hashed_builtin: "__host__ __device__ constexpr unsigned sum(const char *t) { return *t ? *t * 31u + 7u * sum(t + 1) : 5u; }\n\
+        __global__ void k(unsigned *x) { constexpr unsigned s = sum(__builtin_FILE()); *x = s; }\n";
+    unnamed: "namespace { __global__ void k(int *x) { *x = 3; } }\nvoid go() { k<<<1, 1>>>(0); }\n";
+    pasted: "#define TEXT_(x) #x\n#define TEXT(x) TEXT_(x)\n#define AT __FILE__\n\
+        __global__ void k() { printf(\"at \" AT); }\n";
 }
 
 #[test]

@@ -7,8 +7,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use serde::{Deserialize, Serialize};
+
 /// How a command ended and what it wrote.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Exit code as a shell shows it: 128 + signal for a death by signal.
     pub code: i32,

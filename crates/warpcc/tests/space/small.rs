@@ -44,13 +44,13 @@ pub fn small(toolkit: Toolkit) -> Toolkit {
     }
 }
 
-/// Where it stands: a name of its own for each content, so that an old one is never taken.
+/// Where it stands: a name of its own for each content and place, so that neither an old one nor another folder's copy is taken.
 fn small_top(real: &Path, release: &str) -> PathBuf {
     use std::hash::{DefaultHasher, Hash, Hasher};
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let mut hasher = DefaultHasher::new();
-    (real, HEADERS, include_str!("small.rs")).hash(&mut hasher);
-    let name = format!("toolkit-{release}-small-{:016x}", hasher.finish());
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+    (folder, real, HEADERS, include_str!("small.rs")).hash(&mut hasher);
+    folder.join(format!("toolkit-{release}-small-{:016x}", hasher.finish()))
 }
 
 /// Links to all there is but nvcc, which finds its profile beside itself, and the profile.

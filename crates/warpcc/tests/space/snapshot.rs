@@ -5,8 +5,10 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 /// One name in a folder.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Entry {
     /// A file with its permission bits.
     File {
@@ -31,10 +33,11 @@ pub enum Entry {
 type Signature = (u64, u64, i64, i64, i64, i64);
 
 /// A folder's contents, by path relative to it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Snapshot {
     /// What is there.
     pub entries: BTreeMap<String, Entry>,
+    #[serde(skip)]
     signatures: BTreeMap<String, Signature>,
 }
 
