@@ -1,6 +1,6 @@
 //! Rules of this repository that neither the compiler nor clippy can hold.
 //!
-//! Each rule looks at one file, one at all pages together, and one at what files import. It answers with what to do about it, never with only what is
+//! Each rule looks at one file, one at all pages together, one at what files import, and one at what cargo links. It answers with what to do about it, never with only what is
 //! wrong. A rule that is in the way is changed here, in the commit that needs it, with its
 //! reason in the message; there are no exemption lists.
 
@@ -9,6 +9,7 @@ mod commands;
 mod complaint;
 mod direction;
 mod documents;
+mod launcher;
 mod markdown;
 mod rules;
 
@@ -57,6 +58,7 @@ pub fn main() -> Result<()> {
     }
     complaints.extend(documents::Repository::of(&texts).complaints());
     complaints.extend(circles::complaints(&texts));
+    complaints.extend(launcher::complaints()?);
     for (path, complaint) in &complaints {
         let place = match complaint.line {
             0 => path.clone(),

@@ -74,7 +74,7 @@ fn examine(config: &Config, around: &ProcessContext) -> Vec<Finding> {
     let usable = folder::look(config, &mut findings);
     watching::look(config, around, &mut findings);
     machine::look(config, around, &mut findings);
-    remotes::look(config, &mut findings);
+    remotes::look(config, around, &mut findings);
     if usable == folder::Usable::Yes {
         past::look(config, &mut findings);
     }
