@@ -4,6 +4,7 @@ say() { echo "== $*"; }
 fail() { echo "FAILED: $*"; exit 1; }
 say "$(. /etc/os-release; echo "$PRETTY_NAME"), $(ldd --version | head -n 1), $(g++ --version | head -n 1)"
 command -v warpcc && fail "warpcc is here before it is installed"
+command -v warpcc-remote && fail "warpcc-remote is here before it is installed"
 
 say install
 # @INSTALL@
@@ -36,6 +37,11 @@ say doctor
 status=0; timeout 300 warpcc doctor || status=$?
 [ $status -le 1 ] || fail "doctor found an error"
 
+say "shared caches"
+mkdir shared
+WARPCC_REMOTE="file:$PWD/shared" timeout 60 warpcc remote ping || fail "warpcc-remote is not used"
+rm -r shared
+
 say "bypassed calls"
 warpcc stats | grep -E '^  bypassed +0$' || { warpcc stats; fail "calls were bypassed"; }
 
@@ -46,6 +52,7 @@ say remove
 # @REMOVE@
 hash -r
 command -v warpcc && fail "warpcc is still in PATH"
+command -v warpcc-remote && fail "warpcc-remote is still in PATH"
 
 say what is left
 ls -A /dev/shm /tmp /root | sed 's/^/  /'

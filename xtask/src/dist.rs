@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: what people install, made from one build of the program, in `dist/`.
+//! `cargo xtask dist`: what people install, made from one build of the programs, in `dist/`.
 //!
 //! Every way carries the same bytes: who compares a wheel's program with the tarball's finds no difference.
 
@@ -7,7 +7,7 @@ mod debian;
 mod elf;
 mod extras;
 mod licences;
-mod metadata;
+pub mod metadata;
 mod packages;
 mod program;
 mod sbom;
@@ -31,7 +31,7 @@ pub struct Options {
     /// The processor it is for
     #[arg(long, value_enum, default_value = "x86-64")]
     arch: program::Arch,
-    /// Pack this program, which somebody built, and its debug information, if it has some
+    /// Pack this program, which somebody built, the other one beside it, and their debug information, if they have some
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
 }
@@ -39,7 +39,7 @@ pub struct Options {
 /// A form in which warpcc is handed out.
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
 enum What {
-    /// For pip: the program in `bin`
+    /// For pip: the programs in `bin`
     Wheel,
     /// For dpkg and apt
     Deb,

@@ -1,4 +1,4 @@
-//! The two programs that demo and benchmarks compare: the user's nvcc, and our warpcc.
+//! The two programs that demo and benchmarks compare: the user's nvcc, and our warpcc with what stands beside it.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -29,13 +29,20 @@ pub fn nvcc(asked: Option<&Path>) -> Result<PathBuf> {
     toolkit::install(toolkit::NEWEST).context("there is no nvcc here, and none could be installed")
 }
 
+/// Ours: the first is warpcc, and finds the second beside itself.
+pub const OURS: [&str; 2] = ["warpcc", "warpcc-remote"];
+
 /// Which warpcc: the one asked for, or this checkout's, built now.
 pub fn warpcc(asked: Option<&Path>) -> Result<PathBuf> {
     if let Some(warpcc) = asked {
         return named(warpcc, "--warpcc");
     }
-    let build = ["--release", "--package", "warpcc"];
-    process::run(process::cargo("build").args(build))?;
+    let mut build = process::cargo("build");
+    build.arg("--release");
+    for program in OURS {
+        build.args(["--package", program]);
+    }
+    process::run(&mut build)?;
     Ok(repo::target_dir().join("release/warpcc"))
 }
 

@@ -1,6 +1,6 @@
 //! Rules of this repository that neither the compiler nor clippy can hold.
 //!
-//! Most rules look at one file; others look at all pages, at what files import, and at files that nothing compiles. Each says what
+//! Most rules look at one file; others look at all pages, at what files import, at files that nothing compiles, and at what cargo links. Each says what
 //! to do, not only what is wrong. A rule that is in the way is changed here, in the commit that needs it, with its
 //! reason in the message; there are no exemption lists.
 
@@ -9,6 +9,7 @@ mod commands;
 mod complaint;
 mod direction;
 mod documents;
+mod launcher;
 mod markdown;
 mod orphans;
 mod rules;
@@ -59,6 +60,7 @@ pub fn main() -> Result<()> {
     complaints.extend(documents::Repository::new(&texts).complaints());
     complaints.extend(circles::complaints(&texts));
     complaints.extend(orphans::complaints(&texts));
+    complaints.extend(launcher::complaints()?);
     for (path, complaint) in &complaints {
         let place = match complaint.line {
             0 => path.clone(),

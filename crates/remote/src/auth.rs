@@ -1,12 +1,9 @@
-//! Who we are to a server: bearer tokens, headers and certificates, read when they are needed, shown to nobody.
-//!
-//! A [`Secret`] has no text form: neither `Debug` nor an error shows it, and what a server says is searched for it
-//! before it goes on ([`Credentials::without_secrets`]).
+//! Bearer tokens and headers, read when they are needed, shown to nobody: what a server says is searched for them before it
+//! goes on ([`Credentials::without_secrets`]).
 
 mod credential_helper;
 
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -14,61 +11,7 @@ use tokio::sync::Mutex;
 use tonic::metadata::{Ascii, MetadataKey, MetadataMap, MetadataValue};
 
 pub use credential_helper::Helper;
-
-/// A text that nobody may see.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Hides `text`. White space around it, such as the end of a file's line, is no part of it.
-    pub fn new(text: &str) -> Self {
-        Self(text.trim().to_owned())
-    }
-
-    fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret")
-    }
-}
-
-/// Where a secret is.
-#[derive(Debug, Clone)]
-pub enum Origin {
-    /// Here, from a variable.
-    Given(Secret),
-    /// In this file, read again when the server does not take it any more.
-    File(PathBuf),
-}
-
-/// Everything a server may want to know of us.
-#[derive(Debug, Clone, Default)]
-pub struct Auth {
-    /// Sent as `authorization: Bearer …`.
-    pub token: Option<Origin>,
-    /// Further headers by name.
-    pub headers: Vec<(String, Origin)>,
-    /// A program that is asked for headers (Bazel's credential helper protocol).
-    pub helper: Option<PathBuf>,
-    /// PEM of the certificate authorities to trust, in place of the system's.
-    pub roots: Option<PathBuf>,
-    /// PEM of our certificate and of its key.
-    pub client: Option<(PathBuf, PathBuf)>,
-}
-
-impl Auth {
-    /// Whether a new attempt could bring other credentials.
-    fn can_change(&self) -> bool {
-        let is_file = |origin: &Origin| matches!(origin, Origin::File(_));
-        self.helper.is_some()
-            || self.token.as_ref().is_some_and(is_file)
-            || self.headers.iter().any(|(_, origin)| is_file(origin))
-    }
-}
+pub use warpcc_remote_client::auth::{Auth, Origin, Secret};
 
 /// What went wrong with a credential. Names files and headers, never what is in them.
 #[derive(Debug, thiserror::Error)]

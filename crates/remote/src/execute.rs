@@ -24,6 +24,7 @@ use crate::backend::{Backend, UploadSource};
 use crate::error::Fault;
 use crate::grpc::{Failure, Grpc, from_wire, to_wire};
 use tree::{Leaf, Tree};
+pub use warpcc_remote_client::moved::Moved;
 
 /// Outputs up to here are read many at a time.
 const SMALL: u64 = 1 << 20;
@@ -33,38 +34,6 @@ const LARGE: u64 = 1 << 20;
 
 /// How often we ask whether anybody still wants the result.
 const GLANCE: Duration = Duration::from_millis(20);
-
-/// What moved between us and a cluster, bytes of blobs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Moved {
-    /// To it: inputs, and what says what to do with them.
-    pub sent: u64,
-    /// From it: outputs, and what tools said.
-    pub received: u64,
-    /// How long that took, the calls that moved much: of the others the way is most.
-    pub took: Duration,
-    /// The bytes of those.
-    pub timed: u64,
-}
-
-/// A transfer is timed from here.
-const MUCH: u64 = 256 << 10;
-
-impl Moved {
-    fn time(&mut self, bytes: u64, since: Instant) {
-        if bytes >= MUCH {
-            self.timed += bytes;
-            self.took += since.elapsed();
-        }
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.sent += other.sent;
-        self.received += other.received;
-        self.took += other.took;
-        self.timed += other.timed;
-    }
-}
 
 /// What one command has moved so far, also when nothing comes of it.
 type Traffic = Mutex<Moved>;

@@ -3,7 +3,6 @@
 //! Every call has a deadline, and one that refuses our credentials is made once more with new ones, where there may be
 //! any. `blobs` many small ones at a time, `stream` one of any size in pieces, `results` what is under a key.
 
-pub mod address;
 mod blobs;
 pub mod capabilities;
 mod results;
@@ -28,9 +27,9 @@ use crate::auth::{Auth, Credentials};
 use crate::backend::{Backend, UploadSource};
 use crate::error::Fault;
 
-pub use address::{Address, NotAnAddress};
 pub use capabilities::Capabilities;
 pub(crate) use status::Failure;
+pub use warpcc_remote_client::{Address, NotAnAddress};
 use wire::digest_of;
 pub(crate) use wire::{from_wire, to_wire};
 

@@ -10,32 +10,10 @@ use crate::backend_kind::AnyBackend;
 use crate::error::Fault;
 use crate::settings::{Access, Layer};
 
+pub use warpcc_remote_client::ping::{Answer, WriteTest};
+
 /// Written to see whether a server takes it. Always the same, so that it is there once where it cannot be removed.
 const PROBE: &[u8] = b"warpcc remote ping\n";
-
-/// What a server said.
-#[derive(Debug)]
-pub struct Answer {
-    /// What it is and can do, in its own words.
-    pub says: String,
-    /// How long it took until it said so: connection, handshake and answer.
-    pub first: Duration,
-    /// How long a look-up takes on a connection that is there.
-    pub look_up: Duration,
-    /// Whether it takes a result.
-    pub write: WriteTest,
-}
-
-/// What came of trying to write.
-#[derive(Debug)]
-pub enum WriteTest {
-    /// It is read-only by its setting, and was not tried.
-    NotTried,
-    /// It took a result.
-    Taken,
-    /// It did not, in the words of the fault.
-    Refused(String),
-}
 
 /// Asks the server of `layer`, for no longer than `limit` in all.
 ///

@@ -14,7 +14,7 @@ use crate::backend_kind::AnyBackend;
 use crate::backoff::{Health, Way};
 use crate::error::Fault;
 use crate::patience::Patience;
-use crate::settings::{Access, Layer};
+use crate::settings::Layer;
 use crate::transfer::{self, Fetched, Turns};
 use crate::upload_queue::Spool;
 
@@ -26,7 +26,7 @@ pub struct Shared<'a> {
     /// Who tells the user, in one line.
     warn: Box<dyn Fn(&str) + Send + Sync + 'a>,
     runtime: OnceLock<Option<Runtime>>,
-    offered: AtomicBool,
+    noted: AtomicBool,
     patience: Patience,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Shared<'a> {
             spool: Spool::of(root),
             warn: Box::new(warn),
             runtime: OnceLock::new(),
-            offered: AtomicBool::new(false),
+            noted: AtomicBool::new(false),
             patience: Patience::of_a_call(),
         }
     }
@@ -65,17 +65,9 @@ impl<'a> Shared<'a> {
         self
     }
 
-    /// Whether an uploader should be started: something waits that nobody is uploading, and the server may be asked.
-    pub fn needs_uploader(&self) -> bool {
-        self.offered.load(Ordering::Relaxed)
-            && self.servers.iter().any(|server| {
-                let layer = &server.layer;
-                layer.access == Access::ReadWrite
-                    && self.health.resting(layer, Way::Writing).is_none()
-                    && self.health.resting(layer, Way::Reading).is_none()
-                    && self.spool.has_any(layer)
-                    && self.spool.lock(layer).is_some()
-            })
+    /// Whether something was noted to be uploaded, also where it came from a server behind others.
+    pub fn has_noted(&self) -> bool {
+        self.noted.load(Ordering::Relaxed)
     }
 
     /// Tells what an uploader, which has no terminal, has found out.
@@ -207,13 +199,9 @@ impl<'a> Shared<'a> {
     }
 
     fn note(&self, servers: &[Server], level: Level, key: &Key) {
-        for server in servers {
-            // An upload that cannot be noted is one less.
-            if server.layer.access == Access::ReadWrite
-                && self.spool.add(&server.layer, level, key).is_ok()
-            {
-                self.offered.store(true, Ordering::Relaxed);
-            }
+        let layers = servers.iter().map(|server| &server.layer);
+        if self.spool.offer(layers, level, key) {
+            self.noted.store(true, Ordering::Relaxed);
         }
     }
 }

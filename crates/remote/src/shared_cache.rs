@@ -106,8 +106,7 @@ impl SharedCache {
             Ok(accounts) => accounts,
             Err(error) => return vec![format!("nothing is uploaded: {error}")],
         };
-        let behind = accounts.iter().filter(|account| account.waiting > 0);
-        behind.map(unfinished).collect()
+        accounts.iter().filter_map(Account::unfinished).collect()
     }
 
     /// Waits at most so long for an upload that is under way. True if none is now.
@@ -198,14 +197,6 @@ impl Upstream for SharedCache {
     fn take_warnings(&self) -> Vec<String> {
         std::mem::take(&mut *held(&self.0.warnings))
     }
-}
-
-fn unfinished(account: &Account) -> String {
-    let Account {
-        waiting, server, ..
-    } = account;
-    let why = account.why.as_deref().unwrap_or("the time was up");
-    format!("{waiting} results wait to be uploaded to {server}: {why}")
 }
 
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

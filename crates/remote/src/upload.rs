@@ -1,6 +1,5 @@
 //! The uploader: a process of its own that gives servers what waits in the spool, and ends.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use warpcc_cache::{DiskStore, Key, Level};
@@ -13,6 +12,8 @@ use crate::settings::{Access, Layer};
 use crate::transfer::{self, Pushed};
 use crate::upload_queue::{Spool, Waiting};
 
+pub use warpcc_remote_client::upload::{Account, UploadMode, waiting};
+
 /// Results on their way to one server at a time.
 const AT_ONCE: usize = 8;
 
@@ -22,40 +23,6 @@ const SETTLE: Duration = Duration::from_millis(80);
 
 /// How often a result that another uploader has replaced is put again.
 const AGAIN: u32 = 3;
-
-/// What an uploader did at one server.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Account {
-    /// The server, without credentials.
-    pub server: String,
-    /// Results that it has now.
-    pub uploaded: u64,
-    /// Bytes sent.
-    pub bytes: u64,
-    /// Results that still wait.
-    pub waiting: usize,
-    /// Why they do, where that is known.
-    pub why: Option<String>,
-}
-
-impl Account {
-    /// Together with what was done for another folder at the same server.
-    pub fn add(&mut self, other: Self) {
-        self.uploaded += other.uploaded;
-        self.bytes += other.bytes;
-        self.waiting += other.waiting;
-        self.why = self.why.take().or(other.why);
-    }
-}
-
-/// How an uploader works.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UploadMode {
-    /// Beside a build: leaves a server alone that is left alone, and what another uploader is at.
-    Background,
-    /// Because somebody waits for it: asks every server, and waits for other uploaders.
-    Asked,
-}
 
 /// Uploads what waits for `layers`, for at most `limit`. Server by server, so that a slow one comes last only if it is.
 ///
@@ -202,9 +169,4 @@ pub async fn settle(
         put = again.into_iter().flatten().collect();
     }
     Ok(())
-}
-
-/// How many results wait for `layer`.
-pub fn waiting(layer: &Layer, root: &Path) -> usize {
-    Spool::of(root).waiting(layer).len()
 }

@@ -144,7 +144,7 @@ pub fn run(args: &[OsString], around: ProcessContext) -> anyhow::Result<i32> {
         Command::Report(args) => report::run(&args, &config()?),
         Command::Monitor(args) => monitor::run(&args, &config()?),
         Command::Cache(command) => cache::run(&command, &config()?),
-        Command::Remote(command) => remote::run(&command, &config()?),
+        Command::Remote(command) => remote::run(&command, &config()?, &around.ourselves[0]),
         Command::Config(args) => config_command::run(&args, &config()?),
         Command::Why(args) => why::run(&args, &config()?, &around),
     }

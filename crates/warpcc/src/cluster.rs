@@ -8,7 +8,7 @@ mod estimates;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use estimates::Outlook;
@@ -18,10 +18,9 @@ use warpcc_cache::{Digest, DiskStore, Hashing, Key, KeySink};
 use warpcc_engine::Executor;
 use warpcc_engine::executor::{RemoteJob, There};
 use warpcc_plan::Tool;
-use warpcc_remote::auth::{Origin, Secret};
-use warpcc_remote::execute::Moved;
-use warpcc_remote::grpc::Deadlines;
-use warpcc_remote::{Auth, Cluster, Fault, Grpc};
+use warpcc_remote_client::auth::{Origin, Secret};
+use warpcc_remote_client::moved::Moved;
+use warpcc_remote_client::{Address, Auth, Fault, RemoteProgram};
 
 use crate::config::{Config, ExecutorSettings};
 use crate::resources;
@@ -38,9 +37,35 @@ const NOTES: &str = "clusters-v1";
 /// The same with how it does.
 const OUTLOOKS: &str = "cluster-outlooks-v1";
 
+/// The cluster that the settings name, and who we are to it.
+pub struct NamedCluster {
+    /// Where it is.
+    pub address: Address,
+    /// Who we are.
+    pub auth: Auth,
+}
+
+impl NamedCluster {
+    /// The one of `config`; none, with a warning, where the settings cannot be used.
+    pub fn of(config: &Config) -> Option<Self> {
+        let address = config.executor.address.value.clone()?;
+        match auth(&config.executor) {
+            Ok(auth) => Some(Self { address, auth }),
+            Err(why) => {
+                crate::log::warn(&format!("{why}; commands run here"));
+                None
+            }
+        }
+    }
+}
+
 /// A cluster, as one call uses it.
 pub struct Elsewhere<'a> {
-    cluster: Cluster,
+    /// What it is called in messages.
+    name: String,
+    remote: Arc<RemoteProgram>,
+    /// What has moved so far, also for commands of which nothing came.
+    moved: Mutex<Moved>,
     settings: &'a ExecutorSettings,
     store: Option<&'a DiskStore>,
     given_up: AtomicBool,
@@ -51,44 +76,35 @@ pub struct Elsewhere<'a> {
 }
 
 impl<'a> Elsewhere<'a> {
-    /// The one that the settings name; none, with a warning, where they cannot be used, and none where it was found
-    /// dead a moment ago.
-    pub fn from_config(config: &'a Config, store: Option<&'a DiskStore>) -> Option<Self> {
+    /// The one that was `named`, asked through `remote`; none where it was found dead a moment ago.
+    pub fn new(
+        named: &NamedCluster,
+        remote: &Arc<RemoteProgram>,
+        config: &'a Config,
+        store: Option<&'a DiskStore>,
+    ) -> Option<Self> {
         let settings = &config.executor;
-        let address = settings.address.value.clone()?;
-        let warn = |why: &str| crate::log::warn(&format!("{why}; commands run here"));
-        let auth = match auth(settings) {
-            Ok(auth) => auth,
-            Err(why) => {
-                warn(&why);
-                return None;
-            }
-        };
-        let server = match Grpc::new(address, auth, Deadlines::default()) {
-            Ok(server) => server,
-            Err(fault) => {
-                warn(&fault.to_string());
-                return None;
-            }
-        };
         let promised = |tool: &&String| settings.promises(tool);
         if let Some(tool) = settings.installed.value.iter().find(|t| !promised(t)) {
             crate::log::warn(&format!(
                 "{tool} is in executor_installed, but no executor_properties entry applies to it; uploading it instead"
             ));
         }
-        let cluster = Cluster::new(server);
+        let name = named.address.to_string();
+        let key = key_of(&name);
         let slots = Pool::open(
             &resources::place(config),
-            &format!("cluster-{}", key_of(&cluster).hex()),
+            &format!("cluster-{}", key.hex()),
             settings.jobs.value.get(),
         );
-        let outlook = store.and_then(|store| store.note(OUTLOOKS, &key_of(&cluster)));
+        let outlook = store.and_then(|store| store.note(OUTLOOKS, &key));
         let outlook = outlook.map(|bytes| Outlook::from_bytes(&bytes, SystemTime::now()));
         let elsewhere = Self {
             slots,
             outlook: Mutex::new(outlook.unwrap_or_default()),
-            cluster,
+            name,
+            remote: Arc::clone(remote),
+            moved: Mutex::default(),
             settings,
             store,
             given_up: AtomicBool::new(false),
@@ -103,7 +119,7 @@ impl<'a> Elsewhere<'a> {
     }
 
     fn note_key(&self) -> Key {
-        key_of(&self.cluster)
+        key_of(&self.name)
     }
 
     fn is_left_alone(&self) -> bool {
@@ -144,7 +160,7 @@ impl<'a> Elsewhere<'a> {
 impl Drop for Elsewhere<'_> {
     /// Adds what the call moved, and what failed, to the counters of `warpcc stats`.
     fn drop(&mut self) {
-        let moved = self.cluster.moved();
+        let moved = *self.moved.lock().unwrap_or_else(PoisonError::into_inner);
         let counts = [
             ("executor.bytes_up", moved.sent),
             ("executor.bytes_down", moved.received),
@@ -160,9 +176,9 @@ impl Drop for Elsewhere<'_> {
 }
 
 /// What a cluster is remembered by.
-fn key_of(cluster: &Cluster) -> Key {
+fn key_of(name: &str) -> Key {
     let mut sink = Hashing::new("cluster");
-    sink.part("name", cluster.name().as_bytes());
+    sink.part("name", name.as_bytes());
     sink.finish()
 }
 
@@ -232,9 +248,17 @@ impl Executor for Elsewhere<'_> {
             .collect();
         let mut moved = Moved::default();
         let clock = Instant::now();
-        let ran = self
-            .cluster
-            .run(&job.command, &properties, job.folder, unwanted, &mut moved);
+        let ran = self.remote.execute(
+            &self.name,
+            &job.command,
+            properties,
+            job.folder,
+            unwanted,
+            &mut moved,
+        );
+        let mut all = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
+        all.add(&moved);
+        drop(all);
         match ran {
             Ok(done) => {
                 if let Some(done) = done.as_ref().filter(|done| done.code == 0) {

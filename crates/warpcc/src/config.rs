@@ -31,8 +31,8 @@ pub use unknown::unknown_variables;
 use value::{Key, Raw};
 use warpcc_budget::BudgetLimits;
 use warpcc_path_map::BaseDirs;
-use warpcc_remote::Layer;
-use warpcc_remote::settings::Access;
+use warpcc_remote_client::Layer;
+use warpcc_remote_client::settings::Access;
 
 /// No tool of nvcc's is known to wait for so long for anything but what never comes.
 const STALL_TIMEOUT: Duration = Duration::from_secs(300);

@@ -21,6 +21,7 @@ mod outputs;
 mod place;
 mod process_context;
 mod progress;
+mod remotes;
 mod request;
 mod resources;
 mod scratch;

@@ -7,18 +7,19 @@ use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use warpcc_cache::{DiskStore, Key, KeyParts, KeyVariants, Upstream};
 use warpcc_engine::Executor;
 use warpcc_path_map::BaseDirs;
 use warpcc_plan::Unsupported;
-use warpcc_remote::Shared;
+use warpcc_remote_client::{RemoteProgram, SharedCaches};
 
 use crate::build::{self, BuildListener, BuildOptions, Built};
 use crate::bypass::Bypass;
 use crate::call_record::Account;
-use crate::cluster::Elsewhere;
+use crate::cluster::{Elsewhere, NamedCluster};
 use crate::direct::Served;
 use crate::log::Log;
 use crate::process_context::ProcessContext;
@@ -27,7 +28,7 @@ use crate::request::Request;
 use crate::scratch::{self, Naming, Scratch, Wanted};
 use crate::signals::Interrupt;
 use crate::twin::Twin;
-use crate::{direct, history, resources, standard_streams};
+use crate::{direct, history, remotes, resources, standard_streams};
 
 /// Where a call comes from, and where it is noted.
 #[derive(Clone, Copy)]
@@ -194,9 +195,14 @@ impl<'a> Session<'a> {
             Begun::Hit(micros) => return Ok(self.hit(micros)),
             Begun::Build(scratch) => scratch,
         };
-        let shared = self.shared_caches();
+        // A step that hits, or runs elsewhere, leaves only what others read of what it writes.
+        let wants_all_files = wishes.save.is_some();
+        let may_leave = wishes.may_leave && !wants_all_files;
+        let cluster = may_leave.then(|| NamedCluster::of(config)).flatten();
+        let remote = Arc::new(self.remote_program(cluster.as_ref()));
+        let shared = self.shared_caches(&remote);
         let upload = || {
-            if shared.as_ref().is_some_and(Shared::needs_uploader) {
+            if shared.as_ref().is_some_and(SharedCaches::needs_uploader) {
                 history::upload_in_background(&around.ourselves[0]);
             }
         };
@@ -210,11 +216,7 @@ impl<'a> Session<'a> {
             return Ok(self.hit(micros));
         }
         let admission = resources::admission(config, account.lineage, &self.request, store, log);
-        // A step that hits, or runs elsewhere, leaves only what others read of what it writes.
-        let wants_all_files = wishes.save.is_some();
-        let may_leave = wishes.may_leave && !wants_all_files;
-        let elsewhere = may_leave.then(|| Elsewhere::from_config(config, store));
-        let elsewhere = elsewhere.flatten();
+        let elsewhere = cluster.and_then(|named| Elsewhere::new(&named, &remote, config, store));
         let options = BuildOptions {
             progress: wishes.progress,
             store,
@@ -254,12 +256,26 @@ impl<'a> Session<'a> {
     }
 
     /// The shared caches, where they may be asked or told.
-    fn shared_caches(&self) -> Option<Shared<'static>> {
+    fn shared_caches(&self, remote: &Arc<RemoteProgram>) -> Option<SharedCaches> {
         let Account { config, store, .. } = self.call.account;
         let layers = config.layers();
         let is_used = !config.recache.value || !config.readonly.value;
         let store = store.filter(|_| is_used && !layers.is_empty())?;
-        Some(Shared::new(&layers, store.root(), crate::log::warn))
+        Some(SharedCaches::new(Arc::clone(remote), layers, store.root()))
+    }
+
+    /// The program that asks them and the cluster. It is started when one is first asked.
+    fn remote_program(&self, cluster: Option<&NamedCluster>) -> RemoteProgram {
+        let Call {
+            around, account, ..
+        } = self.call;
+        let cluster = cluster.map(|named| (named.address.to_string(), &named.auth));
+        remotes::of_call(
+            &around.ourselves[0],
+            &account.config.layers(),
+            account.store,
+            cluster,
+        )
     }
 
     /// The call's twins, where there is a cache to share results through.
@@ -291,7 +307,7 @@ impl<'a> Session<'a> {
     }
 
     /// Asks the shared caches for the call and for its twins, all at once.
-    fn fetch(&self, shared: &Shared, store: &DiskStore) -> bool {
+    fn fetch(&self, shared: &SharedCaches, store: &DiskStore) -> bool {
         let mut names = vec![(&self.request, &self.keys)];
         names.extend(self.twins().iter().map(|twin| (&twin.request, &twin.keys)));
         direct::fetch(shared, store, &names)

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::{extras, metadata, program};
 
 /// What every form is made of.
 pub struct Contents {
-    /// The program.
-    pub program: program::Program,
+    /// The programs, warpcc first.
+    pub programs: Vec<program::Program>,
     /// Files next to the program, by their places below a prefix such as `/usr`.
     pub extras: Vec<extras::Extra>,
     /// The processor it is for.
@@ -21,19 +21,20 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// With the program that somebody built, or one that is built now.
+    /// With the program that somebody built and the one beside it, or with those that are built now.
     ///
     /// # Errors
     /// It cannot be built, or is not as it has to be.
     pub fn new(built: Option<&Path>, arch: program::Arch) -> Result<Self> {
         let version = metadata::version()?;
-        let program = match built {
-            Some(built) => program::split(built, arch)?,
+        let programs = match built {
+            Some(built) => program::split_all(built, arch)?,
             None => program::build(arch)?,
         };
+        let warpcc = programs.first().context("there is no program")?;
         Ok(Self {
-            extras: extras::all(&program, arch)?,
-            program,
+            extras: extras::all(warpcc, arch)?,
+            programs,
             arch,
             version,
             time: metadata::time_of_commit()?,

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 
 use super::program::{Arch, Program};
 use super::{licences, metadata, sbom};
+use crate::programs::OURS;
 use crate::{process, repo};
 
 /// Our own.
@@ -68,7 +69,7 @@ pub fn all(program: &Program, arch: Arch) -> Result<Vec<Extra>> {
         ));
     }
     extras.extend(of_cmake(&metadata::version()?)?);
-    let linked = metadata::linked(&arch.target())?;
+    let linked = metadata::linked(&OURS, &arch.target())?;
     extras.push(doc(THIRD_PARTY, licences::texts(&linked)?.into_bytes()));
     extras.push(doc(SBOM, sbom::json(&linked)?.into_bytes()));
     Ok(extras)

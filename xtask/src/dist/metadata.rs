@@ -1,4 +1,4 @@
-//! What cargo and git know of this checkout: its version, its commit, and the crates that the program is linked from.
+//! What cargo and git know of this checkout: its version, its commit, and the crates that programs are linked from.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{process, repo};
 
-/// A crate that the program is linked from.
+/// A crate that a program is linked from.
 #[derive(Deserialize)]
 pub struct Package {
     id: String,
@@ -68,8 +68,8 @@ pub fn version() -> Result<String> {
     Ok(ours.context("there is no crate warpcc")?.version)
 }
 
-/// What is linked into the program on `target`, ours included: neither build scripts' crates nor the tests'.
-pub fn linked(target: &str) -> Result<Vec<Package>> {
+/// What is linked into `programs` on `target`, ours included: neither build scripts' crates nor the tests'.
+pub fn linked(programs: &[&str], target: &str) -> Result<Vec<Package>> {
     let known = metadata(&["--filter-platform", target])?;
     let nodes: BTreeMap<&str, &Node> = known
         .resolve
@@ -81,7 +81,7 @@ pub fn linked(target: &str) -> Result<Vec<Package>> {
     let mut waiting: Vec<&str> = known
         .packages
         .iter()
-        .filter(|package| package.name == "warpcc")
+        .filter(|package| package.source.is_none() && programs.contains(&package.name.as_str()))
         .map(|package| package.id.as_str())
         .collect();
     while let Some(id) = waiting.pop() {

@@ -1,4 +1,4 @@
-//! The program that every form carries: built for an old C library, its debug information apart.
+//! The programs that every form carries: built for an old C library, their debug information apart.
 
 use std::env;
 use std::fs;
@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::{elf, metadata};
+use crate::programs::OURS;
 use crate::suite::fetched::Fetched;
 use crate::{process, repo};
 
@@ -65,17 +66,22 @@ impl Arch {
     }
 }
 
-/// The program and what was taken out of it.
+/// A program and what was taken out of it.
 pub struct Program {
+    /// What it is called.
+    pub name: &'static str,
     pub stripped: PathBuf,
     /// For a debugger, which finds it by its name.
     pub debug: PathBuf,
 }
 
-/// Builds it.
-pub fn build(arch: Arch) -> Result<Program> {
+/// Builds them.
+pub fn build(arch: Arch) -> Result<Vec<Program>> {
     let mut cargo = zigbuild(arch)?;
-    cargo.args(["--package", "warpcc", "--profile", PROFILE]);
+    cargo.args(["--profile", PROFILE]);
+    for program in OURS {
+        cargo.args(["--package", program]);
+    }
     cargo.arg("--message-format=json-render-diagnostics");
     cargo.stdin(Stdio::null()).stderr(Stdio::inherit());
     let shown = process::show(&cargo);
@@ -91,12 +97,13 @@ pub fn build(arch: Arch) -> Result<Program> {
     for library in ["libwarpcc_watch.so", "libwarpcc_folder.so"] {
         print_needs(library, &built.libraries.join(library))?;
     }
-    split(&built.program, arch)
+    split_all(&built.program, arch)
 }
 
 /// What cargo made.
 #[derive(Debug, PartialEq)]
 struct Built {
+    /// warpcc; the others are beside it.
     program: PathBuf,
     /// The folder of the preloaded libraries that are embedded in it.
     libraries: PathBuf,
@@ -110,7 +117,7 @@ impl Built {
             let message: Value = serde_json::from_str(line)?;
             let text = |name: &str| message[name].as_str().unwrap_or_default();
             match text("reason") {
-                "compiler-artifact" if message["target"]["name"] == "warpcc" => {
+                "compiler-artifact" if message["target"]["name"] == OURS[0] => {
                     program = message["executable"].as_str().map(PathBuf::from);
                 }
                 // `path+file:///…/crates/watch#warpcc-watch@0.1.0`
@@ -161,8 +168,6 @@ fn zigbuild(arch: Arch) -> Result<Command> {
     cargo.args(["--locked", "--target", &target]);
     // Incremental files are for who builds again after a small change.
     cargo.env("CARGO_INCREMENTAL", "0");
-    // A distribution wants random addresses (docs/design/start.md).
-    cargo.env("WARPCC_PIE", "1");
     if let Some(commit) = metadata::commit() {
         cargo.env("WARPCC_COMMIT", commit);
     }
@@ -183,14 +188,26 @@ fn with_zig(mut command: Command) -> Result<Command> {
     Ok(command)
 }
 
+/// As [`split`], for the program `warpcc` in the file `built`, and those of ours that stand beside it.
+pub fn split_all(built: &Path, arch: Arch) -> Result<Vec<Program>> {
+    let beside = |name: &str| match name == OURS[0] {
+        true => built.to_owned(),
+        false => built.with_file_name(name),
+    };
+    OURS.into_iter()
+        .map(|name| split(name, &beside(name), arch))
+        .collect()
+}
+
 /// Takes the debug information and the symbols out of a built program, and checks what is left.
-pub fn split(built: &Path, arch: Arch) -> Result<Program> {
+fn split(name: &'static str, built: &Path, arch: Arch) -> Result<Program> {
     let folder = repo::target_dir().join("dist-parts").join(arch.name());
     fs::create_dir_all(&folder)
         .with_context(|| format!("failed to create {}", folder.display()))?;
     let program = Program {
-        stripped: folder.join("warpcc"),
-        debug: folder.join("warpcc.debug"),
+        name,
+        stripped: folder.join(name),
+        debug: folder.join(format!("{name}.debug")),
     };
     for old in [&program.stripped, &program.debug] {
         if old.exists() {
@@ -211,7 +228,7 @@ pub fn split(built: &Path, arch: Arch) -> Result<Program> {
             .arg(link)
             .args([built, &program.stripped]),
     )?;
-    print_needs("warpcc", &program.stripped)?;
+    print_needs(name, &program.stripped)?;
     elf::check_position_independent(&program.stripped)?;
     Ok(program)
 }

@@ -19,19 +19,21 @@ pub fn make(contents: &Contents, to: &Path) -> Result<Vec<PathBuf>> {
     let program = pack(stage.path(), &name, contents.time, to)?;
 
     let apart = format!("{name}-debug");
-    put(
-        &stage.path().join(&apart).join("bin/warpcc.debug"),
-        &fs::read(&contents.program.debug)?,
-        0o644,
-    )?;
+    for program in &contents.programs {
+        let name = format!("bin/{}.debug", program.name);
+        let debug = fs::read(&program.debug)?;
+        put(&stage.path().join(&apart).join(name), &debug, 0o644)?;
+    }
     let debug = pack(stage.path(), &apart, contents.time, to)?;
     Ok(vec![program, debug])
 }
 
-/// The program and its extras below a prefix, and a folder in which the program is called nvcc.
+/// The programs and their extras below a prefix, and a folder in which the program is called nvcc.
 pub fn lay_out(contents: &Contents, prefix: &Path) -> Result<()> {
-    let program = fs::read(&contents.program.stripped)?;
-    put(&prefix.join("bin/warpcc"), &program, 0o755)?;
+    for program in &contents.programs {
+        let bytes = fs::read(&program.stripped)?;
+        put(&prefix.join("bin").join(program.name), &bytes, 0o755)?;
+    }
     for extra in &contents.extras {
         put(&prefix.join(&extra.place), &extra.bytes, 0o644)?;
     }

@@ -1,6 +1,6 @@
-//! The wheel `warpcc`: one program that pip puts into `bin`. No Python runs it.
+//! The wheel `warpcc`: programs that pip puts into `bin`. No Python runs them.
 //!
-//! Written here and not by maturin: that builds the program itself, and another one than the other forms carry.
+//! Written here and not by maturin: that builds programs itself, and others than the other forms carry.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -37,11 +37,10 @@ pub fn make(contents: &Contents, to: &Path) -> Result<PathBuf> {
     let file = to.join(format!("warpcc-{version}-{tag}.whl"));
     let info = format!("warpcc-{version}.dist-info");
     let mut wheel = Wheel::new(&file)?;
-    wheel.add(
-        &format!("warpcc-{version}.data/scripts/warpcc"),
-        &fs::read(&contents.program.stripped)?,
-        0o755,
-    )?;
+    for program in &contents.programs {
+        let place = format!("warpcc-{version}.data/scripts/{}", program.name);
+        wheel.add(&place, &fs::read(&program.stripped)?, 0o755)?;
+    }
     for extra in &contents.extras {
         let name = extra.place.rsplit('/').next().unwrap_or_default();
         let place = match name {

@@ -40,7 +40,14 @@ const DIRECTION: &[(&str, May)] = &[
         "warpcc-explain",
         May::Only(&["warpcc-plan", "warpcc-fatbin", "warpcc-markup"]),
     ),
-    ("warpcc-remote", May::Only(&["warpcc-cache"])),
+    (
+        "warpcc-remote-client",
+        May::Only(&["warpcc-path-map", "warpcc-cache"]),
+    ),
+    (
+        "warpcc-remote",
+        May::Only(&["warpcc-cache", "warpcc-remote-client"]),
+    ),
     ("warpcc-rtc", May::Only(&["warpcc-cache", "warpcc-fatbin"])),
     ("warpcc-kernels", May::Only(&["warpcc-rtc"])),
     (
@@ -52,7 +59,25 @@ const DIRECTION: &[(&str, May)] = &[
         May::Only(&["warpcc-rtc", "warpcc-kernels", "warpcc-remote"]),
     ),
     ("warpcc-testkit", May::Only(&[])),
-    ("warpcc", May::Anything),
+    (
+        "warpcc",
+        // Not warpcc-remote: it has the network.
+        May::Only(&[
+            "warpcc-path-map",
+            "warpcc-plan",
+            "warpcc-cache",
+            "warpcc-watch",
+            "warpcc-budget",
+            "warpcc-engine",
+            "warpcc-markup",
+            "warpcc-report",
+            "warpcc-explain",
+            "warpcc-fatbin",
+            "warpcc-jit",
+            "warpcc-rtc",
+            "warpcc-remote-client",
+        ]),
+    ),
     ("warpcc-fuzz", May::Anything),
     ("xtask", May::Only(&[])),
 ];

@@ -2,12 +2,14 @@
 
 use std::ffi::OsStr;
 
+use serde::{Deserialize, Serialize};
+
 pub(super) const BLOBS: &str = "blobs-v1";
 pub(super) const NOTES: &str = "notes-v1";
 pub(super) const TEMPORARY: &str = "tmp";
 
 /// Which results: of whole invocations, of single steps, of kernels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Level {
     /// Whole invocations.
     Direct,

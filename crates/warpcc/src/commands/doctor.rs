@@ -74,7 +74,7 @@ fn examine(config: &Config, around: &ProcessContext) -> Vec<Finding> {
     let usable = folder::check(config, &mut findings);
     watching::check(config, around, &mut findings);
     machine::check(config, around, &mut findings);
-    remotes::check(config, &mut findings);
+    remotes::check(config, around, &mut findings);
     if usable == folder::Usable::Yes {
         past::check(config, &mut findings);
     }

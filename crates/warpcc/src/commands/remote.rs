@@ -2,20 +2,22 @@
 
 mod print;
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use warpcc_cache::{DiskStore, Options};
-use warpcc_remote::Layer;
-use warpcc_remote::backoff::{Health, Way};
-use warpcc_remote::ping::{self, WriteTest};
-use warpcc_remote::settings::Access;
-use warpcc_remote::upload::{self, Account, UploadMode};
+use warpcc_remote_client::backoff::{Health, Way};
+use warpcc_remote_client::ping::WriteTest;
+use warpcc_remote_client::settings::Access;
+use warpcc_remote_client::upload::{self, Account, UploadMode};
+use warpcc_remote_client::{Layer, RemoteProgram};
 use warpcc_rtc::{CacheSettings, Environment};
 
 use super::output;
 use crate::config::{Config, environment};
+use crate::remotes;
 use crate::store::need_store;
 use print::{Pinged, Rested, Row};
 
@@ -56,7 +58,7 @@ pub struct UploadArgs {
 ///
 /// # Errors
 /// No shared cache is set, or no cache of our own.
-pub fn run(command: &RemoteCommand, config: &Config) -> anyhow::Result<i32> {
+pub fn run(command: &RemoteCommand, config: &Config, ourselves: &Path) -> anyhow::Result<i32> {
     let layers = config.layers();
     if layers.is_empty() {
         if matches!(command, RemoteCommand::Upload(args) if args.background) {
@@ -67,7 +69,9 @@ pub fn run(command: &RemoteCommand, config: &Config) -> anyhow::Result<i32> {
     match command {
         RemoteCommand::Ping(args) => {
             let stores: Vec<_> = need_store(config).into_iter().chain(kernels()).collect();
-            let rows: Vec<Pinged> = layers.iter().map(|l| ping_one(l, &stores)).collect();
+            let remote = remotes::of_command(ourselves, &layers);
+            let one = |(index, layer)| ping_one(&remote, index, layer, &stores);
+            let rows: Vec<Pinged> = layers.iter().enumerate().map(one).collect();
             output::print(|out| match args.json {
                 true => print::write_ping_json(&rows, out),
                 false => print::write_ping(&rows, out),
@@ -85,12 +89,12 @@ pub fn run(command: &RemoteCommand, config: &Config) -> anyhow::Result<i32> {
             })?;
             Ok(0)
         }
-        RemoteCommand::Upload(args) => upload(args, &layers, config),
+        RemoteCommand::Upload(args) => upload(args, &layers, config, ourselves),
     }
 }
 
-fn ping_one(layer: &Layer, stores: &[DiskStore]) -> Pinged {
-    let answer = ping::ping(layer, PING_LIMIT).map_err(|fault| fault.to_string());
+fn ping_one(remote: &RemoteProgram, index: usize, layer: &Layer, stores: &[DiskStore]) -> Pinged {
+    let answer = remote.ping(index, PING_LIMIT);
     // Who answers need not be left alone any longer.
     if let Ok(answer) = &answer {
         for store in stores {
@@ -150,7 +154,13 @@ fn row(layer: &Layer, stores: &[DiskStore]) -> Row {
     }
 }
 
-fn upload(args: &UploadArgs, layers: &[Layer], config: &Config) -> anyhow::Result<i32> {
+fn upload(
+    args: &UploadArgs,
+    layers: &[Layer],
+    config: &Config,
+    ourselves: &Path,
+) -> anyhow::Result<i32> {
+    let remote = remotes::of_command(ourselves, layers);
     let until = Instant::now() + Duration::from_secs(args.limit);
     let manner = match args.background {
         true => UploadMode::Background,
@@ -164,7 +174,10 @@ fn upload(args: &UploadArgs, layers: &[Layer], config: &Config) -> anyhow::Resul
     };
     for store in ours.into_iter().chain(kernels) {
         let left = until.saturating_duration_since(Instant::now());
-        for account in upload::drain(layers, &store, left, manner)? {
+        for account in remote
+            .upload(&store, left, manner)
+            .map_err(anyhow::Error::msg)?
+        {
             match accounts.iter_mut().find(|sum| sum.server == account.server) {
                 Some(sum) => sum.add(account),
                 None => accounts.push(account),

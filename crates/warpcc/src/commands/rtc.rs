@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use rayon::prelude::*;
 use serde::Serialize;
-use warpcc_cache::{Level, Upstream};
-use warpcc_remote::SharedCache;
+use warpcc_cache::{DiskStore, Level, Upstream};
+use warpcc_remote_client::upload::{Account, UploadMode};
+use warpcc_remote_client::{RemoteProgram, SharedCaches};
 use warpcc_rtc::{
     CacheSettings, CallLimits, CompileRequest, Compiler, Environment, Error, ErrorKind, Found,
     Image, KernelCache,
@@ -25,7 +26,7 @@ use manifest::{ImageJob, Manifest};
 use super::output::{self, write_file};
 use crate::config::{Config, format_bytes, variable};
 use crate::process_context::ProcessContext;
-use crate::{history, log};
+use crate::{history, log, remotes};
 
 /// All is well.
 const FINE: i32 = 0;
@@ -48,7 +49,54 @@ pub fn run(command: &RtcCommand, around: &ProcessContext) -> anyhow::Result<i32>
 /// The cache that a program with this environment has, and the shared one behind it.
 struct Caches {
     kernels: KernelCache,
-    shared: Option<SharedCache>,
+    shared: Option<Shared>,
+}
+
+/// The shared caches behind the first folder that is written to.
+struct Shared {
+    program: Arc<RemoteProgram>,
+    caches: Arc<SharedCaches>,
+    store: DiskStore,
+}
+
+impl Shared {
+    /// Those that the settings name; none where they name none.
+    ///
+    /// # Errors
+    /// The settings make no sense, or there is no folder to put into what they have.
+    fn open(settings: &CacheSettings, around: &ProcessContext) -> Result<Option<Self>, String> {
+        let config = Config::load(variable).map_err(|error| error.to_string())?;
+        let layers = config.layers();
+        if layers.is_empty() {
+            return Ok(None);
+        }
+        let store = settings.open_first_written();
+        let store = store.map_err(|why| format!("it is not used: {why}"))?;
+        let program = remotes::of_kernels(&around.ourselves[0], &layers, &store);
+        let program = Arc::new(program);
+        let caches = SharedCaches::new(Arc::clone(&program), layers, store.root());
+        Ok(Some(Self {
+            program,
+            caches: Arc::new(caches),
+            store,
+        }))
+    }
+
+    /// Waits until the shared caches have all; tells why one has not.
+    fn upload_all(&self) -> bool {
+        let uploaded = match self.caches.waits() {
+            true => self.program.upload(&self.store, UPLOADS, UploadMode::Asked),
+            false => Ok(Vec::new()),
+        };
+        match uploaded {
+            Ok(accounts) => accounts
+                .iter()
+                .filter_map(Account::unfinished)
+                .for_each(|unfinished| log::warn(&unfinished)),
+            Err(why) => log::warn(&format!("nothing is uploaded: {why}")),
+        }
+        !self.caches.waits()
+    }
 }
 
 impl Caches {
@@ -60,18 +108,14 @@ impl Caches {
         let environment = Environment::from_variables(around.environment.iter().cloned());
         let compiler = Compiler::find_with(with.nvrtc.as_deref(), &environment)?;
         let settings = CacheSettings::from_environment(&environment);
-        let layers = Config::load(variable)
-            .map(|config| config.layers())
-            .map_err(|error| error.to_string());
-        let shared = layers
-            .and_then(|layers| SharedCache::open(layers, || settings.open_first_written()))
-            .unwrap_or_else(|why| {
-                log::warn(&format!("no shared cache: {why}"));
-                None
-            });
-        let upstream = shared
-            .clone()
-            .map(|shared| Arc::new(shared) as Arc<dyn Upstream>);
+        let shared = Shared::open(&settings, around).unwrap_or_else(|why| {
+            log::warn(&format!("no shared cache: {why}"));
+            None
+        });
+        let upstream = shared.as_ref().map(|shared| {
+            let caches: Arc<dyn Upstream> = shared.caches.clone();
+            caches
+        });
         let kernels = KernelCache::with(compiler, settings, upstream).compiled_with(common);
         Ok(Self { kernels, shared })
     }
@@ -173,7 +217,11 @@ fn compile(args: &CompileArgs, around: &ProcessContext) -> anyhow::Result<i32> {
         log::warn(image.compiled.log.trim_end());
     }
     remarks(cache);
-    if caches.shared.as_ref().is_some_and(SharedCache::waits) {
+    if caches
+        .shared
+        .as_ref()
+        .is_some_and(|shared| shared.caches.waits())
+    {
         history::upload_in_background(&around.ourselves[0]);
     }
     output::print(|out| match args.with.json {
@@ -233,8 +281,8 @@ fn warm(args: &WarmArgs, around: &ProcessContext) -> anyhow::Result<i32> {
     let uploaded = caches.shared.as_ref().is_none_or(|shared| {
         there
             .filter_map(|image| image.key)
-            .for_each(|key| shared.offer(shared.store(), Level::Kernels, &key));
-        all_uploaded(shared)
+            .for_each(|key| shared.caches.offer(&shared.store, Level::Kernels, &key));
+        shared.upload_all()
     });
     let rows: Vec<Row> = images
         .into_iter()
@@ -251,14 +299,6 @@ fn warm(args: &WarmArgs, around: &ProcessContext) -> anyhow::Result<i32> {
         true => FINE,
         false => NOT_FINE,
     })
-}
-
-/// Waits until the shared caches have all; tells why one has not.
-fn all_uploaded(shared: &SharedCache) -> bool {
-    for unfinished in shared.flush(UPLOADS) {
-        log::warn(&unfinished);
-    }
-    !shared.waits()
 }
 
 fn write_rows(out: &mut dyn io::Write, rows: &[Row]) -> io::Result<()> {

@@ -33,7 +33,6 @@ fn write(out: &mut dyn Write) -> io::Result<()> {
         ("target", env!("BUILT_FOR")),
         ("compiler", env!("BUILT_BY")),
         ("profile", env!("BUILT_AS")),
-        ("loaded at", env!("BUILT_TO_LOAD_AT")),
         ("watches tools", watching),
         ("shared caches", SHARED),
         ("toolkits tested", &TESTED.join(", ")),

@@ -3,8 +3,8 @@
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use warpcc_remote::auth::Secret;
-use warpcc_remote::grpc::Address;
+use warpcc_remote_client::Address;
+use warpcc_remote_client::auth::Secret;
 
 use super::property::Property;
 use super::value::{self, Key, Raw};

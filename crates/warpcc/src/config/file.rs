@@ -6,7 +6,7 @@ use std::path::Path;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use warpcc_remote::config_file::tables;
+use warpcc_remote_client::config_file::tables;
 
 use super::error::ConfigError;
 use super::setting::SettingSource;

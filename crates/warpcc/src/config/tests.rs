@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use warpcc_remote::settings::Access;
+use warpcc_remote_client::settings::Access;
 
 use super::{Config, LogTarget, SettingSource};
 

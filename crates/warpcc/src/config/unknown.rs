@@ -13,14 +13,13 @@ const PREFIX: &str = "WARPCC_";
 /// Names the settings file.
 pub(super) const FILE: &str = "WARPCC_CONFIG";
 /// What tools on workers, the watch library and contributors' tests and builds read; docs/configuration.md explains each.
-const OTHERS: [&str; 11] = [
+const OTHERS: [&str; 10] = [
     BEHIND,
     warpcc_watch::LOG_VARIABLE,
     "WARPCC_FOLDER",
     "WARPCC_PROMISED",
     "WARPCC_TOOLKITS",
     "WARPCC_FUZZ_TARGET",
-    "WARPCC_PIE",
     "WARPCC_COMMIT",
     "WARPCC_TUTORIAL",
     "WARPCC_HEADER",

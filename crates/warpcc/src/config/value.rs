@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use warpcc_path_map::BaseDirs;
-use warpcc_remote::grpc::{Address, NotAnAddress};
-use warpcc_remote::settings::LayerError;
-use warpcc_remote::{Layer, config_file};
+use warpcc_remote_client::settings::LayerError;
+use warpcc_remote_client::{Address, NotAnAddress};
+use warpcc_remote_client::{Layer, config_file};
 
 use super::environment;
 use super::property::Property;

@@ -10,6 +10,7 @@ mod faulty;
 mod forger;
 mod kernels;
 mod names;
+mod program;
 mod servers;
 mod two_machines;
 

@@ -3,32 +3,47 @@
 use std::thread;
 use std::time::Duration;
 
-use warpcc_remote::Layer;
-use warpcc_remote::ping::{Answer, WriteTest, ping};
+use warpcc_remote_client::Layer;
+use warpcc_remote_client::ping::{Answer, WriteTest};
 use warpcc_report::doctor::Finding;
 
 use super::finding::{fine, warning};
 use crate::config::Config;
+use crate::process_context::ProcessContext;
+use crate::remotes;
 
 /// All are asked at once, and none for longer.
 const LIMIT: Duration = Duration::from_secs(10);
 
-pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) {
+pub(super) fn check(config: &Config, around: &ProcessContext, findings: &mut Vec<Finding>) {
     let layers = config.layers();
+    if layers.is_empty() && config.executor.address.value.is_none() {
+        return;
+    }
+    let remote = remotes::of_command(&around.ourselves[0], &layers);
+    if let Err(gone) = remote.check() {
+        findings.push(warning(
+            gone.to_string(),
+            "no shared cache is asked or given anything, and no step runs on a cluster",
+            "install warpcc and warpcc-remote from the same release, into the same folder",
+        ));
+        return;
+    }
     let found: Vec<Finding> = thread::scope(|scope| {
-        let ask = |layer| scope.spawn(move || judge(layer, ping(layer, LIMIT)));
-        let asked: Vec<_> = layers.iter().map(ask).collect();
+        let remote = &remote;
+        let ask = |(index, layer)| scope.spawn(move || judge(layer, remote.ping(index, LIMIT)));
+        let asked: Vec<_> = layers.iter().enumerate().map(ask).collect();
         let ended = asked.into_iter().filter_map(|one| one.join().ok());
         ended.collect()
     });
     findings.extend(found);
 }
 
-fn judge(layer: &Layer, answer: Result<Answer, warpcc_remote::Fault>) -> Finding {
+fn judge(layer: &Layer, answer: Result<Answer, String>) -> Finding {
     let server = layer.shown();
     match answer {
-        Err(fault) => warning(
-            format!("the shared cache {server} cannot be asked: {fault}"),
+        Err(why) => warning(
+            format!("the shared cache {server} cannot be asked: {why}"),
             "what others have built is built again here, and nothing is given to them",
             "`warpcc remote ping` asks again; WARPCC_REMOTE=none turns shared caches off",
         ),

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use warpcc_remote::ping::{Answer, WriteTest};
-use warpcc_remote::upload::Account;
+use warpcc_remote_client::ping::{Answer, WriteTest};
+use warpcc_remote_client::upload::Account;
 use warpcc_report::monitor::harmless;
 
 use crate::config::format_bytes;

@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 
 use warpcc_cache::{Key, Level};
 
-use crate::settings::Layer;
+use crate::settings::{Access, Layer};
 
 /// What nobody could upload for so long is not worth it.
 const STALE: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -61,6 +61,21 @@ impl Spool {
             }
             other => other,
         }
+    }
+
+    /// Notes that those of `layers` that take results are to have what is under `key`. Whether something was noted: an
+    /// upload that cannot be noted is one less.
+    pub fn offer<'l>(
+        &self,
+        layers: impl IntoIterator<Item = &'l Layer>,
+        level: Level,
+        key: &Key,
+    ) -> bool {
+        let mut noted = false;
+        for layer in layers {
+            noted |= layer.access == Access::ReadWrite && self.add(layer, level, key).is_ok();
+        }
+        noted
     }
 
     /// What `layer` is to have, in no order.

@@ -42,8 +42,7 @@ impl FromStr for Address {
             return Err(NotAnAddress::Credentials);
         }
         let default = if tls { 443 } else { 80 };
-        let parsed: tonic::codegen::http::uri::Authority =
-            authority.parse().map_err(|_| NotAnAddress::Host)?;
+        let parsed: http::uri::Authority = authority.parse().map_err(|_| NotAnAddress::Host)?;
         let after_host = authority.strip_prefix(parsed.host()).unwrap_or_default();
         let port = match after_host.strip_prefix(':') {
             Some(port) => port.parse::<u16>().map_err(|_| NotAnAddress::Host)?,

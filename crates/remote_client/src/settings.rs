@@ -12,7 +12,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use reqwest::Url;
+use url::Url;
 use warpcc_cache::Digest;
 
 use crate::auth::{Auth, Origin, Secret};

@@ -1,9 +1,10 @@
 //! Why a server did not do what was asked. Never an error of the build: a miss, a count, and one warning.
 
+use serde::{Deserialize, Serialize};
 use warpcc_cache::Digest;
 
 /// What went wrong between us and a server.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Fault {
     /// No connection, or it broke.
     #[error("cannot reach {server}: {}", said(why))]

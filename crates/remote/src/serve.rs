@@ -1,0 +1,300 @@
+//! Does what one warpcc asks, each question on a thread of its own, until it asks no more.
+
+use std::collections::BTreeMap;
+use std::io::BufReader;
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use warpcc_cache::{Outcome, Upstream, Wanted, WorkDir};
+use warpcc_remote::execute::Moved;
+use warpcc_remote::grpc::{Address, Deadlines, NotAnAddress};
+use warpcc_remote::upload::{Account, UploadMode};
+use warpcc_remote::{Cluster, Fault, Grpc, Layer, Shared, ping, upload};
+use warpcc_remote_client::protocol::{
+    BEAT, DoneSent, LONGEST_IDENTITY, Opening, PatienceSent, Question, Reply, ReplyBody,
+    WantedSent, identity,
+};
+use warpcc_remote_client::sent::{CommandSent, StoreSent};
+use warpcc_remote_client::{read_frame, write_frame};
+
+/// The asker's judgement of a result takes it no longer.
+const JUDGES_WITHIN: Duration = Duration::from_secs(60);
+
+/// What a question comes to, on its own thread.
+type Work = Box<dyn FnOnce(&Arc<Service>) -> ReplyBody + Send>;
+
+/// What all questions share.
+struct Service {
+    to: Mutex<UnixStream>,
+    opening: Opening,
+    layers: Vec<Layer>,
+    shared: OnceLock<Shared<'static>>,
+    cluster: OnceLock<Result<Cluster, Fault>>,
+    /// Where the asker's judgement of a result goes, by the question's number.
+    judged: Mutex<BTreeMap<u64, Sender<Option<Outcome>>>>,
+    /// Set when nobody wants the answer to a question any more.
+    cancelled: Mutex<BTreeMap<u64, Arc<AtomicBool>>>,
+}
+
+/// Answers `asker` until it is gone.
+pub fn serve(asker: UnixStream) -> ExitCode {
+    let Ok(from) = asker.try_clone() else {
+        return ExitCode::FAILURE;
+    };
+    let (mut from, mut to) = (BufReader::new(from), asker);
+    if write_frame(&mut to, &identity()).is_err() {
+        return ExitCode::FAILURE;
+    }
+    let theirs = read_frame::<String>(&mut from, Some(LONGEST_IDENTITY));
+    // It hears who we are, and says so.
+    if !theirs.is_ok_and(|theirs| theirs == identity()) {
+        return ExitCode::FAILURE;
+    }
+    let Ok(opening) = read_frame::<Opening>(&mut from, None) else {
+        return ExitCode::FAILURE;
+    };
+    let layers = opening.layers.iter().cloned().map(|sent| sent.layer());
+    let Ok(layers) = layers.collect() else {
+        return ExitCode::FAILURE;
+    };
+    let service = Arc::new(Service {
+        to: Mutex::new(to),
+        opening,
+        layers,
+        shared: OnceLock::new(),
+        cluster: OnceLock::new(),
+        judged: Mutex::default(),
+        cancelled: Mutex::default(),
+    });
+    let beating = Arc::clone(&service);
+    let beat = thread::Builder::new().spawn(move || {
+        loop {
+            thread::sleep(BEAT);
+            beating.say(&Reply::Alive);
+        }
+    });
+    if beat.is_err() {
+        return ExitCode::FAILURE;
+    }
+    while let Ok(question) = read_frame::<Question>(&mut from, None) {
+        service.take(question);
+    }
+    // Whoever asked is gone, and what is under way is for nobody.
+    std::process::exit(0)
+}
+
+impl Service {
+    /// Waits as long as the asker is stopped. One that is gone is no reason to stay.
+    fn say(&self, reply: &Reply) {
+        if write_frame(&mut *held(&self.to), reply).is_err() {
+            std::process::exit(1);
+        }
+    }
+
+    fn reply(&self, id: u64, body: ReplyBody) {
+        self.say(&Reply::To(id, body));
+    }
+
+    fn take(self: &Arc<Self>, question: Question) {
+        let (id, work): (u64, Work) = match question {
+            Question::Vetted { id, outcome } => {
+                if let Some(judged) = held(&self.judged).get(&id) {
+                    // Perhaps nobody waits any more.
+                    drop(judged.send(outcome));
+                }
+                return;
+            }
+            Question::Cancel { id } => {
+                if let Some(cancelled) = held(&self.cancelled).get(&id) {
+                    cancelled.store(true, Ordering::SeqCst);
+                }
+                return;
+            }
+            Question::Fetch { id, wanted } => (id, Box::new(move |all| all.fetch(id, &wanted))),
+            Question::Ping { id, layer, limit } => {
+                (id, Box::new(move |all| all.ping(layer, limit)))
+            }
+            Question::Upload {
+                id,
+                store,
+                limit,
+                mode,
+            } => (id, Box::new(move |all| all.upload(&store, limit, mode))),
+            Question::Execute {
+                id,
+                command,
+                properties,
+            } => {
+                let cancelled = Arc::new(AtomicBool::new(false));
+                held(&self.cancelled).insert(id, Arc::clone(&cancelled));
+                let work = move |all: &Arc<Self>| {
+                    let body = all.execute(command, &properties, &cancelled);
+                    held(&all.cancelled).remove(&id);
+                    body
+                };
+                (id, Box::new(work))
+            }
+        };
+        let all = Arc::clone(self);
+        let started = thread::Builder::new().spawn(move || {
+            // Hundreds of crates lie below this. Without an answer somebody would wait.
+            let done = std::panic::AssertUnwindSafe(|| work(&all));
+            match std::panic::catch_unwind(done) {
+                Ok(body) => all.reply(id, body),
+                Err(_) => std::process::exit(1),
+            }
+        });
+        if started.is_err() {
+            // Who asks sees our end, and goes on without.
+            std::process::exit(1);
+        }
+    }
+
+    fn shared(self: &Arc<Self>) -> Option<&Shared<'static>> {
+        let root = self.opening.store.as_ref()?.root();
+        Some(self.shared.get_or_init(|| {
+            let teller = Arc::downgrade(self);
+            let shared = Shared::new(&self.layers, &root, move |text| {
+                if let Some(all) = teller.upgrade() {
+                    all.say(&Reply::Warning(text.to_owned()));
+                }
+            });
+            match self.opening.patience {
+                PatienceSent::OfACall => shared,
+                PatienceSent::OfEachQuestion => shared.for_many_calls(),
+            }
+        }))
+    }
+
+    fn fetch(self: &Arc<Self>, id: u64, wanted: &[WantedSent]) -> ReplyBody {
+        let nothing = ReplyBody::Fetched {
+            brought: false,
+            noted: false,
+        };
+        let store = self.opening.store.as_ref().map(StoreSent::open);
+        let (Some(Ok(store)), Some(shared)) = (store, self.shared()) else {
+            return nothing;
+        };
+        let (judge, judged) = channel();
+        held(&self.judged).insert(id, judge);
+        // One judgement at a time: what is judged is no question of its own.
+        let judged = Mutex::new(judged);
+        let vet = |index: usize, outcome: &mut Outcome| {
+            let judged = held(&judged);
+            let asked = outcome.clone();
+            self.reply(
+                id,
+                ReplyBody::Vet {
+                    index,
+                    outcome: asked,
+                },
+            );
+            match judged.recv_timeout(JUDGES_WITHIN) {
+                Ok(Some(accepted)) => {
+                    *outcome = accepted;
+                    true
+                }
+                Ok(None) | Err(_) => false,
+            }
+        };
+        let vets: Vec<_> = (0..wanted.len())
+            .map(|index| move |outcome: &mut Outcome| vet(index, outcome))
+            .collect();
+        let places: Vec<_> = wanted
+            .iter()
+            .map(|one| (one.at.directory(), one.at.path_map()))
+            .collect();
+        let all: Vec<_> = wanted
+            .iter()
+            .zip(&vets)
+            .zip(&places)
+            .map(|((one, vet), (directory, path_map))| Wanted {
+                level: one.level,
+                key: &one.key,
+                at: WorkDir {
+                    directory,
+                    path_map,
+                },
+                vet,
+            })
+            .collect();
+        let brought = shared.fetch(&store, &all);
+        held(&self.judged).remove(&id);
+        ReplyBody::Fetched {
+            brought,
+            noted: shared.has_noted(),
+        }
+    }
+
+    fn ping(&self, layer: usize, limit: Duration) -> ReplyBody {
+        ReplyBody::Pinged(match self.layers.get(layer) {
+            Some(layer) => ping::ping(layer, limit),
+            None => Err(no_such("shared cache")),
+        })
+    }
+
+    fn upload(&self, store: &StoreSent, limit: Duration, mode: UploadMode) -> ReplyBody {
+        let done = || -> Result<Vec<Account>, String> {
+            let store = store.open().map_err(|error| error.to_string())?;
+            upload::drain(&self.layers, &store, limit, mode).map_err(|error| error.to_string())
+        };
+        ReplyBody::Uploaded(done())
+    }
+
+    fn cluster(&self) -> Result<&Cluster, Fault> {
+        let made = self.cluster.get_or_init(|| {
+            let (address, auth) = self
+                .opening
+                .cluster
+                .clone()
+                .ok_or_else(|| no_such("cluster"))?;
+            let address: Address = address.parse().map_err(|why: NotAnAddress| Fault::Answer {
+                server: address.clone(),
+                why: why.to_string(),
+            })?;
+            Grpc::new(address, auth.into(), Deadlines::default()).map(Cluster::new)
+        });
+        made.as_ref().map_err(Clone::clone)
+    }
+
+    fn execute(
+        &self,
+        command: CommandSent,
+        properties: &[(String, String)],
+        cancelled: &AtomicBool,
+    ) -> ReplyBody {
+        let mut moved = Moved::default();
+        let (command, folder) = command.command();
+        let is_cancelled = || cancelled.load(Ordering::SeqCst);
+        let done = self.cluster().and_then(|cluster| {
+            cluster.run(&command, properties, &folder, &is_cancelled, &mut moved)
+        });
+        let done = done.map(|done| {
+            done.map(|done| DoneSent {
+                code: done.code,
+                stdout: done.stdout,
+                stderr: done.stderr,
+                written: done.outputs.iter().map(Option::is_some).collect(),
+                busy: done.busy,
+            })
+        });
+        ReplyBody::Executed { done, moved }
+    }
+}
+
+/// What was asked for is not in the opening.
+fn no_such(what: &str) -> Fault {
+    Fault::Local {
+        path: format!("the {what}"),
+        why: "was not named".to_owned(),
+    }
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,231 @@
+//! The program `warpcc-remote`, which has the network: started when a server is first needed, asked by any thread, and
+//! waited for by none without an end.
+//!
+//! It stands beside warpcc, has the user's environment and folder, and one end of a pair of sockets as its standard input.
+//! It ends when the other end is closed, which the kernel does whatever becomes of us. `listener` hears it.
+
+mod gone;
+mod listener;
+mod mutex;
+mod running;
+mod silence;
+mod tell;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use warpcc_cache::command::{Command, Done};
+use warpcc_cache::{DiskStore, Wanted};
+
+use crate::error::Fault;
+use crate::moved::Moved;
+use crate::ping::Answer;
+use crate::protocol::{Opening, Question, ReplyBody, WantedSent};
+use crate::sent::{CommandSent, StoreSent};
+use crate::upload::{Account, UploadMode};
+pub use gone::Gone;
+use running::Running;
+pub use tell::Tell;
+
+/// What it is called.
+pub const NAME: &str = "warpcc-remote";
+
+/// Its own patience with servers is 600 seconds for all questions of a call.
+const FETCH: Duration = Duration::from_secs(660);
+
+/// Beyond the time that it was given itself.
+const MORE: Duration = Duration::from_secs(10);
+
+/// As good as for ever: a command on a cluster takes as long as it takes, and whoever waits may be told to stop.
+const EVER: Duration = Duration::from_secs(365 * 86_400);
+
+/// The program, running or not.
+pub struct RemoteProgram {
+    file: PathBuf,
+    opening: Opening,
+    tell: Arc<Tell>,
+    running: OnceLock<Result<Running, Gone>>,
+}
+
+impl RemoteProgram {
+    /// The one beside the program in `ourselves`, for the servers of `opening`. Nothing is started yet.
+    pub fn beside(ourselves: &Path, opening: Opening, tell: Tell) -> Self {
+        Self {
+            file: ourselves.with_file_name(NAME),
+            opening,
+            tell: Arc::new(tell),
+            running: OnceLock::new(),
+        }
+    }
+
+    /// Whether it can be started and is of our build.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check(&self) -> Result<(), Gone> {
+        self.running()?.wait_for_identity()
+    }
+
+    /// Tells the user, or who asks.
+    pub fn tell(&self, text: &str) {
+        self.tell.line(text);
+    }
+
+    /// What was to be told since this was last asked.
+    pub fn take_warnings(&self) -> Vec<String> {
+        self.tell.take()
+    }
+
+    fn running(&self) -> Result<&Running, Gone> {
+        let started = self.running.get_or_init(|| {
+            Running::start(&self.file, &self.opening, &self.tell)
+                .map_err(|error| Gone::new(&self.file, &why_not_started(&error)))
+        });
+        started.as_ref().map_err(Clone::clone)
+    }
+
+    /// Has it bring what others know of `wanted` into the store of the opening. Whether it brought something, and whether
+    /// something waits to be uploaded now.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn fetch(&self, wanted: &[Wanted<'_>]) -> Result<(bool, bool), Gone> {
+        let sent = wanted.iter().map(|one| WantedSent {
+            level: one.level,
+            key: *one.key,
+            at: one.at.into(),
+        });
+        let asked = self.running()?.ask(|id| Question::Fetch {
+            id,
+            wanted: sent.collect(),
+        })?;
+        loop {
+            match asked.reply(FETCH, || {})? {
+                ReplyBody::Vet { index, mut outcome } => {
+                    let accepted = wanted.get(index).is_some_and(|one| (one.vet)(&mut outcome));
+                    let outcome = accepted.then_some(outcome);
+                    let id = asked.id;
+                    asked.say(&Question::Vetted { id, outcome })?;
+                }
+                ReplyBody::Fetched { brought, noted } => return Ok((brought, noted)),
+                _ => return Err(asked.odd()),
+            }
+        }
+    }
+
+    /// Tries the `layer`th server of the opening, for no longer than `limit`.
+    ///
+    /// # Errors
+    /// The server's fault, or why nobody could be asked, for people.
+    pub fn ping(&self, layer: usize, limit: Duration) -> Result<Answer, String> {
+        let running = self.running();
+        let asked = running.and_then(|it| it.ask(|id| Question::Ping { id, layer, limit }));
+        let reply = asked.and_then(|asked| match asked.reply(limit + MORE, || {})? {
+            ReplyBody::Pinged(answer) => Ok(answer),
+            _ => Err(asked.odd()),
+        });
+        match reply {
+            Ok(answer) => answer.map_err(|fault| fault.to_string()),
+            Err(gone) => Err(gone.to_string()),
+        }
+    }
+
+    /// Has it upload what waits in `store`, for no longer than `limit`.
+    ///
+    /// # Errors
+    /// Why nothing could be done, for people.
+    pub fn upload(
+        &self,
+        store: &DiskStore,
+        limit: Duration,
+        mode: UploadMode,
+    ) -> Result<Vec<Account>, String> {
+        let store = StoreSent::from(store);
+        let question = |id| Question::Upload {
+            id,
+            store,
+            limit,
+            mode,
+        };
+        let asked = self.running().and_then(|it| it.ask(question));
+        let reply = asked.and_then(|asked| {
+            match asked.reply(limit.saturating_add(MORE).min(EVER), || {})? {
+                ReplyBody::Uploaded(accounts) => Ok(accounts),
+                _ => Err(asked.odd()),
+            }
+        });
+        reply.unwrap_or_else(|gone| Err(gone.to_string()))
+    }
+
+    /// Has `command` run on the cluster of the opening, which is `server`, by a worker with `properties`, and what it writes
+    /// put into `folder`, which is there and empty. Nothing when `unwanted` said meanwhile that nobody wants it.
+    ///
+    /// # Errors
+    /// Whatever makes it better to run the command here.
+    pub fn execute(
+        &self,
+        server: &str,
+        command: &Command,
+        properties: Vec<(String, String)>,
+        folder: &Path,
+        unwanted: &dyn Fn() -> bool,
+        moved: &mut Moved,
+    ) -> Result<Option<Done>, Fault> {
+        let gone = |gone: Gone| Fault::Unreachable {
+            server: server.to_owned(),
+            why: gone.to_string(),
+        };
+        let sent = CommandSent::new(command, folder.to_owned());
+        let question = |id| Question::Execute {
+            id,
+            command: sent,
+            properties,
+        };
+        let asked = self
+            .running()
+            .and_then(|it| it.ask(question))
+            .map_err(gone)?;
+        let mut cancelled = false;
+        let look = || {
+            if !cancelled && unwanted() {
+                cancelled = true;
+                let id = asked.id;
+                // Where it is not taken, it is gone, which the next look sees.
+                drop(asked.say(&Question::Cancel { id }));
+            }
+        };
+        let ReplyBody::Executed { done, moved: of_it } = asked.reply(EVER, look).map_err(gone)?
+        else {
+            return Err(gone(asked.odd()));
+        };
+        *moved = of_it;
+        let Some(done) = done? else {
+            return Ok(None);
+        };
+        // It says which are there, neither where nor how many there may be.
+        let is_written = |at: &usize| done.written.get(*at).is_some_and(|written| *written);
+        let place = |at: usize| {
+            Some(at)
+                .filter(is_written)
+                .map(|at| folder.join(at.to_string()))
+        };
+        Ok(Some(Done {
+            code: done.code,
+            stdout: done.stdout,
+            stderr: done.stderr,
+            outputs: (0..command.outputs.len()).map(place).collect(),
+            busy: done.busy,
+        }))
+    }
+}
+
+fn why_not_started(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            "is missing; install it beside warpcc, from the same release".to_owned()
+        }
+        _ => format!("cannot be started: {error}"),
+    }
+}

@@ -1,0 +1,161 @@
+//! Hears what `warpcc-remote` says, on a thread of its own, and gives each reply to who waits for it.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufReader};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::gone::Gone;
+use super::mutex::held;
+use super::silence::Silence;
+use super::tell::Tell;
+use crate::frame::{FrameError, read_frame};
+use crate::protocol::{LONGEST_IDENTITY, Reply, ReplyBody, identity};
+
+/// The number of who waits for the identity alone.
+const IDENTITY: u64 = u64::MAX;
+
+/// What was heard so far.
+pub(super) struct Heard {
+    file: PathBuf,
+    waiting: Mutex<Waiting>,
+    /// Messages of any kind.
+    messages: AtomicU64,
+}
+
+#[derive(Default)]
+struct Waiting {
+    asked: BTreeMap<u64, Sender<ReplyBody>>,
+    /// It is of our build.
+    known: bool,
+    gone: Option<Gone>,
+}
+
+impl Heard {
+    /// Listens at `from`, to the program in `file`.
+    ///
+    /// # Errors
+    /// There is no thread to be had.
+    pub(super) fn new(from: UnixStream, file: &Path, tell: &Arc<Tell>) -> io::Result<Arc<Self>> {
+        let heard = Arc::new(Self {
+            file: file.to_owned(),
+            waiting: Mutex::default(),
+            messages: AtomicU64::new(0),
+        });
+        let (listener, tell) = (Arc::clone(&heard), Arc::clone(tell));
+        std::thread::Builder::new()
+            .name("warpcc-remote".to_owned())
+            .spawn(move || listener.listen(from, &tell))?;
+        Ok(heard)
+    }
+
+    /// Where replies to `id` come.
+    pub(super) fn expect(&self, id: u64) -> Result<Receiver<ReplyBody>, Gone> {
+        let mut waiting = held(&self.waiting);
+        if let Some(gone) = &waiting.gone {
+            return Err(gone.clone());
+        }
+        let (to, replies) = channel();
+        waiting.asked.insert(id, to);
+        Ok(replies)
+    }
+
+    /// Nobody waits for `id` any more.
+    pub(super) fn forget(&self, id: u64) {
+        held(&self.waiting).asked.remove(&id);
+    }
+
+    /// How many messages came.
+    pub(super) fn messages(&self) -> u64 {
+        self.messages.load(Ordering::Relaxed)
+    }
+
+    /// Why it is gone, where it is.
+    pub(super) fn gone(&self) -> Option<Gone> {
+        held(&self.waiting).gone.clone()
+    }
+
+    /// Comes back when it is known to be of our build.
+    pub(super) fn wait_for_identity(&self) -> Result<(), Gone> {
+        let replies = self.expect(IDENTITY)?;
+        let mut silence = Silence::default();
+        loop {
+            if held(&self.waiting).known {
+                return Ok(());
+            }
+            let tick = Duration::from_millis(5);
+            match replies.recv_timeout(tick) {
+                Err(RecvTimeoutError::Timeout) if silence.lasts(self.messages(), tick) => {
+                    return Err(self.lose("does not say what it is"));
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(self.lose("has ended"));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Nothing more comes: whoever waits is told. The first reason is the right one.
+    pub(super) fn lose(&self, why: &str) -> Gone {
+        let mut waiting = held(&self.waiting);
+        let gone = waiting
+            .gone
+            .get_or_insert_with(|| Gone::new(&self.file, why));
+        let gone = gone.clone();
+        waiting.asked.clear();
+        gone
+    }
+
+    fn listen(&self, from: UnixStream, tell: &Tell) {
+        let mut from = BufReader::new(from);
+        let theirs = read_frame::<String>(&mut from, Some(LONGEST_IDENTITY));
+        match theirs {
+            Ok(theirs) if theirs == identity() => held(&self.waiting).known = true,
+            Ok(theirs) => {
+                let ours = identity();
+                self.lose(&format!(
+                    "is of another build: it is {theirs:?}, and this warpcc wants {ours:?}; \
+                     install both from the same release"
+                ));
+                return;
+            }
+            Err(error) => {
+                self.lose(&error_of(&error));
+                return;
+            }
+        }
+        loop {
+            let reply = match read_frame::<Reply>(&mut from, None) {
+                Ok(reply) => reply,
+                Err(error) => {
+                    self.lose(&error_of(&error));
+                    return;
+                }
+            };
+            self.messages.fetch_add(1, Ordering::Relaxed);
+            match reply {
+                Reply::Alive => {}
+                Reply::Warning(text) => tell.line(&text),
+                Reply::To(id, body) => {
+                    if let Some(who) = held(&self.waiting).asked.get(&id) {
+                        // Perhaps nobody waits any more.
+                        drop(who.send(body));
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn error_of(error: &FrameError) -> String {
+    match error {
+        FrameError::Ended => "has ended".to_owned(),
+        FrameError::Io(error) => format!("broke off: {error}"),
+        FrameError::Malformed => "sends what is no message".to_owned(),
+    }
+}

@@ -1,0 +1,40 @@
+//! How long nothing was heard of `warpcc-remote`.
+
+use std::time::Duration;
+
+/// Who says nothing at all for so long is stopped, or has lost its way: it speaks each second otherwise.
+const SILENT: Duration = Duration::from_secs(20);
+
+/// How long nothing was heard, in times that were waited: a clock would count the hours in which both were stopped.
+#[derive(Default)]
+pub(super) struct Silence {
+    messages: u64,
+    waited: Duration,
+}
+
+impl Silence {
+    /// Another `tick` was waited, and so many messages have come by now. Whether that was in vain for too long.
+    pub(super) fn lasts(&mut self, messages: u64, tick: Duration) -> bool {
+        if messages != self.messages {
+            self.messages = messages;
+            self.waited = Duration::ZERO;
+        }
+        self.waited += tick;
+        self.waited > SILENT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_speaks_is_not_silent() {
+        let mut silence = Silence::default();
+        let half = SILENT / 2 + Duration::from_millis(1);
+        for messages in [0, 1, 2, 3] {
+            assert!(!silence.lasts(messages, half), "{messages}");
+        }
+        assert!(silence.lasts(3, half));
+    }
+}

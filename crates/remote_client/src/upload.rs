@@ -1,0 +1,56 @@
+//! How uploads are asked for, and what came of them.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::settings::Layer;
+use crate::upload_queue::Spool;
+
+/// What an uploader did at one server.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Account {
+    /// The server, without credentials.
+    pub server: String,
+    /// Results that it has now.
+    pub uploaded: u64,
+    /// Bytes sent.
+    pub bytes: u64,
+    /// Results that still wait.
+    pub waiting: usize,
+    /// Why they do, where that is known.
+    pub why: Option<String>,
+}
+
+impl Account {
+    /// Together with what was done for another folder at the same server.
+    pub fn add(&mut self, other: Self) {
+        self.uploaded += other.uploaded;
+        self.bytes += other.bytes;
+        self.waiting += other.waiting;
+        self.why = self.why.take().or(other.why);
+    }
+
+    /// That something still waits, and why, for people; nothing where all is done.
+    pub fn unfinished(&self) -> Option<String> {
+        let Self {
+            waiting, server, ..
+        } = self;
+        let why = self.why.as_deref().unwrap_or("the time was up");
+        (*waiting > 0).then(|| format!("{waiting} results wait to be uploaded to {server}: {why}"))
+    }
+}
+
+/// How an uploader works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum UploadMode {
+    /// Beside a build: leaves a server alone that is left alone, and what another uploader is at.
+    Background,
+    /// Because somebody waits for it: asks every server, and waits for other uploaders.
+    Asked,
+}
+
+/// How many results wait for `layer`.
+pub fn waiting(layer: &Layer, root: &Path) -> usize {
+    Spool::of(root).waiting(layer).len()
+}

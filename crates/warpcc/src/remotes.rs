@@ -1,0 +1,41 @@
+//! The program that has the network, for the servers that the settings name.
+
+use std::path::Path;
+
+use warpcc_cache::DiskStore;
+use warpcc_remote_client::protocol::{Opening, PatienceSent};
+use warpcc_remote_client::remote_program::Tell;
+use warpcc_remote_client::sent::{AuthSent, LayerSent, StoreSent};
+use warpcc_remote_client::{Auth, Layer, RemoteProgram};
+
+/// The one beside `ourselves`, for a call of nvcc: shared caches behind `store`, and a cluster's address with who we are to it.
+pub fn of_call(
+    ourselves: &Path,
+    layers: &[Layer],
+    store: Option<&DiskStore>,
+    cluster: Option<(String, &Auth)>,
+) -> RemoteProgram {
+    let opening = Opening {
+        layers: layers.iter().map(LayerSent::from).collect(),
+        store: store.map(StoreSent::from),
+        patience: PatienceSent::OfACall,
+        cluster: cluster.map(|(address, auth)| (address, AuthSent::from(auth))),
+    };
+    RemoteProgram::beside(ourselves, opening, Tell::AtOnce(crate::log::warn))
+}
+
+/// The same for a command that tries servers or uploads to them.
+pub fn of_command(ourselves: &Path, layers: &[Layer]) -> RemoteProgram {
+    of_call(ourselves, layers, None, None)
+}
+
+/// The same for kernels, each of which is a question of its own, and whose cache tells what went wrong.
+pub fn of_kernels(ourselves: &Path, layers: &[Layer], store: &DiskStore) -> RemoteProgram {
+    let opening = Opening {
+        layers: layers.iter().map(LayerSent::from).collect(),
+        store: Some(store.into()),
+        patience: PatienceSent::OfEachQuestion,
+        cluster: None,
+    };
+    RemoteProgram::beside(ourselves, opening, Tell::WhenAsked(Default::default()))
+}
