@@ -17,7 +17,7 @@ use warpcc_remote::Shared;
 
 use crate::build::{self, BuildListener, BuildOptions, Built};
 use crate::bypass::Bypass;
-use crate::call_record::Account;
+use crate::call_record::CallRecorder;
 use crate::cluster::Elsewhere;
 use crate::direct::Served;
 use crate::log::Log;
@@ -35,7 +35,7 @@ pub struct Call<'a> {
     /// What the environment says about us.
     pub around: &'a ProcessContext,
     /// The cache, the settings, and what becomes of the call.
-    pub account: &'a Account<'a>,
+    pub account: &'a CallRecorder<'a>,
     /// The log.
     pub log: &'a Log,
 }
@@ -255,7 +255,7 @@ impl<'a> Session<'a> {
 
     /// The shared caches, where they may be asked or told.
     fn shared_caches(&self) -> Option<Shared<'static>> {
-        let Account { config, store, .. } = self.call.account;
+        let CallRecorder { config, store, .. } = self.call.account;
         let layers = config.layers();
         let is_used = !config.recache.value || !config.readonly.value;
         let store = store.filter(|_| is_used && !layers.is_empty())?;
