@@ -59,7 +59,7 @@ impl Board {
         Self(Arc::new(inner))
     }
 
-    /// What this process may use.
+    /// The limits of this process.
     pub fn limits(&self) -> BudgetLimits {
         self.0.limits
     }
@@ -69,7 +69,7 @@ impl Board {
         self.0.shared().is_some()
     }
 
-    /// What went wrong since this was last asked.
+    /// The warnings since the last call.
     pub fn warnings(&self) -> Vec<Warning> {
         self.0.warnings.take()
     }

@@ -20,7 +20,7 @@ use crate::shared::Shared;
 use crate::table::SeatTable;
 use crate::warning::Warning;
 
-/// What a claim is for.
+/// A request for a claim: what will run, and what it needs.
 #[derive(Debug, Clone, Default)]
 pub struct ClaimRequest {
     /// What will be run.

@@ -23,7 +23,7 @@ const KEEP_BIN_PEAK: f64 = 0.98;
 /// Written before everything else; changes when the meaning does.
 const VERSION: u32 = 1;
 
-/// What was measured, by subject and by tool.
+/// Measured costs, by subject and by tool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
     turn: u64,
@@ -45,7 +45,7 @@ struct Bin {
     peak_kib: f64,
 }
 
-/// What a command is expected to cost.
+/// The expected cost of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expectation {
     /// Milliseconds.
@@ -56,7 +56,7 @@ pub struct Expectation {
     pub known: bool,
 }
 
-/// What a command did cost.
+/// The measured cost of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Measured {
     /// Bytes of its main input, 0 if nobody knows.
@@ -92,7 +92,7 @@ impl Costs {
             && bins().all(|b| sound(b.millis) && sound(b.peak_kib))
     }
 
-    /// What `kind` on `subject` will cost, with an input of this size (0 if nobody knows).
+    /// The expected cost of `kind` on `subject`, with an input of this size (0 if unknown).
     pub fn expect(&self, subject: &str, kind: CommandKind, input_bytes: u64) -> Expectation {
         if let Some(known) = self.subjects.get(subject) {
             // An input that has grown costs more; one that has shrunk may not.

@@ -20,7 +20,7 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 /// Builds whose waiters watch; more would only wake more.
 const WATCHED_BUILDS: usize = 8;
 
-/// What is known of the machine's memory.
+/// The machine's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
     /// KiB that can be had now.
@@ -29,7 +29,7 @@ pub struct Memory {
     pub reserve_kib: u64,
 }
 
-/// What to do next.
+/// A decision: what to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Decision {
     /// The seat to grant.

@@ -23,7 +23,7 @@ const STUCK: Duration = Duration::from_secs(10);
 /// How many records are read at once.
 const PIECE: usize = 64;
 
-/// Who gets the lock first where many want it.
+/// How urgently a caller wants the lock: decides its pauses between tries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockTimeout {
     /// Somebody gives back what others wait for.

@@ -55,12 +55,12 @@ impl Folder {
         self.0.join("board-v1")
     }
 
-    /// Who may read or write the board.
+    /// The lock file: its holder may read and write the board.
     pub fn lock(&self) -> PathBuf {
         self.0.join("board.lock")
     }
 
-    /// What the owner of a seat keeps locked.
+    /// The file that the owner of a seat keeps locked.
     pub fn seat(&self, seat: usize) -> PathBuf {
         self.0.join("seats").join(seat.to_string())
     }

@@ -18,7 +18,7 @@ use rustix::fs::OFlags;
 
 use crate::cancel::{Cancel, Cancelled};
 
-/// What `MAKEFLAGS` came to.
+/// Whether `MAKEFLAGS` names a jobserver that can be used.
 #[derive(Debug, Clone)]
 pub enum Joined {
     /// There is no word of a jobserver: nobody counts our commands.

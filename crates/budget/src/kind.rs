@@ -1,6 +1,6 @@
 //! What kind of command a claim is for, and what one costs before anything was measured.
 
-/// What a claim runs. The board keeps it for those who look on; costs are learned by it.
+/// The kind of command of a claim, for the monitor and to learn costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(u8)]
 #[non_exhaustive]
@@ -70,7 +70,7 @@ impl CommandKind {
             .unwrap_or_default()
     }
 
-    /// What people call it.
+    /// Its name for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Other => "other",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::cancel::{Cancel, Cancelled};
 use crate::limits::BudgetLimits;
 
-/// What runs in this process.
+/// The claims of this process.
 #[derive(Debug, Default)]
 pub struct Local {
     used: Mutex<Used>,

@@ -14,7 +14,7 @@ pub struct Meter {
     cgroups: Cgroups,
 }
 
-/// What was read.
+/// One reading of the memory figures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reading {
     /// KiB that can be used without swapping, in the machine and in every cgroup around us.
@@ -52,7 +52,7 @@ impl Meter {
             .min(self.cgroups.limit_kib().unwrap_or(u64::MAX))
     }
 
-    /// What tells processes of other memory-limited cgroups from us; 0 without a limit.
+    /// A number for the memory-limited cgroup of this process; 0 without a limit.
     pub fn domain(&self) -> u64 {
         self.cgroups.domain()
     }

@@ -40,7 +40,7 @@ pub struct Pressure {
     ticks: u64,
 }
 
-/// What a tick came to.
+/// The result of a tick.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tick {
     /// The claims of this process whose tools are to be stopped now. Named in every tick until they

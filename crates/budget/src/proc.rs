@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-/// What a line of `/proc/PID/stat` says.
+/// The fields of `/proc/PID/stat` that are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     /// R, S, D, T, t, Z, X.

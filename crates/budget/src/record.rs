@@ -13,7 +13,7 @@ pub const SIZE: usize = 256;
 /// Seats of a board.
 pub const SEATS: usize = 4096;
 
-/// What a seat is used for.
+/// The state of a seat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SeatState {
     /// Nobody's.
@@ -25,7 +25,7 @@ pub enum SeatState {
     Running,
 }
 
-/// What else there is to say about a claim.
+/// Flags of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flags {
     /// Granted within an ancestor's claim, and not counted.
@@ -177,7 +177,7 @@ impl Record {
         ]
     }
 
-    /// What the bytes of seat `seat` say; a free seat where they say nothing.
+    /// The record in the bytes of seat `seat`; a free seat if they hold none.
     pub fn decode(bytes: &[u8; SIZE], seat: usize) -> Self {
         let mut at = Reader(bytes, 0);
         let sum = at.u64();
@@ -222,7 +222,7 @@ impl Record {
     }
 }
 
-/// What stands before the seats.
+/// The header before the seats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Header {
     /// Seats from here on were never used or are free.
@@ -264,7 +264,7 @@ impl Header {
         bytes
     }
 
-    /// What the bytes say, if they are a header's.
+    /// The header in these bytes, if they hold one.
     pub fn decode(bytes: &[u8; SIZE]) -> Option<Self> {
         let mut at = Reader(bytes, 0);
         if at.u64() != checksum(bytes, HEADER) || at.u64() != MAGIC {

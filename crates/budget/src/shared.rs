@@ -82,7 +82,7 @@ impl Shared {
         Ok(result)
     }
 
-    /// What memory can be had, read at most every [`FRESH`].
+    /// The available memory, read at most every [`FRESH`].
     pub fn memory(&self) -> Memory {
         let mut last = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         match *last {

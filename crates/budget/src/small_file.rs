@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// What the file says now.
+/// The current text of the file.
 pub fn text_of(file: &File) -> Option<String> {
     let mut bytes = [0; 8192];
     let length = file.read_at(&mut bytes, 0).ok()?;

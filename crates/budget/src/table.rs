@@ -93,7 +93,7 @@ impl SeatTable {
         self.bells.retain(|&other| other != seat);
     }
 
-    /// Who is to be woken.
+    /// The seats to wake.
     pub fn bells(&mut self) -> Vec<usize> {
         std::mem::take(&mut self.bells)
     }

@@ -31,7 +31,7 @@ pub struct Command {
     pub outputs: Vec<String>,
 }
 
-/// What came of a command.
+/// The result of a command.
 #[derive(Debug, Clone, Default)]
 pub struct Done {
     /// Its exit code. Unless it is 0 there is nothing else.

@@ -35,7 +35,7 @@ pub use hash::{ContentHashes, Inspect};
 pub use signature::Signature;
 pub(crate) use trust::trusted_signature;
 
-/// What a run saw of the file system.
+/// The input manifest: what a run saw of the file system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InputManifest {
     /// Every path and name, each ended by a NUL so that it goes to the kernel as it is. Below 4 GiB.
@@ -138,7 +138,7 @@ impl InputManifest {
         })
     }
 
-    /// What else the run was told: path, fact, and the fact's text.
+    /// The other answers that the run got: path, fact, and the fact's text.
     pub fn facts(&self) -> impl Iterator<Item = (PathBuf, Fact, PathBuf)> + '_ {
         let path = |span| path_of(self.text_at(span));
         let resolved = self.files.iter().filter_map(move |file| {

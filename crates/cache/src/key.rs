@@ -135,7 +135,7 @@ impl KeyParts {
         hashing.finish()
     }
 
-    /// What differs. Empty exactly when the listings are equal.
+    /// The differences. Empty exactly if the parts are equal.
     ///
     /// Parts of one name are compared as a multiset, what is left over is paired in order; so one argument put in front of twenty is one addition, not twenty changes.
     pub fn changes(old: &KeyParts, new: &KeyParts) -> Vec<KeyChange> {

@@ -34,7 +34,7 @@ pub struct ProducedFile {
     pub executable: bool,
 }
 
-/// What came of a task.
+/// The result of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     /// The files it produced.
@@ -49,7 +49,7 @@ pub struct Outcome {
     pub micros: u64,
 }
 
-/// What a run saw, and what came of it.
+/// What a run saw, and its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variant {
     /// What it saw.

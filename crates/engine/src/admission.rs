@@ -20,7 +20,7 @@ use crate::process::Children;
 
 const NOTES: &str = "costs-v1";
 
-/// What a call of nvcc asks the machine with.
+/// How a call of nvcc gets slots: from the budget and from a build tool's tokens.
 pub struct Admission<'a> {
     store: Option<&'a DiskStore>,
     board: Board,
@@ -131,7 +131,7 @@ impl<'a> Admission<'a> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a command with this name will cost, with an input of this many bytes (0 if nobody knows).
+    /// The expected cost of a command with this name, with an input of this many bytes (0 if unknown).
     pub fn expect(&self, name: &str, kind: CommandKind, input_bytes: u64) -> Expectation {
         let known = self.known();
         let own = known.own.expect(name, kind, input_bytes);
@@ -232,7 +232,7 @@ impl<'a> Admission<'a> {
 
 const WHOLE: &str = "the whole call";
 
-/// What asks to run.
+/// A task that asks to run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Applicant<'a> {
     /// The same for the same command next time.
@@ -251,7 +251,7 @@ pub struct Applicant<'a> {
     pub tag: u64,
 }
 
-/// What a tool counts as.
+/// The kind of command that a tool counts as.
 pub fn kind_of(tool: Tool) -> CommandKind {
     match tool {
         Tool::Preprocess => CommandKind::Preprocess,

@@ -27,7 +27,7 @@ use searches::Searches;
 use crate::mtimes;
 use crate::place::RunPlace;
 
-/// What the programs of a run asked of their environment.
+/// The questions that the programs of a run asked their environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Asked {
     /// Variables asked for by name.
@@ -93,7 +93,7 @@ impl RunPlace<'_> {
 /// A variable, and the BLAKE3 of its value; none where it was not set.
 type Variable = (Vec<u8>, Option<[u8; 32]>);
 
-/// What must be so for a result to count again, besides files.
+/// The conditions, besides files, under which a result counts again.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conditions {
     /// See [`crate::mtimes`].
@@ -106,7 +106,7 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// What `asked` comes to in this place.
+    /// The present answers to `asked` in this place.
     pub fn observe(asked: &Asked, times: &[u8], place: RunPlace<'_>) -> Self {
         let counts = |name: &&OsString| !is_harmless(name) && !guards::is_off("variables");
         let names = asked.variables.iter().filter(counts);
@@ -181,7 +181,7 @@ impl Conditions {
         }
     }
 
-    /// What was asked, so that a user of the result depends on the same.
+    /// The questions, so that a user of the result depends on the same.
     pub fn asked(&self) -> Asked {
         let name = |(name, _): &Variable| OsString::from_vec(name.clone());
         Asked {

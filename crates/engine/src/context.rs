@@ -13,7 +13,7 @@ use crate::options::RunOptions;
 use crate::shared_libraries::{Loaded, loaded_by};
 use crate::side_files::SideFiles;
 
-/// What is done to a step is done by functions that are given this: look up, run here, run there, store.
+/// The functions that work on a step share this: look up, run here, run there, store.
 pub struct RunContext<'a> {
     pub graph: &'a TaskGraph,
     pub options: &'a RunOptions<'a>,
@@ -72,7 +72,7 @@ impl<'a> RunContext<'a> {
         self.tools.content(self.options.store?, program)
     }
 
-    /// What a program loads.
+    /// The libraries that a program loads.
     pub fn loaded(&self, program: &Path) -> Option<Loaded> {
         let cell = {
             let mut known = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,7 +90,7 @@ impl<'a> RunContext<'a> {
         cell.get_or_init(ask).clone()
     }
 
-    /// Of a file that does not change from run to run.
+    /// The digest of a file that does not change from run to run.
     pub fn lasting_digest(&self, file: &Path) -> Option<Digest> {
         match self.options.store {
             Some(store) => store.file_digest(file).ok(),

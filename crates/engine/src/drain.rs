@@ -13,7 +13,7 @@ use crate::stall::Watchdog;
 /// streams open for ever.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// What was read, and why no more was.
+/// The output that was read, and why reading ended.
 #[derive(Debug, Default)]
 pub struct Drained {
     /// Standard output, standard error.

@@ -17,7 +17,7 @@ pub enum StepOutcome {
     Skipped,
 }
 
-/// What a task waited for.
+/// The resource that a task waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WaitedFor {
     /// That others need fewer processors.

@@ -55,7 +55,7 @@ pub fn fixed_argument<'a>(path_map: &PathMap, text: &'a str) -> Cow<'a, str> {
     text.into()
 }
 
-/// What the host compiler gets besides nvcc's words.
+/// The host compiler's arguments besides nvcc's.
 pub fn host_arguments(step: &Step, graph: &TaskGraph, path_map: &PathMap) -> Vec<OsString> {
     let flag = match step.tool {
         _ if path_map.is_empty() => return Vec::new(),

@@ -21,7 +21,7 @@ use crate::parent_death::{Lend, Lifeline};
 use crate::room::READS_INPUT;
 use crate::terminal::{Screen, Terminal};
 
-/// What is to be run.
+/// A command to run.
 #[derive(Debug)]
 pub struct Order<'a> {
     /// The program's file.
@@ -40,7 +40,7 @@ pub struct Order<'a> {
     pub claim: Option<&'a Claim>,
 }
 
-/// What came of it.
+/// The result of a command.
 #[derive(Debug, Clone, Default)]
 pub struct Ended {
     /// The exit code, or 128 + the signal.
@@ -82,10 +82,10 @@ pub struct Children {
     stall_millis: AtomicU64,
 }
 
-/// What [`StoodStill`] says, in every message that holds it.
-pub const STOOD_STILL: &str = "hung and was stopped";
+/// The text of [`StoodStill`], in every message that contains it.
+pub const STOOD_STILL: &str = "hung and was killed";
 
-/// A child hung and was stopped: no verdict on what it was to do.
+/// A child hung and was killed: no verdict on what it was to do.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{program} {}: for {} s it used no processor time and printed nothing",

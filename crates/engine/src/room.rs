@@ -25,7 +25,7 @@ const TRIED_BYTES: u64 = 1 << 20;
 /// nvcc, a shell, a compiler driver, what that starts, and one for each to start another.
 const PROCESSES: usize = 8;
 
-/// What the watch saw of it.
+/// The resource that was missing, as the watch log shows it.
 pub fn hindrance(observed: &Observed) -> Option<String> {
     if let Some(program) = &observed.no_room {
         return Some(format!("{}: {NO_ROOM}", program.display()));

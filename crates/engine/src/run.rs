@@ -20,7 +20,7 @@ use crate::states::TaskStates;
 use crate::task;
 use crate::traced_inputs::Seen;
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Run {
     /// nvcc's exit code.

@@ -29,7 +29,7 @@ const OTHER_STUB: &str = "the stub is not the remembered one";
 /// The same for a module id.
 const OTHER_ID: &str = "the module id is not the remembered one";
 
-/// What a schedule does to files and processes.
+/// The effects of a schedule on files and processes.
 pub trait Effects {
     /// Whether the file that decides holds what was assumed.
     fn confirms(&self, assumed: &Assumed) -> bool;
@@ -39,7 +39,7 @@ pub trait Effects {
     fn kill(&self, which: &dyn Fn(usize) -> bool);
 }
 
-/// What all tasks came to.
+/// The result of all tasks.
 pub struct End {
     /// Those that count, by their places in the plan.
     pub tasks: BTreeMap<usize, (Finished, Seen)>,
@@ -300,7 +300,7 @@ impl<'a> Schedule<'a> {
             .filter(|&task| !self.is_given_up() && self.counts(task))
     }
 
-    /// What all tasks that count came to.
+    /// The result of all tasks that count.
     pub fn end(mut self) -> End {
         let mut tasks = std::mem::take(&mut self.ended);
         tasks.retain(|&task, _| self.counts(task));

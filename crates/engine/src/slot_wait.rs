@@ -17,7 +17,7 @@ use crate::process::{EndReason, Ended};
 /// How often a tool that failed for want of memory or processes, alone on the machine at last, is tried.
 const LONELY_TRIES: u32 = 2;
 
-/// What a task has of the machine, and what that cost it.
+/// A task's slot and tokens, and how long it waited for them.
 #[derive(Default)]
 pub struct SlotWait {
     /// The right to run; none where nobody rations.

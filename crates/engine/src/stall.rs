@@ -33,7 +33,7 @@ struct Member {
 }
 
 impl Watchdog {
-    /// Of the process group `group`, which may stand still for `window`.
+    /// A watchdog for the process group `group`, which may be idle for `window`.
     pub fn new(group: Pid, window: Duration) -> Self {
         Self {
             group: group.as_raw_nonzero().get().unsigned_abs(),

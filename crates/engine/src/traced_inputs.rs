@@ -15,7 +15,7 @@ use crate::compiler_cache::is_compiler_cache;
 use crate::conditions::{self, Asked};
 use crate::room;
 
-/// What one step saw, or many.
+/// What one or several steps saw.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
     /// Read, run or loaded, and what each was then.

@@ -98,7 +98,7 @@ pub struct OptionRow {
     pub known: bool,
 }
 
-/// What a file is to the user.
+/// The role of a file for the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {

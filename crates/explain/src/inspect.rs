@@ -32,7 +32,7 @@ pub struct Inspection {
     pub blocks: Vec<Block>,
 }
 
-/// What is in `bytes`, the file that step number `step` of `graph` wrote as `file`.
+/// Inspects `bytes`, the file that step number `step` of `graph` wrote as `file`.
 pub fn inspect(
     graph: &TaskGraph,
     step: usize,

@@ -9,7 +9,7 @@ use crate::explanation::{
 /// The placeholder for a value that differs between machines.
 const VARIES: &str = "…";
 
-/// What of an explanation is written.
+/// How much of an explanation is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
     /// Every step, its options and its files.

@@ -143,7 +143,7 @@ fn operand(tool: Tool, word: &str) -> String {
     means.to_owned()
 }
 
-/// What nvcc's own variables are for, from the lines at the top of a dry run.
+/// The purpose of nvcc's own variables, from the lines at the top of a dry run.
 pub fn variable(name: &str, value: &str) -> Variable {
     let meaning = match name {
         "_NVVM_BRANCH_" => "the folder of the device compiler inside the toolkit",

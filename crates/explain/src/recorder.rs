@@ -11,7 +11,7 @@ use crate::explanation::{
 use crate::inspect::{self, Known, UserSource};
 use crate::{options, tool_docs};
 
-/// What was called.
+/// The call to explain.
 #[derive(Debug, Clone, Default)]
 pub struct ObservedCall {
     /// nvcc and its arguments, as given.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-/// What the letter after the number says about where the code runs.
+/// The letter after the number, which says where the code runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Suffix {
     /// None: the same major version and a minor version not below, or PTX for everything newer.

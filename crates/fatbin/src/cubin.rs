@@ -54,7 +54,7 @@ impl<'d> Cubin<'d> {
         })
     }
 
-    /// What the cubin itself says it is for. The newer generation does not record an `f`.
+    /// The architecture in the cubin itself. The newer generation does not record an `f`.
     pub fn arch(&self) -> Arch {
         let flags = self.header.e_flags(E).0;
         let (number, exact) = if self.is_newer() {

@@ -37,7 +37,7 @@ pub struct Changed {
     pub changes: Vec<NumberChange>,
 }
 
-/// What the images of one architecture come to.
+/// The total of one architecture's images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Total {
     /// How many.

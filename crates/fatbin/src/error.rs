@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// What is wrong at one place.
+/// A flaw at one place of a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
     /// The bytes end before what they promise.

@@ -22,7 +22,7 @@ const MACHINE_AT: usize = 18;
 /// What is shown of the name of an archive's member, in characters.
 const LONGEST_NAME: usize = 1024;
 
-/// What a file is, by its first bytes.
+/// The format of a file, by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {

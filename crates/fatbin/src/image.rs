@@ -16,7 +16,7 @@ pub const SMALLEST_HEADER: u32 = 64;
 /// Identifier and options are paths and option lists; a header beyond this is not one.
 const LARGEST_HEADER: u32 = 1 << 20;
 
-/// What an image holds.
+/// The kind of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ImageKind {
     /// Text that the driver compiles (1).
@@ -42,7 +42,7 @@ impl ImageKind {
         }
     }
 
-    /// What NVIDIA's tools put before this kind's architecture.
+    /// NVIDIA's prefix for this kind's architecture.
     pub fn prefix(self) -> &'static str {
         match self {
             Self::Ptx => "compute_",
@@ -155,7 +155,7 @@ impl ImageFlags {
         self.0 & Self::COMPAT != 0
     }
 
-    /// What is set, in words; what has no known meaning as a number.
+    /// The flags in words; those without a known meaning as a number.
     pub fn words(self) -> Vec<String> {
         let known = [
             (Self::A64, "64-bit"),

@@ -47,7 +47,7 @@ pub struct Function {
     pub usage: Option<Usage>,
 }
 
-/// What a function takes, in bytes unless said otherwise.
+/// The resources of a function, in bytes unless said otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Usage {
     /// Registers of a thread (a number).

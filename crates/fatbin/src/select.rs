@@ -181,7 +181,7 @@ impl CudaError {
     }
 }
 
-/// What counts about an image for the choice.
+/// The properties of an image that decide the choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candidate {
     /// What it holds.

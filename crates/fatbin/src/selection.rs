@@ -8,7 +8,7 @@ use crate::arch::{Arch, NotAnArch, Suffix};
 use crate::image::{Image, ImageKind};
 use crate::select::{Candidate, Gpu, Selection, Situation, choose};
 
-/// What is kept; everything else goes.
+/// The images to keep; all others are removed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Keep {
     wanted: Vec<(ImageKind, Arch)>,
@@ -61,7 +61,7 @@ impl Keep {
             .collect()
     }
 
-    /// What was asked for and is in none of `images`.
+    /// The requested targets that none of `images` has.
     pub fn without_match<'i, 'a: 'i>(
         &self,
         images: impl Iterator<Item = &'i Image<'a>> + Clone,

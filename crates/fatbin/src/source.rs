@@ -41,7 +41,7 @@ pub struct FatbinError {
     pub why: OpenFailure,
 }
 
-/// What happened to a file that cannot be read at all.
+/// Why a file cannot be read at all.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenFailure {
     /// The system says no.

@@ -38,7 +38,7 @@ pub enum Refusal {
     Host(String),
 }
 
-/// What came of it.
+/// The result of thinning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thinned {
     /// The new file.

@@ -13,7 +13,7 @@ use crate::inspect::Inside;
 use crate::select::{Candidate, CudaError, Gpu, Selection, Situation, choose, ptx_compiles};
 use crate::source::Binary;
 
-/// What happens to one container on one GPU.
+/// The driver's choice for one container on one GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoadOutcome {

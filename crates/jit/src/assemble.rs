@@ -28,7 +28,7 @@ pub struct AssembleJob<'f> {
     pub used: CompileCause,
 }
 
-/// What `ptxas` made.
+/// The result of `ptxas`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Made {
     /// The machine code, in bytes.
@@ -37,7 +37,7 @@ pub struct Made {
     pub seconds: f64,
 }
 
-/// What came of a job.
+/// The result of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Assembled {
     /// It can be assembled.

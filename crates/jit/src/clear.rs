@@ -25,7 +25,7 @@ pub enum Refused {
     Io(PathBuf, io::Error),
 }
 
-/// What was done.
+/// The result of clearing.
 #[derive(Debug, Serialize)]
 pub struct Cleared {
     /// The folder itself, after links to it were followed.

@@ -15,7 +15,7 @@ use crate::remark::Remark;
 /// Folders in folders: the driver's has two levels. A loop of mounts would be deeper.
 const DEEPEST: usize = 8;
 
-/// What is known of the folder's place.
+/// The folder of a cache, and the file system that it is on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Folder {
     /// As the settings say it.
@@ -71,7 +71,7 @@ impl Folder {
     }
 }
 
-/// What is in a cache.
+/// The contents of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Contents {
     /// Files, without the index.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// What a text costs, measured or estimated.
+/// The cost of a text, measured or estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Cost {
     /// Machine code, in bytes.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// What kind of storage a folder is on.
+/// The kind of file system of a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileSystem {
@@ -21,7 +21,7 @@ pub enum FileSystem {
 }
 
 impl FileSystem {
-    /// By the number in `f_type`, of which the low 32 bits count.
+    /// The file system with this `f_type`, of which the low 32 bits count.
     pub fn from_number(number: u64) -> Self {
         match number & 0xffff_ffff {
             0x6969 => Self::Network("NFS"),

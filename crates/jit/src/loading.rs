@@ -21,7 +21,7 @@ use warpcc_fatbin::{BinaryInput, DriverVersion};
 /// The longest line that a loading process may say, in bytes: a compiler's log and a little more.
 const LONGEST_LINE: u64 = 256 << 10;
 
-/// What to load.
+/// An item to load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Item {
     /// A container, of which the driver chooses an image.
@@ -75,7 +75,7 @@ pub enum Said {
     Refused(String, u32, String, String),
 }
 
-/// What came of an item.
+/// The result of loading an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoadResult {
     /// It loads, in this time.

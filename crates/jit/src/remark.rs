@@ -12,7 +12,7 @@ pub enum Weight {
     Note,
 }
 
-/// What was found.
+/// A finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Remark {
     /// Whether to act.

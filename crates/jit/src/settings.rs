@@ -50,7 +50,7 @@ pub struct MaxSize {
 }
 
 impl MaxSize {
-    /// What an older driver takes where nothing is said, in bytes.
+    /// The default limit of older drivers, in bytes.
     pub fn of_older_drivers(self) -> u64 {
         match self.given {
             true => self.bytes,
@@ -64,7 +64,7 @@ impl MaxSize {
     }
 }
 
-/// What the variables come to.
+/// The settings that result from the variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JitSettings {
     /// `CUDA_CACHE_DISABLE` is 1.
@@ -84,7 +84,7 @@ pub struct JitSettings {
 }
 
 impl JitSettings {
-    /// What `variables` come to.
+    /// The settings that result from `variables`.
     pub fn read(variables: &[(OsString, OsString)]) -> Self {
         let value = |name: &str| get(variables, name);
         let on = |names: [&str; 2]| names.iter().any(|name| value(name).is_some_and(is_on));
@@ -126,7 +126,7 @@ fn is_on(value: &OsStr) -> bool {
     number(value).is_some_and(|number| number != 0)
 }
 
-/// What is wrong with the variables, apart from the folder itself.
+/// Problems with the variables, apart from the folder itself.
 pub fn remarks(variables: &[(OsString, OsString)], settings: &JitSettings) -> Vec<Remark> {
     let mut found = Vec::new();
     for name in variables.iter().filter_map(|(name, _)| name.to_str()) {

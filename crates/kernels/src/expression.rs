@@ -47,7 +47,7 @@ impl Drop for Node {
 }
 
 impl Expr {
-    /// What is later given under this name.
+    /// The value that is later given under this name.
     #[must_use]
     pub fn name(name: &str) -> Self {
         Self(Arc::new(Node::Name(name.to_owned())))

@@ -1,11 +1,11 @@
-//! What the planners share: grids, the largest access that divides a step, the struct that finds an element's place.
+//! What the planners share: grids, the largest access that divides a stride, the struct that finds an element's place.
 
 use std::sync::Arc;
 
 use crate::layout::{Layout, divider};
 use crate::plan::{PlanError, Which};
 
-/// `warpcc::places<I, A, D>` as it lies in memory: dividers of each size, then each array's steps.
+/// `warpcc::places<I, A, D>` as it lies in memory: dividers of each size, then each array's strides.
 ///
 /// `group` neighbours along the innermost dimension count as one.
 pub(crate) fn places(layout: &Layout, group: u64, wide: bool) -> Arc<[u8]> {
@@ -14,7 +14,7 @@ pub(crate) fn places(layout: &Layout, group: u64, wide: bool) -> Arc<[u8]> {
         if wide {
             bytes.extend_from_slice(&value.to_ne_bytes());
         } else {
-            // The low half: a step below zero keeps its meaning.
+            // The low half: a negative stride keeps its meaning.
             bytes.extend_from_slice(&(value as u32).to_ne_bytes());
         }
     };

@@ -1,4 +1,4 @@
-//! Shapes and steps of several arrays made one: broadcast to the output's shape, dimensions sorted, merged and counted.
+//! Shapes and strides of several arrays made one: broadcast to the output's shape, dimensions sorted, merged and counted.
 
 use crate::plan::{PlanError, Tensor, Which};
 use crate::shape::{check, span};
@@ -8,7 +8,7 @@ use crate::shape::{check, span};
 pub(crate) struct Layout {
     /// Sizes; at least one dimension.
     pub sizes: Vec<u64>,
-    /// For each array its steps in elements.
+    /// For each array its strides in elements.
     pub steps: Vec<Vec<i64>>,
 }
 
@@ -23,7 +23,7 @@ impl Layout {
         self.sizes.last().copied().unwrap_or(1)
     }
 
-    /// An array's innermost step.
+    /// An array's innermost stride.
     pub fn inner_step(&self, array: usize) -> i64 {
         self.steps
             .get(array)
@@ -37,7 +37,7 @@ impl Layout {
         self.sizes.get(dimension).copied().unwrap_or(1)
     }
 
-    /// An array's step in a dimension.
+    /// An array's stride in a dimension.
     pub fn step(&self, array: usize, dimension: usize) -> i64 {
         let steps = self.steps.get(array);
         steps
@@ -111,7 +111,7 @@ pub(crate) fn broadcast(
     Ok(Some(layout))
 }
 
-/// Dimensions of one element left out, the others sorted by the output's steps, and neighbours
+/// Dimensions of one element left out, the others sorted by the output's strides, and neighbours
 /// that every array runs through as one merged.
 pub(crate) fn canonical(shape: &[u64], steps: Vec<Vec<i64>>) -> Layout {
     let mut order: Vec<usize> = (0..shape.len())

@@ -1,6 +1,6 @@
 //! Ready-made kernels: functions over arrays of any type and shape, and expressions of them as one kernel.
 //!
-//! A plan ([`elementwise`], [`reduce`]) is a function of types, shapes, steps and addresses, so it can be made and tested
+//! A plan ([`elementwise`], [`reduce`]) is a function of types, shapes, strides and addresses, so it can be made and tested
 //! without a GPU: it gives a kernel's name and source, a grid and arguments. Only a [`Launcher`] needs a driver; it takes
 //! the kernels from a [`KernelCache`](warpcc_rtc::KernelCache).
 

@@ -33,7 +33,7 @@ impl Tensor {
         }
     }
 
-    /// The same with steps of its own, in elements.
+    /// The same with strides of its own, in elements.
     #[must_use]
     pub fn with_strides(mut self, strides: &[i64]) -> Self {
         self.strides = Some(strides.to_vec());
@@ -41,7 +41,7 @@ impl Tensor {
     }
 }
 
-/// What becomes of the result.
+/// How the result is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum WriteMode {
     /// It replaces what the output holds.
@@ -227,7 +227,7 @@ pub enum PlanError {
         which: Which,
         /// Its dimensions.
         dimensions: usize,
-        /// Its steps.
+        /// Its strides.
         strides: usize,
     },
     /// More elements, bytes or dimensions than can be counted.
@@ -261,7 +261,7 @@ pub enum PlanError {
     OutputOverlaps {
         /// Its shape.
         shape: Vec<u64>,
-        /// Its steps.
+        /// Its strides.
         strides: Vec<i64>,
     },
     /// The output lies on an input, but not element on element.
@@ -295,7 +295,7 @@ pub enum PlanError {
         twice: bool,
     },
     /// A maximum or minimum of nothing.
-    #[error("{reduction} of no elements has no value, and the reduced axes have none")]
+    #[error("{reduction} of no elements has no value: the reduced axes are empty")]
     Empty {
         /// The reduction.
         reduction: &'static str,

@@ -1,6 +1,6 @@
 //! What was planned before and is asked for again: a loop over arrays of one kind plans and writes its kernel's text once.
 //!
-//! A plan depends on types, shapes, steps and where addresses lie within 16 bytes; addresses and numbers are arguments.
+//! A plan depends on types, shapes, strides and where addresses lie within 16 bytes; addresses and numbers are arguments.
 //! What depends on the addresses themselves, whether arrays overlap in part, is looked at each time.
 
 use std::hash::{BuildHasher as _, Hash, Hasher};

@@ -123,7 +123,7 @@ fn dense_strides(shape: &[u64]) -> Vec<i64> {
     strides
 }
 
-/// Checks what concerns one array alone: counts, address, alignment. Gives its steps and elements.
+/// Checks what concerns one array alone: counts, address, alignment. Gives its strides and elements.
 pub(crate) fn check(tensor: &Tensor, which: &Which) -> Result<(Vec<i64>, u64), PlanError> {
     let too_large = |reason| PlanError::TooLarge {
         which: which.clone(),
@@ -169,7 +169,7 @@ pub(crate) fn check(tensor: &Tensor, which: &Which) -> Result<(Vec<i64>, u64), P
             dtype: tensor.dtype,
         });
     }
-    let (low, high) = span(&tensor.shape, &strides).ok_or_else(|| too_large("its steps"))?;
+    let (low, high) = span(&tensor.shape, &strides).ok_or_else(|| too_large("its strides"))?;
     let size = i128::from(tensor.dtype.size());
     let first = i128::from(tensor.address) + i128::from(low) * size;
     let last = i128::from(tensor.address) + (i128::from(high) + 1) * size;

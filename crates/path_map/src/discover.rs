@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::installers::temporary_folders;
 use crate::map::{BASE, PathMap};
 
-/// What `base_dir` says.
+/// The setting `base_dir`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BaseDirs {
     /// Folders, in the order they were named.

@@ -58,7 +58,7 @@ impl<'a> WorkDir<'a> {
         })
     }
 
-    /// What a tool said, with the names that people know.
+    /// A tool's message with the real names of folders.
     pub fn real_message(&self, text: &[u8]) -> Vec<u8> {
         let Some(here) = self.prefix().filter(|_| !text.is_empty()) else {
             return self.path_map.real_text(text);

@@ -2,7 +2,7 @@
 
 use crate::step::FileId;
 
-/// What a file has to hold before anything starts.
+/// The content of a file that has to exist before anything starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prepared {
     /// The file.
@@ -11,7 +11,7 @@ pub struct Prepared {
     pub text: String,
 }
 
-/// What a file is assumed to hold.
+/// The assumed content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expected {
     /// This text.

@@ -104,7 +104,7 @@ fn unescape(raw: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What the command line says about the rule.
+/// The command line's options for the rule.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rule {
     /// Left of the colon; empty when the command line names neither `-MT` nor `-o`: then it is the

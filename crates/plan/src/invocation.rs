@@ -16,7 +16,7 @@ enum Item {
     Input(String),
 }
 
-/// What a command line asks for.
+/// A parsed command line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Invocation {
     items: Vec<Item>,

@@ -6,6 +6,8 @@
 //! the host compiler, when the user asked for that, or a reason to run plain nvcc: a new option
 //! may write a file that a hit would not bring back.
 
+// tidy: long because it is a table with a row for each of nvcc's options.
+
 /// Whether an option has a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
@@ -17,7 +19,7 @@ pub enum Takes {
     List,
 }
 
-/// What an option means to a drop-in.
+/// What an option means for the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Part of the key as it stands.

@@ -7,7 +7,7 @@
 
 use crate::Invocation;
 
-/// What kind of file an output is.
+/// The kind of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputKind {
     /// What was asked for: an object, device code, a text.

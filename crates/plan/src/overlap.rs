@@ -225,7 +225,7 @@ fn take_apart(text: &str) -> Option<(String, String)> {
     Some((frame, numbers))
 }
 
-/// What a module id is remembered by: the arguments from which cudafe++ makes it.
+/// The name under which a module id is remembered: the arguments from which cudafe++ makes it.
 pub fn module_id_subject(graph: &TaskGraph) -> Option<Vec<String>> {
     let step = graph.steps.iter().find(|s| s.tool == Tool::CudaFe)?;
     let one = graph

@@ -7,7 +7,7 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub u32);
 
-/// What a file is to the user.
+/// The role of a file for the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// Inside the private keep folder: nobody sees it.
@@ -127,7 +127,7 @@ impl Arg {
     }
 }
 
-/// What is executed.
+/// The program of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
     /// Looked up in the PATH that the dry run set, unless it has a slash.

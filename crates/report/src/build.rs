@@ -221,7 +221,7 @@ impl Build {
             .map(|span| (span, &self.calls[span.call], self.task(span)))
     }
 
-    /// What the build is called in headings: what drove it, or else what it compiled.
+    /// The build's title: the command that drove it, or else what it compiled.
     pub fn title(&self) -> String {
         match (&self.driver, self.calls.as_slice()) {
             (Some(driver), _) => driver.clone(),

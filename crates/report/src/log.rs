@@ -23,7 +23,7 @@ const HEAD: usize = 8 + 4 + 8;
 /// No record is longer; a length beyond it was never written by us.
 const LONGEST: usize = 8 << 20;
 
-/// What was found in a log.
+/// The contents of a log.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reading {
     /// The records, in the order they were appended.
@@ -32,7 +32,7 @@ pub struct Reading {
     pub damage: Damage,
 }
 
-/// What could not be read of a log.
+/// The damaged part of a log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Damage {
     /// Bytes that belong to no sound record.

@@ -154,7 +154,7 @@ pub enum TaskEnd {
     Skipped,
 }
 
-/// What a task that could start had to wait for.
+/// The resource that a ready task waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wait {
@@ -166,7 +166,7 @@ pub enum Wait {
     Token,
 }
 
-/// What a call read besides its sources.
+/// The headers that a call read.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Headers {
     /// How many different files.
@@ -186,7 +186,7 @@ pub struct Header {
     pub bytes: u64,
 }
 
-/// What the machine's scheduler allowed.
+/// The limits of the machine's budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Budget {
     /// Tasks at once; zero where there was no limit, or no task.

@@ -337,7 +337,7 @@ impl KernelCache {
 }
 
 impl KernelCache {
-    /// What starts ready-made kernels on a GPU.
+    /// The launcher of ready-made kernels on a GPU.
     pub fn launcher(&self, ordinal: usize) -> Result<Arc<Launcher>, Error> {
         if let Some(launcher) = lock(&self.launchers).get(&ordinal) {
             return Ok(launcher.clone());

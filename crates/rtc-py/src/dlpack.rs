@@ -80,7 +80,7 @@ const COPIED: u64 = 2;
 /// No array of a framework has more.
 const MOST_DIMENSIONS: i32 = 64;
 
-/// What a capsule says.
+/// The content of a capsule.
 pub struct Content {
     pub address: u64,
     /// `DLDeviceType`, and which one.

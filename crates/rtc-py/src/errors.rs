@@ -51,7 +51,7 @@ pub fn of_launch(py: Python<'_>, error: &LaunchError) -> PyErr {
     }
 }
 
-/// Whatever the library says.
+/// The library's error as a Python exception.
 pub fn to_python(py: Python<'_>, error: &Error) -> PyErr {
     let with = PyDict::new(py);
     let text = error.to_string();

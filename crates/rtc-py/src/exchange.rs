@@ -173,7 +173,7 @@ impl Exchange {
     }
 }
 
-/// What an array is for.
+/// How an array is used.
 #[derive(Clone, Copy)]
 pub enum ArrayUse {
     Read,

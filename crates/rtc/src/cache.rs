@@ -4,21 +4,19 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, RwLock};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Instant;
 
-use warpcc_cache::{
-    Hashing, InputManifest, InputManifestBuilder, Key, KeySink, ManifestVerdict, Upstream,
-};
+use warpcc_cache::{Hashing, InputManifest, Key, KeySink, ManifestVerdict, Upstream};
 
 use crate::compiler::{CallLimits, Compiled, Compiler};
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::includes::{self, Included};
 use crate::kernel::Loaded;
 use crate::linker::{LinkRequest, Linker};
 use crate::memory::{Memory, Remembered, read, written};
 use crate::record::Recorder;
 use crate::request::{CompileRequest, keeps_paths, writes_a_file};
+use crate::seen_files::SeenFiles;
 use crate::settings::CacheSettings;
 use crate::single_flight::{Flights, Maker};
 use crate::target::{RealArch, Target};
@@ -28,8 +26,6 @@ use crate::{failure_dump, lock};
 /// Changes with what a key or an entry means.
 const DOMAIN: &str = "warpcc kernel 1";
 const LINK_DOMAIN: &str = "warpcc linked image 1";
-/// What the clock of a file system may be behind: a file that is written twice within shows one time.
-const TICK: Duration = Duration::from_millis(12);
 
 /// A compiled kernel, and where it came from.
 #[derive(Debug, Clone)]
@@ -149,7 +145,7 @@ impl KernelCache {
         &self.settings
     }
 
-    /// What went wrong so far without being an error, and what is odd about the settings.
+    /// Problems so far that are not errors, and odd settings.
     pub fn remarks(&self) -> Vec<String> {
         self.tiers.remarks()
     }
@@ -221,7 +217,7 @@ impl KernelCache {
         self.common.for_kernel(parameters, name, source, target)
     }
 
-    /// What `request` compiles to: from memory, from a folder, from a shared cache, or compiled now.
+    /// The image of `request`: from memory, from a folder, from a shared cache, or compiled now.
     ///
     /// # Errors
     /// As [`Compiler::compile`]; of a text that does not compile the whole is saved, and the error says where. The
@@ -255,7 +251,11 @@ impl KernelCache {
         for folder in &mut request.include_folders {
             *folder = directory.join(&*folder);
         }
-        let Some(seen) = self.find_includes(&request, &directory) else {
+        let seen = SeenFiles::find(&request, &directory).inspect_err(|why| {
+            self.tiers
+                .remark(format!("{} is not kept: {why}", request.name))
+        });
+        let Ok(seen) = seen else {
             // What it includes cannot be known, so nothing may be kept.
             let compiled = self.compile(&request, None, limits)?;
             self.record(|recorder| recorder.program(&request));
@@ -287,7 +287,7 @@ impl KernelCache {
         Ok(image)
     }
 
-    /// What `request` links to, from the same places.
+    /// The linked image of `request`, from the same places.
     ///
     /// # Errors
     /// There is no nvJitLink, or as [`Linker::link`].
@@ -442,44 +442,7 @@ impl KernelCache {
             })
     }
 
-    /// What `request` may include; none where that cannot be known.
-    fn find_includes(&self, request: &CompileRequest, directory: &Path) -> Option<Seen> {
-        let mut seen = Seen {
-            included: Included::default(),
-            manifest: Some(InputManifest::default()),
-            directory: directory.to_path_buf(),
-        };
-        if !request.opens_files() {
-            return Some(seen);
-        }
-        // A file that has just been written to is old enough after a few ticks.
-        for _ in 0..4 {
-            let started = SystemTime::now();
-            match includes::find(request, &seen.directory) {
-                Ok(included) => seen.included = included,
-                Err(unknown) => {
-                    self.tiers
-                        .remark(format!("{} is not kept: {}", request.name, unknown.0));
-                    return None;
-                }
-            }
-            let mut builder = InputManifestBuilder::new(started);
-            for path in &seen.included.read {
-                builder.read(path);
-            }
-            for path in &seen.included.absent {
-                builder.absent(path);
-            }
-            seen.manifest = builder.finish().ok();
-            if seen.manifest.is_some() {
-                break;
-            }
-            std::thread::sleep(TICK);
-        }
-        Some(seen)
-    }
-
-    fn key(&self, request: &CompileRequest, seen: &Seen) -> Key {
+    fn key(&self, request: &CompileRequest, seen: &SeenFiles) -> Key {
         let mut hashing = Hashing::new(DOMAIN);
         hashing.part("version", self.compiler.version().to_string().as_bytes());
         for build in self.build(0, self.compiler.files()) {
@@ -572,33 +535,5 @@ impl KernelCache {
             Found::Given => return,
         };
         self.counts[index].fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// What was seen of the files that a program may include.
-struct Seen {
-    included: Included,
-    /// None where a file changed too shortly before to be told from one that changed since.
-    manifest: Option<InputManifest>,
-    directory: PathBuf,
-}
-
-impl Seen {
-    /// Whether NVRTC has read what was hashed: nothing was touched meanwhile.
-    fn still_holds(&self, request: &CompileRequest) -> bool {
-        // A file that came to be is in no manifest where names are not known.
-        let same = || {
-            let now = includes::find(request, &self.directory);
-            now.is_ok_and(|now| now.files == self.included.files)
-        };
-        let untouched = self.manifest.as_ref().is_some_and(|before| {
-            match before.check(Path::new("/")) {
-                ManifestVerdict::Holds => true,
-                // Something else came into a folder, and no file of ours was touched.
-                ManifestVerdict::HoldsAfterHashing(now) => now.files().eq(before.files()),
-                ManifestVerdict::Differs(_) => false,
-            }
-        });
-        untouched && (!self.included.computed || same())
     }
 }

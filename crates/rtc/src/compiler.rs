@@ -109,7 +109,7 @@ impl CallLimits {
     }
 }
 
-/// What came of a compilation.
+/// The result of a compilation.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Compiled {
     /// What it is.

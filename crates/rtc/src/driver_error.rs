@@ -1,6 +1,6 @@
 //! The driver's errors, and what to do about them.
 
-/// What the driver answered, and what to do about it.
+/// The driver's error, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{call}: {name} ({number}){}", format_advice(.advice))]
 pub struct DriverError {

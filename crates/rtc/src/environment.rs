@@ -31,7 +31,7 @@ impl Environment {
         Self(std::env::vars_os().collect())
     }
 
-    /// Of these variables, for tests and for those who set things otherwise.
+    /// An environment of these variables, for tests and for programs with settings of their own.
     pub fn from_variables<N: Into<OsString>, V: Into<OsString>>(
         variables: impl IntoIterator<Item = (N, V)>,
     ) -> Self {

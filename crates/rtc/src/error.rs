@@ -98,7 +98,7 @@ impl Error {
         }
     }
 
-    /// What it is about, for those who branch on it.
+    /// The kind of the error, to branch on.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Library(_) => ErrorKind::Library,
@@ -116,7 +116,7 @@ impl Error {
     }
 }
 
-/// What an [`Error`] is about. The numbers stay: the C interface hands them out.
+/// The kind of an [`Error`]. The numbers do not change: the C interface uses them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(i32)]

@@ -26,7 +26,7 @@ pub struct FatbinImage {
 }
 
 impl FatbinImage {
-    /// What was compiled, under a name.
+    /// The image of a compilation, under a name.
     pub fn from_compiled(name: impl Into<Arc<str>>, compiled: &Compiled) -> Self {
         Self {
             name: name.into(),

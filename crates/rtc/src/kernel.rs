@@ -9,7 +9,7 @@ use crate::compiler::Compiled;
 use crate::device::Function;
 use crate::request::is_same;
 
-/// What a kernel is made of, read and hashed once: for those who ask for it again and again.
+/// A kernel's texts, read and hashed once, for repeated requests.
 ///
 /// It belongs to no cache and no device. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ impl Kernel {
         }
     }
 
-    /// What C++ calls it.
+    /// Its name in C++.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -33,6 +33,7 @@ mod nvrtc;
 mod parameters;
 mod record;
 mod request;
+mod seen_files;
 mod settings;
 mod single_flight;
 mod target;

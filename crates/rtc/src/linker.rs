@@ -14,7 +14,7 @@ use crate::version::Version;
 /// The first version whose cache can be switched off.
 const OWN_CACHE: Version = Version::new(12, 9);
 
-/// What a piece to be linked is.
+/// The kind of a piece to link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PieceKind {
     /// Machine code, relocatable if there are several pieces.
@@ -99,7 +99,7 @@ impl LinkRequest {
     }
 }
 
-/// What came of linking.
+/// The result of linking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Linked {
     /// The cubin.

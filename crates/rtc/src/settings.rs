@@ -91,7 +91,7 @@ impl CacheSettings {
         store.map_err(|error| error.to_string())
     }
 
-    /// What `environment` says; docs/rtc.md has the table.
+    /// The settings in `environment`; docs/rtc.md has the table.
     pub fn from_environment(environment: &Environment) -> Self {
         let on = |names: [&str; 2]| names.iter().any(|name| environment.is_on(name));
         let mut settings = Self {

@@ -73,7 +73,7 @@ impl FromStr for VirtualArch {
     }
 }
 
-/// What a compilation is to make.
+/// The kind of output of a compilation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Target {
     /// Machine code, which a GPU runs as it is.

@@ -2,7 +2,7 @@
 
 use warpcc_plan::Unsupported;
 
-use crate::call_record::Account;
+use crate::call_record::CallRecorder;
 use crate::log::Log;
 use crate::{build, resources};
 
@@ -28,7 +28,7 @@ pub enum Bypass {
 impl Bypass {
     /// What is to be done before this process becomes nvcc: the call is counted, and waits until the machine has room for
     /// an nvcc that compiles.
-    pub fn count_and_make_room(&self, account: &Account<'_>, log: &Log) {
+    pub fn count_and_make_room(&self, account: &CallRecorder<'_>, log: &Log) {
         let compiles = match self {
             Self::Plain(reason) => {
                 log.line(|| format!("nothing to cache: {reason}"));

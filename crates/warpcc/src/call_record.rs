@@ -33,7 +33,7 @@ pub fn records(store: &DiskStore) -> History {
 }
 
 /// One call, from its start.
-pub struct Account<'a> {
+pub struct CallRecorder<'a> {
     /// The cache, if there is one.
     pub store: Option<&'a DiskStore>,
     /// The settings.
@@ -48,7 +48,7 @@ pub struct Account<'a> {
     pub directory: String,
 }
 
-impl<'a> Account<'a> {
+impl<'a> CallRecorder<'a> {
     /// Of the call that `around` is about.
     pub fn new(
         compiler: &Path,

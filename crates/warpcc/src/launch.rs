@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use crate::bypass::Bypass;
-use crate::call_record::Account;
+use crate::call_record::CallRecorder;
 use crate::config::Config;
 use crate::log::Log;
 use crate::process_context::ProcessContext;
@@ -84,7 +84,7 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: ProcessContext) -> i3
     }
     let store = open_store(&config);
     let lineage = Lineage::find(&config);
-    let account = Account::new(&file, args, &around, store.as_ref(), &config, &lineage);
+    let account = CallRecorder::new(&file, args, &around, store.as_ref(), &config, &lineage);
     match cached(&file, args, &around, &account, &log) {
         Ok(code) => code,
         Err(bypass) => {
@@ -101,7 +101,7 @@ fn cached(
     nvcc: &Path,
     args: &[OsString],
     around: &ProcessContext,
-    account: &Account<'_>,
+    account: &CallRecorder<'_>,
     log: &Log,
 ) -> Result<i32, Bypass> {
     let base_dirs = &account.config.base_dir.value;

@@ -18,7 +18,7 @@ use warpcc_remote_client::{RemoteProgram, SharedCaches};
 
 use crate::build::{self, BuildListener, BuildOptions, Built};
 use crate::bypass::Bypass;
-use crate::call_record::Account;
+use crate::call_record::CallRecorder;
 use crate::cluster::{Elsewhere, NamedCluster};
 use crate::direct::Served;
 use crate::log::Log;
@@ -36,7 +36,7 @@ pub struct Call<'a> {
     /// What the environment says about us.
     pub around: &'a ProcessContext,
     /// The cache, the settings, and what becomes of the call.
-    pub account: &'a Account<'a>,
+    pub account: &'a CallRecorder<'a>,
     /// The log.
     pub log: &'a Log,
 }
@@ -257,7 +257,7 @@ impl<'a> Session<'a> {
 
     /// The shared caches, where they may be asked or told.
     fn shared_caches(&self, remote: &Arc<RemoteProgram>) -> Option<SharedCaches> {
-        let Account { config, store, .. } = self.call.account;
+        let CallRecorder { config, store, .. } = self.call.account;
         let layers = config.layers();
         let is_used = !config.recache.value || !config.readonly.value;
         let store = store.filter(|_| is_used && !layers.is_empty())?;

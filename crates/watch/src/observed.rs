@@ -8,7 +8,7 @@ use crate::log::{self, Access, Event, Identity, Kind, LogError, Record, Way};
 use crate::path_text::PathText;
 use crate::programs::Programs;
 
-/// What the watched processes did, taken together.
+/// Everything that the watched processes did.
 ///
 /// Paths stand as the programs spelled them. A relative one is relative to the working directory of the
 /// first process; those of processes that ran elsewhere are made absolute. A file that was missing

@@ -2,7 +2,7 @@
 
 use super::complaint::{Complaint, Source};
 
-const LONGEST: usize = 800;
+const LONGEST: usize = 600;
 const LARGEST: usize = 1 << 20;
 const LONG_REASON: &str = "// tidy: long because ";
 const TELL_NOTHING: &[&str] = &[

@@ -11,7 +11,7 @@ use std::path::Path;
 use super::error::OpenError;
 use super::layout::{TEMPORARY, holds_entries};
 
-/// Whose a store is.
+/// Who may use a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreAccess {
     /// This user's alone, whatever the umask.
@@ -21,7 +21,7 @@ pub enum StoreAccess {
 }
 
 impl StoreAccess {
-    /// What a new file is created with, before the umask.
+    /// The mode of a new file, before the umask.
     pub fn file_mode(self) -> u32 {
         match self {
             Self::Private => 0o600,

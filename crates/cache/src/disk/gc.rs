@@ -14,7 +14,7 @@ use super::{blob, notes, records};
 /// A file on its way in for longer than this belongs to a process that died.
 const STALE: Duration = Duration::from_secs(3600);
 
-/// What a collection did.
+/// The result of a collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
     /// False when another process is at it.
@@ -27,7 +27,7 @@ pub struct Collected {
     pub left: u64,
 }
 
-/// What a verification found.
+/// The result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Entries looked at.

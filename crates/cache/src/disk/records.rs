@@ -20,7 +20,7 @@ use crate::record::{
 /// would want to hear of, if there is one.
 pub type Suits<'a> = &'a dyn Fn(&Outcome) -> Result<(), Option<Difference>>;
 
-/// What a look-up found.
+/// The result of a look-up.
 #[derive(Debug)]
 pub enum Lookup {
     /// What came of a run that saw what is there now, and what it saw. Its blobs may have been evicted.
@@ -195,7 +195,7 @@ impl DiskStore {
         Ok(())
     }
 
-    /// What is remembered under a key is not any more.
+    /// Removes what is stored under a key.
     pub fn forget(&self, level: Level, key: &Key) {
         let path = self.record_path(level, key);
         if path.exists() {

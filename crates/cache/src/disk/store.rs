@@ -79,7 +79,7 @@ impl DiskStore {
         })
     }
 
-    /// Whose it is.
+    /// Who may use it.
     pub fn access(&self) -> StoreAccess {
         self.access
     }

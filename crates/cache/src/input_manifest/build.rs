@@ -46,7 +46,7 @@ pub struct ExpectedFile {
 }
 
 impl ExpectedFile {
-    /// What two readers of one file expect together; `None` where they saw two contents.
+    /// The combined expectation of two readers of one file; `None` if they saw different contents.
     #[must_use]
     pub fn and(self, other: ExpectedFile) -> Option<ExpectedFile> {
         let agree = |same: bool| same.then_some(());

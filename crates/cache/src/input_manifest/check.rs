@@ -155,7 +155,7 @@ impl InputManifest {
         Some(news.unwrap_or_default().told_to(&foreign))
     }
 
-    /// What is true on every machine: paths, contents, sizes and absent names.
+    /// The part that is true on every machine: paths, contents, sizes and absent names.
     pub fn without_signatures(&self) -> InputManifest {
         let mut bare = self.clone();
         for file in &mut bare.files {

@@ -10,7 +10,7 @@ use super::equals::Equals;
 use super::links::Links;
 use super::signature::{Base, descriptor_path, means_absent};
 
-/// What there is to know of a path without reading a file.
+/// A fact about a path that does not need the file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Fact {

@@ -29,7 +29,7 @@ pub struct Packed {
     pub names: Vec<(String, String)>,
 }
 
-/// What is being packed.
+/// An action that is being packed.
 pub struct ActionBuilder<'w, 'a> {
     pub run: &'w RunContext<'a>,
     pub environment: Vec<(String, String)>,

@@ -28,7 +28,7 @@ const GLANCE: Duration = Duration::from_millis(100);
 /// Before this nobody is late.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Who was first.
+/// The winner of a race.
 pub enum Race {
     /// This machine.
     Here(Box<(Finished, Seen)>),

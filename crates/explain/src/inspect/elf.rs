@@ -9,7 +9,7 @@ use object::{
     Endianness, Object, ObjectSection, ObjectSymbol, RelocationTarget, SymbolIndex, SymbolKind,
 };
 
-/// What the wrapper of a fat binary begins with.
+/// The magic number of a fat binary's wrapper.
 pub const WRAPPER_MAGIC: u32 = 0x4662_43b1;
 /// Its size: magic, version, two pointers.
 const WRAPPER: usize = 24;
@@ -21,7 +21,7 @@ const ARRAYS: [&str; 3] = [".preinit_array", ".init_array", ".ctors"];
 /// `DT_NEEDED`.
 const NEEDED: u64 = 1;
 
-/// What a wrapper's version says.
+/// The meaning of a wrapper's version.
 pub fn wrapper_version(version: u32) -> &'static str {
     match version {
         1 => "one fat binary",
@@ -341,7 +341,7 @@ fn needed(file: &File<'_>) -> Vec<String> {
         .collect()
 }
 
-/// What a section of a host file is for, where CUDA put it there or it matters here.
+/// The purpose of a host file's section, if CUDA put it there or it matters here.
 pub fn host_section(name: &str) -> &'static str {
     match name {
         ".nv_fatbin" => "the fat binary: what the driver loads",
@@ -363,7 +363,7 @@ pub fn host_section(name: &str) -> &'static str {
     }
 }
 
-/// What a section of a cubin is for.
+/// The purpose of a cubin's section.
 pub fn cubin_section(name: &str) -> &'static str {
     let known: [(&str, &str); 17] = [
         (".text.", "a function's machine code"),

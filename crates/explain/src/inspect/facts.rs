@@ -4,7 +4,7 @@ use warpcc_plan::Step;
 
 use crate::explanation::NamedValue;
 
-/// What `text` defines `name` as.
+/// The definition of `name` in `text`.
 pub fn defined<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let value = |line: &'t str| {
         line.strip_prefix("#define ")?

@@ -9,7 +9,7 @@ pub struct UserSource {
     pub lines: Vec<String>,
 }
 
-/// What earlier files have told, for those that come later.
+/// Contents of earlier files, for the explanation of later ones.
 #[derive(Debug, Default)]
 pub struct Known {
     /// The user's sources.

@@ -33,7 +33,7 @@ fn take_apart(id: &str) -> Option<Parts<'_>> {
     })
 }
 
-/// What the id is made of.
+/// The parts of the id.
 pub fn blocks(step: &Step, id: &str, known: &mut Known) -> Vec<Block> {
     let Some(parts) = take_apart(id) else {
         return vec![Block::facts("", vec![NamedValue::new("module id", id)])];

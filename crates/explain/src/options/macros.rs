@@ -2,7 +2,7 @@
 
 use warpcc_plan::Tool;
 
-/// What `definition`, as behind `-D`, is for in a command of `tool`.
+/// The purpose of `definition`, as after `-D`, in a command of `tool`.
 pub fn meaning(tool: Tool, definition: &str) -> String {
     let (name, value) = definition.split_once('=').unwrap_or((definition, ""));
     let means = match name {

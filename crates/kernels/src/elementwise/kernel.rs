@@ -15,7 +15,7 @@ pub(super) enum Access {
     Contiguous(u64),
     /// All one element.
     Broadcast,
-    /// A step apart.
+    /// A stride apart.
     Strided,
     /// Side by side in the other dimension of a square: held transposed.
     Transposed,

@@ -84,7 +84,7 @@ impl ElementKernel<'_> {
         self.group(together.map(|(_, tensor)| tensor.dtype))
     }
 
-    /// Elements that one access of an array may take: its first place, and all steps but the innermost, are multiples of it.
+    /// Elements that one access of an array may take: its first place, and all strides but the innermost, are multiples of it.
     fn width(layout: &Layout, array: usize, tensor: &Tensor, group: u64) -> u64 {
         let steps = layout.steps.get(array).map_or(&[][..], Vec::as_slice);
         let outer = steps.split_last().map_or(&[][..], |(_, outer)| outer);

@@ -84,7 +84,7 @@ impl ElementKernel<'_> {
             .min(largest)
     }
 
-    /// Elements that one access of an array may take: its first place, and all steps but that `along` its neighbours, are
+    /// Elements that one access of an array may take: its first place, and all strides but that `along` its neighbours, are
     /// multiples of it.
     fn square_width(
         layout: &Layout,

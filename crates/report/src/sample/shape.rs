@@ -1,6 +1,6 @@
 //! How large a sample build is.
 
-/// What kind of build to make up.
+/// The shape of a made-up build.
 #[derive(Debug, Clone)]
 pub struct Shape {
     /// Calls.

@@ -16,7 +16,7 @@ const PER_ARCHITECTURE: [&str; 2] = ["cicc", "ptxas"];
 /// This many headers are named.
 const HEADERS_NAMED: usize = 500;
 
-/// What one file cost.
+/// The cost of one file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct FileCost {
     /// The file, below the folder that all sources share.
@@ -40,7 +40,7 @@ pub struct FileCost {
     pub saved: Duration,
 }
 
-/// What one header cost, estimated.
+/// The estimated cost of one header.
 ///
 /// Of the processor time that a call spent in tools that read the program's text, a header is
 /// given the share that its bytes have in all bytes read. A small header that includes large
@@ -61,7 +61,7 @@ pub struct HeaderCost {
     pub estimated_cpu: Duration,
 }
 
-/// What one architecture cost: its cicc and its ptxas.
+/// The cost of one architecture: its cicc and its ptxas.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ArchitectureCost {
     /// Its number, with its letter: `90a`.
@@ -86,7 +86,7 @@ pub struct ArchitectureCost {
     pub peak_kib: u64,
 }
 
-/// What one more architecture would cost, if it were like the ones there are.
+/// The cost of one more architecture like the present ones.
 ///
 /// For each file the mean of its architectures, where a step from the cache counts with what it
 /// took when it ran; summed over the files.
@@ -102,7 +102,7 @@ pub struct Another {
     pub files: usize,
 }
 
-/// What one tool cost.
+/// The cost of one tool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ToolCost {
     /// The tool.

@@ -61,7 +61,7 @@ pub struct Segment {
     pub call: Option<usize>,
 }
 
-/// What happened in a piece of the path.
+/// The kind of a segment of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SegmentKind {

@@ -23,7 +23,7 @@ use super::nvcc::{find_nvcc, split_compiler};
 use super::output::{self, write_file};
 use crate::build::{self, BuildListener};
 use crate::bypass::Bypass;
-use crate::call_record::Account;
+use crate::call_record::CallRecorder;
 use crate::config::Config;
 use crate::log::Log;
 use crate::process_context::ProcessContext;
@@ -80,7 +80,7 @@ pub fn run(args: &ExplainArgs, config: &Config, around: ProcessContext) -> anyho
     let nvcc = find_nvcc(args.nvcc.as_deref().or(named), config, &around)?;
     let lineage = Lineage::find(config);
     // Without a cache nothing is found there, and nothing noted.
-    let account = Account::new(&nvcc, rest, &around, None, config, &lineage);
+    let account = CallRecorder::new(&nvcc, rest, &around, None, config, &lineage);
     let call = Call {
         around: &around,
         account: &account,

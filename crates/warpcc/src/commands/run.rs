@@ -14,7 +14,7 @@ use super::graph;
 use super::nvcc::{find_nvcc, split_compiler};
 use super::output::write_file;
 use super::timeline::Run;
-use crate::call_record::Account;
+use crate::call_record::CallRecorder;
 use crate::config::Config;
 use crate::fallback;
 use crate::log::Log;
@@ -37,7 +37,7 @@ pub fn run(args: &RunArgs, config: &Config, around: ProcessContext) -> anyhow::R
         open_store(config)
     };
     let lineage = Lineage::find(config);
-    let account = Account::new(&nvcc, rest, &around, store.as_ref(), config, &lineage);
+    let account = CallRecorder::new(&nvcc, rest, &around, store.as_ref(), config, &lineage);
     let log = Log::new(config.log.value.clone());
     let call = Call {
         around: &around,

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::board_watch::BoardWatch;
 use crate::space::{Program, TestSpace, finish};
-use crate::witness::Witness;
 
 /// Processes, each with three architectures.
 const PROCESSES: usize = 8;
@@ -40,7 +40,7 @@ fn real_builds_use_the_budget_and_no_more() {
     // Tools that take so long that the time between them does not matter.
     let (space, board) = on_board(TestSpace::whole("full-budget"), SLOTS);
     write_sources(&space, PROCESSES);
-    let witness = Witness::start(&board, SLOTS);
+    let watch = BoardWatch::start(&board, SLOTS);
     std::thread::scope(|scope| {
         for n in 0..PROCESSES {
             let words = space.words(&format!("-c s{n}.cu -o o{n}.o {THREE}"));
@@ -51,7 +51,7 @@ fn real_builds_use_the_budget_and_no_more() {
             });
         }
     });
-    let seen = witness.finish();
+    let seen = watch.finish();
     assert_eq!(seen.most_slots, u64::from(SLOTS), "{seen:?}");
     assert!(seen.most_tools <= SLOTS as usize, "{seen:?}");
     let stats = space.stats();

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use warpcc_budget::{Board, BoardPlace, BudgetLimits, Reserve};
 
+use crate::board_watch::{BoardWatch, Seen};
 use crate::budget::{with_board, write_sources};
 use crate::space::{Outcome, Program, TestSpace, finish};
-use crate::witness::{Seen, Witness};
 use crate::{KERNEL, skipped};
 
 const SOURCES: usize = 3;
@@ -91,14 +91,14 @@ fn write_ninja(space: &TestSpace, sources: usize) {
 
 /// Runs ninja below `pool`, with a look at what runs.
 fn below(pool: &Pool, space: &TestSpace, board: &Path, ninja: &Path) -> (Outcome, Seen) {
-    let witness = Witness::start(board, SLOTS);
+    let watch = BoardWatch::start(board, SLOTS);
     let mut command = space.command(
         &Program::Other(ninja.to_owned(), Vec::new()),
         &["-v".into()],
     );
     command.env("MAKEFLAGS", pool.flags());
     let outcome = finish(command);
-    (outcome, witness.finish())
+    (outcome, watch.finish())
 }
 
 fn text(outcome: &Outcome) -> String {
@@ -249,9 +249,9 @@ fn make(name: &str, jobs: usize) -> Option<(Outcome, Seen, usize)> {
     if !fs::exists("/usr/bin/make").unwrap_or(false) {
         return None;
     }
-    let witness = Witness::start(&board, SLOTS);
+    let watch = BoardWatch::start(&board, SLOTS);
     let outcome = finish(command);
-    Some((outcome, witness.finish(), objects(&space)))
+    Some((outcome, watch.finish(), objects(&space)))
 }
 
 #[test]

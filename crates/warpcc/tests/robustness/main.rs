@@ -4,6 +4,7 @@
 #[path = "../space/mod.rs"]
 mod space;
 
+mod board_watch;
 mod budget;
 mod cgroup;
 mod ci;
@@ -26,7 +27,6 @@ mod shim;
 mod stalls;
 mod terminal;
 mod unusable_cache;
-mod witness;
 mod wrapping;
 
 use space::TestSpace;

@@ -34,7 +34,7 @@ fn hangs(name: &str, when: &str, odd: &str) {
     assert!(
         said.lines().count() == 1
             && said.starts_with("warpcc: warning: ")
-            && said.contains("hung and was stopped: for 2 s")
+            && said.contains("hung and was killed: for 2 s")
             && said.ends_with("; nvcc runs instead\n"),
         "{said}"
     );

@@ -15,7 +15,7 @@ use warpcc_budget::{Board, BoardPlace, BudgetLimits, Reserve, Snapshot};
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// A thread that looks until it is asked.
-pub struct Witness {
+pub struct BoardWatch {
     over: Arc<AtomicBool>,
     thread: JoinHandle<Seen>,
 }
@@ -36,7 +36,7 @@ pub struct Seen {
     looks: u32,
 }
 
-impl Witness {
+impl BoardWatch {
     /// Begins to look at the board in `folder`, on which `slots` may run.
     pub fn start(folder: &Path, slots: u32) -> Self {
         let limits = BudgetLimits {
@@ -56,7 +56,7 @@ impl Witness {
     /// Says what it saw.
     pub fn finish(self) -> Seen {
         self.over.store(true, Ordering::SeqCst);
-        let seen = self.thread.join().expect("the witness");
+        let seen = self.thread.join().expect("the watch");
         assert!(seen.looks > 100, "hardly a look was taken: {seen:?}");
         seen
     }

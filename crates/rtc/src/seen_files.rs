@@ -1,0 +1,74 @@
+//! The files that a program may include, as they were before it was compiled.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use warpcc_cache::{InputManifest, InputManifestBuilder, ManifestVerdict};
+
+use crate::includes::{self, Included};
+use crate::request::CompileRequest;
+
+/// A file system's clock may be this much behind: a file that is written twice within that time shows one time.
+const TICK: Duration = Duration::from_millis(12);
+
+/// The files, and how to notice that one has changed since.
+pub(crate) struct SeenFiles {
+    pub included: Included,
+    /// None if a file changed so shortly before that a later change would show the same time.
+    pub manifest: Option<InputManifest>,
+    pub directory: PathBuf,
+}
+
+impl SeenFiles {
+    /// The files that `request` may include.
+    ///
+    /// # Errors
+    /// Why they cannot be known.
+    pub fn find(request: &CompileRequest, directory: &Path) -> Result<Self, String> {
+        let mut seen = Self {
+            included: Included::default(),
+            manifest: Some(InputManifest::default()),
+            directory: directory.to_path_buf(),
+        };
+        if !request.opens_files() {
+            return Ok(seen);
+        }
+        // A file that has just been written to is old enough after a few ticks.
+        for _ in 0..4 {
+            let started = SystemTime::now();
+            seen.included =
+                includes::find(request, &seen.directory).map_err(|unknown| unknown.0)?;
+            let mut builder = InputManifestBuilder::new(started);
+            for path in &seen.included.read {
+                builder.read(path);
+            }
+            for path in &seen.included.absent {
+                builder.absent(path);
+            }
+            seen.manifest = builder.finish().ok();
+            if seen.manifest.is_some() {
+                break;
+            }
+            std::thread::sleep(TICK);
+        }
+        Ok(seen)
+    }
+
+    /// Whether NVRTC has read what was hashed: nothing was touched meanwhile.
+    pub fn still_holds(&self, request: &CompileRequest) -> bool {
+        // A file that came to be is in no manifest where names are not known.
+        let same = || {
+            let now = includes::find(request, &self.directory);
+            now.is_ok_and(|now| now.files == self.included.files)
+        };
+        let untouched = self.manifest.as_ref().is_some_and(|before| {
+            match before.check(Path::new("/")) {
+                ManifestVerdict::Holds => true,
+                // Something else came into a folder, and no file of ours was touched.
+                ManifestVerdict::HoldsAfterHashing(now) => now.files().eq(before.files()),
+                ManifestVerdict::Differs(_) => false,
+            }
+        });
+        untouched && (!self.included.computed || same())
+    }
+}
