@@ -20,7 +20,7 @@ pub struct Stat {
     pub threads: u32,
     /// Clock ticks after boot: tells a process from a later one with its number.
     pub start: u64,
-    /// It is becoming another program, so that its environment cannot be told yet (proc_pid_environ(5) says nothing of
+    /// It is becoming another program, so its environment is not known yet (proc_pid_environ(5) says nothing of
     /// that, and is empty). A thread of the kernel, or a process that ends, has no memory and no environment either:
     /// it is not between two programs.
     pub is_between: bool,

@@ -52,7 +52,7 @@ fn after_an_out_of_memory_kill_it_runs_with_nothing_beside_it() {
         let third = scope.spawn(|| board.claim(&ClaimRequest::default(), &cancel).map(drop));
         until("a waiter", || board.snapshot().waiting().count() == 1);
         std::thread::sleep(Duration::from_millis(50));
-        assert_eq!(board.snapshot().waiting().count(), 1, "not beside it");
+        assert_eq!(board.snapshot().waiting().count(), 1, "not next to it");
         drop(claim);
         third.join().expect("no panic")
     });

@@ -187,9 +187,9 @@ fn a_wide_task_has_as_many_slots_as_it_asked_for() {
     let wide = events
         .iter()
         .position(|e| e.letter == 'G' && e.word.starts_with("wide"));
-    let beside = events[wide.expect("granted")..]
+    let neighbours = events[wide.expect("granted")..]
         .iter()
         .take_while(|e| !(e.letter == 'R' && e.word == "wide"))
         .filter(|e| e.letter == 'G');
-    assert_eq!(beside.count(), 1, "nothing runs beside it");
+    assert_eq!(neighbours.count(), 1, "nothing runs next to it");
 }

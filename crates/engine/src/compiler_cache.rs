@@ -42,7 +42,7 @@ fn is_cache(file: &Path) -> bool {
             .is_some_and(|n| CACHES.contains(&n))
 }
 
-/// Shown when a call is left to nvcc: nvcc runs ccache, which runs what its settings name.
+/// Shown when a call is bypassed: nvcc runs ccache, which runs what its settings name.
 pub const CHOOSES: &str = "settings of a compiler cache choose what it runs";
 
 /// ccache's settings that say which program it runs, as variables and in its files.

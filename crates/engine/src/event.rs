@@ -64,7 +64,7 @@ pub struct Finished {
     pub not_stored: Option<String>,
     /// Under which key its result is kept, and under which it may be for a text with other lines.
     pub of_any_lines: Option<(Key, Key)>,
-    /// Its result holds the name of a folder that should not count: it is good in this folder alone.
+    /// Its result embeds an absolute path below a mapped folder, so it is reusable only in this directory.
     pub is_path_specific: bool,
     /// Under which keys its result is kept, where another machine made it.
     pub brought: Vec<Key>,

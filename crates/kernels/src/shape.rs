@@ -229,7 +229,7 @@ mod tests {
         let error = broadcast_shape([("a", &[4, 2][..]), ("b", &[3, 1]), ("c", &[])]);
         assert_eq!(
             error.map_err(|error| error.to_string()),
-            Err("b has shape [3, 1], which does not broadcast with [4, 2], that of what stands before it".to_owned())
+            Err("b has shape [3, 1], which does not broadcast with [4, 2], the shape of the inputs before it".to_owned())
         );
     }
 

@@ -103,7 +103,7 @@ def what_does_not_fit_is_not_launched():
     x, good = Array(), [Array(), 1, 1.0, True, 1.0, None, 0]
     refused = lambda run, *words: raises(warpcc_rtc.ArgumentError, run, *words)
     other = lambda index, value: lambda: kernel[1, 1](*good[:index], value, *good[index + 1 :])
-    refused(lambda: kernel[1, 1](x), "7 argument(s)", "given 1")
+    refused(lambda: kernel[1, 1](x), "7 argument(s)", "1 were given")
     refused(other(1, 1 << 40), "argument 1", "4 byte(s)")
     refused(other(6, 256), "argument 6", "1 byte(s)")
     refused(other(1, numpy.int64(1)), "argument 1", "8 byte(s)", "4")

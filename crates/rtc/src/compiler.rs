@@ -243,7 +243,7 @@ impl Compiler {
         if self.bundled_headers().is_none() {
             return Err(Error::Unsupported {
                 what: "headers that NVRTC carries with it".to_owned(),
-                needs: "13.3 or newer, with its libnvrtc-builtins beside it".to_owned(),
+                needs: "13.3 or newer, with its libnvrtc-builtins next to it".to_owned(),
                 library: "NVRTC".to_owned(),
                 version: self.version().to_string(),
             });

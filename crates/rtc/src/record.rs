@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(count, 10 + 4 * 10, "each once");
         assert!(link.is_symlink(), "the link was replaced");
         let left = fs::read_dir(folder.path()).expect("the folder").count();
-        assert_eq!(left, 2, "something was left beside it");
+        assert_eq!(left, 2, "something was left next to it");
     }
 
     #[test]

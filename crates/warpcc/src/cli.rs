@@ -62,7 +62,7 @@ struct Cli {
 enum Command {
     /// Compile, and write a graph, a table or a trace of what ran
     Run(RunArgs),
-    /// Show cache hits and misses, and why calls fell back to nvcc
+    /// Show cache hits and misses, and why calls were bypassed
     Stats(StatsArgs),
     /// Show where the time of a build went
     Report(ReportArgs),

@@ -228,7 +228,7 @@ pub fn main(options: &Options, nvcc: &Path) -> Result<()> {
     for round in 0..options.runs {
         for (name, remote) in &remotes {
             let cache = format!("cold-{name}");
-            // In turns, so that the machine's other work meets both alike.
+            // Alternating, so that other work of the machine affects both alike.
             place.remove("local")?;
             note(
                 "cold, no server",

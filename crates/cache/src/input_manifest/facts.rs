@@ -94,7 +94,7 @@ impl Fact {
     /// Which of the first three holds for what a path leads to.
     ///
     /// # Errors
-    /// It leads nowhere, or that cannot be told.
+    /// It leads nowhere, or that cannot be found out.
     pub(super) fn of_kind(base: &Base, path: &CStr) -> Result<Fact, Errno> {
         let found = base.stat(path)?;
         Ok(if found.is_file() {

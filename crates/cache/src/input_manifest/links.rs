@@ -31,7 +31,7 @@ impl Links {
     /// What an absolute path leads to, without links, as `realpath` tells it.
     ///
     /// # Errors
-    /// It leads nowhere, or that cannot be told.
+    /// It leads nowhere, or that cannot be found out.
     pub(super) fn resolve(&mut self, path: &[u8]) -> Result<Vec<u8>, Errno> {
         let real = self.follow(path, &mut Walk::default())?;
         Ok(real.unwrap_or_else(|| path.to_vec()))

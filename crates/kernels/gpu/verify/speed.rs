@@ -97,7 +97,7 @@ fn one(
     })
 }
 
-/// An expression over matrices of which some are turned, or rows or columns that are broadcast.
+/// An expression over matrices of which some are transposed, or rows or columns that are broadcast.
 fn matrices(
     text: &'static str,
     dtype: DType,
@@ -117,9 +117,9 @@ fn matrices(
     };
     let tensors: Vec<Tensor> = (0..)
         .zip(shapes)
-        .map(|(place, (kind, turned))| {
+        .map(|(place, (kind, transposed))| {
             let tensor = Tensor::new(dtype, &shape(kind), at(place));
-            if turned.is_some() {
+            if transposed.is_some() {
                 tensor.with_strides(&[1, side.cast_signed()])
             } else {
                 tensor
@@ -139,7 +139,16 @@ fn matrices(
         .sum();
     let kinds: Vec<String> = shapes
         .iter()
-        .map(|(kind, turned)| format!("{}{kind}", if turned.is_some() { "turned " } else { "" }))
+        .map(|(kind, transposed)| {
+            format!(
+                "{}{kind}",
+                if transposed.is_some() {
+                    "transposed "
+                } else {
+                    ""
+                }
+            )
+        })
         .collect();
     Some(Timed {
         label: format!("{text} of {} {}", kinds.join(" and "), dtype.name(),),
@@ -265,10 +274,15 @@ fn long_functions() -> Vec<Option<Timed>> {
 fn shapes() -> Vec<Option<Timed>> {
     let mut all = Vec::new();
     for dtype in [DType::F32, DType::F16, DType::U8] {
-        let turned = Some([1, 0]);
-        all.push(matrices("identity(a)", dtype, &[("matrix", turned)], None));
+        let transposed = Some([1, 0]);
+        all.push(matrices(
+            "identity(a)",
+            dtype,
+            &[("matrix", transposed)],
+            None,
+        ));
         for shapes in [
-            [("matrix", None), ("matrix", turned)],
+            [("matrix", None), ("matrix", transposed)],
             [("matrix", None), ("row", None)],
             [("matrix", None), ("column", None)],
         ] {

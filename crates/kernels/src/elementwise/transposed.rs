@@ -112,7 +112,7 @@ impl ElementKernel<'_> {
             arguments.push(Argument::index(along, wide));
         }
         Ok(self.launch(
-            "warpcc_turned",
+            "warpcc_transposed",
             self.transposed_text(squares),
             blocks,
             arguments,
@@ -127,7 +127,7 @@ impl ElementKernel<'_> {
             let _ = write!(steps, ", const {i} across{array}, const {i} along{array}");
         }
         let mut text = self.opening(
-            "warpcc_turned",
+            "warpcc_transposed",
             &format!(
                 "const {i} squares, const warpcc::places<{i}, {arrays}, {dimensions}> places{steps}"
             ),
