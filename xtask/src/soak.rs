@@ -50,7 +50,7 @@ pub fn main(options: &Options) -> Result<()> {
     };
     if !process::is_executable(&warpcc) {
         bail!(
-            "{} is not there: cargo build --profile soak -p warpcc",
+            "{} is not there: cargo build --profile soak --workspace",
             warpcc.display()
         );
     }

@@ -6,7 +6,7 @@
 //! warpcc-remote: Reply*                         one of [`Reply::Alive`] each second, whatever else it does
 //! ```
 //!
-//! Each is a [frame](crate::frame): a length and so many bytes, a message in postcard's form. Both programs belong to one build,
+//! Each is a [frame](crate::read_frame): a length and so many bytes, a message in postcard's form. Both programs belong to one build,
 //! so no message has a version of its own; [`identity`] has that of all.
 
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::upload::{Account, UploadMode};
 /// How often `warpcc-remote` says that it is alive.
 pub const BEAT: Duration = Duration::from_secs(1);
 
-/// What [`crate::frame::read_frame`] takes of an identity.
+/// What [`crate::read_frame`] takes of an identity.
 pub const LONGEST_IDENTITY: usize = 256;
 
 /// Which build a program is of: the version, the commit where one was named, and this file's own text.

@@ -19,6 +19,9 @@ use crate::protocol::{LONGEST_IDENTITY, Reply, ReplyBody, identity};
 /// The number of who waits for the identity alone.
 const IDENTITY: u64 = u64::MAX;
 
+/// How often who waits for it looks.
+const TICK: Duration = Duration::from_millis(5);
+
 /// What was heard so far.
 pub(super) struct Heard {
     file: PathBuf,
@@ -79,6 +82,19 @@ impl Heard {
         held(&self.waiting).gone.clone()
     }
 
+    /// The same, for which is waited so long.
+    pub(super) fn gone_within(&self, limit: Duration) -> Option<Gone> {
+        let mut waited = Duration::ZERO;
+        while waited < limit {
+            if let Some(gone) = self.gone() {
+                return Some(gone);
+            }
+            std::thread::sleep(TICK);
+            waited += TICK;
+        }
+        self.gone()
+    }
+
     /// Comes back when it is known to be of our build.
     pub(super) fn wait_for_identity(&self) -> Result<(), Gone> {
         let replies = self.expect(IDENTITY)?;
@@ -87,9 +103,8 @@ impl Heard {
             if held(&self.waiting).known {
                 return Ok(());
             }
-            let tick = Duration::from_millis(5);
-            match replies.recv_timeout(tick) {
-                Err(RecvTimeoutError::Timeout) if silence.lasts(self.messages(), tick) => {
+            match replies.recv_timeout(TICK) {
+                Err(RecvTimeoutError::Timeout) if silence.lasts(self.messages(), TICK) => {
                     return Err(self.lose("does not say what it is"));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
@@ -155,7 +170,16 @@ impl Heard {
 fn error_of(error: &FrameError) -> String {
     match error {
         FrameError::Ended => "has ended".to_owned(),
-        FrameError::Io(error) => format!("broke off: {error}"),
+        // With something unread, or in the middle of a message.
+        FrameError::Io(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof
+            ) =>
+        {
+            "has ended".to_owned()
+        }
+        FrameError::Io(error) => format!("cannot be heard: {error}"),
         FrameError::Malformed => "sends what is no message".to_owned(),
     }
 }

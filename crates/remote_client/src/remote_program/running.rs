@@ -22,6 +22,9 @@ use crate::protocol::{Opening, Question, ReplyBody, identity};
 /// It reads at once what it is sent. Who does not for so long never will.
 const TAKES_WITHIN: Duration = Duration::from_secs(10);
 
+/// What was said before an end has been heard by then.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
 /// How often who waits looks around.
 const GLANCE: Duration = Duration::from_millis(20);
 
@@ -89,7 +92,11 @@ impl Running {
 
     fn send(&self, question: &Question) -> Result<(), Gone> {
         let sent = write_frame(&mut *held(&self.to), question);
-        sent.map_err(|error| self.give_up(&format!("does not take questions: {error}")))
+        // One that has ended, or is of another build, takes nothing either; what it said, or its end, is the better reason.
+        sent.map_err(|error| {
+            let said = self.heard.gone_within(LAST_WORDS);
+            said.unwrap_or_else(|| self.give_up(&format!("does not take questions: {error}")))
+        })
     }
 
     /// Nothing more is expected of it in this process.
