@@ -13,7 +13,7 @@ use super::{casd, fetched, maturin, ninja, old_glibc, servers};
 use crate::{process, toolkit};
 
 /// Programs the tests run, with the Debian package that holds each.
-const PROGRAMS: [(&str, &str); 15] = [
+const PROGRAMS: [(&str, &str); 16] = [
     ("g++", "g++"),
     ("python3", "python3"),
     ("make", "make"),
@@ -22,6 +22,8 @@ const PROGRAMS: [(&str, &str); 15] = [
     ("ccache", "ccache"),
     // The one host compiler here that knows #embed.
     ("clang++-19", "clang-19"),
+    // The oldest that the table of variables was compared with.
+    ("clang++-14", "clang-14"),
     ("script", "bsdutils"),
     // What `warpcc report` and `warpcc monitor` are looked at with.
     ("chromium", "chromium"),
