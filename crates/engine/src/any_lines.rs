@@ -56,6 +56,12 @@ fn says_nothing(finished: &Finished) -> bool {
 /// # Errors
 /// [`OTHER_LINES`].
 pub fn check(run: &RunContext<'_>, step: &Step, finished: &Finished) -> io::Result<()> {
+    if is_host(step) && step.reads.iter().any(|id| run.artifacts.is_moved(*id)) {
+        // Assembly names the line of each piece that the source has in it, and the assembler shows that.
+        step.writes
+            .iter()
+            .for_each(|&id| run.artifacts.set_moved(id));
+    }
     let fails = matches!(finished.outcome, StepOutcome::Failed(_));
     let speaks = (fails || !says_nothing(finished)) && !guards::is_off("lines-in-messages");
     let misleads = |id: &FileId| run.artifacts.is_moved(*id) && has_markers(run, *id);
@@ -90,7 +96,7 @@ pub fn share(run: &RunContext<'_>, tasks: &[Finished]) {
             writes.copied().filter(|&id| run.graph.is_needed(id))
         };
         let is_ptx = |id: FileId| run.graph.file(id).path.ends_with(".ptx");
-        if needed().any(|id| is_ptx(id) && shows_lines(run, id))
+        if needed().any(|id| is_ptx(id) && shows_lines(run, id) || !is_text(run, id))
             || host_shows && needed().any(|id| !is_ptx(id) && has_markers(run, id))
         {
             continue;
@@ -135,6 +141,11 @@ fn has_markers(run: &RunContext<'_>, id: FileId) -> bool {
             line.starts_with(b"#line ") || matches!(line, [b'#', b' ', b'0'..=b'9', ..])
         })
     })
+}
+
+/// Whether it can be read what a result says. LTO and OptiX code is packed, and lines change it (seen on 13.0 and 13.5).
+fn is_text(run: &RunContext<'_>, id: FileId) -> bool {
+    read(run, id).is_some_and(|bytes| std::str::from_utf8(&bytes).is_ok())
 }
 
 fn read(run: &RunContext<'_>, id: FileId) -> Option<Vec<u8>> {

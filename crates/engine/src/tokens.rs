@@ -51,7 +51,8 @@ pub fn hash(text: &[u8]) -> Option<[u8; 32]> {
             place = marker.place();
         } else {
             let line = line.trim_ascii();
-            if line.last() == Some(&b'\\') {
+            // A NUL begins what stands for a marker.
+            if line.last() == Some(&b'\\') || line.first() == Some(&0) {
                 return None;
             }
             if !line.is_empty() {
@@ -287,6 +288,7 @@ mod tests {
             "/*\nR\"(\n*/ R\"( )\";",
             "\"open R\"(a)\"",
             "a \\\nb",
+            "\0 \"a.cu\"",
         ] {
             assert_eq!(hash(text.as_bytes()), None, "{text:?}");
         }

@@ -17,6 +17,8 @@ struct Mapped {
     folder: String,
     /// [`BASE`] and the name.
     marker: String,
+    /// It is a single file. Nothing is below it, and it may lie anywhere.
+    is_file: bool,
 }
 
 /// The folders whose names do not count; none by default.
@@ -32,19 +34,32 @@ impl PathMap {
     /// already. Of two folders under one name the first is that which texts are given back with; the others are other
     /// spellings of it.
     pub fn new<'a>(named: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let mut mapped: Vec<Mapped> = Vec::new();
+        let mut map = Self::default();
         for (name, folder) in named {
-            let folder = folder.trim_end_matches('/');
-            let plain = |c: char| c.is_ascii_graphic() && !"\"\\=,:$`'".contains(c);
-            let is_new = !mapped.iter().any(|m| m.folder == folder);
-            if is_new && folder.starts_with('/') && folder.chars().all(plain) {
-                mapped.push(Mapped {
-                    folder: folder.to_owned(),
-                    marker: format!("{BASE}{name}"),
-                });
-            }
+            map.add(name, folder.trim_end_matches('/'), false);
         }
-        Self(mapped)
+        map
+    }
+
+    /// The map with files whose names do not count either, wherever they lie.
+    #[must_use]
+    pub fn with_files<'a>(mut self, named: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        for (name, file) in named {
+            self.add(name, file, true);
+        }
+        self
+    }
+
+    fn add(&mut self, name: &str, path: &str, is_file: bool) {
+        let plain = |c: char| c.is_ascii_graphic() && !"\"\\=,:$`'".contains(c);
+        let is_new = !self.0.iter().any(|m| m.folder == path);
+        if is_new && path.starts_with('/') && path.chars().all(plain) {
+            self.0.push(Mapped {
+                folder: path.to_owned(),
+                marker: format!("{BASE}{name}"),
+                is_file,
+            });
+        }
     }
 
     /// Whether every folder's name counts.
@@ -68,10 +83,61 @@ impl PathMap {
         names.join(" ")
     }
 
+    /// Folders inside others, each with its place there: `2=1/build`. A path below such a one has two names, and is kept under the
+    /// inner one. Where the places are the same, so are the files behind both.
+    pub fn nesting(&self) -> Vec<String> {
+        let mut places: Vec<_> = self
+            .nested()
+            .map(|(inner, outer)| {
+                let name = |mapped: &Mapped| mapped.marker[BASE.len()..].to_owned();
+                let place = &inner.folder[outer.folder.len()..];
+                format!("{}={}{place}", name(inner), name(outer))
+            })
+            .collect();
+        places.sort_unstable();
+        places.dedup();
+        places
+    }
+
+    /// The last component of each folder inside another: who goes from the outer one to the inner one says it.
+    pub fn nested_components(&self) -> impl Iterator<Item = &str> {
+        let names = self
+            .nested()
+            .map(|(inner, _)| inner.folder.rsplit('/').next());
+        names.flatten()
+    }
+
+    /// Folders inside others that have another name.
+    fn nested(&self) -> impl Iterator<Item = (&Mapped, &Mapped)> {
+        let folders = || self.0.iter().filter(|mapped| !mapped.is_file);
+        folders().flat_map(move |inner| {
+            let is_outer = |outer: &&Mapped| {
+                outer.marker != inner.marker
+                    && is_below(inner.folder.as_bytes(), outer.folder.as_bytes())
+            };
+            folders()
+                .filter(is_outer)
+                .map(move |outer| (inner, outer))
+                .collect::<Vec<_>>()
+        })
+    }
+
     /// Every fixed name with the real one, in the order given: the parts of a key that counts for these folders alone.
     pub fn key_parts(&self) -> impl Iterator<Item = (&str, &[u8])> {
         let parts = self.0.iter();
         parts.map(|m| (&*m.marker, m.folder.as_bytes()))
+    }
+
+    /// The folders, without the files.
+    pub fn folders(&self) -> impl Iterator<Item = &str> {
+        let folders = self.0.iter().filter(|mapped| !mapped.is_file);
+        folders.map(|mapped| &*mapped.folder)
+    }
+
+    /// The files.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        let files = self.0.iter().filter(|mapped| mapped.is_file);
+        files.map(|mapped| &*mapped.folder)
     }
 
     /// A path under its fixed name, if it is below a mapped folder.
@@ -215,6 +281,13 @@ mod tests {
     #[test]
     fn keys_have_names_in_order_and_folders_as_given() {
         assert_eq!(map().names(), "1 2");
+        assert_eq!(map().nesting(), ["2=1/build"]);
+        assert_eq!(map().nested_components().collect::<Vec<_>>(), ["build"]);
+        let apart = PathMap::new([("1", "/w/clone"), ("2", "/w/build")]);
+        let apart = apart.with_files([("source.cu", "/w/clone/a.cu")]);
+        assert!(apart.nesting().is_empty());
+        assert_eq!(apart.names(), "1 2 source.cu");
+        assert_eq!(apart.fixed("/w/clone/a.cu"), "/warpcc-base/source.cu");
         let parts: Vec<_> = map()
             .key_parts()
             .map(|(name, folder)| format!("{name} {}", String::from_utf8_lossy(folder)))

@@ -1,6 +1,7 @@
 //! Line markers: the lines of a preprocessed text that say which file the next ones came from.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// A preprocessed text whose line markers (`# 12 "path" 1 3`) name what `rename` makes of each path, as it is written
 /// there; `None` leaves one as it is. Everything else stays.
@@ -38,6 +39,15 @@ pub fn only_markers(text: &[u8]) -> Vec<u8> {
         out.push(b'\n');
     });
     out
+}
+
+/// The files that the line markers of a preprocessed text name, as they are written there.
+pub fn files_in_markers(text: &[u8]) -> BTreeSet<&[u8]> {
+    let mut files = BTreeSet::new();
+    for_each_path(text, |range| {
+        files.insert(&text[range]);
+    });
+    files
 }
 
 /// Calls `each` with the place of every line marker's path.
@@ -96,6 +106,13 @@ mod tests {
         assert_eq!(
             String::from_utf8_lossy(&without_markers(TEXT)),
             "# 0 \"\"\n# 0 \"\"\n# 1 \"\" 1\nint x = \"/a/z\";\n# 7 forged\n# 2 \"\" 2\n"
+        );
+        let files = files_in_markers(TEXT)
+            .into_iter()
+            .map(String::from_utf8_lossy);
+        assert_eq!(
+            files.collect::<Vec<_>>(),
+            ["/a/m.cu", "/a/x\\\"y.h", "/b.h", "<built-in>"]
         );
         for broken in [&b"# "[..], b"# 1 \"", b"# 1 \"x\\", b"# \"x\"", b""] {
             assert_eq!(rename_markers(broken, &|_| Some(b"y"[..].into())), broken);

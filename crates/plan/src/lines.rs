@@ -6,7 +6,7 @@
 
 use crate::graph::TaskGraph;
 use crate::overlap::is_gcc;
-use crate::step::{Arg, Step, Tool};
+use crate::step::{Arg, FileId, FileKind, Step, Tool};
 
 /// Arguments of gcc whose effect is the same on whatever line a word stands.
 const WHOLE: [&str; 32] = [
@@ -68,17 +68,30 @@ const BEGINNINGS: [&str; 17] = [
 /// What gcc does not do, it does on no line.
 const UNDONE: &str = "-fno-";
 
+/// The option by which nvcc tells cudafe++ that the host compiler is gcc, whatever its name is. clang writes the line of a closure into its type's name.
+const FOR_GCC: &str = "--gnu_version=";
+
+/// What a macro of the command line may ask for.
+const ASKS: [&str; 3] = ["LINE", "COLUMN", "source_location"];
+
 /// Whether results are the same for a source with other lines: no step has an option that writes lines, and no option is unknown.
 pub fn never_show(graph: &TaskGraph) -> bool {
     // With `-keep`, what lies between the steps is a result, too.
-    !graph.private.is_empty() && graph.steps.iter().all(step_has_none)
+    !graph.private.is_empty() && graph.steps.iter().all(|step| step_has_none(graph, step))
 }
 
-fn step_has_none(step: &Step) -> bool {
+fn step_has_none(graph: &TaskGraph, step: &Step) -> bool {
     if step.has_debug_information() {
         return false;
     }
+    let is_output = |&id: &FileId| graph.file(id).kind == FileKind::Output;
     match step.tool {
+        Tool::CudaFe => {
+            let mut args = step.args.iter().filter_map(Arg::as_text);
+            args.any(|arg| arg.starts_with(FOR_GCC))
+        }
+        // With `-cuda` the user gets the host code, full of line markers.
+        Tool::Preprocess => !step.writes.iter().any(is_output),
         Tool::HostCompile | Tool::HostAssembly | Tool::Assemble => {
             is_gcc(step) && step.args.iter().filter_map(Arg::as_text).all(is_known)
         }
@@ -87,6 +100,9 @@ fn step_has_none(step: &Step) -> bool {
 }
 
 fn is_known(arg: &str) -> bool {
+    if ASKS.iter().any(|word| arg.contains(word)) {
+        return false;
+    }
     // A warning switched on changes messages at most, and what has messages is not shared between lines.
     let warns = arg.strip_prefix("-W").is_some_and(|rest| {
         rest.bytes()
@@ -138,6 +154,8 @@ mod tests {
             "-specs=x",
             "-B.",
             "-imacros",
+            "-DX=__LINE__",
+            "X=__builtin_COLUMN()",
         ] {
             assert!(!is_known(arg), "{arg}");
         }

@@ -6,6 +6,7 @@ mod call_record;
 mod cli;
 mod cluster;
 mod commands;
+mod computed_includes;
 mod config;
 mod dates;
 mod direct;

@@ -13,6 +13,7 @@
 //! | source content | in place of its path, for the [twins](crate::twin) of a call |
 //! | scratch folder | with debug information only |
 //! | relocatable: the names of the mapped folders | paths below one count by that name |
+//! | folder in folder: where a mapped folder is in another one | a path below both counts by the inner one's name |
 //!
 //! What was read and what was looked for in vain is not in the key but in the record's manifest.
 
@@ -29,6 +30,9 @@ use warpcc_plan::{Invocation, Unsupported};
 
 /// Changes when what a direct record means changes.
 const DOMAIN: &str = "warpcc direct 2";
+
+/// The part of a key that has a source's content.
+pub const SOURCE_CONTENT: &str = "source content";
 
 /// Variables that nvcc and its profile read. `PTXAS_FLAGS += ` in nvcc.profile means that the
 /// caller's value is kept.
@@ -188,8 +192,14 @@ impl Request {
         if !path_map.is_empty() {
             sink.part("relocatable", path_map.names().as_bytes());
         }
-        if let Some(source) = &self.source {
-            sink.part("source content", source.to_string().as_bytes());
+        match &self.source {
+            // What names a folder in two ways is looked for when the result is made.
+            Some(source) => sink.part(SOURCE_CONTENT, source.to_string().as_bytes()),
+            None => {
+                for place in path_map.nesting() {
+                    sink.part("folder in folder", place.as_bytes());
+                }
+            }
         }
         sink.part("nvcc", &fixed(self.nvcc.as_os_str()));
         let path = self.variable("PATH");

@@ -9,15 +9,19 @@
 //! In the relocatable mode (`base_dir`) the tools are told other names, and the result is not nvcc's. Here nothing is told to
 //! anybody: what is found elsewhere is what nvcc would have made here.
 
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use memchr::memmem;
 use warpcc_cache::{Digest, DiskStore, Key, KeyVariants};
-use warpcc_path_map::{BaseDirs, PathMap, without_markers};
+use warpcc_path_map::{BaseDirs, PathMap, files_in_markers, without_markers};
 use warpcc_plan::{Arg, FileKind, PlanFile, TaskGraph, Tool};
 
-use crate::request::Request;
+use crate::computed_includes;
+use crate::request::{Request, SOURCE_CONTENT};
 
 /// What a call has in common with its twins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +38,6 @@ pub struct Twin {
     pub request: Request,
     /// Its keys.
     pub keys: KeyVariants,
-    likeness: Likeness,
     /// Under which it is noted whether calls with these options could share.
     options: Key,
 }
@@ -54,7 +57,6 @@ impl Twin {
         let [source] = &invocation.inputs[..] else {
             return Vec::new();
         };
-        let outputs = invocation.outputs();
         let kinds: &[Likeness] = match invocation.made_of_each() {
             Some("ptx" | "cubin" | "fatbin") => &[Likeness::Content, Likeness::Names],
             Some("o") => &[Likeness::Names],
@@ -72,55 +74,125 @@ impl Twin {
         let Ok(content) = Digest::of_file(&request.absolute(source)) else {
             return Vec::new();
         };
-        let in_every_folder = request.folders(&BaseDirs::found());
         let one = |likeness: Likeness| {
-            let mut named: Vec<(String, PathBuf)> = Vec::new();
-            if likeness == Likeness::Content {
-                named.push(("source".to_owned(), source.into()));
-                for (number, output) in outputs.iter().enumerate() {
-                    named.push((format!("output-{number}"), PathBuf::from(&output.path)));
-                }
-            }
-            let folders = in_every_folder.pairs().into_iter();
-            named.extend(folders.map(|(folder, name)| (name.to_owned(), folder.into())));
-            let mut add = |name: &str, folder: &Path| {
-                named.push((name.to_owned(), folder.to_owned()));
-                let real = folder.canonicalize().ok();
-                named.extend(real.map(|real| (name.to_owned(), real)));
-            };
-            let parent = Path::new(source).parent();
-            // Whatever folders it lies in: headers beside it are looked for beside the twin.
-            if let Some(parent) = parent.filter(|parent| parent.is_absolute()) {
-                add("folder", parent);
-            }
-            if !request.is_anywhere() {
-                add("here", &request.directory);
-            }
-            let text = |(name, path): &'_ (String, PathBuf)| {
-                let name = name.strip_prefix(warpcc_path_map::BASE).unwrap_or(name);
-                Some((name.to_owned(), path.to_str()?.to_owned()))
-            };
-            let pairs: Vec<(String, String)> = named.iter().filter_map(text).collect();
-            let path_map = PathMap::new(pairs.iter().map(|(name, path)| (&**name, &**path)));
+            let path_map = paths(request, likeness, source);
             if path_map.is_empty() {
                 return None;
             }
-            let mut request = Request {
+            let request = Request {
                 path_map,
+                source: Some(content),
                 ..request.clone()
             };
-            let options = request.listing().key(OPTIONS);
-            request.source = Some(content);
-            let keys = request.keys(&request.listing());
-            Some(Self {
+            let mut listing = request.listing();
+            let keys = request.keys(&listing);
+            listing.0.retain(|(name, _)| name != SOURCE_CONTENT);
+            let options = listing.key(OPTIONS);
+            let twin = Self {
                 request,
                 keys,
-                likeness,
                 options,
-            })
+            };
+            // A word that is no path stays as it is: what it leads to is there, wherever the source is.
+            let mut words = listing.0.iter();
+            let map = &twin.request.path_map;
+            (!words.any(|(_, word)| map.is_named_in(word))).then_some(twin)
         };
         kinds.iter().filter_map(|kind| one(*kind)).collect()
     }
+
+    /// Whether a text has the name of a place or a file that are others for a twin.
+    fn is_told_by(&self, text: &[u8]) -> bool {
+        let has = |name: &Vec<u8>| memmem::find(text, name).is_some();
+        self.request.path_map.is_named_in(text) || self.names().iter().any(has)
+    }
+
+    /// What has to stand somewhere in a path that is put together and leads to one of the folders or files.
+    fn last_components(&self) -> impl Iterator<Item = &[u8]> {
+        let map = &self.request.path_map;
+        let paths = map.folders().chain(map.files());
+        let last = paths.filter_map(|path| Path::new(path).file_name());
+        last.map(OsStr::as_encoded_bytes)
+    }
+
+    /// Whether a source includes by its name a file that is called otherwise for a twin, or goes from one of the folders into another
+    /// one.
+    fn is_included_by(&self, source: &[u8]) -> bool {
+        let map = &self.request.path_map;
+        let mut files = map.files().filter_map(|path| path.rsplit('/').next());
+        let has = |name: &str, ends: &[u8]| {
+            memmem::find_iter(source, name).any(|at| {
+                let before = at.checked_sub(1).and_then(|at| source.get(at));
+                let after = source.get(at + name.len());
+                matches!(before, Some(b'"' | b'<' | b'/'))
+                    && after.is_some_and(|after| ends.contains(after))
+            })
+        };
+        files.any(|name| has(name, b"\">")) || map.nested_components().any(|name| has(name, b"/"))
+    }
+
+    /// Whether an option goes from one of the folders into another one.
+    fn is_entered_by(&self, word: &[u8]) -> bool {
+        let mut names = self.request.path_map.nested_components();
+        let is_part = |c: &u8| c.is_ascii_alphanumeric() || b"_-.+~%@".contains(c);
+        names.any(|name| {
+            memmem::find_iter(word, name).any(|at| {
+                let begun = word[..at]
+                    .rsplit(|c| !is_part(c))
+                    .next()
+                    .unwrap_or_default();
+                // An option may run into its value: -Ia.
+                let begins = begun.is_empty() || begun.starts_with(b"-");
+                begins && !word.get(at + name.len()).is_some_and(is_part)
+            })
+        })
+    }
+}
+
+/// What differs between a call and its twins.
+fn paths(request: &Request, likeness: Likeness, source: &str) -> PathMap {
+    let found = request.folders(&BaseDirs::found());
+    let found = found.pairs().into_iter().map(|(folder, marker)| {
+        let name = marker.strip_prefix(warpcc_path_map::BASE);
+        (name.unwrap_or(marker).to_owned(), PathBuf::from(folder))
+    });
+    let mut folders: Vec<(String, PathBuf)> = found.collect();
+    let mut add = |name: &str, folder: &Path| {
+        folders.push((name.to_owned(), folder.to_owned()));
+        let real = folder.canonicalize().ok();
+        folders.extend(real.map(|real| (name.to_owned(), real)));
+    };
+    let parent = Path::new(source).parent();
+    // Whatever folders it lies in: headers beside it are looked for beside the twin.
+    if let Some(parent) = parent.filter(|parent| parent.is_absolute()) {
+        add("folder", parent);
+    }
+    if !request.is_anywhere() {
+        add("here", &request.directory);
+    }
+    let mut files: Vec<(String, PathBuf)> = Vec::new();
+    if likeness == Likeness::Content {
+        // nvcc asks the ending what kind of file it is.
+        let name = source.rsplit('/').next().unwrap_or(source);
+        let name = match name.rsplit_once('.') {
+            Some((_, ending)) => format!("source.{ending}"),
+            None => "source".to_owned(),
+        };
+        files.push((name, source.into()));
+        for (number, output) in request.invocation.outputs().iter().enumerate() {
+            files.push((format!("output-{number}"), PathBuf::from(&output.path)));
+        }
+    }
+    let texts = |pairs: &[(String, PathBuf)]| -> Vec<(String, String)> {
+        let text =
+            |(name, path): &(String, PathBuf)| Some((name.clone(), path.to_str()?.to_owned()));
+        pairs.iter().filter_map(text).collect()
+    };
+    let (folders, files) = (texts(&folders), texts(&files));
+    fn of(pairs: &[(String, String)]) -> impl Iterator<Item = (&str, &str)> {
+        pairs.iter().map(|(name, path)| (&**name, &**path))
+    }
+    PathMap::new(of(&folders)).with_files(of(&files))
 }
 
 /// What a run made, where it is now.
@@ -191,18 +263,7 @@ impl Evidence {
     pub fn is_silent_about(&self, twin: &Twin, messages: &[&[u8]]) -> bool {
         let map = &twin.request.path_map;
         let names = twin.names();
-        let tells = |bytes: &[u8]| {
-            map.is_named_in(bytes) || names.iter().any(|name| memmem::find(bytes, name).is_some())
-        };
-        let silent_text = |path: &PathBuf| {
-            fs::read(path).is_ok_and(|text| {
-                let text = without_markers(&text);
-                !tells(&text)
-                    && TELL_PLACES
-                        .iter()
-                        .all(|word| memmem::find(&text, word).is_none())
-            })
-        };
+        let tells = |bytes: &[u8]| twin.is_told_by(bytes);
         let silent_result = |path: &PathBuf| {
             fs::read(path).is_ok_and(|bytes| {
                 !tells(&bytes)
@@ -218,8 +279,49 @@ impl Evidence {
             names.iter().all(|name| memmem::find(&text, name).is_none())
         };
         messages.iter().all(silent_message)
-            && self.preprocessed.iter().all(silent_text)
             && self.made.iter().all(silent_result)
+            && self.sources_are_silent_about(twin).unwrap_or(false)
+    }
+
+    /// The same of the preprocessed texts, and of all files that they were made of: a header's name that is a whole path leads to the
+    /// same file from everywhere. `None` where one cannot be read.
+    fn sources_are_silent_about(&self, twin: &Twin) -> Option<bool> {
+        let mut files = BTreeSet::new();
+        for path in &self.preprocessed {
+            let whole = fs::read(path).ok()?;
+            let text = without_markers(&whole);
+            let places = TELL_PLACES.iter();
+            if twin.is_told_by(&text)
+                || places
+                    .into_iter()
+                    .any(|word| memmem::find(&text, word).is_some())
+            {
+                return Some(false);
+            }
+            let named = files_in_markers(&whole).into_iter();
+            let named = named.filter(|name| !name.starts_with(b"<"));
+            files.extend(named.map(<[u8]>::to_vec));
+        }
+        let mut puts_names_together = false;
+        let mut has_component = false;
+        let words = twin.request.listing().0;
+        if words.iter().any(|(_, word)| twin.is_entered_by(word)) {
+            return Some(false);
+        }
+        let told = |text: &[u8]| {
+            let mut last = twin.last_components();
+            last.any(|name| memmem::find(text, name).is_some())
+        };
+        for file in files {
+            let text = fs::read(twin.request.directory.join(OsStr::from_bytes(&file))).ok()?;
+            if twin.request.path_map.is_named_in(&text) || twin.is_included_by(&text) {
+                return Some(false);
+            }
+            puts_names_together |= computed_includes::are_in(&text);
+            has_component |= told(&text);
+        }
+        let has_component = has_component || words.iter().any(|(_, word)| told(word));
+        Some(!(puts_names_together && has_component))
     }
 }
 
@@ -244,16 +346,8 @@ impl Twin {
     /// Names that must stand nowhere, apart from whole paths: those of files that are called otherwise elsewhere, also as symbols
     /// have them.
     fn names(&self) -> Vec<Vec<u8>> {
-        if self.likeness == Likeness::Names {
-            return Vec::new();
-        }
-        let invocation = &self.request.invocation;
-        let outputs = invocation.outputs();
-        let paths = invocation
-            .inputs
-            .iter()
-            .chain(outputs.iter().map(|output| &output.path));
-        let names = paths.filter_map(|path| Path::new(path).file_name()?.to_str());
+        let files = self.request.path_map.files();
+        let names = files.filter_map(|path| Path::new(path).file_name()?.to_str());
         names
             .flat_map(|name| {
                 let symbol = name.replace(|c: char| !c.is_ascii_alphanumeric(), "_");

@@ -480,3 +480,32 @@ fn a_folder_that_cannot_be_named_is_left_alone() {
     space.set_env("WARPCC_BASE_DIR", &base);
     space.agree("-arch=sm_90 -c -Iinclude '{work}/with space/src/clone.cu' -o clone.o");
 }
+
+#[test]
+fn a_folder_inside_another_one_is_elsewhere_in_another_clone() {
+    let mut space = TestSpace::new("clones-nested");
+    let source = "#include \"build/value.h\"\n__global__ void k(int *x) { *x = VALUE; }\n";
+    for (clone, value) in [("a", 1), ("b", 2)] {
+        space.write(&format!("{clone}/kernel.cu"), source);
+        let header = format!("#define VALUE {value}\n");
+        space.write(&format!("{clone}/build/value.h"), &header);
+    }
+    space.write("other/value.h", "#define VALUE 1\n");
+    let compile = |space: &mut TestSpace, clone: &str, build: &str| {
+        space.stand_in = build.into();
+        space.set_env(
+            "WARPCC_BASE_DIR",
+            &format!("{{work}}/{clone}:{{work}}/{build}"),
+        );
+        let line = format!(
+            "-cubin -arch=sm_80 {{work}}/{clone}/kernel.cu -o {{work}}/{clone}/kernel.cubin"
+        );
+        let built = space.build(&line);
+        (built, space.read(&format!("{clone}/kernel.cubin")))
+    };
+    let (_, first) = compile(&mut space, "a", "a/build");
+    // The same name, but what the source includes is not in the build folder.
+    let (built, second) = compile(&mut space, "b", "other");
+    built.demand_no_direct_hit();
+    assert!(first != second);
+}

@@ -176,3 +176,117 @@ fn ranks_that_ask_at_once_compile_once() {
     assert_eq!(stats.count("built"), 1, "{stats:?}");
     assert_eq!(stats.count("direct_hits"), 5, "{stats:?}");
 }
+
+/// A header of another folder, named as a whole path in each way that there is.
+const WHOLE_PATHS: [(&str, &str, &str); 6] = [
+    ("literal", "#include \"{work}/a/value.h\"\n", ""),
+    ("header", "#include <leads.h>\n", "-I{work}/shared"),
+    (
+        "macro",
+        "#include HEADER\n",
+        "-DHEADER=\\\"{work}/a/value.h\\\"",
+    ),
+    (
+        "pieces",
+        "#define TEXT_(x) #x\n#define TEXT(x) TEXT_(x)\n#include TEXT(ROOT/a/value.h)\n",
+        "-DROOT={work}",
+    ),
+    (
+        "pieces-of-words",
+        "#define TEXT_(x) #x\n#define TEXT(x) TEXT_(x)\n#include TEXT(ROOT/PART/value.h)\n",
+        "-DROOT={work} -DPART=a",
+    ),
+    (
+        "asked",
+        "#if __has_include(\"{work}/a/more.h\")\n#define VALUE 2\n#else\n#define VALUE 1\n#endif\n",
+        "",
+    ),
+];
+
+#[test]
+fn a_whole_path_leads_to_the_same_file_from_everywhere() {
+    for (name, text, options) in WHOLE_PATHS {
+        let space = TestSpace::new(&format!("elsewhere-whole-{name}"));
+        let source = format!(
+            "{}__global__ void k(int *x) {{ *x = VALUE; }}\n",
+            space.fill(text)
+        );
+        for folder in ["a", "b"] {
+            space.write(&format!("{folder}/kernel.cu"), &source);
+            space.write(&format!("{folder}/value.h"), "#define VALUE 1\n");
+        }
+        let leads = space.fill("#include \"{work}/a/value.h\"\n");
+        space.write("shared/leads.h", &leads);
+        let line = |folder| {
+            format!("{} {options}", device("cubin", folder, "kernel")).replace("-DVALUE=3", "")
+        };
+        space.build(&line("a"));
+        space.write("a/value.h", "#define VALUE 2\n");
+        space.write("a/more.h", "");
+        space.agree(&line("b")).demand_no_direct_hit();
+    }
+}
+
+#[test]
+fn a_folder_that_is_reached_through_another_one_counts() {
+    let space = TestSpace::new("elsewhere-nested");
+    let source = "#include \"build/value.h\"\n__global__ void k(int *x) { *x = VALUE; }\n";
+    for (folder, value) in [("a", 1), ("b", 2), ("c", 1)] {
+        space.write(&format!("{folder}/kernel.cu"), source);
+        let header = format!("#define VALUE {value}\n");
+        space.write(&format!("{folder}/build/value.h"), &header);
+    }
+    space.write("other/value.h", "#define VALUE 1\n");
+    let compile = |space: &mut TestSpace, folder: &str, from: &str| {
+        space.stand_in = from.into();
+        let line = format!("-cubin -arch=sm_80 {{work}}/{folder}/kernel.cu -o kernel.cubin");
+        space.agree(&line)
+    };
+    let mut space = space;
+    compile(&mut space, "a", "a/build");
+    compile(&mut space, "b", "other").demand_no_direct_hit();
+    compile(&mut space, "c", "c/build");
+    // The other way round, by an option: the source's folder is inside that of the call.
+    let source = "#include <value.h>\n__global__ void k(int *x) { *x = VALUE; }\n";
+    for (folder, value) in [("p/in", 1), ("q/in", 2), ("r", 1)] {
+        space.write(&format!("{folder}/kernel.cu"), source);
+        let header = format!("#define VALUE {value}\n");
+        space.write(&format!("{folder}/value.h"), &header);
+    }
+    let compile = |space: &mut TestSpace, source: &str, from: &str| {
+        space.stand_in = from.into();
+        let line = format!("-cubin -arch=sm_80 {{work}}/{source}/kernel.cu -Iin -o kernel.cubin");
+        space.agree(&line)
+    };
+    compile(&mut space, "p/in", "p");
+    compile(&mut space, "r", "q").demand_no_direct_hit();
+}
+
+#[test]
+fn the_ending_says_what_a_file_is() {
+    let space = TestSpace::new("elsewhere-ending");
+    for ending in ["cu", "ptx", "cubin", "cpp"] {
+        space.write(
+            &format!("a/kernel.{ending}"),
+            "__global__ void k(int *x) { *x = 3; }\n",
+        );
+    }
+    for ending in ["cu", "ptx", "cubin", "cpp"] {
+        let line =
+            format!("-fatbin -arch=sm_80 {{work}}/a/kernel.{ending} -o {{work}}/a/out.{ending}");
+        space.agree(&line).demand_no_direct_hit();
+    }
+}
+
+#[test]
+fn a_source_that_includes_itself_does_so_by_its_name() {
+    let source = "#ifndef AGAIN\n#define AGAIN\n#include \"kernel.cu\"\n#else\n\
+                  __global__ void k(int *x) { *x = 3; }\n#endif\n";
+    let space = generated("elsewhere-itself", source);
+    space.build(&device("cubin", "4f1c", "kernel"));
+    let missing = space.agree(&device("cubin", "b07e22", "other"));
+    assert_ne!(missing.outcome.code, 0);
+    space
+        .agree(&device("cubin", "c9", "kernel"))
+        .demand_direct_hit();
+}

@@ -150,3 +150,81 @@ fn intermediate_files_that_are_kept_have_their_own_lines() {
         got.delete_from(&space.work());
     }
 }
+
+#[test]
+fn packed_code_changes_with_lines() {
+    for packed in [
+        "-c case.cu -o out.o -rdc=true -arch=sm_90 -dlto",
+        "-c case.cu -o out.o -rdc=true -gencode arch=compute_90,code=lto_90",
+        "-optix-ir case.cu -o out.optixir -arch=sm_90",
+    ] {
+        for toolkit in Toolkit::all() {
+            let space = TestSpace::with_toolkit("lines-packed", small(toolkit));
+            let line = format!("{packed} -DMORE=0");
+            space.write("case.cu", SOURCE);
+            space.build(&line);
+            for text in &moved(SOURCE)[..2] {
+                space.write("case.cu", text);
+                space.agree(&line);
+            }
+        }
+    }
+}
+
+#[test]
+fn host_code_that_the_user_gets_has_its_own_lines() {
+    let space = TestSpace::new("lines-cuda");
+    let line = "-cuda case.cu -o out.ii -arch=sm_90 -DMORE=0";
+    space.write("case.cu", SOURCE);
+    space.build(line);
+    for text in moved(SOURCE) {
+        // nvcc's text names the folder of its intermediate files, so it is compared with a build from an empty cache.
+        space.write("case.cu", &text);
+        space.build(line);
+        let warm = space.read("out.ii");
+        let kept = space.beside("kept");
+        std::fs::rename(space.cache(), &kept).expect("the cache is a folder");
+        space.build(line);
+        assert!(space.read("out.ii") == warm, "{text}");
+        space.clear_cache();
+        std::fs::remove_dir(space.cache()).expect("it is empty");
+        std::fs::rename(&kept, space.cache()).expect("it was there");
+    }
+}
+
+#[test]
+fn clang_under_the_name_of_gcc_writes_lines_down() {
+    // The type of a closure has its line in its name.
+    let source = "template<class T> const char *name(T) { return __PRETTY_FUNCTION__; }\n\
+                  const char *host() { return name([](int a) { return a; }); }\n\
+                  __global__ void store(int *p) { *p = 1; }\n";
+    let space = TestSpace::new("lines-clang");
+    space.write("bin/.keep", "");
+    space.link("bin/g++", "/usr/bin/clang++-19");
+    // With an option of assembly the host compile is one step.
+    let line = "-c case.cu -o out.o -arch=sm_90 -ccbin bin/g++ -Xcompiler -w,-masm=att";
+    space.write("case.cu", source);
+    space.build(line);
+    for blank in ["\n", "\n\n\n"] {
+        space.write("case.cu", &format!("{blank}{source}"));
+        space.agree(line);
+    }
+}
+
+#[test]
+fn an_assembler_that_fails_names_the_line_of_this_text() {
+    for toolkit in Toolkit::all() {
+        let space = TestSpace::with_toolkit("lines-assembler", small(toolkit));
+        let bytes = space.work().join("bytes").display().to_string();
+        let source = format!("{SOURCE}void in() {{ asm(\".incbin \\\"{bytes}\\\"\"); }}\n");
+        let line = format!("{TWO} -DMORE=0");
+        space.write("bytes", "12345678");
+        space.write("case.cu", &source);
+        space.build(&line);
+        space.remove("bytes");
+        for text in &moved(&source)[..2] {
+            space.write("case.cu", text);
+            assert_ne!(space.agree(&line).outcome.code, 0);
+        }
+    }
+}
