@@ -15,5 +15,5 @@ mod work_dir;
 
 pub use discover::{BaseDirs, CallFolders, discover};
 pub use map::{BASE, PathMap};
-pub use markers::{only_markers, without_markers};
+pub use markers::{is_in_marker, only_markers};
 pub use work_dir::WorkDir;

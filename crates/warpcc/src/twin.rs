@@ -10,11 +10,13 @@
 //! anybody: what is found elsewhere is what nvcc would have made here.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use memchr::memmem;
 use warpcc_cache::{Digest, DiskStore, Key, KeyVariants};
-use warpcc_path_map::{BaseDirs, PathMap, without_markers};
+use warpcc_engine::pieces;
+use warpcc_path_map::{BaseDirs, PathMap, is_in_marker};
 use warpcc_plan::{Arg, FileKind, PlanFile, TaskGraph, Tool};
 
 use crate::request::Request;
@@ -123,6 +125,19 @@ impl Twin {
     }
 }
 
+/// Where folders of the map stand, or one of these words.
+fn told<'a>(
+    map: &'a PathMap,
+    words: &'a [&'a [u8]],
+    bytes: &'a [u8],
+) -> impl Iterator<Item = Range<usize>> + 'a {
+    let of_word = move |word: &&'a [u8]| {
+        let length = word.len();
+        memmem::find_iter(bytes, *word).map(move |at| at..at + length)
+    };
+    map.places_in(bytes).chain(words.iter().flat_map(of_word))
+}
+
 /// What a run made, where it is now.
 pub struct Evidence {
     /// Preprocessed texts.
@@ -191,26 +206,32 @@ impl Evidence {
     pub fn is_silent_about(&self, twin: &Twin, messages: &[&[u8]]) -> bool {
         let map = &twin.request.path_map;
         let names = twin.names();
-        let tells = |bytes: &[u8]| {
-            map.is_named_in(bytes) || names.iter().any(|name| memmem::find(bytes, name).is_some())
-        };
+        let ids: Vec<&[u8]> = self.ids.iter().map(|id| id.as_bytes()).collect();
+        let names_of = names.iter().map(|name| &name[..]);
+        let of_texts: Vec<&[u8]> = names_of.clone().chain(TELL_PLACES).collect();
+        let of_results: Vec<&[u8]> = names_of.chain(ids).collect();
         let silent_text = |path: &PathBuf| {
-            fs::read(path).is_ok_and(|text| {
-                let text = without_markers(&text);
-                !tells(&text)
-                    && TELL_PLACES
-                        .iter()
-                        .all(|word| memmem::find(&text, word).is_none())
-            })
+            let mut is_silent = true;
+            let read = pieces::read_lines(path, |lines| {
+                let mut told = told(map, &of_texts, lines);
+                is_silent = told.all(|place| is_in_marker(lines, &place));
+                is_silent
+            });
+            read.is_ok() && is_silent
         };
+        let folders = map.pairs().into_iter().map(|(folder, _)| folder.len());
+        let longest = folders
+            .chain(of_results.iter().map(|word| word.len()))
+            .max();
         let silent_result = |path: &PathBuf| {
-            fs::read(path).is_ok_and(|bytes| {
-                !tells(&bytes)
-                    && self
-                        .ids
-                        .iter()
-                        .all(|id| memmem::find(&bytes, id.as_bytes()).is_none())
-            })
+            let mut is_silent = true;
+            let read = pieces::read(path, |bytes, is_end| {
+                // What stands at the end of a piece comes once more: it may go on.
+                let mut told = told(map, &of_results, bytes);
+                is_silent = told.all(|place| place.end == bytes.len() && !is_end);
+                is_silent.then(|| bytes.len().saturating_sub(longest.unwrap_or(0)))
+            });
+            read.is_ok() && is_silent
         };
         // The messages are shown with the names of the folders there. Relative names are not in the map.
         let silent_message = |text: &&[u8]| {
