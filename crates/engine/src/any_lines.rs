@@ -5,7 +5,6 @@
 //! information in what was made. A host compile of a file that was made of another text has to be silent, too: its messages would name
 //! wrong lines. Otherwise the plan is run again, and lines count.
 
-use std::fs;
 use std::io;
 
 use memchr::memmem;
@@ -14,6 +13,7 @@ use warpcc_plan::{FileId, Step, Tool};
 
 use crate::context::RunContext;
 use crate::event::{Finished, StepOutcome};
+use crate::pieces;
 
 /// Why a plan is run again with lines that count.
 pub const OTHER_LINES: &str = "a message about a text with other lines";
@@ -127,28 +127,52 @@ pub fn share(run: &RunContext<'_>, tasks: &[Finished]) {
 
 /// Whether lines show in a result: they are told, or nobody knows.
 fn shows_lines(run: &RunContext<'_>, id: FileId) -> bool {
-    read(run, id).is_none_or(|bytes| {
+    let longest = SHOWS_LINES.iter().map(|word| word.len()).max().unwrap_or(0);
+    any_piece(run, id, &|bytes, _| {
         let mut words = SHOWS_LINES.iter();
-        words.any(|word| memmem::find(&bytes, word).is_some())
+        match words.any(|word| memmem::find(bytes, word).is_some()) {
+            true => None,
+            false => Some(bytes.len().saturating_sub(longest)),
+        }
     })
 }
 
 /// Whether a file for the host compiler says from which lines its words are.
 fn has_markers(run: &RunContext<'_>, id: FileId) -> bool {
-    read(run, id).is_none_or(|text| {
+    any_piece(run, id, &|text, is_end| {
+        let text = pieces::whole_lines(text, is_end);
         let mut lines = text.split(|byte| *byte == b'\n');
-        lines.any(|line| {
+        let is_marker = |line: &[u8]| {
             line.starts_with(b"#line ") || matches!(line, [b'#', b' ', b'0'..=b'9', ..])
-        })
+        };
+        (!lines.any(is_marker)).then_some(text.len())
     })
 }
 
 /// Whether it can be read what a result says. LTO and OptiX code is packed, and lines change it (seen on 13.0 and 13.5).
 fn is_text(run: &RunContext<'_>, id: FileId) -> bool {
-    read(run, id).is_some_and(|bytes| std::str::from_utf8(&bytes).is_ok())
+    let find_other = |piece: &[u8], is_end: bool| match std::str::from_utf8(piece) {
+        Ok(_) => Some(piece.len()),
+        Err(cut) if cut.error_len().is_none() && !is_end => Some(cut.valid_up_to()),
+        Err(_) => None,
+    };
+    !any_piece(run, id, &find_other)
 }
 
-fn read(run: &RunContext<'_>, id: FileId) -> Option<Vec<u8>> {
-    run.artifacts.materialise(id).ok()?;
-    fs::read(run.artifacts.path(id)).ok()
+/// Whether `find` finds something in a file, a piece at a time: then it gives nothing, otherwise how much it is done with.
+/// What cannot be read may have anything.
+fn any_piece(
+    run: &RunContext<'_>,
+    id: FileId,
+    find: &dyn Fn(&[u8], bool) -> Option<usize>,
+) -> bool {
+    let mut is_found = false;
+    let read = run.artifacts.materialise(id).and_then(|()| {
+        pieces::read(run.artifacts.path(id), |text, is_end| {
+            let done = find(text, is_end);
+            is_found = done.is_none();
+            done
+        })
+    });
+    read.is_err() || is_found
 }

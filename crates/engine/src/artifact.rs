@@ -5,7 +5,7 @@
 //! hits, no intermediate file is written at all.
 
 use std::fs;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,13 +14,11 @@ use warpcc_cache::{Digest, DiskStore, Packing, foreign};
 use warpcc_plan::assumed::Expected;
 use warpcc_plan::{FileId, FileKind, TaskGraph, Tool};
 
-use crate::tokens;
+use crate::pieces;
+use crate::tokens::Tokens;
 
 /// A result that was found is not there any more, or spoiled.
 pub const LOST: &str = "a cached result was lost";
-
-/// As much of a file as is read at once.
-const PIECE: usize = 1 << 18;
 
 /// Stands for the private folder inside a stored stub. Not valid in C++ source, so it cannot be
 /// confused with anything that cicc wrote.
@@ -227,25 +225,35 @@ impl<'a> Artifacts<'a> {
         let content = match &mut *self.place(id) {
             Place::OnDisk(known) => match known.content {
                 Some(content) => content,
-                None => *known.content.insert(blake3_of_file(self.path(id))?),
+                None => *known.content.insert(hash_text(self.path(id), None)?),
             },
-            Place::Nowhere | Place::Stored { .. } => blake3_of_file(self.path(id))?,
+            Place::Nowhere | Place::Stored { .. } => hash_text(self.path(id), None)?,
         };
         Ok(blake3::Hash::from(content).to_hex().to_string())
     }
 
-    /// What stands in keys for a preprocessed text whose lines do not count; none where they do.
+    /// What stands in keys for a preprocessed text whose lines do not count; none where they do. Who needs the text's
+    /// content too asks for that later: both come of one reading.
     ///
     /// # Errors
     /// The file cannot be read.
     pub fn tokens_in_keys(&self, id: FileId) -> io::Result<Option<String>> {
-        let hash_now = || io::Result::Ok(tokens::hash(&fs::read(self.path(id))?));
+        self.materialise(id)?;
+        let hash_now = || {
+            let mut tokens = Tokens::default();
+            let content = hash_text(self.path(id), Some(&mut tokens))?;
+            io::Result::Ok((content, tokens.finish()))
+        };
         let hash = match &mut *self.place(id) {
             Place::OnDisk(known) => match known.tokens {
                 Some(tokens) => tokens,
-                None => *known.tokens.insert(hash_now()?),
+                None => {
+                    let (content, tokens) = hash_now()?;
+                    known.content = Some(content);
+                    *known.tokens.insert(tokens)
+                }
             },
-            Place::Nowhere | Place::Stored { .. } => hash_now()?,
+            Place::Nowhere | Place::Stored { .. } => hash_now()?.1,
         };
         Ok(hash.map(|hash| blake3::Hash::from(hash).to_hex().to_string()))
     }
@@ -348,19 +356,18 @@ impl<'a> Artifacts<'a> {
     }
 }
 
-/// The BLAKE3 of a file's content, of which a piece at a time is in memory.
-fn blake3_of_file(path: &Path) -> io::Result<[u8; 32]> {
-    let mut file = fs::File::open(path)?;
+/// The BLAKE3 of a text. Shows it to `tokens` on the way.
+fn hash_text(path: &Path, mut tokens: Option<&mut Tokens>) -> io::Result<[u8; 32]> {
     let mut hasher = blake3::Hasher::new();
-    let mut piece = vec![0; PIECE];
-    loop {
-        match file.read(&mut piece) {
-            Ok(0) => return Ok(hasher.finalize().into()),
-            Ok(read) => _ = hasher.update(&piece[..read]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
+    pieces::read(path, |text, is_end| {
+        let done = match &mut tokens {
+            Some(tokens) => tokens.take(text, is_end),
+            None => text.len(),
+        };
+        hasher.update(&text[..done]);
+        Some(done)
+    })?;
+    Ok(hasher.finalize().into())
 }
 
 /// Whether a finished file can be put there. If not, the tool is to write there itself and to say

@@ -222,19 +222,20 @@ pub(crate) fn keys_of(run: &RunContext<'_>, step: &Step, program: &Located) -> O
         Some(sink.finish())
     };
     let artifacts = run.artifacts;
-    let whole = |id| artifacts.content_in_keys(id);
-    let keys = key_variants(
-        key(DOMAIN, &whole)?,
-        run.options.work_dir(),
-        run.options.terminal,
-    );
     let tokens = |id| match artifacts.is_preprocessed(id) {
         true => artifacts
             .tokens_in_keys(id)?
             .ok_or(io::ErrorKind::InvalidData.into()),
         false => artifacts.content_in_keys(id),
     };
+    // First: each text is read once, for this and for its content.
     let of_any_lines = any_lines::may_serve(run, step).then(|| key(DOMAIN_OF_TOKENS, &tokens));
+    let whole = |id| artifacts.content_in_keys(id);
+    let keys = key_variants(
+        key(DOMAIN, &whole)?,
+        run.options.work_dir(),
+        run.options.terminal,
+    );
     Some(match of_any_lines.flatten() {
         Some(key) => keys.or_of_any_lines(key),
         None => keys,

@@ -24,6 +24,7 @@ mod module_id;
 pub mod mtimes;
 mod options;
 mod parent_death;
+pub mod pieces;
 pub mod place;
 mod placement;
 pub mod prefix_map;

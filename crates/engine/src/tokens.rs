@@ -9,6 +9,8 @@
 
 use memchr::{memchr, memmem};
 
+use crate::pieces;
+
 /// Ways to ask for the line or the column, besides `__LINE__`, which the preprocessor has replaced.
 const ASKS: [&[u8]; 3] = [
     b"__builtin_LINE",
@@ -17,56 +19,87 @@ const ASKS: [&[u8]; 3] = [
 ];
 
 /// Hands on so much at a time.
-const PIECE: usize = 1 << 16;
+const PIECE: usize = 1 << 14;
 
-/// The hash of the text without its lines; none where they may count.
-pub fn hash(text: &[u8]) -> Option<[u8; 32]> {
-    let asks = |word: &&[u8]| memmem::find(text, word).is_some();
-    if ASKS.iter().any(asks) && !warpcc_cache::guards::is_off("lines-asked-for") {
-        return None;
-    }
-    let mut raw = RawStrings::of(text);
-    // Comments are there only with -C. One may hold a raw string's beginning.
-    if raw.next.is_some() && memmem::find(text, b"/*").is_some() {
-        return None;
-    }
-    let mut hasher = blake3::Hasher::new();
-    let mut kept = Vec::with_capacity(PIECE + 4096);
-    let mut place: Vec<u8> = Vec::new();
-    let mut at = 0;
-    while at < text.len() {
-        let mut end = memchr(b'\n', &text[at..]).map_or(text.len(), |found| at + found);
-        if raw.begins_before(end) {
-            end = end_of_line(text, at)?;
-            raw.skip_to(end);
+/// The hash of a text without its lines, being computed while pieces of it come.
+#[derive(Default)]
+pub struct Tokens {
+    hasher: blake3::Hasher,
+    kept: Vec<u8>,
+    /// Which file the last marker spoke of, as [`Marker::place_into`] has it.
+    place: Vec<u8>,
+    next_place: Vec<u8>,
+    has_raw: bool,
+    has_comment: bool,
+    may_count: bool,
+}
+
+impl Tokens {
+    /// Takes the next lines of the text. Says how much it is done with; the rest is to come once more, with more behind,
+    /// unless this is the end.
+    pub fn take(&mut self, text: &[u8], is_end: bool) -> usize {
+        let text = pieces::whole_lines(text, is_end);
+        if self.may_count {
+            return text.len();
         }
-        let line = &text[at..end];
-        at = end + 1;
-        if let Some(marker) = Marker::read(line) {
-            if marker.moves || marker.place() != place {
-                kept.extend_from_slice(if marker.moves { b"\0\0" } else { b"\0" });
-                kept.extend_from_slice(marker.rest);
-                kept.push(b'\n');
+        let asks = |word: &&[u8]| memmem::find(text, word).is_some();
+        self.may_count = ASKS.iter().any(asks) && !warpcc_cache::guards::is_off("lines-asked-for");
+        let mut raw = RawStrings::of(text);
+        self.has_raw |= raw.next.is_some();
+        self.has_comment |= memmem::find(text, b"/*").is_some();
+        // Comments are there only with -C. One may hold a raw string's beginning.
+        self.may_count |= self.has_raw && self.has_comment;
+        let mut at = 0;
+        while at < text.len() && !self.may_count {
+            let mut end = memchr(b'\n', &text[at..]).map_or(text.len(), |found| at + found);
+            if raw.begins_before(end) {
+                end = match end_of_line(text, at) {
+                    Some(end) => end,
+                    None if is_end => {
+                        self.may_count = true;
+                        break;
+                    }
+                    // It may end in what comes.
+                    None => return at,
+                };
+                raw.skip_to(end);
             }
-            place = marker.place();
+            self.line(&text[at..end]);
+            at = end + 1;
+        }
+        text.len()
+    }
+
+    fn line(&mut self, line: &[u8]) {
+        if let Some(marker) = Marker::read(line) {
+            marker.place_into(&mut self.next_place);
+            if marker.moves || self.next_place != self.place {
+                let head: &[u8] = if marker.moves { b"\0\0" } else { b"\0" };
+                self.kept.extend_from_slice(head);
+                self.kept.extend_from_slice(marker.rest);
+                self.kept.push(b'\n');
+                std::mem::swap(&mut self.place, &mut self.next_place);
+            }
         } else {
             let line = line.trim_ascii();
             // A NUL begins what stands for a marker.
-            if line.last() == Some(&b'\\') || line.first() == Some(&0) {
-                return None;
-            }
+            self.may_count |= line.last() == Some(&b'\\') || line.first() == Some(&0);
             if !line.is_empty() {
-                kept.extend_from_slice(line);
-                kept.push(b'\n');
+                self.kept.extend_from_slice(line);
+                self.kept.push(b'\n');
             }
         }
-        if kept.len() >= PIECE {
-            hasher.update(&kept);
-            kept.clear();
+        if self.kept.len() >= PIECE {
+            self.hasher.update(&self.kept);
+            self.kept.clear();
         }
     }
-    hasher.update(&kept);
-    Some(hasher.finalize().into())
+
+    /// The hash; none where lines may count.
+    pub fn finish(mut self) -> Option<[u8; 32]> {
+        self.hasher.update(&self.kept);
+        (!self.may_count).then(|| self.hasher.finalize().into())
+    }
 }
 
 /// A line marker of gcc: `# 12 "path" 1 3 4`.
@@ -99,12 +132,12 @@ impl<'a> Marker<'a> {
     }
 
     /// Which file it speaks of, and of what kind that is.
-    fn place(&self) -> Vec<u8> {
+    fn place_into(&self, place: &mut Vec<u8>) {
         let words = self.flags.split(|c| *c == b' ');
         let lasting = words.filter(|word| matches!(*word, [b'3' | b'4']));
-        let mut place = self.path.to_vec();
+        place.clear();
+        place.extend_from_slice(self.path);
         lasting.for_each(|word| place.extend_from_slice(word));
-        place
     }
 }
 
@@ -212,6 +245,30 @@ fn end_of_raw(inside: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The hash of a text that comes in pieces of any length.
+    fn hash(text: &[u8]) -> Option<[u8; 32]> {
+        let of_pieces = |length: usize| {
+            let mut tokens = Tokens::default();
+            let (mut at, mut end) = (0, 0);
+            while end < text.len() {
+                end = text.len().min(end + length);
+                at += tokens.take(&text[at..end], false);
+            }
+            assert_eq!(at + tokens.take(&text[at..], true), text.len());
+            tokens.finish()
+        };
+        let whole = of_pieces(text.len().max(1));
+        for length in 1..text.len() {
+            assert_eq!(
+                of_pieces(length),
+                whole,
+                "{:?} {length}",
+                text.escape_ascii()
+            );
+        }
+        whole
+    }
 
     const TEXT: &str =
         "# 0 \"a.cu\"\n# 1 \"x.h\" 1 3 4\nint x;\n# 2 \"a.cu\" 2\nint f() {\n return 1;\n}\n";

@@ -15,5 +15,5 @@ mod work_dir;
 
 pub use discover::{BaseDirs, CallFolders, discover};
 pub use map::{BASE, PathMap};
-pub use markers::{files_in_markers, only_markers, without_markers};
+pub use markers::{files_in_markers, is_in_marker, only_markers};
 pub use work_dir::WorkDir;

@@ -4,6 +4,7 @@
 //! component of a path ends.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use crate::text::{ends_component, replace_all};
 
@@ -199,10 +200,16 @@ impl PathMap {
 
     /// Whether a folder's real name stands anywhere in `bytes`.
     pub fn is_named_in(&self, bytes: &[u8]) -> bool {
-        self.0.iter().any(|mapped| {
+        self.places_in(bytes).next().is_some()
+    }
+
+    /// Where folders' real names stand in `bytes`.
+    pub fn places_in<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = Range<usize>> + 'a {
+        self.0.iter().flat_map(move |mapped| {
             let folder = mapped.folder.as_bytes();
             memchr::memmem::find_iter(bytes, folder)
-                .any(|at| ends_component(bytes.get(at + folder.len())))
+                .map(move |at| at..at + folder.len())
+                .filter(|place| ends_component(bytes.get(place.end)))
         })
     }
 

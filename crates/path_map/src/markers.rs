@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// A preprocessed text whose line markers (`# 12 "path" 1 3`) name what `rename` makes of each path, as it is written
 /// there; `None` leaves one as it is. Everything else stays.
@@ -23,9 +24,15 @@ pub(crate) fn rename_markers<'a>(
     out
 }
 
-/// A preprocessed text whose line markers name nothing.
-pub fn without_markers(text: &[u8]) -> Vec<u8> {
-    rename_markers(text, &|_| Some(Cow::Borrowed(b"")))
+/// Whether a place in a preprocessed text is inside the path of a line marker.
+pub fn is_in_marker(text: &[u8], place: &Range<usize>) -> bool {
+    let line = memchr::memrchr(b'\n', &text[..place.start]).map_or(0, |at| at + 1);
+    let path = text[line..]
+        .starts_with(b"# ")
+        .then(|| path_in(&text[line..]));
+    let inside =
+        |path: Range<usize>| line + path.start <= place.start && place.end <= line + path.end;
+    path.flatten().is_some_and(inside)
 }
 
 /// The line markers of a preprocessed text and nothing else, for who wants to know later which files it came from.
@@ -51,7 +58,7 @@ pub fn files_in_markers(text: &[u8]) -> BTreeSet<&[u8]> {
 }
 
 /// Calls `each` with the place of every line marker's path.
-fn for_each_path(text: &[u8], mut each: impl FnMut(std::ops::Range<usize>)) {
+fn for_each_path(text: &[u8], mut each: impl FnMut(Range<usize>)) {
     let mut look = |line: usize| {
         if let Some(path) = path_in(&text[line..]) {
             each(line + path.start..line + path.end);
@@ -65,7 +72,7 @@ fn for_each_path(text: &[u8], mut each: impl FnMut(std::ops::Range<usize>)) {
     }
 }
 
-fn path_in(line: &[u8]) -> Option<std::ops::Range<usize>> {
+fn path_in(line: &[u8]) -> Option<Range<usize>> {
     let digits = line.get(2..)?.iter().take_while(|b| b.is_ascii_digit());
     let start = 2 + digits.count();
     if start == 2 || !line.get(start..)?.starts_with(b" \"") {
@@ -103,9 +110,14 @@ mod tests {
             String::from_utf8_lossy(&only_markers(TEXT)),
             "# 0 \"/a/m.cu\"\n# 0 \"<built-in>\"\n# 1 \"/a/x\\\"y.h\" 1\n# 2 \"/b.h\" 2\n"
         );
+        let outside = |word: &str| {
+            let places = memchr::memmem::find_iter(TEXT, word.as_bytes());
+            let places = places.map(|at| at..at + word.len());
+            places.filter(|place| !is_in_marker(TEXT, place)).count()
+        };
         assert_eq!(
-            String::from_utf8_lossy(&without_markers(TEXT)),
-            "# 0 \"\"\n# 0 \"\"\n# 1 \"\" 1\nint x = \"/a/z\";\n# 7 forged\n# 2 \"\" 2\n"
+            ["/a/", "/b.h", "y.h", "built", "7 f", "h\" 2", "\n# 2"].map(outside),
+            [1, 0, 0, 0, 1, 1, 1]
         );
         let files = files_in_markers(TEXT)
             .into_iter()

@@ -9,13 +9,13 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use warpcc_cache::guards;
+use warpcc_engine::pieces;
 
 const MACROS: [&[u8]; 3] = [b"__DATE__", b"__TIME__", b"__TIMESTAMP__"];
 
@@ -112,29 +112,16 @@ fn names_macro(text: &[u8]) -> bool {
         .any(|name| memchr::memmem::find(text, name).is_some())
 }
 
-/// Calls `each` with every date in a file, of which a piece at a time is in memory. A date may come twice. A file that is
+/// Calls `each` with every date in a file, of which a piece at a time is in memory: no date is on two lines. A file that is
 /// not there has none.
 fn each_date_of(path: &Path, mut each: impl FnMut(&[u8])) -> io::Result<()> {
-    const PIECE: usize = 1 << 18;
-    // A date may begin in one piece and end in the next.
-    const KEPT: usize = 16;
-    let mut file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        opened => opened?,
-    };
-    let mut text = vec![0; PIECE + KEPT];
-    let mut filled = 0;
-    loop {
-        filled += match file.read(&mut text[filled..]) {
-            Ok(0) => return Ok(()),
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        dates_in(&text[..filled]).for_each(&mut each);
-        let kept = filled.min(KEPT);
-        text.copy_within(filled - kept..filled, 0);
-        filled = kept;
+    let read = pieces::read_lines(path, |lines| {
+        dates_in(lines).for_each(&mut each);
+        true
+    });
+    match read {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        read => read,
     }
 }
 
@@ -273,7 +260,7 @@ mod tests {
     fn dates_across_pieces_of_a_file_are_found() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("k.ii");
-        for before in (1 << 18) - 12..(1 << 18) + 18 {
+        for before in (1 << 16) - 12..(1 << 16) + 18 {
             std::fs::write(&path, format!("{}Nov 21 2026 x", "x".repeat(before))).expect("write");
             let mut found = BTreeSet::new();
             each_date_of(&path, |date| _ = found.insert(date.to_vec())).expect("read");

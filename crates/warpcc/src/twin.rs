@@ -12,12 +12,14 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use memchr::memmem;
 use warpcc_cache::{Digest, DiskStore, Key, KeyVariants};
-use warpcc_path_map::{BaseDirs, PathMap, files_in_markers, without_markers};
+use warpcc_engine::pieces;
+use warpcc_path_map::{BaseDirs, PathMap, files_in_markers, is_in_marker};
 use warpcc_plan::{Arg, FileKind, PlanFile, TaskGraph, Tool};
 
 use crate::computed_includes;
@@ -99,12 +101,6 @@ impl Twin {
             (!words.any(|(_, word)| map.is_named_in(word))).then_some(twin)
         };
         kinds.iter().filter_map(|kind| one(*kind)).collect()
-    }
-
-    /// Whether a text has the name of a place or a file that are others for a twin.
-    fn is_told_by(&self, text: &[u8]) -> bool {
-        let has = |name: &Vec<u8>| memmem::find(text, name).is_some();
-        self.request.path_map.is_named_in(text) || self.names().iter().any(has)
     }
 
     /// What has to stand somewhere in a path that is put together and leads to one of the folders or files.
@@ -195,6 +191,19 @@ fn paths(request: &Request, likeness: Likeness, source: &str) -> PathMap {
     PathMap::new(of(&folders)).with_files(of(&files))
 }
 
+/// Where folders of the map stand, or one of these words.
+fn told<'a>(
+    map: &'a PathMap,
+    words: &'a [&'a [u8]],
+    bytes: &'a [u8],
+) -> impl Iterator<Item = Range<usize>> + 'a {
+    let of_word = move |word: &&'a [u8]| {
+        let length = word.len();
+        memmem::find_iter(bytes, *word).map(move |at| at..at + length)
+    };
+    map.places_in(bytes).chain(words.iter().flat_map(of_word))
+}
+
 /// What a run made, where it is now.
 pub struct Evidence {
     /// Preprocessed texts.
@@ -263,15 +272,22 @@ impl Evidence {
     pub fn is_silent_about(&self, twin: &Twin, messages: &[&[u8]]) -> bool {
         let map = &twin.request.path_map;
         let names = twin.names();
-        let tells = |bytes: &[u8]| twin.is_told_by(bytes);
+        let ids: Vec<&[u8]> = self.ids.iter().map(|id| id.as_bytes()).collect();
+        let names_of = names.iter().map(|name| &name[..]);
+        let of_results: Vec<&[u8]> = names_of.chain(ids).collect();
+        let folders = map.pairs().into_iter().map(|(folder, _)| folder.len());
+        let longest = folders
+            .chain(of_results.iter().map(|word| word.len()))
+            .max();
         let silent_result = |path: &PathBuf| {
-            fs::read(path).is_ok_and(|bytes| {
-                !tells(&bytes)
-                    && self
-                        .ids
-                        .iter()
-                        .all(|id| memmem::find(&bytes, id.as_bytes()).is_none())
-            })
+            let mut is_silent = true;
+            let read = pieces::read(path, |bytes, is_end| {
+                // What stands at the end of a piece comes once more: it may go on.
+                let mut told = told(map, &of_results, bytes);
+                is_silent = told.all(|place| place.end == bytes.len() && !is_end);
+                is_silent.then(|| bytes.len().saturating_sub(longest.unwrap_or(0)))
+            });
+            read.is_ok() && is_silent
         };
         // The messages are shown with the names of the folders there. Relative names are not in the map.
         let silent_message = |text: &&[u8]| {
@@ -286,21 +302,29 @@ impl Evidence {
     /// The same of the preprocessed texts, and of all files that they were made of: a header's name that is a whole path leads to the
     /// same file from everywhere. `None` where one cannot be read.
     fn sources_are_silent_about(&self, twin: &Twin) -> Option<bool> {
+        let map = &twin.request.path_map;
+        let names = twin.names();
+        let names = names.iter().map(|name| &name[..]);
+        let words: Vec<&[u8]> = names.chain(TELL_PLACES).collect();
         let mut files = BTreeSet::new();
         for path in &self.preprocessed {
-            let whole = fs::read(path).ok()?;
-            let text = without_markers(&whole);
-            let places = TELL_PLACES.iter();
-            if twin.is_told_by(&text)
-                || places
-                    .into_iter()
-                    .any(|word| memmem::find(&text, word).is_some())
-            {
+            let mut is_silent = true;
+            let read = pieces::read_lines(path, |lines| {
+                let mut told = told(map, &words, lines);
+                is_silent = told.all(|place| is_in_marker(lines, &place));
+                let named = files_in_markers(lines).into_iter();
+                let named = named.filter(|name| !name.starts_with(b"<"));
+                named.for_each(|name| {
+                    if !files.contains(name) {
+                        files.insert(name.to_vec());
+                    }
+                });
+                is_silent
+            });
+            read.ok()?;
+            if !is_silent {
                 return Some(false);
             }
-            let named = files_in_markers(&whole).into_iter();
-            let named = named.filter(|name| !name.starts_with(b"<"));
-            files.extend(named.map(<[u8]>::to_vec));
         }
         let mut puts_names_together = false;
         let mut has_component = false;

@@ -25,8 +25,10 @@ use crate::wire::Reader;
 
 const MAGIC: &[u8; 8] = b"WCCBLB01";
 const TRAILER: usize = 32 + 8 + 8 + 8 + 16 + 8 + 8;
-/// Larger files pass through in pieces.
+/// Larger blobs are unpacked in pieces.
 const IN_MEMORY: u64 = 32 << 20;
+/// Larger files are stored in pieces: to take so much fresh memory costs more than to read a file twice.
+const STORED_AT_ONCE: u64 = 4 << 20;
 const PIECE: usize = 1 << 20;
 
 /// How bytes are kept.
@@ -78,7 +80,7 @@ impl DiskStore {
         let reading = |error| StoreError::io("read", source, error);
         let mut file = File::open(source).map_err(reading)?;
         let length = file.metadata().map_err(reading)?.len();
-        if length <= IN_MEMORY {
+        if length <= STORED_AT_ONCE {
             let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0) + 1);
             file.read_to_end(&mut bytes).map_err(reading)?;
             return self.put_bytes(&bytes, packing);
@@ -92,7 +94,7 @@ impl DiskStore {
         let mut temporary = self.temporary()?;
         let (seen, trailer) = match packing {
             Packing::Plain => copy_plain(&mut file, temporary.file()),
-            Packing::Zstd => copy_packed(&mut file, length, temporary.file()),
+            Packing::Zstd => copy_packed(&mut file, temporary.file()),
         }
         .map_err(|error| StoreError::io("store", source, error))?;
         if seen != digest {
@@ -405,39 +407,37 @@ fn copy_plain(from: &mut File, out: &mut File) -> io::Result<(Digest, Trailer)> 
     Ok((digest, trailer))
 }
 
-fn copy_packed(from: &mut File, length: u64, out: &mut File) -> io::Result<(Digest, Trailer)> {
-    let mut digesting = Digesting::new();
-    let packed = PackedWriter {
-        inner: out,
-        hasher: Xxh3::new(),
-        length: 0,
-    };
-    let mut encoder = zstd::stream::write::Encoder::new(packed, frames::LEVEL)?;
-    encoder.set_pledged_src_size(Some(length))?;
+fn copy_packed(from: &mut File, out: &mut File) -> io::Result<(Digest, Trailer)> {
+    let (mut digesting, mut hasher) = (Digesting::new(), Xxh3::new());
+    let mut packer = frames::Packer::new()?;
+    let mut payload = 0;
     each_piece(from, |piece| {
         digesting.update(piece);
-        encoder.write_all(piece)
+        let packed = packer.frame(piece)?;
+        hasher.update(packed);
+        payload += packed.len() as u64;
+        out.write_all(packed)
     })?;
-    let packed = encoder.finish()?;
     let digest = digesting.finish();
     let trailer = Trailer {
         digest,
-        payload: packed.length,
+        payload,
         packing: Packing::Zstd,
-        checksum: packed.hasher.digest128(),
+        checksum: hasher.digest128(),
     };
     Ok((digest, trailer))
 }
 
+/// Each piece has the length of a frame, but the last.
 fn each_piece(from: &mut File, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-    let mut buffer = vec![0; PIECE];
+    let mut buffer = Vec::with_capacity(frames::FRAME);
     loop {
-        match from.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(read) => each(&buffer[..read])?,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+        buffer.clear();
+        from.take(frames::FRAME as u64).read_to_end(&mut buffer)?;
+        if buffer.is_empty() {
+            return Ok(());
         }
+        each(&buffer)?;
     }
 }
 
@@ -475,24 +475,5 @@ impl Write for HashingWriter {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-struct PackedWriter<'a> {
-    inner: &'a mut File,
-    hasher: Xxh3,
-    length: u64,
-}
-
-impl Write for PackedWriter<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.inner.write(bytes)?;
-        self.hasher.update(&bytes[..written]);
-        self.length += written as u64;
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.inner.flush()
     }
 }

@@ -3,24 +3,55 @@
 //! What comes out is a row of zstd frames, which any zstd decoder reads as one text (RFC 8878, section 3: frames are
 //! concatenated). A blob written as a single frame is a row of one.
 
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use zstd::bulk::Decompressor;
 use zstd::zstd_safe::{find_frame_compressed_size, get_frame_content_size};
 
 /// Beyond this level zstd gives little for device code and costs much.
-pub(super) const LEVEL: i32 = 1;
+const LEVEL: i32 = 1;
 /// Bytes of one frame before packing. zstd's window at this level is 2 MiB, so little is lost.
 pub(super) const FRAME: usize = 1 << 20;
 /// A hit is to be quick, not to take the machine.
 const MOST_THREADS: usize = 4;
 
+/// Packs one frame after the other, in memory that is taken once.
+pub(super) struct Packer {
+    compressor: zstd::bulk::Compressor<'static>,
+    packed: Vec<u8>,
+}
+
+impl Packer {
+    /// # Errors
+    /// There is no memory for it.
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self {
+            compressor: zstd::bulk::Compressor::new(LEVEL)?,
+            packed: Vec::new(),
+        })
+    }
+
+    /// A piece as a frame.
+    ///
+    /// # Errors
+    /// It cannot be compressed.
+    pub(super) fn frame(&mut self, piece: &[u8]) -> io::Result<&[u8]> {
+        self.packed.clear();
+        let most = zstd::zstd_safe::compress_bound(piece.len());
+        self.packed.reserve(most);
+        self.compressor
+            .compress_to_buffer(piece, &mut self.packed)?;
+        Ok(&self.packed)
+    }
+}
+
 /// Compresses; `None` where that fails or gains nothing.
 pub(super) fn pack(bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut compressor = zstd::bulk::Compressor::new(LEVEL).ok()?;
+    let mut packer = Packer::new().ok()?;
     let mut packed = Vec::with_capacity(bytes.len() / 4);
     for piece in bytes.chunks(FRAME) {
-        packed.extend_from_slice(&compressor.compress(piece).ok()?);
+        packed.extend_from_slice(packer.frame(piece).ok()?);
         if packed.len() >= bytes.len() {
             return None;
         }

@@ -1,0 +1,90 @@
+//! Reads a file piece by piece: a preprocessed text of 13 MB in fresh memory costs five times as much in page faults as
+//! the reading of it.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use memchr::memrchr;
+
+/// As much as is read at once. What malloc takes from its own pool and the processor keeps near.
+const PIECE: usize = 1 << 16;
+
+/// Shows a file to `take`, from its beginning to its end, and whether that is the end. `take` says how much it is done with:
+/// it gets the rest once more, with more behind. `None` means that it has seen enough.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn read(path: &Path, mut take: impl FnMut(&[u8], bool) -> Option<usize>) -> io::Result<()> {
+    let mut file = File::open(path)?;
+    let mut buffer = vec![0; PIECE];
+    let mut filled = 0;
+    loop {
+        if filled == buffer.len() {
+            buffer.resize(2 * filled, 0);
+        }
+        let count = match file.read(&mut buffer[filled..]) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        filled += count;
+        let done = take(&buffer[..filled], count == 0);
+        let Some(done) = done.filter(|_| count > 0) else {
+            return Ok(());
+        };
+        buffer.copy_within(done..filled, 0);
+        filled -= done;
+    }
+}
+
+/// Shows a text to `each`, some whole lines at a time, as long as it says to go on.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn read_lines(path: &Path, mut each: impl FnMut(&[u8]) -> bool) -> io::Result<()> {
+    read(path, |text, is_end| {
+        let whole = whole_lines(text, is_end);
+        each(whole).then_some(whole.len())
+    })
+}
+
+/// The lines that are there from their beginnings to their ends.
+pub fn whole_lines(text: &[u8], is_end: bool) -> &[u8] {
+    match is_end {
+        true => text,
+        false => &text[..memrchr(b'\n', text).map_or(0, |at| at + 1)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_any_length_come_whole_and_in_order() {
+        let file = tempfile::NamedTempFile::new().expect("file");
+        for length in [0, 1, 100, PIECE - 1, PIECE, PIECE + 1, 5 * PIECE] {
+            for end in ["", "\n", "\nx"] {
+                let text = format!("a\n{}\nb{end}", "x".repeat(length)).repeat(3);
+                std::fs::write(file.path(), &text).expect("write");
+                let mut read = Vec::new();
+                read_lines(file.path(), |lines| {
+                    assert!(read.is_empty() || read.ends_with(b"\n") || lines.is_empty());
+                    read.extend_from_slice(lines);
+                    true
+                })
+                .expect("read");
+                assert!(read == text.as_bytes(), "{length} {end:?}");
+            }
+        }
+        let mut calls = 0;
+        read_lines(file.path(), |_| {
+            calls += 1;
+            false
+        })
+        .expect("read");
+        assert_eq!(calls, 1);
+        assert!(read_lines(Path::new("/"), |_| true).is_err());
+    }
+}
