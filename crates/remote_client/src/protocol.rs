@@ -92,7 +92,7 @@ pub enum Question {
         /// All at once.
         wanted: Vec<WantedSent>,
     },
-    /// The answer to [`Reply::Vet`]: the outcome as it may be stored; nothing where it is refused.
+    /// The answer to [`ReplyBody::Vet`]: the outcome as it may be stored; nothing where it is refused.
     Vetted {
         /// That of the [`Question::Fetch`].
         id: u64,
