@@ -1,5 +1,7 @@
 //! Includes whose file name a macro makes. What such a name may be stands in no single place of a source.
 
+use std::borrow::Cow;
+
 use memchr::memmem;
 
 /// Directives and operators that take a file's name.
@@ -7,10 +9,34 @@ const WORDS: [&[u8]; 3] = [b"include", b"embed", b"import"];
 
 /// Whether a source may have one. A comment may look like one, too.
 pub fn are_in(source: &[u8]) -> bool {
+    let source = spliced(source);
     WORDS.iter().any(|word| {
-        memmem::find_iter(source, word)
+        memmem::find_iter(&source, word)
             .any(|at| is_computed(source[..at].trim_ascii_end(), &source[at + word.len()..]))
     })
+}
+
+/// The source with lines joined that end in a backslash: a word may go on in the next one. gcc allows white space behind it.
+fn spliced(source: &[u8]) -> Cow<'_, [u8]> {
+    let splice = |at: usize| {
+        let rest = &source[at + 1..];
+        let end = memchr::memchr(b'\n', rest)?;
+        rest[..end].trim_ascii().is_empty().then_some(at + end + 2)
+    };
+    let mut splices = memchr::memchr_iter(b'\\', source)
+        .filter_map(|at| Some((at, splice(at)?)))
+        .peekable();
+    if splices.peek().is_none() {
+        return Cow::Borrowed(source);
+    }
+    let mut joined = Vec::with_capacity(source.len());
+    let mut done = 0;
+    for (at, end) in splices {
+        joined.extend_from_slice(&source[done..at]);
+        done = end;
+    }
+    joined.extend_from_slice(&source[done..]);
+    Cow::Owned(joined)
 }
 
 /// Whether the word between is followed by a macro.
@@ -71,6 +97,9 @@ mod tests {
             "%: include NAME",
             "int x;\n /* why */ # include NAME",
             "#include /* why */ NAME",
+            "#inc\\\nlude NAME",
+            "#inc\\ \r\nlude NAME",
+            "#define A \\\n  b\n#\\\nembed \\\n NAME",
         ] {
             assert!(are_in(text.as_bytes()), "{text}");
         }
