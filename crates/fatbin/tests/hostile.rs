@@ -291,7 +291,7 @@ fn a_section_over_another_is_read_once_and_not_thinned() {
     assert_eq!(found.containers.len(), 1);
     assert_eq!(found.problems.len(), 1);
     let said = refused(&twice);
-    assert!(said.contains("section 3 (.nv_fatbin) lies over"), "{said}");
+    assert!(said.contains("section 3 (.nv_fatbin) overlaps"), "{said}");
     let seed = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../fuzz/corpus/fatbin-host/two-sections-in-one-place"
@@ -338,8 +338,8 @@ fn other_files_say_what_they_are() {
             "32-bit",
         ),
         (b"\x7fELF\x02\x01\x01\0", "corrupt"),
-        (b"\x01\x5a\xe5\x1e\0\0\0\0", "nothing of CUDA"),
-        (b"just text", "nothing of CUDA"),
+        (b"\x01\x5a\xe5\x1e\0\0\0\0", "not an ELF file"),
+        (b"just text", "not an ELF file"),
         (b"", "empty"),
         (b"PK\x03\x04 no zip file at all, whatever it says", "wheel"),
     ] {

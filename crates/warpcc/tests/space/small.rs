@@ -28,7 +28,9 @@ pub fn small(toolkit: Toolkit) -> Toolkit {
     let real = toolkit.top();
     let top = small_top(&real, toolkit.name);
     if !top.exists() {
-        let new = top.with_extension(std::process::id().to_string());
+        // Threads of one test may be first together, too.
+        let own = format!("{}-{:?}", std::process::id(), std::thread::current().id());
+        let new = top.with_extension(own.replace(|c: char| !c.is_ascii_alphanumeric(), "-"));
         remove_tree(&new);
         lay_out(&real, &new, &top).unwrap_or_else(|e| panic!("{}: {e}", new.display()));
         if fs::rename(&new, &top).is_err() {
