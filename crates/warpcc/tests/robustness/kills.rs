@@ -163,7 +163,7 @@ fn said_when_interrupted(space: &TestSpace, program: &Program) -> String {
 fn a_warning_before_the_signal_is_shown() {
     let space = TestSpace::new("sigint-warning");
     space.write("case.cu", "__global__ void k() { int unused; }\n");
-    let script = "#!/bin/sh\ncase \"$*\" in *.cudafe1.cpp*) : > {beside}/there; sleep 60;; esac\n\
+    let script = "#!/bin/sh\ncase \"$*\" in *.cudafe1.cpp*) : > {beside}/there; exec sleep 60;; esac\n\
                   exec g++ \"$@\"\n";
     space.script("cc.sh", &space.fill(script));
     let nvccs = said_when_interrupted(&space, &Program::Nvcc);
