@@ -31,7 +31,7 @@ pub struct Options {
     /// The processor it is for
     #[arg(long, value_enum, default_value = "x86-64")]
     arch: program::Arch,
-    /// Pack this program, which somebody built, the other one beside it, and their debug information, if they have some
+    /// Pack this program, which is built already, the other one next to it, and their debug information, if there is any
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! The two programs that demo and benchmarks compare: the user's nvcc, and our warpcc with what stands beside it.
+//! The two programs that demo and benchmarks compare: the user's nvcc, and our warpcc with the programs next to it.
 
 use std::env;
 use std::path::{Path, PathBuf};

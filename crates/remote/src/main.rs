@@ -1,5 +1,5 @@
 //! The program `warpcc-remote`: speaks with shared caches and clusters for one warpcc, which starts it and asks through its
-//! standard input, a socket. It ends with whoever started it.
+//! standard input, a socket. It ends when the program that started it does.
 
 mod serve;
 
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whoever asks: our standard input, where it is a socket and no argument says otherwise.
+/// The socket of the program that asks: our standard input, if that is a socket and there are no arguments.
 fn asker() -> Option<UnixStream> {
     if std::env::args_os().len() > 1 {
         return None;

@@ -84,7 +84,7 @@ pub fn serve(asker: UnixStream) -> ExitCode {
     while let Ok(question) = read_frame::<Question>(&mut from, None) {
         service.take(question);
     }
-    // Whoever asked is gone, and what is under way is for nobody.
+    // The program that asked has ended, so nothing that is under way is needed.
     std::process::exit(0)
 }
 

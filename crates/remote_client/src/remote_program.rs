@@ -38,7 +38,7 @@ const FETCH: Duration = Duration::from_secs(660);
 /// Beyond the time that it was given itself.
 const MORE: Duration = Duration::from_secs(10);
 
-/// As good as for ever: a command on a cluster takes as long as it takes, and whoever waits may be told to stop.
+/// As good as for ever: a command on a cluster takes as long as it takes, and a waiting thread can be told to stop.
 const EVER: Duration = Duration::from_secs(365 * 86_400);
 
 /// The program, running or not.

@@ -21,7 +21,7 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// With the program that somebody built and the one beside it, or with those that are built now.
+    /// With the program that is built already and the one next to it, or with those that are built now.
     ///
     /// # Errors
     /// It cannot be built, or is not as it has to be.

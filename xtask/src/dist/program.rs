@@ -103,7 +103,7 @@ pub fn build(arch: Arch) -> Result<Vec<Program>> {
 /// What cargo made.
 #[derive(Debug, PartialEq)]
 struct Built {
-    /// warpcc; the others are beside it.
+    /// warpcc; the others are next to it.
     program: PathBuf,
     /// The folder of the preloaded libraries that are embedded in it.
     libraries: PathBuf,
@@ -188,7 +188,7 @@ fn with_zig(mut command: Command) -> Result<Command> {
     Ok(command)
 }
 
-/// As [`split`], for the program `warpcc` in the file `built`, and those of ours that stand beside it.
+/// As [`split`], for the program `warpcc` in the file `built`, and those of ours next to it.
 pub fn split_all(built: &Path, arch: Arch) -> Result<Vec<Program>> {
     let beside = |name: &str| match name == OURS[0] {
         true => built.to_owned(),

@@ -115,7 +115,7 @@ impl Heard {
         }
     }
 
-    /// Nothing more comes: whoever waits is told. The first reason is the right one.
+    /// Nothing more comes: waiting threads get an error. The first reason is the right one.
     pub(super) fn lose(&self, why: &str) -> Gone {
         let mut waiting = held(&self.waiting);
         let gone = waiting

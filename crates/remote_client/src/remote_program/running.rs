@@ -109,7 +109,7 @@ impl Running {
 }
 
 impl Drop for Running {
-    /// Whoever asked has the reply, so there is nothing that it could be at.
+    /// The asking thread has the reply, so nothing is under way.
     fn drop(&mut self) {
         let mut child = held(&self.child);
         drop(child.kill());

@@ -56,7 +56,7 @@ pub fn run(args: &ShimArgs, config: &Config, around: &ProcessContext) -> anyhow:
     }
     let nvcc = find_nvcc(args.nvcc.as_deref(), config, around)?;
     let mut nvcc = around.directory.join(nvcc);
-    // A toolkit may be made of links. A link to its nvcc from elsewhere, such as /usr/bin/nvcc, has no profile beside it.
+    // A toolkit may be made of links. A link to its nvcc from elsewhere, such as /usr/bin/nvcc, has no profile next to it.
     if !nvcc.with_file_name("nvcc.profile").exists() {
         let cannot = || format!("cannot read {}", nvcc.display());
         nvcc = nvcc.canonicalize().with_context(cannot)?;
