@@ -54,6 +54,7 @@ pub fn run(args: &ShimArgs, config: &Config, around: &ProcessContext) -> anyhow:
         output::print(|out| writeln!(out, "removed {shown}"))?;
         return Ok(0);
     }
+    let quoted = quoted(&folder)?;
     let nvcc = find_nvcc(args.nvcc.as_deref(), config, around)?;
     let mut nvcc = around.directory.join(nvcc);
     // A toolkit may be made of links. A link to its nvcc from elsewhere, such as /usr/bin/nvcc, has no profile next to it.
@@ -77,7 +78,7 @@ pub fn run(args: &ShimArgs, config: &Config, around: &ProcessContext) -> anyhow:
     write_program(&to.join("nvcc"), own, &nvcc)?;
     output::print(|out| {
         writeln!(out, "{shown} is {} but for nvcc", toolkit.display())?;
-        writeln!(out, "use it as: CUDA_HOME={shown}")
+        writeln!(out, "use it as: CUDA_HOME={quoted}")
     })?;
     Ok(0)
 }
@@ -134,13 +135,15 @@ fn link_all(from: &Path, to: &Path, without: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A path as a shell reads it.
+fn quoted(path: &Path) -> anyhow::Result<String> {
+    let text = path.to_str();
+    let text = text.with_context(|| format!("{} is not UTF-8", path.display()))?;
+    Ok(format!("'{}'", text.replace('\'', r"'\''")))
+}
+
 /// The folder's nvcc. A script, so that warpcc is given the toolkit's own path, wherever the folder is.
 fn write_program(file: &Path, own: &Path, nvcc: &Path) -> anyhow::Result<()> {
-    let quoted = |path: &Path| -> anyhow::Result<String> {
-        let text = path.to_str();
-        let text = text.with_context(|| format!("{} is not UTF-8", path.display()))?;
-        Ok(format!("'{}'", text.replace('\'', r"'\''")))
-    };
     let (own, nvcc) = (quoted(own)?, quoted(nvcc)?);
     let script = format!(
         "#!/bin/sh\n# Made by `warpcc shim`.\n[ -x {own} ] && exec {own} {nvcc} \"$@\"\nexec {nvcc} \"$@\"\n"
