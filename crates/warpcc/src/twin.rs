@@ -159,7 +159,7 @@ fn paths(request: &Request, likeness: Likeness, source: &str) -> PathMap {
         folders.extend(real.map(|real| (name.to_owned(), real)));
     };
     let parent = Path::new(source).parent();
-    // Whatever folders it lies in: headers beside it are looked for beside the twin.
+    // Its folder, wherever that is: headers next to the source are looked for next to the twin.
     if let Some(parent) = parent.filter(|parent| parent.is_absolute()) {
         add("folder", parent);
     }

@@ -140,7 +140,7 @@ fn without_it_a_call_misses_and_doctor_says_so() {
         assert!(said.code != 0 && text.contains("is missing"), "{text}");
     }
     assert_eq!(own(&["remote", "stat"]).code, 0);
-    // With the right one beside it, and asked again, it is as it was.
+    // With the right program next to it, a later question is answered as before.
     fs::copy(real(), alone.folder.join("warpcc-remote")).expect("copied");
     assert_eq!(own(&["remote", "ping"]).code, 0);
     alone.project.on("third");
