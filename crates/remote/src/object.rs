@@ -4,7 +4,9 @@
 //! No protocol says how bytes are kept there, so they are always packed. Credentials are the service's usual ones (its
 //! variables, files and instance metadata), read by OpenDAL, or the URL's.
 
-use std::collections::BTreeMap;
+mod operator;
+mod webdav;
+
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +15,7 @@ use bazel_remote_apis::build::bazel::remote::execution::v2::ActionResult;
 use futures_util::TryStreamExt;
 use opendal::layers::HttpClientLayer;
 use opendal::raw::HttpClient;
-use opendal::{ErrorKind, Operator, services};
+use opendal::{ErrorKind, Operator};
 use prost::Message;
 use tokio::io::AsyncReadExt;
 use warpcc_cache::{Digest, Key};
@@ -39,6 +41,8 @@ pub struct Object {
     answer: Duration,
     /// What no message may hold.
     secrets: Vec<String>,
+    /// Where the server has folders that must be there before a file is.
+    folders: Option<webdav::Folders>,
 }
 
 impl Object {
@@ -56,7 +60,7 @@ impl Object {
         // OpenDAL makes a client of its own before it gets ours.
         tls::choose_provider();
         let secrets = secrets(layer);
-        let operator = operator(service, layer).map_err(|error| Fault::Unreachable {
+        let operator = operator::operator(service, layer).map_err(|error| Fault::Unreachable {
             server: layer.shown(),
             why: told(&error, &secrets),
         })?;
@@ -66,6 +70,7 @@ impl Object {
             server: layer.shown(),
             answer: layer.answer,
             secrets,
+            folders: (*service == *"webdav").then(webdav::Folders::default),
         })
     }
 
@@ -179,6 +184,16 @@ impl Object {
             .or_else(|e| self.fine_if_there(&e))
     }
 
+    async fn make_folders(&self) -> Result<(), Fault> {
+        match &self.folders {
+            Some(folders) => folders
+                .make(&self.operator)
+                .await
+                .map_err(|e| self.fault(&e)),
+            None => Ok(()),
+        }
+    }
+
     async fn put(&self, path: &str, bytes: Vec<u8>) -> Result<(), Fault> {
         let written = self.operator.write(path, bytes).await;
         written.map(drop).or_else(|e| self.fine_if_there(&e))
@@ -222,7 +237,11 @@ impl OneByOne for Object {
         let bytes = result.encode_to_vec();
         let size = bytes.len() as u64;
         let path = entry(key);
-        self.within(size, self.put(&path, bytes)).await
+        let sending = async {
+            self.make_folders().await?;
+            self.put(&path, bytes).await
+        };
+        self.within(size, sending).await
     }
 
     async fn has_blob(&self, digest: &Digest) -> Result<bool, Fault> {
@@ -249,6 +268,7 @@ impl OneByOne for Object {
     async fn put_blob(&self, digest: &Digest, source: &UploadSource) -> Result<(), Fault> {
         let path = blob(digest);
         let sending = async {
+            self.make_folders().await?;
             match source {
                 UploadSource::Bytes(bytes) => {
                     let packed = zstd::bulk::compress(bytes, LEVEL).map_err(|e| local(&e))?;
@@ -267,78 +287,6 @@ fn entry(key: &Key) -> String {
 
 fn blob(digest: &Digest) -> String {
     format!("cas/{}", digest.hex())
-}
-
-fn operator(service: &str, layer: &Layer) -> opendal::Result<Operator> {
-    let url = layer.url();
-    let mut options: BTreeMap<String, String> = url
-        .query_pairs()
-        .map(|(name, value)| (name.into_owned(), value.into_owned()))
-        .collect();
-    let mut set = |name: &str, value: &str| {
-        if !value.is_empty() {
-            options.insert(name.to_owned(), value.to_owned());
-        }
-    };
-    let host = url.host_str().unwrap_or_default();
-    let port = url
-        .port()
-        .map(|port| format!(":{port}"))
-        .unwrap_or_default();
-    match service {
-        "s3" | "gcs" => {
-            set("bucket", host);
-            set("root", url.path());
-        }
-        "azblob" => {
-            set("container", host);
-            set("root", url.path());
-        }
-        "redis" => {
-            set("endpoint", &format!("{}://{host}{port}", url.scheme()));
-            // redis://host/2 is database 2, to redis' own tools too.
-            set("db", url.path().trim_matches('/'));
-        }
-        "memcached" => {
-            set("endpoint", &format!("tcp://{host}{port}"));
-            set("root", url.path());
-        }
-        "webdav" => {
-            let scheme = if url.scheme() == "webdavs" {
-                "https"
-            } else {
-                "http"
-            };
-            set("endpoint", &format!("{scheme}://{host}{port}"));
-            set("root", url.path());
-        }
-        "fs" => {
-            set("root", &http::decoded(url.path()));
-            // On the same share, so that a file comes into place by a rename.
-            set(
-                "atomic_write_dir",
-                &format!("{}/tmp", http::decoded(url.path())),
-            );
-        }
-        _ => set("root", &format!("{host}{}", url.path())),
-    }
-    if service != "fs" {
-        set("username", &http::decoded(url.username()));
-        set(
-            "password",
-            &http::decoded(url.password().unwrap_or_default()),
-        );
-    }
-    Ok(match service {
-        "s3" => Operator::from_iter::<services::S3>(options)?.finish(),
-        "gcs" => Operator::from_iter::<services::Gcs>(options)?.finish(),
-        "azblob" => Operator::from_iter::<services::Azblob>(options)?.finish(),
-        "redis" => Operator::from_iter::<services::Redis>(options)?.finish(),
-        "memcached" => Operator::from_iter::<services::Memcached>(options)?.finish(),
-        "webdav" => Operator::from_iter::<services::Webdav>(options)?.finish(),
-        "ghac" => Operator::from_iter::<services::Ghac>(options)?.finish(),
-        _ => Operator::from_iter::<services::Fs>(options)?.finish(),
-    })
 }
 
 /// Whatever in the URL could be a credential.

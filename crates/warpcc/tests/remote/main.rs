@@ -13,6 +13,7 @@ mod names;
 mod program;
 mod servers;
 mod two_machines;
+mod webdav;
 
 use space::{Build, Exactness, Program, Snapshot, Stats, TestSpace, differences};
 
