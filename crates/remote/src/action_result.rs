@@ -22,29 +22,29 @@ const MAGIC: &[u8] = b"WCCREM01";
 const RECORD: &str = "record";
 /// Longer ones are a blob: servers limit a message to 4 MiB, and every look-up reads the result.
 const INLINE: usize = 256 << 10;
-/// No record is larger, packed or not.
+/// Largest record, packed or not.
 pub const LARGEST: usize = 16 << 20;
-/// No result is larger: the inline record, and its blobs' names. What is decoded takes a hundred times the bytes at worst.
+/// Largest result: the inline record, and its blobs' names. The decoded form takes a hundred times the bytes at worst.
 pub const LARGEST_RESULT: usize = 1 << 20;
-/// What is said of a larger one.
+/// The error for a larger one.
 pub const TOO_LARGE: &str = "a result of more than 1 MiB";
 
 /// A result to be put under a key.
 pub struct NewResult {
-    /// What to put.
+    /// The message to upload.
     pub result: ActionResult,
     /// The record, where it is a blob of its own.
     pub record: Option<(Digest, Vec<u8>)>,
 }
 
 /// Where an `ActionResult`'s record is.
-pub enum Stored {
+pub enum RecordLocation {
     /// In it.
     Inline(Vec<u8>),
     /// In a blob.
     Blob(Digest),
     /// It has none: it is not ours.
-    Nowhere,
+    Absent,
 }
 
 /// Packs `variants` for others.
@@ -100,9 +100,9 @@ fn file(path: String, digest: &Digest) -> OutputFile {
 }
 
 /// Where `result` has its record.
-pub fn record_of(result: &ActionResult) -> Stored {
+pub fn locate_record(result: &ActionResult) -> RecordLocation {
     if result.stdout_raw.starts_with(MAGIC) {
-        return Stored::Inline(result.stdout_raw.clone());
+        return RecordLocation::Inline(result.stdout_raw.clone());
     }
     let record = result.output_files.iter().find(|file| file.path == RECORD);
     let digest = record.and_then(|file| {
@@ -112,8 +112,8 @@ pub fn record_of(result: &ActionResult) -> Stored {
             .ok()
     });
     match digest {
-        Some(digest) => Stored::Blob(digest),
-        None => Stored::Nowhere,
+        Some(digest) => RecordLocation::Blob(digest),
+        None => RecordLocation::Absent,
     }
 }
 
@@ -171,9 +171,9 @@ mod tests {
             let all = vec![variant(b"a", noise), variant(b"b", 0)];
             let entry = pack(&key, &all).expect("pack");
             let named = entry.result.output_files.len();
-            let packed = match (record_of(&entry.result), entry.record) {
-                (Stored::Inline(bytes), None) => bytes,
-                (Stored::Blob(digest), Some((same, bytes))) if digest == same => bytes,
+            let packed = match (locate_record(&entry.result), entry.record) {
+                (RecordLocation::Inline(bytes), None) => bytes,
+                (RecordLocation::Blob(digest), Some((same, bytes))) if digest == same => bytes,
                 _ => panic!("a record that is nowhere"),
             };
             assert_eq!(named, if noise == 0 { 2 } else { 3 });
@@ -182,8 +182,8 @@ mod tests {
             assert!(variants(&packed[..packed.len() - 9], &key).is_err());
         }
         assert!(matches!(
-            record_of(&ActionResult::default()),
-            Stored::Nowhere
+            locate_record(&ActionResult::default()),
+            RecordLocation::Absent
         ));
     }
 }

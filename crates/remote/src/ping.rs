@@ -7,7 +7,7 @@ use warpcc_cache::{Digest, Key};
 
 use crate::backend::{Backend, UploadSource};
 use crate::backend_kind::AnyBackend;
-use crate::error::Fault;
+use crate::error::RemoteError;
 use crate::settings::{Access, Layer};
 
 pub use warpcc_remote_client::ping::{Answer, WriteTest};
@@ -19,17 +19,17 @@ const PROBE: &[u8] = b"warpcc remote ping\n";
 ///
 /// # Errors
 /// It does not answer, or refuses; or there is no runtime to ask with.
-pub fn ping(layer: &Layer, limit: Duration) -> Result<Answer, Fault> {
+pub fn ping(layer: &Layer, limit: Duration) -> Result<Answer, RemoteError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Fault::Local {
+        .map_err(|error| RemoteError::Local {
             path: "the runtime".to_owned(),
             why: error.to_string(),
         })?;
     let asking = async { tokio::time::timeout(limit, ask(layer)).await };
     let answer = runtime.block_on(asking).unwrap_or_else(|_| {
-        Err(Fault::TooSlow {
+        Err(RemoteError::TooSlow {
             server: layer.shown(),
             seconds: limit.as_secs(),
         })
@@ -38,7 +38,7 @@ pub fn ping(layer: &Layer, limit: Duration) -> Result<Answer, Fault> {
     answer
 }
 
-async fn ask(layer: &Layer) -> Result<Answer, Fault> {
+async fn ask(layer: &Layer) -> Result<Answer, RemoteError> {
     let backend = AnyBackend::new(layer)?;
     let clock = Instant::now();
     let says = backend.describe().await?;
@@ -63,7 +63,7 @@ async fn ask(layer: &Layer) -> Result<Answer, Fault> {
 }
 
 /// Writes a blob and a result as an upload does, and removes both where the protocol can.
-async fn write(backend: &AnyBackend) -> Result<(), Fault> {
+async fn write(backend: &AnyBackend) -> Result<(), RemoteError> {
     let blob = Digest::of_bytes(PROBE);
     let key = Key(blob.hash);
     let bytes = UploadSource::Bytes(PROBE.to_vec());

@@ -1,4 +1,4 @@
-//! Settings, places and commands as they are sent to `warpcc-remote`, and what they are there.
+//! Settings, places and commands in the form in which they are sent to `warpcc-remote`.
 //!
 //! Credentials among them go to this one program, which ends with its asker, over a pair of sockets that nobody else has.
 
@@ -21,7 +21,7 @@ pub struct LayerSent {
     read_only: bool,
     connect: Duration,
     answer: Duration,
-    rest: Duration,
+    retry_after: Duration,
     auth: AuthSent,
 }
 
@@ -38,7 +38,7 @@ impl From<&Layer> for LayerSent {
             read_only: layer.access == Access::ReadOnly,
             connect: layer.connect,
             answer: layer.answer,
-            rest: layer.rest,
+            retry_after: layer.retry_after,
             auth: (&layer.auth).into(),
         }
     }
@@ -57,7 +57,7 @@ impl LayerSent {
         };
         layer.connect = self.connect;
         layer.answer = self.answer;
-        layer.rest = self.rest;
+        layer.retry_after = self.retry_after;
         layer.auth = self.auth.into();
         Ok(layer)
     }
@@ -286,7 +286,10 @@ mod tests {
         assert!(!shown.contains("hunter2") && !shown.contains("swordfish"));
         let there = through(&sent).layer().expect("a layer");
         assert_eq!(there, layer);
-        assert_eq!((&there.auth, there.rest), (&layer.auth, layer.rest));
+        assert_eq!(
+            (&there.auth, there.retry_after),
+            (&layer.auth, layer.retry_after)
+        );
         assert_eq!(there.url(), layer.url());
     }
 

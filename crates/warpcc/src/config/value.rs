@@ -312,7 +312,7 @@ pub(super) fn layers(raw: &Raw) -> Result<Vec<Layer>, LayerError> {
     let variable =
         |name: &str| environment::variable(name).and_then(|value| value.into_string().ok());
     let wrong = |problem| LayerError {
-        at: "it".to_owned(),
+        at: "remote".to_owned(),
         problem,
     };
     let texts = match raw {
@@ -322,10 +322,14 @@ pub(super) fn layers(raw: &Raw) -> Result<Vec<Layer>, LayerError> {
             let layer = |table: &config_file::LayerTable| config_file::layer(table, &variable);
             return tables.iter().map(layer).collect();
         }
-        _ => return Err(wrong("is not a list of shared caches")),
+        _ => {
+            return Err(wrong(
+                "must be a URL, a list of URLs, or a table with `layers`",
+            ));
+        }
     };
     let texts: Option<Vec<&str>> = texts.into_iter().collect();
-    config_file::of_texts(texts.ok_or_else(|| wrong("is not UTF-8"))?, &variable)
+    config_file::parse_all(texts.ok_or_else(|| wrong("is not UTF-8"))?, &variable)
 }
 
 /// Where the cluster is.

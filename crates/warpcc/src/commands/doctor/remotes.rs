@@ -20,7 +20,7 @@ pub(super) fn check(config: &Config, around: &ProcessContext, findings: &mut Vec
     if layers.is_empty() && config.executor.address.value.is_none() {
         return;
     }
-    let remote = remotes::of_command(&around.ourselves[0], &layers);
+    let remote = remotes::for_command(&around.ourselves[0], &layers);
     if let Err(gone) = remote.check() {
         findings.push(warning(
             gone.to_string(),

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use warpcc_remote_client::ping::{Answer, WriteTest};
-use warpcc_remote_client::upload::Account;
+use warpcc_remote_client::upload::UploadReport;
 use warpcc_report::monitor::harmless;
 
 use crate::config::format_bytes;
@@ -27,7 +27,7 @@ impl Pinged {
     }
 }
 
-/// Why and until when a server is left alone.
+/// Why and until when a server is paused.
 pub struct Rested {
     /// Seconds since 1970.
     pub until: u64,
@@ -180,8 +180,8 @@ pub fn write_stat_json(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Writes what an upload did.
-pub fn write_uploaded(accounts: &[Account], out: &mut dyn Write) -> io::Result<()> {
-    for account in accounts {
+pub fn write_uploaded(reports: &[UploadReport], out: &mut dyn Write) -> io::Result<()> {
+    for account in reports {
         write!(
             out,
             "{}: {} uploaded, {}",
