@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! output_files   every blob of every variant, by its digest's text: a server that checks results, or evicts, sees them
-//! stdout_raw     "WCCREM01" and the record as a zstd frame, where that is short
+//! stdout_raw     the record as a zstd frame, signed or not (`signature`), where that is short
 //! output_files   else: "record", a blob of the same bytes
 //! ```
 //!
@@ -13,12 +13,13 @@ use std::collections::BTreeSet;
 use std::io::Read;
 
 use crate::download::WIDEST_WINDOW;
+use crate::keys::Signer;
+use crate::signature::{self, SIGNED, UNSIGNED};
 use bazel_remote_apis::build::bazel::remote::execution::v2::{
     ActionResult, Digest as WireDigest, OutputFile,
 };
 use warpcc_cache::{Digest, Key, RecordError, Variant, decode_foreign_record, encode_record};
 
-const MAGIC: &[u8] = b"WCCREM01";
 const RECORD: &str = "record";
 /// Longer ones are a blob: servers limit a message to 4 MiB, and every look-up reads the result.
 const INLINE: usize = 256 << 10;
@@ -47,11 +48,15 @@ pub enum RecordLocation {
     Absent,
 }
 
-/// Packs `variants` for others.
+/// Packs `variants` for others, signed if there is a signer.
 ///
 /// # Errors
 /// One is too large for a record.
-pub fn pack(key: &Key, variants: &[Variant]) -> Result<NewResult, RecordError> {
+pub fn pack(
+    key: &Key,
+    variants: &[Variant],
+    signer: Option<&Signer>,
+) -> Result<NewResult, RecordError> {
     let bare: Vec<Variant> = variants
         .iter()
         .map(|variant| Variant {
@@ -60,10 +65,10 @@ pub fn pack(key: &Key, variants: &[Variant]) -> Result<NewResult, RecordError> {
         })
         .collect();
     let record = encode_record(key, &bare)?;
-    let mut packed = MAGIC.to_vec();
-    packed.extend(zstd::bulk::compress(&record, 3).map_err(|_| RecordError::TooLarge)?);
+    let frame = zstd::bulk::compress(&record, 3).map_err(|_| RecordError::TooLarge)?;
+    let packed = signature::wrap(key, &frame, signer);
     // What no reader takes need not be there.
-    if packed.len() > LARGEST || self::variants(&packed, key).is_err() {
+    if packed.len() > LARGEST || self::variants(&frame, key).is_err() {
         return Err(RecordError::TooLarge);
     }
     let outputs = variants.iter().flat_map(|variant| &variant.outcome.outputs);
@@ -101,7 +106,8 @@ fn file(path: String, digest: &Digest) -> OutputFile {
 
 /// Where `result` has its record.
 pub fn locate_record(result: &ActionResult) -> RecordLocation {
-    if result.stdout_raw.starts_with(MAGIC) {
+    let begins = |magic: &[u8]| result.stdout_raw.starts_with(magic);
+    if begins(UNSIGNED) || begins(SIGNED) {
         return RecordLocation::Inline(result.stdout_raw.clone());
     }
     let record = result.output_files.iter().find(|file| file.path == RECORD);
@@ -117,12 +123,11 @@ pub fn locate_record(result: &ActionResult) -> RecordLocation {
     }
 }
 
-/// The variants in what [`pack`] made for `key`.
+/// The variants in the frame of a record that [`pack`] made for `key`.
 ///
 /// # Errors
 /// The bytes are something else.
-pub fn variants(packed: &[u8], key: &Key) -> Result<Vec<Variant>, RecordError> {
-    let frame = packed.strip_prefix(MAGIC).ok_or(RecordError::Magic)?;
+pub fn variants(frame: &[u8], key: &Key) -> Result<Vec<Variant>, RecordError> {
     let record = unpack(frame, LARGEST).ok_or(RecordError::Malformed)?;
     decode_foreign_record(&record, key)
 }
@@ -169,7 +174,7 @@ mod tests {
         let key = Key([7; 32]);
         for noise in [0, 1 << 20] {
             let all = vec![variant(b"a", noise), variant(b"b", 0)];
-            let entry = pack(&key, &all).expect("pack");
+            let entry = pack(&key, &all, None).expect("pack");
             let named = entry.result.output_files.len();
             let packed = match (locate_record(&entry.result), entry.record) {
                 (RecordLocation::Inline(bytes), None) => bytes,
@@ -177,9 +182,10 @@ mod tests {
                 _ => panic!("a record that is nowhere"),
             };
             assert_eq!(named, if noise == 0 { 2 } else { 3 });
-            assert_eq!(variants(&packed, &key), Ok(all));
-            assert!(variants(&packed, &Key([8; 32])).is_err());
-            assert!(variants(&packed[..packed.len() - 9], &key).is_err());
+            let frame = signature::Parts::split(&packed).expect("a record").frame;
+            assert_eq!(variants(frame, &key), Ok(all));
+            assert!(variants(frame, &Key([8; 32])).is_err());
+            assert!(variants(&frame[..frame.len() - 9], &key).is_err());
         }
         assert!(matches!(
             locate_record(&ActionResult::default()),

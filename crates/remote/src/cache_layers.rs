@@ -13,7 +13,9 @@ use warpcc_cache::{DiskStore, Key, Level, Upstream, Wanted};
 use crate::backend_kind::AnyBackend;
 use crate::circuit_breaker::{CircuitBreakers, Direction};
 use crate::error::RemoteError;
+use crate::remote_record::Peer;
 use crate::settings::Layer;
+use crate::signature::Trust;
 use crate::time_budget::TimeBudget;
 use crate::transfer::{self, Fetched, Turns};
 use crate::upload_queue::UploadQueue;
@@ -30,9 +32,15 @@ pub struct CacheLayers<'a> {
     time_budget: TimeBudget,
 }
 
+/// What speaks with a server, and who is trusted there.
+struct Client {
+    backend: AnyBackend,
+    trust: Trust,
+}
+
 struct Server {
     layer: Layer,
-    backend: OnceLock<Option<Arc<AnyBackend>>>,
+    client: OnceLock<Option<Arc<Client>>>,
     /// It failed during this call.
     off: AtomicBool,
     /// It did its part during this call, and whatever was noted against it is gone.
@@ -44,7 +52,7 @@ impl<'a> CacheLayers<'a> {
     pub fn new(layers: &[Layer], root: &Path, warn: impl Fn(&str) + Send + Sync + 'a) -> Self {
         let server = |layer: &Layer| Server {
             layer: layer.clone(),
-            backend: OnceLock::new(),
+            client: OnceLock::new(),
             off: AtomicBool::new(false),
             well: AtomicBool::new(false),
         };
@@ -102,15 +110,17 @@ impl<'a> CacheLayers<'a> {
             .as_ref()
     }
 
-    fn backend(&self, server: &Server, store: &DiskStore) -> Option<Arc<AnyBackend>> {
-        let made = server.backend.get_or_init(|| {
-            AnyBackend::new(&server.layer).map(Arc::new).map_or_else(
-                |fault| {
-                    self.failed(server, store, &fault);
-                    None
-                },
-                Some,
-            )
+    fn client(&self, server: &Server, store: &DiskStore) -> Option<Arc<Client>> {
+        let client = || {
+            Ok(Arc::new(Client {
+                trust: Trust::new(&server.layer.signatures)?,
+                backend: AnyBackend::new(&server.layer)?,
+            }))
+        };
+        let made = server.client.get_or_init(|| {
+            let made: Result<_, RemoteError> = client();
+            made.inspect_err(|fault| self.failed(server, store, fault))
+                .ok()
         });
         made.clone()
     }
@@ -147,13 +157,19 @@ impl<'a> CacheLayers<'a> {
         {
             return None;
         }
-        let backend = self.backend(server, store)?;
+        let client = self.client(server, store)?;
         let shown = server.layer.shown();
         let turns = Turns {
             one_at_a_time: turn,
             failed: &server.off,
         };
-        let fetching = transfer::fetch(&*backend, &shown, store, wanted, turns);
+        let peer = Peer {
+            backend: &client.backend,
+            name: &shown,
+            trust: &client.trust,
+            untrusted: server.layer.untrusted,
+        };
+        let fetching = transfer::fetch(peer, store, wanted, turns);
         match self.time_budget.within(&shown, fetching).await {
             Ok(fetched) => {
                 // Not where another question of this call has just failed.
@@ -167,6 +183,14 @@ impl<'a> CacheLayers<'a> {
                     Fetched::Miss(bytes) => ("misses", bytes),
                     Fetched::Refused(bytes) => {
                         store.count(&[("remote.refused", 1)]);
+                        ("misses", bytes)
+                    }
+                    Fetched::Rejected(why, bytes) => {
+                        let counter = why.counter();
+                        store.count(&[
+                            (&format!("remote.{counter}"), 1),
+                            (&format!("remote_server.{id}.{counter}"), 1),
+                        ]);
                         ("misses", bytes)
                     }
                 };

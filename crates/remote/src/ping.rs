@@ -9,6 +9,7 @@ use crate::backend::{Backend, UploadSource};
 use crate::backend_kind::AnyBackend;
 use crate::error::RemoteError;
 use crate::settings::{Access, Layer};
+use crate::signature::Trust;
 
 pub use warpcc_remote_client::ping::{Answer, WriteTest};
 
@@ -39,6 +40,7 @@ pub fn ping(layer: &Layer, limit: Duration) -> Result<Answer, RemoteError> {
 }
 
 async fn ask(layer: &Layer) -> Result<Answer, RemoteError> {
+    let trust = Trust::new(&layer.signatures)?;
     let backend = AnyBackend::new(layer)?;
     let clock = Instant::now();
     let says = backend.describe().await?;
@@ -47,10 +49,14 @@ async fn ask(layer: &Layer) -> Result<Answer, RemoteError> {
     // A key that nothing has.
     backend.result(&Key([0; 32])).await?;
     let look_up = clock.elapsed();
+    let mut warning = None;
     let write = match layer.access {
         Access::ReadOnly => WriteTest::NotTried,
-        Access::ReadWrite => match write(&backend).await {
-            Ok(()) => WriteTest::Taken,
+        Access::ReadWrite => match write(&backend, &trust).await {
+            Ok(found) => {
+                warning = found;
+                WriteTest::Taken
+            }
             Err(fault) => WriteTest::Refused(fault.to_string()),
         },
     };
@@ -59,11 +65,16 @@ async fn ask(layer: &Layer) -> Result<Answer, RemoteError> {
         first,
         look_up,
         write,
+        warning,
     })
 }
 
-/// Writes a blob and a result as an upload does, and removes both where the protocol can.
-async fn write(backend: &AnyBackend) -> Result<(), RemoteError> {
+/// Writes a blob and a result as an upload does, and removes both where the protocol can. Gives a warning about the signing
+/// key.
+async fn write(backend: &AnyBackend, trust: &Trust) -> Result<Option<String>, RemoteError> {
+    // Without the key that signs nothing would be uploaded.
+    let signer = trust.signer().await?;
+    let warning = signer.and_then(|signer| signer.warning.clone());
     let blob = Digest::of_bytes(PROBE);
     let key = Key(blob.hash);
     let bytes = UploadSource::Bytes(PROBE.to_vec());
@@ -77,5 +88,5 @@ async fn write(backend: &AnyBackend) -> Result<(), RemoteError> {
     };
     let written = written.await;
     backend.remove(&key, &blob).await;
-    written
+    written.map(|()| warning)
 }

@@ -14,7 +14,7 @@ use warpcc_cache::{Outcome, Upstream, Wanted, WorkDir};
 use warpcc_remote::execute::TransferStats;
 use warpcc_remote::grpc::{Address, Deadlines, NotAnAddress};
 use warpcc_remote::upload::{UploadMode, UploadReport};
-use warpcc_remote::{CacheLayers, Cluster, Grpc, Layer, RemoteError, ping, upload};
+use warpcc_remote::{CacheLayers, Cluster, Grpc, Layer, RemoteError, keys, ping, upload};
 use warpcc_remote_client::protocol::{
     BEAT, DoneSent, LONGEST_IDENTITY, Opening, Question, Reply, ReplyBody, TimeBudgetSent,
     WantedSent, identity,
@@ -119,6 +119,10 @@ impl Service {
             Question::Ping { id, layer, limit } => {
                 (id, Box::new(move |all| all.ping(layer, limit)))
             }
+            Question::Keygen { id, name } => (
+                id,
+                Box::new(move |_| ReplyBody::Keys(keys::generate(&name))),
+            ),
             Question::Upload {
                 id,
                 store,

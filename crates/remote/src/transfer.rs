@@ -9,9 +9,11 @@ use warpcc_cache::{
     Digest, DiskStore, Key, Level, Packing, RecordError, StoreError, Variant, Wanted, foreign,
 };
 
-use crate::action_result::{self, RecordLocation};
+use crate::action_result;
 use crate::backend::{Backend, UploadSource};
 use crate::error::RemoteError;
+use crate::remote_record::Peer;
+use crate::signature::Rejection;
 
 /// Blobs up to this size come together and through memory.
 const SMALL: u64 = 1 << 20;
@@ -27,6 +29,8 @@ pub enum Fetched {
     Miss(u64),
     /// There is one that no run of ours can have left, or that is larger than what is taken.
     Refused(u64),
+    /// There is one, and nobody whom we trust has signed it.
+    Rejected(Rejection, u64),
 }
 
 /// State that concurrent requests share. Blobs of their results are fetched one result after another, since they may be the same.
@@ -44,8 +48,7 @@ pub struct Turns<'a> {
 /// # Errors
 /// The server's faults, bytes that are not what they should be, a store that cannot be written.
 pub async fn fetch(
-    backend: &impl Backend,
-    server: &str,
+    peer: Peer<'_, impl Backend>,
     store: &DiskStore,
     wanted: Wanted<'_>,
     turns: Turns<'_>,
@@ -56,16 +59,19 @@ pub async fn fetch(
         at,
         vet,
     } = wanted;
-    let mut bytes = 0;
     let mut refused = false;
     let mut compared: u64 = 0;
     let room = store.room();
-    let variants = fetch_variants(backend, server, key, &mut bytes).await?;
+    let found = peer.record(key).await?;
+    let mut bytes = found.bytes;
+    if let Some(rejection) = found.rejection {
+        return Ok(Fetched::Rejected(rejection, bytes));
+    }
     let _turn = turns.one_at_a_time.lock().await;
     if turns.failed.load(Ordering::Relaxed) {
         return Ok(Fetched::Miss(bytes));
     }
-    for mut variant in variants {
+    for mut variant in found.variants {
         // Before a file is compared and a blob fetched.
         let brings = size(variant.outcome.outputs.iter().map(|output| output.digest));
         compared = compared.saturating_add(variant.manifest.bytes_read());
@@ -81,11 +87,18 @@ pub async fn fetch(
         let outputs = &variant.outcome.outputs;
         let wanted: BTreeSet<Digest> = outputs.iter().map(|output| output.digest).collect();
         let wanted: Vec<Digest> = wanted.into_iter().filter(|d| !store.has(d)).collect();
-        if !download_blobs(backend, server, store, &wanted).await? {
+        if !download_blobs(peer, store, &wanted).await? {
             // The server has evicted some of it.
             continue;
         }
         bytes += size(wanted.iter().copied());
+        if peer.untrusted {
+            // Before the result is there, so that no upload can miss it.
+            warpcc_cache::mark_untrusted(store.root()).map_err(|error| RemoteError::Local {
+                path: store.root().display().to_string(),
+                why: format!("cannot be marked as untrusted: {error}"),
+            })?;
+        }
         store
             .store_mapped(level, key, at.path_map, &manifest, &variant.outcome)
             .map_err(|e| store_error(&e))?;
@@ -104,65 +117,33 @@ fn size(digests: impl Iterator<Item = Digest>) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// The variants that the server has under `key`.
-async fn fetch_variants(
-    backend: &impl Backend,
-    server: &str,
-    key: &Key,
-    bytes: &mut u64,
-) -> Result<Vec<Variant>, RemoteError> {
-    let Some(result) = backend.result(key).await? else {
-        return Ok(Vec::new());
-    };
-    let packed = match action_result::locate_record(&result) {
-        RecordLocation::Inline(packed) => packed,
-        RecordLocation::Blob(digest) if digest.size > action_result::LARGEST as u64 => {
-            return Err(RemoteError::Answer {
-                server: server.to_owned(),
-                why: format!("a record of {} bytes, which is too large", digest.size),
-            });
-        }
-        RecordLocation::Blob(digest) => {
-            let read = backend.read_small(&[digest]).await?;
-            match read.into_iter().next().flatten() {
-                Some(packed) => packed,
-                None => return Ok(Vec::new()),
-            }
-        }
-        // Another program's, or an executed action's.
-        RecordLocation::Absent => return Ok(Vec::new()),
-    };
-    *bytes += packed.len() as u64;
-    action_result::variants(&packed, key).map_err(|why| RemoteError::Answer {
-        server: server.to_owned(),
-        why: format!("an invalid result for {key}: {why}"),
-    })
-}
-
 /// Puts blobs into `store`. False where the server has not got them all.
 async fn download_blobs(
-    backend: &impl Backend,
-    server: &str,
+    peer: Peer<'_, impl Backend>,
     store: &DiskStore,
     wanted: &[Digest],
 ) -> Result<bool, RemoteError> {
     let (small, large): (Vec<Digest>, Vec<Digest>) =
         wanted.iter().partition(|digest| digest.size <= SMALL);
     if !small.is_empty() {
-        for (digest, bytes) in small.iter().zip(backend.read_small(&small).await?) {
+        for (digest, bytes) in small.iter().zip(peer.backend.read_small(&small).await?) {
             let Some(bytes) = bytes else {
                 return Ok(false);
             };
             let stored = store.put_bytes(&bytes, Packing::Zstd);
-            verify_digest(digest, stored, server)?;
+            verify_digest(digest, stored, peer.name)?;
         }
     }
     for digest in large {
         let temporary = TemporaryFile::new(store)?;
-        if !backend.read_large(&digest, &temporary.0).await? {
+        if !peer.backend.read_large(&digest, &temporary.0).await? {
             return Ok(false);
         }
-        verify_digest(&digest, store.put_file(&temporary.0, Packing::Zstd), server)?;
+        verify_digest(
+            &digest,
+            store.put_file(&temporary.0, Packing::Zstd),
+            peer.name,
+        )?;
     }
     Ok(true)
 }
@@ -197,16 +178,19 @@ pub enum Pushed {
 /// # Errors
 /// As [`fetch`].
 pub async fn push(
-    backend: &impl Backend,
-    server: &str,
+    peer: Peer<'_, impl Backend>,
     store: &DiskStore,
     level: Level,
     key: &Key,
 ) -> Result<Pushed, RemoteError> {
+    let backend = peer.backend;
     let ours = store.remembered(level, key);
-    if ours.is_empty() {
+    // Looked for after the result was read: it is set before one is stored.
+    let may_go = peer.untrusted || !warpcc_cache::is_untrusted(store.root());
+    if ours.is_empty() || !may_go {
         return Ok(Pushed::Unchanged);
     }
+    let signer = peer.trust.signer().await?;
     let blobs: BTreeSet<Digest> = ours.iter().flat_map(digests).collect();
     let blobs: Vec<Digest> = blobs.into_iter().collect();
     let missing = backend.missing(&blobs).await?;
@@ -218,8 +202,10 @@ pub async fn push(
     let sent: Vec<Digest> = missing.into_iter().filter(|d| needed.contains(d)).collect();
     let mut bytes = upload(backend, store, &sent).await?;
     // Read last, so that little time is left for others before it is replaced. What cannot be read is.
-    let theirs = match fetch_variants(backend, server, key, &mut 0).await {
-        Ok(theirs) => theirs,
+    let theirs = match peer.record(key).await {
+        // Its readers would not take it from us.
+        Ok(theirs) if theirs.is_signed && signer.is_none() => return Ok(Pushed::Unchanged),
+        Ok(theirs) => theirs.variants,
         Err(RemoteError::Answer { .. } | RemoteError::WrongBytes { .. }) => Vec::new(),
         Err(fault) => return Err(fault),
     };
@@ -235,7 +221,7 @@ pub async fn push(
         return Ok(Pushed::Unchanged);
     }
     merged.truncate(warpcc_cache::MOST_VARIANTS);
-    let packed = match action_result::pack(key, &merged) {
+    let packed = match action_result::pack(key, &merged, signer) {
         Ok(packed) => packed,
         // Nobody would take it.
         Err(RecordError::TooLarge) => return Ok(Pushed::Unchanged),
@@ -263,16 +249,16 @@ pub async fn push(
 /// # Errors
 /// As [`fetch`].
 pub async fn holds(
-    backend: &impl Backend,
-    server: &str,
+    peer: Peer<'_, impl Backend>,
     store: &DiskStore,
     level: Level,
     key: &Key,
 ) -> Result<bool, RemoteError> {
     let mut ours = store.remembered(level, key);
     ours.retain(|variant| digests(variant).all(|digest| store.has(&digest)));
-    let theirs = fetch_variants(backend, server, key, &mut 0).await?;
-    Ok(are_among(&theirs, &ours))
+    let theirs = peer.record(key).await?;
+    let is_left = theirs.is_signed && peer.trust.signer().await?.is_none();
+    Ok(is_left || are_among(&theirs.variants, &ours))
 }
 
 fn are_among(theirs: &[Variant], ours: &[Variant]) -> bool {

@@ -8,7 +8,9 @@ use crate::backend::Backend;
 use crate::backend_kind::AnyBackend;
 use crate::circuit_breaker::{CircuitBreakers, Direction};
 use crate::error::RemoteError;
+use crate::remote_record::Peer;
 use crate::settings::{Access, Layer};
+use crate::signature::Trust;
 use crate::transfer::{self, Pushed};
 use crate::upload_queue::{QueuedUpload, UploadQueue};
 
@@ -63,6 +65,11 @@ async fn upload_to_layer(
         server: layer.shown(),
         ..UploadReport::default()
     };
+    if let Some(why) = forbidden(layer, store) {
+        report.waiting = queue.entries(layer).len();
+        report.why = Some(why);
+        return report;
+    }
     while queue.has_entries(layer) && Instant::now() < until {
         let pause = [Direction::Writing, Direction::Reading]
             .into_iter()
@@ -104,6 +111,20 @@ async fn upload_to_layer(
     report
 }
 
+/// Why nothing of `store` may go to `layer`, whatever the settings say.
+fn forbidden(layer: &Layer, store: &DiskStore) -> Option<String> {
+    let root = store.root();
+    let folder = root.display();
+    if warpcc_cache::is_never_uploaded(root) {
+        return Some(format!("{folder} has the file never-upload"));
+    }
+    (warpcc_cache::is_untrusted(root) && !layer.untrusted).then(|| {
+        format!(
+            "{folder} has results of an untrusted shared cache; upload from another cache folder (WARPCC_DIR)"
+        )
+    })
+}
+
 async fn upload_queued(
     layer: &Layer,
     store: &DiskStore,
@@ -113,12 +134,20 @@ async fn upload_queued(
     use futures_util::{StreamExt, stream};
     let backend = AnyBackend::new(layer)?;
     let server = layer.shown();
-    let push = |entry: QueuedUpload| {
-        let (backend, server) = (&backend, &server);
-        async move {
-            let pushed = transfer::push(backend, server, store, entry.level, &entry.key).await;
-            (entry, pushed)
-        }
+    let trust = Trust::new(&layer.signatures)?;
+    // Without the key nothing is uploaded.
+    if let Some(signer) = trust.signer().await? {
+        report.warning.clone_from(&signer.warning);
+    }
+    let peer = Peer {
+        backend: &backend,
+        name: &server,
+        trust: &trust,
+        untrusted: layer.untrusted,
+    };
+    let push = |entry: QueuedUpload| async move {
+        let pushed = transfer::push(peer, store, entry.level, &entry.key).await;
+        (entry, pushed)
     };
     let mut put = Vec::new();
     let mut all =
@@ -145,7 +174,7 @@ async fn upload_queued(
         queue.remove(layer, &entry);
     }
     drop(all);
-    restore_replaced(&backend, &server, store, put).await
+    restore_replaced(peer, store, put).await
 }
 
 /// Looks whether results that were put a moment ago are still there, and puts again what others replaced meanwhile: no
@@ -154,8 +183,7 @@ async fn upload_queued(
 /// # Errors
 /// The server's faults.
 pub async fn restore_replaced(
-    backend: &impl Backend,
-    server: &str,
+    peer: Peer<'_, impl Backend>,
     store: &DiskStore,
     mut put: Vec<(Level, Key)>,
 ) -> Result<(), RemoteError> {
@@ -166,10 +194,10 @@ pub async fn restore_replaced(
         }
         tokio::time::sleep(SETTLE.mul_f64(1.0 + fastrand::f64())).await;
         let look = |(level, key): (Level, Key)| async move {
-            if transfer::holds(backend, server, store, level, &key).await? {
+            if transfer::holds(peer, store, level, &key).await? {
                 return Ok::<_, RemoteError>(None);
             }
-            transfer::push(backend, server, store, level, &key).await?;
+            transfer::push(peer, store, level, &key).await?;
             Ok(Some((level, key)))
         };
         let looks = stream::iter(put).map(look).buffer_unordered(AT_ONCE);

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 use crate::settings::{Access, Layer, LayerError, layers as parse_layers};
+use crate::{layer_policy, signatures};
 
 /// A layer's names and values, as its table has them.
 pub type LayerTable = Vec<(String, String)>;
@@ -106,9 +107,13 @@ pub fn layers(environment: &dyn Fn(&str) -> Option<OsString>) -> Result<Vec<Laye
                 .map(|folder| folder.join("warpcc").join("config.toml"))
         }
     };
-    let (mut layers, mut readonly) = match file.map(|file| in_file(&file, &text)) {
-        Some(said) => said?,
-        None => (Vec::new(), false),
+    let InFile {
+        mut layers,
+        mut readonly,
+        signatures: in_file,
+    } = match file.map(|file| in_file(&file, &text)) {
+        Some(found) => found?,
+        None => InFile::default(),
     };
     if let Some(given) = set("WARPCC_REMOTE") {
         let given = given
@@ -120,6 +125,11 @@ pub fn layers(environment: &dyn Fn(&str) -> Option<OsString>) -> Result<Vec<Laye
     if let Some(flag) = text("WARPCC_REMOTE_READONLY") {
         readonly = switch(&flag).ok_or("WARPCC_REMOTE_READONLY must be true or false")?;
     }
+    let given = |name: &str| {
+        let found = || in_file.iter().find(|(known, _)| **known == *name);
+        text(name).or_else(|| found().map(|(_, value)| value.clone()))
+    };
+    layer_policy::apply(&mut layers, &signatures::from_variables(&given));
     if readonly {
         for layer in &mut layers {
             layer.access = Access::ReadOnly;
@@ -128,13 +138,19 @@ pub fn layers(environment: &dyn Fn(&str) -> Option<OsString>) -> Result<Vec<Laye
     Ok(layers)
 }
 
-fn in_file(
-    path: &Path,
-    variable: &dyn Fn(&str) -> Option<String>,
-) -> Result<(Vec<Layer>, bool), String> {
+/// What a settings file says of shared caches.
+#[derive(Default)]
+struct InFile {
+    layers: Vec<Layer>,
+    readonly: bool,
+    /// Settings of signatures, by the names of their variables.
+    signatures: Vec<(&'static str, String)>,
+}
+
+fn in_file(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<InFile, String> {
     // One that is not there says nothing; one that should be is warpcc's own to complain about.
     let Ok(file) = std::fs::read_to_string(path) else {
-        return Ok((Vec::new(), false));
+        return Ok(InFile::default());
     };
     let at = |problem: &str| format!("{}: {problem}", path.display());
     // The parser's words may quote what stands there.
@@ -170,7 +186,24 @@ fn in_file(
         Some(_) => None,
     };
     let readonly = readonly.ok_or_else(|| at("remote_readonly must be true or false"))?;
-    Ok((layers.map_err(|error| at(&error.to_string()))?, readonly))
+    let signatures = signatures::VARIABLES.into_iter().filter_map(|variable| {
+        // In the file it is called as the variable is, in small letters.
+        let name = variable.trim_start_matches("WARPCC_").to_lowercase();
+        let text = match find(&name)? {
+            DeValue::Array(items) => {
+                let words = items.iter().filter_map(|item| item.get_ref().as_str());
+                words.collect::<Vec<_>>().join(",")
+            }
+            other => other.as_str()?.to_owned(),
+        };
+        Some((variable, text))
+    });
+    let signatures = signatures.collect();
+    Ok(InFile {
+        layers: layers.map_err(|error| at(&error.to_string()))?,
+        readonly,
+        signatures,
+    })
 }
 
 fn switch(text: &str) -> Option<bool> {

@@ -46,6 +46,14 @@ pub enum RemoteError {
         /// The digest that was asked for.
         digest: Digest,
     },
+    /// A key of signatures that cannot be used.
+    #[error("{place} {why}")]
+    Key {
+        /// The file, variable or command.
+        place: String,
+        /// Why, as the end of a sentence or the system's words.
+        why: String,
+    },
     /// A file on this side could not be read or written.
     #[error("{path}: {why}")]
     Local {

@@ -15,6 +15,8 @@ pub struct Answer {
     pub look_up: Duration,
     /// Whether it takes a result.
     pub write: WriteTest,
+    /// Something about the signing key that its holder should know.
+    pub warning: Option<String>,
 }
 
 /// The outcome of a test write.

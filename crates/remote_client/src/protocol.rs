@@ -128,6 +128,13 @@ pub enum Question {
         /// Properties that the worker must have.
         properties: Vec<(String, String)>,
     },
+    /// Make a pair of keys for signatures.
+    Keygen {
+        /// The asker's.
+        id: u64,
+        /// What the keys are called.
+        name: String,
+    },
     /// Nobody wants what was asked for under this number.
     Cancel {
         /// That of the [`Question::Execute`].
@@ -168,6 +175,8 @@ pub enum ReplyBody {
     Pinged(Result<Answer, RemoteError>),
     /// To [`Question::Upload`]: of each server that takes results, or why nothing could be done.
     Uploaded(Result<Vec<UploadReport>, String>),
+    /// To [`Question::Keygen`]: the keys, or why there are none.
+    Keys(Result<NewKeys, String>),
     /// To [`Question::Execute`]: nothing where it was cancelled.
     Executed {
         /// The outcome.
@@ -175,6 +184,21 @@ pub enum ReplyBody {
         /// Transfers, also of a command that failed.
         moved: TransferStats,
     },
+}
+
+/// A new pair of keys, each in its text form.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct NewKeys {
+    /// The key that signs.
+    pub secret: String,
+    /// The key that checks.
+    pub public: String,
+}
+
+impl std::fmt::Debug for NewKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NewKeys").finish_non_exhaustive()
+    }
 }
 
 /// The outcome of a command.

@@ -21,7 +21,7 @@ use warpcc_cache::{DiskStore, Wanted};
 
 use crate::error::RemoteError;
 use crate::ping::Answer;
-use crate::protocol::{Opening, Question, ReplyBody, WantedSent};
+use crate::protocol::{NewKeys, Opening, Question, ReplyBody, WantedSent};
 use crate::sent::{CommandSent, StoreSent};
 use crate::transfer_stats::TransferStats;
 use crate::upload::{UploadMode, UploadReport};
@@ -155,6 +155,21 @@ impl RemoteProgram {
                 ReplyBody::Uploaded(reports) => Ok(reports),
                 _ => Err(asked.unexpected()),
             }
+        });
+        reply.unwrap_or_else(|gone| Err(gone.to_string()))
+    }
+
+    /// Has it make a pair of keys for signatures.
+    ///
+    /// # Errors
+    /// Why there are none, for people.
+    pub fn keygen(&self, name: &str) -> Result<NewKeys, String> {
+        let name = name.to_owned();
+        let running = self.running();
+        let asked = running.and_then(|it| it.ask(|id| Question::Keygen { id, name }));
+        let reply = asked.and_then(|asked| match asked.reply(MORE, || {})? {
+            ReplyBody::Keys(keys) => Ok(keys),
+            _ => Err(asked.unexpected()),
         });
         reply.unwrap_or_else(|gone| Err(gone.to_string()))
     }

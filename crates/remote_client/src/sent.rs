@@ -13,6 +13,7 @@ use warpcc_path_map::{BASE, PathMap};
 
 use crate::auth::{Auth, Origin, Secret};
 use crate::settings::{Access, Layer, LayerError};
+use crate::signatures::{Signatures, SigningKey};
 
 /// One shared cache.
 #[derive(Clone, Serialize, Deserialize)]
@@ -23,6 +24,16 @@ pub struct LayerSent {
     answer: Duration,
     retry_after: Duration,
     auth: AuthSent,
+    signing_key: Option<SigningKeySent>,
+    trusted_keys: Option<String>,
+    untrusted: bool,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+enum SigningKeySent {
+    Given(String),
+    File(OsString),
+    Command(String),
 }
 
 impl std::fmt::Debug for LayerSent {
@@ -40,6 +51,9 @@ impl From<&Layer> for LayerSent {
             answer: layer.answer,
             retry_after: layer.retry_after,
             auth: (&layer.auth).into(),
+            signing_key: layer.signatures.signing_key.as_ref().map(Into::into),
+            trusted_keys: layer.signatures.trusted_keys.clone(),
+            untrusted: layer.untrusted,
         }
     }
 }
@@ -59,7 +73,32 @@ impl LayerSent {
         layer.answer = self.answer;
         layer.retry_after = self.retry_after;
         layer.auth = self.auth.into();
+        layer.signatures = Signatures {
+            signing_key: self.signing_key.map(Into::into),
+            trusted_keys: self.trusted_keys,
+        };
+        layer.untrusted = self.untrusted;
         Ok(layer)
+    }
+}
+
+impl From<&SigningKey> for SigningKeySent {
+    fn from(key: &SigningKey) -> Self {
+        match key {
+            SigningKey::Given(secret) => Self::Given(secret.reveal().to_owned()),
+            SigningKey::File(path) => Self::File(path.clone().into()),
+            SigningKey::Command(command) => Self::Command(command.clone()),
+        }
+    }
+}
+
+impl From<SigningKeySent> for SigningKey {
+    fn from(sent: SigningKeySent) -> Self {
+        match sent {
+            SigningKeySent::Given(text) => Self::Given(Secret::new(&text)),
+            SigningKeySent::File(path) => Self::File(path.into()),
+            SigningKeySent::Command(command) => Self::Command(command),
+        }
     }
 }
 
@@ -279,7 +318,8 @@ mod tests {
     #[test]
     fn a_layer_arrives_as_it_was_and_shows_nothing_on_the_way() {
         let text = "https://u:hunter2@far/x?k=1|read-only|timeout=0.5|token-variable=T|header-file:x-a=/k|ca=/c\
-                    |client-cert=/a|client-key=/b|credential-helper=/h|retry-after=7";
+                    |client-cert=/a|client-key=/b|credential-helper=/h|retry-after=7|untrusted\
+                    |trusted-keys=/t,!k|signing-key-variable=S";
         let layer = Layer::parse(text, &|_| Some("swordfish".to_owned())).expect("a layer");
         let sent = LayerSent::from(&layer);
         let shown = format!("{sent:?}{:?}", sent.auth);
@@ -289,6 +329,10 @@ mod tests {
         assert_eq!(
             (&there.auth, there.retry_after),
             (&layer.auth, layer.retry_after)
+        );
+        assert_eq!(
+            (&there.signatures, there.untrusted),
+            (&layer.signatures, true)
         );
         assert_eq!(there.url(), layer.url());
     }

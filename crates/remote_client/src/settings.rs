@@ -16,6 +16,7 @@ use url::Url;
 use warpcc_cache::Digest;
 
 use crate::auth::{Auth, Origin, Secret};
+use crate::signatures::{Signatures, UNSET_VARIABLE};
 
 /// Deadline of a connection.
 pub const CONNECT: Duration = Duration::from_secs(2);
@@ -49,6 +50,10 @@ pub struct Layer {
     pub retry_after: Duration,
     /// Who we are to it.
     pub auth: Auth,
+    /// How its results are signed and checked.
+    pub signatures: Signatures,
+    /// Its results go to no other shared cache, but untrusted ones.
+    pub untrusted: bool,
 }
 
 /// An error in a layer's text. Has no credentials in it.
@@ -128,6 +133,8 @@ impl Layer {
             answer: ANSWER,
             retry_after: RETRY_AFTER,
             auth: Auth::default(),
+            signatures: Signatures::default(),
+            untrusted: false,
         };
         if layer.scheme().is_none() {
             return Err(refuse(
@@ -171,13 +178,25 @@ impl Layer {
             "" | "true" => Err(refuse("is not a path")),
             path => Ok(PathBuf::from(path)),
         };
+        let flag = || match value {
+            "true" | "1" | "yes" => Ok(true),
+            "false" | "0" | "no" => Ok(false),
+            _ => Err(refuse("must be true or false")),
+        };
         match name.as_str() {
             "read_only" | "readonly" => {
-                self.access = match value {
-                    "true" | "1" | "yes" => Access::ReadOnly,
-                    "false" | "0" | "no" => Access::ReadWrite,
-                    _ => return Err(refuse("must be true or false")),
+                self.access = match flag()? {
+                    true => Access::ReadOnly,
+                    false => Access::ReadWrite,
                 }
+            }
+            "untrusted" => self.untrusted = flag()?,
+            "trusted_keys"
+            | "signing_key_file"
+            | "signing_key_variable"
+            | "signing_key_command" => {
+                let set = self.signatures.set(&name, value, variable);
+                set.map_err(refuse)?;
             }
             "connect_timeout" => self.connect = seconds()?,
             "timeout" => self.answer = seconds()?,
@@ -193,8 +212,7 @@ impl Layer {
             }
             "token_file" => self.auth.token = Some(Origin::File(path()?)),
             "token_variable" => {
-                let token = variable(value)
-                    .ok_or_else(|| refuse("names an environment variable that is not set"))?;
+                let token = variable(value).ok_or_else(|| refuse(UNSET_VARIABLE))?;
                 self.auth.token = Some(Origin::Given(Secret::new(&token)));
             }
             "credential_helper" => self.auth.helper = Some(path()?),
@@ -208,7 +226,8 @@ impl Layer {
                     return Err(refuse(
                         "is not a setting of a shared cache (the settings are read_only, timeout, connect_timeout, retry_after, \
                          ca, client_cert, client_key, token_file, token_variable, header_file:NAME, \
-                         credential_helper)",
+                         credential_helper, trusted_keys, signing_key_file, signing_key_variable, signing_key_command, \
+                         untrusted)",
                     ));
                 }
             },

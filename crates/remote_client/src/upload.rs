@@ -20,6 +20,8 @@ pub struct UploadReport {
     pub waiting: usize,
     /// Why they do, where that is known.
     pub why: Option<String>,
+    /// Something about the signing key that its holder should know.
+    pub warning: Option<String>,
 }
 
 impl UploadReport {
@@ -29,6 +31,7 @@ impl UploadReport {
         self.bytes += other.bytes;
         self.waiting += other.waiting;
         self.why = self.why.take().or(other.why);
+        self.warning = self.warning.take().or(other.warning);
     }
 
     /// That something still waits, and why, for people; nothing where all is done.

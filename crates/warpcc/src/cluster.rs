@@ -142,6 +142,7 @@ impl<'a> Elsewhere<'a> {
             | RemoteError::Refused { .. } => true,
             RemoteError::Answer { .. }
             | RemoteError::WrongBytes { .. }
+            | RemoteError::Key { .. }
             | RemoteError::Local { .. } => {
                 self.odd.fetch_add(1, Ordering::SeqCst) + 1 >= ODD_ANSWERS
             }

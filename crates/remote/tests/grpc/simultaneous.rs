@@ -11,8 +11,11 @@ use warpcc_cache::{
     Digest, DiskStore, InputManifestBuilder, Key, Level, Options, Outcome, Packing, ProducedFile,
 };
 use warpcc_remote::backend::UploadSource;
+use warpcc_remote::remote_record::Peer;
+use warpcc_remote::signature::Trust;
 use warpcc_remote::transfer::{self, Pushed};
 use warpcc_remote::{Backend, Grpc, RemoteError, upload};
+use warpcc_remote_client::signatures::Signatures;
 
 use crate::{block_on, client};
 use warpcc_testkit::casd::Casd;
@@ -95,19 +98,25 @@ fn two_uploads_at_the_same_moment_lose_nothing() {
         is_first: AtomicBool::new(true),
     });
     block_on(async {
-        let push = |n: usize| transfer::push(&servers[n], "casd", &stores[n], Level::Direct, &KEY);
+        let trust = Trust::new(&Signatures::default()).expect("no keys");
+        let peer = |n: usize| Peer {
+            backend: &servers[n],
+            name: "casd",
+            trust: &trust,
+            untrusted: false,
+        };
+        let push = |n: usize| transfer::push(peer(n), &stores[n], Level::Direct, &KEY);
         let (one, other) = tokio::join!(push(0), push(1));
         let pushed = [one.expect("put"), other.expect("put")];
         assert!(pushed.iter().all(|p| matches!(p, Pushed::Put(_))));
         let still_there = async |n: usize| {
-            let answer = transfer::holds(&servers[n], "casd", &stores[n], Level::Direct, &KEY);
+            let answer = transfer::holds(peer(n), &stores[n], Level::Direct, &KEY);
             answer.await.expect("asked")
         };
         // Each had read nothing, and the later one has replaced the other.
         assert_ne!(still_there(0).await, still_there(1).await);
         let put = vec![(Level::Direct, KEY)];
-        let restore =
-            |n: usize| upload::restore_replaced(&servers[n], "casd", &stores[n], put.clone());
+        let restore = |n: usize| upload::restore_replaced(peer(n), &stores[n], put.clone());
         let (one, other) = tokio::join!(restore(0), restore(1));
         one.and(other).expect("asked");
         assert!(still_there(0).await && still_there(1).await);

@@ -1,5 +1,6 @@
 //! `warpcc remote`: asks the shared caches, shows their traffic, and uploads what waits.
 
+mod keygen;
 mod print;
 
 use std::path::Path;
@@ -19,6 +20,7 @@ use super::output;
 use crate::config::{Config, environment};
 use crate::remotes;
 use crate::store::need_store;
+use keygen::KeygenArgs;
 use print::{Pinged, Rested, Row};
 
 /// One server is asked for no longer than this; each request has its own deadline besides.
@@ -33,6 +35,8 @@ pub enum RemoteCommand {
     Stat(RemoteArgs),
     /// Upload everything that waits; for the last step of a CI job
     Upload(UploadArgs),
+    /// Make a pair of keys: one signs what is uploaded, the other checks what is taken
+    Keygen(KeygenArgs),
 }
 
 /// `warpcc remote ping` and `stat`.
@@ -59,12 +63,22 @@ pub struct UploadArgs {
 /// # Errors
 /// No shared cache is set, or no cache of our own.
 pub fn run(command: &RemoteCommand, config: &Config, ourselves: &Path) -> anyhow::Result<i32> {
+    if let RemoteCommand::Keygen(args) = command {
+        return keygen::run(args, ourselves);
+    }
     let layers = config.layers();
     if layers.is_empty() {
         if matches!(command, RemoteCommand::Upload(args) if args.background) {
             return Ok(0);
         }
         bail!("no shared cache is configured: set WARPCC_REMOTE, or [remote] in the settings file");
+    }
+    if let RemoteCommand::Stat(_)
+    | RemoteCommand::Upload(UploadArgs {
+        background: false, ..
+    }) = command
+    {
+        warn_of_marks(&config.dir.value);
     }
     match command {
         RemoteCommand::Ping(args) => {
@@ -90,6 +104,22 @@ pub fn run(command: &RemoteCommand, config: &Config, ourselves: &Path) -> anyhow
             Ok(0)
         }
         RemoteCommand::Upload(args) => upload(args, &layers, config, ourselves),
+        // Above: it needs no server.
+        RemoteCommand::Keygen(_) => Ok(0),
+    }
+}
+
+/// Says why a cache folder uploads nothing, or not everything, whatever the settings are.
+fn warn_of_marks(folder: &Path) {
+    let shown = folder.display();
+    if warpcc_cache::is_never_uploaded(folder) {
+        crate::log::warn(&format!(
+            "nothing is uploaded from {shown}: it has the file never-upload"
+        ));
+    } else if warpcc_cache::is_untrusted(folder) {
+        crate::log::warn(&format!(
+            "{shown} has results of an untrusted shared cache (the file untrusted): it uploads to untrusted caches only"
+        ));
     }
 }
 
@@ -148,6 +178,9 @@ fn row(layer: &Layer, stores: &[DiskStore]) -> Row {
         uploads: count("uploads"),
         bytes_up: count("bytes_up"),
         bytes_down: count("bytes_down"),
+        unsigned: count("unsigned"),
+        foreign: count("foreign"),
+        bad_signature: count("bad_signature"),
         waiting: stores.iter().map(waiting).sum(),
         reading: rested(Direction::Reading),
         writing: rested(Direction::Writing),
@@ -186,6 +219,11 @@ fn upload(
     }
     if args.background {
         return Ok(0);
+    }
+    for report in &reports {
+        if let Some(warning) = &report.warning {
+            crate::log::warn(warning);
+        }
     }
     output::print(|out| print::write_uploaded(&reports, out))?;
     Ok(i32::from(reports.iter().any(|report| report.waiting > 0)))

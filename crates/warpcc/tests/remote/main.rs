@@ -12,6 +12,7 @@ mod kernels;
 mod names;
 mod program;
 mod servers;
+mod signatures;
 mod two_machines;
 mod webdav;
 

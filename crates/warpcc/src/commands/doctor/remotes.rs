@@ -55,6 +55,13 @@ fn judge(layer: &Layer, answer: Result<Answer, String>) -> Finding {
             "results of this machine do not reach the others",
             "allow writing there, or add |read-only to its URL",
         ),
+        Ok(Answer {
+            warning: Some(why), ..
+        }) => warning(
+            why,
+            "whoever can read it can sign results that your readers take",
+            "change its mode; if others may have read it, make a new key and revoke this one",
+        ),
         Ok(Answer { says, write, .. }) => {
             let way = match write {
                 WriteTest::NotTried => "read only",
