@@ -209,10 +209,11 @@ pub fn generate(name: &str) -> Result<NewKeys, String> {
 }
 
 fn read_file(path: &Path) -> Result<String, String> {
-    let file = std::fs::File::open(path).map_err(|e| e.to_string())?;
+    let unreadable = |e: std::io::Error| format!("cannot be read: {e}");
+    let file = std::fs::File::open(path).map_err(unreadable)?;
     let mut text = String::new();
     let read = file.take(LONGEST).read_to_string(&mut text);
-    read.map_err(|e| e.to_string()).map(|_| text)
+    read.map_err(unreadable).map(|_| text)
 }
 
 /// What the command prints, without its messages: they may hold the key.

@@ -284,14 +284,48 @@ fn a_signer_signs_nothing_of_others() {
         .expect("a result")
         .stdout_raw;
     assert!(packed.starts_with(SIGNED));
-    // Who cannot sign leaves it as it is, also where it has something to add.
-    let project = &mut attack.forger.project;
-    project.space.unset_env(TRUSTED);
+}
+
+#[test]
+fn who_cannot_sign_replaces_no_signed_result() {
+    let mut project = Project::new("signed-merge");
+    let share = project.space.beside("share");
+    project.through(&format!("file:{}", share.display()));
+    let keys = Keys::new(&project.space, "ci");
+    let source = format!("#include \"own.h\"\n{}", crate::KERNEL);
+    project.space.write("case.cu", &source);
+    let who = |project: &Project, name: &str| {
+        let text = format!("static const char *who = \"{name}\";\n");
+        project.space.write("own.h", &text);
+    };
+    let results = |share: &Path| -> std::collections::BTreeMap<PathBuf, Vec<u8>> {
+        let all = fs::read_dir(share.join("ac")).expect("results");
+        let paths = all.map(|found| found.expect("a result").path());
+        paths
+            .map(|path| (path.clone(), fs::read(&path).expect("a result")))
+            .collect()
+    };
+    as_ci(&mut project, &keys);
+    who(&project, "ci");
+    project.on("ci");
+    let build = project.first(ONE);
+    let signed = results(&share);
+    // The same call, which saw another header: another variant under the same key.
+    project.space.unset_env(SECRET_FILE);
+    who(&project, "other");
     project.on("anybody");
-    project.space.set_env("WARPCC_RECACHE", "1");
     project.first(ONE);
-    let after = fs::read(attack.forger.path("ac", &attack.direct)).expect("a result");
-    assert_eq!(after, result);
+    let after = results(&share);
+    assert!(after.len() > signed.len(), "nothing was uploaded");
+    for (path, bytes) in &signed {
+        assert_eq!(after.get(path), Some(bytes), "{}", path.display());
+    }
+    as_reader(&mut project, &path(&keys.public));
+    who(&project, "ci");
+    project.on("reader");
+    let call = project.like(ONE, &build);
+    call.demand_no_compiler();
+    assert_eq!(call.stats.count("direct_hits"), 1, "{:?}", call.stats);
 }
 
 #[test]
