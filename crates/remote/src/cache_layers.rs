@@ -32,7 +32,7 @@ pub struct CacheLayers<'a> {
     time_budget: TimeBudget,
 }
 
-/// What speaks with a server, and who is trusted there.
+/// The client of a server, and whose records are taken from it.
 struct Client {
     backend: AnyBackend,
     trust: Trust,
@@ -220,7 +220,7 @@ impl<'a> CacheLayers<'a> {
     }
 
     /// Near to far, until one has it.
-    async fn ask_all(&self, store: &DiskStore, wanted: Wanted<'_>, turn: &Mutex<()>) -> bool {
+    async fn ask_layers(&self, store: &DiskStore, wanted: Wanted<'_>, turn: &Mutex<()>) -> bool {
         for (place, server) in self.servers.iter().enumerate() {
             if let Some(Fetched::Stored(_)) = self.ask(server, store, wanted, turn).await {
                 // The nearer ones are to have it too.
@@ -258,7 +258,7 @@ impl Upstream for CacheLayers<'_> {
         let asking = || {
             runtime.block_on(async {
                 let turn = Mutex::new(());
-                let all = wanted.iter().map(|one| self.ask_all(store, *one, &turn));
+                let all = wanted.iter().map(|one| self.ask_layers(store, *one, &turn));
                 let found = futures_util::future::join_all(all).await;
                 found.contains(&true)
             })

@@ -172,7 +172,7 @@ impl Cluster {
         let mut missing = self.lacks(blobs).await?;
         let mut _alone = None;
         if missing.iter().any(|(digest, _)| digest.size > LARGE) {
-            // Somebody else may be at it.
+            // Another thread may be uploading it.
             _alone = Some(self.gate.lock().await);
             missing = self.lacks(blobs).await?;
         }

@@ -310,7 +310,7 @@ pub fn client(layer: &Layer) -> Result<reqwest::Client, RemoteError> {
     let plain = ["http", "webdav", "redis"].contains(&layer.url().scheme());
     let made = reqwest::Client::builder()
         .connect_timeout(layer.connect)
-        // Who answers must be who was asked: headers with secrets go along.
+        // No other server may get the request: it has headers with secrets.
         .redirect(reqwest::redirect::Policy::none())
         .tls_backend_preconfigured(tls::config(&layer.auth, !plain)?)
         .build();

@@ -86,7 +86,7 @@ impl TrustedKeys {
         self.trusted.contains(key) && !self.is_revoked(key)
     }
 
-    /// Whether `key` is revoked, whoever trusts it.
+    /// Whether `key` is revoked, which wins over any trust.
     pub fn is_revoked(&self, key: &PublicKey) -> bool {
         self.revoked.contains(key)
     }

@@ -7,13 +7,13 @@ use crate::backend::Backend;
 use crate::error::RemoteError;
 use crate::signature::{Parts, Rejection, Trust};
 
-/// A server, and who is trusted there.
+/// A server with its trust: whose records are taken, and which key signs ours.
 pub struct Peer<'a, B> {
     /// The client.
     pub backend: &'a B,
     /// Its name in messages.
     pub name: &'a str,
-    /// Who may have made its records, and who signs ours.
+    /// Whose records are taken, and which key signs ours.
     pub trust: &'a Trust,
     /// Its results go to no other shared cache.
     pub untrusted: bool,
@@ -34,7 +34,7 @@ pub struct RemoteRecord {
     pub variants: Vec<Variant>,
     /// Why there are none, where there is a record.
     pub rejection: Option<Rejection>,
-    /// Somebody has signed it.
+    /// It has a signature.
     pub is_signed: bool,
     /// Bytes that came.
     pub bytes: u64,

@@ -154,7 +154,7 @@ impl Service {
             }
         });
         if started.is_err() {
-            // Who asks sees our end, and goes on without.
+            // The asker notices our end, and goes on without us.
             std::process::exit(1);
         }
     }

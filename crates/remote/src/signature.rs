@@ -1,4 +1,4 @@
-//! Signed records: who may have made what a shared cache gives. See `docs/design/signatures.md`.
+//! Signed records: whose results are taken from a shared cache. See `docs/design/signatures.md`.
 //!
 //! ```text
 //! "WCCREM01" frame                               unsigned
@@ -24,9 +24,9 @@ const SIGNATURE_BYTES: usize = 64;
 /// Why a record is not taken, though it may be sound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rejection {
-    /// Nobody has signed it.
+    /// It has no signature.
     Unsigned,
-    /// Somebody has who is not trusted, or not any more.
+    /// Its key is not trusted, or is revoked.
     Foreign,
     /// The signature is not one of this record under this key.
     BadSignature,
@@ -69,13 +69,13 @@ impl<'r> Parts<'r> {
         })
     }
 
-    /// Whether somebody has signed it.
+    /// Whether it has a signature.
     pub fn is_signed(&self) -> bool {
         self.signature.is_some()
     }
 }
 
-/// Who may have made the records of one shared cache, and who signs ours.
+/// Whose records are taken from one shared cache, and which key signs ours.
 pub struct Trust {
     settings: Signatures,
     keys: TrustedKeys,
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(checked(&reader, &unsigned, &KEY), Err(Rejection::Unsigned));
         let foreign = signed(&theirs.secret, &KEY, b"frame");
         assert_eq!(checked(&reader, &foreign, &KEY), Err(Rejection::Foreign));
-        // Who signs trusts its own key, and nobody else's.
+        // A signer trusts its own key, and no other.
         let signer = trust(None, Some(&ours.secret));
         assert_eq!(checked(&signer, &packed, &KEY), Ok(()));
         assert_eq!(checked(&signer, &foreign, &KEY), Err(Rejection::Foreign));

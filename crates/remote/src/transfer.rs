@@ -29,7 +29,7 @@ pub enum Fetched {
     Miss(u64),
     /// There is one that no run of ours can have left, or that is larger than what is taken.
     Refused(u64),
-    /// There is one, and nobody whom we trust has signed it.
+    /// There is one, without a signature of a trusted key.
     Rejected(Rejection, u64),
 }
 

@@ -1,4 +1,4 @@
-//! Who we are to a server: where bearer tokens, headers and certificates are.
+//! Credentials for a server: where bearer tokens, headers and certificates are.
 //!
 //! A [`Secret`] has no text form: neither `Debug` nor an error shows it.
 

@@ -7,7 +7,7 @@ use warpcc_cache::Digest;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum RemoteError {
     /// No connection, or it broke.
-    #[error("cannot reach {server}: {}", said(why))]
+    #[error("cannot reach {server}: {}", single_line(why))]
     Unreachable {
         /// The server, without credentials.
         server: String,
@@ -23,7 +23,7 @@ pub enum RemoteError {
         seconds: u64,
     },
     /// It does not know us, or we may not.
-    #[error("{server} refused the request: {}", said(why))]
+    #[error("{server} refused the request: {}", single_line(why))]
     Refused {
         /// The server, without credentials.
         server: String,
@@ -31,7 +31,7 @@ pub enum RemoteError {
         why: String,
     },
     /// It answered with an error, or with what the protocol does not allow.
-    #[error("{server} answered: {}", said(why))]
+    #[error("{server} answered: {}", single_line(why))]
     Answer {
         /// The server, without credentials.
         server: String,
@@ -65,12 +65,12 @@ pub enum RemoteError {
 }
 
 /// The most characters of a server's own words.
-const MOST_SAID: usize = 400;
+const LONGEST_WORDS: usize = 400;
 
-/// A server's words on one line that a terminal takes for nothing but text.
-fn said(why: &str) -> String {
+/// A server's words on one line, without anything that a terminal would act on.
+fn single_line(why: &str) -> String {
     let line = why.split_whitespace().collect::<Vec<_>>().join(" ");
-    let shown = line.chars().take(MOST_SAID).flat_map(|c| {
+    let shown = line.chars().take(LONGEST_WORDS).flat_map(|c| {
         let is_text = c.is_ascii_graphic() || c == ' ' || c.escape_debug().len() == 1;
         let escaped = (!is_text).then(|| c.escape_debug());
         let itself = is_text.then_some(c);

@@ -18,7 +18,7 @@ pub enum FrameError {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// The bytes are no message, or one that is too long.
-    #[error("it sends what is no message")]
+    #[error("it sent an invalid message")]
     Malformed,
 }
 
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused() {
+    fn an_invalid_message_is_refused() {
         let mut whole = Vec::new();
         write_frame(&mut whole, &"a text").expect("written");
         for cut in 1..whole.len() {

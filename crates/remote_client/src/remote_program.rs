@@ -38,7 +38,7 @@ const FETCH: Duration = Duration::from_secs(660);
 /// Beyond the time that it was given itself.
 const MORE: Duration = Duration::from_secs(10);
 
-/// Practically for ever: a command on a cluster takes as long as it takes, and a waiting thread can be told to stop.
+/// Practically for ever: a command on a cluster takes as long as it takes, and a waiting thread can be stopped.
 const FOREVER: Duration = Duration::from_secs(365 * 86_400);
 
 /// The program, running or not.

@@ -102,7 +102,7 @@ impl From<SigningKeySent> for SigningKey {
     }
 }
 
-/// Who we are to a server.
+/// Credentials for a server.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct AuthSent {
     token: Option<OriginSent>,

@@ -48,7 +48,7 @@ pub struct Layer {
     pub answer: Duration,
     /// Its first pause after a fault.
     pub retry_after: Duration,
-    /// Who we are to it.
+    /// Credentials for it.
     pub auth: Auth,
     /// How its results are signed and checked.
     pub signatures: Signatures,

@@ -12,7 +12,7 @@ use tokio::sync::OnceCell;
 /// Where results and blobs are.
 const FOLDERS: [&str; 2] = ["ac/", "cas/"];
 
-/// How long a try waits for who is making the same folder, and as much again by chance.
+/// Pause before the next try, while another client makes the same folder; up to twice as long, by chance.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The folders of one server.
@@ -22,7 +22,7 @@ pub struct Folders {
 }
 
 impl Folders {
-    /// Makes them, where nobody in this process has. Who comes meanwhile waits.
+    /// Makes them, once in a process; concurrent callers wait.
     ///
     /// # Errors
     /// The server's, of the last try.

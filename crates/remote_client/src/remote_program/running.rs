@@ -19,7 +19,7 @@ use super::warning_sink::WarningSink;
 use crate::frame::write_frame;
 use crate::protocol::{Opening, Question, ReplyBody, identity};
 
-/// It reads at once what it is sent. Who does not for so long never will.
+/// Deadline of a write: the program reads messages at once, unless it hangs.
 const TAKES_WITHIN: Duration = Duration::from_secs(10);
 
 /// Messages sent before the program's end have arrived by then.

@@ -24,7 +24,7 @@ pub(super) fn check(config: &Config, around: &ProcessContext, findings: &mut Vec
     if let Err(gone) = remote.check() {
         findings.push(warning(
             gone.to_string(),
-            "no shared cache is asked or given anything, and no step runs on a cluster",
+            "no shared cache is used, and no step runs on a cluster",
             "install warpcc and warpcc-remote from the same release, into the same folder",
         ));
         return;
@@ -43,8 +43,8 @@ fn judge(layer: &Layer, answer: Result<Answer, String>) -> Finding {
     let server = layer.shown();
     match answer {
         Err(why) => warning(
-            format!("the shared cache {server} cannot be asked: {why}"),
-            "what others have built is built again here, and nothing is given to them",
+            format!("the shared cache {server} cannot be used: {why}"),
+            "results of other machines are built again here, and nothing is uploaded",
             "`warpcc remote ping` asks again; WARPCC_REMOTE=none turns shared caches off",
         ),
         Ok(Answer {
