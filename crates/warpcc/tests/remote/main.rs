@@ -14,6 +14,7 @@ mod program;
 mod servers;
 mod signatures;
 mod two_machines;
+mod untrusted;
 mod webdav;
 
 use space::{Build, Exactness, Program, Snapshot, Stats, TestSpace, differences};
