@@ -254,6 +254,23 @@ mod tests {
     }
 
     #[test]
+    fn trusted_keys_of_the_file_make_a_cache_read_only_and_the_variable_wins() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("config.toml");
+        let config = ("WARPCC_CONFIG", file.to_str().expect("text"));
+        let text = "remote = \"https://far\"\nremote_trusted_keys = [\"/a\", \"/b\"]\n";
+        std::fs::write(&file, text).expect("written");
+        let found = read(&[config]).expect("layers");
+        assert_eq!(found[0].access, Access::ReadOnly);
+        let trusted = found[0].signatures.trusted_keys.as_deref();
+        assert_eq!(trusted, Some("/a,/b"));
+        let none = ("WARPCC_REMOTE_TRUSTED_KEYS", "none");
+        let found = read(&[config, none]).expect("layers");
+        assert_eq!(found[0].access, Access::ReadWrite);
+        assert!(!found[0].signatures.are_demanded());
+    }
+
+    #[test]
     fn errors_contain_no_secrets() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("config.toml");

@@ -205,6 +205,22 @@ fn a_wrong_shared_cache_is_told_without_its_secrets() {
 }
 
 #[test]
+fn a_signing_key_is_shown_nowhere_and_a_reader_writes_nothing() {
+    let text = "remote = [\"http://a\", \"http://b|trusted-keys=none\"]\n\
+                remote_trusted_keys = [\"/k\"]\n";
+    let reader = with_file(text, &[]).unwrap();
+    let access: Vec<_> = reader.layers().iter().map(|layer| layer.access).collect();
+    assert_eq!(access, [Access::ReadOnly, Access::ReadWrite]);
+    let signer = with_file(text, &[("WARPCC_REMOTE_SIGNING_KEY", "hunter2")]).unwrap();
+    let layers = signer.layers();
+    assert!(layers[0].access == Access::ReadWrite && layers[1].untrusted);
+    let shown: String = signer.rows().iter().map(|row| row.value.clone()).collect();
+    assert!(!shown.contains("hunter2") && !format!("{signer:?}").contains("hunter2"));
+    let error = with_file("remote_signing_key = [\"hunter2\"]", &[]).unwrap_err();
+    assert!(!error.contains("hunter2"), "{error}");
+}
+
+#[test]
 fn tools_of_the_workers_count_where_a_property_picks_these() {
     let text =
         "executor_installed = [\"host\", \"cicc\"]\nexecutor_properties = [\"cicc:image=cuda\"]\n";

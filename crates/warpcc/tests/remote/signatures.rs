@@ -259,6 +259,11 @@ fn nothing_but_what_a_trusted_key_has_signed_is_taken() {
     let list = format!("{},!{}", path(&attack.ours.public), public.trim());
     as_reader(&mut attack.forger.project, &list);
     attack.is_not_taken("with a revoked key", "foreign");
+    // Without the list nobody is trusted.
+    as_reader(&mut attack.forger.project, "/nowhere/keys");
+    let call = attack.forger.attack(ENOUGH);
+    call.demand_one_warning("/nowhere/keys");
+    assert_eq!(call.stats.count("direct_hits"), 0, "{:?}", call.stats);
 }
 
 #[test]
@@ -357,6 +362,11 @@ fn without_its_key_ci_uploads_nothing_and_says_why() {
         "{text}"
     );
     assert!(share.join("ac").exists());
+    for command in [&["remote", "ping"][..], &["doctor"]] {
+        let said = project.space.warpcc_with(command);
+        let text = String::from_utf8_lossy(&said.stdout).into_owned();
+        assert!(text.contains("can be read by others"), "{text}");
+    }
     // From a variable, and from a command.
     project.space.unset_env(SECRET_FILE);
     let secret = fs::read_to_string(&keys.secret).expect("a key");
