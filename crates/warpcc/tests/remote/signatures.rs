@@ -13,7 +13,7 @@ use warpcc_remote_client::signatures::SigningKey;
 use warpcc_testkit::casd;
 
 use crate::forger::{self, Forger};
-use crate::{ONE, Project, TestSpace, servers};
+use crate::{ONE, Program, Project, TestSpace, servers};
 
 const TRUSTED: &str = "WARPCC_REMOTE_TRUSTED_KEYS";
 const SECRET_FILE: &str = "WARPCC_REMOTE_SIGNING_KEY_FILE";
@@ -350,6 +350,18 @@ fn without_its_key_ci_uploads_nothing_and_says_why() {
     let (code, text) = upload(&project);
     assert!(code == 1 && text.contains("/nowhere/ci.key"), "{text}");
     assert!(!share.join("ac").exists());
+    // The next call that asks says it, once.
+    let space = &project.space;
+    let told = ["-DNEXT", "-DAFTER"].map(|word| {
+        let words = space.words(&format!("{ONE} {word}"));
+        space.run(&Program::Launcher, &words).stderr_text()
+    });
+    assert!(
+        told[0].contains("uploads to the shared cache are paused")
+            && told[0].contains("/nowhere/ci.key")
+            && told[1].is_empty(),
+        "{told:?}"
+    );
     // The public one in its place; one that others can read, which works.
     project.space.set_env(SECRET_FILE, &path(&keys.public));
     let (code, text) = upload(&project);
