@@ -100,6 +100,26 @@ fn warmed(team: &Team, machine: &str, line: &str) {
     assert!(said.contains(line), "{said}");
 }
 
+/// What CI signs, those find who trust its key; those who trust another key make it themselves.
+#[test]
+fn signed_kernels_are_found_by_who_trusts_the_key() {
+    let share = tempfile::tempdir().expect("a folder");
+    let mut team = Team::sharing(&format!("file:{}", share.path().display()));
+    for key in ["ci.key", "other.key"] {
+        let made = team.on("ci", &["remote", "keygen", key]);
+        assert!(made.status.success(), "{made:?}");
+    }
+    let plain = team.remote.clone();
+    let folder = team.folder.path().display().to_string();
+    team.remote = format!("{plain}|signing-key-file={folder}/ci.key");
+    warmed(&team, "ci", "4 compiled now, 0 there already");
+    for (trusted, expected) in [("ci", "shared"), ("other", "made")] {
+        team.remote = format!("{plain}|trusted-keys={folder}/{trusted}.key.pub");
+        let (found, _, said) = team.compiled_on(&format!("laptop-{trusted}"));
+        assert_eq!((found.as_str(), said.as_str()), (expected, ""), "{trusted}");
+    }
+}
+
 /// What CI warms, another machine finds; there it is kept.
 #[track_caller]
 fn two_machines(url: &str) {

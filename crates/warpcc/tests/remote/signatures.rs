@@ -21,13 +21,13 @@ const ENOUGH: u64 = 4 << 20;
 const EVIL: &[u8] = b"evil";
 
 /// A pair of keys in files.
-struct Keys {
+pub struct Keys {
     secret: PathBuf,
-    public: PathBuf,
+    pub public: PathBuf,
 }
 
 impl Keys {
-    fn new(space: &TestSpace, name: &str) -> Self {
+    pub fn new(space: &TestSpace, name: &str) -> Self {
         let secret = space.beside(&format!("{name}.key"));
         let said = space.warpcc_with(&["remote", "keygen", &secret.to_string_lossy()]);
         assert_eq!(said.code, 0, "{}", said.stderr_text());
@@ -50,18 +50,18 @@ impl Keys {
     }
 }
 
-fn path(path: &Path) -> String {
+pub fn path(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
 /// From now on calls are CI's, which signs.
-fn as_ci(project: &mut Project, keys: &Keys) {
+pub fn as_ci(project: &mut Project, keys: &Keys) {
     project.space.unset_env(TRUSTED);
     project.space.set_env(SECRET_FILE, &path(&keys.secret));
 }
 
 /// From now on calls are those of somebody who checks.
-fn as_reader(project: &mut Project, trusted: &str) {
+pub fn as_reader(project: &mut Project, trusted: &str) {
     project.space.unset_env(SECRET_FILE);
     project.space.set_env(TRUSTED, trusted);
 }

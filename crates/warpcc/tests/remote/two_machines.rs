@@ -1,6 +1,7 @@
 //! What one machine built, another gets: as a whole, or step by step; through every kind of server.
 
 use crate::servers::{self, Certificate};
+use crate::signatures::{Keys, as_ci, as_reader, path};
 use crate::{ONE, Project, TWO};
 use warpcc_testkit::{buildgrid, casd};
 
@@ -36,12 +37,15 @@ fn two_machines(project: &mut Project, url: &str) {
     assert_eq!(json["errors"].as_u64(), Some(0), "{json}");
 }
 
-/// The same for one call, which is less to wait for.
+/// The same for one call, which is less to wait for. The first machine signs, and the second one demands it.
 #[track_caller]
 fn one_call(project: &mut Project, url: &str) {
     project.through(url);
+    let keys = Keys::new(&project.space, "ci");
+    as_ci(project, &keys);
     project.on("first");
     let build = project.first(ONE);
+    as_reader(project, &path(&keys.public));
     project.on("second");
     project.like(ONE, &build).demand_no_compiler();
 }
