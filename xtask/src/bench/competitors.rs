@@ -16,6 +16,8 @@ pub enum Contender {
     Nvcc,
     NvccThreads,
     WarpccCold,
+    WarpccNew,
+    WarpccSerial,
     WarpccKnown,
     WarpccHit,
     CcacheHit,
@@ -25,13 +27,16 @@ pub enum Contender {
 
 use Contender::{
     CcacheHit, KacheHit, Nvcc, NvccThreads, SccacheHit, WarpccCold, WarpccHit, WarpccKnown,
+    WarpccNew, WarpccSerial,
 };
 
 /// nvcc first: the others are compared with it.
-const ALL: [Contender; 8] = [
+const ALL: [Contender; 10] = [
     Nvcc,
     NvccThreads,
     WarpccCold,
+    WarpccNew,
+    WarpccSerial,
     WarpccKnown,
     WarpccHit,
     CcacheHit,
@@ -98,7 +103,11 @@ impl Workplace {
 
     /// What every contender is given.
     pub fn arguments(&self) -> Vec<String> {
-        let fixed = ["-std=c++17", "-O3", "-c", "bench.cu", "-o", OBJECT];
+        self.arguments_for("bench.cu")
+    }
+
+    fn arguments_for(&self, source: &str) -> Vec<String> {
+        let fixed = ["-std=c++17", "-O3", "-c", source, "-o", OBJECT];
         programs::gencode(&self.archs)
             .into_iter()
             .chain(fixed.map(str::to_owned))
@@ -127,6 +136,8 @@ impl Contender {
             Nvcc => "nvcc",
             NvccThreads => "nvcc-t0",
             WarpccCold => "warpcc-cold",
+            WarpccNew => "warpcc-new",
+            WarpccSerial => "warpcc-serial",
             WarpccKnown => "warpcc-known",
             WarpccHit => "warpcc-hit",
             CcacheHit => "ccache-hit",
@@ -140,6 +151,8 @@ impl Contender {
             Nvcc => "nvcc",
             NvccThreads => "nvcc -t 0",
             WarpccCold => "warpcc, empty cache",
+            WarpccNew => "warpcc, new file",
+            WarpccSerial => "warpcc, new file, one step at a time",
             WarpccKnown => "warpcc, seen before",
             WarpccHit => "warpcc, again",
             CcacheHit => "ccache, again",
@@ -149,7 +162,10 @@ impl Contender {
     }
 
     pub fn is_ours(&self) -> bool {
-        matches!(self, WarpccCold | WarpccKnown | WarpccHit)
+        matches!(
+            self,
+            WarpccCold | WarpccNew | WarpccSerial | WarpccKnown | WarpccHit
+        )
     }
 
     /// Whether it is on this machine.
@@ -182,11 +198,23 @@ impl Contender {
         Ok(())
     }
 
-    /// Empties the cache of one that is measured when it misses.
+    /// Empties the cache of one that is measured when it misses, and lets it compile another file where only the file is new.
     pub fn prepare(&self, place: &Workplace) -> Result<()> {
         let cache = self.cache(place);
-        if *self == WarpccCold && cache.exists() {
+        let misses = matches!(self, WarpccCold | WarpccNew | WarpccSerial);
+        if misses && cache.exists() {
             fs::remove_dir_all(&cache).context("failed to empty the cache")?;
+        }
+        if misses && *self != WarpccCold {
+            // The toolkit is hashed once ever, not for each file.
+            let other = place.dir.join("other.cu");
+            fs::write(&other, "__global__ void other() {}\n").context("failed to write")?;
+            let mut command = self.bare(place);
+            command
+                .arg(&place.nvcc)
+                .args(place.arguments_for("other.cu"));
+            measure::run(&mut command)?;
+            place.take_object()?;
         }
         Ok(())
     }
@@ -218,10 +246,13 @@ impl Contender {
         let cache = self.cache(place);
         match self {
             Nvcc | NvccThreads => {}
-            WarpccCold | WarpccHit | WarpccKnown => {
+            WarpccCold | WarpccNew | WarpccSerial | WarpccHit | WarpccKnown => {
                 command
                     .env("WARPCC_DIR", cache)
                     .env("WARPCC_NVCC", &place.nvcc);
+                if *self == WarpccSerial {
+                    command.env("WARPCC_JOBS", "1");
+                }
                 if *self == WarpccKnown {
                     // Results are not used, but the module id and the stub are remembered.
                     command.env("WARPCC_RECACHE", "1");
@@ -245,7 +276,7 @@ impl Contender {
     fn program(&self, place: &Workplace) -> Option<PathBuf> {
         match self {
             Nvcc | NvccThreads => Some(place.nvcc.clone()),
-            WarpccCold | WarpccKnown | WarpccHit => place.warpcc.clone(),
+            WarpccCold | WarpccNew | WarpccSerial | WarpccKnown | WarpccHit => place.warpcc.clone(),
             CcacheHit => process::on_path("ccache"),
             SccacheHit => process::on_path("sccache"),
             KacheHit => process::on_path("kache"),
