@@ -59,7 +59,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Mostly one byte; a manifest has thousands of them.
-    #[expect(clippy::inline_always, reason = "left to the compiler, this call was a twentieth of a hit")]
+    #[expect(
+        clippy::inline_always,
+        reason = "left to the compiler, this call was a twentieth of a hit"
+    )]
     #[inline(always)]
     pub(crate) fn varint(&mut self) -> Option<u64> {
         match self.rest {
