@@ -10,6 +10,7 @@
 mod chart;
 mod cluster;
 mod competitors;
+mod edits;
 mod fatbin_list;
 pub mod machine_info;
 mod options;
@@ -36,6 +37,7 @@ pub fn main(options: &Options) -> Result<()> {
         [one] if one == remote::NAME => return remote::main(options, &nvcc),
         [one] if one == remote::LARGE => return remote::large(options, &nvcc),
         [one] if one == remote::SMALL => return remote::small(options, &nvcc),
+        [one] if one == edits::NAME => return edits::main(options, &nvcc),
         [one] if one == cluster::NAME => return cluster::main(options, &nvcc),
         _ => {}
     }

@@ -60,6 +60,11 @@ pub fn chosen(names: &[String]) -> Result<Vec<Contender>> {
         .collect())
 }
 
+/// The contenders of a rebuild after an edit: `nvcc -t 0` and those that have compiled the file before.
+pub fn rebuilding() -> [Contender; 4] {
+    [NvccThreads, WarpccHit, CcacheHit, SccacheHit]
+}
+
 /// Ends the servers that contenders leave behind.
 pub fn stop_servers(place: &Workplace, present: &[Contender]) {
     let stop: &[(Contender, &[&str])] = &[
@@ -232,6 +237,13 @@ impl Contender {
             }
         }
         command.args(place.arguments());
+        command
+    }
+
+    /// Asks warpcc what it has done in this workplace so far, as JSON.
+    pub fn statistics(&self, place: &Workplace) -> Command {
+        let mut command = self.bare(place);
+        command.args(["stats", "--json"]);
         command
     }
 

@@ -21,7 +21,8 @@ pub struct Options {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
     /// Measure only these (nvcc, the measure of all, is always there); alone, `fatbin-list` measures
-    /// how fast a library is listed, against cuobjdump, `cluster` a project on workers of a cluster;
+    /// how fast a library is listed, against cuobjdump, `cluster` a project on workers of a cluster, `edits` a rebuild
+    /// after an edit of one line;
     /// `remote` measures hits from servers, `remote-large` the memory for a large object, `remote-small` the way of
     /// many small ones
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
