@@ -55,7 +55,7 @@ const ROWS: [(&str, &str); 44] = [
     ("tool-content+programs-run", "tools-replaced"),
     ("file-names", "two-names-of-one-image"),
     ("folder-in-keys", "folder-in-a-module-id"),
-    ("folder-in-step-keys", "folder-of-lines"),
+    ("folder-in-step-keys+asked-folder", "folder-of-lines"),
     ("scratch-folder", "folder-of-intermediate-files"),
     ("archive-before", "archive-before"),
     ("dates", "dates"),
@@ -155,9 +155,11 @@ fn by_history(options: &Options, warpcc: &Path, guards: &str) -> Result<Option<(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::collections::BTreeSet;
     use std::fs;
+
+    use super::super::replay::tests::{replay_case, warpcc_beside};
+    use super::*;
 
     /// A guard without a row is one of which nobody knows whether it works.
     #[test]
@@ -196,5 +198,44 @@ mod tests {
             assert!(file.is_file(), "{guards}: {case}");
         }
         Ok(())
+    }
+
+    /// A guard that no case needs any more is one that soak no longer tries.
+    fn cases_need_their_guards(part: usize) -> Result<()> {
+        let warpcc = warpcc_beside()?;
+        for (guards, case) in rows().skip(part).step_by(PARTS) {
+            let without = |guards: &str| {
+                let verdict = replay_case(case, &warpcc, Some(guards.replace('+', ",")))?;
+                anyhow::Ok(verdict.wrong.is_some())
+            };
+            assert!(without(guards)?, "{case} is right without {guards}");
+            for one in guards.split('+').filter(|one| *one != guards) {
+                assert!(!without(one)?, "{case} is wrong without {one} alone");
+            }
+        }
+        Ok(())
+    }
+
+    /// So many tests, to run side by side.
+    const PARTS: usize = 4;
+
+    #[test]
+    fn cases_need_their_guards_1() -> Result<()> {
+        cases_need_their_guards(0)
+    }
+
+    #[test]
+    fn cases_need_their_guards_2() -> Result<()> {
+        cases_need_their_guards(1)
+    }
+
+    #[test]
+    fn cases_need_their_guards_3() -> Result<()> {
+        cases_need_their_guards(2)
+    }
+
+    #[test]
+    fn cases_need_their_guards_4() -> Result<()> {
+        cases_need_their_guards(3)
     }
 }
