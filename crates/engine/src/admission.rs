@@ -235,17 +235,17 @@ const WHOLE: &str = "the whole call";
 /// A task that asks to run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Applicant<'a> {
-    /// The same for the same command next time.
+    /// Identifies the command: the same command has the same name next time.
     pub name: &'a str,
-    /// What it runs.
+    /// The kind of command.
     pub kind: CommandKind,
     /// Threads that it keeps busy; 0 means 1.
     pub slots: u32,
-    /// Bytes of what it reads, 0 if nobody knows.
+    /// The size of its inputs in bytes, 0 if unknown.
     pub input_bytes: u64,
     /// Milliseconds from its start to the end of the call.
     pub priority_ms: u64,
-    /// For people.
+    /// Its label in messages.
     pub label: &'a str,
     /// The caller's own number.
     pub tag: u64,

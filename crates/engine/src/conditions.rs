@@ -1,9 +1,9 @@
-//! What a run learned from its environment: the variables that its tools asked for, the programs that `PATH` names, the
+//! The environment that a run depends on: the variables that its tools asked for, the programs that `PATH` names, the
 //! working directory, and the times of files.
 //!
 //! A key holds the variables that are known to matter before anything runs. Everything else is observed: a tool asks
 //! for a variable by name, the name is written down, and the result counts only where the variable has the same value.
-//! So a variable that nobody here has heard of is a miss, not a wrong result.
+//! So an unknown variable leads to a miss, not to a wrong result.
 
 mod classes;
 mod limits;

@@ -1,4 +1,4 @@
-//! What every task of a run shares.
+//! The state that all tasks of a run share.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,15 +26,15 @@ pub struct RunContext<'a> {
     loaded: LoadedLibraries,
 }
 
-/// What the programs of this run load, each asked once.
+/// The libraries that each program of this run loads; each program is examined once.
 type LoadedLibraries = Mutex<BTreeMap<PathBuf, Arc<OnceLock<Option<Loaded>>>>>;
 
-/// What the tools of this run contain, each hashed by one thread although several ask at once: the first
-/// build of an empty cache starts a cicc for every architecture.
+/// The hashes of this run's tools. Each is computed by one thread although several ask at once: the first build of an
+/// empty cache starts a cicc for every architecture.
 #[derive(Default)]
 struct ToolContents(Mutex<BTreeMap<PathBuf, Arc<OnceLock<Content>>>>);
 
-/// The BLAKE3 of a file, none where it cannot be read.
+/// The BLAKE3 of a file, `None` where it cannot be read.
 type Content = Option<[u8; 32]>;
 
 impl ToolContents {

@@ -14,9 +14,9 @@ use crate::process;
 pub struct Located {
     /// Its file.
     pub path: PathBuf,
-    /// The name that it was looked for by.
+    /// The name that the search looked for.
     pub name: String,
-    /// What it is called as, its first argument.
+    /// Its `argv[0]`.
     pub called: String,
 }
 

@@ -26,17 +26,17 @@ use crate::terminal::{Screen, Terminal};
 pub struct Order<'a> {
     /// The program's file.
     pub program: &'a Path,
-    /// What it is called as: argv\[0\].
+    /// Its `argv[0]`.
     pub name: &'a str,
-    /// After the program.
+    /// The arguments after the program.
     pub args: &'a [OsString],
-    /// Everything; nothing is inherited.
+    /// The whole environment; nothing is inherited.
     pub environment: &'a [(OsString, OsString)],
-    /// Where.
+    /// The working directory.
     pub directory: &'a Path,
-    /// What standard error is to look like; a pipe where there is none.
+    /// The terminal that standard error imitates; a pipe where `None`.
     pub terminal: Option<&'a Terminal>,
-    /// The claim that it runs under, to be told its process.
+    /// The claim that it runs under; the claim is told the process.
     pub claim: Option<&'a Claim>,
 }
 

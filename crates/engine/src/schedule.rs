@@ -41,15 +41,15 @@ pub trait Effects {
 
 /// The result of all tasks.
 pub struct End {
-    /// Those that count, by their places in the plan.
+    /// The tasks that count, by their places in the plan.
     pub tasks: BTreeMap<usize, (Finished, Seen)>,
     /// Why the same plan is to be run without its overlaps.
     pub retry: Option<&'static str>,
-    /// What went wrong that is no compiler's verdict.
+    /// An error that is not a compiler's verdict.
     pub accident: Option<String>,
 }
 
-/// Where a run stands.
+/// The state of a run.
 pub struct Schedule<'a> {
     graph: &'a TaskGraph,
     on_failure: OnFailure,
@@ -60,13 +60,13 @@ pub struct Schedule<'a> {
     failed: usize,
     accident: Option<String>,
     retry: Option<&'static str>,
-    /// What has yet to turn out true.
+    /// Assumptions that are not confirmed yet.
     open: Vec<&'a Assumed>,
-    /// Works on what has been corrected meanwhile, and was ended for it.
+    /// A task that worked on a text that was corrected meanwhile, and was ended for it.
     discarded: Option<usize>,
-    /// Was ended because its result came otherwise.
+    /// A task that was ended because its result came from elsewhere.
     pointless: Option<usize>,
-    /// This many tasks have been shown.
+    /// How many tasks have been shown.
     shown: usize,
 }
 

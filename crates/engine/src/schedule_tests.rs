@@ -148,7 +148,7 @@ fn the_first_failure_of_nvccs_order_counts() {
     until_it_runs(&mut schedule, first, &[]);
     until_it_runs(&mut schedule, second, &[first]);
     ends(&mut schedule, second, StepOutcome::Failed(2));
-    // What comes later is ended; the earlier one runs on, for it may fail as well.
+    // Later tasks are ended; the earlier one runs on, for it may fail as well.
     let killed = runner.killed.take();
     assert!(killed.iter().all(|&task| task > second), "{killed:?}");
     assert!(running(&schedule).contains(&first));

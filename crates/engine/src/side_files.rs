@@ -25,7 +25,7 @@ struct Made {
     looks: Looks,
 }
 
-/// What tells whether it is still that file, and nobody has written to it since.
+/// The properties of a file that show whether it is still the same file, and unmodified.
 #[derive(Debug, PartialEq, Eq)]
 struct Looks {
     device: (u32, u32),

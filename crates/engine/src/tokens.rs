@@ -1,11 +1,11 @@
-//! What a preprocessed text says, whatever line it says it on.
+//! Hashes the tokens of a preprocessed text, without the lines that they are on.
 //!
-//! A comment or a blank line in a source moves everything below it, and nothing else. Without debug information cicc and cudafe++ make
-//! the same of both texts, but for line markers and messages. So the hash here leaves out blank lines, the space around each line, and
-//! the numbers of line markers.
+//! A comment or a blank line in a source moves everything below it, and nothing else. Without debug information cicc
+//! and cudafe++ make the same of both texts, but for line markers and messages. So the hash here leaves out blank
+//! lines, the space around each line, and the numbers of line markers.
 //!
-//! What is left out must not be able to count. A raw string keeps its blank lines and its space. A text that can ask for its line, or
-//! that is not understood, has no hash: its lines count.
+//! Anything left out must not be able to change a result. A raw string keeps its blank lines and its space. A text that
+//! can ask for its line, or that is not understood, has no hash: its lines count.
 
 use memchr::{memchr, memmem};
 

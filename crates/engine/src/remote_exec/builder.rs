@@ -1,5 +1,5 @@
-//! What is sent with a step: programs with the libraries they load, files, variables; and what a run here would have seen
-//! of them.
+//! Collects a step's files for another machine: programs with the libraries they load, inputs, variables; and the
+//! observations that a run here would have made of them.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -35,9 +35,9 @@ pub struct ActionBuilder<'w, 'a> {
     pub environment: Vec<(String, String)>,
     pub seen: Seen,
     inputs: BTreeMap<String, CommandInput>,
-    /// Whether the workers have the programs where they are here.
+    /// Whether the workers have the programs at the same paths.
     installed: bool,
-    /// What those contain here.
+    /// The digests of those programs here.
     promised: Vec<String>,
 }
 
@@ -125,7 +125,7 @@ impl<'w, 'a> ActionBuilder<'w, 'a> {
         Some(words)
     }
 
-    /// Names a program that the workers have. What it rests on is what the program here would have.
+    /// Names a program that the workers have. The step depends on the same files as with the program here.
     fn name_program(&mut self, program: &Path) -> Option<Vec<String>> {
         let loaded = self.run.loaded(program)?;
         let libraries = loaded.libraries.into_iter().map(|(_, path)| path);

@@ -60,7 +60,7 @@ pub fn pack_link(run: &RunContext<'_>, step: &Step, program: &Located) -> Option
             arguments.push(text.to_owned());
             arguments.push(args.next()?.1.as_text()?.to_owned());
         } else if text.starts_with('-') {
-            // What may name a file that we know nothing of.
+            // An option that may name an unknown file.
             let names_file = text.contains(['/', '@']) || text.starts_with("--options-file");
             if names_file || ["-optf", "-L", "-l", "-nvvmpath"].contains(&text) {
                 return None;
