@@ -17,7 +17,7 @@ use crate::warning::{Warning, Warnings};
 #[derive(Debug, Clone)]
 pub struct Board(pub(crate) Arc<Inner>);
 
-/// What the threads of a process share.
+/// The state that the threads of a process share.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub limits: BudgetLimits,

@@ -23,7 +23,7 @@ struct Level {
     names: &'static Names,
 }
 
-/// What the files and fields are called.
+/// The names of the files and fields.
 #[derive(Debug)]
 struct Names {
     limit: &'static str,

@@ -23,7 +23,7 @@ use crate::warning::Warning;
 /// A request for a claim: what will run, and what it needs.
 #[derive(Debug, Clone, Default)]
 pub struct ClaimRequest {
-    /// What will be run.
+    /// The kind of command.
     pub kind: CommandKind,
     /// CPU slots: threads that it keeps busy. 0 means 1.
     pub slots: u32,

@@ -1,8 +1,8 @@
-//! What commands cost, learned from those that ran: data and arithmetic, no files.
+//! Estimates the cost of commands from earlier runs: data and arithmetic, no files.
 //!
-//! What is known of a subject (the caller's name for "this source, this tool, this architecture")
-//! comes first. Of a new subject its tool tells: commands of the same tool with inputs of about the
-//! same size. Of a new tool the built-in numbers.
+//! Measurements of a subject (the caller's name for "this source, this tool, this architecture") come first. For a new
+//! subject, commands of the same tool with inputs of about the same size count. For a new tool, the built-in numbers
+//! count.
 
 use std::collections::BTreeMap;
 

@@ -130,7 +130,7 @@ struct TooFull {
     machine: bool,
 }
 
-/// What claims that have waited too long keep free for themselves.
+/// The slots and memory that claims keep free for themselves after waiting too long.
 #[derive(Debug, Default)]
 struct Blocked {
     slots: Option<u32>,
@@ -156,7 +156,7 @@ impl Blocked {
     }
 }
 
-/// What runs, summed up.
+/// The sum of all running claims.
 #[derive(Debug)]
 struct Load {
     /// By limit: slots in use of claims with this limit or less.
@@ -201,7 +201,7 @@ impl Load {
                     add(sum, slots);
                 }
             }
-            // What is stopped takes no CPU, but keeps its memory.
+            // A stopped command takes no CPU, but keeps its memory.
             let memory = if record.flags.suspended {
                 record.now_kib
             } else {

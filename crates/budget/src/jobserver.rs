@@ -44,19 +44,19 @@ struct Inner {
     taken: Mutex<Taken>,
 }
 
-/// What is to be given back, whatever ends this process.
+/// The tokens to give back, whatever ends this process.
 #[derive(Debug, Default)]
 struct Taken {
     bytes: Vec<u8>,
-    /// All of it was, and nothing more is taken.
+    /// All were given back, and no more are taken.
     over: bool,
 }
 
-/// The right to run one more command. Dropping it gives it back.
+/// The right to run one more command. Dropping the token gives it back.
 #[derive(Debug)]
 pub struct Token {
     from: Arc<Inner>,
-    /// What was read from the pipe, to be written back as it was; nothing for our own.
+    /// The byte that was read from the pipe, to be written back unchanged; `None` for our own token.
     byte: Option<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! What kind of command a claim is for, and what one costs before anything was measured.
+//! Kinds of commands, and the cost of each before anything was measured.
 
 /// The kind of command of a claim, for the monitor and to learn costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

@@ -1,4 +1,4 @@
-//! What a claim is called on the board: a text of limited length.
+//! A claim's label on the board: a text of limited length.
 
 /// Bytes of a label.
 const LABEL: usize = 96;

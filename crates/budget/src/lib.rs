@@ -5,8 +5,8 @@
 //! functions of [`decide`], who is next, and wakes that one. Nothing has to be running for that:
 //! a claim is alive as long as the kernel holds its owner's file lock.
 //!
-//! What goes wrong here fails no build. A board that cannot be used is a [`Warning`] and a budget
-//! of this process alone.
+//! Errors of the budget fail no build. A board that cannot be used leads to a [`Warning`] and to a budget of this
+//! process alone.
 
 mod ancestry;
 mod board;

@@ -1,4 +1,4 @@
-//! What this process knows of one of its claims on the board, and how its record there is changed.
+//! The state that this process keeps of one of its claims on the board, and changes to the claim's record there.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::record::Record;
 use crate::table::SeatTable;
 
-/// What the threads of this process know of one claim.
+/// The state of one claim that the threads of this process share.
 #[derive(Debug)]
 pub(crate) struct Own {
     pub tag: u64,

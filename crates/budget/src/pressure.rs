@@ -208,7 +208,7 @@ fn mark(table: &mut SeatTable, seat: usize, now: u64) {
     record.evicted = now;
 }
 
-/// What the tool of `own` uses, if that is worth telling.
+/// The memory that the tool of `own` uses, in KiB, if it changed enough to be written down.
 fn measure(own: &Own) -> Option<u64> {
     let tool = own.tool.load(Ordering::SeqCst);
     if tool == 0 {

@@ -1,4 +1,4 @@
-//! What /proc says about processes: state, parent, start, memory of a tree.
+//! Reads /proc for processes: state, parent, start, memory of a tree.
 
 use std::fs;
 use std::path::PathBuf;

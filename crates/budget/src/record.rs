@@ -77,11 +77,11 @@ impl Flags {
 /// One claim. Times are nanoseconds of CLOCK_BOOTTIME, which nobody can set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Record {
-    /// What the seat is used for.
+    /// The state of the seat.
     pub state: SeatState,
-    /// What else there is to say.
+    /// Further state of the claim.
     pub flags: Flags,
-    /// What is run.
+    /// The kind of command.
     pub kind: CommandKind,
     /// CPU slots needed.
     pub slots: u32,
@@ -235,11 +235,11 @@ pub struct Header {
     pub cursor: u64,
     /// When a claim was last told to stop.
     pub evicted: u64,
-    /// What was available then, in KiB.
+    /// The memory that was available then, in KiB.
     pub evicted_available: u64,
 }
 
-/// Where the header's checksum starts from: no seat's number.
+/// The start value of the header's checksum: no seat has this number.
 const HEADER: usize = usize::MAX;
 const MAGIC: u64 = u64::from_le_bytes(*b"warpcc b");
 

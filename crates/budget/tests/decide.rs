@@ -127,7 +127,7 @@ proptest! {
         }
     }
 
-    /// What runs and what is granted fits into memory, unless one runs alone.
+    /// Running and granted claims fit into memory, unless one runs alone.
     #[test]
     fn granted_claims_fit_into_memory(mut table in table(), memory in memory()) {
         let granted = settle(&mut table, 70 * SECOND, memory);

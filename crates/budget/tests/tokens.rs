@@ -116,7 +116,7 @@ fn a_fifo_gives_and_gets_its_tokens_back() {
     });
     assert!(took.min() < Some(Duration::from_millis(100)));
 
-    // What comes back wakes who waits, our own token too.
+    // A returned token wakes a waiter, our own token too.
     let mut held = held.into_iter();
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| tokens.acquire(&Cancel::new()).map(drop));

@@ -1,4 +1,4 @@
-//! What a run saw of the file system: the files it read, the names it did not find, and other answers.
+//! Records what a run saw of the file system: the files it read, the names it did not find, and other answers.
 //!
 //! A [`InputManifest`] is made after a run by [`InputManifestBuilder`] and asked later, by [`InputManifest::check`],
 //! whether the run would still see the same. It is kept in one piece: all paths in one text, so that reading a record

@@ -224,7 +224,7 @@ mod tests {
         assert_ne!(one, listing(&[("a", "bc")]).key("e"));
     }
 
-    /// What caches hold is kept under it.
+    /// Existing caches have entries under this key.
     #[test]
     fn the_key_of_a_folder_stays_what_it_was() {
         let path_map = warpcc_path_map::PathMap::new([("2", "/w/clone/build"), ("1", "/w/clone")]);

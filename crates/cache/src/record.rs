@@ -39,22 +39,22 @@ pub struct ProducedFile {
 pub struct Outcome {
     /// The files it produced.
     pub outputs: Vec<ProducedFile>,
-    /// What it wrote to standard output.
+    /// Its standard output.
     pub stdout: Vec<u8>,
-    /// What it wrote to standard error.
+    /// Its standard error.
     pub stderr: Vec<u8>,
-    /// Whatever else the caller wants back. Part of what the run saw: two runs that differ in it are two variants.
+    /// Any other data of the caller. It is part of what tells runs apart: two runs that differ in it are two variants.
     pub extra: Vec<u8>,
-    /// What the run cost, in microseconds.
+    /// The cost of the run, in microseconds.
     pub micros: u64,
 }
 
-/// What a run saw, and its result.
+/// The inputs of a run, and its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variant {
-    /// What it saw.
+    /// The files and other facts that it saw.
     pub manifest: InputManifest,
-    /// What came of it.
+    /// Its result.
     pub outcome: Outcome,
 }
 

@@ -44,7 +44,7 @@ pub struct Invocation {
     pub native: bool,
     /// `-ccbin`.
     pub compiler_bindir: Option<String>,
-    /// What is compiled or linked.
+    /// The files to compile or link.
     pub inputs: Vec<String>,
     /// The options files that were read.
     pub options_files: Vec<String>,

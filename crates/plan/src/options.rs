@@ -19,12 +19,12 @@ pub enum Takes {
     List,
 }
 
-/// What an option means for the cache.
+/// The effect of an option on the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Part of the key as it stands.
     Keyed,
-    /// Changes how nvcc runs, not what it makes.
+    /// Changes how nvcc runs, not its results.
     Unkeyed,
     /// `-t`: as [`Effect::Unkeyed`], and the order of a failing build's messages.
     Threads,

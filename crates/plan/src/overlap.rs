@@ -133,7 +133,7 @@ fn split(graph: &mut TaskGraph, at: usize) {
     }
     compile.raw = original.raw.replacen(" -c ", " -S ", 1);
     assemble.raw = original.raw.replacen(" -x c++ ", " -x assembler ", 1);
-    // What only the compiler proper reads is noise to the assembler, but -I and -Wa count.
+    // Options that only the compiler proper reads do not matter to the assembler, but -I and -Wa count.
     graph.steps[at] = compile;
     graph.insert_step(at + 1, assemble);
     graph.files[assembly.0 as usize].writer = Some(at);
@@ -398,7 +398,7 @@ pub fn make_stub_early(graph: &mut TaskGraph) {
             if *id == actual {
                 *id = stand_in;
             } else if graph.steps[writer].writes.contains(id) {
-                // What else it would write: nobody reads it.
+                // Its other outputs are not read.
                 let name = format!("{}host/early.{}", graph.private, graph.file(*id).name());
                 *part = Part::Text(name);
             }

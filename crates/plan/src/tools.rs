@@ -1,8 +1,8 @@
-//! What each tool reads and writes, by role and suffix, never by position alone: 13.x added
-//! `--simt-only` after a file name and broke everyone who counted from the end.
+//! The files that each tool reads and writes, by role and suffix, never by position alone: 13.x added `--simt-only`
+//! after a file name, which broke every parser that counted from the end.
 //!
-//! Each function takes the words after the program and gives typed arguments. Toolkit quirks
-//! live here. What has no rule is [`Unsupported`].
+//! Each function takes the words after the program and gives typed arguments. Toolkit quirks live here. Words without a
+//! rule are [`Unsupported`].
 
 use crate::Unsupported;
 use crate::file_table::FileTable;

@@ -30,11 +30,11 @@ pub enum PlanLine {
 /// A whole dry run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Transcript {
-    /// What nvcc exports to its commands, in order.
+    /// The variables that nvcc exports to its commands, in order.
     pub environment: Vec<(String, String)>,
     /// The plan.
     pub entries: Vec<PlanLine>,
-    /// Lines without the `#$ ` prefix: nvcc's own warnings, to be shown as they are.
+    /// Lines without the `#$ ` prefix: nvcc's own warnings, to be shown unchanged.
     pub messages: Vec<String>,
     /// Whether nvcc planned for several threads: it prints the commands in the order in which its
     /// threads took them, which differs from run to run.

@@ -48,7 +48,7 @@ pub(crate) unsafe fn seen(directory: c_int, path: Path, kind: u8, error: c_int, 
     } else {
         Identity::of_open(file)
     };
-    // What goes to the program's own output is caught there.
+    // Writes to the program's own output are caught there.
     if !(kind == b'W' && file >= 0 && is_own_stream(&identity)) {
         state::file(kind, &identity, name);
     }

@@ -22,7 +22,7 @@ struct Started {
     executable: PathBuf,
 }
 
-/// What one process became, one program after the other.
+/// The programs of one process, one after the other.
 #[derive(Default)]
 struct Life {
     announced: VecDeque<PathBuf>,

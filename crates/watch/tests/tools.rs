@@ -1,4 +1,4 @@
-//! What real compilers and linkers look for ends up in the log, and they do not notice.
+//! Files that real compilers and linkers look for are logged, and their output stays the same.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 mod support;

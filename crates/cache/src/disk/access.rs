@@ -1,7 +1,7 @@
 //! Who may use a store's folder: its owner alone, unless sharing was asked for.
 //!
-//! What is in a store is believed: anyone who can write there decides what others' builds come to. So a folder that others
-//! can write is not used, and one of our own is closed to them.
+//! A store's content is trusted: anyone who can write there decides the results of other people's builds. So a folder
+//! that others can write to is not used, and one of our own is closed to them.
 
 use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io;
@@ -39,12 +39,12 @@ impl StoreAccess {
     }
 }
 
-/// What was done about a folder.
+/// The outcome of claiming a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claimed {
     /// It was as it should be.
     AsItWas,
-    /// Others could write there, and now cannot.
+    /// Others could write to it; they no longer can.
     Closed,
 }
 

@@ -211,7 +211,7 @@ fn name_of(written: &str) -> String {
 
 fn sums_of(bytes: &[u8]) -> BTreeMap<String, i64> {
     let mut sums = BTreeMap::new();
-    // What follows the last line end is a line that is not all there.
+    // Text after the last line end is an incomplete line.
     let whole = bytes
         .iter()
         .rposition(|b| *b == b'\n')

@@ -133,7 +133,7 @@ fn private_name(folder: &Path) -> PathBuf {
 impl Drop for TempFile {
     fn drop(&mut self) {
         if let (false, Some(path)) = (self.moved, &self.path) {
-            // What cannot be removed now is removed by a later collection.
+            // If this fails, a later collection removes the file.
             drop(std::fs::remove_file(path));
         }
     }

@@ -35,8 +35,8 @@ pub struct InputManifestBuilder {
     facts: BTreeMap<(PathBuf, Option<Fact>), Option<Vec<u8>>>,
 }
 
-/// What a file must be for an input manifest to stand on it. Nothing of both: what it is now, where it did not change since the
-/// run began.
+/// The state of a file that an input manifest depends on. With neither field set: its current state, provided that the
+/// file did not change since the run began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedFile {
     /// Its signature when the run opened it.
@@ -84,7 +84,7 @@ pub enum Unsettled {
         /// The file.
         path: PathBuf,
     },
-    /// What was read is a directory, a pipe or a device: its content has no name.
+    /// The path that was read is a directory, a pipe or a device, so its content cannot be hashed.
     #[error("{} is not a regular file", path.display())]
     NotAFile {
         /// The path.

@@ -1,4 +1,4 @@
-//! What `stat` says of a file that cannot stay the same when the file's content changes.
+//! Takes a file's signature: fields of `stat` that cannot all stay the same when the file's content changes.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -149,7 +149,7 @@ impl Base {
         self.stat_with(path, AtFlags::empty())
     }
 
-    /// What a path leads to, and whether its last name is a link.
+    /// Looks at the file that a path leads to; also returns whether the path's last name is a link.
     pub(super) fn look_at(&self, path: &CStr) -> Result<(Looked, bool), Errno> {
         let looked = |flags| match self {
             Base::Open(open) => Looked::at(open, path, flags),

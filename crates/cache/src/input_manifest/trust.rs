@@ -47,7 +47,7 @@ enum Times {
     Others,
 }
 
-/// What is known of the file systems met so far, by device number.
+/// The file systems met so far, by device number, with how far their times can be trusted.
 #[derive(Default)]
 pub(crate) struct Trust(HashMap<u64, Times>);
 
@@ -75,7 +75,7 @@ impl Trust {
             Some(times) => *times,
             None => {
                 let file = base.open_at(path, OFlags::PATH).ok()?;
-                // What is there now may lie on another file system.
+                // By now the path may lie on another file system.
                 (Signature::of_open(&file).ok()? == looked.signature).then_some(())?;
                 self.times(&looked.signature, &file)
             }
