@@ -45,7 +45,7 @@ pub struct Outcome {
     pub stderr: Vec<u8>,
     /// Any other data of the caller. It is part of what tells runs apart: two runs that differ in it are two variants.
     pub extra: Vec<u8>,
-    /// The cost of the run, in microseconds.
+    /// The cost of the run, in microseconds: processor time of a call or step, elapsed time of a kernel.
     pub micros: u64,
 }
 

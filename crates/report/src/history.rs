@@ -44,17 +44,17 @@ pub enum HistoryError {
     /// The file system refused.
     #[error("failed to {action} {path}: {source}", path = path.display())]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         action: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
-        /// What came of it.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A record was written only in part: the disk is full.
     #[error("{path}: the record was cut short", path = path.display())]
     Torn {
-        /// Which log.
+        /// The log.
         path: PathBuf,
     },
     /// The record is larger than any sensible one.
@@ -75,7 +75,7 @@ pub struct History {
 pub struct Remembered {
     /// Its id.
     pub id: String,
-    /// What drove it, where something did.
+    /// The command line of the tool that drove the build, where there was one.
     pub driver: Option<String>,
     /// When its first call started, nanoseconds since 1970.
     pub started_unix_ns: u64,
@@ -94,7 +94,7 @@ pub struct Remembered {
 pub struct BuildRecords {
     /// In the order they ended.
     pub records: Vec<InvocationRecord>,
-    /// What could not be read of the logs they stand in.
+    /// The damaged part of the logs that the records are in.
     pub damage: Damage,
 }
 

@@ -28,7 +28,7 @@ const LONGEST: usize = 8 << 20;
 pub struct Reading {
     /// The records, in the order they were appended.
     pub records: Vec<InvocationRecord>,
-    /// What could not be read.
+    /// The part that could not be read.
     pub damage: Damage,
 }
 

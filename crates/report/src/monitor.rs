@@ -32,11 +32,11 @@ pub struct MonitorState {
     pub slots: u32,
     /// Memory.
     pub memory: MemoryNow,
-    /// What runs.
+    /// Running tasks.
     pub running: Vec<RunningTask>,
-    /// What waits, the next one first; need not be all.
+    /// Waiting tasks, the next one first; not necessarily all.
     pub waiting: Vec<WaitingTask>,
-    /// How many wait altogether.
+    /// The number of all waiting tasks.
     pub waiting_count: usize,
     /// Tasks that ended since the builds that are running began.
     pub finished: u64,
@@ -55,18 +55,18 @@ pub struct MonitorState {
 pub struct MemoryNow {
     /// All there is.
     pub total_kib: u64,
-    /// Not available to new programs.
+    /// Memory that is not available to new programs.
     pub used_kib: u64,
-    /// What our tasks may have together.
+    /// The memory that our tasks may use together.
     pub budget_kib: u64,
-    /// What our tasks have been granted of it.
+    /// The part of the budget that our tasks have been granted.
     pub granted_kib: u64,
 }
 
 /// A task that runs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunningTask {
-    /// What it compiles.
+    /// The file that it compiles.
     pub label: String,
     /// The tool.
     pub tool: String,
@@ -83,7 +83,7 @@ pub struct RunningTask {
 /// A task that could run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WaitingTask {
-    /// What it compiles.
+    /// The file that it compiles.
     pub label: String,
     /// The tool.
     pub tool: String,

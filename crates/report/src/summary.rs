@@ -27,9 +27,9 @@ pub use load::{Load, Sample, Waited};
 pub struct Summary {
     /// The build's id.
     pub build: String,
-    /// What drove it.
+    /// The command line of the tool that drove the build, where there was one.
     pub driver: Option<String>,
-    /// Where.
+    /// The machine.
     pub host: String,
     /// When it started, nanoseconds since 1970.
     pub started_unix_ns: u64,
@@ -42,7 +42,7 @@ pub struct Summary {
     /// Processor time of all tasks that ran, in the system.
     #[serde(rename = "system_s", serialize_with = "crate::seconds::serialize")]
     pub system: Duration,
-    /// What the steps that came from the cache took when they ran.
+    /// The processor time that the cached steps took when they ran.
     #[serde(rename = "saved_s", serialize_with = "crate::seconds::serialize")]
     pub saved: Duration,
     /// How the calls ended.
@@ -61,9 +61,9 @@ pub struct Summary {
     pub headers: Vec<HeaderCost>,
     /// Every architecture's share, the most expensive first.
     pub architectures: Vec<ArchitectureCost>,
-    /// What one more architecture would cost.
+    /// The cost of one more architecture.
     pub another: Option<Another>,
-    /// What the cache knew.
+    /// The cache's hits and misses.
     pub hits: Hits,
     /// Calls whose clock cannot have been right; their place in time is a guess.
     pub clock_jumps: usize,

@@ -17,7 +17,7 @@ pub const WARPCC_RTC_TO_NUL: usize = usize::MAX;
 
 /// Runs what a function does. Its error is kept for the thread, and so is a panic, which ends here.
 pub(crate) fn enter(work: impl FnOnce() -> Result<(), Failure>) -> Status {
-    // What a panic leaves behind in the library is whole: its locks are taken over, its flights end.
+    // Data that a panic leaves behind in the library is consistent: its locks are taken over, its flights end.
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => Status::Ok,
         Ok(Err(failure)) => error::keep(failure),

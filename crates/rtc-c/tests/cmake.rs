@@ -58,7 +58,7 @@ fn the_example_builds_and_runs_both_ways() {
     let outside = folder.join("outside");
     let found = format!("-DCMAKE_PREFIX_PATH={}", prefix.display());
     cmake(&["-DUSE_INSTALLED=ON", &found], [&example, &outside]);
-    // What it was installed from may go.
+    // The tree that it was installed from may be removed.
     std::fs::remove_dir_all(&inside).expect("removed");
     let said = run(&outside, &cache);
     assert!(

@@ -51,7 +51,7 @@ impl Default for Borrowed {
 }
 
 impl Borrowed {
-    /// What it says; none where that makes no sense. It has no flags.
+    /// The array's content; `None` where it is not valid. A borrowed array has no flags.
     pub fn content(&self) -> Option<Content> {
         content(&self.0, 0).ok()
     }
@@ -60,7 +60,7 @@ impl Borrowed {
 #[repr(C)]
 struct Unversioned {
     tensor: DlTensor,
-    // What follows is its maker's.
+    // The remaining fields belong to its maker.
 }
 
 #[repr(C)]
@@ -142,7 +142,7 @@ impl Managed {
         Self(pointer.cast())
     }
 
-    /// What it says; none where that makes no sense.
+    /// The array's content; `None` where it is not valid.
     pub fn content(&self) -> Option<Content> {
         let managed = unsafe { self.0.as_ref() };
         let known = managed.major == 1;

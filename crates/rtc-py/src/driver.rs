@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use cudarc::driver::{CudaStream, DriverError, result, sys};
 use warpcc_rtc::{Device, Error, Function};
 
-/// What a block may have of shared memory without being allowed more.
+/// The shared memory of a block, in bytes, that needs no opt-in.
 const USUAL_SHARED: u32 = 48 << 10;
 
 static DEVICES: Mutex<Option<HashMap<usize, Device>>> = Mutex::new(None);
@@ -91,7 +91,7 @@ impl Drop for Restored {
         if !is_there() || current_context() == self.0 {
             return;
         }
-        // What was current a moment ago; if it is gone, so is what could be done about it.
+        // The context that was current a moment ago; if it is gone, nothing can be done about it.
         let _ = unsafe { result::ctx::set_current(self.0.unwrap_or(ptr::null_mut())) };
     }
 }

@@ -58,10 +58,10 @@ pub struct KernelCache {
     linker: OnceLock<Result<Linker, Error>>,
     environment: Environment,
     settings: CacheSettings,
-    /// What every kernel is compiled with: a common header, include folders, options.
+    /// The part that all kernels share: a common header, include folders, options.
     common: CompileRequest,
     tiers: Tiers,
-    /// Where what is asked for is written down.
+    /// Writes requests down, if set.
     recorder: Option<Recorder>,
     memory: RwLock<Memory<CompileRequest>>,
     linked: RwLock<Memory<Key>>,
@@ -109,8 +109,8 @@ impl KernelCache {
         }
     }
 
-    /// What every kernel of [`KernelCache::get_image`] is compiled with: texts before the parameters, headers, include
-    /// folders, options. Name, source, name expressions and target of `common` are not looked at.
+    /// Adds to every kernel of [`KernelCache::get_image`]: texts before the parameters, headers, include folders,
+    /// options. Name, source, name expressions and target of `common` are ignored.
     #[must_use]
     pub fn compiled_with(mut self, common: CompileRequest) -> Self {
         self.common = common;
@@ -256,7 +256,7 @@ impl KernelCache {
                 .remark(format!("{} is not kept: {why}", request.name))
         });
         let Ok(seen) = seen else {
-            // What it includes cannot be known, so nothing may be kept.
+            // The included files cannot be known, so nothing may be kept.
             let compiled = self.compile(&request, None, limits)?;
             self.record(|recorder| recorder.program(&request));
             return Ok(Image {

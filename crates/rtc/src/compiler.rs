@@ -112,13 +112,13 @@ impl CallLimits {
 /// The result of a compilation.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Compiled {
-    /// What it is.
+    /// The kind of output and its architecture.
     pub target: Target,
     /// Machine code, PTX (without a zero at its end) or LTO-IR.
     pub image: Arc<[u8]>,
     /// Each name expression and the name in the image, in the order asked for.
     pub lowered: Vec<(String, String)>,
-    /// What NVRTC said: warnings.
+    /// NVRTC's log: warnings.
     pub log: String,
 }
 
@@ -354,7 +354,8 @@ impl Compiler {
         options
     }
 
-    /// What headers to be precompiled hold; none where they are not to be, or that cannot be known.
+    /// A hash of the headers to be precompiled; `None` where they are not to be, or where their content cannot be
+    /// known.
     ///
     /// NVRTC takes a precompiled header for the same where the includes and the options are: that a header given as
     /// text is another one, or a file was edited within the second, it does not see, and compiles the old one (12.9 and

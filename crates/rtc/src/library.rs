@@ -47,7 +47,7 @@ pub(crate) struct Wanted {
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub library: &'static Library,
-    /// What was tried before, to be told if this one turns out not to do.
+    /// The places that were tried before, for the message if this library turns out not to work.
     pub tried: Vec<String>,
 }
 

@@ -60,9 +60,9 @@ impl PieceKind {
 /// Something to be linked.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Piece {
-    /// What messages call it.
+    /// Its name in messages.
     pub name: Arc<str>,
-    /// What it is.
+    /// Its kind.
     pub kind: PieceKind,
     /// Its content.
     pub bytes: Arc<[u8]>,
@@ -71,11 +71,11 @@ pub struct Piece {
 /// Pieces to be linked.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LinkRequest {
-    /// What messages call the whole.
+    /// The name of the whole in messages.
     pub name: Arc<str>,
-    /// What it is made of, in order.
+    /// Its pieces, in order.
     pub pieces: Vec<Piece>,
-    /// For which GPU.
+    /// The GPU architecture.
     pub target: RealArch,
     /// Further options of nvJitLink, each in one piece: `-O3`, `-lineinfo`.
     pub options: Vec<Arc<str>>,
@@ -104,7 +104,7 @@ impl LinkRequest {
 pub struct Linked {
     /// The cubin.
     pub image: Arc<[u8]>,
-    /// What nvJitLink said.
+    /// nvJitLink's log.
     pub log: String,
 }
 

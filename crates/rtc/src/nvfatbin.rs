@@ -56,7 +56,7 @@ pub(crate) struct NvFatbin {
     output: Output,
 }
 
-/// What an image is, in nvFatbin's terms.
+/// The kind of an image, in nvFatbin's terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Cubin,

@@ -70,7 +70,7 @@ pub(crate) struct NvJitLink {
     cubin: Output,
 }
 
-/// What to link, in nvJitLink's terms.
+/// The input of a link, in nvJitLink's terms.
 pub(crate) struct Job<'j> {
     pub options: &'j [CString],
     /// `nvJitLinkInputType`, bytes and name.

@@ -286,7 +286,7 @@ mod tests {
         let link = folder.path().join("link.toml");
         let path = folder.path().join("recorded.toml");
         std::os::unix::fs::symlink(&path, &link).expect("a link");
-        // What a killed process left.
+        // The file of a killed process.
         fs::write(folder.path().join("recorded.toml.new"), "[[tex").expect("written");
         let entry = |number: usize| entry_of_text(&format!("{number}\n").repeat(3000));
         let recorded = |writer: usize| {

@@ -44,7 +44,7 @@ pub enum PrecompiledHeaders {
 /// A program to compile. Nothing in it is read later than the call it is given to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CompileRequest {
-    /// What messages, `__FILE__` and saved files call it.
+    /// Its name in messages, in `__FILE__` and for saved files.
     pub name: Arc<str>,
     /// Texts that stand before the source, in order; messages name place and text in each.
     pub preamble: Vec<Text>,
@@ -58,7 +58,7 @@ pub struct CompileRequest {
     pub name_expressions: Vec<Arc<str>>,
     /// Further options, as NVRTC takes them, each in one piece: `-DN=4`, `--std=c++20`.
     pub options: Vec<Arc<str>>,
-    /// What to make.
+    /// The kind of output and its architecture.
     pub target: Target,
     /// Whether to precompile headers.
     pub precompiled_headers: PrecompiledHeaders,

@@ -8,11 +8,11 @@ use warpcc_cache::{DiskStore, OpenError, Options};
 
 use crate::environment::Environment;
 
-/// What the driver keeps where nothing is said, in bytes (Programming Guide, environment variables).
+/// The driver's default size of its cache, in bytes (Programming Guide, environment variables).
 const DEFAULT_MAX: u64 = 1 << 30;
-/// The most that the driver takes from `CUDA_CACHE_MAXSIZE`, in bytes.
+/// The largest size that the driver takes from `CUDA_CACHE_MAXSIZE`, in bytes.
 const LARGEST_MAX: u64 = 4 << 30;
-/// What is kept in memory, in bytes.
+/// The default size of the cache in memory, in bytes.
 const IN_MEMORY: u64 = 256 << 20;
 
 /// Why there is no shared cache.
@@ -50,7 +50,7 @@ pub struct CacheSettings {
     pub force_ptx_jit: bool,
     /// As `CUDA_DISABLE_PTX_JIT`: PTX is never compiled.
     pub disable_ptx_jit: bool,
-    /// What is odd about the settings, for people.
+    /// Remarks for the user about odd settings.
     pub remarks: Vec<String>,
 }
 

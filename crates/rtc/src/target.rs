@@ -1,7 +1,7 @@
-//! What to compile for: the kind of output, tied to the kind of architecture that can hold it.
+//! The kind of output, tied to the kind of architecture that can hold it.
 //!
-//! NVRTC makes machine code for a real architecture (`sm_90`) only, and PTX or LTO-IR for a virtual one
-//! (`compute_90`); asked for a cubin of `compute_90` it answers with no bytes and no error. Here that cannot be asked.
+//! NVRTC makes machine code for a real architecture (`sm_90`) only, and PTX or LTO-IR for a virtual one (`compute_90`);
+//! asked for a cubin of `compute_90` it answers with no bytes and no error. Here that cannot be expressed.
 
 use std::fmt;
 use std::str::FromStr;

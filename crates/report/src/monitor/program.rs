@@ -82,7 +82,7 @@ pub fn run<W: Write + 'static>(
         while asked == Asked::Nothing && event::poll(patience)? {
             match event::read()? {
                 Event::Key(key) if key.kind != KeyEventKind::Release => asked = view.key(key),
-                // What is on the screen after a change of size is not known.
+                // The content of the screen after a change of size is not known.
                 Event::Resize(..) => terminal.clear()?,
                 _ => {}
             }

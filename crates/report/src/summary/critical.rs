@@ -37,7 +37,7 @@ pub struct Critical {
 /// A piece of the path.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Segment {
-    /// What happened.
+    /// The kind of event.
     pub kind: SegmentKind,
     /// From here, since the build's start.
     #[serde(rename = "from_s", serialize_with = "crate::seconds::serialize")]
@@ -129,7 +129,7 @@ struct Walk<'a> {
     of_call: Vec<Vec<usize>>,
     seen: HashSet<usize>,
     seen_calls: HashSet<usize>,
-    /// What is not yet covered ends here.
+    /// The end of the time that is not yet covered.
     at: Duration,
     segments: Vec<Segment>,
 }

@@ -147,7 +147,7 @@ impl Built {
     /// The same with the library inside.
     pub fn compile_static(&self, source: &str) -> PathBuf {
         let library = library("a").display().to_string();
-        // What `rustc --print native-static-libs` names.
+        // As named by `rustc --print native-static-libs`.
         let system = [
             "-lgcc_s",
             "-lutil",
