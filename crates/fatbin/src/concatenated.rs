@@ -35,7 +35,7 @@ pub fn expand<'a>(
     if u64::from(count) * u64::from(SMALLEST_HEADER) > rest.len() as u64 {
         return Err(Flaw::Table);
     }
-    // What is stored plain is copied.
+    // Parts that are stored without compression are copied.
     let together = held.saturating_add(outer.uncompressed_size.max(outer.stored_size));
     if together > limits.image {
         return Err(Flaw::TooLarge {

@@ -80,7 +80,7 @@ pub struct Region<'a> {
     pub bytes: &'a [u8],
     /// Where they begin in the file.
     pub base: u64,
-    /// What it is.
+    /// The section that holds it.
     pub section: Section,
     /// The archive's member it is in.
     pub member: Option<&'a str>,
@@ -93,7 +93,7 @@ pub struct Region<'a> {
 pub struct FoundImages<'a> {
     /// In the order of `cuobjdump -all`: `.nv_fatbin` before `__nv_relfatbin`.
     pub containers: Vec<Container<'a>>,
-    /// What was wrong on the way.
+    /// Problems found on the way.
     pub problems: Vec<Problem>,
     /// Bytes of concatenated images that were decompressed and are held.
     unpacked: u64,
@@ -125,7 +125,7 @@ impl<'a> FoundImages<'a> {
                 continue;
             }
             self.report_stray(&region, stray.take(), at);
-            // What follows the magic may make no sense.
+            // The bytes after the magic may not be a valid header.
             at += self.container(&region, at, limits).unwrap_or(8);
         }
         self.report_stray(&region, stray, bytes.len());

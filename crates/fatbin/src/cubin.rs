@@ -22,7 +22,7 @@ pub(crate) const NEWER: u8 = 8;
 const OLDER_EXACT: u32 = 0x800;
 /// `.nv.compat`: 1 for `sm_XYa` in the newer generation.
 const COMPAT_EXACT: u8 = 9;
-/// What a note begins with: three sizes and the name "NVIDIA Corp", padded.
+/// Bytes at the start of a note: three sizes and the name "NVIDIA Corp", padded.
 const BEFORE_NOTE: usize = 24;
 
 pub(crate) type Header = FileHeader64<LittleEndian>;

@@ -33,7 +33,7 @@ pub struct Changed {
     /// The kernel.
     #[serde(flatten)]
     pub id: KernelId,
-    /// What differs.
+    /// The numbers that differ.
     pub changes: Vec<NumberChange>,
 }
 

@@ -17,9 +17,9 @@ use crate::error::{Flaw, ReadLimits};
 use crate::image::{Image, ImageFlags, ImageKind, ImagePlace};
 
 const E: LittleEndian = LittleEndian;
-/// Where an ELF header says for which machine it is, whatever its class.
+/// The offset of the machine in an ELF header, the same in both classes.
 const MACHINE_AT: usize = 18;
-/// What is shown of the name of an archive's member, in characters.
+/// The longest name of an archive's member that is shown, in characters.
 const LONGEST_NAME: usize = 1024;
 
 /// The format of a file, by its first bytes.

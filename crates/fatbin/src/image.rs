@@ -191,9 +191,9 @@ pub struct ImagePlace {
 /// One image, with its header understood and its payload untouched.
 #[derive(Debug, Clone)]
 pub struct Image<'a> {
-    /// What it holds.
+    /// The kind of its content.
     pub kind: ImageKind,
-    /// What it was compiled for.
+    /// The architecture that it was compiled for.
     pub arch: Arch,
     /// PTX ISA version, or the version of the ELF or NVVM encoding: major, minor. None for a
     /// stand-alone cubin, which has no header.
@@ -206,8 +206,8 @@ pub struct Image<'a> {
     pub options: Option<String>,
     /// Header, in bytes; 0 for a stand-alone cubin.
     pub header_size: u32,
-    /// What the image takes in the file without its header, with padding, in bytes. For a part of
-    /// a concatenated image: in the decompressed whole.
+    /// The size of the image in the file without its header, with padding, in bytes. For a part of a concatenated
+    /// image: its size in the decompressed whole.
     pub stored_size: u64,
     /// Exact size of the compressed bytes; 0 when they are not compressed.
     pub compressed_size: u32,
@@ -223,7 +223,7 @@ impl<'a> Image<'a> {
     /// Reads the image whose header begins at `at` in `region`, which begins at `base` in the file.
     ///
     /// # Errors
-    /// What is wrong with the header, or that the region ends first.
+    /// The header is wrong, or the region ends before the image does.
     pub fn read(region: &'a [u8], at: usize, base: u64) -> Result<Self, Flaw> {
         let rest = region.get(at..).unwrap_or_default();
         let header_size = u32_at(rest, 4).ok_or(Flaw::Truncated)?;

@@ -12,7 +12,7 @@ use crate::select::{Candidate, Gpu, Selection, Situation, choose};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Keep {
     wanted: Vec<(ImageKind, Arch)>,
-    /// What a driver loads on these.
+    /// The GPUs for which the images that a driver loads are kept.
     gpus: Vec<Gpu>,
 }
 

@@ -212,7 +212,7 @@ fn concatenated_images_share_one_limit() {
         .map(|i| i.stored_size)
         .sum();
     assert_eq!(held, 800 << 10);
-    // What is above the limit is still listed, as it stands in the file.
+    // Images above the limit are still listed, as they are in the file.
     assert_eq!(images().count(), 5);
     let told: Vec<String> = found.problems.iter().map(|p| p.flaw.to_string()).collect();
     assert_eq!(told.len(), 2);

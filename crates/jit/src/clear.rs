@@ -30,17 +30,17 @@ pub enum Refused {
 pub struct Cleared {
     /// The folder itself, after links to it were followed.
     pub folder: PathBuf,
-    /// What was in it.
+    /// Its contents before.
     pub before: Contents,
-    /// What was removed, by name.
+    /// The entries that were removed, by name.
     pub removed: Vec<String>,
-    /// What else is in the folder, and was left, by name.
+    /// Other entries of the folder, which were left, by name.
     pub left: Vec<String>,
-    /// What could not be removed, and why.
+    /// The entries that could not be removed, with the reasons.
     pub failed: Vec<String>,
 }
 
-/// Removes the index and the folders 0 to f. The folder stays, and so does all else in it.
+/// Removes the index and the folders 0 to f. The folder stays, and so does everything else in it.
 ///
 /// # Errors
 /// The folder is none to clear, or cannot be read.

@@ -1,7 +1,7 @@
 //! Which PTX of a file a driver compiles on a GPU, and which PTX there is at all.
 //!
-//! What a driver does is `warpcc_fatbin::judge`'s answer; here its PTX is fetched and told apart
-//! by content, since a driver's cache knows a text by its content too.
+//! `warpcc_fatbin::judge` says what a driver does; here its PTX is fetched and told apart by content, since a driver's
+//! cache knows a text by its content too.
 
 use std::collections::BTreeSet;
 
@@ -41,9 +41,9 @@ pub struct PtxText<'f> {
     pub content: [u8; 32],
 }
 
-/// What the driver compiles of a file on `gpu`, in the order of its containers.
+/// The texts of a file that the driver compiles on `gpu`, in the order of its containers.
 ///
-/// `verdicts` is what `judge` says of the same file, `gpu` and `situation`.
+/// `verdicts` is the result of `judge` for the same file, `gpu` and `situation`.
 pub fn what_is_compiled<'f>(
     found: &'f FoundImages<'f>,
     verdicts: &Verdicts,

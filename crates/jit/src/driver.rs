@@ -74,7 +74,7 @@ pub enum DriverError {
         number: u32,
         /// Its name there.
         name: String,
-        /// What the compiler said, where that was asked for.
+        /// The compiler's log, where it was asked for.
         log: String,
     },
 }
@@ -94,7 +94,7 @@ pub enum LoadOptions {
 /// A driver with a context on one device.
 pub struct Loader {
     library: Library,
-    /// What was found.
+    /// The GPU and the driver's version.
     pub gpu: GpuWithDriver,
 }
 

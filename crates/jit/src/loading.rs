@@ -86,10 +86,10 @@ pub enum LoadResult {
         number: u32,
         /// Its name there.
         name: String,
-        /// What the compiler said.
+        /// The compiler's log.
         log: String,
     },
-    /// The process was lost over it: a crash, or no end in sight.
+    /// The process crashed or did not end.
     Lost(String),
 }
 

@@ -1,6 +1,6 @@
 //! Misspelt variables of the driver, which it ignores silently.
 
-/// What steers run-time compilation, and what a misspelt name is compared with.
+/// The variables that control run-time compilation; misspelt names are compared with these.
 const OURS: [&str; 8] = [
     "CUDA_CACHE_DISABLE",
     "CUDA_CACHE_PATH",

@@ -1,4 +1,4 @@
-//! What the real cuobjdump says about a file, in our words.
+//! Reads the output of the real cuobjdump about a file, in our words.
 
 use std::collections::BTreeMap;
 use std::path::Path;
