@@ -21,7 +21,7 @@ pub enum Detail {
 /// Writes the steps of an explanation, their headings one level below `level` marks.
 ///
 /// # Errors
-/// What `out` answers with.
+/// Writing to `out` failed.
 pub fn write(
     explanation: &Explanation,
     depth: Detail,

@@ -27,9 +27,9 @@ pub struct StepRun {
     pub outcome: CommandOutcome,
     /// How long it took, in microseconds.
     pub micros: u64,
-    /// What it said on standard output.
+    /// Its standard output.
     pub stdout: String,
-    /// What it said on standard error.
+    /// Its standard error.
     pub stderr: String,
 }
 

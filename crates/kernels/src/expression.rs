@@ -82,7 +82,7 @@ impl Expr {
         let mut seen = std::collections::HashSet::new();
         let mut left = vec![self];
         while let Some(Self(node)) = left.pop() {
-            // What is shared is looked at once: a deeply shared expression is a small one.
+            // A shared node is visited once: a deeply shared expression is a small one.
             if !seen.insert(Arc::as_ptr(node)) {
                 continue;
             }
@@ -112,9 +112,9 @@ pub enum CallError {
     Arity {
         /// The function.
         name: String,
-        /// What it takes.
+        /// The number of arguments that it takes.
         expected: usize,
-        /// What stands there.
+        /// The number of arguments that were given.
         given: usize,
     },
 }

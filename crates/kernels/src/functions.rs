@@ -36,7 +36,7 @@ pub struct Function {
     pub name: &'static str,
     /// How many values it takes.
     pub arity: usize,
-    /// What it gives.
+    /// The type of its result.
     pub gives: Gives,
     /// Its formula, and what is to be known of NaN and the like.
     pub formula: &'static str,

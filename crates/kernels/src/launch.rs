@@ -41,12 +41,12 @@ pub enum LaunchError {
         /// Where it is said to be.
         address: u64,
     },
-    /// The driver refused.
+    /// A call of the driver failed.
     #[error("{call}: {error:?}")]
     Driver {
-        /// What was asked of it.
+        /// The call.
         call: &'static str,
-        /// Its answer.
+        /// The driver's error.
         error: CudaError,
     },
 }
@@ -55,7 +55,7 @@ fn refused(call: &'static str) -> impl Fn(CudaError) -> LaunchError {
     move |error| LaunchError::Driver { call, error }
 }
 
-/// What all planned kernels are compiled with: the library's device text before them.
+/// The part that all planned kernels share: the library's device text before them.
 fn common() -> CompileRequest {
     let mut common = CompileRequest::new("", "", Target::Cubin(RealArch::new(0)));
     common
@@ -64,7 +64,7 @@ fn common() -> CompileRequest {
     common
 }
 
-/// What a launcher asks its cache for, kernel by kernel, on a GPU whose best target is `target`: for
+/// The requests of a launcher to its cache, kernel by kernel, on a GPU whose best target is `target`: for
 /// [`KernelCache::get`] ahead of time, without a GPU.
 pub fn requests(plan: &Plan, target: Target) -> Vec<CompileRequest> {
     let common = common();

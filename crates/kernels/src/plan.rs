@@ -112,11 +112,11 @@ pub struct Launch {
     pub grid: (u32, u32),
     /// Threads of a block.
     pub block: u32,
-    /// What it is given, in order.
+    /// Its arguments, in order.
     pub arguments: Vec<Argument>,
 }
 
-/// Kernels to start one after another on one stream. None: there is nothing to do.
+/// Kernels to start one after another on one stream. Empty: there is nothing to do.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// The kernels.
@@ -173,7 +173,7 @@ pub enum PlanError {
     Type {
         /// The function.
         function: &'static str,
-        /// What it is given.
+        /// The types of its arguments.
         given: Vec<DType>,
     },
     /// A number is used with integers that cannot hold it.
@@ -211,11 +211,11 @@ pub enum PlanError {
         "{name} has shape {shape:?}, which does not broadcast with {before:?}, the shape of the inputs before it"
     )]
     Broadcast {
-        /// Whose.
+        /// The input.
         name: String,
         /// Its shape.
         shape: Vec<u64>,
-        /// What those before it make.
+        /// The shape of the inputs before it.
         before: Vec<u64>,
     },
     /// Steps that do not belong to the shape.
@@ -233,15 +233,15 @@ pub enum PlanError {
     /// More elements, bytes or dimensions than can be counted.
     #[error("{which} is too large: {reason}")]
     TooLarge {
-        /// Whose.
+        /// The array or other part.
         which: Which,
-        /// What is too many.
+        /// The quantity that is too large.
         reason: &'static str,
     },
     /// No address.
     #[error("{which} is at address 0: a device pointer was expected")]
     Null {
-        /// Whose.
+        /// The array.
         which: Which,
     },
     /// An address between elements.
@@ -275,13 +275,13 @@ pub enum PlanError {
     /// Blocks that no device starts.
     #[error("{given} threads a block: a multiple of 32 from 32 to 1024 was expected")]
     Threads {
-        /// What was asked for.
+        /// The number that was asked for.
         given: u32,
     },
     /// Accesses at once that no kernel has.
     #[error("{given} accesses at once: 1 to 16 were expected")]
     Unroll {
-        /// What was asked for.
+        /// The number that was asked for.
         given: u32,
     },
     /// A reduction's axis that is not there.
@@ -289,9 +289,9 @@ pub enum PlanError {
     Axis {
         /// The axis.
         axis: i64,
-        /// What there is.
+        /// The number of dimensions.
         dimensions: usize,
-        /// It is named twice.
+        /// Whether the axis is named twice.
         twice: bool,
     },
     /// A maximum or minimum of nothing.

@@ -18,9 +18,9 @@ pub enum Takes {
 pub struct Row {
     /// Its name, or its beginning.
     pub name: &'static str,
-    /// Where its value stands.
+    /// The place of its value.
     pub takes: Takes,
-    /// What it does.
+    /// Its effect.
     pub means: &'static str,
 }
 

@@ -317,7 +317,7 @@ fn main() -> ExitCode {
         "runner" => runner::run(&settings, &work(&settings)).map(|()| true),
         "export" => exchange::export(&work(&settings).cases, settings.every, &settings.out),
         "judge" => exchange::judge(&work(&settings).cases, settings.every, &settings.out),
-        // What there is to do, where there is no GPU.
+        // Prints the amount of work; needs no GPU.
         "count" => {
             let work = work(&settings);
             for why in work.cases.iter().filter_map(|case| case.as_ref().err()) {
