@@ -22,7 +22,7 @@ pub struct Browser {
     from: Receiver<Value>,
     session: Option<String>,
     last: u64,
-    /// What the page complained about so far.
+    /// Errors that the page reported so far.
     pub complaints: Vec<String>,
     folder: TempDir,
 }

@@ -32,11 +32,11 @@ pub struct Dispatcher {
     front: Channel,
     workers: Arc<[Channel]>,
     state: Arc<Mutex<State>>,
-    /// What every call waits before it is passed on, as if the servers were so far away.
+    /// The delay of every call before it is passed on, as if the servers were so far away.
     round_trip: Duration,
 }
 
-/// What tests ask of it and learn from it.
+/// The state that tests set and read.
 #[derive(Default)]
 struct State {
     /// For each worker, how many actions it has and how many it was given.
@@ -73,7 +73,7 @@ impl Drop for Flight {
 type Boxed<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 type Body = tonic::body::Body;
 
-/// What the name of an operation begins with that nobody works on.
+/// The prefix of an operation that no worker gets.
 const HELD: &str = "held/";
 
 fn connect(address: &str) -> Channel {
