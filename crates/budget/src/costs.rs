@@ -59,7 +59,7 @@ pub struct Expectation {
 /// The measured cost of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Measured {
-    /// Bytes of its main input, 0 if nobody knows.
+    /// Bytes of its main input, 0 if unknown.
     pub input_bytes: u64,
     /// Milliseconds from start to end.
     pub millis: u64,
@@ -68,7 +68,7 @@ pub struct Measured {
 }
 
 impl Costs {
-    /// Reads what [`Costs::to_bytes`] wrote; anything else is nothing learned yet.
+    /// Reads what [`Costs::to_bytes`] wrote; for any other bytes, the costs are empty.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let read = postcard::from_bytes::<(u32, Self)>(bytes).ok();
         let read = read.filter(|(version, costs)| *version == VERSION && costs.is_sound());

@@ -47,9 +47,9 @@ impl Own {
         }
     }
 
-    /// Puts the record back if it is lost: the board was damaged, or somebody wrote over it who
+    /// Puts the record back if it is lost: the board was damaged, or overwritten by a process that
     /// had been stopped for long. We hold the seat's lock, so it is ours. False once the claim
-    /// was given back: then the seat may be somebody else's.
+    /// was given back: then the seat may be another claim's.
     pub fn restore(&self, table: &mut SeatTable) -> bool {
         if self.left.load(Ordering::SeqCst) {
             return false;

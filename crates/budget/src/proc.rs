@@ -32,7 +32,7 @@ impl Stat {
         matches!(self.state, b'T' | b't')
     }
 
-    /// Whether it has ended, even if nobody has waited for it.
+    /// Whether it has ended, even if its parent has not waited for it.
     pub fn is_over(&self) -> bool {
         matches!(self.state, b'Z' | b'X')
     }

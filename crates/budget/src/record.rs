@@ -16,7 +16,7 @@ pub const SEATS: usize = 4096;
 /// The state of a seat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SeatState {
-    /// Nobody's.
+    /// Not taken.
     #[default]
     Free,
     /// A claim that waits.
@@ -36,7 +36,7 @@ pub struct Flags {
     pub paused: bool,
     /// Granted only when nothing else runs.
     pub alone: bool,
-    /// Its process has become the tool; nobody looks after the claim.
+    /// Its process has become the tool; no process looks after the claim.
     pub kept: bool,
     /// Its owner watches the other owners while it waits.
     pub watch: bool,
@@ -74,7 +74,7 @@ impl Flags {
     }
 }
 
-/// One claim. Times are nanoseconds of CLOCK_BOOTTIME, which nobody can set.
+/// One claim. Times are nanoseconds of CLOCK_BOOTTIME, which cannot be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Record {
     /// The state of the seat.
@@ -229,7 +229,7 @@ pub struct Header {
     pub used: u64,
     /// The last ticket given out.
     pub ticket: u64,
-    /// When somebody last looked whether all claims are alive.
+    /// The time of the last check that all claims are alive.
     pub checked: u64,
     /// The last seat that was looked at in the round over waiting ones.
     pub cursor: u64,

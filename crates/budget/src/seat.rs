@@ -19,7 +19,7 @@ pub struct Seat {
 }
 
 impl Seat {
-    /// Takes seat `number`; nothing if somebody holds it.
+    /// Takes seat `number`; `None` if it is held.
     ///
     /// # Errors
     /// The file cannot be opened or locked.
@@ -60,7 +60,7 @@ pub fn open_file(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// The file at `path`, locked; nothing if somebody holds it. It is made where it is not there.
+/// The file at `path`, locked; `None` if it is held. Creates the file where it is missing.
 ///
 /// # Errors
 /// It cannot be opened or locked.
@@ -79,7 +79,7 @@ pub fn unlock(file: &File) {
     let _ = flock(file, FlockOperation::Unlock);
 }
 
-/// Whether somebody holds seat `number`.
+/// Whether seat `number` is held.
 ///
 /// Counts a seat as held if this cannot be determined: a slot too few is a nuisance, one too many is a build that runs
 /// out of memory.
@@ -114,7 +114,7 @@ impl WakeSocket {
         Ok(Self { socket, path })
     }
 
-    /// Readable when somebody rang.
+    /// Readable when another process rang.
     pub fn socket(&self) -> &UnixDatagram {
         &self.socket
     }
@@ -134,7 +134,7 @@ impl Drop for WakeSocket {
 
 /// Wakes the process that waits on seat `number`.
 pub fn ring(sender: &UnixDatagram, folder: &Folder, number: usize) {
-    // Nobody there, or rung already: the board says the rest.
+    // No listener, or rung already: the board says the rest.
     let _ = within_limit(folder, number, |path| sender.send_to(&[1], path));
 }
 

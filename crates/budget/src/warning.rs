@@ -24,7 +24,7 @@ pub enum Warning {
     Full,
 }
 
-/// Warnings nobody has taken yet, each kind once.
+/// Warnings that were not taken yet, each kind once.
 #[derive(Debug, Default)]
 pub(crate) struct Warnings(Mutex<Kept>);
 

@@ -1,4 +1,4 @@
-//! Who is granted, given a table: what must hold whatever stands in it.
+//! Properties of granting that must hold for any table.
 
 use proptest::prelude::*;
 use warpcc_budget::decide::{Memory, PATIENCE, choose, short_of_memory, watchers, youngest};
@@ -119,7 +119,7 @@ proptest! {
             let added = granted.iter().filter(|&&s| table[s].slots_limit <= level).count();
             let (count, slots) = in_level(&table, level)
                 .fold((0, 0), |(n, slots), r| (n + 1, slots + r.slots));
-            // Only levels of somebody's limit exist.
+            // Only the levels of claims' limits exist.
             let exists = before.iter().any(|r| r.state != SeatState::Free && r.slots_limit == level);
             if added > 0 && exists {
                 prop_assert!(slots <= level || count == 1, "{slots} slots in level {level}");

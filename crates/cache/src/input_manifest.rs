@@ -46,7 +46,7 @@ pub struct InputManifest {
     facts: Vec<FactEntry>,
 }
 
-/// Where a path or name stands in the text.
+/// The place of a path or name in the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Span {
     at: u32,

@@ -109,7 +109,7 @@ impl KeySink for Explaining {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyParts(pub Vec<(String, Vec<u8>)>);
 
-/// A part that differs between two listings: changed, gone (`new` is none) or added (`old` is none).
+/// A part that differs between two listings: changed, gone (`new` is `None`) or added (`old` is `None`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyChange {
     /// The part's name, or [`KeyChange::ORDER`].

@@ -98,7 +98,7 @@ pub fn decode_record_of(bytes: &[u8], key: &Key) -> Result<Vec<Variant>, RecordE
         .collect()
 }
 
-/// The same for one that somebody else wrote: of all its variants together no more is decoded than
+/// The same for a record from another machine: of all its variants together no more is decoded than
 /// [`foreign::MOST_ENTRIES`] and [`foreign::LONGEST_PATHS`] say.
 ///
 /// # Errors
@@ -151,7 +151,7 @@ impl<'a> Stored<'a> {
         self.identity
     }
 
-    /// The variant as it stands in the record.
+    /// The variant's bytes in the record.
     pub(crate) fn whole(&self) -> &'a [u8] {
         self.whole
     }

@@ -15,7 +15,7 @@ use super::access::StoreAccess;
 
 /// A file under a private name or without one, removed unless it is moved into place.
 pub(crate) struct TempFile {
-    /// None where the file system lets it be without: then it is gone with the process, however that ends.
+    /// `None` where the file system allows a file without a name: then it is gone with the process, however that ends.
     path: Option<PathBuf>,
     file: File,
     moved: bool,
@@ -170,7 +170,7 @@ pub(crate) fn means_missing(error: &io::Error) -> bool {
     )
 }
 
-/// A whole file and its handle; `None` where there is none.
+/// A whole file and its handle; `None` where it does not exist.
 pub(crate) fn read_whole(path: &Path) -> io::Result<Option<(File, Vec<u8>)>> {
     let mut file = match File::open(path) {
         Ok(file) => file,

@@ -204,7 +204,7 @@ impl DiskStore {
         }
     }
 
-    /// Every remembered run under a key, the latest first, so that it can be told to others. None where nothing is
+    /// Every remembered run under a key, the latest first, so that it can be told to others. Empty where nothing is
     /// remembered, or nothing sound. Paths below mapped folders have fixed names, as in the record.
     pub fn remembered(&self, level: Level, key: &Key) -> Vec<Variant> {
         match read_whole(&self.record_path(level, key)) {

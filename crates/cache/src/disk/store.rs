@@ -79,7 +79,7 @@ impl DiskStore {
         })
     }
 
-    /// Who may use it.
+    /// The users who may use it.
     pub fn access(&self) -> StoreAccess {
         self.access
     }

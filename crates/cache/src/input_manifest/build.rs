@@ -127,7 +127,7 @@ impl InputManifestBuilder {
         self.read_as(path, ExpectedFile::default());
     }
 
-    /// A file that was read, and what it was then. What is known of it already stays.
+    /// A file that was read, with its state at that time. A state that is already known is kept.
     pub fn read_as(&mut self, path: &Path, expected: ExpectedFile) {
         match self.read.get_mut(path.as_os_str()) {
             None => {

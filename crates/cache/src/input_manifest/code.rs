@@ -118,7 +118,7 @@ impl InputManifest {
         InputManifest::decode_within(bytes, &mut room)
     }
 
-    /// The same for bytes that somebody else wrote: what it takes is taken from `room`.
+    /// The same for bytes that another machine may have written: what it takes is taken from `room`.
     pub(crate) fn decode_within(bytes: &[u8], room: &mut Room) -> Option<InputManifest> {
         let mut reader = Reader::new(bytes);
         let mut manifest = InputManifest::default();

@@ -137,7 +137,7 @@ fn hash(
     inspect: Option<&Mutex<Inspect<'_>>>,
     contents: Option<&dyn ContentHashes>,
 ) -> Result<Hashed, HashFault> {
-    // Without NONBLOCK, opening a pipe nobody writes to would hang.
+    // Without NONBLOCK, opening a pipe without a writer would hang.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = base.open_at(path, flags).map_err(HashFault::Unreadable)?;
     let began = SystemTime::now();
@@ -147,7 +147,7 @@ fn hash(
     }
     let size = usize::try_from(before.size).map_err(|_| HashFault::Changed)?;
     let remembered = space.trust.of_file(&before, &file);
-    // Programs only: nobody wants to inspect their text.
+    // Programs only: their text need not be inspected.
     let contents = contents.filter(|_| size > PIECE / 4 && is_program(&file));
     let known = contents.zip(remembered);
     if let Some(content) = known.and_then(|(contents, named)| contents.recall(&named)) {

@@ -1,6 +1,6 @@
 //! Headers that an earlier run hashed: their signatures are looked at, and their contents are not read again.
 //!
-//! A file that includes Thrust opens 1,500 headers, nearly all of a toolkit and of the C++ library. What they contain is
+//! A file that includes Thrust opens 1,500 headers, nearly all of a toolkit and of the C++ library. Their contents are
 //! noted together for the files of one place, a tree of headers or a folder.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -153,7 +153,7 @@ impl<'a> KnownContents<'a> {
     }
 }
 
-/// The tree of headers that a file is in, or its folder. None for a path that says it only together with a folder.
+/// The tree of headers that a file is in, or its folder. `None` for a relative path.
 fn place_of(path: &CStr) -> Option<&[u8]> {
     let path = path.to_bytes();
     let folder = &path[..memchr::memrchr(b'/', path)?];

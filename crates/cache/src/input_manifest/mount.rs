@@ -12,7 +12,8 @@
 //! change is the kernel's and gives a later second. But another image in its place, after a boot or in the same loop
 //! device, may say the same device, inode, size and seconds of another file. So in place of the device's number a
 //! manifest keeps a checksum of the boot and of the mount, whose number no other mount gets before the next boot (Linux
-//! 6.8 and later; before that such files are compared by content). A mounted file system's device belongs to nobody else.
+//! 6.8 and later; before that such files are compared by content). No other file system has the device number of a
+//! mounted one.
 
 use std::cell::RefCell;
 use std::ffi::CStr;

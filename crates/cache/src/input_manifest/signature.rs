@@ -167,7 +167,7 @@ impl Base {
     /// The signature of what a path leads to as an input manifest remembers it, and whether its last name is a link.
     pub(crate) fn sign(&self, path: &CStr) -> Result<(Signature, bool), Errno> {
         let (found, link) = self.look_at(path)?;
-        // A device that nobody has: an untrusted file differs from what any manifest says.
+        // A device number that does not exist: an untrusted file differs from what any manifest says.
         let nobodys = Signature {
             dev: 0,
             ..found.signature
