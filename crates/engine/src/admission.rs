@@ -1,6 +1,6 @@
 //! When a task may start: the machine's budget, a build tool's tokens, and what tasks are known to cost.
 //!
-//! Order, always: first a token of the build tool's, then a claim on the machine. Who has a claim runs, and never
+//! Order, always: first a token of the build tool's, then a claim on the machine. A task with a claim runs, and never
 //! waits for a token, so there is no circle.
 
 use std::io;
@@ -45,7 +45,7 @@ const EXCHANGE: Duration = Duration::from_millis(500);
 
 /// A task that may run. Dropping it lets the next one in.
 pub struct Pass {
-    // Given back in this order: who waits for the token then finds room.
+    // Given back in this order: a task that waits for the token then finds room.
     claim: Claim,
     _token: Option<Token>,
     /// How long it waited for the token.
@@ -104,7 +104,7 @@ impl<'a> Admission<'a> {
         self.tokens.as_ref()
     }
 
-    /// Slots that nobody uses or waits for.
+    /// Slots that are not used or waited for.
     pub fn idle_slots(&self) -> u64 {
         self.here(0).idle
     }
@@ -181,7 +181,7 @@ impl<'a> Admission<'a> {
     }
 
     /// Takes over what other calls have learned of the tools meanwhile, and tells them what this one has: in the first
-    /// build of a project nobody knows anything before, and all calls start at once.
+    /// build of a project nothing is known before, and all calls start at once.
     fn exchange(&self) {
         let mut known = self.known();
         if known
@@ -274,7 +274,7 @@ pub fn name_of(step: &Step, graph: &TaskGraph) -> String {
     format!("{} {written}", step.tool.name())
 }
 
-/// A step for people: the source and the architecture.
+/// A step's label for the user: the source and the architecture.
 pub fn label_of(step: &Step, graph: &TaskGraph) -> String {
     let source = graph
         .files

@@ -125,7 +125,7 @@ pub fn share(run: &RunContext<'_>, tasks: &[Finished]) {
     }
 }
 
-/// Whether lines show in a result: they are told, or nobody knows.
+/// Whether lines show in a result; true if that is not known.
 fn shows_lines(run: &RunContext<'_>, id: FileId) -> bool {
     let longest = SHOWS_LINES.iter().map(|word| word.len()).max().unwrap_or(0);
     any_piece(run, id, &|bytes, _| {

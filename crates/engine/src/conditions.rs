@@ -32,7 +32,7 @@ use crate::place::RunPlace;
 pub struct Asked {
     /// Variables asked for by name.
     pub variables: BTreeSet<OsString>,
-    /// A program ran that may have looked at every variable: a shell, an interpreter, one that nobody knows.
+    /// A program ran that may have looked at every variable: a shell, an interpreter, an unknown program.
     pub whole: bool,
     /// Variables that change from call to call, and that such a program's text mentions.
     pub mentioned: BTreeSet<String>,
@@ -90,7 +90,7 @@ impl RunPlace<'_> {
     }
 }
 
-/// A variable, and the BLAKE3 of its value; none where it was not set.
+/// A variable, and the BLAKE3 of its value; `None` where it was not set.
 type Variable = (Vec<u8>, Option<[u8; 32]>);
 
 /// The conditions, besides files, under which a result counts again.

@@ -67,7 +67,7 @@ impl<'a> RunContext<'a> {
         }
     }
 
-    /// The BLAKE3 of a tool, none where it cannot be read or there is no cache.
+    /// The BLAKE3 of a tool, `None` where it cannot be read or there is no cache.
     pub fn tool_content(&self, program: &Path) -> Content {
         self.tools.content(self.options.store?, program)
     }

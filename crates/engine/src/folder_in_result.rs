@@ -1,7 +1,7 @@
 //! Whether a result names the working directory although no input does.
 //!
-//! NVIDIA's tools ask for the directory in every run. It stands in what they make with debug information and in packed
-//! code, where keys hold it. In all else the result itself is looked at: a tool that nobody here has seen may write it.
+//! NVIDIA's tools ask for the directory in every run. With debug information and in packed code it is part of their
+//! output, and keys hold it. In all other output the result itself is searched: an unknown tool may write it.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};

@@ -55,8 +55,8 @@ pub const HOST_VARIABLES: &[&str] = &[
 /// Variables that change the language of diagnostics.
 pub const LANGUAGE_VARIABLES: &[&str] = &["LANG", "LANGUAGE", "LC_ALL", "LC_MESSAGES", "LC_CTYPE"];
 
-/// Whether the result holds the working directory where nobody sees it: cicc writes it into LTO and OptiX code (seen on
-/// 13.5), which is compressed.
+/// Whether the result holds the working directory where it cannot be seen: cicc writes it into LTO and OptiX code (seen
+/// on 13.5), which is compressed.
 pub fn packs_directory(step: &Step, graph: &TaskGraph) -> bool {
     let packed = |arg: &str| ["-lto", "--emit-optix-ir"].contains(&arg);
     let lto = |id: &FileId| graph.file(*id).path.ends_with(".ltoir");
@@ -209,7 +209,7 @@ pub(crate) fn keys_of(run: &RunContext<'_>, step: &Step, program: &Located) -> O
             | Tool::HostAssembly
             | Tool::Assemble
     );
-    // A date in it would be found by nobody.
+    // A date in it would not be found.
     if !cacheable || run.graph.preprocesses_unseen(step) {
         return None;
     }

@@ -6,7 +6,7 @@
 pub struct Here {
     /// Slots that it has.
     pub slots: u64,
-    /// Slots that nobody uses or waits for.
+    /// Slots that are not used or waited for.
     pub idle: u64,
     /// Milliseconds of work for one slot that come before the step: what is left of what runs, and what waits and is no
     /// less urgent.

@@ -123,7 +123,7 @@ struct Running {
 impl Running {
     fn end(&mut self, why: EndReason) {
         self.by_us = Some(why);
-        // It may have ended by itself meanwhile; then there is nobody to tell.
+        // It may have ended by itself meanwhile; then there is no process to signal.
         let _ = kill_process_group(self.group, Signal::KILL);
     }
 }
@@ -173,7 +173,7 @@ impl Children {
     }
 
     /// Waits until no task waits any more, at most for `patience`: after [`Children::close`] those that are on other machines
-    /// say there that nobody wants them.
+    /// are cancelled there.
     pub fn settle(&self, patience: Duration) {
         let clock = Instant::now();
         while !self.queue().is_empty() && clock.elapsed() < patience {
@@ -379,7 +379,7 @@ impl Input {
     }
 }
 
-/// Whether `file` is a regular file that somebody may execute.
+/// Whether `file` is a regular file with an execute permission.
 pub fn is_executable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     file.metadata()

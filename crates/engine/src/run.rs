@@ -152,7 +152,7 @@ fn run_all(context: &RunContext<'_>, schedule: &mut Schedule<'_>, each: &mut dyn
             let (looking, done) = mpsc::channel();
             let (board, children) = (admission.board(), options.children);
             let watch = move || admission::watch_memory(board, children, &done);
-            // Without the thread nobody makes room for others.
+            // Without the thread no room is made for other calls.
             drop(thread::Builder::new().spawn_scoped(scope, watch));
             looking
         });

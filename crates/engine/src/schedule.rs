@@ -153,7 +153,7 @@ impl<'a> Schedule<'a> {
         } else {
             self.succeed(task);
         }
-        // After an accident nvcc does everything itself: nobody wants the rest.
+        // After an accident nvcc does everything itself: the rest is not needed.
         if self.is_given_up() {
             self.failed = 0;
             self.states.stop();
@@ -247,7 +247,7 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// The real file was there before the early one, from the cache: nobody needs the step that makes that.
+    /// The real file was there before the early one, from the cache: the step that makes the early one is not needed.
     fn overtake(&mut self, real: FileId, early: FileId, step: usize) {
         self.effects.kill(&|other| other == step);
         self.pointless = (self.states.get(step) == TaskState::Running).then_some(step);
@@ -291,7 +291,7 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// The failed tasks that count; none where nvcc does it all again.
+    /// The failed tasks that count; empty where nvcc does everything again.
     pub fn failures(&self) -> impl Iterator<Item = usize> + '_ {
         let failing = self.ended.values().map(|(finished, _)| finished);
         failing

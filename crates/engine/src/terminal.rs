@@ -95,7 +95,7 @@ impl Terminal {
         tcsetwinsize(&theirs, self.size)?;
         let mut ours = File::from(ours);
         let input = if self.input {
-            // Who reads it all the same finds its end.
+            // A program that reads it all the same finds its end.
             ours.write_all(&[END_OF_FILE])?;
             Some(theirs.try_clone()?)
         } else {

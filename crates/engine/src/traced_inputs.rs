@@ -30,7 +30,7 @@ pub struct Seen {
     pub asked: Asked,
     /// A compiler expanded `__DATE__`, `__TIME__` or `__TIMESTAMP__`.
     pub expanded_date: bool,
-    /// Times of files that stand in results (see [`crate::mtimes`]).
+    /// Times of files that are part of results (see [`crate::mtimes`]).
     pub times: Vec<u8>,
     /// Why these observations are incomplete.
     pub untracked: Option<String>,

@@ -27,7 +27,7 @@ const RESOURCES: [Resource; 16] = [
     Resource::Rttime,
 ];
 
-/// A limit's number and what it is; none where nobody can tell.
+/// A limit's number and value; `None` where the value is not known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Limit(u8, Option<[Option<u64>; 2]>);
 

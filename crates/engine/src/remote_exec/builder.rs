@@ -17,15 +17,14 @@ use crate::key::LANGUAGE_VARIABLES;
 use crate::relocate;
 use crate::traced_inputs::Seen;
 
-/// The variable that holds what a program that is not sent contains here; nobody reads it.
+/// The variable that holds the digests of a program that is not sent; no tool reads it.
 const PROMISED: &str = "WARPCC_PROMISED";
 
 /// A step for another machine, and what a run of it here would have seen.
 pub struct Packed {
     pub command: Command,
     pub seen: Seen,
-    /// Names that stand in the result: there, and what stands there after a run here. In binary files both are of one
-    /// length.
+    /// Names in the result: there, and after a run here. In binary files both have the same length.
     pub names: Vec<(String, String)>,
 }
 
@@ -156,8 +155,8 @@ impl<'w, 'a> ActionBuilder<'w, 'a> {
         Some(())
     }
 
-    /// Lets the tool believe that it runs in our directory, which it writes where nobody can put it right; gives the
-    /// loader's words for that.
+    /// Makes the tool believe that it runs in our directory, which the tool writes where it cannot be corrected;
+    /// returns the loader's words for that.
     pub fn stand_in(&mut self, step: &Step, folder: &Path) -> Option<[String; 2]> {
         const PLACE: &str = "tc/preload/folder.so";
         let options = self.run.options;

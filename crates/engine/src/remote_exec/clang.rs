@@ -106,7 +106,7 @@ pub fn pack_clang(
     let command = command(std::str::from_utf8(&ended.stderr).ok()?)?;
     let id = compiler::source_of(step)?;
     let output = names::place(run, *step.writes.first()?)?;
-    // Under the same name: that of the file stands in the object.
+    // Under the same name: the file's name is part of the object.
     let source = names::place(run, id)?;
     let here = run.artifacts.path(id).to_str()?;
     let (clang, rest) = command.split_first()?;

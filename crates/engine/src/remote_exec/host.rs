@@ -170,7 +170,7 @@ fn compiler_words(words: &[String], source: &str, output: &str) -> Option<Vec<St
     let mut words = words.iter().map(String::as_str);
     while let Some(word) = words.next() {
         match word {
-            // Names of files next to the output, which nobody asked for.
+            // Names of files next to the output, which were not asked for.
             "-dumpbase" | "-dumpbase-ext" | "-dumpdir" | "-auxbase" | "-auxbase-strip" => {
                 words.next()?;
                 continue;
