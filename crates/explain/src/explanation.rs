@@ -11,7 +11,7 @@ const MOST_ROWS: usize = 100;
 /// A whole compilation.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Explanation {
-    /// [`FORMAT`] of who wrote it.
+    /// The [`FORMAT`] that it was written in.
     pub format: u32,
     /// nvcc and its arguments, as they were given.
     pub command: Vec<String>,
@@ -90,7 +90,7 @@ pub struct StepExplanation {
 /// An option with its value, or another word of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OptionRow {
-    /// The words as they stand in the command.
+    /// The words of the command.
     pub words: String,
     /// Its meaning; "not described here" if unknown.
     pub meaning: String,
@@ -156,7 +156,7 @@ pub struct FileExplanation {
 }
 
 impl FileExplanation {
-    /// Who reads it, as a sentence.
+    /// The steps that read it, as a sentence.
     pub fn readers(&self) -> String {
         let steps: Vec<String> = self.read_by.iter().map(ToString::to_string).collect();
         match (steps.as_slice(), self.role) {
@@ -380,7 +380,7 @@ impl Explanation {
         (fresh, told)
     }
 
-    /// The explanation for somebody who reads it from the beginning: what kind of file something is, and
+    /// The explanation for reading from the beginning: what kind of file something is, and
     /// why a command runs, is said once.
     #[must_use]
     pub fn without_repeats(&self) -> Self {

@@ -189,7 +189,7 @@ fn cell(text: &str) -> String {
     }
 }
 
-/// Text as code, whatever stands in it.
+/// Text as code, whatever characters it has.
 fn code(text: &str) -> String {
     let flat = text.replace('\n', " ").replace('|', "\\|");
     match flat.contains('`') {

@@ -255,7 +255,7 @@ fn sources(graph: &TaskGraph) -> impl Iterator<Item = String> {
     paths.into_iter()
 }
 
-/// The toolkit's version, which stands in macros of every preprocessor run.
+/// The toolkit's version, from the macros of every preprocessor run.
 fn toolkit(graph: &TaskGraph) -> Option<String> {
     let value = |name: &str| {
         let words = graph.steps.iter().flat_map(|step| &step.args);

@@ -9,7 +9,7 @@ use crate::error::{Flaw, ReadLimits};
 use crate::image::{Image, ImagePlace, SMALLEST_HEADER};
 use crate::payload;
 
-/// Where the table's place stands in the header.
+/// The offset in the header of the table's place.
 const TABLE_AT: usize = 0x14;
 /// Number of parts and bytes of the table, before the first sub-header.
 const BEFORE_PARTS: u64 = 8;

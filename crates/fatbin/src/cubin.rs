@@ -1,4 +1,4 @@
-//! A cubin: an ELF file for a GPU. Who made it, for what, and where its parts are.
+//! A cubin: an ELF file for a GPU. Its producer, its architecture, and its parts.
 //!
 //! Two generations exist, told apart by the ABI version in the ELF header: 7 (CUDA 12 and before,
 //! up to sm_90) and 8. They keep the architecture in different bits of `e_flags` (seen on files of

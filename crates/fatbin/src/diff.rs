@@ -21,7 +21,7 @@ pub struct KernelId {
 pub struct NumberChange {
     /// Which: `registers`, `stack`, `code`…
     pub what: &'static str,
-    /// In the first file; none where it was not recorded.
+    /// In the first file; `None` where it was not recorded.
     pub before: Option<u64>,
     /// In the second.
     pub after: Option<u64>,

@@ -11,7 +11,7 @@ pub enum Flaw {
     /// An image header with an impossible length.
     #[error("corrupt: an image header of {0} bytes")]
     HeaderSize(u32),
-    /// A container header that is none.
+    /// A container header that is not valid.
     #[error("corrupt: a container of version {version} with a header of {header_size} bytes")]
     Container {
         /// As in the header; 1 is known.

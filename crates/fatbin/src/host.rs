@@ -43,7 +43,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format of a file that begins so; none when it can hold no fat binary that is known.
+    /// The format of a file with these first bytes; `None` when it can hold no known fat binary.
     pub fn detect(data: &[u8]) -> Option<Self> {
         match data {
             [0x7f, b'E', b'L', b'F', ..] => match u16_at(data, MACHINE_AT) {

@@ -195,7 +195,7 @@ pub struct Image<'a> {
     pub kind: ImageKind,
     /// The architecture that it was compiled for.
     pub arch: Arch,
-    /// PTX ISA version, or the version of the ELF or NVVM encoding: major, minor. None for a
+    /// PTX ISA version, or the version of the ELF or NVVM encoding: major, minor. `None` for a
     /// stand-alone cubin, which has no header.
     pub code_version: Option<(u16, u16)>,
     /// The flag word; zero for a stand-alone cubin.

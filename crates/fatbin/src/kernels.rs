@@ -70,7 +70,7 @@ pub struct Usage {
     /// Most threads of a block (a number), where the source bounds it.
     pub max_threads: Option<u32>,
     /// Loads from local memory in the code (a number of instructions): spilled registers, local
-    /// arrays and calls. None where the instruction set is not known.
+    /// arrays and calls. `None` where the instruction set is not known.
     pub local_loads: Option<u32>,
     /// The same for stores.
     pub local_stores: Option<u32>,

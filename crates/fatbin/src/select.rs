@@ -84,7 +84,7 @@ impl FromStr for DriverVersion {
         let (major, minor) = text.split_once('.').ok_or_else(wrong)?;
         let [major, minor] = [major, minor].map(str::parse::<u16>);
         match (major, minor) {
-            // Nobody's driver of the eighth or an earlier version has a GPU to run on.
+            // No driver of version 8 or earlier supports a GPU of today.
             (Ok(major @ 9..=99), Ok(minor)) => Ok(Self { major, minor }),
             _ => Err(wrong()),
         }
@@ -118,7 +118,7 @@ impl FromStr for Gpu {
     fn from_str(text: &str) -> Result<Self, NotAnArch> {
         match text {
             "next" => Ok(Self::Next),
-            // A GPU has no letter; who writes sm_90a means the GPU that runs it.
+            // A GPU has no letter; `sm_90a` means the GPU that runs it.
             other => Ok(Self::Known(other.parse::<Arch>()?.number)),
         }
     }

@@ -24,8 +24,8 @@ impl Keep {
         self
     }
 
-    /// Which images of one container are wanted, in their order. What is neither machine code nor PTX nor LTO-IR stays: it
-    /// is not known what needs it.
+    /// Which images of one container are wanted, in their order. An image that is neither machine code nor PTX nor
+    /// LTO-IR stays: it is not known what needs it.
     pub fn wants(&self, images: &[Image<'_>]) -> Vec<bool> {
         let listed = |image: &Image<'_>| match image.kind {
             ImageKind::Cubin | ImageKind::Ptx | ImageKind::LtoIr => {

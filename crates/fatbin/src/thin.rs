@@ -197,7 +197,7 @@ fn rewrite(
     }
 }
 
-/// The container of nvcc's device link: nobody misses its images.
+/// The container of nvcc's device link: its images are not needed.
 fn is_empty(container: &Container<'_>, limits: &ReadLimits) -> bool {
     let nothing = |inside: Inside| inside.functions.is_empty() && inside.global_bytes == 0;
     container

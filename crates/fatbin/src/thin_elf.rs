@@ -25,7 +25,7 @@ use crate::thin_pointers::Pointers;
 const E: LittleEndian = LittleEndian;
 /// Bytes of a program header.
 const SEGMENT: u64 = 56;
-/// Where things stand in the ELF header, a section header and a program header.
+/// Offsets in the ELF header, a section header and a program header.
 const E_PHOFF: usize = 0x20;
 const E_SHOFF: usize = 0x28;
 const E_PHNUM: usize = 0x38;

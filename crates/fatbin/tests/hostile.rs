@@ -151,7 +151,7 @@ fn a_decompression_bomb_is_an_error() {
 #[test]
 fn containers_do_not_share_their_images() {
     // Each container has an image up to the images at the end, and states a size that has them in
-    // it; behind them all is a header that is none.
+    // it; behind them all is an invalid header.
     const COUNT: usize = 500;
     const UNIT: usize = 16 + 64;
     let tail: Vec<u8> = (0..COUNT)

@@ -35,7 +35,7 @@ pub struct PtxText<'f> {
     pub used: CompileCause,
     /// Decompressed, in bytes.
     pub bytes: u64,
-    /// Its kernels' names, as they stand there.
+    /// Its kernels' names, as they are in the text.
     pub kernels: Vec<String>,
     /// Equal for equal texts with equal options.
     pub content: [u8; 32],

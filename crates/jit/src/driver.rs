@@ -56,7 +56,7 @@ type LibraryLoad = unsafe extern "C" fn(
 type LibraryModule = unsafe extern "C" fn(*mut Handle, Handle) -> c_int;
 type ErrorName = unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int;
 
-/// An error of the driver, or the reason why there is none.
+/// An error of the driver, or the reason why there is no driver.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DriverError {
     /// No library.

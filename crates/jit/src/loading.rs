@@ -115,7 +115,7 @@ impl Loading {
     /// Asks for the GPU.
     ///
     /// # Errors
-    /// Why there is none to use.
+    /// The reason why there is no GPU to use.
     pub fn gpu(&self) -> Result<GpuWithDriver, String> {
         let mut process = self.start(None, &[])?;
         process.first(self.longest)

@@ -36,7 +36,7 @@ impl Ptxas {
     /// Asks a `ptxas` which architectures it knows.
     ///
     /// # Errors
-    /// It is none.
+    /// The program is not a `ptxas`.
     pub fn ask(program: &Path) -> Result<Self, AskError> {
         let start = |error| AskError::Start(program.to_owned(), error);
         let folder = tempfile::tempdir().map_err(start)?;

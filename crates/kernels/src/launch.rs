@@ -108,7 +108,7 @@ impl Launcher {
     ///
     /// # Errors
     ///
-    /// A kernel does not compile, an address is none of the device's, or the driver refuses.
+    /// A kernel does not compile, an address is not on the device, or the driver refuses.
     pub fn run(
         &self,
         plan: &Plan,

@@ -41,7 +41,7 @@ pub enum ParseError {
 ///
 /// # Errors
 ///
-/// The column, what stands there, and what was expected.
+/// The text is not an expression; the error has the column, the text found and the text expected.
 pub fn parse(text: &str) -> Result<Expr, ParseError> {
     if text.len() > LONGEST {
         return Err(ParseError::TooLarge);

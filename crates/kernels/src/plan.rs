@@ -1,4 +1,4 @@
-//! A plan and its parts: arrays, a kernel's text, grid and arguments; and the reasons why there is none.
+//! A plan and its parts: arrays, a kernel's text, grid and arguments; and the reasons why there is no plan.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use warpcc_rtc::Kernel;
 pub struct Tensor {
     /// Its elements' type.
     pub dtype: DType,
-    /// Its sizes, outermost first; none for a single element.
+    /// Its sizes, outermost first; empty for a single element.
     pub shape: Vec<u64>,
     /// Steps between neighbours in each dimension, in elements; `None`: rows one after another.
     pub strides: Option<Vec<i64>>,
@@ -123,7 +123,7 @@ pub struct Plan {
     pub launches: Vec<Launch>,
     /// Bytes of device memory that the kernels share, aligned to 16; what is in it does not matter.
     pub workspace: u64,
-    /// The arrays' addresses, to be told by name where one is none of the device's.
+    /// The arrays' addresses, to be named in an error where one is not on the device.
     pub arrays: Vec<(Which, u64)>,
 }
 

@@ -1,6 +1,6 @@
 //! Memory for partial results, taken and given back in a stream's order from a pool of the launcher's own.
 //!
-//! The device's default pool gives all its memory back to the system whenever somebody waits for the device, unless the
+//! The device's default pool gives all its memory back to the system whenever a thread waits for the device, unless the
 //! program sets it otherwise: the next reduction then waits for memory to be mapped again, longer than it computes. That
 //! setting is the program's, so this pool is another one.
 #![expect(

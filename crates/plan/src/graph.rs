@@ -124,8 +124,8 @@ impl TaskGraph {
         &self.needs[step]
     }
 
-    /// Whether `step` preprocesses and compiles a source of the user's in one (a `.cpp` file), so that nobody sees the text in
-    /// between.
+    /// Whether `step` preprocesses and compiles a source of the user's in one (a `.cpp` file), so that no other step
+    /// sees the text in between.
     pub fn preprocesses_unseen(&self, step: &Step) -> bool {
         let is_own = |id: &FileId| self.file(*id).kind == FileKind::External;
         matches!(step.tool, Tool::HostCompile | Tool::HostAssembly) && step.reads.iter().any(is_own)

@@ -50,7 +50,7 @@ pub enum Effect {
     DependTarget,
     /// `-MP`.
     DependPhony,
-    /// `-optf`: more arguments stand in a file.
+    /// `-optf`: more arguments are in a file.
     OptionsFile,
     /// `-Xcompiler`, `-Xlinker`, `-Xarchive`: the host's options, see [`host_side_file`].
     HostOptions,
@@ -73,7 +73,7 @@ pub enum Effect {
 pub struct Row {
     /// Without dashes; nvcc takes it with one or two.
     pub long: &'static str,
-    /// Without the dash; empty when there is none.
+    /// Without the dash; empty when there is no short form.
     pub short: &'static str,
     /// Its value.
     pub takes: Takes,

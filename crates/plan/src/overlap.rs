@@ -196,7 +196,7 @@ pub fn splice(assembly: &[u8], fatbin: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The C form's frame, without what may differ between toolkits and says nothing about code (the
-/// array's length, `#undef`s), and the lines that stand in the block.
+/// array's length, `#undef`s), and the lines of the block.
 fn take_apart(text: &str) -> Option<(String, String)> {
     let mut frame = String::with_capacity(2048);
     let mut numbers = String::with_capacity(text.len());

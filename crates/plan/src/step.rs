@@ -10,7 +10,7 @@ pub struct FileId(pub u32);
 /// The role of a file for the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
-    /// Inside the private keep folder: nobody sees it.
+    /// Inside the private keep folder: the user does not see it.
     Temp,
     /// Written where the user asked for it.
     Output,

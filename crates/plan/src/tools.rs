@@ -44,7 +44,7 @@ pub fn identify(program: &Word, words: &[&str]) -> Result<Tool, Unsupported> {
         "tileiras" | "nvprune" | "bin2c" | "nvvm-prune" => {
             return Err(Unsupported::new("unknown tool", stem));
         }
-        // It is none of those whose line markers, messages and files between its passes are known here.
+        // It is not a compiler whose line markers, messages and files between its passes are known here.
         "nvc++" | "nvc" | "pgc++" => return Err(Unsupported::new(NVCPP, stem)),
         _ if stem == "ar" || stem.ends_with("-ar") => Tool::Archive,
         _ if words.contains(&"-E") => Tool::Preprocess,

@@ -1,5 +1,5 @@
 //! Dry-run text → [`Transcript`]: every line is an assignment, a command, a removal or the
-//! dependency filter; a line that is none of these is [`Unsupported`].
+//! dependency filter; any other line is [`Unsupported`].
 //!
 //! `nvcc --dryrun` writes `#$ NAME=value` lines (what it puts into the environment of the
 //! commands), then `#$ command` lines, to stderr. Warnings of nvcc itself stand between them

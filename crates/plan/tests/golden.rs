@@ -233,7 +233,7 @@ fn the_unknown_is_refused_with_its_reason() {
     }
 }
 
-/// cicc writes device source that nobody reads. With `--keep` it is the user's.
+/// cicc writes device source that no tool reads. With `--keep` it is the user's.
 #[test]
 fn unused_files_are_not_needed() {
     let unneeded = |mode: &str| -> Vec<String> {

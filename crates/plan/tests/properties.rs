@@ -293,7 +293,7 @@ proptest! {
         prop_assert_eq!(key(&one).expect("parses"), key(&other).expect("parses"));
     }
 
-    /// Where the object's name stands in its dependency file, it counts.
+    /// Where the object's name is in its dependency file, it counts.
     #[test]
     fn a_rule_without_a_target_ties_the_key_to_the_object((one, other) in two_values()) {
         let key = |output: &str| {

@@ -73,7 +73,7 @@ pub struct Span {
     pub started: Duration,
     /// Since the build's start.
     pub finished: Duration,
-    /// Its slot; none for what came from the cache, which needs none.
+    /// Its slot; `None` for a cached task, which needs no slot.
     pub lane: Option<u32>,
 }
 

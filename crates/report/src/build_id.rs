@@ -40,7 +40,7 @@ pub struct BuildId {
     pub log: String,
 }
 
-/// Shells, and what follows the name when nobody types into them.
+/// Shells. A shell is interactive unless its arguments name a script or a command.
 const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "ash"];
 
 /// Programs that drive builds, whatever their arguments.

@@ -2,7 +2,7 @@
 //!
 //! One log per build and not one file per call: a build of 2,000 calls would leave 2,000 files to
 //! create, list and remove, and a log of that size is read in a few milliseconds. Appending is
-//! `open(O_APPEND)`, one `write`, `close`, with no lock: a stopped process holds up nobody.
+//! `open(O_APPEND)`, one `write`, `close`, with no lock: a stopped process does not block others.
 //! A process that creates a log also removes old ones, so that happens once per build.
 
 use std::cmp::Reverse;
@@ -194,7 +194,7 @@ impl History {
                 Ok(file) => return Ok((file, true)),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) if error.kind() == ErrorKind::NotFound => {
-                    // Who may read a log may look for it.
+                    // A user who may read a log may also search the folder.
                     let mode = self.mode | (self.mode & 0o444) >> 2;
                     let mut folder = fs::DirBuilder::new();
                     folder.recursive(true).mode(mode);
@@ -231,7 +231,7 @@ impl History {
             bytes = bytes.saturating_add(log.bytes);
             let many = *count > self.limits.builds || bytes > self.limits.bytes;
             if many && log.path != own {
-                // Somebody else may have removed it, and what cannot be removed stays.
+                // Another process may have removed it, and what cannot be removed stays.
                 drop(fs::remove_file(&log.path));
             }
         }
@@ -317,7 +317,7 @@ impl History {
         failure.map_or(Ok(None), Err)
     }
 
-    /// The records of one build; none where it is not remembered.
+    /// The records of one build; `None` where it is not remembered.
     ///
     /// # Errors
     /// The folder cannot be listed. A log that cannot be read is passed over.
@@ -351,7 +351,7 @@ impl History {
         let failed = |source| HistoryError::io("read", path, source);
         let file = File::open(path).map_err(failed)?;
         let mut bytes = Vec::new();
-        // Far more than we write; a file that somebody else put there must not fill memory.
+        // Far more than we write; a file that another user put there must not fill memory.
         let most = self.limits.log_bytes.saturating_mul(4).max(64 << 20);
         file.take(most).read_to_end(&mut bytes).map_err(failed)?;
         Ok(log::decode(&bytes))

@@ -137,7 +137,7 @@ impl MonitorState {
     }
 }
 
-/// `12.3s`, `4:07`, `1:02:03`: short, because many stand in a column.
+/// `12.3s`, `4:07`, `1:02:03`: short, because columns are narrow.
 pub(crate) fn short_time(time: Duration) -> String {
     let seconds = time.as_secs();
     if seconds < 100 {

@@ -1,7 +1,7 @@
 //! The summary of a build: where its time went, what the cache did, and what would make it faster.
 //!
-//! Every figure is worked out from [`Build`] here, once, for the page, for JSON and for text. What each one means
-//! stands at its field; `docs/report.md` says it for users.
+//! Every figure is worked out from [`Build`] here, once, for the page, for JSON and for text. The meaning of each is
+//! given at its field, and for users in `docs/report.md`.
 
 use std::time::Duration;
 

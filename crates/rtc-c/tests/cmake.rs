@@ -17,7 +17,7 @@ fn cmake(arguments: &[&str], folders: [&Path; 2]) {
 fn run(build: &Path, cache: &Path) -> String {
     let mut command = Command::new(build.join("scale"));
     Nvidia::newest().set(&mut command);
-    // Nobody's settings file.
+    // No user's settings file.
     command.env("HOME", build).env_remove("XDG_CONFIG_HOME");
     succeed(command.env("WARPCC_RTC_CACHE", cache))
 }

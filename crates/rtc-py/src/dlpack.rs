@@ -91,7 +91,7 @@ pub struct Content {
     /// In elements; none: rows one after another.
     pub strides: Option<Vec<i64>>,
     pub readonly: bool,
-    /// It is a copy, made for the caller: what is written to it nobody sees.
+    /// It is a copy, made for the caller: writes to it are lost.
     pub copied: bool,
 }
 
@@ -137,7 +137,7 @@ impl Managed {
     /// Takes over a `DLManagedTensorVersioned` of DLPack 1.x.
     ///
     /// # Safety
-    /// It is one, whole, and nobody else's.
+    /// `pointer` is a valid tensor, and has no other owner.
     pub unsafe fn owned(pointer: NonNull<c_void>) -> Self {
         Self(pointer.cast())
     }

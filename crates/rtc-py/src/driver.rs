@@ -117,7 +117,7 @@ pub fn with<T>(device: &Device, work: impl FnOnce() -> Result<T, String>) -> Res
     work()
 }
 
-/// A stream of somebody else's, on this GPU.
+/// A stream of another library, on this GPU.
 pub fn stream(device: &Device, stream: u64) -> Arc<CudaStream> {
     // Whose stream it is keeps it alive during the call, which is all the time that this is held.
     unsafe {
@@ -153,7 +153,7 @@ pub struct Launch {
 /// Starts a kernel and does not wait for it.
 ///
 /// # Errors
-/// The driver's, for people.
+/// The driver's error, as text.
 pub fn launch(function: &Function, device: &Device, mut launch: Launch) -> Result<(), String> {
     with(device, || {
         wait_for(device, launch.stream, &launch.waits)?;
@@ -188,7 +188,7 @@ pub fn launch(function: &Function, device: &Device, mut launch: Launch) -> Resul
 /// Has `stream` wait for what is on `others` now.
 ///
 /// # Errors
-/// The driver's, for people.
+/// The driver's error, as text.
 pub fn wait_for(device: &Device, stream: u64, others: &[u64]) -> Result<(), String> {
     for other in others.iter().filter(|other| **other != stream) {
         let (ours, theirs) = (self::stream(device, stream), self::stream(device, *other));

@@ -48,7 +48,7 @@ pub fn run_beside<T: Send + 'static>(
     let (told, mut answer) = mpsc::channel();
     std::thread::Builder::new()
         .name("warpcc-beside".to_owned())
-        // Nobody may be waiting any more.
+        // Perhaps no thread waits any more.
         .spawn(move || drop(told.send(work())))?;
     loop {
         let heard;

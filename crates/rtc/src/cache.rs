@@ -1,4 +1,4 @@
-//! The cache of compiled kernels: in memory, in folders, in shared caches; each is compiled once for all who ask.
+//! The cache of compiled kernels: in memory, in folders, in shared caches; each is compiled once for all callers.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ const LINK_DOMAIN: &str = "warpcc linked image 1";
 pub struct Image {
     /// The image, its names and its log.
     pub compiled: Arc<Compiled>,
-    /// Its key; the same on every machine. None where the included files cannot be known.
+    /// Its key; the same on every machine. `None` where the included files cannot be known.
     pub key: Option<Key>,
     /// Where it was found.
     pub found: Found,
@@ -166,7 +166,7 @@ impl KernelCache {
     /// `CUDA_FORCE_PTX_JIT` that is PTX, with `CUDA_DISABLE_PTX_JIT` it never is.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such target.
     pub fn target_for(&self, device: u32) -> Result<Target, Error> {
         let best = self.compiler.target_for(device)?;
         let best = match best {
@@ -482,7 +482,7 @@ impl KernelCache {
         hashing.finish()
     }
 
-    /// BLAKE3 of a library's files; none of them where one cannot be read: then the version must do.
+    /// BLAKE3 of a library's files; empty where one cannot be read: then the version is used.
     fn build<'p>(&self, which: usize, files: impl Iterator<Item = &'p Path>) -> &[[u8; 32]] {
         let hashed = self.builds[which].get_or_init(|| {
             let of_one = |path: &Path| match self.tiers.nearest() {

@@ -61,7 +61,7 @@ impl FatbinMaker {
     /// With the nvFatbin of this machine; docs/rtc.md says where it is looked for.
     ///
     /// # Errors
-    /// There is none; with everything that was tried.
+    /// No nvFatbin was found; the error lists everything that was tried.
     pub fn find() -> Result<Self, Error> {
         Self::find_with(None, None, &Environment::of_process())
     }

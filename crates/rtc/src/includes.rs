@@ -2,8 +2,8 @@
 //!
 //! NVRTC gives no list of the files it read, so the texts are searched: every `#include` and every `__has_include`
 //! counts, also where a macro would leave it out, and each name is taken from every place where NVRTC could look.
-//! That is never less than NVRTC reads. What is looked for in vain needs no mention: the names follow from the texts,
-//! and a file that comes to be is then found. A name that a macro makes is not known; then all files below all
+//! That is never less than NVRTC reads. Files that are looked for in vain need no entry: the names follow from the texts,
+//! and a file that is created later is then found. A name that a macro makes is not known; then all files below all
 //! include folders count, and where such a name could lead out of them, the program is not kept.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -31,7 +31,7 @@ const MAJORS: [u32; 2] = [13, 12];
 /// One of NVIDIA's libraries.
 #[derive(Debug)]
 pub(crate) struct Wanted {
-    /// Its name for people.
+    /// Its name in messages.
     pub name: &'static str,
     /// `libnvrtc.so`, to which a major version is added.
     pub file: &'static str,

@@ -104,7 +104,7 @@ impl KernelCache {
         Ok(function)
     }
 
-    /// Forgets every loaded function. Those that somebody still holds stay loaded; the others' memory on the GPU is
+    /// Forgets every loaded function. Functions that are still held stay loaded; the others' memory on the GPU is
     /// free again.
     pub fn unload_functions(&self) {
         written(&self.functions).clear();

@@ -88,7 +88,7 @@ impl Target {
     /// The best that an NVRTC which knows the architectures `known` can make for a GPU of compute capability
     /// `device` (ten times major plus minor): machine code where some runs on it, else PTX for the driver to compile.
     ///
-    /// None for a GPU that is older than everything in `known`.
+    /// `None` for a GPU that is older than everything in `known`.
     pub fn best_for(device: u32, known: &[u32]) -> Option<Self> {
         let gpu = Gpu::Known(device);
         let newest = |runs: fn(Arch, Gpu) -> bool| {

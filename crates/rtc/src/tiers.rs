@@ -17,7 +17,7 @@ use crate::target::Target;
 
 /// The role of the one output of a record.
 const IMAGE: &str = "image";
-/// Remarks, kept until somebody asks.
+/// The most remarks that are kept until they are read.
 const MOST_REMARKS: usize = 100;
 
 /// An image and what belongs to it, as it is kept.
@@ -115,7 +115,7 @@ impl Tiers {
         Some(compiled)
     }
 
-    /// The image under `key`, on disk only: for a second look, when somebody else may just have kept it.
+    /// The image under `key`, on disk only: for a second look, when another process may just have stored it.
     pub(crate) fn get_from_disk(&self, key: &Key) -> Option<Compiled> {
         self.stores
             .iter()

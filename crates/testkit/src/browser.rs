@@ -237,7 +237,7 @@ impl Browser {
         self.call("Emulation.setDeviceMetricsOverride", params);
     }
 
-    /// Shows the page as to somebody who likes it `light` or `dark`.
+    /// Sets the preferred colour scheme, `light` or `dark`.
     pub fn scheme(&mut self, scheme: &str) {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         self.call(

@@ -252,7 +252,7 @@ impl Execution for Dispatcher {
                 Box::pin(iter([Ok(operation)]).chain(tokio_stream::pending()))
             }
         };
-        // Under way until the stream is done or nobody listens any more.
+        // Under way until the stream is done or has no listener any more.
         let counted = answers.map(move |answer| {
             let _under_way = &flight;
             answer

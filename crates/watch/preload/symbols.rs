@@ -200,7 +200,7 @@ impl Tables {
                 if first > 1 {
                     return Some(first);
                 }
-                // GNU linkers write 1 where no symbol has a hash, however many there are. What follows are the names.
+                // GNU linkers write 1 where no symbol has a hash, however many there are. The names follow.
                 let size = self.strings.addr().wrapping_sub(self.symbols.addr());
                 return self.names_follow.then_some(size / size_of::<Symbol>());
             };
@@ -212,7 +212,7 @@ impl Tables {
         }
     }
 
-    /// The address of a function, 0 where there is none: the version that new programs bind to, else an older one.
+    /// The address of a function, 0 where it is not found: the version that new programs bind to, else an older one.
     ///
     /// # Safety
     /// The tables are a loaded object's.

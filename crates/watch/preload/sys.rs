@@ -133,7 +133,7 @@ pub(crate) fn has_environment() -> bool {
     unsafe { !environ.is_null() }
 }
 
-/// The identity of a file, from the kernel. All zero where there is none.
+/// The identity of a file, from the kernel. All zero where the kernel gives none.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Identity {
     pub(crate) device: u64,

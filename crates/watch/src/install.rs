@@ -61,7 +61,7 @@ fn is_plain(path: &Path) -> bool {
 /// Its name holds a hash of its content, so versions do not disturb each other's running processes.
 ///
 /// # Errors
-/// If it cannot be written, or there is none for this system (`Unsupported`).
+/// If it cannot be written, or there is no library for this system (`Unsupported`).
 pub fn install(dir: &Path) -> io::Result<PathBuf> {
     if !available() {
         return Err(io::Error::new(

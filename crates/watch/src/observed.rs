@@ -77,8 +77,8 @@ impl Observed {
     pub const UMASK: u8 = 255;
 }
 
-/// Reads what the library wrote of a run that began as `program`, the path that was executed. What programs read that
-/// are not `known`, by their executables, is listed once more in [`Observed::texts`].
+/// Reads the log of a run that began as `program`, the path that was executed. Files read by programs that
+/// are not `known`, by their executables, are listed once more in [`Observed::texts`].
 ///
 /// # Errors
 /// If the bytes are not a log. A log with gaps is no error: see [`Observed::untracked`].

@@ -74,7 +74,7 @@ impl Programs {
     /// Compares both.
     ///
     /// # Errors
-    /// A program that was announced did not log, or one that logged was announced by nobody.
+    /// A program that was announced did not log, or one that logged was not announced.
     pub(crate) fn settle(mut self) -> Result<BTreeMap<PathBuf, PathBuf>, String> {
         let mut called = BTreeMap::new();
         for life in self.lives.values() {

@@ -304,7 +304,7 @@ fn supervise(settings: &Settings) -> Result<bool, Failure> {
         after = next;
     };
     for mut worker in workers {
-        // Only what nobody waits for any longer is still being compiled.
+        // Only kernels that are no longer needed are still being compiled.
         let _ = worker.kill();
         let _ = worker.wait();
     }

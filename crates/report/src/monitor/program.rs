@@ -48,9 +48,9 @@ impl Default for MonitorSettings {
 /// Why the program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MonitorEnded {
-    /// Somebody pressed a key for it.
+    /// The user pressed the key for it.
     Quit,
-    /// This signal came. Who ends because of it says so with exit code 128 and its number.
+    /// This signal came. A program that ends because of it exits with 128 plus its number.
     Signal(i32),
 }
 

@@ -28,7 +28,7 @@ pub enum Colors {
     /// Tools and meters have colours.
     #[default]
     Some,
-    /// There are none (`NO_COLOR`).
+    /// No colours (`NO_COLOR`).
     None,
 }
 

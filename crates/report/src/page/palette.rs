@@ -47,7 +47,7 @@ mod tests {
 
     type Light = [f64; 3];
 
-    /// How people see who lack one kind of cone (Machado, Oliveira, Fernandes 2009), and who do not.
+    /// Vision without one kind of cone (Machado, Oliveira, Fernandes 2009), and normal vision.
     const EYES: [[Light; 3]; 4] = [
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
         [

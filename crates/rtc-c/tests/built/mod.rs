@@ -52,7 +52,7 @@ impl Nvidia {
         }
     }
 
-    /// Has a command find these libraries, and nothing of the person's who runs the tests.
+    /// Has a command find these libraries, and nothing that belongs to the user who runs the tests.
     pub fn set(&self, command: &mut Command) {
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy();
