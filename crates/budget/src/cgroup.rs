@@ -28,7 +28,7 @@ struct Level {
 struct Names {
     limit: &'static str,
     usage: &'static str,
-    /// Of the whole subtree.
+    /// Inactive memory of the whole subtree.
     inactive: &'static str,
     active: &'static str,
 }

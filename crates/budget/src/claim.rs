@@ -72,7 +72,7 @@ pub struct Claim {
 
 #[derive(Debug)]
 enum Place {
-    /// On the board.
+    /// A seat on the board.
     Seat(Arc<Shared>, Seat),
     /// In this process.
     Local(Share),

@@ -206,7 +206,7 @@ impl Costs {
         }
     }
 
-    /// How many subjects are known.
+    /// The number of known subjects.
     pub fn len(&self) -> usize {
         self.subjects.len()
     }

@@ -122,7 +122,7 @@ impl Rank {
     }
 }
 
-/// Which levels are too full.
+/// The levels that are too full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct TooFull {
     slots: Option<u32>,

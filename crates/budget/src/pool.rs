@@ -43,7 +43,7 @@ impl Pool {
         }
     }
 
-    /// How many slots there are.
+    /// The number of slots.
     pub fn size(&self) -> usize {
         self.size
     }

@@ -16,7 +16,7 @@ pub struct Stat {
     pub session: u32,
     /// Clock ticks of processor time, in user and kernel mode, with those of children that have ended and were waited for.
     pub ticks: u64,
-    /// How many threads it has.
+    /// The number of its threads.
     pub threads: u32,
     /// Clock ticks after boot: tells a process from a later one with its number.
     pub start: u64,

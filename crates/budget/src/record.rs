@@ -121,7 +121,7 @@ pub struct Record {
     pub evicted: u64,
     /// Since when it was memory that it waited for, 0 if it was not.
     pub lacked: u64,
-    /// For people.
+    /// Its label in the monitor.
     pub label: Label,
 }
 

@@ -13,7 +13,7 @@ use crate::folder::Folder;
 /// A locked seat.
 #[derive(Debug)]
 pub struct Seat {
-    /// Which one.
+    /// Its number.
     pub number: usize,
     file: File,
 }

@@ -12,7 +12,7 @@ pub struct CommandInput {
     pub path: String,
     /// Its content.
     pub digest: Digest,
-    /// Where it is here.
+    /// Its path on this machine.
     pub file: PathBuf,
     /// Whether it is a program.
     pub executable: bool,

@@ -150,7 +150,7 @@ impl InputManifest {
         resolved.chain(others)
     }
 
-    /// How many files were read.
+    /// The number of files that were read.
     pub fn file_count(&self) -> usize {
         self.files.len()
     }
@@ -199,7 +199,7 @@ impl InputManifest {
             .unwrap_or_default()
     }
 
-    /// With the NUL.
+    /// The bytes of `span` with the NUL.
     fn ended(&self, span: Span) -> &[u8] {
         let at = span.at as usize;
         self.text

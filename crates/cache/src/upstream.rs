@@ -11,10 +11,10 @@ use crate::record::Outcome;
 /// the texts, which are shown to people.
 pub type Vet<'a> = &'a (dyn Fn(&mut Outcome) -> bool + Sync);
 
-/// Which result is asked for.
+/// A result to fetch.
 #[derive(Clone, Copy)]
 pub struct Wanted<'a> {
-    /// Of a call, a step or a kernel.
+    /// The level: a call, a step or a kernel.
     pub level: Level,
     /// Its key.
     pub key: &'a Key,

@@ -62,7 +62,7 @@ impl RunPlace<'_> {
         blake3::hash(&self.path_map.fixed_list(value.as_bytes())).into()
     }
 
-    /// Of the working directory.
+    /// The digest of the working directory.
     fn directory_digest(&self) -> [u8; 32] {
         let directory = self.directory.as_os_str().as_bytes();
         blake3::hash(&self.path_map.fixed_bytes(directory)).into()

@@ -48,7 +48,7 @@ impl ToolContents {
 }
 
 impl<'a> RunContext<'a> {
-    /// At the beginning of a run.
+    /// The context at the beginning of a run.
     pub fn new(
         graph: &'a TaskGraph,
         options: &'a RunOptions<'a>,

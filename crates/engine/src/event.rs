@@ -34,7 +34,7 @@ pub enum WaitedFor {
 pub struct Finished {
     /// Index of the step in the plan.
     pub step: usize,
-    /// How.
+    /// The outcome.
     pub outcome: StepOutcome,
     /// Since the start of the run.
     pub started: Duration,
@@ -42,7 +42,7 @@ pub struct Finished {
     pub finished: Duration,
     /// How much of that it waited for its turn on the machine.
     pub waited: Duration,
-    /// For what most of it.
+    /// The cause of most of the wait.
     pub waited_for: WaitedFor,
     /// For a hit: the processor time that the run it comes from had cost.
     pub saved: Duration,

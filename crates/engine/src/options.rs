@@ -76,7 +76,7 @@ pub struct RunOptions<'a> {
 }
 
 impl RunOptions<'_> {
-    /// Where conditions are looked at.
+    /// The place where conditions are checked.
     pub fn place(&self) -> RunPlace<'_> {
         RunPlace {
             environment: self.environment,

@@ -71,7 +71,7 @@ impl Drop for Lifeline {
 pub enum Lend {
     /// The process that is started.
     ToChildren,
-    /// None.
+    /// No process.
     ToNobody,
 }
 

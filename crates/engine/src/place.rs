@@ -7,7 +7,7 @@ use std::path::Path;
 use warpcc_cache::guards;
 use warpcc_path_map::PathMap;
 
-/// Where conditions are looked at.
+/// The place where conditions are checked.
 #[derive(Clone, Copy)]
 pub struct RunPlace<'a> {
     /// The environment, whole.

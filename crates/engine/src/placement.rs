@@ -25,7 +25,7 @@ pub struct There {
     pub tool_bytes: u64,
 }
 
-/// Where a step is to run.
+/// The machine that a step is to run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
     /// Here, when its turn comes.

@@ -95,7 +95,7 @@ pub const STOOD_STILL: &str = "hung and was killed";
 pub struct StoodStill {
     /// Its file.
     pub program: String,
-    /// For how long.
+    /// The length of the time without progress.
     pub window: Duration,
 }
 

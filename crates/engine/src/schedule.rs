@@ -66,7 +66,7 @@ pub struct Schedule<'a> {
     discarded: Option<usize>,
     /// A task that was ended because its result came from elsewhere.
     pointless: Option<usize>,
-    /// How many tasks have been shown.
+    /// The number of tasks that have been shown.
     shown: usize,
 }
 
@@ -94,7 +94,7 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// Where every task is.
+    /// The state of every task.
     pub fn states(&self) -> &TaskStates {
         &self.states
     }

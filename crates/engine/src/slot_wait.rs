@@ -24,7 +24,7 @@ pub struct SlotWait {
     pub pass: Option<Pass>,
     /// How long it waited.
     pub waited: Duration,
-    /// For what most of that.
+    /// The cause of most of that time.
     pub waited_for: WaitedFor,
     /// How often it made room and began again.
     pub retries: u32,

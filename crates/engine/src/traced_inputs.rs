@@ -64,7 +64,7 @@ pub struct Scene<'a> {
     pub began: SystemTime,
     /// Files of the plan, which are in the key.
     pub own: &'a dyn Fn(&Path) -> bool,
-    /// Those that the run is to write.
+    /// The files that the run is to write.
     pub writes: &'a [&'a Path],
 }
 

@@ -55,7 +55,7 @@ pub enum CommandOutcome {
 /// One command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepExplanation {
-    /// From 1, in nvcc's order.
+    /// Its number, from 1, in nvcc's order.
     pub number: usize,
     /// The tool: `cicc`, `ptxas`.
     pub tool: String,

@@ -20,7 +20,7 @@ pub struct ObservedCall {
     pub directory: String,
 }
 
-/// How a step went.
+/// The run of a step.
 #[derive(Debug, Clone)]
 pub struct StepRun {
     /// How it ended.

@@ -16,7 +16,7 @@ pub enum Tint {
     Colours,
 }
 
-/// How it is written.
+/// The form of the text.
 #[derive(Debug, Clone, Copy)]
 pub struct Form {
     /// Letters in a line; names and code may be longer.

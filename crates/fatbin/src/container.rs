@@ -11,7 +11,7 @@ use crate::image::{Image, ImageKind};
 
 /// The first four bytes of a container.
 pub const MAGIC: u32 = 0xba55_ed50;
-/// The same of CUDA 3 and before.
+/// The magic of CUDA 3 and before.
 const ANCIENT_MAGIC: u32 = 0x1ee5_5a01;
 /// Bytes of a container's header, the only length there is.
 pub const HEADER: usize = 16;
@@ -73,12 +73,12 @@ pub struct Container<'a> {
     pub bundles: Vec<Image<'a>>,
 }
 
-/// Where a region of containers is.
+/// The place of a region of containers.
 #[derive(Debug, Clone, Copy)]
 pub struct Region<'a> {
     /// Its bytes.
     pub bytes: &'a [u8],
-    /// Where they begin in the file.
+    /// The offset of the bytes in the file.
     pub base: u64,
     /// The section that holds it.
     pub section: Section,

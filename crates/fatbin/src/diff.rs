@@ -40,7 +40,7 @@ pub struct Changed {
 /// The total of one architecture's images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Total {
-    /// How many.
+    /// The number of images.
     pub images: u64,
     /// In the file, in bytes.
     pub stored: u64,

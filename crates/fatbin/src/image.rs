@@ -125,7 +125,7 @@ impl ImageFlags {
         | Self::FAMILY
         | Self::COMPAT;
 
-    /// How the payload is stored.
+    /// The compression of the payload.
     pub fn method(self) -> Method {
         match self.0 {
             f if f & Self::SCRAMBLED != 0 => Method::Scrambled,
@@ -179,7 +179,7 @@ impl ImageFlags {
     }
 }
 
-/// Where an image stands.
+/// The place of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ImagePlace {
     /// Bytes from the start of the file (of the member, in a wheel) to the image's header.
@@ -213,7 +213,7 @@ pub struct Image<'a> {
     pub compressed_size: u32,
     /// Size after decompression as the header says it; 0 when the bytes are not compressed.
     pub uncompressed_size: u64,
-    /// Where it is.
+    /// Its place.
     pub place: ImagePlace,
     /// The payload as it is stored.
     pub stored: Bytes<'a>,
@@ -277,7 +277,7 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// How the payload is stored.
+    /// The compression of the payload.
     pub fn method(&self) -> Method {
         self.flags.method()
     }

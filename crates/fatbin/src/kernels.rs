@@ -72,7 +72,7 @@ pub struct Usage {
     /// Loads from local memory in the code (a number of instructions): spilled registers, local
     /// arrays and calls. `None` where the instruction set is not known.
     pub local_loads: Option<u32>,
-    /// The same for stores.
+    /// The number of stores to local memory in the code.
     pub local_stores: Option<u32>,
 }
 

@@ -51,7 +51,7 @@ pub struct ImageRow {
     pub stored_size: u64,
     /// Exact size of the compressed payload, in bytes.
     pub compressed_size: Option<u64>,
-    /// How it is compressed.
+    /// Its compression.
     pub compression: Method,
     /// PTX ISA version, or the version of the ELF or NVVM encoding: major, minor.
     pub code_version: Option<(u16, u16)>,

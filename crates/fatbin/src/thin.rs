@@ -63,7 +63,7 @@ pub fn thin(binary: &Binary, keep: &Keep, limits: &ReadLimits) -> Result<Thinned
     thin_bytes(binary.bytes(), binary.format, keep, limits)
 }
 
-/// The same for bytes in memory.
+/// Does the same for bytes in memory.
 ///
 /// # Errors
 /// As [`thin`].

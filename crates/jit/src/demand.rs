@@ -11,7 +11,7 @@ use warpcc_fatbin::{
     Section, Selection, Situation, Verdicts, choose, ptx_kernels,
 };
 
-/// How a driver comes to compile it.
+/// The reason why a driver compiles a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompileCause {
     /// It is loaded as it is.
@@ -31,7 +31,7 @@ pub struct PtxText<'f> {
     pub image: usize,
     /// The image.
     pub source: &'f Image<'f>,
-    /// How it is used.
+    /// The reason why it is compiled.
     pub used: CompileCause,
     /// Decompressed, in bytes.
     pub bytes: u64,

@@ -17,7 +17,7 @@ const LONGEST_NAP: Duration = Duration::from_millis(20);
 /// Clock ticks in a second, which Linux tells programs of every architecture.
 const TICKS: f64 = 100.0;
 
-/// How a program ended.
+/// The end of a program.
 pub(crate) struct Ended {
     /// `None`: it was stopped, since it took too long.
     pub(crate) status: Option<ExitStatus>,

@@ -40,7 +40,7 @@ impl Where {
     }
 }
 
-/// How large the cache may be.
+/// The size limit of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct MaxSize {
     /// In bytes.

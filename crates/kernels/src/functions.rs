@@ -34,7 +34,7 @@ pub enum Gives {
 pub struct Function {
     /// Its name, in texts and in `warpcc::op`.
     pub name: &'static str,
-    /// How many values it takes.
+    /// The number of its arguments.
     pub arity: usize,
     /// The type of its result.
     pub gives: Gives,

@@ -36,9 +36,9 @@ pub enum LaunchError {
         "{which} is at address {address:#x}, which the driver does not know: pass a device pointer, not a host pointer or freed memory"
     )]
     Address {
-        /// Whose.
+        /// The array.
         which: Which,
-        /// Where it is said to be.
+        /// Its address.
         address: u64,
     },
     /// A call of the driver failed.

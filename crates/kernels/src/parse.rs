@@ -28,7 +28,7 @@ pub enum ParseError {
     Call {
         /// Counted in characters, from 1.
         column: usize,
-        /// Why it cannot.
+        /// The problem.
         #[source]
         problem: CallError,
     },

@@ -189,7 +189,7 @@ pub enum PlanError {
     /// More calls than one kernel should hold.
     #[error("the expression has more than {limit} different calls: make several kernels of it")]
     TooLong {
-        /// How many there may be.
+        /// The limit.
         limit: usize,
     },
     /// A shape that does not fit the output's.
@@ -197,13 +197,13 @@ pub enum PlanError {
         "{which} has shape {shape:?}, which does not broadcast to the output's {output:?}: {reason}"
     )]
     Shape {
-        /// Whose.
+        /// The array.
         which: Which,
         /// Its shape.
         shape: Vec<u64>,
         /// The output's.
         output: Vec<u64>,
-        /// Where they differ.
+        /// The difference.
         reason: String,
     },
     /// Shapes of inputs that do not make one.
@@ -223,7 +223,7 @@ pub enum PlanError {
         "{which} has {dimensions} dimension(s) and {strides} stride(s): give one stride for each dimension"
     )]
     Strides {
-        /// Whose.
+        /// The array.
         which: Which,
         /// Its dimensions.
         dimensions: usize,
@@ -247,9 +247,9 @@ pub enum PlanError {
     /// An address between elements.
     #[error("{which} is at address {address:#x}, which is not a multiple of the size of {dtype}, {} byte(s)", dtype.size())]
     Misaligned {
-        /// Whose.
+        /// The array.
         which: Which,
-        /// Where it is.
+        /// Its address.
         address: u64,
         /// Its type.
         dtype: DType,
@@ -269,7 +269,7 @@ pub enum PlanError {
         "the output shares memory with {which}, but not element by element: give it memory of its own, or exactly that input's type, address and strides"
     )]
     Aliases {
-        /// Which input.
+        /// The input.
         which: Which,
     },
     /// Blocks that no device starts.
@@ -305,7 +305,7 @@ pub enum PlanError {
     UnknownReduction {
         /// The name.
         name: String,
-        /// Those that there are.
+        /// The known names.
         known: String,
     },
 }

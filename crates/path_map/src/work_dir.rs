@@ -9,7 +9,7 @@ use crate::markers::rename_markers;
 /// Between the working directory and a name that was relative to it, so that a message can have it back as it was.
 const HERE: &[u8] = b"/./";
 
-/// Where a call or a step runs.
+/// The working directory of a call or a step.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkDir<'a> {
     /// The directory that relative paths start from.

@@ -599,7 +599,7 @@ pub const TABLE: &[Row] = &[
 /// An option as it was found in an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Match<'a> {
-    /// Which.
+    /// The option's row.
     pub row: &'static Row,
     /// The value in the same argument: `-O3`, `--std=c++17`.
     pub attached: Option<&'a str>,

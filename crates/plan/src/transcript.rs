@@ -22,7 +22,7 @@ pub enum PlanLine {
     Remove(String),
     /// `-- Filter Dependencies -- > FILE`: nvcc itself reads the preprocessed files.
     FilterDependencies {
-        /// Where the dependency rule goes.
+        /// The target of the dependency rule.
         target: String,
     },
 }

@@ -39,7 +39,7 @@ pub struct Build {
     pub calls: Vec<BuildCall>,
     /// The tasks of all calls that were not skipped, by their start.
     pub spans: Vec<Span>,
-    /// How many slots the timeline has.
+    /// The number of slots of the timeline.
     pub lanes: u32,
     /// Calls whose clock cannot be right.
     pub clock_jumps: usize,

@@ -17,7 +17,7 @@ use crate::log::{self, Damage};
 use crate::record::{CallOutcome, InvocationRecord};
 
 const ENDING: &str = "log";
-/// How much is remembered.
+/// The limits of the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistoryLimits {
     /// This many builds, and the lone calls of this many sessions.
@@ -83,7 +83,7 @@ pub struct Remembered {
     pub wall: Duration,
     /// The folder that all its calls were made in.
     pub folder: PathBuf,
-    /// How many calls are known of it.
+    /// The number of its known calls.
     pub calls: usize,
     /// How many of them were answered from the cache as a whole.
     pub direct_hits: usize,
@@ -112,7 +112,7 @@ impl Remembered {
         }
     }
 
-    /// The same with one call more.
+    /// Adds a call.
     fn add(&mut self, call: &InvocationRecord) {
         let after = |at: u64, wall: Duration| Duration::from_nanos(at).saturating_add(wall);
         let end = after(self.started_unix_ns, self.wall);

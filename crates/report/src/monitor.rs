@@ -23,7 +23,7 @@ pub trait MonitorSource {
     fn snapshot(&mut self) -> MonitorState;
 }
 
-/// How things are at one moment.
+/// The state at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MonitorState {
     /// The machine's name.
@@ -40,7 +40,7 @@ pub struct MonitorState {
     pub waiting_count: usize,
     /// Tasks that ended since the builds that are running began.
     pub finished: u64,
-    /// Of those, how many failed.
+    /// Of those, the tasks that failed.
     pub failed: u64,
     /// Tasks that came from the cache.
     pub hits: u64,
@@ -91,7 +91,7 @@ pub struct WaitingTask {
     pub architecture: Option<String>,
     /// Since when.
     pub waited: Duration,
-    /// For what.
+    /// The reason for the wait.
     pub reason: Option<Wait>,
     /// How long it will take, from the last time.
     pub expected: Option<Duration>,

@@ -169,7 +169,7 @@ pub enum Wait {
 /// The headers that a call read.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Headers {
-    /// How many different files.
+    /// The number of different files.
     pub count: u32,
     /// Their size together.
     pub bytes: u64,
@@ -180,7 +180,7 @@ pub struct Headers {
 /// A file that was included.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Header {
-    /// Where it is.
+    /// Its path.
     pub path: String,
     /// Its size.
     pub bytes: u64,

@@ -49,7 +49,7 @@ pub struct Summary {
     pub calls: Calls,
     /// The largest budget that any call had.
     pub budget: Budget,
-    /// How busy the machine was.
+    /// The load of the machine.
     pub load: Load,
     /// The chain that determined when the build ended.
     pub critical: Critical,

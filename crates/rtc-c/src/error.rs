@@ -44,7 +44,7 @@ pub enum Status {
     Internal = 100,
 }
 
-/// Why something was not done.
+/// The error of a function.
 #[derive(Debug)]
 pub(crate) struct Failure {
     status: Status,

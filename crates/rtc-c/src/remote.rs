@@ -10,12 +10,12 @@ use crate::error::Failure;
 /// Which shared caches settings name.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Named {
-    /// None were spoken of.
+    /// No shared cache was named.
     #[default]
     Nothing,
-    /// Those of the environment or the settings file.
+    /// The caches of the environment or the settings file.
     Configured,
-    /// Those of this text, which is right.
+    /// The caches of this text, which was checked.
     As(String),
 }
 

@@ -142,7 +142,7 @@ pub struct Launch {
     pub block: (u32, u32, u32),
     /// Bytes of shared memory besides what the kernel declares.
     pub shared: u32,
-    /// On which stream.
+    /// The stream.
     pub stream: u64,
     /// Each parameter's bytes.
     pub values: Vec<Vec<u8>>,

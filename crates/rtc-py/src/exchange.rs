@@ -173,7 +173,7 @@ impl Exchange {
     }
 }
 
-/// How an array is used.
+/// The use of an array.
 #[derive(Clone, Copy)]
 pub enum ArrayUse {
     Read,

@@ -34,7 +34,7 @@ pub struct Image {
     pub compiled: Arc<Compiled>,
     /// Its key; the same on every machine. `None` where the included files cannot be known.
     pub key: Option<Key>,
-    /// Where it was found.
+    /// The place where it was found.
     pub found: Found,
 }
 

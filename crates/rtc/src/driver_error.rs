@@ -22,7 +22,7 @@ fn format_advice(advice: &str) -> String {
 }
 
 impl DriverError {
-    /// With what to do about it.
+    /// The error, with advice on how to fix it.
     pub(crate) fn new(call: String, number: u32, name: String) -> Self {
         Self {
             call,

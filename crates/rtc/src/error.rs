@@ -49,7 +49,7 @@ pub enum Error {
     /// An image does not go into a fat binary.
     #[error("making a fat binary failed at {what}: {code}")]
     Fatbin {
-        /// Which image.
+        /// The image.
         what: String,
         /// nvFatbin's words.
         code: String,
@@ -178,7 +178,7 @@ fn listed(tried: &[String]) -> String {
 pub struct CompileFailure {
     /// The kernel or program, as the caller named it.
     pub name: String,
-    /// For what it was compiled.
+    /// The target that it was compiled for.
     pub target: String,
     /// NVRTC's version: `13.5`.
     pub nvrtc: String,

@@ -39,7 +39,7 @@ pub(crate) struct Wanted {
     pub variable: &'static str,
     /// The folders of pip's wheels, below `site-packages`.
     pub wheels: &'static [&'static str],
-    /// How to come by one.
+    /// How to install the library.
     pub advice: &'static str,
 }
 

@@ -70,7 +70,7 @@ struct RawHeaders {
 pub struct BundledHeaders {
     /// The toolkit they are of.
     pub version: Version,
-    /// How many files.
+    /// The number of files.
     pub files: u32,
     /// Their bytes, about, once they are written out.
     pub bytes: u64,

@@ -8,12 +8,12 @@ use std::time::Duration;
 use crate::compiler::CallLimits;
 use crate::error::Error;
 
-/// Whose work it was.
+/// The thread that did the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Maker {
-    /// The asking thread's own.
+    /// The asking thread.
     Us,
-    /// That of a thread that asked before.
+    /// A thread that asked before.
     Another,
 }
 

@@ -27,7 +27,7 @@ struct Kept {
     details: Vec<u8>,
 }
 
-/// Where a found image was.
+/// The place where an image was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Found {
     /// In this process's memory.

@@ -139,7 +139,7 @@ impl Dispatcher {
         self.state().held = text.map(str::to_owned);
     }
 
-    /// How many actions are under way.
+    /// The number of actions under way.
     pub fn flying(&self) -> usize {
         self.state().flying
     }

@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_128;
 pub struct Store {
     /// Where it is. It need not be there yet.
     pub folder: PathBuf,
-    /// How many bytes it may hold.
+    /// The most bytes that it may hold.
     pub limit: u64,
 }
 

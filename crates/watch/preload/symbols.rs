@@ -47,7 +47,7 @@ struct Tables {
     strings: *const u8,
     /// How many bytes of names there are.
     string_size: usize,
-    /// Of DT_GNU_HASH, else null.
+    /// The table of DT_GNU_HASH, or null.
     hashes: *const u32,
     /// Of DT_HASH, which the tools of CUDA 13.0 and before have alone, else null.
     old_hashes: *const u32,

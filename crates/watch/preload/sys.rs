@@ -149,7 +149,7 @@ impl Identity {
     /// How many bytes a record holds of it.
     pub(crate) const LENGTH: usize = 52;
 
-    /// Of an open file.
+    /// The identity of an open file.
     pub(crate) fn of_open(file: c_int) -> Identity {
         let mut stat = Stat::EMPTY;
         // SAFETY: the kernel fills in the structure of this architecture.
@@ -157,7 +157,7 @@ impl Identity {
         stat.identity(result == 0)
     }
 
-    /// Of what a path leads to.
+    /// The identity of the file that a path leads to.
     pub(crate) fn of_path(path: &CStr) -> Identity {
         let mut stat = Stat::EMPTY;
         let flags: c_long = 0;

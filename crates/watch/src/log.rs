@@ -88,7 +88,7 @@ pub struct Identity {
     pub ctime_ns: i64,
     /// Type and permissions, as in `st_mode`.
     pub mode: u32,
-    /// Of a device: its number.
+    /// The device number of a special file, otherwise 0.
     pub special: u64,
 }
 

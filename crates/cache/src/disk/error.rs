@@ -27,7 +27,7 @@ pub enum OpenError {
     Unreachable {
         /// The path.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
@@ -59,7 +59,7 @@ pub enum StoreError {
     Record {
         /// The record.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: RecordError,
     },
     /// A kind of note that is no plain name.

@@ -63,7 +63,7 @@ impl TempFile {
         })
     }
 
-    /// Where it is, for messages.
+    /// Its path, for messages.
     pub(crate) fn path(&self) -> &Path {
         self.path
             .as_deref()

@@ -94,7 +94,7 @@ impl DiskStore {
         &self.root
     }
 
-    /// How it behaves.
+    /// Its options.
     pub fn options(&self) -> Options {
         self.options
     }

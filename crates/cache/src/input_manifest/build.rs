@@ -95,7 +95,7 @@ pub enum Unsettled {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// More paths than a record holds.

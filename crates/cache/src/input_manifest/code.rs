@@ -39,7 +39,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// For a record of our own.
+    /// The room for a record of our own.
     const OWN: Room = Room {
         text: LONGEST_TEXT,
         entries: usize::MAX,

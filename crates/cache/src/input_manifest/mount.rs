@@ -33,7 +33,7 @@ const UNIQUE_MOUNT: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 /// A path's `statx`, with its mount's number where the kernel gives one that no other mount gets before the next boot.
 #[derive(Clone, Copy)]
 pub(super) struct Looked {
-    /// With the device's number.
+    /// The signature, with the device's number.
     pub signature: Signature,
     mount: Option<u64>,
     /// The device's number combined with the ID of its file system; `None` where there is no such ID.

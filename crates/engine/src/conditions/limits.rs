@@ -44,7 +44,7 @@ impl Limit {
     }
 }
 
-/// Those that were asked for.
+/// The limits that were asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Limits(Vec<Limit>);
 

@@ -14,7 +14,7 @@ pub const WRAPPER_MAGIC: u32 = 0x4662_43b1;
 /// Its size: magic, version, two pointers.
 const WRAPPER: usize = 24;
 const POINTER: u64 = 8;
-/// Where the wrappers are.
+/// The section of the wrappers.
 const SEGMENT: &str = ".nvFatBinSegment";
 /// Sections with functions that run before main, in this order.
 const ARRAYS: [&str; 3] = [".preinit_array", ".init_array", ".ctors"];
@@ -62,7 +62,7 @@ pub struct Symbol {
 
 /// An object, program or shared library.
 pub struct Elf {
-    /// Those that take space, in order.
+    /// The sections that take space, in order.
     pub sections: Vec<Section>,
     /// In the order of the table.
     pub symbols: Vec<Symbol>,

@@ -1,6 +1,6 @@
 //! A row of the options' tables.
 
-/// Where an option's value stands.
+/// The place of an option's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
     /// There is none.

@@ -53,7 +53,7 @@ fn parse(block: &str) -> Listed {
     }
 }
 
-/// The same from our row.
+/// The same values from our row.
 pub fn in_its_words(row: &ImageRow) -> Listed {
     let (major, minor) = row.code_version.unwrap_or_default();
     let options = row.options.as_deref().map(str::trim);

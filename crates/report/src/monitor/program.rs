@@ -30,7 +30,7 @@ const GLANCE: Duration = Duration::from_millis(100);
 /// How the program looks and how often it asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MonitorSettings {
-    /// How often the source is asked.
+    /// The time between two snapshots.
     pub every: Duration,
     /// Whether there are colours.
     pub colors: Colors,

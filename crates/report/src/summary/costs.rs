@@ -69,10 +69,10 @@ pub struct ArchitectureCost {
     /// Processor time of the tasks that ran.
     #[serde(rename = "cpu_s", serialize_with = "crate::seconds::serialize")]
     pub cpu: Duration,
-    /// Of that, in cicc.
+    /// The part of that in cicc.
     #[serde(rename = "cicc_s", serialize_with = "crate::seconds::serialize")]
     pub cicc: Duration,
-    /// Of that, in ptxas.
+    /// The part of that in ptxas.
     #[serde(rename = "ptxas_s", serialize_with = "crate::seconds::serialize")]
     pub ptxas: Duration,
     /// Tasks that ran.

@@ -51,7 +51,7 @@ pub struct Segment {
     pub architecture: Option<String>,
     /// The file whose call this belongs to.
     pub file: Option<String>,
-    /// Why it did not begin earlier.
+    /// The reason why it did not begin earlier.
     pub why: SegmentCause,
     /// The task, by position in the build.
     #[serde(skip)]

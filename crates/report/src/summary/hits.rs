@@ -19,7 +19,7 @@ pub struct Hits {
     pub folders: Vec<FolderHits>,
     /// Why calls were not answered as a whole, the most frequent reason first.
     pub misses: Vec<MissReason>,
-    /// Why calls were bypassed.
+    /// The reasons why calls were bypassed.
     pub fallbacks: Vec<Fallback>,
     /// Why results were not kept, and how often.
     pub not_stored: BTreeMap<String, usize>,
@@ -56,7 +56,7 @@ pub struct FolderHits {
 pub struct MissReason {
     /// The kind of part that differs from the cache's; `new` where the cache has no entry.
     pub kind: String,
-    /// Which one.
+    /// Its name.
     pub name: String,
     /// Calls that missed for it first. A call counts for one reason.
     pub calls: usize,

@@ -144,7 +144,7 @@ impl Built {
         self.gcc(source, &link)
     }
 
-    /// The same with the library inside.
+    /// Compiles the same with the library inside.
     pub fn compile_static(&self, source: &str) -> PathBuf {
         let library = library("a").display().to_string();
         // As named by `rustc --print native-static-libs`.
