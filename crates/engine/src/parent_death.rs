@@ -20,7 +20,7 @@ pub struct Lifeline {
 }
 
 impl Lifeline {
-    /// Nothing where no pipe can be had: the tool then outlives us.
+    /// `None` where no pipe can be opened: the tool then outlives us.
     pub fn new() -> Option<Self> {
         let (tools, ours) = pipe_with(PipeFlags::CLOEXEC).ok()?;
         Some(Self { tools, _ours: ours })

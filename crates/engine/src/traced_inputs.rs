@@ -339,7 +339,7 @@ impl Seen {
         seen
     }
 
-    /// With relative paths as those of a run in `directory`.
+    /// The same, with relative paths resolved for a run in `directory`.
     #[must_use]
     pub fn inside(mut self, directory: &Path) -> Self {
         for paths in [&mut self.missing, &mut self.found] {

@@ -176,8 +176,8 @@ impl<'a> FoundImages<'a> {
         self.containers.push(container);
         Some(match broken {
             None => end - at,
-            // Its size may be as wrong as the rest of it: what follows is searched. What was read
-            // is not, or many containers could share the same images.
+            // Its size may be as wrong as the rest of it: the bytes after it are searched. The bytes that were read are
+            // not, or many containers could share the same images.
             Some(place) => place.next_multiple_of(8) - at,
         })
     }

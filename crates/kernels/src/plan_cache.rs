@@ -22,7 +22,8 @@ const MOST: usize = 512;
 /// Bytes of a text that is kept: few programs have many longer ones, and some generate them.
 const LONGEST: usize = 16 << 10;
 
-/// Things by what they were made of. What is looked for is hashed and compared as it stands: no key is made to look for one.
+/// Values by the parts that they were made of. A request is hashed and compared in parts: no key is built for a
+/// look-up.
 struct Shelf<K, V>(Mutex<HashTable<(u64, K, V)>>);
 
 impl<K, V: Clone> Shelf<K, V> {

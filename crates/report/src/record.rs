@@ -216,7 +216,7 @@ impl Headers {
 }
 
 impl Task {
-    /// How long it held a slot; nothing where it did not run, or where its clock went backwards.
+    /// How long it held a slot; zero where it did not run, or where its clock went backwards.
     pub fn elapsed(&self) -> Duration {
         match self.state {
             TaskEnd::Skipped => Duration::ZERO,

@@ -47,7 +47,8 @@ enum Keep {
     Tensor(dlpack::Managed),
 }
 
-/// Whether an object is nothing or a number of Python's own: no array, and told from one without looking for attributes.
+/// Whether an object is `None` or a number of Python's own: not an array, and told from one without a look at
+/// attributes.
 pub fn is_plain(object: &Bound<'_, PyAny>) -> bool {
     object.is_none() || object.is_instance_of::<PyInt>() || object.is_instance_of::<PyFloat>()
 }

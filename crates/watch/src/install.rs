@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Where the library that is loaded into a program writes what it saw.
 pub const LOG_VARIABLE: &str = "WARPCC_WATCH_LOG";
 
-/// The library, or nothing where it cannot be built (see `build.rs`).
+/// The library; empty where it cannot be built (see `build.rs`).
 static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libwarpcc_watch.so"));
 
 /// The library that tells a process of another working directory than its own, by [`FOLDER_VARIABLE`]; empty where it

@@ -213,7 +213,8 @@ impl DiskStore {
         }
     }
 
-    /// For every remembered run under a key, the latest first: what it saw, and everything that is different now. What `look_up` would say, in full, of those runs that are meant for this call.
+    /// The inputs of every remembered run under a key, the latest first, with everything that is different now: the
+    /// full answer of `look_up`, for runs that are meant for this call.
     pub fn differences(
         &self,
         level: Level,

@@ -59,7 +59,7 @@ impl<'w, 'a> ActionBuilder<'w, 'a> {
         })
     }
 
-    /// Adds an input; nothing where another one has its place.
+    /// Adds an input; `None` where another input has the same path.
     pub fn put(&mut self, input: CommandInput) -> Option<()> {
         match self.inputs.entry(input.path.clone()) {
             Entry::Vacant(place) => {

@@ -164,7 +164,7 @@ impl Commands {
     }
 }
 
-/// cc1plus's words there; nothing where one is not known to be the same there.
+/// cc1plus's words on the other machine; `None` where a word may not mean the same there.
 fn compiler_words(words: &[String], source: &str, output: &str) -> Option<Vec<String>> {
     let mut there = Vec::new();
     let mut words = words.iter().map(String::as_str);
