@@ -158,7 +158,7 @@ mod tests {
                 assert_eq!(reader.varint(), Some(value));
                 assert_eq!(reader.rest().len(), behind);
             }
-            // Cut short, it is nothing.
+            // A number that is cut short is not read.
             assert_eq!(Reader::new(&out[..out.len() - 1]).varint(), None);
         }
         for value in [0, 1, -1, 63, -64, i64::MAX, i64::MIN] {

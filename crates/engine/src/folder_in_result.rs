@@ -1,7 +1,7 @@
 //! Whether a result names the working directory although no input does.
 //!
-//! NVIDIA's tools ask for the directory in every run. It stands in what they make with debug information and in packed
-//! code, where keys hold it. In all else the result itself is looked at: a tool that nobody here has seen may write it.
+//! NVIDIA's tools ask for the directory in every run. With debug information and in packed code it is part of their
+//! output, and keys hold it. In all other output the result itself is searched: an unknown tool may write it.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -21,8 +21,8 @@ use crate::relocate;
 /// As much of a file as is searched at once: on the stack, and longer than any path.
 const PIECE: usize = 32 << 10;
 
-/// Whether what a step of NVIDIA's tools wrote or said names the directory it ran in, by a word that none of its inputs has. What
-/// cannot be read, and a name that is in every path, count as named.
+/// Whether the output or a message of a step of NVIDIA's tools names the directory that it ran in, by a word that no
+/// input has. An output that cannot be read, and a name that is in every path, count as named.
 pub fn is_named(run: &RunContext<'_>, step: &Step, finished: &Finished) -> bool {
     let directory = run.options.directory;
     let is_nvidias = matches!(

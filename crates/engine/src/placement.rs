@@ -6,35 +6,35 @@
 pub struct Here {
     /// Slots that it has.
     pub slots: u64,
-    /// Slots that nobody uses or waits for.
+    /// Slots that are not used or waited for.
     pub idle: u64,
     /// Milliseconds of work for one slot that come before the step: what is left of what runs, and what waits and is no
     /// less urgent.
     pub ahead_ms: u64,
 }
 
-/// Other machines, as they were found so far.
+/// An estimate of the other machines, from their work so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct There {
-    /// Milliseconds between sending a command and its result, less the command itself and the bytes: what waits there
-    /// before it, and the way.
+    /// Milliseconds between sending a command and its result, without the command itself and the transfer: the queue
+    /// there, and the latency.
     pub waits_ms: u64,
-    /// What moves in a second.
+    /// The transfer rate, in bytes per second.
     pub bytes_per_second: u64,
-    /// What would be sent with the step but for its own files: its tool, where that was never seen there.
+    /// Bytes sent with the step besides its own files: its tool, where the other machines never had it.
     pub tool_bytes: u64,
 }
 
-/// Where a step is to run.
+/// The machine that a step is to run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
     /// Here, when its turn comes.
     Here,
-    /// There, now.
+    /// On another machine, now.
     There,
 }
 
-/// Chooses for a step that takes `step_ms` on either machine and has `bytes` of its own to move.
+/// Chooses for a step that takes `step_ms` on either machine and has `bytes` of its own to transfer.
 pub fn choose(step_ms: u64, bytes: u64, here: &Here, there: &There) -> Placement {
     if ends_there(step_ms, bytes, there) < ends_here(step_ms, here) {
         Placement::There
@@ -52,7 +52,7 @@ fn ends_here(step_ms: u64, here: &Here) -> u64 {
     waits.saturating_add(step_ms)
 }
 
-/// Milliseconds until its result from there is here.
+/// Milliseconds until the result from the other machine has arrived here.
 fn ends_there(step_ms: u64, bytes: u64, there: &There) -> u64 {
     let bytes = bytes.saturating_add(there.tool_bytes);
     let moving = bytes.saturating_mul(1000) / there.bytes_per_second.max(1);

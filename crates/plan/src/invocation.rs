@@ -38,13 +38,13 @@ pub struct Invocation {
     pub compiles_only: bool,
     /// `-lib`.
     pub library: bool,
-    /// `-g` or `-G`, on the host or the device: the working directory stands in the result.
+    /// `-g` or `-G`, on the host or the device: the working directory is part of the result.
     pub debug: bool,
     /// An architecture is `native`.
     pub native: bool,
     /// `-ccbin`.
     pub compiler_bindir: Option<String>,
-    /// What is compiled or linked.
+    /// The files to compile or link.
     pub inputs: Vec<String>,
     /// The options files that were read.
     pub options_files: Vec<String>,
@@ -298,7 +298,7 @@ impl Invocation {
         })
     }
 
-    /// Whether what it leaves is for people or other tools to read, with the names of sources in it: kept intermediate
+    /// Whether its outputs are for people or other tools to read, with the names of sources in it: kept intermediate
     /// files, `-cuda`.
     pub fn leaves_intermediate_files(&self) -> bool {
         let cuda = |item: &Item| matches!(item, Item::Option { long: "cuda", .. });

@@ -1,7 +1,7 @@
 //! Compression in independent pieces, so that an object of many megabytes is unpacked by several threads.
 //!
-//! What comes out is a row of zstd frames, which any zstd decoder reads as one text (RFC 8878, section 3: frames are
-//! concatenated). A blob written as a single frame is a row of one.
+//! The output is a sequence of zstd frames, which any zstd decoder reads as one text (RFC 8878, section 3: frames are
+//! concatenated). A blob written as a single frame is a sequence of one.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -39,7 +39,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// For a record of our own.
+    /// The room for a record of our own.
     const OWN: Room = Room {
         text: LONGEST_TEXT,
         entries: usize::MAX,
@@ -118,7 +118,7 @@ impl InputManifest {
         InputManifest::decode_within(bytes, &mut room)
     }
 
-    /// The same for bytes that somebody else wrote: what it takes is taken from `room`.
+    /// The same for bytes that another machine may have written: what it takes is taken from `room`.
     pub(crate) fn decode_within(bytes: &[u8], room: &mut Room) -> Option<InputManifest> {
         let mut reader = Reader::new(bytes);
         let mut manifest = InputManifest::default();
