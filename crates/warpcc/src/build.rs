@@ -36,22 +36,22 @@ use crate::{place, standard_streams, threads};
 /// Files that a tool makes or looks for next to its output are in the private folder, where nvcc's user would not find them.
 pub const STRAY: &str = "a tool uses files next to its output";
 
-/// nvcc may show more than the first failure then; what, is a race ([`threads`] knows where it is not).
+/// nvcc may then show more than the first failure. Which ones is a race, except where [`threads`] can tell.
 pub const FAILS_UNDER_THREADS: &str = "a failing build with --threads";
 
-/// What a tool does to an old output when it fails, we do not see: in the private folder there is none.
+/// We cannot see what a failing tool does to an old output: the private folder has none.
 const FAILS_OVER_OLD: &str = "a failing step looks for its old output";
 
 /// nvlink 11.8 has room for about 100 characters of a temporary file's name, and `TMPDIR` is longer here than nvcc's.
 const FAILS_WITH_LTO: &str = "a failing device link with -dlto";
 
-/// What a build came to.
+/// A finished build.
 pub struct Built {
     /// nvcc's exit code.
     pub code: i32,
     /// The plan.
     pub graph: TaskGraph,
-    /// What ran.
+    /// The run of the plan.
     pub run: Run,
     /// Why the plan was run a second time, without overlaps.
     pub retried: Option<&'static str>,
@@ -281,7 +281,7 @@ impl Building<'_> {
             environment.retain(|(n, _)| n != name.as_str());
             environment.push((name.into(), value.into()));
         }
-        // What a killed compiler leaves behind goes with the private folder.
+        // A killed compiler's temporary files are removed with the private folder.
         environment.retain(|(n, _)| n != "TMPDIR");
         environment.push(("TMPDIR".into(), self.scratch.path().join("tmp").into()));
         environment

@@ -26,8 +26,8 @@ pub enum Bypass {
 }
 
 impl Bypass {
-    /// What is to be done before this process becomes nvcc: the call is counted, and waits until the machine has room for
-    /// an nvcc that compiles.
+    /// Prepares this process to become nvcc: counts the call, and waits until the machine has room for an nvcc that
+    /// compiles.
     pub fn count_and_make_room(&self, account: &CallRecorder<'_>, log: &Log) {
         let compiles = match self {
             Self::Plain(reason) => {

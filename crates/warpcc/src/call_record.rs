@@ -1,4 +1,4 @@
-//! What a call leaves behind: counters for `warpcc stats`, a note for `warpcc why`, a record for `warpcc report`.
+//! Records each call: counters for `warpcc stats`, a note for `warpcc why`, a record for `warpcc report`.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -227,7 +227,7 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What kept the call from being answered as a whole.
+/// The changes that kept the call from being a direct hit.
 fn missed(
     store: &DiskStore,
     request: &Request,

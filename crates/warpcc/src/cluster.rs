@@ -61,10 +61,10 @@ impl NamedCluster {
 
 /// A cluster, as one call uses it.
 pub struct Elsewhere<'a> {
-    /// What it is called in messages.
+    /// The cluster's name in messages.
     name: String,
     remote: Arc<RemoteProgram>,
-    /// What has moved so far, also for commands of which nothing came.
+    /// Bytes sent and received so far, including those of commands that gave no result.
     moved: Mutex<Moved>,
     settings: &'a ExecutorSettings,
     store: Option<&'a DiskStore>,
@@ -76,7 +76,7 @@ pub struct Elsewhere<'a> {
 }
 
 impl<'a> Elsewhere<'a> {
-    /// The one that was `named`, asked through `remote`; none where it was found dead a moment ago.
+    /// The cluster that was `named`, reached through `remote`; `None` where a call found it dead a moment ago.
     pub fn new(
         named: &NamedCluster,
         remote: &Arc<RemoteProgram>,
@@ -133,7 +133,7 @@ impl<'a> Elsewhere<'a> {
         age.is_ok_and(|age| age < LEFT_ALONE)
     }
 
-    /// What a fault means for the commands to come.
+    /// Counts a fault, and decides whether later commands still go to the cluster.
     fn learn(&self, fault: &Fault) {
         self.faults.fetch_add(1, Ordering::Relaxed);
         let is_dead = match fault {
@@ -175,7 +175,7 @@ impl Drop for Elsewhere<'_> {
     }
 }
 
-/// What a cluster is remembered by.
+/// The key of the notes about a cluster.
 fn key_of(name: &str) -> Key {
     let mut sink = Hashing::new("cluster");
     sink.part("name", name.as_bytes());

@@ -132,7 +132,7 @@ impl Config {
             .unwrap_or_else(|| std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN))
     }
 
-    /// What all calls together may use of the machine, as this one sees it.
+    /// The part of the machine that all calls together may use, as this call sees it.
     pub fn limits(&self) -> BudgetLimits {
         let mut limits = BudgetLimits::detect();
         if let Some(jobs) = self.jobs.value {
@@ -196,7 +196,7 @@ impl Config {
         if let Some(read) = self.executor.set(key, raw, &source, home) {
             return read.map_err(|problem| ConfigError::Value {
                 place: place(key, &source),
-                // What should have been an address or a token may hold a secret.
+                // A malformed address or token may still contain a secret.
                 value: match key {
                     Key::Executor | Key::ExecutorToken => "…".to_owned(),
                     _ => raw.shown(),

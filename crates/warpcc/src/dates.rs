@@ -30,7 +30,7 @@ const QUARTER: u64 = 15 * 60;
 pub struct Texts<'a> {
     /// Preprocessed texts.
     pub preprocessed: &'a [PathBuf],
-    /// What was made of sources whose preprocessed text nobody sees; none where every source's is seen.
+    /// Files made from sources whose preprocessed text is not seen; empty where every source's text is seen.
     pub made_unseen: &'a [PathBuf],
     /// The command line.
     pub args: &'a [OsString],
@@ -40,13 +40,13 @@ pub struct Texts<'a> {
     pub expanded: bool,
 }
 
-/// What is known so far of the dates in a run.
+/// The dates found so far in a run.
 pub struct Dates {
     /// Dates that no file has had yet.
     unexplained: BTreeSet<Vec<u8>>,
-    /// There was a date at all, or a source whose text nobody sees.
+    /// There was a date at all, or a source whose text is not seen.
     suspicious: bool,
-    /// Somebody names one of the macros, or a compiler was seen to expand one.
+    /// A text or a file names one of the macros, or a compiler was seen to expand one.
     named: bool,
 }
 
@@ -73,7 +73,7 @@ impl Dates {
             unexplained,
             named: unreadable,
         };
-        // Whatever other files say: a name put together with `##` is found in none.
+        // Regardless of the files: none contains a name that is put together with `##`.
         dates.named |= dates.suspicious && texts.expanded;
         for arg in texts.args {
             dates.inspect(arg.as_encoded_bytes());
@@ -96,7 +96,7 @@ impl Dates {
             .retain(|date| memchr::memmem::find(text, date).is_none());
     }
 
-    /// Whether the result is one of this moment only.
+    /// Whether the result is valid at this moment only.
     pub fn are_of_today(&self) -> bool {
         self.suspicious && (self.named || !self.unexplained.is_empty()) && !guards::is_off("dates")
     }
@@ -125,7 +125,8 @@ fn each_date_of(path: &Path, mut each: impl FnMut(&[u8])) -> io::Result<()> {
     }
 }
 
-/// What `__DATE__`, `__TIME__` or `__TIMESTAMP__` may have left in a text, in quotes or not: `Nov 21 2026`, `00:27:11`.
+/// Dates and times that `__DATE__`, `__TIME__` or `__TIMESTAMP__` may have left in a text, in quotes or not:
+/// `Nov 21 2026`, `00:27:11`.
 fn dates_in(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     separators_in(text).filter_map(move |at| {
         let (before, length, is_it): (_, _, fn(&[u8]) -> bool) = match text[at] {

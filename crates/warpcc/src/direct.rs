@@ -27,19 +27,19 @@ const LISTS: &str = "lists ";
 /// Why a call is not kept whose plan writes a file that [`warpcc_plan::Invocation::outputs`] does not know.
 const UNEXPECTED: &str = "an output under a name that the command line does not imply";
 
-/// What became of a look-up.
+/// The result of a look-up.
 #[derive(Debug)]
 pub enum Served {
-    /// Everything is in place; making it had cost this many microseconds of processor time.
+    /// All outputs are in place. Making them had cost this many microseconds of processor time.
     Hit(u64),
-    /// The compiler has to do it; the first file that is different, where that is the reason.
+    /// The call has to be built; the first file that differs, where that is the reason.
     Miss(Option<Difference>),
-    /// It is plain nvcc's to write these outputs.
+    /// Plain nvcc has to write these outputs.
     NotOurs(Unsupported),
 }
 
-/// Whether a result under a key is one for this call, as far as that can be told without files: what the run was told
-/// besides files is what this call would be told.
+/// Checks whether a stored result is valid for this call, as far as that can be told without files: everything but files
+/// that the run observed must be the same for this call.
 ///
 /// # Errors
 /// The variable that differs, where it is one.
@@ -71,13 +71,13 @@ pub fn serve(
     Ok(Served::Miss(first))
 }
 
-/// Asks others for a call under each of its names. True where looking it up once more may find it.
+/// Asks the shared caches for a call under each of its names. True where another look-up may hit.
 pub fn fetch(
     upstream: &dyn Upstream,
     store: &DiskStore,
     names: &[(&Request, &KeyVariants)],
 ) -> bool {
-    // What `-keep` leaves is known to nvcc's plan alone.
+    // Only nvcc's plan knows the files that `-keep` leaves.
     let leaves_more = |request: &Request| request.invocation.kept_folder().is_some();
     if names.iter().any(|(request, _)| leaves_more(request)) {
         return false;

@@ -13,14 +13,14 @@ pub const FAILS_ON_OTHERS: &str = "a step fails on a result from elsewhere";
 pub struct Doubt {
     rests: Vec<bool>,
     keys: Vec<Key>,
-    /// What a first run of the plan was brought lies in the store, and hits like our own.
+    /// The plan runs again: results that its first run fetched are now in the store, and hit like our own.
     again: bool,
     fails: bool,
 }
 
 impl Doubt {
-    /// Learns of a step that ended, those that it needs having been told before. True where it failed, and may have done
-    /// so because of others.
+    /// Notes that a step ended; the steps that it needs must have been noted before. True where the step failed, perhaps
+    /// because of results from elsewhere.
     pub fn concerns(&mut self, graph: &TaskGraph, finished: &Finished) -> bool {
         self.rests.resize(graph.steps.len(), false);
         let needs_others = graph.needs(finished.step).iter().any(|&at| self.rests[at]);

@@ -20,7 +20,7 @@ pub fn remember(store: &DiskStore, request: &Request, listing: &KeyParts) {
     }
 }
 
-/// What the last call with the same identity was made from.
+/// The key parts of the last call with the same identity; `None` where there is no note of one.
 pub fn recall(store: &DiskStore, request: &Request) -> Option<KeyParts> {
     let key: Key = request.identity().key(IDENTITY);
     serde_json::from_slice(&store.note(KIND, &key)?).ok()

@@ -144,7 +144,7 @@ fn hint_at_command(compiler: &OsStr, args: &[OsString], file: &Path) {
     else {
         return;
     };
-    // What the command would not take was not meant for it.
+    // Arguments that the command would refuse were not meant for it.
     if crate::cli::takes(near, args) {
         crate::log::warn(&format!(
             "{} is not a warpcc command, so warpcc runs {}; did you mean `warpcc {near}`?",

@@ -22,7 +22,7 @@ use crate::request::Request;
 /// The reason that is counted.
 pub const NOT_PLAIN: &str = "an output is not a plain file";
 
-/// What kind of file is to stand there.
+/// The kind of file that an output is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExpectedKind {
     /// A program or a shared library: made with its `x` bits.
@@ -111,11 +111,11 @@ impl<'a> Outputs<'a> {
 struct Place {
     /// Device and number of the folder, and the name in it.
     name: (u64, u64, OsString),
-    /// What has the name now.
+    /// The file that has the name now; `None` where there is none.
     found: Option<Metadata>,
 }
 
-/// Looks at a name. The error says what it is that a new file must not take over.
+/// Examines an output's path. The error names the thing there that a new file must not replace.
 fn examine(path: &Path, kind: ExpectedKind) -> Result<Place, String> {
     let bytes = path.as_os_str().as_bytes();
     let last = bytes.rsplit(|b| *b == b'/').next().unwrap_or_default();
@@ -148,11 +148,11 @@ fn examine(path: &Path, kind: ExpectedKind) -> Result<Place, String> {
     Ok(place(Some(found)))
 }
 
-/// Whether it is a regular file of ours with no other name: the least that must hold of what is renamed over, removed
-/// or truncated.
+/// Checks that this is a regular file of ours with no other name. Nothing else may be renamed over, removed or
+/// truncated.
 ///
 /// # Errors
-/// What it is instead.
+/// It is something else, which the error names.
 pub fn is_ours_alone(found: &Metadata) -> Result<(), String> {
     let kind = found.file_type();
     if kind.is_symlink() {

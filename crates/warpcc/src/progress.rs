@@ -22,13 +22,13 @@ const CLEAR: &[u8] = b"\r\x1b[K";
 pub struct RunProgress {
     /// Commands that are done with.
     pub done: usize,
-    /// All of them.
+    /// All commands of the run.
     pub total: usize,
-    /// What those are called that run or wait for their turn.
+    /// Names of the commands that run or wait for their turn.
     pub running: Vec<String>,
 }
 
-/// The line. Dropped, it is gone.
+/// The progress line. Dropping it clears the line.
 pub struct Progress {
     line: Arc<Mutex<Line>>,
     ticking: Option<(Sender<()>, JoinHandle<()>)>,

@@ -1,4 +1,4 @@
-//! What this call shares with others on the machine: the budget, a build tool's tokens, and the build it belongs to.
+//! Joins this call to others on the machine: to the budget, a build tool's tokens, and the build it belongs to.
 
 use rustix::process::{Resource, getrlimit};
 use warpcc_budget::{Board, BoardPlace, Cancel, CommandKind, Joined, Tokens};
@@ -50,7 +50,7 @@ pub fn place(config: &Config) -> BoardPlace {
     }
 }
 
-/// What `request` asks the machine with.
+/// The admission through which the commands of `request` get their share of the machine.
 pub fn admission<'a>(
     config: &Config,
     lineage: &Lineage,

@@ -98,13 +98,13 @@ fn advice(path: &Path, meanwhile: &str) -> String {
     )
 }
 
-/// This many names are tried for a command where processes that do not work have the others.
+/// How many more names are tried for a command while processes that do not work have the others.
 const SPARE_NAMES: u32 = 4;
 
-/// So long a killed tool may take to be gone.
+/// How long a killed tool may take to end.
 const DYING: Duration = Duration::from_secs(1);
 
-/// What there is of this process's scratch folder, for who must remove it at any moment.
+/// This process's scratch folder as far as it exists, so that a signal can remove it at any moment.
 #[derive(Debug, Default)]
 pub struct Held(Mutex<Made>);
 
@@ -264,13 +264,13 @@ impl Scratch {
             let filled = scratch.fill();
             drop(made);
             filled?;
-            // Who made it vanish was at work until then.
+            // The process that removed the folder was at work until then.
             return Ok(Ok((scratch, waited || vanished)));
         }
         Err(io::Error::other("something keeps deleting the private folder").into())
     }
 
-    /// What to tell a user whose usual folder somebody else has.
+    /// Advice for a user whose usual folder belongs to another user; `None` where the usual folder is used.
     pub fn advice(&self) -> Option<String> {
         let usual = self.instead_of.as_deref()?;
         Some(advice(usual, "another folder is used"))

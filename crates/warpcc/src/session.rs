@@ -33,9 +33,9 @@ use crate::{direct, history, remotes, resources, standard_streams};
 /// Where a call comes from, and where it is noted.
 #[derive(Clone, Copy)]
 pub struct Call<'a> {
-    /// What the environment says about us.
+    /// The surroundings of this process.
     pub around: &'a ProcessContext,
-    /// The cache, the settings, and what becomes of the call.
+    /// The cache, the settings, and the record of the call.
     pub account: &'a CallRecorder<'a>,
     /// The log.
     pub log: &'a Log,
@@ -43,7 +43,7 @@ pub struct Call<'a> {
 
 /// A call that is understood.
 pub struct Session<'a> {
-    /// What is asked for.
+    /// The parsed call.
     pub request: Request,
     call: Call<'a>,
     listing: KeyParts,
@@ -54,9 +54,9 @@ pub struct Session<'a> {
 
 /// How a miss begins.
 enum Begun {
-    /// Another process made it meanwhile, in this processor time.
+    /// Another process made the result meanwhile, in this many microseconds of processor time.
     Hit(u64),
-    /// Nobody did: the private folder.
+    /// No other process did: the private folder to build in.
     Build(Scratch),
 }
 

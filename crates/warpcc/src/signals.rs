@@ -17,10 +17,10 @@ use warpcc_engine::Children;
 use crate::messages::Messages;
 use crate::scratch::Held;
 
-/// So long other machines may take to hear that a step is not wanted any more, and readers to read what was said.
+/// How long to wait for other machines to learn that a step is not wanted any more, and for the messages to be read.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// What a signal ends and removes.
+/// Everything that a signal ends or removes.
 #[derive(Debug, Default)]
 pub struct Interrupt {
     /// The tools that run.
@@ -32,7 +32,7 @@ pub struct Interrupt {
     pub scratch: Arc<Held>,
     /// Tokens of the build tool, which would be lost to it for the rest of its build.
     pub tokens: Mutex<Option<Tokens>>,
-    /// What the tools have said.
+    /// The tools' messages so far.
     pub messages: Arc<Messages>,
 }
 
@@ -47,7 +47,7 @@ impl Interrupt {
             let interrupt = Arc::clone(&interrupt);
             move || {
                 // Here and not before: without the thread a signal must end us at once, as it does any program.
-                // What our parent ignores, we ignore (`nohup`, `&` in a script), and nvcc would.
+                // Signals that our parent ignores (`nohup`, `&` in a script) stay ignored, as they would with nvcc.
                 let ignored =
                     ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
                 let wanted = [SIGHUP, SIGINT, SIGTERM, SIGCONT];
@@ -103,7 +103,7 @@ impl Interrupt {
             drop(shown);
         };
         if thread::Builder::new().spawn(show).is_ok() {
-            // Nothing is sent: it ends when all is out.
+            // Nothing is sent: the channel closes once everything is written.
             let _: Result<(), _> = is_shown.recv_timeout(FAREWELL);
         }
     }

@@ -42,8 +42,8 @@ pub fn nearest_subcommand(first_arg: &str) -> Option<&'static str> {
         .find(close)
 }
 
-/// What others call a command of ours, and ours: ccache's and sccache's options, and words that people try. What nvcc calls an
-/// option as well, such as `-c`, is not here: who writes it forgot the compiler.
+/// Other names for our commands, each with the command: options of ccache and sccache, and words that people try. Options
+/// that nvcc also has, such as `-c`, are left out: a user who writes one forgot the compiler.
 const FOREIGN: [(&str, &str); 17] = [
     ("-s", "warpcc stats"),
     ("--show-stats", "warpcc stats"),
@@ -67,7 +67,7 @@ const FOREIGN: [(&str, &str); 17] = [
     ("clean", "warpcc cache clear"),
 ];
 
-/// What somebody may have meant who knows another cache's words.
+/// The command that a user of another cache may have meant; `None` for an unknown word.
 pub fn meant_by(first_arg: &str) -> Option<&'static str> {
     let option = first_arg
         .split_once('=')

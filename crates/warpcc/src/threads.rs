@@ -1,8 +1,8 @@
-//! What nvcc shows of a failing build under `--threads`, if that does not depend on timing.
+//! Works out which messages nvcc shows of a failing build under `--threads`, where that does not depend on timing.
 //!
 //! Seen on 13.5 with tools that log and wait: up to N commands run at once; after a failure those that run come to
-//! their end, no other begins, and each says what it says as it ends. The exit code is 255 where a tool of NVIDIA's
-//! failed. So the text is certain where only what surely ran said anything; its order is a race.
+//! their end, no other begins, and each one's messages appear as it ends. The exit code is 255 where a tool of NVIDIA's
+//! failed. So the text is certain where only commands that surely ran printed anything; its order is a race.
 
 use std::num::NonZero;
 use std::thread::available_parallelism;

@@ -25,10 +25,10 @@ use warpcc_plan::{Arg, FileKind, PlanFile, TaskGraph, Tool};
 use crate::computed_includes;
 use crate::request::{Request, SOURCE_CONTENT};
 
-/// What a call has in common with its twins.
+/// The parts that a call shares with its twins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Likeness {
-    /// The source's content. Its name and those of what is made of it are others.
+    /// The source's content. The source and the files made from it have other names.
     Content,
     /// The content and the names, in another folder.
     Names,
@@ -49,7 +49,8 @@ const OPTIONS: &str = "warpcc options of twins 1";
 const MAY_SHARE: &[u8] = b"1";
 const MAY_NOT_SHARE: &[u8] = b"0";
 
-/// What gives a source's place away, in a front end: the text has the name of its file without any line marker.
+/// Builtins that give a source's path away in a front end: they put the file's name into the text without any line
+/// marker.
 const TELL_PLACES: [&[u8]; 2] = [b"__builtin_FILE", b"__builtin_source_location"];
 
 impl Twin {
@@ -103,7 +104,8 @@ impl Twin {
         kinds.iter().filter_map(|kind| one(*kind)).collect()
     }
 
-    /// What has to stand somewhere in a path that is put together and leads to one of the folders or files.
+    /// The last components of the mapped folders and files. A path that is put together and leads to one of them contains
+    /// its last component.
     fn last_components(&self) -> impl Iterator<Item = &[u8]> {
         let map = &self.request.path_map;
         let paths = map.folders().chain(map.files());
@@ -145,7 +147,7 @@ impl Twin {
     }
 }
 
-/// What differs between a call and its twins.
+/// The map of the paths that differ between a call and its twins.
 fn paths(request: &Request, likeness: Likeness, source: &str) -> PathMap {
     let found = request.folders(&BaseDirs::found());
     let found = found.pairs().into_iter().map(|(folder, marker)| {
@@ -204,18 +206,18 @@ fn told<'a>(
     map.places_in(bytes).chain(words.iter().flat_map(of_word))
 }
 
-/// What a run made, where it is now.
+/// The files of a run that show whether its result may be shared, at their current paths.
 pub struct Evidence {
     /// Preprocessed texts.
     preprocessed: Vec<PathBuf>,
     /// PTX, and the final files.
     made: Vec<PathBuf>,
-    /// What begins module ids: the CRC of the source's path, and what the tools have made of it.
+    /// Beginnings of module ids: the CRC of the source's path, and the forms that the tools make of it.
     ids: Vec<String>,
 }
 
 impl Evidence {
-    /// Collects it; `now` says where a file of the plan is. `None` where the plan has a step whose work nobody can judge.
+    /// Collects the files; `now` gives the current path of a file of the plan. `None` where a step's work cannot be judged.
     pub fn collect(graph: &TaskGraph, now: &dyn Fn(&PlanFile) -> PathBuf) -> Option<Self> {
         let mut evidence = Self {
             preprocessed: Vec::new(),
@@ -282,7 +284,7 @@ impl Evidence {
         let silent_result = |path: &PathBuf| {
             let mut is_silent = true;
             let read = pieces::read(path, |bytes, is_end| {
-                // What stands at the end of a piece comes once more: it may go on.
+                // A match at the end of a piece may continue: it is read again with the next piece.
                 let mut told = told(map, &of_results, bytes);
                 is_silent = told.all(|place| place.end == bytes.len() && !is_end);
                 is_silent.then(|| bytes.len().saturating_sub(longest.unwrap_or(0)))

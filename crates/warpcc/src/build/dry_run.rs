@@ -32,7 +32,7 @@ const DRY_RUN: &str = "dry run";
 /// Its number among the tasks of a call: no step of a plan has it.
 const DRY_RUN_TASK: usize = usize::MAX;
 
-/// What nvcc says to our `-t 1` after the user's own.
+/// nvcc's warning about our `-t 1` after the user's own.
 const REDEFINED: &str = "nvcc warning : incompatible redefinition for option 'threads', the last value of this option was used";
 
 /// A dry run of one call.
@@ -45,7 +45,7 @@ pub(super) struct DryRun<'a> {
     pub(super) children: &'a Children,
 }
 
-/// What a dry run showed.
+/// The result of a dry run.
 pub(super) struct DryRunResult {
     pub(super) transcript: Transcript,
     pub(super) seen: Seen,
@@ -215,7 +215,7 @@ impl DryRun<'_> {
         Ok(transcript)
     }
 
-    /// What nvcc looked at.
+    /// The files and variables that nvcc looked at.
     fn seen(&self, log: &Path, library: &Path, began: SystemTime) -> Result<Seen, Unsupported> {
         let request = self.request;
         let Ok(bytes) = fs::read(log) else {
@@ -226,7 +226,7 @@ impl DryRun<'_> {
             Ok(observed) => observed,
             Err(error) => return Ok(Seen::unwatched(&error.to_string())),
         };
-        // nvcc looks what stands where its outputs go.
+        // nvcc looks at the paths of its outputs.
         let outputs = request.invocation.outputs().into_iter();
         let outputs: Vec<PathBuf> = outputs.map(|o| request.absolute(&o.path)).collect();
         let is_output = |path: &Path| outputs.contains(&request.directory.join(path));

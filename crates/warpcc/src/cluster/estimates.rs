@@ -1,4 +1,4 @@
-//! What calls learn of a cluster and tell each other: how fast bytes move, what waits there, which tools it has seen.
+//! Estimates of a cluster that calls share: how fast bytes move, how long commands wait, which tools it has seen.
 //!
 //! Advice for where a step runs: what is lost or wrong costs time, not results.
 
@@ -8,23 +8,23 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use warpcc_cache::Digest;
 use warpcc_engine::executor::There;
 
-/// Tools are larger, sources mostly not.
+/// Tools are larger than this; sources mostly are not.
 const TOOL: u64 = 1 << 20;
 
-/// No more tools are remembered.
+/// The most tools that are remembered.
 const TOOLS: usize = 64;
 
 /// Speeds older than this say nothing of now, and a cluster that was slow gets another chance.
 const AGE: Duration = Duration::from_secs(600);
 
-/// What is assumed before anything was measured: a good one, so that it is tried.
+/// The assumption before any measurement: a good cluster, so that it is tried.
 const UNKNOWN: There = There {
     waits_ms: 50,
     bytes_per_second: 200_000_000,
     tool_bytes: 0,
 };
 
-/// What is known of one cluster.
+/// The estimates for one cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outlook {
     there: There,

@@ -4,7 +4,7 @@ use warpcc_fatbin::{BinaryInput, FatbinError, Problem};
 
 use crate::log;
 
-/// Tells what was wrong; says whether anything was.
+/// Reports the errors and problems; true where there were any.
 pub fn report<'p>(
     errors: &[FatbinError],
     problems: impl Iterator<Item = (&'p BinaryInput, &'p Problem)>,

@@ -86,7 +86,7 @@ pub fn run(args: &ExplainArgs, config: &Config, around: ProcessContext) -> anyho
         account: &account,
         log: &Log::new(config.log.value.clone()),
     };
-    // What nvcc does, not what a clone would share.
+    // Without base folders: the explanation is of nvcc's own files, not of those that clones share.
     let session = match Session::prepare(&nvcc, rest, &BaseDirs::default(), call) {
         Ok(session) => session,
         Err(Bypass::Plain(reason)) => bail!(

@@ -31,7 +31,7 @@ const FAILED: i32 = 2;
 /// Runs one of the commands; gives the exit code.
 ///
 /// # Errors
-/// What could not be done at all.
+/// The command could not be carried out at all.
 pub fn run(command: &FatbinCommand) -> anyhow::Result<i32> {
     match command {
         FatbinCommand::List(args) => list_files(args),

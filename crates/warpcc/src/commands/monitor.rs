@@ -81,7 +81,7 @@ pub fn run(args: &MonitorArgs, config: &Config) -> anyhow::Result<i32> {
 struct Machine<'a> {
     board: Board,
     store: Option<&'a DiskStore>,
-    /// What was counted before anybody looked.
+    /// The counters when the monitor was started.
     before: BTreeMap<String, u64>,
 }
 
@@ -122,7 +122,7 @@ impl MonitorSource for Machine<'_> {
     }
 }
 
-/// What was counted since the monitor was started. Calls answered as a whole are one hit each.
+/// Adds the hits, misses and failures since the monitor was started. A direct hit counts as one hit.
 fn count(now: &BTreeMap<String, u64>, before: &BTreeMap<String, u64>, snapshot: &mut MonitorState) {
     for (name, count) in now {
         // Counters may have been set to zero meanwhile.

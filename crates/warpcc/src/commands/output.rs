@@ -65,7 +65,7 @@ fn write_beside(target: &Path, bytes: &[u8], permissions: Permissions) -> io::Re
     Ok(())
 }
 
-/// What `write` writes.
+/// The text that `write` writes.
 #[cfg(test)]
 pub fn text_of(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
     let mut out = Vec::new();

@@ -38,7 +38,7 @@ const UPLOADS: Duration = Duration::from_secs(300);
 /// Runs one of the commands; gives the exit code.
 ///
 /// # Errors
-/// What could not be tried at all.
+/// The command could not be tried at all.
 pub fn run(command: &RtcCommand, around: &ProcessContext) -> anyhow::Result<i32> {
     match command {
         RtcCommand::Compile(args) => compile(args, around),
@@ -273,7 +273,7 @@ fn warm(args: &WarmArgs, around: &ProcessContext) -> anyhow::Result<i32> {
             }
         })
         .collect();
-    // What was here already may be missing there.
+    // A shared cache may lack kernels that were found here.
     let there = images
         .iter()
         .filter_map(|(_, _, image)| image.as_ref().ok());
@@ -324,7 +324,7 @@ fn writeln_json(out: &mut dyn io::Write, value: &impl Serialize) -> io::Result<(
     writeln!(out)
 }
 
-/// What went wrong with the cache is not the kernels' fault, and told.
+/// Warns of the cache's problems. They are not the kernels' fault.
 fn remarks(cache: &KernelCache) {
     for remark in cache.remarks() {
         log::warn(&remark);

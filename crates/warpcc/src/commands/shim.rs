@@ -148,7 +148,7 @@ fn write_program(file: &Path, own: &Path, nvcc: &Path) -> anyhow::Result<()> {
     let script = format!(
         "#!/bin/sh\n# Made by `warpcc shim`.\n[ -x {own} ] && exec {own} {nvcc} \"$@\"\nexec {nvcc} \"$@\"\n"
     );
-    // What a link leads to is not ours.
+    // The target of a link is not ours to write.
     if file.is_symlink() {
         fs::remove_file(file).with_context(|| format!("cannot replace {}", file.display()))?;
     }

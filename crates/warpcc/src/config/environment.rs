@@ -38,11 +38,11 @@ pub fn ourselves() -> io::Result<Vec<PathBuf>> {
 pub enum NoColor {
     /// No colours.
     Asked,
-    /// Nothing was said.
+    /// `NO_COLOR` is unset or empty.
     NotAsked,
 }
 
-/// What `NO_COLOR` says.
+/// Reads `NO_COLOR`, which asks for no colours unless it is empty.
 pub fn no_color() -> NoColor {
     match variable("NO_COLOR") {
         Some(value) if !value.is_empty() => NoColor::Asked,

@@ -12,7 +12,8 @@ use super::value::Key;
 const PREFIX: &str = "WARPCC_";
 /// Names the settings file.
 pub(super) const FILE: &str = "WARPCC_CONFIG";
-/// What tools on workers, the watch library and contributors' tests and builds read; docs/configuration.md explains each.
+/// Variables that tools on workers, the watch library, and contributors' tests and builds read. docs/configuration.md
+/// explains each.
 const OTHERS: [&str; 10] = [
     BEHIND,
     warpcc_watch::LOG_VARIABLE,

@@ -191,7 +191,7 @@ impl Raw {
                 let items: Vec<_> = items.iter().map(|item| item.to_string_lossy()).collect();
                 format!("[{}]", items.join(", "))
             }
-            // What stands in them may be a secret.
+            // The addresses may contain secrets.
             Self::Layers(_) => "[remote]".to_owned(),
             Self::Other(text) => text.clone(),
         }
@@ -205,7 +205,7 @@ impl Raw {
     }
 }
 
-/// What is wrong with a value, as the end of a sentence that begins with it.
+/// The problem with a value, as the rest of a sentence that begins with the value.
 type Problem = &'static str;
 
 pub(super) fn flag(raw: &Raw) -> Result<bool, Problem> {

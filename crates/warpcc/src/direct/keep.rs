@@ -126,25 +126,25 @@ fn store_outputs(
 
 /// A finished run, about to be stored.
 pub struct Keeping<'a> {
-    /// Where.
+    /// The store that gets the run.
     pub store: &'a DiskStore,
     /// The shared caches behind it.
     pub upstream: Option<&'a dyn Upstream>,
-    /// What was asked for.
+    /// The call.
     pub request: &'a Request,
     /// The call's keys.
     pub keys: &'a KeyVariants,
     /// Calls that may share the result.
     pub twins: &'a [Twin],
-    /// Whether they may.
+    /// The files that show whether the twins may share it; `None` where that cannot be judged.
     pub evidence: Option<Evidence>,
-    /// What ran.
+    /// The run of the plan.
     pub run: &'a Run,
     /// The final files.
     pub outputs: &'a [Made],
     /// Where dates could stand.
     pub texts: &'a Texts<'a>,
-    /// What the tools said on standard output and on standard error.
+    /// The tools' standard output and standard error.
     pub streams: (&'a [u8], &'a [u8]),
 }
 
@@ -179,7 +179,7 @@ impl Keeping<'_> {
             .collect())
     }
 
-    /// What the run saw.
+    /// The run's input manifest. Fails where the run must not be stored.
     fn manifest(&self) -> Result<InputManifest, NotKept> {
         let (request, run) = (self.request, self.run);
         // A tool that reads what stands at an output's place reads what an earlier call left there, unless the output is
@@ -210,7 +210,7 @@ impl Keeping<'_> {
         }
     }
 
-    /// What came of the run, as it is kept for `request`: the call, or one of its twins.
+    /// The run's outcome, as it is stored for `request`: the call, or one of its twins.
     fn outcome(&self, request: &Request, outputs: Vec<ProducedFile>) -> Outcome {
         let seen = &self.run.seen;
         let micros = self.run.tasks.iter().map(|task| {

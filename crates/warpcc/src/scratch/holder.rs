@@ -21,7 +21,7 @@ pub struct Holder {
     namespace: u64,
 }
 
-/// What can be seen of a holder.
+/// The state of a lock's holder, as far as it can be seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HolderState {
     /// It is there.
@@ -47,7 +47,7 @@ impl Holder {
         })
     }
 
-    /// What the lock says.
+    /// The holder that is written in the lock file; `None` where no whole line is there yet.
     pub fn read(lock: &File) -> Option<Self> {
         let mut bytes = [0; 128];
         let length = lock.read_at(&mut bytes, 0).ok()?;

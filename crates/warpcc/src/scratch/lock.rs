@@ -19,15 +19,15 @@ const SURE: Duration = Duration::from_millis(100);
 const TOLD: Duration = Duration::from_secs(3);
 /// How often every process is looked at.
 const WIDE_LOOK: Duration = Duration::from_secs(5);
-/// Nobody waits longer: by then nvcc would have done it too.
+/// The longest wait: by then plain nvcc would have finished too.
 const LONGEST: Duration = Duration::from_secs(30 * 60);
-/// The tools of a killed holder end with it, but not in the same instant.
+/// How long the tools of a killed holder may take to end.
 const DYING: Duration = Duration::from_secs(5);
-/// As long as it takes where they cannot be seen.
+/// The same where the tools cannot be seen.
 const UNSEEN: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// What came of asking for a lock.
+/// The result of asking for a lock.
 pub enum Taken {
     /// It is ours; whether we waited for another process.
     Ours { lock: File, waited: bool },

@@ -117,7 +117,7 @@ fn whose(config: &Config, findings: &mut Vec<Finding>) {
     }
 }
 
-/// What the store does for every entry: a new file takes the place of one that is there.
+/// Replaces a file by renaming a new one over it, as the store does for every entry.
 fn write_and_rename(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let name = |what: &str| folder.join(format!(".doctor-{}-{what}", std::process::id()));

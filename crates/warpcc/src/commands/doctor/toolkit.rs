@@ -128,7 +128,7 @@ fn version(nvcc: &Path, flags: Flags, deadline: Duration) -> Result<String, Stri
         drop(thread::Builder::new().spawn(read));
     }
     let text = receiver.recv_timeout(deadline);
-    // What has said enough, or closed its output, may still not end by itself.
+    // A program that has printed enough, or closed its output, may still not end by itself.
     drop(child.kill());
     drop(child.wait());
     let text = text.map_err(|_| format!("no answer within {} s", deadline.as_secs()))?;

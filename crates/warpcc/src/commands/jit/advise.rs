@@ -86,7 +86,7 @@ pub(super) fn advise(
     Ok(if to_fix { TO_FIX } else { FINE })
 }
 
-/// What one text costs, and how that is known.
+/// The cost of one text, and how it is known.
 #[derive(Debug, Clone)]
 struct Known {
     cost: Cost,
@@ -179,7 +179,7 @@ fn first_line(text: &str) -> &str {
     text.trim().lines().next().unwrap_or_default()
 }
 
-/// What is damaged for one GPU is so for the next.
+/// Adds the problems that are new. Each GPU finds the same damaged files.
 fn add_new(problems: &mut Vec<Problem>, more: Vec<Problem>) {
     for problem in more {
         if !problems.contains(&problem) {

@@ -21,13 +21,13 @@ pub fn open_all(paths: &[PathBuf]) -> (Vec<Binary>, Vec<FatbinError>) {
     (binaries, errors)
 }
 
-/// What is in each of them.
+/// The images in each file.
 pub fn contents(binaries: &[Binary]) -> Vec<FoundImages<'_>> {
     let limits = ReadLimits::default();
     binaries.par_iter().map(|b| b.contents(&limits)).collect()
 }
 
-/// Tells what could not be opened or read; says whether there was anything.
+/// Reports the files and parts that could not be opened or read; true where there were any.
 pub fn report(errors: &[FatbinError], files: &[(&Binary, Vec<warpcc_fatbin::Problem>)]) -> bool {
     let problems = files
         .iter()

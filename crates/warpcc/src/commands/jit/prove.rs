@@ -31,7 +31,7 @@ pub(super) fn prove(
     let ptxas = find_ptxas(args.tool.ptxas.as_deref(), config, around)?;
     let loading = Loading {
         longest: Duration::from_secs(args.tool.timeout),
-        // What is proven is that it compiles, not that it was compiled before.
+        // The proof is that a text compiles, not that it was compiled before.
         variables: vec![("CUDA_CACHE_DISABLE", "1".into())],
         ..super::warm::loading(args.device, By::Logged, around)
     };
@@ -194,7 +194,7 @@ fn by_driver(
     let mut files: Vec<(&Binary, Vec<(Item, &PtxText<'_>)>)> = Vec::new();
     for (binary, text) in different {
         let fits = ptx_compiles(text.source.arch, Gpu::Known(gpu.number));
-        // What is relocatable only a link makes whole.
+        // Relocatable texts are completed only by a link.
         if !fits || text.used == CompileCause::Link {
             sums.not_for_it += 1;
             continue;

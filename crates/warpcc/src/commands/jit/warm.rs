@@ -139,14 +139,14 @@ fn three_times(
         done.map_err(anyhow::Error::msg)
     };
     let first = load(loading, items)?;
-    // What was refused, or took the process with it, does so again.
+    // Modules that were refused, or that ended the process, would do so again.
     let fine: Vec<Item> = first
         .iter()
         .filter(|(_, outcome)| matches!(outcome, LoadResult::In(_)))
         .map(|(item, _)| *item)
         .collect();
     let second = load(loading, &fine)?;
-    // What the two variables do together was never seen.
+    // The effect of both variables together is not known.
     let without = match settings.force_jit {
         true => Vec::new(),
         false => {

@@ -1,4 +1,4 @@
-//! What the shared caches answered, gave and took, for people and as JSON.
+//! Prints what the shared caches answered, gave and took, for people and as JSON.
 
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,13 +10,13 @@ use warpcc_report::monitor::harmless;
 
 use crate::config::format_bytes;
 
-/// What one server said.
+/// One server's answer to a ping.
 pub struct Pinged {
     /// Its URL, without credentials.
     pub server: String,
     /// Whether nothing is given to it.
     pub read_only: bool,
-    /// What it said, or why it did not.
+    /// The answer, or why there was none.
     pub answer: Result<Answer, String>,
 }
 
@@ -35,7 +35,7 @@ pub struct Rested {
     pub why: String,
 }
 
-/// What came from one server and went there.
+/// The traffic with one server.
 pub struct Row {
     /// Its URL, without credentials.
     pub server: String,

@@ -1,4 +1,4 @@
-//! What `warpcc rtc warm` is to compile: a TOML file (docs/rtc.md), read and checked whole before anything is compiled.
+//! Reads the manifest of `warpcc rtc warm`: a TOML file (docs/rtc.md), checked whole before anything is compiled.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -103,7 +103,7 @@ struct Ptx {
 /// All there is to compile.
 #[derive(Debug)]
 pub struct Manifest {
-    /// What every kernel is compiled with.
+    /// The parts of a request that all kernels share.
     pub common: CompileRequest,
     /// One for each name, parameters and target.
     pub jobs: Vec<ImageJob>,
@@ -225,7 +225,7 @@ fn text_of(folder: &Path, path: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// What is true of every kernel: options, folders of headers, texts.
+/// The parts of a request that all kernels share: options, folders of headers, texts.
 fn common(file: &File, folder: &Path) -> anyhow::Result<CompileRequest> {
     let mut common = CompileRequest::new("", "", Target::Cubin(RealArch::new(0)));
     let options = file.options.iter();
@@ -242,8 +242,8 @@ fn common(file: &File, folder: &Path) -> anyhow::Result<CompileRequest> {
     Ok(common)
 }
 
-/// What programs recorded. `targets` are in place of the machine code that they asked for on their GPUs; what is an
-/// intermediate form is one everywhere.
+/// The jobs that programs recorded. `targets` replace machine code, which the programs requested for their own GPUs;
+/// intermediate forms stay as recorded.
 fn recorded(file: &File, folder: &Path, targets: &[Target]) -> anyhow::Result<Vec<ImageJob>> {
     let texts = file.text.iter();
     let texts: HashMap<&str, Arc<str>> = texts

@@ -62,12 +62,12 @@ pub struct StartFile {
     pub path: PathBuf,
     /// Whose it is.
     pub shell: Shell,
-    /// What is in it; nothing where there is none.
+    /// The contents; `None` where there is no file.
     text: Option<Vec<u8>>,
     permissions: Permissions,
 }
 
-/// What to do about it.
+/// A change to a start file.
 pub enum FileChange {
     /// Nothing, and why.
     None(&'static str),
@@ -156,7 +156,7 @@ impl StartFile {
         })
     }
 
-    /// What puts in the block `name`.
+    /// The change that puts in the block `name`.
     ///
     /// # Errors
     /// A block that does not end.
@@ -172,7 +172,7 @@ impl StartFile {
         })
     }
 
-    /// What takes it out.
+    /// The change that takes out the block `name`.
     ///
     /// # Errors
     /// A block that does not end.

@@ -12,7 +12,7 @@ use super::print::Project;
 /// Every project, the one with most calls first. Without records there is none.
 pub fn projects(history: &History) -> Vec<Project> {
     let mut builds = BTreeMap::new();
-    // What cannot be read is missing from the figures, no more.
+    // Records that cannot be read are only missing from the figures.
     drop(history.visit(|call| add(&mut builds, &call)));
     by_folder(builds)
 }

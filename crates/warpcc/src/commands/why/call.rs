@@ -1,4 +1,4 @@
-//! What happened to the last call that compiled a file, and what the same call would do now.
+//! Shows what happened to the last call that compiled a file, and what the same call would do now.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -95,7 +95,7 @@ fn plain(path: &Path) -> PathBuf {
 /// The command line, where the record has all of it.
 fn words(call: &InvocationRecord) -> Option<(PathBuf, Vec<OsString>)> {
     let (nvcc, args) = call.args.split_first()?;
-    // What is not UTF-8 was replaced, and what is very long was cut.
+    // Records replace text that is not UTF-8, and cut very long words.
     let is_whole = |word: &String| !word.contains('\u{fffd}') && !word.contains('…');
     let whole = call.args.iter().all(is_whole);
     whole.then(|| (nvcc.into(), args.iter().map(OsString::from).collect()))

@@ -14,9 +14,9 @@ pub enum Why {
     NeverSeen,
     /// The cache has something close.
     Differs {
-        /// What differs in the command and its tools.
+        /// Differences in the command and its tools.
         parts: Vec<PartDifference>,
-        /// What differs in the files it reads.
+        /// Differences in the files that the command reads.
         files: Vec<FileDifference>,
     },
     /// The command is bypassed, for this reason.
@@ -32,11 +32,11 @@ pub enum Why {
 /// A part of the key that differs.
 #[derive(Debug, Clone)]
 pub struct PartDifference {
-    /// What it is: `option`, `host compiler`, `environment CPATH`.
+    /// The part's name: `option`, `host compiler`, `environment CPATH`.
     pub name: String,
-    /// What the cache remembers; `None` where it had none.
+    /// The remembered value; `None` where there was none.
     pub old: Option<String>,
-    /// What it is now; `None` where it is gone.
+    /// The value now; `None` where the part is gone.
     pub new: Option<String>,
 }
 

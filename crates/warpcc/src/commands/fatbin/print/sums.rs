@@ -7,14 +7,14 @@ use warpcc_fatbin::{ImageKind, ImageRow};
 /// A terminal's width without asking it: what fits next to a build's log.
 const BAR: u64 = 40;
 
-/// What the images of one target come to.
+/// The totals of one target's images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sum {
-    /// How many.
+    /// Number of images.
     pub images: u64,
-    /// In the file, in bytes.
+    /// Their size in the file, in bytes.
     pub stored: u64,
-    /// Decompressed, in bytes.
+    /// Their size when decompressed, in bytes.
     pub size: u64,
 }
 
@@ -37,7 +37,7 @@ pub fn by_target<'r>(rows: impl Iterator<Item = &'r ImageRow>) -> Vec<(String, S
     named.collect()
 }
 
-/// What a kernel's code takes over all images, the largest first, in bytes.
+/// The code size of each kernel over all images, in bytes, the largest first.
 pub fn by_kernel<'r>(rows: impl Iterator<Item = &'r ImageRow>) -> Vec<(&'r str, u64)> {
     let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
     for kernel in rows.flat_map(ImageRow::kernels) {

@@ -1,4 +1,4 @@
-//! What several outputs of `warpcc jit` share: remarks, times, JSON.
+//! Prints the parts that several outputs of `warpcc jit` share: remarks, times, JSON.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! What `warpcc jit prove` says: how many texts were assembled, and each that was not.
+//! Prints the result of `warpcc jit prove`: how many texts were assembled, and each that was not.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ pub struct Proof {
     pub texts: usize,
     /// Those that differ from all others.
     pub different: usize,
-    /// What assembled.
+    /// The `ptxas` that assembled the texts.
     pub ptxas: PathBuf,
     /// By architecture.
     pub tried: Vec<Tried>,
@@ -28,7 +28,7 @@ pub struct Proof {
     pub failures: Vec<Failure>,
     /// Texts of which nothing is known: too slow, or a crash.
     pub unknown: Vec<Failure>,
-    /// What the driver did, where it was asked.
+    /// The driver's results; `None` where the driver was not asked.
     pub driver: Option<ByDriver>,
 }
 
@@ -76,9 +76,9 @@ pub struct Failure {
     pub target: String,
     /// For which architecture, or by which driver.
     pub by: String,
-    /// What was said, with the kernel that each is about where that is known.
+    /// Messages, each with the kernel that it is about where that is known.
     pub complaints: Vec<Complaint>,
-    /// All kernels of the text: none of them will run.
+    /// All kernels of the text; none will run.
     pub kernels: Vec<String>,
 }
 
