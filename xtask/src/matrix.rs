@@ -26,7 +26,7 @@ use hosts::Host;
 use rows::Row;
 use toolkits::Toolkit;
 
-/// What to try.
+/// The rows to try, and how.
 #[derive(Args)]
 pub struct Options {
     /// Only this toolkit: 11.8, 13.5, …; may be given several times
@@ -182,7 +182,7 @@ fn chosen<'a, T>(all: &'a [T], names: &[String], name: fn(&T) -> &str) -> Result
     names.iter().map(find).collect()
 }
 
-/// What was tried: the program and the cases.
+/// A digest of the program and the cases that were tried, in hexadecimal.
 fn digest(warpcc: &std::path::Path, cases: &[corpus::Case]) -> Result<String> {
     let mut hash = Sha256::new();
     hash.update(fs::read(warpcc).with_context(|| warpcc.display().to_string())?);

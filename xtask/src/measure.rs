@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::process;
 
-/// What one run of a command cost.
+/// The cost of one run of a command.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
     /// Seconds on the clock.

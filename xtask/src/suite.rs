@@ -20,7 +20,7 @@ use crate::{matrix, process, repo, tidy, toolkit};
 /// How long each fuzz target runs: enough to replay its corpus and try some thousand inputs more.
 const FUZZ_SECONDS: &str = "2";
 
-/// What of the suite to run.
+/// The part of the suite to run.
 #[derive(clap::Args)]
 pub struct Options {
     /// Leave out the licence check, the documentation, the doctests, the fuzz targets and the
@@ -38,7 +38,7 @@ pub struct Options {
     nextest: Vec<String>,
 }
 
-/// What most tests compile with.
+/// The runtime headers that most tests compile with.
 #[derive(Clone, Copy, PartialEq)]
 enum Headers {
     /// The tests' own runtime header (`crates/warpcc/tests/space/small`).

@@ -189,7 +189,7 @@ fn lock_file(version: &str) -> PathBuf {
     lock_dir().join(format!("{version}.txt"))
 }
 
-/// What the marker of a toolkit made from today's lock file says: the lines that pip reads.
+/// The contents of the marker of a toolkit made from the current lock file: the lines that pip reads.
 ///
 /// The lines themselves rather than their hash: they are short, and a person can compare them.
 fn lock_id(version: &str) -> Result<String> {

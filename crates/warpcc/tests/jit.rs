@@ -364,7 +364,7 @@ fn warming_fills_the_cache_and_proves_it() {
         shown.contains("1 of 1 load with compiling switched off"),
         "{shown}"
     );
-    // What is there can be seen and removed.
+    // The cache's contents can be listed and removed.
     fs::write(space.at().join("cache/mine"), "x").expect("written");
     assert_eq!(space.json("cache --json", 0)["held"]["files"], 2);
     let cleared = space.json("cache --clear --json", 0);

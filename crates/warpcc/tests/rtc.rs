@@ -180,7 +180,7 @@ fn recorded_kernels_are_compiled_ahead_for_other_gpus() {
     std::fs::create_dir(at("include")).expect("a folder");
     std::fs::write(at("include/type.h"), "// a type\n").expect("written");
     let record = at("recorded.toml");
-    // What TOML could take for an end, or for other ends of lines.
+    // Characters that TOML could take for the end of a string, or for other line endings.
     let odd = "// ''' \"\"\" \\ \u{7f} \u{e9}\r\n__global__ void odd() {}'";
     let odd = odd.replace("{}'", "{} // '");
     let program = |target: &str, cache: &str, record: Option<&Path>| -> Vec<Found> {

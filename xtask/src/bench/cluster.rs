@@ -20,7 +20,7 @@ use crate::measure::{self, Cost};
 use crate::suite::casd;
 use crate::{process, programs, repo, workloads};
 
-/// What `--only` calls it.
+/// The benchmark's name for `--only`.
 pub const NAME: &str = "cluster";
 
 /// Files of llama.cpp's ggml-cuda.
@@ -129,7 +129,7 @@ fn with_workers(project: &Project, share: &Share, workers: usize) -> Result<Row>
     Ok(row)
 }
 
-/// What one build came to.
+/// The result of one build.
 struct Row {
     cost: Cost,
     objects: BTreeMap<String, Vec<u8>>,

@@ -101,7 +101,7 @@ impl Workplace {
         self.dir.join("bench.cu")
     }
 
-    /// What every contender is given.
+    /// The arguments that every contender gets.
     pub fn arguments(&self) -> Vec<String> {
         self.arguments_for("bench.cu")
     }

@@ -12,7 +12,7 @@ use super::options::Options;
 use crate::measure::{self, Cost};
 use crate::{pip, process, programs, repo};
 
-/// What `--only` calls it.
+/// The benchmark's name for `--only`.
 pub const NAME: &str = "fatbin-list";
 
 /// 1,498 images in 344 MB; the same wheel as in crates/fatbin/tests/wheels.

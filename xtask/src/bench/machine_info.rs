@@ -1,4 +1,4 @@
-//! What every measurement needs: the machine, the toolkit, the day.
+//! Describes the conditions of a measurement: the machine, the toolkit, the day.
 
 use std::fs;
 use std::path::Path;

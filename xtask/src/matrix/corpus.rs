@@ -1,5 +1,5 @@
-//! What a row is tried with, as soak's histories: the files of `cases/`, the modes whose dry runs are recorded, and
-//! changes of one thing between two calls.
+//! Collects the cases that a row is tried with, as soak's histories: the files of `cases/`, the modes whose dry runs are
+//! recorded, and changes of one thing between two calls.
 
 use std::fs;
 use std::path::Path;
@@ -10,12 +10,12 @@ use super::hosts::Compiler;
 use crate::repo;
 use crate::soak::history::{History, Step};
 
-/// How much is tried.
+/// The amount of cases to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// A handful.
+    /// A handful of cases.
     Quick,
-    /// What a host compiler has a part in.
+    /// The cases in which a host compiler takes part.
     Host,
     /// All modes and changes, and the cases of the tests.
     Whole,
@@ -29,7 +29,7 @@ pub struct Case {
     pub history: History,
 }
 
-/// What the quick row runs.
+/// The cases of the quick row.
 const QUICK: [&str; 5] = [
     "mode compile-two",
     "mode depend",

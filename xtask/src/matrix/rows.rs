@@ -1,4 +1,5 @@
-//! What rows came to, one line of JSON each: written as each ends, so that a run goes on where another one ended.
+//! Stores the results of rows, one line of JSON each. A line is written when its row ends, so that a run continues where an
+//! earlier one ended.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,11 +18,11 @@ pub struct Row {
     /// nvcc's release.
     pub release: String,
     pub host: String,
-    /// What it says of itself.
+    /// The host compiler's own version line.
     pub host_version: String,
     pub date: String,
     pub commit: String,
-    /// Which program and which cases.
+    /// The digest of the program and the cases.
     pub tried: String,
     /// nvcc does not take this compiler; nothing was tried.
     pub refused: bool,

@@ -128,7 +128,8 @@ fn by_case(options: &Options, warpcc: &Path, guards: &str) -> Result<Option<(Str
         let Some(found) = run(Some(guards))? else {
             continue;
         };
-        // What is wrong with all guards too says nothing about this one; nor does what is wrong without one of several.
+        // A history that is also wrong with all guards says nothing about this one, nor does one that is wrong without one
+        // of several.
         let mut fewer: Vec<Option<&str>> = vec![None];
         if guards.contains('+') {
             fewer.extend(guards.split('+').map(Some));

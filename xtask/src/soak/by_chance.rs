@@ -1,4 +1,5 @@
-//! What nvcc names by chance, or by its folder of kept files: other names there are not other results.
+//! Removes names that nvcc makes up by chance, or takes from its folder of kept files, so that results are compared
+//! without them.
 
 use std::path::Path;
 
@@ -32,7 +33,7 @@ fn without_made_names(mut text: String) -> String {
     text
 }
 
-/// The same without the milliseconds that `ptxas -v` says.
+/// The same without the milliseconds that `ptxas -v` prints.
 fn without_times(text: String) -> String {
     const TIME: &str = "ompile time = ";
     if !text.contains(TIME) {

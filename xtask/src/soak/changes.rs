@@ -1,11 +1,11 @@
-//! What may happen between two calls: to files, links, folders, variables, programs, toolkits and old outputs.
+//! Invents changes between two calls: to files, links, folders, variables, programs, toolkits and old outputs.
 
 use super::history::Step;
 use super::programs;
 use super::random::Random;
 use super::sources::{DATA, FOLDERS, HEADERS, SOURCES, VARIABLES, writing};
 
-/// What a history so far is about: a change to one of these is likely to change a result.
+/// The files, variables and outputs that a history uses so far. A change to one of them is likely to change a result.
 #[derive(Debug, Default)]
 pub struct About {
     files: Vec<String>,
@@ -14,7 +14,7 @@ pub struct About {
 }
 
 impl About {
-    /// Reads it off the steps and the call that most of them stand around.
+    /// Collects them from the steps, and from the call that most steps surround.
     pub fn new(steps: &[Step], line: &[String]) -> Self {
         let mut about = Self::default();
         for step in steps {

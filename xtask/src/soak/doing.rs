@@ -18,7 +18,7 @@ impl Space {
     pub fn change_files(&self, step: &Step) {
         let words: Vec<&str> = step.rest().iter().map(String::as_str).collect();
         let _quiet = (step.verb() != "run").then(no_process_starting);
-        // What cannot be done is left.
+        // A change that cannot be made is skipped.
         _ = self.try_change(step.verb(), &words);
     }
 

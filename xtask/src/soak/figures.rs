@@ -1,4 +1,4 @@
-//! What a run of the machine came to.
+//! Counts the results of a run of the machine.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -16,12 +16,12 @@ impl Step {
         Self(words.iter().map(|w| (*w).to_owned()).collect())
     }
 
-    /// What is done.
+    /// The step's verb; empty for an empty step.
     pub fn verb(&self) -> &str {
         self.0.first().map_or("", String::as_str)
     }
 
-    /// What it is done to or with.
+    /// The words after the verb.
     pub fn rest(&self) -> &[String] {
         self.0.get(1..).unwrap_or_default()
     }
@@ -79,8 +79,8 @@ impl History {
         Self::parse(&text).with_context(|| path.display().to_string())
     }
 
-    /// What kind of history this is: its verbs and directives without their names. Two failures with the same shape are
-    /// most likely one.
+    /// The history's shape: its verbs and directives without their names. Two failures with the same shape most likely have
+    /// the same cause.
     pub fn shape(&self) -> String {
         let mut parts: Vec<String> = Vec::new();
         for step in &self.0 {

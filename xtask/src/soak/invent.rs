@@ -8,7 +8,7 @@ use super::random::Random;
 use super::sources::{HEADERS, SOURCES, writing};
 use super::surroundings;
 
-/// What a call needs and no step has made.
+/// Steps that make the files that a call needs and no step has made.
 fn missing(random: &mut Random, steps: &[Step], line: &[String], fake: bool) -> Vec<Step> {
     let uses = |name: &str| line.iter().any(|word| word.contains(name));
     let is_there = |path: &str| {

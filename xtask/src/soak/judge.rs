@@ -27,16 +27,16 @@ struct Ending {
     stderr: Vec<u8>,
 }
 
-/// What a history came to.
+/// The result of a history.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    /// What was wrong in the first call that was, and which step that is.
+    /// The step of the first wrong call, and its differences; `None` where all calls were right.
     pub wrong: Option<(usize, Vec<String>)>,
     /// Calls that were compared.
     pub calls: u64,
     /// Steps that were no calls.
     pub changes: u64,
-    /// Lines of warpcc's log, without its process id, one for each thing that it said.
+    /// Lines of warpcc's log, one for each message, without the process id.
     pub log: Vec<String>,
     /// Calls in which nvcc failed.
     pub failing: u64,
@@ -70,7 +70,7 @@ pub fn judge(space: &mut Space, history: &History, compared: Compared) -> io::Re
         let lines = lines_of(step);
         verdict.calls += lines.len() as u64;
         if space.race.is_some() {
-            // What nvcc makes of a change in its middle nobody can say; what comes after is compared.
+            // nvcc's result is unknown where a file changes while nvcc runs. Only later calls are compared.
             run_warpcc(space, &lines)?;
             space.race = None;
             clear(&space.root.join("tmp"));

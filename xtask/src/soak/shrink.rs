@@ -66,7 +66,7 @@ pub fn shrink(
     }
 }
 
-/// What is left to try.
+/// The tries and the time that are left.
 struct Left {
     tries: usize,
     end: Instant,
@@ -136,7 +136,7 @@ fn try_it(
     Ok(fails)
 }
 
-/// What is wrong, with the history cut after it.
+/// The differences of the first wrong call. The history is cut after that call. `None` where all calls are right.
 fn failure(space: &mut Space, history: &mut History) -> io::Result<Option<Vec<String>>> {
     let verdict = judge(space, history, Compared::Last)?;
     Ok(verdict.wrong.map(|(at, found)| {

@@ -1,4 +1,4 @@
-//! What files of a history's project say: directives of the fake tools, or CUDA.
+//! Writes the files of a history's project: directives of the fake tools, or CUDA.
 
 use super::history::Step;
 use super::random::Random;
@@ -7,7 +7,7 @@ use super::random::Random;
 pub const FOLDERS: [&str; 5] = ["inc1", "inc2", "src", "{shm}/inc", "lnk"];
 /// Headers.
 pub const HEADERS: [&str; 3] = ["a.h", "b.h", "c.h"];
-/// What directives look at.
+/// Paths that directives look at.
 pub const DATA: [&str; 6] = [
     "data/d1",
     "data/d2",

@@ -45,7 +45,7 @@ pub struct Space {
     pub folder: String,
     /// The nvcc that calls name.
     pub nvcc: String,
-    /// Octal.
+    /// The umask, in octal.
     pub umask: Option<String>,
     /// Limits of the shell, as its options and values.
     pub limits: BTreeMap<String, String>,
@@ -53,12 +53,12 @@ pub struct Space {
     pub cache: String,
     /// The time that the fake tools get.
     pub clock: Option<String>,
-    /// What changes while the next call runs.
+    /// The change that is made while the next call runs.
     pub race: Option<Step>,
-    /// What who reads a pipe is given.
+    /// The text that the readers of each pipe get, by the pipe's path.
     pub pipes: BTreeMap<String, String>,
     mappers: Mappers,
-    /// Whether what is right is what warpcc makes with an empty cache.
+    /// Whether the expected results are warpcc's own with an empty cache, in place of nvcc's.
     pub fresh: bool,
 }
 
@@ -170,7 +170,7 @@ impl Space {
         tree::remove(&self.shm);
     }
 
-    /// What nvcc and warpcc can leave something in.
+    /// The folders in which nvcc and warpcc can leave files.
     pub fn watched(&self) -> [PathBuf; 3] {
         [self.root.join("w"), self.root.join("w2"), self.shm.clone()]
     }
@@ -232,7 +232,7 @@ impl Space {
             ("fresh", []) => self.fresh = true,
             ("clock", [time]) => self.clock = Some((*time).to_owned()),
             ("map", [path, line]) => {
-                // What cannot be done is left.
+                // A change that cannot be made is skipped.
                 _ = self.write_mapped(path, line);
             }
             ("pipe", [path, line]) => {

@@ -1,14 +1,14 @@
-//! What a whole history takes place in: one clone of several, a shared cache, limits, a clock; or changes made while a
-//! call runs.
+//! Chooses the surroundings of a whole history: one clone of several, a shared cache, limits, a clock; or changes made
+//! while a call runs.
 
 use super::changes;
 use super::history::Step;
 use super::random::Random;
 
-/// What is special about a history; mostly nothing.
+/// The surroundings of a history; most often [`Setting::Usual`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
-    /// Nothing.
+    /// Nothing special.
     Usual,
     /// The project stands in two folders whose names do not count.
     Clones,

@@ -1,4 +1,4 @@
-//! What stands in a folder, with types, modes, links and link counts: taken, put back, and compared.
+//! Takes, restores and compares the contents of folders, with types, modes, links and link counts.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, FileTimes, Permissions};
@@ -129,7 +129,7 @@ impl Tree {
         }
     }
 
-    /// What differs between what nvcc left and what warpcc left.
+    /// The differences between the files that nvcc left and those that warpcc left.
     pub fn differences(&self, got: &Self, root: &Path) -> Vec<String> {
         let mut found = Vec::new();
         let name = |path: &Path| {

@@ -23,7 +23,7 @@ const GRACE: Duration = Duration::from_secs(15 * 60);
 /// How often a worker writes down its figures.
 const OFTEN: Duration = Duration::from_secs(5);
 
-/// What a worker gets besides the options.
+/// A worker's number and folder, which it gets besides the options.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// Its number.
@@ -208,7 +208,7 @@ impl Search<'_> {
         space.choose_toolkit(seed);
         let verdict = judge::judge(space, &history, Compared::Every)?;
         if verdict.wrong.is_some() && space.without.is_some() {
-            // What is wrong with all guards too says nothing about this one.
+            // A history that is also wrong with all guards says nothing about this one.
             let guard = space.without.take();
             let guarded = judge::judge(space, &history, Compared::Every)?;
             space.without = guard;

@@ -1,4 +1,4 @@
-//! What the test suite needs on the machine, and how it gets there.
+//! Installs the programs that the test suite needs on the machine.
 //!
 //! A machine that has it all is not touched. Programs come from the distribution (as root, on
 //! Debian), cargo's subcommands from crates.io into cargo's own folder, where the next clone
@@ -25,10 +25,10 @@ const PROGRAMS: [(&str, &str); 16] = [
     // The oldest that the table of variables was compared with.
     ("clang++-14", "clang-14"),
     ("script", "bsdutils"),
-    // What `warpcc report` and `warpcc monitor` are looked at with.
+    // For the tests of `warpcc report` and `warpcc monitor`.
     ("chromium", "chromium"),
     ("tmux", "tmux"),
-    // What buildbox-casd puts around the commands it executes.
+    // buildbox-casd runs commands inside of it.
     ("bwrap", "bubblewrap"),
     // Shared caches. The tests start them themselves, each on a port of its own.
     ("nginx", "nginx-light"),

@@ -1,4 +1,4 @@
-//! What nextest's report says of a run: the longest tests, what each binary took, and how to run a failed test again.
+//! Summarises nextest's report of a run: the longest tests, the time of each binary, and how to run a failed test again.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -104,7 +104,7 @@ fn said(mut tests: Vec<Test>) -> String {
     lines.join("\n")
 }
 
-/// What selects the test that nextest prints as `BINARY NAME`.
+/// nextest's filter for the test that nextest prints as `BINARY NAME`.
 pub fn selecting(case: &str) -> Result<String> {
     let (binary, name) = case
         .trim()

@@ -14,7 +14,7 @@ const ONE_TYPE: &str = "input_manifest";
 /// A module: the names that lead to it from the crate's root.
 type Module = Vec<String>;
 
-/// What each file imports, as far as that closes a circle.
+/// Complaints about imports that close a circle, each with the importing file.
 pub fn complaints(texts: &BTreeMap<String, String>) -> Vec<(String, Complaint)> {
     let sources: BTreeSet<&str> = texts.keys().filter_map(|path| sources_of(path)).collect();
     let of_crate = |folder: &&str| {

@@ -10,7 +10,7 @@ pub struct Commands(BTreeMap<String, Command>);
 struct Command {
     /// Whether the word behind the option is its value.
     options: BTreeMap<String, bool>,
-    /// What follows are another program's words.
+    /// Whether the words after the command are another program's.
     takes_a_command: bool,
 }
 
@@ -38,7 +38,7 @@ impl Commands {
         self.0.is_empty()
     }
 
-    /// What is wrong with the commands of warpcc in this line of a shell.
+    /// Complaints about the commands of warpcc in this line of a shell.
     pub fn complaints(&self, line: &str) -> Vec<String> {
         let line = line.split(" #").next().unwrap_or_default();
         line.split(['|', ';', '(', ')'])

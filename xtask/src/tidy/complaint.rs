@@ -1,4 +1,4 @@
-//! What a rule is given, and what it answers.
+//! Defines the input and the output of a rule.
 
 /// One file as the rules see it.
 pub struct Source<'a> {
@@ -9,10 +9,10 @@ pub struct Source<'a> {
     pub text: &'a str,
 }
 
-/// A rule: what to do about this file, one message per place, line 0 for the whole file.
+/// A rule: gives its complaints about a file, one per place, with line 0 for the whole file.
 pub type Rule = fn(&Source) -> Vec<Complaint>;
 
-/// What a rule has to say about one place.
+/// A rule's message about one place.
 #[derive(Debug, PartialEq)]
 pub struct Complaint {
     pub line: usize,

@@ -9,7 +9,7 @@ use toml::{Table, Value};
 use super::complaint::{Complaint, Source};
 use super::rules::{code_lines, first_test_line, is_rust};
 
-/// What a crate may import of ours.
+/// The crates of ours that a crate may import.
 enum May {
     Only(&'static [&'static str]),
     Anything,

@@ -1,4 +1,4 @@
-//! What pages name exists: pages, headings, files, variables, commands and options.
+//! Checks that everything that pages name exists: pages, headings, files, variables, commands and options.
 //!
 //! Knows no page by name but docs/README.md, which leads to all others, docs/cli.md, which the
 //! program wrote, and docs/configuration.md, which has every variable.

@@ -26,10 +26,10 @@ const NETWORK: [&str; 9] = [
 /// Where the launcher's crates are named.
 const MANIFEST: &str = "crates/warpcc/Cargo.toml";
 
-/// What is wrong with the launcher's crates.
+/// Complaints about the launcher's crates.
 ///
 /// # Errors
-/// Cargo does not say which they are.
+/// Cargo does not list the crates.
 pub fn complaints() -> Result<Vec<(String, Complaint)>> {
     let linked = metadata::linked(&OURS[..1], TARGET)?;
     let names = linked.iter().map(|package| package.name.as_str());

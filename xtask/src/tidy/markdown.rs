@@ -7,7 +7,7 @@ pub struct At<T> {
     pub what: T,
 }
 
-/// What a page says.
+/// The parts of a page that rules check.
 #[derive(Debug, Default)]
 pub struct Page {
     /// Names of headings, as links end in them after `#`.

@@ -1,4 +1,4 @@
-//! What workloads there are (`xtask/workloads.toml`), and where they are built.
+//! Reads the list of workloads (`xtask/workloads.toml`), and decides where they are built.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,12 +13,12 @@ use crate::repo;
 pub struct Catalogue {
     /// Archives to fetch.
     pub source: Vec<Source>,
-    /// What is built.
+    /// The workloads.
     pub workload: Vec<Entry>,
 }
 
 impl Catalogue {
-    /// The one of this name.
+    /// The workload of this name.
     pub fn entry(&self, name: &str) -> Result<&Entry> {
         self.workload
             .iter()
@@ -76,13 +76,13 @@ pub struct Workload {
     pub dir: PathBuf,
     /// Where its outputs go; emptied between runs.
     pub out: PathBuf,
-    /// What its build sets in the environment of nvcc.
+    /// Variables that its build sets in the environment of nvcc.
     pub env: BTreeMap<String, String>,
     /// Arguments of nvcc, or a program after a `!`.
     pub commands: Vec<Vec<String>>,
 }
 
-/// Reads it.
+/// Reads the catalogue.
 pub fn read() -> Result<Catalogue> {
     let path = repo::root().join("xtask/workloads.toml");
     let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;

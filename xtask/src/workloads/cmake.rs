@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// What to build.
+/// The files to build, and the warpcc to build them with.
 #[derive(clap::Args)]
 pub struct Options {
     /// Three of the files, for CI
@@ -101,7 +101,7 @@ fn check(nvcc: &Path, warpcc: &Path, files: &[&str]) -> Result<()> {
     masked.dry("nothing to do", &[])
 }
 
-/// What a day's work does to a build folder.
+/// Changes a build folder as a day's work does, and checks each build.
 fn proof(build: &mut Build) -> Result<()> {
     let all = build.files.clone();
     let one = ["scale".to_owned()];
@@ -148,7 +148,7 @@ struct Build {
     path: Option<OsString>,
 }
 
-/// What the counters must show after a run of ninja.
+/// The counts that are expected after a run of ninja.
 struct Expected {
     direct: u64,
     built: u64,

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Instant;
 
-/// What one pass over the commands gave.
+/// The results of one pass over the commands.
 struct Pass {
     seconds: Vec<f64>,
     levels: Vec<String>,

@@ -50,7 +50,7 @@ pub fn make(nvcc: &Path, to: &Path) -> Result<PathBuf> {
     let script = bin.join("cudafe++");
     fs::write(
         &script,
-        // What warpcc preloads to watch a tool stays.
+        // Keeps the library that warpcc preloads to watch a tool.
         format!(
             "#!/bin/sh\nLD_PRELOAD=\"{}${{LD_PRELOAD:+:$LD_PRELOAD}}\" exec \"{}\" \"$@\"\n",
             library.display(),

@@ -102,16 +102,16 @@ struct UpdateBotSessionRequest {
     bot_session: Option<BotSession>,
 }
 
-/// What a bot has done so far.
+/// The work of a bot so far.
 #[derive(Debug, Default)]
 pub struct Done {
     /// Leases whose action came to its end.
     pub completed: AtomicU64,
     /// Leases that the scheduler took back.
     pub cancelled: AtomicU64,
-    /// This many leases from now on are accepted and never worked at.
+    /// How many of the next leases are accepted and never worked on.
     pub idle: AtomicU64,
-    /// Why it works no more.
+    /// Why the bot stopped.
     pub ended: OnceLock<String>,
 }
 

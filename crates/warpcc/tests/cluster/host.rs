@@ -40,18 +40,19 @@ fn warnings_do_not_keep_the_host_compile_here_and_are_nvccs() {
     // The tools go up, so that nothing after this is late and done here as well.
     write("");
     space.build(&all);
-    // As gcc has it from cudafe++ there are line markers in it, and gcc does not look at indentation.
+    // The file that gcc gets from cudafe++ has line markers, so gcc does not look at the indentation.
     write("int g() { return 1; }\n");
     assert_eq!(away(&all, FRONT + 1, TestSpace::agree), "");
-    // What gcc does warn of it shows with the source's lines: said here, in nvcc's words.
+    // gcc shows its warnings with the source's lines, so the host compile runs here, and its messages are nvcc's.
     write("bool g(int a, unsigned b) { return a < b; }\n");
     assert!(away(&all, FRONT, TestSpace::agree).contains("-Wsign-compare"));
-    // The next file with these options is not sent for nothing. It says nothing, so one more is sent.
+    // The host compile of the next file with these options is not sent in vain. It has no messages, so the one after it is
+    // sent again.
     write("int h() { return 1; }\n");
     assert_eq!(away(&all, FRONT, TestSpace::build), "");
     write("int i() { return 1; }\n");
     assert_eq!(away(&all, FRONT + 1, TestSpace::build), "");
-    // A person's own file has no marker, and gcc does look.
+    // A user's own file has no line marker, so gcc does look at the indentation.
     space.write("own.cpp", MISLEADING);
     let said = away("-c own.cpp -o own.o -Xcompiler -Wall", 0, TestSpace::agree);
     assert!(said.contains("-Wmisleading-indentation"), "{said}");

@@ -81,7 +81,7 @@ fn remote_steps_give_nvccs_results() {
     assert!((30 << 10..30 << 20).contains(&down), "{down}");
     space.again(TWO, &built).demand_direct_hit();
     space.demand_no_leftovers("a build on a cluster");
-    // What ran there hits here.
+    // Steps that ran on the cluster hit here.
     space.unset_env("WARPCC_EXECUTOR");
     add_remark(&space);
     space
@@ -146,7 +146,7 @@ fn modes_that_others_leave_out() {
 /// By the names of the records: what must be the same, and the variables that count.
 type StepRecords = BTreeMap<String, (Vec<String>, BTreeSet<OsString>)>;
 
-/// What the store knows of steps: the record's name, what it rests on, what came of it. Not when, and not how long it took.
+/// The steps' records in the store: name, inputs and result. Times are left out.
 fn step_records(cache: &Path) -> StepRecords {
     let mut records = BTreeMap::new();
     let mut folders = vec![cache.join("steps-v4")];

@@ -121,7 +121,7 @@ fn every_step_of_a_project_runs_on_one_of_two_workers() {
     let taken = farm.taken();
     assert!(taken.iter().sum::<u64>() <= steps as u64, "{taken:?}");
 
-    // What a worker does not do is done here, and taken from it there.
+    // A command that a worker accepts but does not work on runs here, and is cancelled there.
     project
         .space
         .write("late.cu", "__global__ void late(int *x) { *x = 7; }\n");

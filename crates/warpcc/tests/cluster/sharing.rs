@@ -1,5 +1,5 @@
-//! What several calls send together, and what becomes of what was sent: never more than the machine's share, given back by
-//! a worker that dies, raced here when it is late, cancelled when nobody waits any more.
+//! Tests the commands that several calls send: never more than the machine's share. A dying worker gives its command back,
+//! a late command is raced here, and one that no call waits for is cancelled.
 
 use std::process::Child;
 use std::thread;

@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the second run of a command must be answered from.
+/// The part of the cache that must answer the second run of a command.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
 pub enum Level {
     /// The whole invocation from the cache.
@@ -27,13 +27,13 @@ pub struct Line {
     pub args: String,
     /// The only toolkit it is for.
     pub toolkit: Option<String>,
-    /// What the second run is answered from.
+    /// The part of the cache that answers the second run.
     pub level: Level,
     /// The exit code it must have.
     pub exit: i32,
     /// Why warpcc must run plain nvcc, if it must.
     pub fallback: Option<String>,
-    /// What to set aside in its diagnostics.
+    /// Parts of its diagnostics that are not compared.
     pub stderr: Vec<String>,
 }
 
@@ -103,7 +103,7 @@ fn read(path: &Path) -> Option<Case> {
 
 impl Case {
     fn read_directives(&mut self, text: &str) {
-        // What stands before the first Args holds for all; after one, for that one.
+        // Directives before the first Args hold for all command lines, those after an Args for its line.
         let mut default = Line {
             args: String::new(),
             toolkit: None,

@@ -51,7 +51,7 @@ pub fn kept_references_are_checked() {
     assert_eq!(asked(its_day[0]), [""; 0]);
     assert_ne!(entry(), first, "nvcc did not run again");
 
-    // What is wrong is found on any day, and replaced.
+    // A wrong result is found on any day, and replaced.
     for day in [another[0], its_day[0]] {
         let mut wrong = on(day).read(key).expect("it is kept");
         wrong.outcomes[0].stdout.push(b'!');

@@ -1,4 +1,5 @@
-//! What nvcc's result depends on besides the case: the toolkit, the host compiler, and how processes run here.
+//! Identifies everything besides the case that nvcc's result depends on: the toolkit, the host compiler, and how
+//! processes run here.
 //!
 //! Programs of the host count by their contents. Everything in the toolkit and in the folders that gcc searches counts by name, size
 //! and time, as packages install it: to read a gigabyte in each test would take longer than nvcc does.
@@ -13,10 +14,10 @@ use std::process::Command;
 
 use crate::space::Toolkit;
 
-/// What gcc starts.
+/// The programs that gcc starts.
 const PARTS: [&str; 5] = ["cc1", "cc1plus", "as", "collect2", "ld"];
 
-/// Feeds all of it to the hasher. None where the toolkit is not one of `xtask/toolkits`: nobody says what is in it.
+/// Feeds all of it to the hasher. `None` where the toolkit is not one of `xtask/toolkits`: its contents are not known.
 pub fn identify(toolkit: &Toolkit, words: &[OsString], into: &mut impl Hasher) -> Option<()> {
     let top = toolkit.top();
     let marker = top

@@ -4,7 +4,7 @@
 //! The newest toolkit runs all of them, the older one every third: all dry runs of both are compared in
 //! `crates/plan`, and all cases run on both with `WARPCC_TEST_ALL_CASES=1`.
 //!
-//! What nvcc makes is kept for the next run, and made anew for one case in eight (`reference`).
+//! nvcc's results are kept for the next run. One case in eight is compiled again (`reference`).
 
 mod case;
 mod honesty;

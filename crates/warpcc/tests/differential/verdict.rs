@@ -158,7 +158,7 @@ fn rule(space: &TestSpace, line: &Line) -> StreamRule {
     rule
 }
 
-/// What the counters should say and do not.
+/// The expectations that the counters do not meet.
 fn miscounted(line: &Line, stats: &Stats, pass: &str, fresh: bool) -> Vec<String> {
     let mut found = Vec::new();
     let mut demand = |holds: bool, what: &str| {

@@ -39,7 +39,7 @@ fn the_page_has_a_section_a_step_and_can_be_filtered() {
             .contains("__cudaPushCallConfiguration(1, 32)")
     );
 
-    // What `<<<>>>` became is explained in one place; two words have to be in the same step.
+    // One step explains what `<<<>>>` became; a step matches only with both words.
     browser.key("/");
     for key in "launches __cudaPushCall".chars() {
         browser.key(&key.to_string());

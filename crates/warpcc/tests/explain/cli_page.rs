@@ -14,7 +14,7 @@ const HEAD: &str = "# Commands\n\n\
     warpcc nvcc …        # launch a compiler: any word that is not a command below\n\
     ```\n";
 
-/// What `warpcc WORDS --help` says, as wide as clap makes it without a terminal.
+/// The output of `warpcc WORDS --help`, as wide as clap makes it without a terminal.
 fn help(words: &[String]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_warpcc"))
         .args(words)

@@ -49,7 +49,7 @@ fn explanation(space: &TestSpace, args: &str) -> Explanation {
     serde_json::from_slice(&outcome.stdout).expect("an explanation in JSON")
 }
 
-/// What nvcc itself does with the same words, with its intermediate files in the folder given back.
+/// Runs nvcc itself with the same arguments. Gives its outcome, and the folder of its intermediate files.
 fn reference(space: &TestSpace, args: &str) -> (Outcome, PathBuf) {
     let kept = space.beside("kept");
     space::remove_tree(&kept);

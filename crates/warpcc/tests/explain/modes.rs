@@ -8,7 +8,7 @@ use super::{
     table, words,
 };
 
-/// What holds of every explanation of a compilation that worked.
+/// Asserts what every explanation of a successful compilation must have.
 fn demand_whole(explanation: &Explanation) {
     assert_eq!(explanation.exit_code, 0);
     for step in &explanation.steps {

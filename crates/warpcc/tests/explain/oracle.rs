@@ -1,4 +1,4 @@
-//! What other programs say about nvcc's files: cuobjdump, readelf, and nvcc's own dry run.
+//! Asks other programs about nvcc's files: cuobjdump, readelf, and nvcc's own dry run.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -9,9 +9,9 @@ use crate::faulty::{Faulty, Mode};
 use crate::forger::{self, Forger};
 use crate::{ONE, Project};
 
-/// What cicc takes is about the most that a call needs.
+/// The memory limit of a call, in KiB. cicc needs the most, about this much.
 const ENOUGH: u64 = 4 << 20;
-/// What a record that is short may not exceed.
+/// The memory limit of a call that reads a short record, in KiB.
 const LITTLE: u64 = 1500 << 10;
 
 fn output(role: &str, digest: Digest) -> ProducedFile {

@@ -44,7 +44,7 @@ pub enum Mode {
 struct State {
     mode: Mutex<Mode>,
     objects: Mutex<HashMap<String, Vec<u8>>>,
-    /// What every request must have among its headers, in lower case.
+    /// A header line that every request must have, in lower case.
     header: Mutex<Option<&'static str>>,
     requests: AtomicUsize,
     over: AtomicBool,

@@ -72,7 +72,7 @@ impl Forger {
         only
     }
 
-    /// What the honest machine put under a key.
+    /// The variants that the honest machine stored under a key.
     pub fn honest(&self, key: &str) -> Vec<Variant> {
         let store = self.project.space.beside("honest");
         let found = ["direct", "steps"]

@@ -100,7 +100,7 @@ fn warmed(team: &Team, machine: &str, line: &str) {
     assert!(said.contains(line), "{said}");
 }
 
-/// What CI warms, another machine finds; there it is kept.
+/// Kernels that CI warms are found by another machine, which keeps them.
 #[track_caller]
 fn two_machines(url: &str) {
     let team = Team::sharing(url);
@@ -126,7 +126,7 @@ fn through_redis_and_a_server_that_lost_all() {
     let server = servers::redis(&folder.path().join("first"));
     let url = |port: u16| format!("redis://:open-sesame@127.0.0.1:{port}/1");
     two_machines(&url(server.port));
-    // What is warmed already is given to a server that has none of it.
+    // Kernels that are warm already are uploaded to a server that has none of them.
     let mut team = Team::sharing(&url(server.port));
     warmed(&team, "ci", "0 compiled now, 4 there already");
     let empty = servers::redis(&folder.path().join("second"));

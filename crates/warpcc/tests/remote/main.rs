@@ -27,7 +27,7 @@ const KERNEL: &str = "__global__ void k(float *x, int n) {\n\
       for (int i = 0; i < n; i++) x[i] = x[i] * 3.5f;\n\
     }\n";
 
-/// What a call of warpcc said, made and counted.
+/// The messages and the counters of a call of warpcc.
 struct Call {
     stderr: String,
     stats: Stats,

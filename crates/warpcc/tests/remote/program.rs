@@ -16,7 +16,7 @@ use crate::{ONE, Project};
 /// For what comes in milliseconds on a machine with nothing else to do.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What the real one is called, beside the real warpcc.
+/// The path of the real warpcc-remote, beside the real warpcc.
 fn real() -> PathBuf {
     TestSpace::warpcc().with_file_name("warpcc-remote")
 }

@@ -1,4 +1,4 @@
-//! What one machine built, another gets: as a whole, or step by step; through every kind of server.
+//! Tests that a machine gets the results that another one built: whole calls or single steps, through every kind of server.
 
 use crate::servers::{self, Certificate};
 use crate::{ONE, Project, TWO};
@@ -234,7 +234,7 @@ fn from_far_to_near_and_never_to_what_is_read_only() {
     let count = |folder: &std::path::Path| walk(folder).len();
     let there = count(&far);
     assert!(there > 0);
-    // What comes from the far one goes to the near one; what is built here goes to neither read-only one.
+    // Results from the far server go to the near one. Results that are built here go to no read-only server.
     let both = format!("{near_url} {far_url}|read-only");
     project.through(&both);
     project.on("second");

@@ -20,14 +20,14 @@ pub struct BoardWatch {
     thread: JoinHandle<Seen>,
 }
 
-/// What it saw.
+/// The observations of a [`BoardWatch`].
 #[derive(Debug, Default)]
 pub struct Seen {
     /// The most slots that claims held at a time.
     pub most_slots: u64,
     /// The most tools that ran at a time: children of the processes that hold claims.
     pub most_tools: usize,
-    /// How long somebody waited.
+    /// How long at least one command waited.
     pub wanted: Duration,
     /// Of that time, the part of all `slots` that was in use, from 0 to 1.
     pub used: f64,

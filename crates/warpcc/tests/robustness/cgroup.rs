@@ -63,7 +63,7 @@ impl Cgroup {
         count.and_then(|c| c.trim().parse().ok()).unwrap_or(0)
     }
 
-    /// What runs a command inside.
+    /// A program that runs `command` inside the cgroup.
     pub fn inside(&self, command: &[PathBuf]) -> Program {
         let enter = "echo $$ > \"$0/cgroup.procs\" && exec \"$@\"";
         let mut words = vec!["-c".to_owned(), enter.to_owned()];
@@ -72,7 +72,7 @@ impl Cgroup {
         Program::Other("/bin/sh".into(), words)
     }
 
-    /// Waits until nobody is left in it, for a minute at most.
+    /// Waits until the cgroup has no processes, for a minute at most.
     pub fn wait_until_empty(&self) {
         for _ in 0..6_000 {
             let left = fs::read_to_string(self.folder.join("cgroup.procs"));

@@ -1,6 +1,6 @@
 //! The GitHub Action and the lines that `warpcc setup --ci` prints: their shell parts run as each system's runner runs them.
 //!
-//! What the systems do themselves is done here by hand: variables between steps, a cache that is restored and saved.
+//! The tests themselves do the work of the systems: variables between steps, a cache that is restored and saved.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -68,7 +68,7 @@ fn repository(name: &str) -> String {
     fs::read_to_string(file).expect(name)
 }
 
-/// What `warpcc setup --ci` prints.
+/// The output of `warpcc setup --ci`.
 fn printed(space: &TestSpace, system: &str) -> String {
     let outcome = space.warpcc_with(&["setup", "--ci", system]);
     assert_eq!(outcome.code, 0, "{}", outcome.stderr_text());
@@ -117,7 +117,7 @@ fn steps(file: &str) -> Vec<Step> {
     texts.into_iter().map(of_text).collect()
 }
 
-/// What GitHub keeps between the steps of one run.
+/// The state that GitHub keeps between the steps of one run.
 struct Run {
     temporary: PathBuf,
     event: &'static str,
@@ -142,7 +142,7 @@ impl Run {
         Self { temporary, event }
     }
 
-    /// What later steps see of earlier ones.
+    /// Sets the variables and the path that earlier steps left for later ones.
     fn apply(&self, space: &mut TestSpace) {
         let read = |name: &str| fs::read_to_string(self.temporary.join(name)).unwrap_or_default();
         for line in read("env").lines() {
@@ -247,7 +247,7 @@ fn the_github_action_restores_saves_and_sums_up() {
             event == "pull_request"
         );
     }
-    // What the pull request built was not saved.
+    // The results of the pull request were not saved.
     assert_eq!(found, [(2, 0), (1, 1), (1, 1)]);
 }
 

@@ -132,7 +132,7 @@ fn same_everywhere(space: &mut TestSpace, number: usize, line: &str) -> Files {
         );
     }
     assert_eq!(first.len(), second.len());
-    // What is about this folder is what nvcc says of it.
+    // Messages and dependency files name this folder, as nvcc's do.
     let (want, made) = make(space, &Program::NvccKeep(space.beside("keep")), two, line);
     assert_eq!(again.stderr_text(), want.stderr_text(), "{line}");
     assert_eq!(said.stderr_text(), want.stderr_text(), "{line}");

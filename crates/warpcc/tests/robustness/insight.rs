@@ -1,4 +1,4 @@
-//! What `warpcc report`, `monitor` and `doctor` say about real builds, good and bad.
+//! Tests the output of `warpcc report`, `monitor` and `doctor` for real builds, good and bad.
 
 use crate::space::{Program, Snapshot, TestSpace};
 
@@ -292,7 +292,7 @@ fn progress_is_a_line_that_goes_away() {
     };
     let with = shown(&format!("{run} --progress {rest}"));
     assert!(with.contains("warpcc: ") && with.contains("/"), "{with:?}");
-    // What stays on the screen is what stands after the last time the line was cleared.
+    // The text after the last clearing of a line stays on the screen.
     let stays: String = with
         .split_inclusive('\n')
         .map(|line| line.rsplit("\r\u{1b}[K").next().unwrap_or(line))

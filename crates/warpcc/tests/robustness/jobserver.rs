@@ -222,7 +222,8 @@ fn a_warpcc_that_is_killed_stops_nobody_else() {
     let Some((_space, outcome, tokens)) = struck("ninja-sigkill", Signal::KILL) else {
         return skipped("WARPCC_TEST_NINJA is not set; `cargo xtask test` sets it");
     };
-    // What it had itself is lost, as with every client of a jobserver. What ninja had for it is not, nor what the other had.
+    // The killed warpcc's own tokens are lost, as with every client of a jobserver. Ninja's token for it is not, nor are the
+    // other warpcc's.
     assert!(
         (1..TOKENS).contains(&tokens),
         "{tokens} tokens: {}",

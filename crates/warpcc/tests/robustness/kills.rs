@@ -62,7 +62,7 @@ enum Reach {
 }
 
 fn interrupted(signal: Signal, code: i32, reach: &Reach, name: &str) {
-    // What nvcc makes, for all of them.
+    // nvcc's result, for all delays.
     let space = space(name);
     let wanted = space.agree(LONG);
     for delay in [30, 200, 600] {
@@ -132,7 +132,7 @@ fn sigterm_during_a_fallback() {
     assert!(left.is_empty(), "still running: {left:?}");
 }
 
-/// What a program has said when it is interrupted during the host compile, which comes after a warning.
+/// The messages of a program that is interrupted during the host compile, which comes after a warning.
 fn said_when_interrupted(space: &TestSpace, program: &Program) -> String {
     let there = space.beside("there");
     crate::space::remove_tree(&there);

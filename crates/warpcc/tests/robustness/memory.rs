@@ -77,8 +77,8 @@ fn ninja(space: &TestSpace, cgroup: &Cgroup) -> Outcome {
     outcome
 }
 
-/// What the report of the newest build says: how often tasks began again, because they made room or were killed, and how
-/// many seconds tasks waited for memory.
+/// Figures from the report of the newest build: how often tasks began again, because they made room or were killed, and
+/// how many seconds tasks waited for memory.
 fn reported(space: &TestSpace) -> (u64, f64) {
     let report = space.warpcc_with(&["report", "--json"]);
     let json: serde_json::Value = serde_json::from_slice(&report.stdout).expect("a report");
@@ -101,7 +101,7 @@ fn a_build_that_kills_nvcc_finishes_with_warpcc() {
     let nvcc = space.toolkit.nvcc.clone();
     let warpcc = [TestSpace::warpcc(), nvcc.clone()];
 
-    // What each needs is learned while it needs little.
+    // warpcc learns the needs of each file while they are small.
     write_light(&space);
     write_ninja(&space, &warpcc);
     let light = ninja(&space, &cgroup);
@@ -126,13 +126,13 @@ fn a_build_that_kills_nvcc_finishes_with_warpcc() {
         text(&plain)
     );
 
-    // What was learned is wrong by far, so that more are let in than fit.
+    // The learned needs are far too small, so more commands are admitted than fit.
     write_ninja(&space, &warpcc);
     let misled = ninja(&space, &cgroup);
     assert_eq!(misled.code, 0, "{}", text(&misled));
     agree(&space, &wanted);
     let (retries, waited) = reported(&space);
-    // Which of the two is a matter of milliseconds: whether one starts before the other has grown.
+    // Which of the two happens is a matter of milliseconds: whether one command starts before the other has grown.
     assert!(
         retries > 0 || waited > 0.0,
         "nothing made room, and nothing is told to have waited for memory"

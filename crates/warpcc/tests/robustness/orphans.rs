@@ -1,4 +1,5 @@
-//! What warpcc leaves running: nothing where it is killed, and whatever a wrapper around the compiler meant to leave.
+//! Tests which processes warpcc leaves running: none when it is killed, and those that a wrapper around the compiler
+//! meant to leave.
 
 use std::fs;
 use std::time::{Duration, Instant};

@@ -73,7 +73,8 @@ fn behind(words: &str) -> impl Fn(&TestSpace) -> [Program; 2] {
     }
 }
 
-/// What nvcc can do, warpcc can, without a cache, with one that it filled itself there, and with a full one.
+/// Asserts that warpcc succeeds where nvcc does: with an empty cache, with one that warpcc filled in the same place, and
+/// with a full one.
 #[track_caller]
 fn as_nvcc(space: &TestSpace, [nvcc, warpcc]: &[Program; 2], what: &str) {
     let (want, wanted) = run(space, nvcc, DEVICE);

@@ -10,7 +10,7 @@ fn run(space: &TestSpace) -> Program {
     Program::Other(TestSpace::warpcc(), first.to_vec())
 }
 
-/// What `warpcc why` says of a line.
+/// The output of `warpcc why` for a command line.
 fn why(space: &TestSpace, line: &str) -> String {
     let nvcc = space.toolkit.nvcc.display().to_string();
     let first = ["why".to_owned(), nvcc];

@@ -75,7 +75,7 @@ fn faithful_and_sequential_give_the_same() {
     ] {
         run(&space, options);
     }
-    // What one way stored, the other may use.
+    // A result that is stored with some options may be used without them.
     run(&space, &["--faithful"]);
     space.agree(TWO).demand_no_tool_ran();
 }

@@ -37,7 +37,7 @@ fn text(outcome: &Outcome) -> String {
     String::from_utf8_lossy(&outcome.stdout).into_owned()
 }
 
-/// What a shell that read the start file says.
+/// The output of `script` in a shell that has read the start file.
 fn in_shell(space: &TestSpace, shell: &str, start: &str, script: &str) -> String {
     let line = format!("{start}\n{script}");
     let shell = Program::Other(shell.into(), Vec::new());
@@ -119,7 +119,7 @@ fn a_file_that_was_not_there_goes_again() {
     for (shell, file) in [("/usr/bin/zsh", ".zshrc"), ("/usr/bin/dash", ".profile")] {
         let (space, home) = at_home("setup-new", shell);
         setup(&space, &["--shell"]);
-        // What both read is sh's language.
+        // The lines for both shells are in sh's language.
         let start = format!(". ~/{file}");
         let said = in_shell(&space, "sh", &start, "command -v nvcc");
         assert!(said.contains("warpcc/bin/nvcc"), "{said}");

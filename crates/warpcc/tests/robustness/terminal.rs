@@ -38,7 +38,7 @@ fn nvcc(space: &TestSpace, columns: u16) -> Shown {
     )
 }
 
-/// What warpcc shows, and whether it was a direct hit.
+/// The screen after a call of warpcc, and whether the call was a direct hit.
 fn warpcc(space: &TestSpace, columns: u16) -> (Shown, bool) {
     let before = space.stats().count("direct_hits");
     let launcher = TestSpace::warpcc();

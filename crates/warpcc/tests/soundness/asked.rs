@@ -1,5 +1,5 @@
-//! What a stranger, a host compiler's wrapper, asks of a file besides its content, and files that come to it on other ways
-//! than `open`.
+//! Tests what a wrapper around the host compiler may ask of a file besides its content, and files that it gets by other
+//! means than `open`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -114,7 +114,7 @@ fn the_cache_or_temporary_files_on_any_file_system() {
             let Some(_mounted) = kind.mount(&space.beside(place), &own, Path::new("/")) else {
                 break;
             };
-            // What a file system puts into its root folder.
+            // A file system puts this folder into its root.
             drop(std::fs::remove_dir(space.tmp().join("lost+found")));
             space.write("case.cu", &format!("#include \"a.h\"\n{KERNEL}"));
             write_header(&space, "a.h", 1);

@@ -1,5 +1,5 @@
-//! What a call inherits from who started it: open and closed streams, a mask, limits. A script between them, as host
-//! compiler, may look at it.
+//! Tests what a call inherits from the process that started it: open and closed streams, a mask, limits. A script as host
+//! compiler may look at them.
 
 use std::fs;
 use std::process::Command;
@@ -122,7 +122,7 @@ fn messages_on_two_streams_that_are_one_file() {
         agree_below(&space, "\"$@\" 2>&1", WRAPPED);
         agree_below(&space, "\"$@\"", WRAPPED);
     }
-    // What was kept of two files is shown in one.
+    // Streams that were stored as two files are shown in one.
     agree_below(&space, "\"$@\" 2>&1", WRAPPED);
     // One stream at a time has an order.
     let one = "#!/bin/sh\ncase \"$*\" in *case.cu*) echo a >&2; echo b >&2;; esac\n\

@@ -1,5 +1,5 @@
-//! What a build looked at counts, wherever it lies and whichever process looked: files below mounts and `/proc/self`, variables
-//! that nobody listed, programs that cannot be watched, toolkits made of links.
+//! Tests that everything a build looked at counts, in any place and for any process: files below mounts and `/proc/self`,
+//! variables that are on no list, programs that cannot be watched, toolkits made of links.
 
 use crate::space::TestSpace;
 use crate::{KERNEL, ONE, rebuilt, warm};
@@ -82,7 +82,7 @@ fn a_script_as_compiler_sees_every_variable() {
     warm(&space, WRAPPED);
     space.set_env("SITE_VALUE", "2");
     rebuilt(&space, WRAPPED);
-    // What changes from call to call, and what the script does not mention, is no reason.
+    // A variable that changes from call to call, and that the script does not name, causes no miss.
     space.set_env("MAKELEVEL", "3");
     space.agree(WRAPPED).demand_direct_hit();
 }

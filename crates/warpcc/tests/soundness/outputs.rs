@@ -1,4 +1,4 @@
-//! What a call leaves behind where its outputs are not new files: the tree must be nvcc's, whether the call hits or not.
+//! Tests calls whose outputs are not new files: the tree afterwards must be nvcc's, whether the call hits or not.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
@@ -29,7 +29,7 @@ fn work_with(space: &TestSpace, arrange: Arrange) {
     arrange(&space.work());
 }
 
-/// What the names of nvcc's temporary files are set aside in.
+/// The rule that ignores the names of nvcc's temporary files in these folders.
 fn rule(space: &TestSpace) -> StreamRule {
     StreamRule {
         random_names: true,
@@ -54,7 +54,7 @@ fn tree(space: &TestSpace) -> Snapshot {
     tree
 }
 
-/// What one run left, said and wrote into a pipe.
+/// The result of one run: the files it left, its messages, and the bytes it wrote into a pipe.
 struct Left {
     tree: Snapshot,
     outcome: Outcome,
@@ -124,7 +124,7 @@ fn compare(
     })
 }
 
-/// What comes out of a pipe `out`, if that is one.
+/// Runs a command to its end. Gives the outcome, and the bytes from `out` if that is a pipe.
 fn finish_reading(space: &TestSpace, command: Command) -> (Outcome, Vec<u8>) {
     use std::os::unix::fs::FileTypeExt;
     let pipe = space.work().join("out");

@@ -111,7 +111,7 @@ fn files_of_a_killed_later_command_are_removed() {
     let script = "#!/bin/sh\ncase \"$*\" in *later.cpp*)\n  : > {work}/side\n  echo ran >> {beside}/log\n  \
                   for i in 1 2 3 4 5 6 7 8 9; do sleep 1; done;;\nesac\nexec g++ \"$@\"\n";
     space.script("cc.sh", &space.fill(script));
-    // What was there before stays, and tells.
+    // A file that was there before stays, so the log tells whether the later command ran.
     std::fs::write(space.beside("log"), "began\n").expect("a log");
     let line = "-c case.cu later.cpp -arch=sm_90 -ccbin {work}/cc.sh";
     let build = space.agree(line);

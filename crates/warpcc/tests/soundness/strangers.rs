@@ -1,5 +1,5 @@
-//! What a host compiler that nobody knows, a script around gcc, takes from elsewhere than the text of files: times, the
-//! names in a folder, the working directory, a server, permissions.
+//! Tests an unknown host compiler, a script around gcc, that depends on more than the text of files: times, the names in a
+//! folder, the working directory, a server, permissions.
 
 use std::fs;
 use std::io::Write;

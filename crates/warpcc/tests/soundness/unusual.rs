@@ -40,7 +40,7 @@ fn the_source_is_standard_input() {
     }
 }
 
-/// What a program leaves for a line, and how it ended.
+/// The exit code of a program for a command line, and the names of the files that it leaves.
 fn leaves(space: &TestSpace, program: &Program, line: &str) -> (i32, Vec<String>) {
     let before = Snapshot::take(&space.work());
     let said = space.run(program, &space.words(line));

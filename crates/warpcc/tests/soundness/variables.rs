@@ -16,7 +16,7 @@ use warpcc_plan::Tool;
 
 use crate::space::{Program, TestSpace, Toolkit, finish, small};
 
-/// What is compiled, in this order. Host and device code, templates of the library, separate compilation.
+/// The compilations, in this order: host and device code, templates of the library, separate compilation.
 const LINES: &[&str] = &[
     "-c case.cu -o case.o -arch=sm_80",
     "-c case.cu -o case.o -gencode arch=compute_80,code=sm_80 -gencode arch=compute_86,code=compute_86",
@@ -142,10 +142,10 @@ fn the_table_has_every_variable_that_a_tool_asks_for() {
     );
 }
 
-/// Toolkits and host compilers. Every release and both compilers once; of toolkits besides the suite's, and where a
-/// person names host compilers, each with each.
+/// Pairs of toolkit and host compiler. The suite's two toolkits have one host compiler each. Other toolkits have every
+/// host compiler, and so have the suite's where the user names more host compilers.
 fn pairs() -> BTreeSet<(PathBuf, String)> {
-    // What a tool asks for does not depend on the runtime's header.
+    // The variables that a tool reads do not depend on the runtime's header.
     let newest = small(Toolkit::newest()).nvcc;
     let older = small(Toolkit::older()).nvcc;
     let mut hosts: BTreeSet<String> = ["g++", "clang++-14"].map(str::to_owned).into();
@@ -167,8 +167,8 @@ fn pairs() -> BTreeSet<(PathBuf, String)> {
     all.chain(usual).collect()
 }
 
-/// Those that a person names; else one of those that `cargo xtask toolkit` and `matrix` made for this user, in turn: each
-/// takes half a minute.
+/// The toolkits that the user names; else one of those that `cargo xtask toolkit` and `matrix` made for this user, in
+/// turn: each takes half a minute.
 fn more_toolkits(usual: &[PathBuf; 2]) -> BTreeSet<PathBuf> {
     if let Some(named) = std::env::var_os("WARPCC_TEST_MORE_NVCC") {
         let named = std::env::split_paths(&named);

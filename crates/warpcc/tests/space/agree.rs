@@ -11,9 +11,9 @@ use super::{TestSpace, remove_tree};
 /// One command that nvcc and warpcc have both run.
 #[derive(Debug)]
 pub struct Build {
-    /// What warpcc said: the same as nvcc.
+    /// warpcc's exit code and messages, the same as nvcc's.
     pub outcome: Outcome,
-    /// What the command added to warpcc's counters.
+    /// The command's additions to warpcc's counters.
     pub stats: Stats,
     /// The outputs, the same as nvcc's.
     pub outputs: Snapshot,

@@ -27,7 +27,7 @@ impl Outcome {
     }
 }
 
-/// What to put before a case's arguments.
+/// The program, and the words before a case's arguments.
 #[derive(Clone, Debug)]
 pub enum Program {
     /// The real nvcc, and nothing else.

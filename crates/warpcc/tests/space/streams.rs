@@ -4,7 +4,7 @@
 use super::process::Outcome;
 use std::path::PathBuf;
 
-/// What a comparison of diagnostics sets aside.
+/// The differences that a comparison of diagnostics ignores.
 #[derive(Clone, Debug, Default)]
 pub struct StreamRule {
     /// Numbers with a unit of time: `ptxas -v`, `-time`.

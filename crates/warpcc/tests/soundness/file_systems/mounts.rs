@@ -14,7 +14,7 @@ const INSIDE: &str = "WARPCC_TEST_MOUNTS";
 pub struct Kind {
     /// For messages and folders.
     pub name: &'static str,
-    /// What `/proc/filesystems` has to name.
+    /// The name that has to be in `/proc/filesystems`.
     needs: &'static str,
     script: &'static str,
 }
