@@ -2,10 +2,10 @@
 //! stood.
 //!
 //! A preprocessed text that holds a date got it from the clock, unless one of the files that were read, or the command
-//! line, has the very same characters. So a macro in a header, in an option, put together with `##` or made a string
-//! once more is found alike. A file may have today's date by chance, so it also counts that a compiler asks for the local
-//! time where it expands one of the macros. A `.cpp` file is preprocessed and compiled in one: nobody sees its text. There the macros'
-//! names count, and the times of this run in what was made.
+//! line, has the very same characters. This finds a macro in a header or in an option, one that is put together with `##`,
+//! and one that is made a string again. A file may have today's date by chance, so it also counts that a compiler asks for
+//! the local time where it expands one of the macros. A `.cpp` file is preprocessed and compiled in one step, so its text
+//! is not seen. There the macros' names count, and the times of this run in the files that were made.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -26,7 +26,7 @@ const MONTHS: [&[u8; 3]; 12] = [
 /// Time zones differ by quarters of an hour.
 const QUARTER: u64 = 15 * 60;
 
-/// Where dates of a call could stand.
+/// The texts of a call in which dates could stand.
 pub struct Texts<'a> {
     /// Preprocessed texts.
     pub preprocessed: &'a [PathBuf],
@@ -51,7 +51,7 @@ pub struct Dates {
 }
 
 impl Dates {
-    /// Looks through what a call made on its way, and its arguments.
+    /// Looks through the files that a call made on its way, and its arguments.
     pub fn in_texts(texts: &Texts<'_>) -> Self {
         let mut unexplained = BTreeSet::new();
         let mut unreadable = false;
@@ -112,8 +112,7 @@ fn names_macro(text: &[u8]) -> bool {
         .any(|name| memchr::memmem::find(text, name).is_some())
 }
 
-/// Calls `each` with every date in a file, of which a piece at a time is in memory: no date is on two lines. A file that is
-/// not there has none.
+/// Calls `each` with every date in a file. The file is read in pieces: no date is on two lines. A missing file has no dates.
 fn each_date_of(path: &Path, mut each: impl FnMut(&[u8])) -> io::Result<()> {
     let read = pieces::read_lines(path, |lines| {
         dates_in(lines).for_each(&mut each);
@@ -140,7 +139,7 @@ fn dates_in(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Where a date or a time may stand: at a colon, or a space, with another one three characters on and a digit or a
 /// question mark before and after that. Preprocessed texts have millions of characters and few such places: the compiler
-/// makes the first look at a block one of many characters at once.
+/// vectorises the first look at a block.
 fn separators_in(text: &[u8]) -> impl Iterator<Item = usize> {
     const BLOCK: usize = 128;
     const AHEAD: usize = 4;

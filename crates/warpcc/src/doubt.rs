@@ -8,7 +8,7 @@ use warpcc_plan::TaskGraph;
 /// Why plain nvcc runs after such a failure.
 pub const FAILS_ON_OTHERS: &str = "a step fails on a result from elsewhere";
 
-/// Which steps of a run rest on results of others.
+/// The steps of a run that use results from elsewhere.
 #[derive(Default)]
 pub struct Doubt {
     rests: Vec<bool>,
@@ -33,14 +33,14 @@ impl Doubt {
         fails
     }
 
-    /// The plan begins anew.
+    /// Notes that the plan runs again from its start.
     pub fn begin_again(&mut self) {
         self.rests.clear();
         self.again = !self.keys.is_empty();
         self.fails = false;
     }
 
-    /// Whether the run failed so; `store` then forgets what others gave.
+    /// Whether the run failed in this way; `store` then drops the results from elsewhere.
     pub fn is_justified(&self, store: Option<&DiskStore>) -> bool {
         if let Some(store) = store.filter(|_| self.fails) {
             for key in &self.keys {

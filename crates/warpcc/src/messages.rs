@@ -29,14 +29,14 @@ impl Messages {
         self.lock().clone_from(first);
     }
 
-    /// A command has ended.
+    /// Adds the messages of a command that has ended.
     pub fn add(&self, finished: &Finished) {
         let mut said = self.lock();
         said.stdout.extend_from_slice(&finished.stdout);
         said.stderr.extend_from_slice(&finished.stderr);
     }
 
-    /// All of it.
+    /// All messages so far.
     pub fn so_far(&self) -> Streams {
         self.lock().clone()
     }

@@ -1,4 +1,4 @@
-//! Where this process stands: its directory, its environment, and its own files.
+//! The surroundings of this process: its directory, its environment, and its own files.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! One call of nvcc: who, with what, where; and what its result depends on before anything ran.
+//! One call of nvcc: the program, its arguments and its directory; and the parts of the direct key.
 //!
 //! The direct key's parts, all that is known without starting a process:
 //!
@@ -28,7 +28,7 @@ use warpcc_engine::process::find_program;
 use warpcc_path_map::{BaseDirs, PathMap, WorkDir, discover};
 use warpcc_plan::{Invocation, Unsupported};
 
-/// Changes when what a direct record means changes.
+/// Changes when the meaning of a direct record changes.
 const DOMAIN: &str = "warpcc direct 2";
 
 /// The part of a key that has a source's content.
@@ -74,7 +74,7 @@ pub struct Request {
     pub source: Option<Digest>,
     /// The parsed command line.
     pub invocation: Invocation,
-    /// The terminal that diagnostics go to, if they do.
+    /// The terminal that diagnostics go to; `None` where they go elsewhere.
     pub terminal: Option<Terminal>,
 }
 
@@ -149,7 +149,7 @@ impl Request {
         variable(&self.environment, name)
     }
 
-    /// Where conditions are looked at.
+    /// The place in which stored conditions are checked.
     pub fn place(&self) -> RunPlace<'_> {
         RunPlace {
             environment: &self.environment,
@@ -173,7 +173,7 @@ impl Request {
             .map_or_else(|| PathBuf::from("/tmp"), |t| self.directory.join(t))
     }
 
-    /// The keys under which this call's result may be kept; `listing` is what they are made from.
+    /// The keys under which this call's result may be stored, made from `listing`.
     pub fn keys(&self, listing: &KeyParts) -> KeyVariants {
         let terminal = self.terminal.as_ref();
         key_variants(listing.key(DOMAIN), self.work_dir(), terminal)
@@ -184,7 +184,7 @@ impl Request {
         self.listing_under(&self.path_map)
     }
 
-    /// The same as it would be with these folders' names left out.
+    /// The same with these folders' names left out.
     fn listing_under(&self, path_map: &PathMap) -> KeyParts {
         let mut sink = Explaining::new();
         let invocation = &self.invocation;

@@ -1,6 +1,6 @@
-//! SIGCONT: continues the children. SIGINT, SIGTERM and SIGHUP: ends the children, gives back the build tool's tokens,
-//! removes what is unfinished, shows what the tools have said, and dies of the signal, so that the caller sees the status
-//! it expects.
+//! Handles signals. SIGCONT continues the children. SIGINT, SIGTERM and SIGHUP end the children, give back the build tool's
+//! tokens, remove unfinished files, show the tools' messages, and end this process by the same signal, so that the caller
+//! sees the status it expects.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -25,8 +25,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 pub struct Interrupt {
     /// The tools that run.
     pub children: Children,
-    /// Files that a tool writes in place; they go, because half of an executable is worse than
-    /// none.
+    /// Files that a tool writes in place. They are removed, because half of an executable is worse than none.
     pub unfinished: Mutex<Vec<PathBuf>>,
     /// The private folder.
     pub scratch: Arc<Held>,
@@ -67,7 +66,7 @@ impl Interrupt {
             }
         };
         if thread::Builder::new().spawn(wait).is_ok() {
-            // Nothing is sent: it ends when the signals are ours, or cannot be.
+            // Nothing is sent: the channel closes when the signals are ours, or cannot be.
             let _: Result<(), _> = ready.recv();
         }
         interrupt
@@ -94,7 +93,7 @@ impl Interrupt {
         std::process::exit(128 + signal);
     }
 
-    /// A reader that does not read keeps nobody from dying.
+    /// Shows the messages. A reader that does not read delays the end of this process by [`FAREWELL`] at most.
     fn show_messages(&self) {
         let said = Arc::clone(&self.messages);
         let (shown, is_shown) = mpsc::channel::<()>();
@@ -109,8 +108,9 @@ impl Interrupt {
     }
 }
 
-/// Continues what we started and did not stop. A child that has begun and is no tool yet is in our group, and Ctrl-Z reaches
-/// it; when it stops, it is in a group of its own, and what continues us does not reach it. We would wait for it for ever.
+/// Continues children that we started and did not stop. Ctrl-Z reaches a child that has begun but is no tool yet, because
+/// it is in our group. When it stops, it is in a group of its own, and the signal that continues us does not reach it. We
+/// would wait for it for ever.
 fn continue_children() {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten();
     let children = tasks.flatten().filter_map(|task| {
@@ -122,7 +122,7 @@ fn continue_children() {
             .split_whitespace()
             .filter_map(|pid| pid.parse().ok());
         for pid in pids.filter_map(Pid::from_raw) {
-            // It may have ended.
+            // The child may have ended.
             let _ = kill_process(pid, Signal::CONT);
         }
     }

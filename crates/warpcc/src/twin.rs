@@ -1,13 +1,13 @@
 //! Twins of a call: the same source in another folder, or under another name.
 //!
 //! A kernel that a program generates at run time lies in a new folder each time, and each rank of a server has its own. nvcc
-//! makes the same of it wherever the result does not hold where the source was. Whether it does is looked at once, when the
-//! result is made: the folders, the names and the module id, which nvcc makes of the source's path, must stand nowhere in
-//! the preprocessed text, in the PTX, in the final files and in the messages. Then the result is also kept under a key that has
-//! the source's content in place of its path.
+//! makes the same result of it unless the result contains the source's path. This is checked once, when the result is
+//! made: the folders, the names and the module id, which nvcc makes of the source's path, must stand nowhere in the
+//! preprocessed text, in the PTX, in the final files and in the messages. Then the result is also stored under a key that
+//! has the source's content in place of its path.
 //!
-//! In the relocatable mode (`base_dir`) the tools are told other names, and the result is not nvcc's. Here nothing is told to
-//! anybody: what is found elsewhere is what nvcc would have made here.
+//! In the relocatable mode (`base_dir`) the tools get other names, and the result is not nvcc's. Here the tools get the
+//! real names: a twin's result is the one that nvcc would have made here.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -40,7 +40,7 @@ pub struct Twin {
     pub request: Request,
     /// Its keys.
     pub keys: KeyVariants,
-    /// Under which it is noted whether calls with these options could share.
+    /// The key of the note whether calls with these options could share.
     options: Key,
 }
 
@@ -54,7 +54,8 @@ const MAY_NOT_SHARE: &[u8] = b"0";
 const TELL_PLACES: [&[u8]; 2] = [b"__builtin_FILE", b"__builtin_source_location"];
 
 impl Twin {
-    /// The kinds of twins that a call may share its result with, the kind with most of them first; none where there can be none.
+    /// The kinds of twins that a call may share its result with, the kind with the most twins first; empty where there can
+    /// be no twins.
     pub fn of(request: &Request) -> Vec<Self> {
         let invocation = &request.invocation;
         let [source] = &invocation.inputs[..] else {
@@ -96,7 +97,7 @@ impl Twin {
                 keys,
                 options,
             };
-            // A word that is no path stays as it is: what it leads to is there, wherever the source is.
+            // A word that is no path stays as it is: it means the same, wherever the source is.
             let mut words = listing.0.iter();
             let map = &twin.request.path_map;
             (!words.any(|(_, word)| map.is_named_in(word))).then_some(twin)
@@ -113,8 +114,8 @@ impl Twin {
         last.map(OsStr::as_encoded_bytes)
     }
 
-    /// Whether a source includes by its name a file that is called otherwise for a twin, or goes from one of the folders into another
-    /// one.
+    /// Whether a source includes a file by a name that differs for a twin, or includes a path that goes from one of the
+    /// folders into another one.
     fn is_included_by(&self, source: &[u8]) -> bool {
         let map = &self.request.path_map;
         let mut files = map.files().filter_map(|path| path.rsplit('/').next());
@@ -161,7 +162,7 @@ fn paths(request: &Request, likeness: Likeness, source: &str) -> PathMap {
         folders.extend(real.map(|real| (name.to_owned(), real)));
     };
     let parent = Path::new(source).parent();
-    // Its folder, wherever that is: headers next to the source are looked for next to the twin.
+    // The source's folder, wherever it is: headers next to the source are looked for next to the twin.
     if let Some(parent) = parent.filter(|parent| parent.is_absolute()) {
         add("folder", parent);
     }
@@ -170,7 +171,7 @@ fn paths(request: &Request, likeness: Likeness, source: &str) -> PathMap {
     }
     let mut files: Vec<(String, PathBuf)> = Vec::new();
     if likeness == Likeness::Content {
-        // nvcc asks the ending what kind of file it is.
+        // nvcc tells the kind of a file by its extension.
         let name = source.rsplit('/').next().unwrap_or(source);
         let name = match name.rsplit_once('.') {
             Some((_, ending)) => format!("source.{ending}"),
@@ -266,11 +267,11 @@ impl Evidence {
             file.kind == FileKind::Output && writer != Some(Tool::FilterDependencies)
         });
         evidence.made.extend(outputs.map(now));
-        // A source whose preprocessed text nobody sees.
+        // Without preprocessed texts, there is a source whose text is not seen.
         (!evidence.preprocessed.is_empty() && !evidence.ids.is_empty()).then_some(evidence)
     }
 
-    /// Whether nothing of this says where the source was. `messages` is what the tools said.
+    /// Whether neither these files nor the tools' `messages` contain the source's path or names.
     pub fn is_silent_about(&self, twin: &Twin, messages: &[&[u8]]) -> bool {
         let map = &twin.request.path_map;
         let names = twin.names();
@@ -301,8 +302,8 @@ impl Evidence {
             && self.sources_are_silent_about(twin).unwrap_or(false)
     }
 
-    /// The same of the preprocessed texts, and of all files that they were made of: a header's name that is a whole path leads to the
-    /// same file from everywhere. `None` where one cannot be read.
+    /// The same for the preprocessed texts, and for all files that they were made of. A header's name that is a whole path
+    /// leads to the same file from everywhere. `None` where a file cannot be read.
     fn sources_are_silent_about(&self, twin: &Twin) -> Option<bool> {
         let map = &twin.request.path_map;
         let names = twin.names();
@@ -364,13 +365,13 @@ impl Twin {
                 true => MAY_SHARE,
                 false => MAY_NOT_SHARE,
             };
-            // Without the note the next ones wait for each other once more.
+            // Without the note the next twins wait for each other once more.
             _ = store.put_note(KIND, &self.options, value);
         }
     }
 
-    /// Names that must stand nowhere, apart from whole paths: those of files that are called otherwise elsewhere, also as symbols
-    /// have them.
+    /// Names that must stand nowhere, apart from whole paths: names of files that differ for a twin, also as they stand in
+    /// symbols.
     fn names(&self) -> Vec<Vec<u8>> {
         let files = self.request.path_map.files();
         let names = files.filter_map(|path| Path::new(path).file_name()?.to_str());

@@ -1,4 +1,4 @@
-//! The output of a run's commands: held back until it is known whether a failure can be shown as nvcc's.
+//! Holds back the output of a run's commands until it is known whether a failure can be shown as nvcc's.
 
 use warpcc_engine::Finished;
 use warpcc_plan::TaskGraph;
@@ -12,7 +12,7 @@ pub(super) struct Hearing<'a> {
     messages: &'a Messages,
     /// The messages of nvcc's dry run.
     first: Streams,
-    /// Whether a failure may not be nvcc's.
+    /// Tells whether a failure may come from results from elsewhere, and not be nvcc's.
     pub(super) doubt: Doubt,
     streams_are_one: bool,
     is_mixed: bool,
@@ -37,7 +37,7 @@ impl<'a> Hearing<'a> {
         }
     }
 
-    /// A command has ended.
+    /// Takes the output of a command that has ended.
     pub(super) fn take(&mut self, graph: &TaskGraph, finished: &Finished) {
         // Only the tool knows the order of its messages on two streams.
         let says_both = !finished.stdout.is_empty() && !finished.stderr.is_empty();
@@ -47,7 +47,7 @@ impl<'a> Hearing<'a> {
         }
     }
 
-    /// All commands run once more.
+    /// Starts over: all commands run once more.
     pub(super) fn begin_again(&mut self) {
         self.messages.begin(&self.first);
         self.doubt.begin_again();

@@ -1,4 +1,4 @@
-//! Binaries that could not be read, or not as a whole: tells the user which, and why.
+//! Tells the user which binaries could not be read, or not as a whole, and why.
 
 use warpcc_fatbin::{BinaryInput, FatbinError, Problem};
 

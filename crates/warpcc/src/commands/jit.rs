@@ -1,5 +1,5 @@
-//! `warpcc jit`: what a driver compiles when a program starts; what its commands read, and the
-//! exit codes they give.
+//! Runs the commands of `warpcc jit`, which are about the code that a driver compiles when a program starts, and gives their
+//! exit codes.
 
 mod advise;
 mod args;

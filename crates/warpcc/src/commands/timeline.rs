@@ -119,7 +119,7 @@ pub struct Edge {
 }
 
 impl TaskRow {
-    /// How long it took; nothing where it was not run, whatever its times say.
+    /// The time that the command took; zero for a skipped command.
     pub fn elapsed(&self) -> Duration {
         if self.outcome == TaskOutcome::Skipped {
             return Duration::ZERO;
@@ -176,7 +176,7 @@ impl Run {
             .collect()
     }
 
-    /// The chain that decided how long the run took, last row first.
+    /// The chain of rows that decided how long the run took, last row first.
     ///
     /// From the row that finished last, back through whatever each one waited for
     /// longest. Rows that took no time are left out: a run answered from the cache

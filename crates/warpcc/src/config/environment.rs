@@ -17,8 +17,8 @@ pub fn switch_guards_off() {
     }
 }
 
-/// Where a warpcc that runs another program leaves its own file's name, so that a second warpcc
-/// behind it, perhaps a copy, steps aside.
+/// The variable in which a warpcc that runs another program leaves its own file's path, so that a second warpcc behind
+/// it, perhaps a copy, steps aside.
 pub const BEHIND: &str = "WARPCC_BEHIND";
 
 /// This program's file first, then those of the warpccs that started it.

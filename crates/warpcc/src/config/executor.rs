@@ -39,7 +39,7 @@ pub struct ExecutorSettings {
     pub key: Setting<Option<PathBuf>>,
 }
 
-/// A cluster has room for more than a machine; and each waits in a thread.
+/// The default number of commands: a cluster has more room than a machine, but each command waits in a thread.
 const JOBS: usize = 32;
 
 impl Default for ExecutorSettings {
@@ -105,7 +105,7 @@ impl ExecutorSettings {
         })
     }
 
-    /// One of them as text and who decided it; nothing where `key` is not one.
+    /// One of these settings as text, with its source; `None` where `key` is another setting.
     pub(super) fn row(&self, key: Key) -> Option<(String, &SettingSource)> {
         let path = |setting: &Setting<Option<PathBuf>>| {
             let path = setting.value.as_ref();

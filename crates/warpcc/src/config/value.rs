@@ -328,7 +328,7 @@ pub(super) fn layers(raw: &Raw) -> Result<Vec<Layer>, LayerError> {
     config_file::of_texts(texts.ok_or_else(|| wrong("is not UTF-8"))?, &variable)
 }
 
-/// Where the cluster is.
+/// The cluster's address.
 pub(super) fn address(raw: &Raw) -> Result<Address, Problem> {
     match raw.utf8().map(str::parse::<Address>) {
         Some(Ok(address)) => Ok(address),

@@ -62,7 +62,7 @@ impl Holder {
         })
     }
 
-    /// Writes it into the lock. Where it cannot be written, nobody learns how the holder is.
+    /// Writes the holder into the lock file. Where that fails, other processes cannot tell whether the holder works.
     pub fn write(&self, lock: &File) {
         let Self {
             pid,
@@ -113,7 +113,7 @@ impl Holder {
         }
         let mut mark = b"TMPDIR=".to_vec();
         mark.extend_from_slice(folder.join("tmp").as_os_str().as_bytes());
-        // Who becomes another program now has no environment for a moment. Perhaps it works there.
+        // A process that is about to execute another program has no environment for a moment. It may work in the folder.
         let may_work_there = |pid: u32| {
             for _ in 0..3 {
                 let environment = environment(pid);

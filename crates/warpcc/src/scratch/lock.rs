@@ -15,7 +15,7 @@ use crate::log::Log;
 
 /// A holder must be seen stopped or gone for so long: a debugger stops a process for moments.
 const SURE: Duration = Duration::from_millis(100);
-/// After so long a line in the log says who is waited for.
+/// The wait after which a line in the log names the process that is waited for.
 const TOLD: Duration = Duration::from_secs(3);
 /// How often every process is looked at.
 const WIDE_LOOK: Duration = Duration::from_secs(5);
@@ -53,7 +53,7 @@ pub fn take(path: &Path, folder: &Path, log: &Log) -> io::Result<Taken> {
             Waited::Removed => continue,
             Waited::PassedBy(why) => return Ok(Taken::PassedBy(why)),
         }
-        // The holder removes the file when it ends, so that what we locked may be one that nobody else sees any more.
+        // The holder removes the file when it ends, so the file that we locked may have no name any more.
         if !is_linked(&lock, path) {
             continue;
         }

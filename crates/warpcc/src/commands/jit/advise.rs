@@ -1,5 +1,4 @@
-//! `warpcc jit advise`: what the first start on a GPU compiles, measured or estimated, and what to
-//! do about it.
+//! `warpcc jit advise`: measures or estimates what the first start on a GPU compiles, and gives advice.
 
 mod findings;
 
@@ -279,7 +278,7 @@ fn row(text: &PtxText<'_>, known: &Known, first: bool) -> TextRow {
     }
 }
 
-/// The figures with what follows from them.
+/// The figures, with the findings that follow from them.
 fn conclude(
     gpus: Vec<OnGpu>,
     settings: &JitSettings,
@@ -292,7 +291,7 @@ fn conclude(
         .flat_map(|on| of_gpu(on, settings, cache.held.bytes))
         .collect();
     let compiles = gpus.iter().any(|on| on.texts > 0);
-    // Where nothing is compiled, nothing is to be kept.
+    // Where nothing is compiled, the cache does not matter.
     let of_cache = std::mem::take(&mut cache.remarks);
     remarks.extend(of_cache.into_iter().map(|remark| Remark {
         weight: if compiles {

@@ -1,4 +1,4 @@
-//! Opens the binaries that are named or found, and reads what is in them.
+//! Opens the binaries that are named or found, and reads their images.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use warpcc_fatbin::{Binary, FatbinError, FoundImages, ReadLimits, find};
 
 use crate::commands::binary_errors;
 
-/// The files that were named or found, mapped, in order, and those that could not be.
+/// The files that were named or found, mapped, in order, and the errors of files that could not be opened.
 pub fn open_all(paths: &[PathBuf]) -> (Vec<Binary>, Vec<FatbinError>) {
     let limits = ReadLimits::default();
     let (inputs, mut errors) = find(paths);

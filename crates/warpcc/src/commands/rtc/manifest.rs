@@ -34,7 +34,7 @@ struct File {
     recorded_ptx: Vec<RecordedPtx>,
 }
 
-/// A text that others name, as a program recorded it (`warpcc_rtc`'s record.rs).
+/// A text that programs name by its id, as it was recorded (`warpcc_rtc`'s record.rs).
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Content {
@@ -42,7 +42,7 @@ struct Content {
     text: String,
 }
 
-/// A program with all that it is compiled with, as it was recorded. Texts are named by their ids.
+/// A recorded program, with all its options and headers. Texts are named by their ids.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Recorded {
@@ -100,7 +100,7 @@ struct Ptx {
     targets: Option<Vec<String>>,
 }
 
-/// All there is to compile.
+/// Everything to compile.
 #[derive(Debug)]
 pub struct Manifest {
     /// The parts of a request that all kernels share.
@@ -120,10 +120,10 @@ pub enum ImageJob {
         name: String,
         /// The text.
         source: String,
-        /// For what.
+        /// The target to compile for.
         target: Target,
     },
-    /// As a program asked for it.
+    /// A program's request, as recorded.
     Recorded(CompileRequest),
     /// From PTX.
     Ptx {
@@ -131,17 +131,17 @@ pub enum ImageJob {
         name: String,
         /// The text.
         text: Vec<u8>,
-        /// For which GPU.
+        /// The GPU to compile for.
         target: RealArch,
     },
 }
 
 impl Manifest {
-    /// Reads it, and every file that it names. Paths are relative to the manifest's folder. `targets`, if there are any, are in
-    /// place of those that it names for all of its kernels.
+    /// Reads the manifest, and every file that it names. Paths are relative to the manifest's folder. `targets`, if there
+    /// are any, replace the manifest's own for all kernels.
     ///
     /// # Errors
-    /// It says something that is not understood, or a file cannot be read.
+    /// The manifest has something that is not understood, or a file cannot be read.
     pub fn read(path: &Path, targets: &[Target]) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read {}", path.display()))?;

@@ -80,8 +80,8 @@ impl Stats {
         self.counters.get(name).copied().unwrap_or(0)
     }
 
-    /// The share of the compiler's time that was not needed, with both times: of all that a build without a cache would have
-    /// taken. Bypassed calls are not in it, since nobody measures them.
+    /// The compiler time that was avoided, as a share of the time without a cache, with both times. Bypassed calls are left
+    /// out, since they are not measured.
     pub fn avoided(&self) -> Option<String> {
         let whole = self.saved.checked_add(self.spent?)?;
         if whole.is_zero() {
@@ -123,7 +123,7 @@ impl Stats {
         tools.into_iter().map(step).collect()
     }
 
-    /// Why nvcc was run as it is, the most frequent reason first.
+    /// The reasons for bypassed calls, the most frequent first.
     fn reasons(&self) -> Vec<(&str, u64)> {
         let mut reasons: Vec<_> = self
             .counters
@@ -153,7 +153,7 @@ pub fn write_text(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
         return Ok(());
     }
     let direct = count("direct_hits");
-    // `--version` and the like are no compilations, and a share of them would say nothing.
+    // `--version` and the like are no compilations, so they have no share.
     let passed = count("passed");
     let compilations = total.saturating_sub(passed);
     if let Some(avoided) = stats.avoided() {
@@ -222,7 +222,7 @@ fn write_elsewhere(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Why calls were bypassed, and what to do about it.
+/// Writes why calls were bypassed, with advice.
 fn write_reasons(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     let reasons = stats.reasons();
     if !reasons.is_empty() {

@@ -1,4 +1,4 @@
-//! Whether a command would hit, and what differs from what the cache remembers of it.
+//! Finds out whether a command would hit, and what differs from the remembered runs.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ pub fn why(
     {
         return Ok(Why::Hit);
     }
-    // The same command saw other files, or another command made this output last time.
+    // Either the same command read other files, or another command made this output last time.
     if let Some(files) = nearest(variants, &request) {
         return Ok(Why::Differs {
             parts: Vec::new(),
@@ -136,7 +136,7 @@ fn file_difference(
         Difference::FileChanged { .. } => FileChange::HeaderChanged,
         Difference::FileMissing { .. } => FileChange::Missing,
         Difference::VariableChanged { .. } => FileChange::Variable,
-        // Looked for here and found elsewhere: the new one now comes first.
+        // The file was looked for here and found elsewhere: the new file now comes first.
         Difference::FileAppeared { .. } => manifest
             .files()
             .map(|file| file.path)

@@ -1,4 +1,4 @@
-//! Why a command was, or was not, answered from the cache, in sentences.
+//! Prints why a command was, or was not, answered from the cache, in sentences.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ pub enum Why {
     Hit,
     /// The cache has never seen anything like it, or has removed it since.
     NeverSeen,
-    /// The cache has something close.
+    /// The cache has a similar run.
     Differs {
         /// Differences in the command and its tools.
         parts: Vec<PartDifference>,
@@ -66,7 +66,7 @@ pub enum FileChange {
     Variable,
 }
 
-/// Write the answer, the short of it first.
+/// Writes the answer, the summary first.
 pub fn write(why: &Why, out: &mut dyn Write) -> io::Result<()> {
     match why {
         Why::Hit => writeln!(out, "It is in the cache: this command hits."),

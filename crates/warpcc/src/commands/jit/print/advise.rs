@@ -70,7 +70,7 @@ pub struct OfFile {
     pub run: usize,
     /// Containers that are compiled.
     pub jit: usize,
-    /// Containers that are linked anew when the program starts.
+    /// Containers that are linked again when the program starts.
     pub jit_link: usize,
     /// Containers that cannot be loaded.
     pub fail: usize,
@@ -92,21 +92,21 @@ pub struct TextRow {
     pub image: usize,
     /// `compute_80`.
     pub target: String,
-    /// Whether it is linked with others when the program starts.
+    /// Whether the text is linked with others when the program starts.
     pub linked: bool,
-    /// Equal to one before it, so it costs nothing more.
+    /// Whether the text equals an earlier one, and so costs nothing more.
     pub repeated: bool,
-    /// Its kernels, readable.
+    /// The names of its kernels, demangled.
     pub kernels: Vec<String>,
-    /// The text, in bytes.
+    /// The size of the text, in bytes.
     pub ptx_bytes: u64,
-    /// The machine code, in bytes.
+    /// The size of the machine code, in bytes.
     pub cubin_bytes: u64,
-    /// Seconds of processors.
+    /// Processor time, in seconds.
     pub seconds: f64,
-    /// Whether that was measured.
+    /// Whether the time and the size were measured.
     pub measured: bool,
-    /// Why not, or what is wrong with it.
+    /// Why they were not measured, or the problem with the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }

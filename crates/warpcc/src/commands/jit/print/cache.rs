@@ -9,14 +9,14 @@ use super::parts::write_remarks;
 use crate::commands::plain_text::{count, plain};
 use crate::config::format_bytes;
 
-/// The driver's cache as a process with this environment has it.
+/// The driver's cache, as a process with this environment uses it.
 #[derive(Debug, Serialize)]
 pub struct CacheView {
     /// The folder; `None` where the driver has no place for one.
     pub folder: Option<Folder>,
     /// Whether `CUDA_CACHE_PATH` names the folder.
     pub given: bool,
-    /// Whether nothing is kept at all.
+    /// Whether the cache is switched off.
     pub disabled: bool,
     /// The size limit.
     pub max_size: MaxSize,

@@ -57,7 +57,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// Whether all of it worked.
+    /// Whether the module loaded, and is kept as far as that was tried.
     pub fn is_kept(&self) -> bool {
         self.trouble.is_none() && self.kept != Some(false)
     }
