@@ -28,7 +28,7 @@ const HARNESS: [&str; 6] = [
 /// The number of days in which nvcc compiles each case again.
 pub const SHARES: u64 = 8;
 
-/// Some ten generations of all cases.
+/// The size limit of the store, in bytes: room for about ten generations of all cases.
 const LIMIT: u64 = 256 << 20;
 
 /// nvcc's result for a case.
@@ -62,7 +62,7 @@ pub struct References {
 }
 
 impl References {
-    /// Beside the toolkits.
+    /// The store beside the toolkits.
     pub fn beside_toolkits() -> Self {
         Self {
             store: Store {
@@ -87,7 +87,7 @@ impl References {
         }
     }
 
-    /// Whether it is this case's day to be asked anew.
+    /// Whether nvcc compiles this case again today.
     pub fn is_due(&self, case: &Case, release: &str) -> bool {
         let lot = xxh3_64(format!("{}@{release}", case.name).as_bytes());
         lot % SHARES == self.day % SHARES
@@ -116,7 +116,7 @@ pub fn key(case: &Case, space: &TestSpace, lines: &[&Line]) -> Option<u128> {
     Some(key.digest128())
 }
 
-/// Put the case's files into an empty folder.
+/// Puts the case's files into an empty folder.
 pub fn lay_out(case: &Case, space: &TestSpace) {
     space.clear_work();
     for (name, bytes) in &case.files {

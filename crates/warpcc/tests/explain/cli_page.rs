@@ -1,5 +1,4 @@
-//! docs/cli.md is what `--help` says, of every command. `WARPCC_DOCS=write` (`cargo xtask docs`)
-//! writes it.
+//! Tests that docs/cli.md has the `--help` of every command. `WARPCC_DOCS=write` (`cargo xtask docs`) writes the page.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -34,7 +33,7 @@ fn commands(help: &str) -> Vec<String> {
         .skip_while(|line| *line != "Commands:")
         .skip(1)
         .take_while(|line| line.starts_with("  "));
-    // A description that goes on is further in.
+    // The further lines of a description are indented more.
     listed
         .filter(|line| !line.starts_with("   "))
         .filter_map(|line| line.split_whitespace().next())

@@ -1,4 +1,4 @@
-//! `warpcc explain` against what it tells of: nvcc's own files, cuobjdump, readelf, and a browser.
+//! Tests `warpcc explain` against nvcc's own files, cuobjdump, readelf, and a browser.
 
 #[path = "../space/mod.rs"]
 mod space;
@@ -42,7 +42,7 @@ fn explain(space: &TestSpace, flags: &str, args: &str) -> Outcome {
     outcome
 }
 
-/// The explanation that `--json` tells.
+/// The explanation from `--json`.
 fn explanation(space: &TestSpace, args: &str) -> Explanation {
     let outcome = explain(space, "--json", args);
     assert_eq!(outcome.code, 0, "{}", outcome.stderr_text());
@@ -57,7 +57,7 @@ fn reference(space: &TestSpace, args: &str) -> (Outcome, PathBuf) {
     (outcome, kept)
 }
 
-/// The file of that name that a step wrote; the last one where several steps did.
+/// The file of this name that a step wrote; the last one where several steps did.
 fn file<'s>(explanation: &'s Explanation, name: &str) -> &'s FileExplanation {
     let found = explanation
         .files()

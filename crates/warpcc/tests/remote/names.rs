@@ -1,5 +1,5 @@
-//! The names of a call's outputs, from its command line alone, are those of nvcc's plan: in every mode, and for every
-//! case of the suite. Where they are not, a result from elsewhere is never taken, and none is kept.
+//! Tests that the names of a call's outputs, from its command line alone, are those of nvcc's plan: in every mode, and for
+//! every case of the suite. Where they differ, no result from elsewhere is taken, and none is stored.
 
 use std::collections::BTreeSet;
 use std::fs;

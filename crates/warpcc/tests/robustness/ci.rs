@@ -1,4 +1,5 @@
-//! The GitHub Action and the lines that `warpcc setup --ci` prints: their shell parts run as each system's runner runs them.
+//! Tests the GitHub Action and the lines that `warpcc setup --ci` prints: their shell parts run as each system's runner runs
+//! them.
 //!
 //! The tests themselves do the work of the systems: variables between steps, a cache that is restored and saved.
 
@@ -10,7 +11,7 @@ use std::process::Command;
 use crate::skipped;
 use crate::space::{Program, TestSpace, finish};
 
-/// A wheel of the version that is under test, whose program is the one that is under test.
+/// A wheel of the version under test, with the program under test.
 const WHEEL: &str = r#"
 import sys, zipfile
 folder, version, program = sys.argv[1:]
@@ -30,7 +31,7 @@ with zipfile.ZipFile(f"{folder}/warpcc-{version}-py3-none-any.whl", "w") as whee
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// A CMake project, and a job's environment; nothing where a program is missing.
+/// A CMake project, and a job's environment; `None` where a program is missing.
 fn job(name: &str) -> Option<TestSpace> {
     for program in ["cmake", "ninja", "python3"] {
         if Command::new(program).arg("--version").output().is_err() {
@@ -189,7 +190,7 @@ impl Run {
     }
 }
 
-/// How many calls of the last build were built, and how many were hits. CMake's own checks are another build.
+/// The number of calls of the last build that were built, and that were hits. CMake's own checks are another build.
 fn counts(space: &TestSpace) -> (i64, i64) {
     let said = shell(space, "warpcc report --json");
     let json: serde_json::Value = serde_json::from_str(&said).expect("JSON");

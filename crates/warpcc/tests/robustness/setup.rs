@@ -1,4 +1,5 @@
-//! `warpcc setup` changes a shell's start file so that a new shell compiles through warpcc, and takes every byte back.
+//! Tests `warpcc setup`: it changes a shell's start file so that a new shell compiles through warpcc, and `--undo` restores
+//! every byte.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -170,7 +171,7 @@ fn files_of_others_are_left_alone() {
     refused(&space, "do not end");
     fs::remove_file(&start).expect("the file");
     assert_eq!(fs::read(home.join("dotfiles")).expect("a file"), b"mine\n");
-    // An nvcc of somebody else where ours would be.
+    // A foreign nvcc at the path of our link.
     let data = space.beside("data");
     fs::create_dir_all(data.join("warpcc/bin")).expect("folders");
     fs::write(data.join("warpcc/bin/nvcc"), "theirs").expect("a file");

@@ -1,4 +1,4 @@
-//! `warpcc shim`: a toolkit folder whose nvcc is warpcc.
+//! Tests `warpcc shim`: a toolkit folder whose nvcc is warpcc.
 
 use std::fs;
 use std::os::unix::fs::symlink;

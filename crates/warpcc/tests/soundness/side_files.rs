@@ -1,4 +1,4 @@
-//! Files that a tool makes or looks for next to its output or in `TMPDIR`, although no option of nvcc's mentions them:
+//! Tests files that a tool makes or looks for next to its output or in `TMPDIR`, although no option of nvcc's names them:
 //! they are where nvcc would have them, on the first call and on every later one.
 
 use crate::space::{Program, Snapshot, TestSpace};
@@ -23,7 +23,7 @@ fn left_by(space: &TestSpace, program: &Program, line: &str) -> Vec<String> {
     left.entries.into_keys().collect()
 }
 
-/// The call leaves what nvcc leaves, and is nvcc's alone; at the second time without building twice.
+/// Asserts that the call leaves the same files as nvcc, and is bypassed; the second time without building first.
 fn is_nvccs(space: &TestSpace, line: &str) -> Vec<String> {
     let wanted = left_by(space, &Program::Nvcc, line);
     for calls in 1..=2 {

@@ -1,4 +1,4 @@
-//! Calls whose words look as usual, and in which nvcc does something else: a source from a descriptor, intermediate files
+//! Tests calls with usual arguments in which nvcc does something unusual: a source from a descriptor, intermediate files
 //! next to the object, a name that the shell changes, a compiler behind a compiler cache.
 
 use std::ffi::OsStr;
@@ -70,7 +70,7 @@ fn a_name_that_the_shell_changes() {
     assert_eq!(leaves(&space, &Program::Launcher, line), wanted);
 }
 
-/// gcc looks for cc1plus from the name that it is called by. ccache calls it by its whole path.
+/// gcc looks for cc1plus relative to the name that it is called by. ccache calls gcc by its whole path.
 #[test]
 fn a_compiler_cache_in_a_folder_of_its_own() {
     let mut space = space("cache-elsewhere");

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub enum Entry {
     /// A file with its permission bits.
     File {
-        /// An output of 0600 from a temporary file would break `make install`.
+        /// The permission bits: an output with 0600, from a temporary file, would break `make install`.
         mode: u32,
         /// The number of names: a write to an output with two names changes both.
         links: u64,
