@@ -38,7 +38,7 @@ pub fn main(options: &Options) -> Result<()> {
     println!("{}", row("", "wall", "CPU", "against nvcc"));
     println!("{}", measured("nvcc", &theirs, &theirs));
 
-    // `run` is the same compilation as `warpcc nvcc`, with an account of it.
+    // `run` is the same compilation as `warpcc nvcc`, with a report.
     let cold = measure::run(&mut demo.run_with_account())?;
     let cold_object = demo.set_aside("warpcc-cold.o")?;
     println!("{}", measured("warpcc, empty cache", &cold, &theirs));

@@ -1,5 +1,5 @@
 //! Tries warpcc with toolkits and host compilers: each call of a corpus is made by a fresh nvcc and by warpcc, and
-//! whatever differs is said in docs/compatibility.md.
+//! docs/compatibility.md reports every difference.
 //!
 //! A row is a toolkit with a host compiler. A row that has been tried is remembered in `target/matrix/rows.jsonl`, and is
 //! not tried again while warpcc and the corpus are the same.
@@ -104,7 +104,7 @@ pub fn main(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Tries one row, unless its result is known; whether all was as with nvcc.
+/// Tries one row, unless its result is known. True where all calls were the same as with nvcc.
 fn one(
     options: &Options,
     warpcc: &std::path::Path,

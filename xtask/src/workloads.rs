@@ -1,4 +1,4 @@
-//! Real CUDA code: fetch it, build it with nvcc and twice with warpcc, and compare.
+//! Fetches real CUDA code, builds it with nvcc and twice with warpcc, and compares.
 //! `xtask/workloads.toml` lists the workloads, and how each is built.
 
 pub mod catalogue;

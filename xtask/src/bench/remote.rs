@@ -86,7 +86,7 @@ impl Place {
         command
     }
 
-    /// `round` makes another call of it, which no server has seen.
+    /// A compilation that no other `round` has made, so that no server knows it.
     fn compile_in(&self, round: u32, cache: &str, remote: &str) -> Command {
         let mut command = self.compile(cache, remote);
         command.arg(format!("-DROUND={round}"));
@@ -116,7 +116,7 @@ impl Place {
         measure::run(command.args(["remote", "upload"]))
     }
 
-    /// Leaves what the folder knows of the toolkit, and no result.
+    /// Removes all results from the cache, and keeps its notes on the toolkit.
     fn forget_results(&self, cache: &str) -> Result<()> {
         for entry in fs::read_dir(self.dir.join(cache))? {
             let entry = entry?;
@@ -299,7 +299,7 @@ pub fn large(options: &Options, nvcc: &Path) -> Result<()> {
         );
         fs::write(dir.path().join("bench.cu"), text)?;
         let remote = format!("grpc://127.0.0.1:{port}|timeout=120");
-        // Nobody is there yet: the object waits for an uploader, whose memory is then ours to measure.
+        // No server runs yet, so the object waits for an uploader, whose memory is measured below.
         let (built, bytes) = place.run(place.compile("here", &remote))?;
         ensure!(
             bytes >= mib << 20,
@@ -332,7 +332,7 @@ pub fn large(options: &Options, nvcc: &Path) -> Result<()> {
 pub fn small(options: &Options, nvcc: &Path) -> Result<()> {
     casd::install()?;
     let dir = tempfile::tempdir().context("failed to create a folder to work in")?;
-    // All of it, so that its dependencies are those that are built already.
+    // The whole workspace, so that its dependencies are built already.
     let build = ["--release", "--workspace", "--example", "small_blobs"];
     process::run(process::cargo("build").args(build))?;
     let program = repo::target_dir().join("release/examples/small_blobs");

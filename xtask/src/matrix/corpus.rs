@@ -24,7 +24,7 @@ pub enum Scope {
 /// One history.
 #[derive(Debug)]
 pub struct Case {
-    /// Where it comes from: `case lto`, `mode ptx`, `change headers`.
+    /// The history's origin: `case lto`, `mode ptx`, `change headers`.
     pub name: String,
     pub history: History,
 }
@@ -208,7 +208,8 @@ fn of_the_tests() -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// `cases/README.md` says what the directives mean; what a case expects is not asked here, but what nvcc does.
+/// The history of a test's case; `cases/README.md` explains the directives. The case's own expectations are ignored: only
+/// nvcc is compared with.
 fn of_the_test(path: &Path) -> Result<History> {
     let mut files = Vec::new();
     if path.is_dir() {

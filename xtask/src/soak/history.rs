@@ -1,5 +1,5 @@
-//! A history as text: one step a line, its words quoted as in a shell. A call is a step, and so is all that is made or
-//! changed before and between the calls.
+//! A history as text: one step a line, its words quoted as in a shell. A call is a step, and so is every change before and
+//! between the calls.
 
 use std::fmt;
 use std::path::Path;
@@ -26,7 +26,7 @@ impl Step {
         self.0.get(1..).unwrap_or_default()
     }
 
-    /// Whether nvcc and warpcc run here.
+    /// Whether nvcc and warpcc run in this step.
     pub fn is_call(&self) -> bool {
         matches!(self.verb(), "call" | "pair")
     }
@@ -73,7 +73,7 @@ impl History {
     /// Reads a case file from disk.
     ///
     /// # Errors
-    /// It cannot be read or parsed.
+    /// The file cannot be read or parsed.
     pub fn load(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
         Self::parse(&text).with_context(|| path.display().to_string())

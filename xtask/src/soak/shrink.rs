@@ -1,4 +1,4 @@
-//! A failing history → the shortest that still fails: steps are left out, then words, then lines of files.
+//! Shrinks a failing history while it still fails: leaves out steps, then words, then lines of files.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use super::space::Space;
 
 /// Tries at most this many shorter histories.
 const TRIES: usize = 120;
-/// And for no longer than this.
+/// Tries for at most this long.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Gives the shortest history found that fails, with what is wrong in it; `found` is what was.
+/// Gives the shortest history found that fails, with its differences; `found` are those of the whole history.
 ///
 /// # Errors
 /// A history cannot be run.

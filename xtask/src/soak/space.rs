@@ -12,32 +12,32 @@ use super::mapper::Mappers;
 use super::random::Random;
 use super::tree;
 
-/// Which tools the histories run.
+/// The tools that the histories run.
 #[derive(Clone, Debug)]
 pub enum Tools {
-    /// The fake ones.
+    /// The fake tools.
     Fake(Program),
-    /// The real ones of toolkits that stand here.
+    /// The real tools of these toolkits.
     Real(Vec<PathBuf>),
 }
 
 /// One worker's folder.
 #[derive(Debug)]
 pub struct Space {
-    /// Holds everything of one history but what is below `shm`: each has a folder of its own, for a process that the
-    /// last one left behind, an uploader, may still be at work in the other.
+    /// The folder of one history, which has everything but the files below `shm`. Each history has its own, because an
+    /// uploader that the last one left behind may still be at work in the other.
     pub root: PathBuf,
-    /// Holds these folders.
+    /// The folder that contains the roots.
     base: PathBuf,
     histories: u64,
     /// A folder in `/dev/shm`.
     pub shm: PathBuf,
     /// The program under test.
     pub warpcc: PathBuf,
-    /// A guard that is switched off in it.
+    /// A guard that is switched off in warpcc.
     pub without: Option<String>,
     pub tools: Tools,
-    /// Which of the real toolkits.
+    /// The index of the chosen real toolkit.
     chosen: usize,
     /// Variables, besides those of [`Space::environment`].
     pub variables: BTreeMap<String, Option<String>>,
@@ -121,7 +121,7 @@ impl Space {
         (!self.is_fake()).then(|| self.toolkit(0))
     }
 
-    /// Whether files may not be large, or so few be open that programs notice.
+    /// Whether a limit on file sizes, or a low limit on open files, is set.
     pub fn is_tight(&self) -> bool {
         let number = |option| {
             self.limits
@@ -131,7 +131,7 @@ impl Space {
         number("f").is_some() || number("n").is_some_and(|files| files < 256)
     }
 
-    /// Makes everything as it is before a history's first step.
+    /// Puts everything into the state before a history's first step.
     ///
     /// # Errors
     /// A folder cannot be made.
@@ -186,9 +186,9 @@ impl Space {
             .replace("{tk-other}", &self.toolkit(1).to_string_lossy())
     }
 
-    /// A path of a step: relative ones stand in the project.
+    /// A path of a step; relative ones are below the project.
     pub fn path(&self, text: &str) -> PathBuf {
-        // The calls' working folder is meant, not this process's.
+        // The calls' working folder, not this process's.
         let text = text.strip_prefix("/proc/self/cwd/").unwrap_or(text);
         self.root.join("w").join(self.fill(text))
     }
@@ -214,7 +214,7 @@ impl Space {
         all
     }
 
-    /// Does what a step that is no call says. What cannot be done is left: a shorter history then means the same.
+    /// Carries out a step that is no call. A change that cannot be made is skipped, so that a shortened history still works.
     pub fn change(&mut self, step: &Step) {
         let words: Vec<&str> = step.rest().iter().map(String::as_str).collect();
         match (step.verb(), words.as_slice()) {

