@@ -46,7 +46,7 @@ pub struct Dates {
     unexplained: BTreeSet<Vec<u8>>,
     /// There was a date at all, or a source whose text is not seen.
     suspicious: bool,
-    /// A text or a file names one of the macros, or a compiler was seen to expand one.
+    /// A file that was read or the command line names one of the macros, or a compiler was seen to expand one.
     named: bool,
 }
 

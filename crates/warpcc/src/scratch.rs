@@ -98,7 +98,7 @@ fn advice(path: &Path, meanwhile: &str) -> String {
     )
 }
 
-/// How many more names are tried for a command while processes that do not work have the others.
+/// How many names are tried for a command: each but the first where a process that does not work has the one before.
 const SPARE_NAMES: u32 = 4;
 
 /// How long a killed tool may take to end.
@@ -196,8 +196,8 @@ fn place(temporary: &Path) -> PathBuf {
 }
 
 impl Scratch {
-    /// Locks and empties a folder, waiting for another process that works in it. `held` learns of the folder before another
-    /// process can lock it. Also tells whether this process waited.
+    /// Locks and empties a folder, waiting for another process that works in it. `held` is locked while the folder is made,
+    /// so that a signal does not miss it. Also tells whether this process waited.
     ///
     /// # Errors
     /// No folder can be had.

@@ -97,7 +97,8 @@ impl Twin {
                 keys,
                 options,
             };
-            // A word that is no path stays as it is: it means the same, wherever the source is.
+            // A word that is no path is not mapped. If it names one of the folders, it means that folder wherever the source
+            // is, so the call has no twin.
             let mut words = listing.0.iter();
             let map = &twin.request.path_map;
             (!words.any(|(_, word)| map.is_named_in(word))).then_some(twin)

@@ -35,7 +35,7 @@ pub enum Taken {
     PassedBy(String),
 }
 
-/// Takes the lock at `path`, of the folder at `folder`. `may_begin` is called before anything is made.
+/// Takes the lock at `path`, of the folder at `folder`. Waits for a holder that works.
 ///
 /// # Errors
 /// The lock cannot be opened.
