@@ -1,8 +1,8 @@
-//! How long one compilation takes with nvcc, with warpcc and with other caches, on this machine.
+//! Measures how long one compilation takes with nvcc, with warpcc and with other caches, on this machine.
 //!
 //! Every contender is measured in the same run, one after the other and round after round, so
-//! that a machine that slows down slows them all. What is reported is the median. The result is
-//! a JSON file with everything needed to judge it, and a chart.
+//! that a machine that slows down slows them all. The report has the median. The result is a JSON
+//! file with everything needed to judge it, and a chart.
 //!
 //! Started as a binary with `--warpcc` and `--nvcc` it needs neither cargo nor the repository,
 //! so it can be carried to another machine.
@@ -75,7 +75,7 @@ pub fn main(options: &Options) -> Result<()> {
 struct Measured {
     contender: Contender,
     costs: Vec<Cost>,
-    /// Whether its object has the bytes of `nvcc --keep`'s; unknown where it cannot be had.
+    /// Whether its object has the bytes of `nvcc --keep`'s; `None` where there is no such object to compare with.
     same: Option<bool>,
 }
 

@@ -1,5 +1,5 @@
 //! Tries warpcc with toolkits and host compilers: each call of a corpus is made by a fresh nvcc and by warpcc, and
-//! whatever differs is said in docs/compatibility.md.
+//! docs/compatibility.md reports every difference.
 //!
 //! A row is a toolkit with a host compiler. A row that has been tried is remembered in `target/matrix/rows.jsonl`, and is
 //! not tried again while warpcc and the corpus are the same.
@@ -26,7 +26,7 @@ use hosts::Host;
 use rows::Row;
 use toolkits::Toolkit;
 
-/// What to try.
+/// The rows to try, and how.
 #[derive(Args)]
 pub struct Options {
     /// Only this toolkit: 11.8, 13.5, …; may be given several times
@@ -104,7 +104,7 @@ pub fn main(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Tries one row, unless its result is known; whether all was as with nvcc.
+/// Tries one row, unless its result is known. True where all calls were the same as with nvcc.
 fn one(
     options: &Options,
     warpcc: &std::path::Path,
@@ -182,7 +182,7 @@ fn chosen<'a, T>(all: &'a [T], names: &[String], name: fn(&T) -> &str) -> Result
     names.iter().map(find).collect()
 }
 
-/// What was tried: the program and the cases.
+/// A digest of the program and the cases that were tried, in hexadecimal.
 fn digest(warpcc: &std::path::Path, cases: &[corpus::Case]) -> Result<String> {
     let mut hash = Sha256::new();
     hash.update(fs::read(warpcc).with_context(|| warpcc.display().to_string())?);

@@ -1,5 +1,5 @@
-//! Real CUDA code: fetch it, build it with nvcc and twice with warpcc, and compare.
-//! What there is and how it is built stands in `xtask/workloads.toml`.
+//! Fetches real CUDA code, builds it with nvcc and twice with warpcc, and compares.
+//! `xtask/workloads.toml` lists the workloads, and how each is built.
 
 pub mod catalogue;
 pub mod cmake;

@@ -1,4 +1,4 @@
-//! What a call leaves behind: counters for `warpcc stats`, a note for `warpcc why`, a record for `warpcc report`.
+//! Records each call: counters for `warpcc stats`, a note for `warpcc why`, a record for `warpcc report`.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -38,18 +38,18 @@ pub struct CallRecorder<'a> {
     pub store: Option<&'a DiskStore>,
     /// The settings.
     pub config: &'a Config,
-    /// The build it belongs to.
+    /// The build that the call belongs to.
     pub lineage: &'a Lineage,
-    /// When it began.
+    /// When the call began.
     pub started: SystemTime,
     /// The command line, the compiler first.
     pub args: Vec<String>,
-    /// Where it was called.
+    /// The working directory.
     pub directory: String,
 }
 
 impl<'a> CallRecorder<'a> {
-    /// Of the call that `around` is about.
+    /// A recorder for the call that `around` describes.
     pub fn new(
         compiler: &Path,
         args: &[OsString],
@@ -71,7 +71,7 @@ impl<'a> CallRecorder<'a> {
         }
     }
 
-    /// Answered from the cache as a whole; making it had cost `micros` of processor time.
+    /// Records a direct hit. Making the result had cost `micros` microseconds of processor time.
     pub fn direct_hit(&self, request: &Request, micros: u64) {
         self.count(&[
             ("invocations.total", 1),
@@ -86,7 +86,7 @@ impl<'a> CallRecorder<'a> {
         });
     }
 
-    /// Bypassed: there is nothing to cache.
+    /// Records a bypassed call that has nothing to cache.
     pub fn passed(&self) {
         self.count(&[("invocations.total", 1), ("invocations.passed", 1)]);
         self.leave(InvocationRecord {
@@ -95,7 +95,7 @@ impl<'a> CallRecorder<'a> {
         });
     }
 
-    /// nvcc does not take the command line.
+    /// Records a call whose command line nvcc refuses.
     pub fn refused(&self) {
         self.count(&[("invocations.total", 1), ("invocations.failed", 1)]);
         self.leave(InvocationRecord {
@@ -104,7 +104,7 @@ impl<'a> CallRecorder<'a> {
         });
     }
 
-    /// Bypassed: warpcc does not support the call.
+    /// Records a bypassed call that warpcc does not support.
     pub fn fallback(&self, reason: &str) {
         let counter = format!("fallback_reasons.{reason}");
         self.count(&[
@@ -120,7 +120,7 @@ impl<'a> CallRecorder<'a> {
         });
     }
 
-    /// Built, well or not. `difference` is the file that kept it from being answered as a whole.
+    /// Records a call that was built, with success or not. `difference` is the file that kept it from being a direct hit.
     pub fn built(
         &self,
         request: &Request,
@@ -172,7 +172,7 @@ impl<'a> CallRecorder<'a> {
         });
     }
 
-    /// Warns of what concerns every call of a build, in the first one that is about it.
+    /// Warns of a problem that concerns every call of a build, in the first such call only.
     pub fn warn_once(&self, text: &str) {
         let told = |store: &DiskStore| history::was_told(store, &self.lineage.build.id, text);
         if !self.store.is_some_and(told) {
@@ -186,7 +186,7 @@ impl<'a> CallRecorder<'a> {
         }
     }
 
-    /// Completes the record and appends it. Advice: without it a report knows less.
+    /// Completes the record and appends it. Failures are ignored: without the record, a report only knows less.
     fn leave(&self, record: InvocationRecord) {
         let Some(store) = self.store.filter(|store| !store.options().readonly) else {
             return;
@@ -227,7 +227,7 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What kept the call from being answered as a whole.
+/// The changes that kept the call from being a direct hit.
 fn missed(
     store: &DiskStore,
     request: &Request,

@@ -34,7 +34,7 @@ use warpcc_path_map::BaseDirs;
 use warpcc_remote_client::Layer;
 use warpcc_remote_client::settings::Access;
 
-/// No tool of nvcc's is known to wait for so long for anything but what never comes.
+/// No tool of nvcc's is known to stand still for so long and still go on.
 const STALL_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Every setting, with its value and the place it came from.
@@ -62,7 +62,7 @@ pub struct Config {
     pub base_dir: Setting<BaseDirs>,
     /// Where all calls on the machine meet to share it; `None` is the usual place.
     pub runtime_dir: Setting<Option<PathBuf>>,
-    /// Which build a call belongs to; `None` finds out by what started it.
+    /// The build that a call belongs to; `None` derives it from the process that started the call.
     pub build_id: Setting<Option<String>>,
     /// How long a step may stand still before it is ended; `None` for ever.
     pub stall_timeout: Setting<Option<Duration>>,
@@ -70,7 +70,7 @@ pub struct Config {
     pub shared: Setting<bool>,
     /// The shared caches, near to far.
     pub remote: Setting<Vec<Layer>>,
-    /// Give no shared cache anything, whatever is said of each.
+    /// Upload nothing to any shared cache, regardless of each one's own setting.
     pub remote_readonly: Setting<bool>,
     /// The cluster that commands may run on.
     pub executor: ExecutorSettings,
@@ -132,7 +132,7 @@ impl Config {
             .unwrap_or_else(|| std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN))
     }
 
-    /// What all calls together may use of the machine, as this one sees it.
+    /// The part of the machine that all calls together may use, as this call sees it.
     pub fn limits(&self) -> BudgetLimits {
         let mut limits = BudgetLimits::detect();
         if let Some(jobs) = self.jobs.value {
@@ -196,7 +196,7 @@ impl Config {
         if let Some(read) = self.executor.set(key, raw, &source, home) {
             return read.map_err(|problem| ConfigError::Value {
                 place: place(key, &source),
-                // What should have been an address or a token may hold a secret.
+                // A malformed address or token may still contain a secret.
                 value: match key {
                     Key::Executor | Key::ExecutorToken => "…".to_owned(),
                     _ => raw.shown(),

@@ -44,7 +44,7 @@ const ALL: [Contender; 10] = [
     KacheHit,
 ];
 
-/// nvcc and those asked for; everyone when nobody is.
+/// nvcc and the contenders in `names`; all contenders when it is empty.
 pub fn chosen(names: &[String]) -> Result<Vec<Contender>> {
     if let Some(unknown) = names
         .iter()
@@ -84,7 +84,7 @@ pub fn stop_servers(place: &Workplace, present: &[Contender]) {
     }
 }
 
-/// The folder everything happens in, and the programs.
+/// The folder for all files of a measurement, and the programs.
 pub struct Workplace {
     dir: PathBuf,
     pub nvcc: PathBuf,
@@ -106,7 +106,7 @@ impl Workplace {
         self.dir.join("bench.cu")
     }
 
-    /// What every contender is given.
+    /// The arguments that every contender gets.
     pub fn arguments(&self) -> Vec<String> {
         self.arguments_for("bench.cu")
     }
@@ -119,7 +119,7 @@ impl Workplace {
             .collect()
     }
 
-    /// The compilation whose object has the bytes that warpcc's must have.
+    /// The compilation whose object warpcc's must equal.
     pub fn reference(&self) -> Command {
         let mut command = Nvcc.command(self);
         command.args(["--keep", "--keep-dir", "."]);
@@ -173,7 +173,7 @@ impl Contender {
         )
     }
 
-    /// Whether it is on this machine.
+    /// Whether the contender is on this machine.
     pub fn is_here(&self, place: &Workplace) -> bool {
         self.program(place).is_some()
     }
@@ -187,8 +187,8 @@ impl Contender {
         line.map(|line| line.trim().to_owned())
     }
 
-    /// Fills the cache of one that is measured when it hits. Twice: some store what a hit needs
-    /// only when they see a file again.
+    /// Fills the cache of a contender that is measured when it hits. Compiles twice: some store the
+    /// data for a hit only when they see a file again.
     pub fn warm(&self, place: &Workplace) -> Result<()> {
         if matches!(
             self,
@@ -203,7 +203,8 @@ impl Contender {
         Ok(())
     }
 
-    /// Empties the cache of one that is measured when it misses, and lets it compile another file where only the file is new.
+    /// Empties the cache of a contender that is measured when it misses. Has it compile another file where only the file is
+    /// to be new.
     pub fn prepare(&self, place: &Workplace) -> Result<()> {
         let cache = self.cache(place);
         let misses = matches!(self, WarpccCold | WarpccNew | WarpccSerial);

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 /// Thrust's sort and scan: over a thousand headers.
 pub const SOURCE: &str = include_str!("../../bench/thrust.cu");
 
-/// What to measure, and how.
+/// Options of `cargo xtask bench`.
 #[derive(clap::Args)]
 pub struct Options {
     /// The folder for the JSON file and the chart (docs/bench of this checkout)
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// What the two files are called
+    /// The name of the two files, without an extension
     #[arg(long, default_value = "thrust")]
     pub name: String,
     /// Architectures to compile for

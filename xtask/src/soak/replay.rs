@@ -31,7 +31,7 @@ fn fake_tools() -> Result<Tools> {
     Ok(Tools::Fake(built.insert(program).clone()))
 }
 
-/// Runs case files; each has to come out right.
+/// Runs case files. Each must have no difference.
 pub fn replay(options: &Options, warpcc: &Path) -> Result<()> {
     let mut wrong = 0;
     for file in &options.replay {
@@ -60,7 +60,7 @@ pub fn replay(options: &Options, warpcc: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs one, without some guards.
+/// Runs one case file, without some guards.
 pub fn replay_file(
     options: &Options,
     file: &Path,

@@ -1,5 +1,5 @@
-//! `warpcc shim`: a folder that is a CUDA toolkit but for its nvcc, which is warpcc. For programs that take no other compiler than
-//! `$CUDA_HOME/bin/nvcc`.
+//! `warpcc shim`: makes a folder that is a CUDA toolkit but for its nvcc, which is warpcc. For programs that take no other
+//! compiler than `$CUDA_HOME/bin/nvcc`.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -39,13 +39,13 @@ pub struct ShimArgs {
     undo: bool,
 }
 
-/// Says that the folder is ours. It has the toolkit's folder in it.
+/// The file that marks the folder as ours. It contains the path of the toolkit's folder.
 const MARK: &str = ".warpcc-shim";
 
 /// Makes the folder, or removes it; the exit code is 0.
 ///
 /// # Errors
-/// There is no nvcc, the folder is somebody's, or a file cannot be written.
+/// There is no nvcc, the folder was not made by this command, or a file cannot be written.
 pub fn run(args: &ShimArgs, config: &Config, around: &ProcessContext) -> anyhow::Result<i32> {
     let folder = around.directory.join(&args.folder);
     let shown = folder.display().to_string();
@@ -88,7 +88,7 @@ fn is_ours(folder: &Path) -> bool {
     fs::symlink_metadata(folder.join(MARK)).is_ok_and(|found| found.is_file())
 }
 
-/// Makes the folder ours, if it is nobody's.
+/// Marks the folder as ours. Fails where it already has other files.
 fn claim(folder: &Path, toolkit: &Path) -> anyhow::Result<()> {
     let cannot = || format!("cannot create {}", folder.display());
     fs::create_dir_all(folder).with_context(cannot)?;
@@ -106,7 +106,7 @@ fn claim(folder: &Path, toolkit: &Path) -> anyhow::Result<()> {
     })
 }
 
-/// Links to everything in `from` but `without`. Links of ours to what is no longer there go.
+/// Links to everything in `from` but `without`. Removes our links whose targets are gone.
 fn link_all(from: &Path, to: &Path, without: &[&str]) -> anyhow::Result<()> {
     let is_left_out = |name: &OsStr| without.iter().any(|left_out| name == *left_out);
     let cannot_read = |folder: &Path| format!("cannot read {}", folder.display());
@@ -148,7 +148,7 @@ fn write_program(file: &Path, own: &Path, nvcc: &Path) -> anyhow::Result<()> {
     let script = format!(
         "#!/bin/sh\n# Made by `warpcc shim`.\n[ -x {own} ] && exec {own} {nvcc} \"$@\"\nexec {nvcc} \"$@\"\n"
     );
-    // What a link leads to is not ours.
+    // The target of a link is not ours to write.
     if file.is_symlink() {
         fs::remove_file(file).with_context(|| format!("cannot replace {}", file.display()))?;
     }

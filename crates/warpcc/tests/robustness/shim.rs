@@ -1,4 +1,4 @@
-//! `warpcc shim`: a toolkit folder whose nvcc is warpcc.
+//! Tests `warpcc shim`: a toolkit folder whose nvcc is warpcc.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -35,7 +35,7 @@ fn its_nvcc_hits_and_makes_what_the_toolkits_own_makes() {
     again.demand_direct_hit();
     // The launcher's call of the toolkit's own nvcc is the same call.
     space.agree(LINE).demand_direct_hit();
-    // What programs look for in CUDA_HOME is there.
+    // The files that programs look for in CUDA_HOME are there.
     for name in ["include/cuda.h", "bin/ptxas", "bin/nvcc.profile"] {
         assert!(space.work().join("tk").join(name).exists(), "{name}");
     }

@@ -1,4 +1,4 @@
-//! Files that a tool makes or looks for next to its output or in `TMPDIR`, although no option of nvcc's mentions them:
+//! Tests files that a tool makes or looks for next to its output or in `TMPDIR`, although no option of nvcc's names them:
 //! they are where nvcc would have them, on the first call and on every later one.
 
 use crate::space::{Program, Snapshot, TestSpace};
@@ -23,7 +23,7 @@ fn left_by(space: &TestSpace, program: &Program, line: &str) -> Vec<String> {
     left.entries.into_keys().collect()
 }
 
-/// The call leaves what nvcc leaves, and is nvcc's alone; at the second time without building twice.
+/// Asserts that the call leaves the same files as nvcc, and is bypassed; the second time without building first.
 fn is_nvccs(space: &TestSpace, line: &str) -> Vec<String> {
     let wanted = left_by(space, &Program::Nvcc, line);
     for calls in 1..=2 {
@@ -111,7 +111,7 @@ fn files_of_a_killed_later_command_are_removed() {
     let script = "#!/bin/sh\ncase \"$*\" in *later.cpp*)\n  : > {work}/side\n  echo ran >> {beside}/log\n  \
                   for i in 1 2 3 4 5 6 7 8 9; do sleep 1; done;;\nesac\nexec g++ \"$@\"\n";
     space.script("cc.sh", &space.fill(script));
-    // What was there before stays, and tells.
+    // A file that was there before stays, so the log tells whether the later command ran.
     std::fs::write(space.beside("log"), "began\n").expect("a log");
     let line = "-c case.cu later.cpp -arch=sm_90 -ccbin {work}/cc.sh";
     let build = space.agree(line);
