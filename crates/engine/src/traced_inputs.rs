@@ -492,8 +492,12 @@ fn side_effect(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
             && was_there(identity)
             && !(scene.is_own(path) || is_caches(path))
     });
+    let whole = |path: &Path| scene.directory.join(path);
     if let Some((path, _)) = rewritten {
-        return Some(format!("{} is both read and written", path.display()));
+        return Some(format!(
+            "{} is both read and written",
+            whole(path).display()
+        ));
     }
     for (path, identity) in &observed.written {
         let special = is_special(identity);
@@ -505,14 +509,14 @@ fn side_effect(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
             continue;
         }
         if special || there(path) {
-            return Some(format!("{} is written too", path.display()));
+            return Some(format!("{} is written too", whole(path).display()));
         }
     }
     let removed = |path: &&PathText| {
         !(scene.is_own(path) || is_caches(path) || observed.written.contains_key(path.as_os_str()))
     };
     let removed = observed.removed.iter().find(removed);
-    removed.map(|path| format!("{} is removed", path.display()))
+    removed.map(|path| format!("{} is removed", whole(path).display()))
 }
 
 /// Whether a device is one that says the same to everybody, by its number: `/dev/null`, `/dev/zero`; the terminal, which
