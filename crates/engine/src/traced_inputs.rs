@@ -7,12 +7,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use memchr::memmem::Finder;
 use warpcc_cache::{ExpectedFile, Fact, InputManifest, InputManifestBuilder, Signature, guards};
 use warpcc_path_map::BASE;
 use warpcc_watch::{Identity, Observed, PathText};
 
 use crate::compiler_cache::is_compiler_cache;
 use crate::conditions::{self, Asked};
+use crate::own_name;
 use crate::room;
 
 /// What one or several steps saw.
@@ -460,14 +462,33 @@ fn stray(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
     if let Some(path) = observed.written.keys().find(left) {
         return Some(format!("{} is created too", path.display()));
     }
+    if let Some(path) = holding_own_name(observed, scene, outputs) {
+        return Some(format!("{} has its own name in it", path.display()));
+    }
     let looked_for = |path: &&PathText| {
         let inside = |folder: &Path| path.starts_with(folder) && ***path != *folder;
         let is_made_up = inside(outputs) || inside(temporary) || scene.is_derived(path);
-        is_made_up && is_stranger(path) && !observed.written.contains_key(path.as_os_str())
+        let is_made_up =
+            is_made_up && is_stranger(path) || own_name::is_in_name(path, scene.scratch);
+        is_made_up && !observed.written.contains_key(path.as_os_str())
     };
     let read = observed.read.keys().chain(&observed.missing);
     let path = read.chain(&observed.found).find(looked_for)?;
     Some(format!("{} is searched for", path.display()))
+}
+
+/// A file in which a tool wrote the private name of its output: a precompiled header says where it was made, an object with
+/// which words.
+fn holding_own_name(observed: &Observed, scene: &Scene<'_>, outputs: &Path) -> Option<PathBuf> {
+    // No other was told one.
+    let is_told = scene.writes.iter().any(|path| path.starts_with(outputs));
+    let finder = Finder::new(outputs.as_os_str().as_bytes());
+    let written = observed.written.keys().filter(|_| is_told);
+    let mut files = written.map(|path| scene.directory.join(path));
+    files.find(|file| {
+        let is_file = fs::metadata(file).is_ok_and(|found| found.is_file());
+        is_file && own_name::is_in_file(&finder, file).unwrap_or(false)
+    })
 }
 
 /// A file that a run wrote or removed besides its outputs: a result that hits would not bring it back.
