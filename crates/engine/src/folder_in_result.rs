@@ -14,7 +14,7 @@ use warpcc_plan::{Part, Step, Tool};
 use crate::context::RunContext;
 use crate::event::Finished;
 use crate::module_id;
-use crate::own_name;
+use crate::own_name::{self, collect};
 use crate::place::directory_as_called;
 use crate::relocate;
 
@@ -97,44 +97,4 @@ fn collect_file(finder: &Finder<'_>, path: &Path, words: &mut BTreeSet<Vec<u8>>)
         collect(finder, &fs::read(path)?, words);
     }
     Ok(())
-}
-
-/// Adds the words of `text` that are the name, or a path below it.
-fn collect(finder: &Finder<'_>, text: &[u8], words: &mut BTreeSet<Vec<u8>>) {
-    for at in finder.find_iter(text) {
-        let rest = &text[at..];
-        let behind = &rest[finder.needle().len()..];
-        let more = behind.iter().position(|&byte| !in_paths(byte));
-        let more = &behind[..more.unwrap_or(behind.len())];
-        if more.first().is_none_or(|&byte| byte == b'/') {
-            words.insert(rest[..finder.needle().len() + more.len()].to_vec());
-        }
-    }
-}
-
-/// Whether a path's word goes on with this byte. Any rule would do that ends the same word in an input and a result.
-const fn in_paths(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte >= 0x80 || matches!(byte, b'/' | b'.' | b'_' | b'-' | b'+')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn words(name: &str, text: &str) -> Vec<String> {
-        let mut words = BTreeSet::new();
-        collect(&Finder::new(name), text.as_bytes(), &mut words);
-        words
-            .into_iter()
-            .map(|word| String::from_utf8(word).expect("text"))
-            .collect()
-    }
-
-    #[test]
-    fn a_word_is_the_folder_or_a_path_below_it() {
-        assert_eq!(words("/w/a", "x /w/a y"), ["/w/a"]);
-        assert_eq!(words("/w/a", "\"/w/a/b.h\" /w/a\0"), ["/w/a", "/w/a/b.h"]);
-        assert_eq!(words("/w/a", "/w/ab /w/a.o /w /w/b"), [""; 0]);
-        assert_eq!(words("/w/a", "/w/a"), ["/w/a"]);
-    }
 }

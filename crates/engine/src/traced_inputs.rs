@@ -7,7 +7,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use memchr::memmem::Finder;
 use warpcc_cache::{ExpectedFile, Fact, InputManifest, InputManifestBuilder, Signature, guards};
 use warpcc_path_map::BASE;
 use warpcc_watch::{Identity, Observed, PathText};
@@ -477,18 +476,13 @@ fn stray(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
     Some(format!("{} is searched for", path.display()))
 }
 
-/// A file in which a tool wrote the private name of its output: a precompiled header says where it was made, an object with
-/// which words.
+/// A file in which a tool wrote the private name of its output, or one made from it.
 fn holding_own_name(observed: &Observed, scene: &Scene<'_>, outputs: &Path) -> Option<PathBuf> {
     // No other was told one.
     let is_told = scene.writes.iter().any(|path| path.starts_with(outputs));
-    let finder = Finder::new(outputs.as_os_str().as_bytes());
     let written = observed.written.keys().filter(|_| is_told);
     let mut files = written.map(|path| scene.directory.join(path));
-    files.find(|file| {
-        let is_file = fs::metadata(file).is_ok_and(|found| found.is_file());
-        is_file && own_name::is_in_file(&finder, file).unwrap_or(false)
-    })
+    files.find(|file| own_name::is_written_in(file, scene.scratch, outputs, scene.own))
 }
 
 /// A file that a run wrote or removed besides its outputs: a result that hits would not bring it back.

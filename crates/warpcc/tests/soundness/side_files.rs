@@ -80,6 +80,13 @@ fn side_files_are_there_without_a_watch() {
     assert!(wanted.len() > 1, "{wanted:?}");
 }
 
+/// The program writes its profile beside its object, whose name it has.
+#[test]
+fn an_object_that_names_its_profile_is_nvccs() {
+    let space = space("profile-made", "-fprofile-generate");
+    is_nvccs(&space, &format!("{ONE} -Xcompiler @options"));
+}
+
 /// In a folder for the profiles of all objects, which have the objects' whole names.
 #[test]
 fn a_profile_is_looked_for_in_a_folder_of_profiles() {
