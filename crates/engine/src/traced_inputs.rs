@@ -13,6 +13,7 @@ use warpcc_watch::{Identity, Observed, PathText};
 
 use crate::compiler_cache::is_compiler_cache;
 use crate::conditions::{self, Asked};
+use crate::own_name;
 use crate::room;
 
 /// Everything that one or several steps saw.
@@ -460,14 +461,28 @@ fn stray(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
     if let Some(path) = observed.written.keys().find(left) {
         return Some(format!("{} is created too", path.display()));
     }
+    if let Some(path) = holding_own_name(observed, scene, outputs) {
+        return Some(format!("{} has its own name in it", path.display()));
+    }
     let looked_for = |path: &&PathText| {
         let inside = |folder: &Path| path.starts_with(folder) && ***path != *folder;
         let is_made_up = inside(outputs) || inside(temporary) || scene.is_derived(path);
-        is_made_up && is_stranger(path) && !observed.written.contains_key(path.as_os_str())
+        let is_made_up =
+            is_made_up && is_stranger(path) || own_name::is_in_name(path, scene.scratch);
+        is_made_up && !observed.written.contains_key(path.as_os_str())
     };
     let read = observed.read.keys().chain(&observed.missing);
     let path = read.chain(&observed.found).find(looked_for)?;
     Some(format!("{} is searched for", path.display()))
+}
+
+/// A file in which a tool wrote the private name of its output, or one made from it.
+fn holding_own_name(observed: &Observed, scene: &Scene<'_>, outputs: &Path) -> Option<PathBuf> {
+    // No other was told one.
+    let is_told = scene.writes.iter().any(|path| path.starts_with(outputs));
+    let written = observed.written.keys().filter(|_| is_told);
+    let mut files = written.map(|path| scene.directory.join(path));
+    files.find(|file| own_name::is_written_in(file, scene.scratch, outputs, scene.own))
 }
 
 /// A file that a run wrote or removed besides its outputs: a result that hits would not bring it back.
@@ -492,8 +507,12 @@ fn side_effect(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
             && was_there(identity)
             && !(scene.is_own(path) || is_caches(path))
     });
+    let whole = |path: &Path| scene.directory.join(path);
     if let Some((path, _)) = rewritten {
-        return Some(format!("{} is both read and written", path.display()));
+        return Some(format!(
+            "{} is both read and written",
+            whole(path).display()
+        ));
     }
     for (path, identity) in &observed.written {
         let special = is_special(identity);
@@ -505,14 +524,14 @@ fn side_effect(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
             continue;
         }
         if special || there(path) {
-            return Some(format!("{} is written too", path.display()));
+            return Some(format!("{} is written too", whole(path).display()));
         }
     }
     let removed = |path: &&PathText| {
         !(scene.is_own(path) || is_caches(path) || observed.written.contains_key(path.as_os_str()))
     };
     let removed = observed.removed.iter().find(removed);
-    removed.map(|path| format!("{} is removed", path.display()))
+    removed.map(|path| format!("{} is removed", whole(path).display()))
 }
 
 /// Whether a device is one that says the same to everybody, by its number: `/dev/null`, `/dev/zero`; the terminal, which

@@ -248,7 +248,10 @@ impl Invocation {
             value.split(',').map(one).collect::<Vec<_>>().join(",")
         };
         let mut parts = Vec::with_capacity(self.items.len());
-        for item in &self.items {
+        for (at, item) in self.items.iter().enumerate() {
+            if self.gets_another_value(at) {
+                parts.push(("option", "with another value than before".to_owned()));
+            }
             match item {
                 Item::Input(path) => parts.push(("input", name(path))),
                 Item::Forwarded(word) => parts.push(("host option", host(word))),
@@ -282,6 +285,22 @@ impl Invocation {
             }
         }
         parts
+    }
+
+    /// Whether an option that takes one value has got another one before: nvcc warns, also where no value counts.
+    fn gets_another_value(&self, at: usize) -> bool {
+        let (before, from) = self.items.split_at(at);
+        let Some(Item::Option {
+            long,
+            effect: Effect::Output | Effect::DependOutput | Effect::Threads | Effect::Unkeyed,
+            value,
+        }) = from.first()
+        else {
+            return false;
+        };
+        before.iter().rev().any(|item| {
+            matches!(item, Item::Option { long: name, value: other, .. } if name == long && other != value)
+        })
     }
 
     /// Whether an option is on the command line.

@@ -59,6 +59,8 @@ pub struct Opening {
     pub patience: PatienceSent,
     /// The cluster's address, and who we are to it.
     pub cluster: Option<(String, AuthSent)>,
+    /// The guards that a test has switched off; without debug assertions none.
+    pub switched_off: String,
 }
 
 /// How long is waited for shared caches.

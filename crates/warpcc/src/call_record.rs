@@ -357,20 +357,32 @@ fn kept_short(why: &NotKept) -> String {
     why.to_string().chars().take(512).collect()
 }
 
-/// A reason without the path in it, to be counted.
-fn kind_of(why: &NotKept) -> &str {
+/// A reason without the path in it, to be counted: each name that is counted stays in the cache.
+fn kind_of(why: &NotKept) -> String {
     let NotKept::Unfit(why) = why else {
-        return "the cache cannot be written";
+        return "the cache cannot be written".to_owned();
     };
-    [
+    let known = [
         "changed while it was in use",
         "is gone",
         "appeared meanwhile",
         "not a regular file",
-    ]
-    .into_iter()
-    .find(|kind| why.contains(kind))
-    .unwrap_or(why)
+    ];
+    if let Some(kind) = known.into_iter().find(|kind| why.contains(kind)) {
+        return kind.to_owned();
+    }
+    let words: Vec<&str> = why.split(' ').collect();
+    let is_of_path = |word: &&str| word.contains('/');
+    // A path may have spaces in it.
+    let Some(first) = words.iter().position(is_of_path) else {
+        return why.clone();
+    };
+    let last = words.iter().rposition(is_of_path).unwrap_or(first);
+    let others: Vec<&str> = [&words[..first], &words[last + 1..]].concat();
+    match others.is_empty() {
+        true => "a file".to_owned(),
+        false => others.join(" "),
+    }
 }
 
 /// Counts for `warpcc stats`: hits and misses per tool, what the hits saved, and what the others took.
@@ -411,4 +423,25 @@ fn step_counts(built: &Built) -> Vec<(String, u64)> {
         add(name.to_owned(), micros);
     }
     counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_counted_without_the_path_in_it() {
+        for (why, kind) in [
+            ("/w/a b/side-1.txt is written too", "is written too"),
+            ("/w/a.h is gone", "is gone"),
+            (
+                "what started /bin/cc could not be watched",
+                "what started could not be watched",
+            ),
+            ("-arch=native", "-arch=native"),
+            ("/w/a", "a file"),
+        ] {
+            assert_eq!(kind_of(&NotKept::Unfit(why.to_owned())), kind, "{why}");
+        }
+    }
 }

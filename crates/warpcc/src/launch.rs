@@ -13,7 +13,7 @@ use crate::process_context::ProcessContext;
 use crate::resources::Lineage;
 use crate::session::{Call, Session, Wishes};
 use crate::store::open_store;
-use crate::{fallback, locate, subcommand_words};
+use crate::{fallback, locate, outputs, subcommand_words};
 
 /// Runs `compiler` with `args`. Gives the exit code, or does not return.
 pub fn launch(compiler: &OsStr, args: &[OsString], around: ProcessContext) -> i32 {
@@ -77,6 +77,11 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: ProcessContext) -> i3
         }
     };
     let log = Log::new(config.log.value.clone());
+    if outputs::are_closed_to_their_owner() {
+        // Not counted: nothing of ours may be made.
+        log.line(|| "running nvcc: the umask takes rights from the user itself".to_owned());
+        return become_compiler(&file, args, &around);
+    }
     if log.is_on() {
         let environment = &around.environment;
         locate::log_choice(&file, named_by, environment, &around.ourselves, &log);

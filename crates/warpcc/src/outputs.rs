@@ -267,6 +267,12 @@ pub fn learn_umask() {
     UMASK.get_or_init(|| umask.as_raw_mode());
 }
 
+/// Whether the umask closes what this process makes to its own user. A cache made so is of no use, and stays when the umask
+/// is another.
+pub fn are_closed_to_their_owner() -> bool {
+    UMASK.get().is_some_and(|umask| umask & 0o700 != 0)
+}
+
 #[cfg(test)]
 #[path = "outputs_tests.rs"]
 mod tests;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use warpcc_cache::DiskStore;
+use warpcc_cache::{DiskStore, guards};
 use warpcc_remote_client::protocol::{Opening, PatienceSent};
 use warpcc_remote_client::remote_program::Tell;
 use warpcc_remote_client::sent::{AuthSent, LayerSent, StoreSent};
@@ -20,6 +20,7 @@ pub fn of_call(
         store: store.map(StoreSent::from),
         patience: PatienceSent::OfACall,
         cluster: cluster.map(|(address, auth)| (address, AuthSent::from(auth))),
+        switched_off: guards::switched_off(),
     };
     RemoteProgram::beside(ourselves, opening, Tell::AtOnce(crate::log::warn))
 }
@@ -36,6 +37,7 @@ pub fn of_kernels(ourselves: &Path, layers: &[Layer], store: &DiskStore) -> Remo
         store: Some(store.into()),
         patience: PatienceSent::OfEachQuestion,
         cluster: None,
+        switched_off: guards::switched_off(),
     };
     RemoteProgram::beside(ourselves, opening, Tell::WhenAsked(Default::default()))
 }

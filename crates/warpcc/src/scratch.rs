@@ -101,6 +101,11 @@ fn advice(path: &Path, meanwhile: &str) -> String {
 /// How many names are tried for a command: each but the first where a process that does not work has the one before.
 const SPARE_NAMES: u32 = 4;
 
+/// The folder and those in it, outer ones first.
+const FOLDERS: [&str; 6] = ["", "k", "k/real", "k/host", "out", "tmp"];
+/// One more, where the watch library cannot be in the cache.
+pub const WATCH: &str = "watch";
+
 /// How long a killed tool may take to end.
 const DYING: Duration = Duration::from_secs(1);
 
@@ -250,7 +255,11 @@ impl Scratch {
                     vanished = true;
                     continue;
                 }
-                Err(e) => return Err(e.into()),
+                Err(e) => {
+                    // Without a descriptor, or rights to what was just made. It goes only when it is empty.
+                    _ = fs::remove_dir(&root);
+                    return Err(e.into());
+                }
             };
             made = held.lock();
             let scratch = Self {
@@ -281,7 +290,7 @@ impl Scratch {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
             _ => {}
         }
-        ["", "k", "k/real", "k/host", "out", "tmp"]
+        FOLDERS
             .into_iter()
             .try_for_each(|folder| fs::create_dir(self.path.join(folder)))
     }
@@ -323,6 +332,10 @@ fn remove_while_others_write(path: &Path) {
     let began = Instant::now();
     while let Err(error) = fs::remove_dir_all(path) {
         if error.kind() != io::ErrorKind::DirectoryNotEmpty || began.elapsed() > DYING {
+            // Listing takes descriptors. Where there are none left, nothing was written either.
+            for folder in [WATCH].into_iter().chain(FOLDERS.into_iter().rev()) {
+                _ = fs::remove_dir(path.join(folder));
+            }
             return;
         }
         thread::sleep(Duration::from_millis(2));

@@ -95,6 +95,12 @@ fn lines_of(step: &Step) -> Vec<Vec<String>> {
     lines.map(<[String]>::to_vec).collect()
 }
 
+/// The lines of a log. A limit on the sizes of files may have cut the last one short.
+fn whole_lines(log: &str) -> impl Iterator<Item = &str> {
+    let lines = log.split_inclusive('\n');
+    lines.filter_map(|line| line.strip_suffix('\n'))
+}
+
 fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Result<Vec<String>> {
     let watched = space.watched();
     let before = Tree::take(&watched);
@@ -118,7 +124,7 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
         if !differences.is_empty() {
             others.push((at, got, differences));
         }
-        for line in log.lines() {
+        for line in whole_lines(&log) {
             let said = line.split_once(": ").map_or(line, |(_, said)| said);
             bypassed |= said.starts_with("running nvcc") || said.starts_with("nothing to cache");
             verdict.log.push(said.to_owned());
@@ -399,4 +405,17 @@ fn differences(space: &Space, want: &Ending, got: &Ending, is_race: bool) -> Vec
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_was_cut_short_is_none() {
+        let lines = |log| whole_lines(log).collect::<Vec<_>>();
+        assert_eq!(lines("a\n\nb\n"), ["a", "", "b"]);
+        assert_eq!(lines("a\nhost not stored: /w/so"), ["a"]);
+        assert_eq!(lines(""), [""; 0]);
+    }
 }

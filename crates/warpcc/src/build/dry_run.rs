@@ -97,7 +97,7 @@ impl DryRun<'_> {
         let store: &DiskStore =
             store.filter(|_| self.options.writes_cache && warpcc_watch::available())?;
         let kept = crate::watch_folder::in_cache(store.root());
-        let own = self.scratch.path().join("watch");
+        let own = self.scratch.path().join(crate::scratch::WATCH);
         [kept, Some(own)].into_iter().flatten().find_map(|folder| {
             if !warpcc_watch::can_preload_from(&folder) {
                 return None;

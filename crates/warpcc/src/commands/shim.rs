@@ -62,10 +62,10 @@ pub fn run(args: &ShimArgs, config: &Config, around: &ProcessContext) -> anyhow:
         let cannot = || format!("cannot read {}", nvcc.display());
         nvcc = nvcc.canonicalize().with_context(cannot)?;
     }
-    let bin = nvcc.parent().filter(|bin| bin.ends_with("bin"));
-    let toolkit = bin
-        .and_then(Path::parent)
-        .with_context(|| format!("{} is not in the folder bin of a toolkit", nvcc.display()))?;
+    let toolkit = &toolkit_of(&nvcc)?;
+    if let Some(name) = nvcc.file_name() {
+        nvcc = toolkit.join("bin").join(name);
+    }
     let own = (around.ourselves.first()).context("this program has no file")?;
     if folder.canonicalize().ok() == toolkit.canonicalize().ok() {
         bail!("{shown} is the toolkit itself");
@@ -81,6 +81,21 @@ pub fn run(args: &ShimArgs, config: &Config, around: &ProcessContext) -> anyhow:
         writeln!(out, "use it as: CUDA_HOME={quoted}")
     })?;
     Ok(0)
+}
+
+/// The toolkit that an nvcc is of. A folder of ours stands for its toolkit: two that led to each other would have no end.
+fn toolkit_of(nvcc: &Path) -> anyhow::Result<PathBuf> {
+    let bin = nvcc.parent().filter(|bin| bin.ends_with("bin"));
+    let folder = bin
+        .and_then(Path::parent)
+        .with_context(|| format!("{} is not in the folder bin of a toolkit", nvcc.display()))?;
+    let mark = is_ours(folder).then(|| fs::read(folder.join(MARK)).ok());
+    let marked = mark.flatten().map(|text| {
+        let path = text.strip_suffix(b"\n").unwrap_or(&text);
+        PathBuf::from(OsStr::from_bytes(path))
+    });
+    let marked = marked.filter(|toolkit| toolkit.is_absolute());
+    Ok(marked.unwrap_or_else(|| folder.to_owned()))
 }
 
 /// Whether the folder was made by this command.
@@ -161,6 +176,9 @@ fn remove(folder: &Path) -> anyhow::Result<()> {
         bail!("{} was not made by warpcc shim", folder.display());
     }
     let cannot = |path: &Path| format!("cannot remove {}", path.display());
+    // It may have been named by a link, which is the user's.
+    let folder = folder.canonicalize().with_context(|| cannot(folder))?;
+    let folder = folder.as_path();
     let bin = folder.join("bin");
     let places: Vec<&Path> = [&bin, folder]
         .into_iter()

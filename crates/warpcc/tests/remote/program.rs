@@ -243,3 +243,23 @@ fn a_hit_on_disk_starts_nothing() {
     call.demand_no_compiler();
     assert!(!alone.pid_file().exists(), "it was started");
 }
+
+/// What is switched off for a test of the guards is off in both programs: a header that changed is no other there.
+#[test]
+fn a_guard_that_a_test_switches_off_is_off_there_too() {
+    let mut project = Project::new("program-guards");
+    let far = project.space.beside("far");
+    make_dir(&far);
+    let source = "#include \"value.h\"\n__global__ void k(int *x) { *x = VALUE; }\n";
+    project.space.write("case.cu", source);
+    project.space.write("value.h", "#define VALUE 1\n");
+    project.through(&format!("file:{}", far.display()));
+    project.on("first");
+    project.first(ONE);
+    project.on("second");
+    project.space.write("value.h", "#define VALUE 2\n");
+    project.space.set_env("WARPCC_TEST_UNSOUND", "second-look");
+    project.space.build(ONE);
+    let hits = project.space.stats().count("direct_hits");
+    assert_eq!(hits, i64::from(cfg!(debug_assertions)));
+}

@@ -87,6 +87,9 @@ fn as_nvcc(space: &TestSpace, [nvcc, warpcc]: &[Program; 2], what: &str) {
         let (got, made) = run(space, warpcc, DEVICE);
         let said = got.stderr_text();
         assert!(!said.contains("panicked"), "{what}, {state}: {said}");
+        let names = space.leftovers();
+        let ours = names.iter().find(|name| name.starts_with("warpcc-"));
+        assert_eq!(ours, None, "{what}, {state}: left in TMPDIR");
         if want.code == 0 {
             assert_eq!(got.code, 0, "{what}, {state}: {said}");
             assert!(

@@ -72,6 +72,31 @@ fn it_is_made_again_and_removed_and_nobody_elses_folder_is() {
 }
 
 #[test]
+fn one_of_another_is_one_of_its_toolkit() {
+    let space = with_shim("shim-of-shim");
+    let nvcc = |folder: &str| space.work().join(folder).join("bin/nvcc");
+    let script = |folder: &str| fs::read(nvcc(folder)).expect("read");
+    let first = script("tk");
+    for (new, old) in [("second", "tk"), ("tk", "second"), ("tk", "tk")] {
+        let made = shim(&space, &[new, "--nvcc", &nvcc(old).display().to_string()]);
+        assert_eq!(made.code, 0, "{}", made.stderr_text());
+        assert!(script(new) == first, "{new} is of {old}");
+    }
+    let again = Program::Other(nvcc("tk"), Vec::new());
+    space.agree_as(&again, LINE, crate::space::Exactness::Bytes);
+}
+
+#[test]
+fn one_that_a_link_names_is_removed() {
+    let space = with_shim("shim-link");
+    let (folder, link) = (space.work().join("tk"), space.work().join("link"));
+    symlink("tk", &link).expect("link");
+    let removed = shim(&space, &["link", "--undo"]);
+    assert_eq!(removed.code, 0, "{}", removed.stderr_text());
+    assert!(!folder.exists() && link.is_symlink());
+}
+
+#[test]
 fn without_warpcc_it_is_the_toolkits_own() {
     let space = with_shim("shim-gone");
     let file = space.work().join("tk/bin/nvcc");

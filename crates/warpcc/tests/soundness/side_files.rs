@@ -51,6 +51,19 @@ fn options_of_a_file_make_files_beside_the_object() {
     }
 }
 
+/// clang records its own words: the name of its output, which is no part of the key.
+#[test]
+fn an_object_that_holds_its_own_name_is_nvccs() {
+    let space = space("own-name", "");
+    space.write("case.cpp", "int host() { return 1; }\n");
+    for name in ["out.o", "other.o"] {
+        let recorded = "-ccbin clang++-14 -Xcompiler -frecord-command-line";
+        let build = space.agree(&format!("-c case.cpp -o {name} {recorded}"));
+        let reasons = &build.stats.reasons;
+        assert_eq!(reasons.get(REASON), Some(&1), "{name}: {reasons:?}");
+    }
+}
+
 #[test]
 fn a_profile_is_looked_for_beside_the_object() {
     let space = space("beside-profile", "-fprofile-use -Wno-missing-profile");
@@ -65,6 +78,23 @@ fn side_files_are_there_without_a_watch() {
     let wanted = left_by(&space, &Program::Nvcc, line);
     assert_eq!(left_by(&space, &Program::Launcher, line), wanted);
     assert!(wanted.len() > 1, "{wanted:?}");
+}
+
+/// The program writes its profile beside its object, whose name it has.
+#[test]
+fn an_object_that_names_its_profile_is_nvccs() {
+    let space = space("profile-made", "-fprofile-generate");
+    is_nvccs(&space, &format!("{ONE} -Xcompiler @options"));
+}
+
+/// In a folder for the profiles of all objects, which have the objects' whole names.
+#[test]
+fn a_profile_is_looked_for_in_a_folder_of_profiles() {
+    let space = space(
+        "profile-folder",
+        "-fprofile-use=profiles -Wno-missing-profile",
+    );
+    is_nvccs(&space, &format!("{ONE} -Xcompiler @options"));
 }
 
 #[test]
