@@ -10,6 +10,7 @@
 //! tmp/                            files on their way in
 //! gc.lock                         one eviction at a time
 //! never-upload                    made by people: what is in here is given to no shared cache
+//! untrusted                       results of an untrusted shared cache are in here: they go to no other one
 //! ```
 //!
 //! Every file comes into place by a rename, so that a reader sees all of it or nothing; every file is checksummed, so that one which a crash or a bad disk spoiled is a miss. The version in a name changes when the format does; old files are then ignored and evicted like others. Modification times say when an entry was last used, to the hour.
@@ -29,7 +30,7 @@ mod records;
 mod room;
 mod store;
 
-pub use access::{StoreAccess, is_never_uploaded};
+pub use access::{StoreAccess, is_never_uploaded, is_untrusted, mark_untrusted};
 pub use blob::Packing;
 pub use error::{OpenError, StoreError};
 pub use gc::{Collected, Report};

@@ -15,7 +15,7 @@ mod wire;
 pub use digest::Digest;
 pub use disk::{
     DiskStore, Level, Lookup, LookupMiss, OpenError, Options, Packing, Staged, StoreAccess,
-    StoreError, Suits, is_never_uploaded,
+    StoreError, Suits, is_never_uploaded, is_untrusted, mark_untrusted,
 };
 pub use input_manifest::{
     ANY_VARIABLE, Difference, DirectorySeen, ExpectedFile, Fact, FileSeen, InputManifest,

@@ -15,7 +15,7 @@ use warpcc_budget::{
 use warpcc_cache::{DiskStore, Hashing, Key, KeySink};
 use warpcc_plan::{FileKind, Step, TaskGraph, Tool};
 
-use crate::placement::Here;
+use crate::placement::LocalLoad;
 use crate::process::Children;
 
 const NOTES: &str = "costs-v1";
@@ -106,11 +106,11 @@ impl<'a> Admission<'a> {
 
     /// Slots that are not used or waited for.
     pub fn idle_slots(&self) -> u64 {
-        self.here(0).idle
+        self.local_load(0).idle
     }
 
     /// The machine, as a task with this priority finds it.
-    pub fn here(&self, priority_ms: u64) -> Here {
+    pub fn local_load(&self, priority_ms: u64) -> LocalLoad {
         let snapshot = self.board.snapshot();
         let slots = u64::from(self.board.limits().slots);
         let waiting: u64 = snapshot.waiting().map(|r| u64::from(r.slots)).sum();
@@ -120,7 +120,7 @@ impl<'a> Admission<'a> {
         });
         let before = snapshot.waiting().filter(|r| r.priority_ms >= priority_ms);
         let before = before.map(|r| r.expected_ms);
-        Here {
+        LocalLoad {
             slots,
             idle: slots.saturating_sub(snapshot.slots() + waiting),
             ahead_ms: left.chain(before).fold(0, u64::saturating_add),

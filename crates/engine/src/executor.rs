@@ -7,7 +7,7 @@ use warpcc_cache::Digest;
 use warpcc_cache::command::{Command, Done};
 use warpcc_plan::Tool;
 
-pub use crate::placement::There;
+pub use crate::placement::RemoteEstimate;
 
 /// A command for another machine.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub trait Executor: Sync {
     fn slots(&self) -> &Pool;
 
     /// Estimates of the connection to these machines and of their load, for a command with this program.
-    fn outlook(&self, program: &Digest) -> There;
+    fn estimate(&self, program: &Digest) -> RemoteEstimate;
 
     /// Whether these machines take commands of this tool at the moment.
     fn takes(&self, tool: Tool) -> bool;

@@ -1,9 +1,9 @@
-//! Where a step would end sooner, here or there: a pure function of what is remembered of the step, this machine and
+//! Where a step would end sooner, on this machine or on the cluster: a pure function of what is remembered of the step, this machine and
 //! the cluster.
 
-/// This machine, as a step that wants to run finds it.
+/// The load of this machine when a step wants to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Here {
+pub struct LocalLoad {
     /// Slots that it has.
     pub slots: u64,
     /// Slots that are not used or waited for.
@@ -13,11 +13,11 @@ pub struct Here {
     pub ahead_ms: u64,
 }
 
-/// An estimate of the other machines, from their work so far.
+/// What is known of the cluster so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct There {
-    /// Milliseconds between sending a command and its result, without the command itself and the transfer: the queue
-    /// there, and the latency.
+pub struct RemoteEstimate {
+    /// Milliseconds between sending a command and its result, less the command itself and the bytes: what waits there
+    /// before it, and the way.
     pub waits_ms: u64,
     /// The transfer rate, in bytes per second.
     pub bytes_per_second: u64,
@@ -28,35 +28,35 @@ pub struct There {
 /// The machine that a step is to run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
-    /// Here, when its turn comes.
-    Here,
-    /// On another machine, now.
-    There,
+    /// On this machine, when its turn comes.
+    Local,
+    /// On the cluster, now.
+    Remote,
 }
 
-/// Chooses for a step that takes `step_ms` on either machine and has `bytes` of its own to transfer.
-pub fn choose(step_ms: u64, bytes: u64, here: &Here, there: &There) -> Placement {
-    if ends_there(step_ms, bytes, there) < ends_here(step_ms, here) {
-        Placement::There
+/// Chooses for a step that takes `step_ms` on either machine and has `bytes` of its own to move.
+pub fn choose(step_ms: u64, bytes: u64, load: &LocalLoad, estimate: &RemoteEstimate) -> Placement {
+    if remote_end(step_ms, bytes, estimate) < local_end(step_ms, load) {
+        Placement::Remote
     } else {
-        Placement::Here
+        Placement::Local
     }
 }
 
-/// Milliseconds until the step has ended here.
-fn ends_here(step_ms: u64, here: &Here) -> u64 {
-    let waits = match here.idle {
-        0 => here.ahead_ms / here.slots.max(1),
+/// Milliseconds until the step ends on this machine.
+fn local_end(step_ms: u64, load: &LocalLoad) -> u64 {
+    let waits = match load.idle {
+        0 => load.ahead_ms / load.slots.max(1),
         _ => 0,
     };
     waits.saturating_add(step_ms)
 }
 
 /// Milliseconds until the result from the other machine has arrived here.
-fn ends_there(step_ms: u64, bytes: u64, there: &There) -> u64 {
-    let bytes = bytes.saturating_add(there.tool_bytes);
-    let moving = bytes.saturating_mul(1000) / there.bytes_per_second.max(1);
-    there
+fn remote_end(step_ms: u64, bytes: u64, estimate: &RemoteEstimate) -> u64 {
+    let bytes = bytes.saturating_add(estimate.tool_bytes);
+    let moving = bytes.saturating_mul(1000) / estimate.bytes_per_second.max(1);
+    estimate
         .waits_ms
         .saturating_add(moving)
         .saturating_add(step_ms)
@@ -66,13 +66,13 @@ fn ends_there(step_ms: u64, bytes: u64, there: &There) -> u64 {
 mod tests {
     use super::*;
 
-    const BUSY: Here = Here {
+    const BUSY: LocalLoad = LocalLoad {
         slots: 4,
         idle: 0,
         ahead_ms: 8000,
     };
 
-    const FAST: There = There {
+    const FAST: RemoteEstimate = RemoteEstimate {
         waits_ms: 50,
         bytes_per_second: 100_000_000,
         tool_bytes: 0,
@@ -80,62 +80,62 @@ mod tests {
 
     #[test]
     fn a_free_slot_is_always_sooner() {
-        let idle = Here { idle: 1, ..BUSY };
+        let idle = LocalLoad { idle: 1, ..BUSY };
         for step_ms in [0, 100, 100_000] {
-            assert_eq!(choose(step_ms, 0, &idle, &FAST), Placement::Here);
+            assert_eq!(choose(step_ms, 0, &idle, &FAST), Placement::Local);
         }
     }
 
     #[test]
     fn waiting_here_is_weighed_against_transfer_and_waiting_there() {
         // Two seconds of queue for each of four slots.
-        assert_eq!(choose(1000, 1 << 20, &BUSY, &FAST), Placement::There);
-        let slow = There {
+        assert_eq!(choose(1000, 1 << 20, &BUSY, &FAST), Placement::Remote);
+        let slow = RemoteEstimate {
             bytes_per_second: 500_000,
             ..FAST
         };
-        assert_eq!(choose(1000, 1 << 20, &BUSY, &slow), Placement::Here);
-        let full = There {
+        assert_eq!(choose(1000, 1 << 20, &BUSY, &slow), Placement::Local);
+        let full = RemoteEstimate {
             waits_ms: 2001,
             ..FAST
         };
-        assert_eq!(choose(1000, 0, &BUSY, &full), Placement::Here);
-        let short = Here {
+        assert_eq!(choose(1000, 0, &BUSY, &full), Placement::Local);
+        let short = LocalLoad {
             ahead_ms: 160,
             ..BUSY
         };
-        assert_eq!(choose(1000, 1 << 20, &short, &FAST), Placement::Here);
+        assert_eq!(choose(1000, 1 << 20, &short, &FAST), Placement::Local);
     }
 
     #[test]
     fn a_tool_that_was_never_sent_counts() {
-        let first = There {
+        let first = RemoteEstimate {
             tool_bytes: 300_000_000,
             ..FAST
         };
-        assert_eq!(choose(1000, 0, &BUSY, &first), Placement::Here);
-        let long = Here {
+        assert_eq!(choose(1000, 0, &BUSY, &first), Placement::Local);
+        let long = LocalLoad {
             ahead_ms: 80_000,
             ..BUSY
         };
-        assert_eq!(choose(1000, 0, &long, &first), Placement::There);
+        assert_eq!(choose(1000, 0, &long, &first), Placement::Remote);
     }
 
     #[test]
     fn no_numbers_make_it_fail() {
-        let nothing = Here {
+        let nothing = LocalLoad {
             slots: 0,
             idle: 0,
             ahead_ms: u64::MAX,
         };
-        let never = There {
+        let never = RemoteEstimate {
             waits_ms: u64::MAX,
             bytes_per_second: 0,
             tool_bytes: u64::MAX,
         };
         assert_eq!(
             choose(u64::MAX, u64::MAX, &nothing, &never),
-            Placement::Here
+            Placement::Local
         );
     }
 }

@@ -107,9 +107,9 @@ pub fn run_elsewhere(
     };
     let race = race::race(run, index, step, program, keys, priority_ms, executor, &job)?;
     let done = match race {
-        Race::Here(done) => return Ok(Some(*done)),
+        Race::Local(done) => return Ok(Some(*done)),
         Race::Nobody => None,
-        Race::There(done) => {
+        Race::Remote(done) => {
             let streams = results::take_in(run, step, &done, &names);
             streams.map(|streams| (done, streams))
         }
@@ -157,17 +157,17 @@ fn leave(
     let name = admission::name_of(step, run.graph);
     let expected = admission.expect(&name, admission::kind_of(step.tool), bytes);
     let ends_sooner_there = || {
-        let here = admission.here(priority_ms);
+        let here = admission.local_load(priority_ms);
         if here.idle > 0 || !executor.takes(step.tool) {
             return false;
         }
         let digest = run.lasting_digest(&program.path);
         digest.is_some_and(|digest| {
-            let mut there = executor.outlook(&digest);
+            let mut there = executor.estimate(&digest);
             if executor.has(step.tool) {
                 there.tool_bytes = 0;
             }
-            choose(expected.millis, bytes, &here, &there) == Placement::There
+            choose(expected.millis, bytes, &here, &there) == Placement::Remote
         })
     };
     loop {

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use warpcc_cache::Digest;
 use warpcc_remote::backend::UploadSource;
-use warpcc_remote::{AnyBackend, Backend, Fault, Layer};
+use warpcc_remote::{AnyBackend, Backend, Layer, RemoteError};
 
 /// Prints seconds as JSON.
 #[tokio::main(flavor = "current_thread")]
@@ -61,8 +61,8 @@ fn blobs(first: usize, count: usize, bytes: usize) -> Vec<Vec<u8>> {
 }
 
 /// There and back: seconds of each of the four calls.
-async fn journey(server: &AnyBackend, blobs: Vec<Vec<u8>>) -> Result<[f64; 4], Fault> {
-    let wrong = |why: &str| Fault::Answer {
+async fn journey(server: &AnyBackend, blobs: Vec<Vec<u8>>) -> Result<[f64; 4], RemoteError> {
+    let wrong = |why: &str| RemoteError::Answer {
         server: "the server".to_owned(),
         why: why.to_owned(),
     };

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! output_files   every blob of every variant, by its digest's text: a server that checks results, or evicts, sees them
-//! stdout_raw     "WCCREM01" and the record as a zstd frame, where that is short
+//! stdout_raw     the record as a zstd frame, signed or not (`signature`), where that is short
 //! output_files   else: "record", a blob of the same bytes
 //! ```
 //!
@@ -13,45 +13,50 @@ use std::collections::BTreeSet;
 use std::io::Read;
 
 use crate::download::WIDEST_WINDOW;
+use crate::keys::Signer;
+use crate::signature::{self, SIGNED, UNSIGNED};
 use bazel_remote_apis::build::bazel::remote::execution::v2::{
     ActionResult, Digest as WireDigest, OutputFile,
 };
 use warpcc_cache::{Digest, Key, RecordError, Variant, decode_foreign_record, encode_record};
 
-const MAGIC: &[u8] = b"WCCREM01";
 const RECORD: &str = "record";
 /// Longer ones are a blob: servers limit a message to 4 MiB, and every look-up reads the result.
 const INLINE: usize = 256 << 10;
-/// No record is larger, packed or not.
+/// Largest record, packed or not.
 pub const LARGEST: usize = 16 << 20;
-/// No result is larger: the inline record, and its blobs' names. What is decoded takes a hundred times the bytes at worst.
+/// Largest result: the inline record, and its blobs' names. The decoded form takes a hundred times the bytes at worst.
 pub const LARGEST_RESULT: usize = 1 << 20;
-/// What is said of a larger one.
+/// The error for a larger one.
 pub const TOO_LARGE: &str = "a result of more than 1 MiB";
 
 /// A result to be put under a key.
 pub struct NewResult {
-    /// What to put.
+    /// The message to upload.
     pub result: ActionResult,
     /// The record, where it is a blob of its own.
     pub record: Option<(Digest, Vec<u8>)>,
 }
 
 /// Where an `ActionResult`'s record is.
-pub enum Stored {
+pub enum RecordLocation {
     /// In it.
     Inline(Vec<u8>),
     /// In a blob.
     Blob(Digest),
     /// It has none: it is not ours.
-    Nowhere,
+    Absent,
 }
 
-/// Packs `variants` for others.
+/// Packs `variants` for others, signed if there is a signer.
 ///
 /// # Errors
 /// One is too large for a record.
-pub fn pack(key: &Key, variants: &[Variant]) -> Result<NewResult, RecordError> {
+pub fn pack(
+    key: &Key,
+    variants: &[Variant],
+    signer: Option<&Signer>,
+) -> Result<NewResult, RecordError> {
     let bare: Vec<Variant> = variants
         .iter()
         .map(|variant| Variant {
@@ -60,10 +65,10 @@ pub fn pack(key: &Key, variants: &[Variant]) -> Result<NewResult, RecordError> {
         })
         .collect();
     let record = encode_record(key, &bare)?;
-    let mut packed = MAGIC.to_vec();
-    packed.extend(zstd::bulk::compress(&record, 3).map_err(|_| RecordError::TooLarge)?);
+    let frame = zstd::bulk::compress(&record, 3).map_err(|_| RecordError::TooLarge)?;
+    let packed = signature::wrap(key, &frame, signer);
     // What no reader takes need not be there.
-    if packed.len() > LARGEST || self::variants(&packed, key).is_err() {
+    if packed.len() > LARGEST || self::variants(&frame, key).is_err() {
         return Err(RecordError::TooLarge);
     }
     let outputs = variants.iter().flat_map(|variant| &variant.outcome.outputs);
@@ -100,9 +105,10 @@ fn file(path: String, digest: &Digest) -> OutputFile {
 }
 
 /// Where `result` has its record.
-pub fn record_of(result: &ActionResult) -> Stored {
-    if result.stdout_raw.starts_with(MAGIC) {
-        return Stored::Inline(result.stdout_raw.clone());
+pub fn locate_record(result: &ActionResult) -> RecordLocation {
+    let begins = |magic: &[u8]| result.stdout_raw.starts_with(magic);
+    if begins(UNSIGNED) || begins(SIGNED) {
+        return RecordLocation::Inline(result.stdout_raw.clone());
     }
     let record = result.output_files.iter().find(|file| file.path == RECORD);
     let digest = record.and_then(|file| {
@@ -112,17 +118,16 @@ pub fn record_of(result: &ActionResult) -> Stored {
             .ok()
     });
     match digest {
-        Some(digest) => Stored::Blob(digest),
-        None => Stored::Nowhere,
+        Some(digest) => RecordLocation::Blob(digest),
+        None => RecordLocation::Absent,
     }
 }
 
-/// The variants in what [`pack`] made for `key`.
+/// The variants in the frame of a record that [`pack`] made for `key`.
 ///
 /// # Errors
 /// The bytes are something else.
-pub fn variants(packed: &[u8], key: &Key) -> Result<Vec<Variant>, RecordError> {
-    let frame = packed.strip_prefix(MAGIC).ok_or(RecordError::Magic)?;
+pub fn variants(frame: &[u8], key: &Key) -> Result<Vec<Variant>, RecordError> {
     let record = unpack(frame, LARGEST).ok_or(RecordError::Malformed)?;
     decode_foreign_record(&record, key)
 }
@@ -169,21 +174,22 @@ mod tests {
         let key = Key([7; 32]);
         for noise in [0, 1 << 20] {
             let all = vec![variant(b"a", noise), variant(b"b", 0)];
-            let entry = pack(&key, &all).expect("pack");
+            let entry = pack(&key, &all, None).expect("pack");
             let named = entry.result.output_files.len();
-            let packed = match (record_of(&entry.result), entry.record) {
-                (Stored::Inline(bytes), None) => bytes,
-                (Stored::Blob(digest), Some((same, bytes))) if digest == same => bytes,
+            let packed = match (locate_record(&entry.result), entry.record) {
+                (RecordLocation::Inline(bytes), None) => bytes,
+                (RecordLocation::Blob(digest), Some((same, bytes))) if digest == same => bytes,
                 _ => panic!("a record that is nowhere"),
             };
             assert_eq!(named, if noise == 0 { 2 } else { 3 });
-            assert_eq!(variants(&packed, &key), Ok(all));
-            assert!(variants(&packed, &Key([8; 32])).is_err());
-            assert!(variants(&packed[..packed.len() - 9], &key).is_err());
+            let frame = signature::Parts::split(&packed).expect("a record").frame;
+            assert_eq!(variants(frame, &key), Ok(all));
+            assert!(variants(frame, &Key([8; 32])).is_err());
+            assert!(variants(&frame[..frame.len() - 9], &key).is_err());
         }
         assert!(matches!(
-            record_of(&ActionResult::default()),
-            Stored::Nowhere
+            locate_record(&ActionResult::default()),
+            RecordLocation::Absent
         ));
     }
 }

@@ -13,7 +13,7 @@ use tonic::metadata::{Ascii, MetadataKey, MetadataMap, MetadataValue};
 pub use credential_helper::Helper;
 pub use warpcc_remote_client::auth::{Auth, Origin, Secret};
 
-/// What went wrong with a credential. Names files and headers, never what is in them.
+/// An error with a credential. Names files and headers, never their contents.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialError {
     /// A file cannot be read.
@@ -25,7 +25,7 @@ pub enum CredentialError {
         error: std::io::Error,
     },
     /// It is not what a header holds.
-    #[error("the value of the header {name} holds what no header may hold")]
+    #[error("the value of the header {name} has characters that a header cannot have")]
     Header {
         /// The header's name.
         name: String,
@@ -52,7 +52,7 @@ struct Known {
 /// The headers of one server's calls, fetched once and again when they expire.
 pub struct Credentials {
     auth: Auth,
-    /// What the credential helper is asked about.
+    /// The URI that the credential helper is asked about.
     uri: String,
     known: Mutex<Known>,
 }
@@ -176,8 +176,8 @@ fn header(
     Ok((key, value))
 }
 
-/// How long what a helper said counts when it does not say.
-const UNSAID: Duration = Duration::from_secs(600);
+/// Lifetime of an answer that names no expiry.
+const DEFAULT_LIFETIME: Duration = Duration::from_secs(600);
 
 #[cfg(test)]
 mod tests {

@@ -1,11 +1,11 @@
-//! What a shared cache must do, whatever protocol it speaks.
+//! The interface of a shared cache, for every protocol.
 
 use std::path::PathBuf;
 
 use bazel_remote_apis::build::bazel::remote::execution::v2::ActionResult;
 use warpcc_cache::{Digest, Key};
 
-use crate::error::Fault;
+use crate::error::RemoteError;
 
 /// Where the bytes of a blob to be uploaded are.
 #[derive(Clone, Debug)]
@@ -18,12 +18,14 @@ pub enum UploadSource {
 
 /// One server. Deadlines are the implementation's own: every call ends.
 ///
-/// Implementations verify every digest of what they fetch ([`Fault::WrongBytes`]), keep credentials out of
+/// Implementations verify every digest of what they fetch ([`RemoteError::WrongBytes`]), keep credentials out of
 /// faults, and never retry longer than their deadline.
 pub trait Backend {
     /// The result under `key`; nothing where there is none.
-    fn result(&self, key: &Key)
-    -> impl Future<Output = Result<Option<ActionResult>, Fault>> + Send;
+    fn result(
+        &self,
+        key: &Key,
+    ) -> impl Future<Output = Result<Option<ActionResult>, RemoteError>> + Send;
 
     /// Puts `result` under `key`, in place of what is there. The blobs it names must be there already: some servers
     /// check.
@@ -31,19 +33,19 @@ pub trait Backend {
         &self,
         key: &Key,
         result: &ActionResult,
-    ) -> impl Future<Output = Result<(), Fault>> + Send;
+    ) -> impl Future<Output = Result<(), RemoteError>> + Send;
 
     /// Those of `digests` that the server does not hold.
     fn missing(
         &self,
         digests: &[Digest],
-    ) -> impl Future<Output = Result<Vec<Digest>, Fault>> + Send;
+    ) -> impl Future<Output = Result<Vec<Digest>, RemoteError>> + Send;
 
     /// Small blobs, in as few calls as the server takes. In the order asked for; nothing for one that it does not hold.
     fn read_small(
         &self,
         digests: &[Digest],
-    ) -> impl Future<Output = Result<Vec<Option<Vec<u8>>>, Fault>> + Send;
+    ) -> impl Future<Output = Result<Vec<Option<Vec<u8>>>, RemoteError>> + Send;
 
     /// One blob of any size into the new file `to`, in bounded memory. False where the server does not hold it; the
     /// file is then not there.
@@ -51,11 +53,11 @@ pub trait Backend {
         &self,
         digest: &Digest,
         to: &std::path::Path,
-    ) -> impl Future<Output = Result<bool, Fault>> + Send;
+    ) -> impl Future<Output = Result<bool, RemoteError>> + Send;
 
     /// Uploads blobs that are missing, in bounded memory.
     fn write(
         &self,
         blobs: &[(Digest, UploadSource)],
-    ) -> impl Future<Output = Result<(), Fault>> + Send;
+    ) -> impl Future<Output = Result<(), RemoteError>> + Send;
 }

@@ -1,4 +1,4 @@
-//! Whichever protocol a layer's URL names.
+//! The client for the protocol that a layer's URL names.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use bazel_remote_apis::build::bazel::remote::execution::v2::ActionResult;
 use warpcc_cache::{Digest, Key};
 
 use crate::backend::{Backend, UploadSource};
-use crate::error::Fault;
+use crate::error::RemoteError;
 use crate::grpc::{Address, Deadlines, Grpc, NotAnAddress};
 use crate::http::Http;
 use crate::object::Object;
@@ -18,7 +18,7 @@ pub enum AnyBackend {
     Grpc(Grpc),
     /// Bazel's HTTP caching protocol.
     Http(Box<Http>),
-    /// What OpenDAL speaks.
+    /// A service of OpenDAL's.
     Object(Object),
 }
 
@@ -27,13 +27,13 @@ impl AnyBackend {
     ///
     /// # Errors
     /// A setting that makes no sense to this kind of server, a certificate that cannot be read.
-    pub fn new(layer: &Layer) -> Result<Self, Fault> {
+    pub fn new(layer: &Layer) -> Result<Self, RemoteError> {
         match layer.scheme() {
             Some(Scheme::Http) => Http::new(layer).map(|http| Self::Http(Box::new(http))),
             Some(Scheme::Object(_)) => Object::new(layer).map(Self::Object),
             Some(Scheme::Grpc) => {
                 let address = layer.url().as_str().parse();
-                let address: Address = address.map_err(|e: NotAnAddress| Fault::Answer {
+                let address: Address = address.map_err(|e: NotAnAddress| RemoteError::Answer {
                     server: layer.shown(),
                     why: e.to_string(),
                 })?;
@@ -44,18 +44,18 @@ impl AnyBackend {
                 };
                 Grpc::new(address, layer.auth.clone(), deadlines).map(Self::Grpc)
             }
-            None => Err(Fault::Answer {
+            None => Err(RemoteError::Answer {
                 server: layer.shown(),
-                why: "no known kind of server".to_owned(),
+                why: "its URL names no supported kind of server".to_owned(),
             }),
         }
     }
 
-    /// What the server says it is and can do, in a line.
+    /// The server's name and capabilities, in a line.
     ///
     /// # Errors
     /// It does not answer, or refuses.
-    pub async fn describe(&self) -> Result<String, Fault> {
+    pub async fn describe(&self) -> Result<String, RemoteError> {
         match self {
             Self::Grpc(grpc) => grpc.capabilities().await.map(|can| {
                 let zstd = if can.zstd { ", zstd" } else { "" };
@@ -82,7 +82,7 @@ impl AnyBackend {
 }
 
 impl Backend for AnyBackend {
-    async fn result(&self, key: &Key) -> Result<Option<ActionResult>, Fault> {
+    async fn result(&self, key: &Key) -> Result<Option<ActionResult>, RemoteError> {
         match self {
             Self::Grpc(grpc) => grpc.result(key).await,
             Self::Http(http) => http.result(key).await,
@@ -90,7 +90,7 @@ impl Backend for AnyBackend {
         }
     }
 
-    async fn put_result(&self, key: &Key, result: &ActionResult) -> Result<(), Fault> {
+    async fn put_result(&self, key: &Key, result: &ActionResult) -> Result<(), RemoteError> {
         match self {
             Self::Grpc(grpc) => grpc.put_result(key, result).await,
             Self::Http(http) => http.put_result(key, result).await,
@@ -98,7 +98,7 @@ impl Backend for AnyBackend {
         }
     }
 
-    async fn missing(&self, digests: &[Digest]) -> Result<Vec<Digest>, Fault> {
+    async fn missing(&self, digests: &[Digest]) -> Result<Vec<Digest>, RemoteError> {
         match self {
             Self::Grpc(grpc) => grpc.missing(digests).await,
             Self::Http(http) => http.missing(digests).await,
@@ -106,7 +106,7 @@ impl Backend for AnyBackend {
         }
     }
 
-    async fn read_small(&self, digests: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, Fault> {
+    async fn read_small(&self, digests: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, RemoteError> {
         match self {
             Self::Grpc(grpc) => grpc.read_small(digests).await,
             Self::Http(http) => http.read_small(digests).await,
@@ -114,7 +114,7 @@ impl Backend for AnyBackend {
         }
     }
 
-    async fn read_large(&self, digest: &Digest, to: &Path) -> Result<bool, Fault> {
+    async fn read_large(&self, digest: &Digest, to: &Path) -> Result<bool, RemoteError> {
         match self {
             Self::Grpc(grpc) => grpc.read_large(digest, to).await,
             Self::Http(http) => http.read_large(digest, to).await,
@@ -122,7 +122,7 @@ impl Backend for AnyBackend {
         }
     }
 
-    async fn write(&self, blobs: &[(Digest, UploadSource)]) -> Result<(), Fault> {
+    async fn write(&self, blobs: &[(Digest, UploadSource)]) -> Result<(), RemoteError> {
         match self {
             Self::Grpc(grpc) => grpc.write(blobs).await,
             Self::Http(http) => http.write(blobs).await,

@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::error::Fault;
+use crate::error::RemoteError;
 
 /// A line that carries less than this a second is no gain over compiling.
 const SLOWEST_BYTES: u64 = 1 << 20;
 
 /// The same for what comes down, packed as it travels.
 const SLOWEST_PACKED: u64 = 256 << 10;
-/// No transfer takes longer, whatever comes.
+/// Longest transfer.
 const LONGEST: Duration = Duration::from_secs(600);
-/// As good as for ever, and a time that clocks can count to.
-const EVER: Duration = Duration::from_secs(10 * 365 * 86_400);
+/// Practically for ever, and still a time that can be added to a clock.
+const FOREVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// A transfer to us: each piece comes within an answer's time of the one before, all of them come at least as fast as a slow
 /// line, and they end.
@@ -31,28 +31,28 @@ pub struct Pace {
 impl Pace {
     /// For one that begins now.
     pub fn new(answer: Duration) -> Self {
-        Self::of(answer, SLOWEST_PACKED)
+        Self::at_least(answer, SLOWEST_PACKED)
     }
 
     /// The same on a line that carries `slowest` bytes a second.
-    pub fn of(answer: Duration, slowest: u64) -> Self {
+    pub fn at_least(answer: Duration, slowest: u64) -> Self {
         Self {
             began: Instant::now(),
-            answer: answer.min(EVER),
+            answer: answer.min(FOREVER),
             slowest: slowest.max(1),
             received: 0,
         }
     }
 
-    /// So many bytes have come.
-    pub fn came(&mut self, bytes: usize) {
+    /// Counts received bytes.
+    pub fn add(&mut self, bytes: usize) {
         self.received = self.received.saturating_add(bytes as u64);
     }
 
-    /// What is awaited next, while there is time for it.
+    /// Awaits the next piece, while there is time for it.
     ///
     /// # Errors
-    /// How long it took in vain.
+    /// The time after which it was given up.
     pub async fn next<T>(&self, work: impl Future<Output = T>) -> Result<T, Duration> {
         let earned = Duration::from_secs(self.received / self.slowest);
         let whole = self
@@ -67,15 +67,15 @@ impl Pace {
     /// The same for work that fails with a fault of `server`'s.
     ///
     /// # Errors
-    /// Its own, or [`Fault::TooSlow`].
-    pub async fn next_of<T>(
+    /// Its own, or [`RemoteError::TooSlow`].
+    pub async fn next_from<T>(
         &self,
         server: &str,
-        work: impl Future<Output = Result<T, Fault>>,
-    ) -> Result<T, Fault> {
+        work: impl Future<Output = Result<T, RemoteError>>,
+    ) -> Result<T, RemoteError> {
         match self.next(work).await {
             Ok(done) => done,
-            Err(took) => Err(Fault::TooSlow {
+            Err(took) => Err(RemoteError::TooSlow {
                 server: server.to_owned(),
                 seconds: took.as_secs().max(1),
             }),
@@ -86,17 +86,17 @@ impl Pace {
 /// Runs `work`, which sends `bytes`; a fault when it takes longer than `answer` and what `bytes` take on a slow line.
 ///
 /// # Errors
-/// Its own, or [`Fault::TooSlow`].
+/// Its own, or [`RemoteError::TooSlow`].
 pub async fn within<T>(
     server: &str,
     answer: Duration,
     bytes: u64,
-    work: impl Future<Output = Result<T, Fault>>,
-) -> Result<T, Fault> {
+    work: impl Future<Output = Result<T, RemoteError>>,
+) -> Result<T, RemoteError> {
     let limit = answer + Duration::from_secs(bytes / SLOWEST_BYTES);
     match tokio::time::timeout(limit, work).await {
         Ok(done) => done,
-        Err(_) => Err(Fault::TooSlow {
+        Err(_) => Err(RemoteError::TooSlow {
             server: server.to_owned(),
             seconds: limit.as_secs().max(1),
         }),

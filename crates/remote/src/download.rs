@@ -8,40 +8,40 @@ use std::path::{Path, PathBuf};
 use warpcc_cache::Digest;
 use warpcc_cache::digest::Digesting;
 
-use crate::error::Fault;
+use crate::error::RemoteError;
 
 /// The pieces of one blob.
-pub struct Arriving<W: Write> {
+pub struct Download<W: Write> {
     server: String,
     digest: Digest,
-    way: Way<W>,
+    decoding: Decoding<W>,
 }
 
-enum Way<W: Write> {
+enum Decoding<W: Write> {
     Plain(Checked<W>),
     Packed(Box<zstd::stream::write::Decoder<'static, Checked<W>>>),
 }
 
-impl<W: Write> Arriving<W> {
+impl<W: Write> Download<W> {
     /// Bytes of `digest` from `server`, packed with zstd or not, into `out`.
     ///
     /// # Errors
     /// No memory for the decoder.
-    pub fn new(server: &str, digest: &Digest, packed: bool, out: W) -> Result<Self, Fault> {
+    pub fn new(server: &str, digest: &Digest, packed: bool, out: W) -> Result<Self, RemoteError> {
         let checked = Checked {
             out,
             digesting: Digesting::new(),
             left: digest.size,
             surplus: false,
         };
-        let way = match packed {
-            false => Way::Plain(checked),
-            true => Way::Packed(Box::new(unpacker(checked).map_err(|e| local(&e))?)),
+        let decoding = match packed {
+            false => Decoding::Plain(checked),
+            true => Decoding::Packed(Box::new(unpacker(checked).map_err(|e| local(&e))?)),
         };
         Ok(Self {
             server: server.to_owned(),
             digest: *digest,
-            way,
+            decoding,
         })
     }
 
@@ -49,10 +49,10 @@ impl<W: Write> Arriving<W> {
     ///
     /// # Errors
     /// More than the blob has, or a file that cannot be written.
-    pub fn take(&mut self, piece: &[u8]) -> Result<(), Fault> {
-        let written = match &mut self.way {
-            Way::Plain(checked) => checked.write_all(piece),
-            Way::Packed(decoder) => decoder.write_all(piece),
+    pub fn take(&mut self, piece: &[u8]) -> Result<(), RemoteError> {
+        let written = match &mut self.decoding {
+            Decoding::Plain(checked) => checked.write_all(piece),
+            Decoding::Packed(decoder) => decoder.write_all(piece),
         };
         written.map_err(|error| self.fault(&error))
     }
@@ -61,27 +61,27 @@ impl<W: Write> Arriving<W> {
     ///
     /// # Errors
     /// They were not the blob's.
-    pub fn finish(mut self) -> Result<(), Fault> {
-        let flushed = match &mut self.way {
-            Way::Plain(checked) => checked.flush(),
-            Way::Packed(decoder) => decoder.flush(),
+    pub fn finish(mut self) -> Result<(), RemoteError> {
+        let flushed = match &mut self.decoding {
+            Decoding::Plain(checked) => checked.flush(),
+            Decoding::Packed(decoder) => decoder.flush(),
         };
         flushed.map_err(|error| self.fault(&error))?;
         let (server, digest) = (self.server, self.digest);
-        let checked = match self.way {
-            Way::Plain(checked) => checked,
-            Way::Packed(decoder) => decoder.into_inner(),
+        let checked = match self.decoding {
+            Decoding::Plain(checked) => checked,
+            Decoding::Packed(decoder) => decoder.into_inner(),
         };
         match checked.digesting.finish() == digest {
             true => Ok(()),
-            false => Err(Fault::WrongBytes { server, digest }),
+            false => Err(RemoteError::WrongBytes { server, digest }),
         }
     }
 
-    fn fault(&self, error: &io::Error) -> Fault {
-        let surplus = match &self.way {
-            Way::Plain(checked) => checked.surplus,
-            Way::Packed(decoder) => decoder.get_ref().surplus,
+    fn fault(&self, error: &io::Error) -> RemoteError {
+        let surplus = match &self.decoding {
+            Decoding::Plain(checked) => checked.surplus,
+            Decoding::Packed(decoder) => decoder.get_ref().surplus,
         };
         match error.kind() {
             // What zstd says of bytes that are not its own.
@@ -91,8 +91,8 @@ impl<W: Write> Arriving<W> {
         }
     }
 
-    fn wrong(&self) -> Fault {
-        Fault::WrongBytes {
+    fn wrong(&self) -> RemoteError {
+        RemoteError::WrongBytes {
             server: self.server.clone(),
             digest: self.digest,
         }
@@ -148,7 +148,7 @@ impl NewFile {
     ///
     /// # Errors
     /// It cannot be made.
-    pub fn create(path: &Path) -> Result<Self, Fault> {
+    pub fn create(path: &Path) -> Result<Self, RemoteError> {
         let file = File::options().write(true).create_new(true).open(path);
         Ok(Self {
             out: BufWriter::with_capacity(1 << 20, file.map_err(|e| at(path, &e))?),
@@ -166,7 +166,7 @@ impl NewFile {
     ///
     /// # Errors
     /// Its last bytes cannot be written.
-    pub fn keep(mut self) -> Result<(), Fault> {
+    pub fn keep(mut self) -> Result<(), RemoteError> {
         self.out.flush().map_err(|e| at(&self.path, &e))?;
         self.kept = true;
         Ok(())
@@ -182,16 +182,16 @@ impl Drop for NewFile {
     }
 }
 
-fn at(path: &Path, error: &io::Error) -> Fault {
-    Fault::Local {
+fn at(path: &Path, error: &io::Error) -> RemoteError {
+    RemoteError::Local {
         path: path.display().to_string(),
         why: error.to_string(),
     }
 }
 
-fn local(error: &io::Error) -> Fault {
-    Fault::Local {
-        path: "a blob on its way in".to_owned(),
+fn local(error: &io::Error) -> RemoteError {
+    RemoteError::Local {
+        path: "a blob that is downloaded".to_owned(),
         why: error.to_string(),
     }
 }
@@ -200,13 +200,13 @@ fn local(error: &io::Error) -> Fault {
 mod tests {
     use super::*;
 
-    fn arrive(sent: &[u8], asked: &Digest, packed: bool) -> Result<Vec<u8>, Fault> {
+    fn arrive(sent: &[u8], asked: &Digest, packed: bool) -> Result<Vec<u8>, RemoteError> {
         let mut out = Vec::new();
-        let mut arriving = Arriving::new("here", asked, packed, &mut out)?;
+        let mut download = Download::new("here", asked, packed, &mut out)?;
         for piece in sent.chunks(3) {
-            arriving.take(piece)?;
+            download.take(piece)?;
         }
-        arriving.finish()?;
+        download.finish()?;
         Ok(out)
     }
 
@@ -227,7 +227,10 @@ mod tests {
             (b"", false),
         ] {
             let wrong = arrive(sent, &digest, packed);
-            assert!(matches!(wrong, Err(Fault::WrongBytes { .. })), "{wrong:?}");
+            assert!(
+                matches!(wrong, Err(RemoteError::WrongBytes { .. })),
+                "{wrong:?}"
+            );
         }
     }
 }

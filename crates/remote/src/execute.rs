@@ -1,6 +1,6 @@
 //! Commands on a Remote Execution cluster: an input tree, an action, its result.
 //!
-//! A caller gives a command with the files it needs and gets what it wrote, verified; or a [`Fault`], and runs the
+//! A caller gives a command with the files it needs and gets what it wrote, verified; or a [`RemoteError`], and runs the
 //! command itself. What a cluster says of a command that failed is not the last word: the exit code is given without
 //! outputs.
 
@@ -21,24 +21,24 @@ use warpcc_cache::command::{Command, Done};
 use warpcc_cache::{Digest, foreign};
 
 use crate::backend::{Backend, UploadSource};
-use crate::error::Fault;
+use crate::error::RemoteError;
 use crate::grpc::{Failure, Grpc, from_wire, to_wire};
 use tree::{Leaf, Tree};
-pub use warpcc_remote_client::moved::Moved;
+pub use warpcc_remote_client::transfer_stats::TransferStats;
 
 /// Outputs up to here are read many at a time.
 const SMALL: u64 = 1 << 20;
 
-/// What the toolchain's files are: uploaded by one caller while the others wait, not by each.
+/// Larger blobs, such as the toolchain's files, are uploaded by one caller while the others wait.
 const LARGE: u64 = 1 << 20;
 
-/// How often we ask whether anybody still wants the result.
-const GLANCE: Duration = Duration::from_millis(20);
+/// Interval of looking whether the result is still wanted.
+const POLL: Duration = Duration::from_millis(20);
 
-/// What one command has moved so far, also when nothing comes of it.
-type Traffic = Mutex<Moved>;
+/// Transfers of one command so far, also of one that fails.
+type Traffic = Mutex<TransferStats>;
 
-fn locked(traffic: &Traffic) -> MutexGuard<'_, Moved> {
+fn locked(traffic: &Traffic) -> MutexGuard<'_, TransferStats> {
     traffic.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -67,8 +67,8 @@ impl Cluster {
         self.server.name()
     }
 
-    /// What has moved so far, also for commands of which nothing came.
-    pub fn moved(&self) -> Moved {
+    /// All transfers so far, also of commands that failed.
+    pub fn moved(&self) -> TransferStats {
         *locked(&self.moved)
     }
 
@@ -83,16 +83,16 @@ impl Cluster {
         properties: &[(String, String)],
         folder: &Path,
         cancelled: &dyn Fn() -> bool,
-        moved: &mut Moved,
-    ) -> Result<Option<Done>, Fault> {
+        moved: &mut TransferStats,
+    ) -> Result<Option<Done>, RemoteError> {
         let runtime = self.runtime.get_or_init(|| {
             let mut builder = tokio::runtime::Builder::new_multi_thread();
             builder.worker_threads(1).enable_all().build().ok()
         });
         let Some(runtime) = runtime else {
-            return Err(Fault::Local {
+            return Err(RemoteError::Local {
                 path: "threads".to_owned(),
-                why: "none can be had to speak with the cluster".to_owned(),
+                why: "no thread can be started to talk to the cluster".to_owned(),
             });
         };
         let running = Running::default();
@@ -118,12 +118,16 @@ impl Cluster {
         folder: &Path,
         running: &Running,
         traffic: &Traffic,
-    ) -> Result<Done, Fault> {
+    ) -> Result<Done, RemoteError> {
         if !self.server.capabilities().await?.executes {
-            return Err(self.server.answered("it executes nothing (with SHA-256)"));
+            return Err(self
+                .server
+                .answered("it does not execute actions (with SHA-256)"));
         }
-        let prepared = prepare(command, properties)
-            .ok_or_else(|| self.server.answered("our input tree makes no sense"))?;
+        let prepared = prepare(command, properties).ok_or_else(|| {
+            self.server
+                .answered("the input tree of the command is invalid")
+        })?;
         let mut done = Done::default();
         self.upload(&prepared.blobs, traffic).await?;
         let mut repaired = false;
@@ -164,7 +168,7 @@ impl Cluster {
         &self,
         blobs: &[(Digest, UploadSource)],
         traffic: &Traffic,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), RemoteError> {
         let mut missing = self.lacks(blobs).await?;
         let mut _alone = None;
         if missing.iter().any(|(digest, _)| digest.size > LARGE) {
@@ -186,7 +190,7 @@ impl Cluster {
     async fn lacks(
         &self,
         blobs: &[(Digest, UploadSource)],
-    ) -> Result<Vec<(Digest, UploadSource)>, Fault> {
+    ) -> Result<Vec<(Digest, UploadSource)>, RemoteError> {
         let digests: Vec<Digest> = blobs.iter().map(|(digest, _)| *digest).collect();
         let missing = self.server.missing(&digests).await?;
         let lacking = blobs.iter().filter(|(digest, _)| missing.contains(digest));
@@ -201,7 +205,7 @@ impl Cluster {
         folder: &Path,
         done: &mut Done,
         traffic: &Traffic,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, RemoteError> {
         done.code = result.exit_code;
         done.outputs.clear();
         if result.exit_code != 0 {
@@ -214,7 +218,7 @@ impl Cluster {
         let read = |digest: &Option<re::Digest>| match digest {
             Some(digest) => from_wire(digest)
                 .map(Some)
-                .ok_or_else(|| odd("a digest that is none")),
+                .ok_or_else(|| odd("an invalid digest")),
             None => Ok(None),
         };
         // Streams and small files in one call.
@@ -282,7 +286,7 @@ impl Cluster {
         digest: &Digest,
         bytes: Option<&[u8]>,
         to: &Path,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, RemoteError> {
         // From an attempt before this one.
         let _ = std::fs::remove_file(to);
         if digest.size > SMALL {
@@ -291,7 +295,7 @@ impl Cluster {
         let Some(bytes) = bytes else {
             return Ok(false);
         };
-        std::fs::write(to, bytes).map_err(|e| Fault::Local {
+        std::fs::write(to, bytes).map_err(|e| RemoteError::Local {
             path: to.display().to_string(),
             why: e.to_string(),
         })?;
@@ -302,7 +306,7 @@ impl Cluster {
 /// Comes back when `cancelled`.
 async fn until(cancelled: &dyn Fn() -> bool) {
     while !cancelled() {
-        tokio::time::sleep(GLANCE).await;
+        tokio::time::sleep(POLL).await;
     }
 }
 
@@ -317,7 +321,7 @@ fn refusal(response: &re::ExecuteResponse) -> Option<Failure> {
     }
 }
 
-/// How long the worker says that it took.
+/// The run time that the worker reports.
 fn busy(result: &re::ActionResult) -> Duration {
     let Some(metadata) = &result.execution_metadata else {
         return Duration::ZERO;
@@ -348,7 +352,7 @@ fn prepare(command: &Command, properties: &[(String, String)]) -> Option<Prepare
             executable: input.executable,
         })
         .collect();
-    let tree = Tree::of(&leaves)?;
+    let tree = Tree::new(&leaves)?;
     let platform = platform(properties);
     let message = message_of(command, platform.clone());
     let action = re::Action {

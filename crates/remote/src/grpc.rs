@@ -25,7 +25,7 @@ use warpcc_cache::{Digest, Key};
 
 use crate::auth::{Auth, Credentials};
 use crate::backend::{Backend, UploadSource};
-use crate::error::Fault;
+use crate::error::RemoteError;
 
 pub use capabilities::Capabilities;
 pub(crate) use status::Failure;
@@ -39,14 +39,14 @@ pub(crate) const LONGEST_MESSAGE: usize = 16 << 20;
 /// The name of the metadata by which servers tell clients apart.
 const REQUEST_METADATA: &str = "build.bazel.remote.execution.v2.requestmetadata-bin";
 
-/// How long things may take.
+/// Deadlines of calls.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadlines {
     /// To have a connection.
     pub connect: Duration,
     /// For an answer, and for each piece of a stream.
     pub call: Duration,
-    /// What a stream must move at least, bytes in a second; its whole time is limited by that.
+    /// The least that a stream must move, in bytes a second; this limits its whole time.
     pub slowest: u64,
 }
 
@@ -62,7 +62,7 @@ impl Default for Deadlines {
 
 impl Deadlines {
     /// For a transfer of `bytes`.
-    pub fn of_transfer(&self, bytes: u64) -> Duration {
+    pub fn for_transfer(&self, bytes: u64) -> Duration {
         self.call + Duration::from_secs(bytes / self.slowest.max(1))
     }
 }
@@ -88,9 +88,9 @@ impl Grpc {
     ///
     /// # Errors
     /// A certificate or key that cannot be read or used.
-    pub fn new(address: Address, auth: Auth, deadlines: Deadlines) -> Result<Self, Fault> {
+    pub fn new(address: Address, auth: Auth, deadlines: Deadlines) -> Result<Self, RemoteError> {
         let name = address.to_string();
-        let wrong = |why: String| Fault::Refused {
+        let wrong = |why: String| RemoteError::Refused {
             server: name.clone(),
             why,
         };
@@ -129,11 +129,11 @@ impl Grpc {
         &self.0.name
     }
 
-    /// What the server can do: asked once.
+    /// The server's capabilities, asked for once.
     ///
     /// # Errors
     /// It cannot be reached, refuses us, or knows no SHA-256.
-    pub async fn capabilities(&self) -> Result<&Capabilities, Fault> {
+    pub async fn capabilities(&self) -> Result<&Capabilities, RemoteError> {
         let ask = async || {
             let body = re::GetCapabilitiesRequest {
                 instance_name: self.instance(),
@@ -169,14 +169,14 @@ impl Grpc {
         &self.0.deadlines
     }
 
-    pub(crate) fn answered(&self, why: impl Into<String>) -> Fault {
-        Fault::Answer {
+    pub(crate) fn answered(&self, why: impl Into<String>) -> RemoteError {
+        RemoteError::Answer {
             server: self.0.name.clone(),
             why: why.into(),
         }
     }
 
-    pub(crate) async fn fault(&self, failure: Failure) -> Fault {
+    pub(crate) async fn fault(&self, failure: Failure) -> RemoteError {
         failure.into_fault(&self.0.name, &self.0.credentials).await
     }
 
@@ -232,9 +232,9 @@ impl Grpc {
     }
 }
 
-fn tls(auth: &Auth) -> Result<ClientTlsConfig, Fault> {
+fn tls(auth: &Auth) -> Result<ClientTlsConfig, RemoteError> {
     let read = |path: &Path| {
-        std::fs::read(path).map_err(|e| Fault::Local {
+        std::fs::read(path).map_err(|e| RemoteError::Local {
             path: path.display().to_string(),
             why: e.to_string(),
         })
@@ -251,27 +251,27 @@ fn tls(auth: &Auth) -> Result<ClientTlsConfig, Fault> {
 }
 
 impl Backend for Grpc {
-    async fn result(&self, key: &Key) -> Result<Option<re::ActionResult>, Fault> {
+    async fn result(&self, key: &Key) -> Result<Option<re::ActionResult>, RemoteError> {
         self.get_result(&digest_of(key)).await
     }
 
-    async fn put_result(&self, key: &Key, result: &re::ActionResult) -> Result<(), Fault> {
+    async fn put_result(&self, key: &Key, result: &re::ActionResult) -> Result<(), RemoteError> {
         self.update_result(&digest_of(key), result).await
     }
 
-    async fn missing(&self, digests: &[Digest]) -> Result<Vec<Digest>, Fault> {
+    async fn missing(&self, digests: &[Digest]) -> Result<Vec<Digest>, RemoteError> {
         self.find_missing(digests).await
     }
 
-    async fn read_small(&self, digests: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, Fault> {
+    async fn read_small(&self, digests: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, RemoteError> {
         self.read_blobs(digests).await
     }
 
-    async fn read_large(&self, digest: &Digest, to: &Path) -> Result<bool, Fault> {
+    async fn read_large(&self, digest: &Digest, to: &Path) -> Result<bool, RemoteError> {
         self.read_to_file(digest, to).await
     }
 
-    async fn write(&self, blobs: &[(Digest, UploadSource)]) -> Result<(), Fault> {
+    async fn write(&self, blobs: &[(Digest, UploadSource)]) -> Result<(), RemoteError> {
         self.write_blobs(blobs).await
     }
 }

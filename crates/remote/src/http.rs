@@ -19,9 +19,9 @@ use crate::action_result::{LARGEST_RESULT, TOO_LARGE};
 use crate::auth::Credentials;
 use crate::backend::UploadSource;
 use crate::deadline::Pace;
-use crate::download::Arriving;
-use crate::error::Fault;
-use crate::per_blob::OneByOne;
+use crate::download::Download;
+use crate::error::RemoteError;
+use crate::per_blob::PerBlob;
 use crate::settings::Layer;
 use crate::{deadline, tls};
 
@@ -40,7 +40,7 @@ impl Http {
     ///
     /// # Errors
     /// A certificate that cannot be read.
-    pub fn new(layer: &Layer) -> Result<Self, Fault> {
+    pub fn new(layer: &Layer) -> Result<Self, RemoteError> {
         let mut base = layer.url().clone();
         let user = (!base.username().is_empty() || base.password().is_some()).then(|| {
             let password = base.password().unwrap_or_default();
@@ -62,11 +62,11 @@ impl Http {
         })
     }
 
-    /// How the server answers a request that every server knows: its name, if it tells.
+    /// The server's name from its answer to a request that every server knows.
     ///
     /// # Errors
     /// As all requests.
-    pub async fn describe(&self) -> Result<String, Fault> {
+    pub async fn describe(&self) -> Result<String, RemoteError> {
         // A blob that is nowhere: what counts is that there is an answer.
         let probe = self.address("cas", &"0".repeat(64))?;
         let response = self.within(0, self.send(Method::HEAD, probe, None)).await?;
@@ -90,9 +90,9 @@ impl Http {
         }
     }
 
-    fn address(&self, kind: &str, name: &str) -> Result<Url, Fault> {
+    fn address(&self, kind: &str, name: &str) -> Result<Url, RemoteError> {
         let joined = self.base.join(&format!("{kind}/{name}"));
-        joined.map_err(|e| self.odd(&e.to_string()))
+        joined.map_err(|e| self.invalid(&e.to_string()))
     }
 
     async fn send(
@@ -100,7 +100,7 @@ impl Http {
         method: Method,
         url: Url,
         body: Option<&UploadSource>,
-    ) -> Result<Response, Fault> {
+    ) -> Result<Response, RemoteError> {
         let response = self.send_once(&method, &url, body).await?;
         // A token that has expired may have been renewed in its file.
         if response.status() == StatusCode::UNAUTHORIZED && self.credentials.renew().await {
@@ -114,7 +114,7 @@ impl Http {
         method: &Method,
         url: &Url,
         body: Option<&UploadSource>,
-    ) -> Result<Response, Fault> {
+    ) -> Result<Response, RemoteError> {
         let mut request = self.client.request(method.clone(), url.clone());
         if let Some((name, password)) = &self.user {
             request = request.basic_auth(name, Some(password));
@@ -123,7 +123,7 @@ impl Http {
         match body {
             Some(UploadSource::Bytes(bytes)) => request = request.body(bytes.clone()),
             Some(UploadSource::File(path)) => {
-                let local = |error: std::io::Error| Fault::Local {
+                let local = |error: std::io::Error| RemoteError::Local {
                     path: path.display().to_string(),
                     why: error.to_string(),
                 };
@@ -142,11 +142,11 @@ impl Http {
         }
     }
 
-    async fn headers(&self) -> Result<HeaderMap, Fault> {
+    async fn headers(&self) -> Result<HeaderMap, RemoteError> {
         let mut metadata = MetadataMap::new();
         match self.credentials.add_to(&mut metadata).await {
             Ok(()) => Ok(metadata.into_headers()),
-            Err(error) => Err(Fault::Refused {
+            Err(error) => Err(RemoteError::Refused {
                 server: self.server.clone(),
                 why: error.to_string(),
             }),
@@ -157,12 +157,12 @@ impl Http {
     async fn within<T>(
         &self,
         bytes: u64,
-        work: impl Future<Output = Result<T, Fault>>,
-    ) -> Result<T, Fault> {
+        work: impl Future<Output = Result<T, RemoteError>>,
+    ) -> Result<T, RemoteError> {
         deadline::within(&self.server, self.answer, bytes, work).await
     }
 
-    async fn broken(&self, error: reqwest::Error) -> Fault {
+    async fn broken(&self, error: reqwest::Error) -> RemoteError {
         // The address may hold credentials, and is known.
         let error = error.without_url();
         let mut why = error.to_string();
@@ -171,23 +171,25 @@ impl Http {
             why = inner.to_string();
             cause = inner.source();
         }
-        Fault::Unreachable {
+        RemoteError::Unreachable {
             server: self.server.clone(),
             why: self.credentials.without_secrets(&why).await,
         }
     }
 
-    fn refusal(&self, status: StatusCode) -> Fault {
+    fn refusal(&self, status: StatusCode) -> RemoteError {
         let server = self.server.clone();
         let why = status.to_string();
         match status {
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Fault::Refused { server, why },
-            _ => Fault::Answer { server, why },
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                RemoteError::Refused { server, why }
+            }
+            _ => RemoteError::Answer { server, why },
         }
     }
 
-    fn odd(&self, why: &str) -> Fault {
-        Fault::Answer {
+    fn invalid(&self, why: &str) -> RemoteError {
+        RemoteError::Answer {
             server: self.server.clone(),
             why: why.to_owned(),
         }
@@ -199,7 +201,7 @@ impl Http {
         name: &str,
         body: &UploadSource,
         size: u64,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), RemoteError> {
         let url = self.address(kind, name)?;
         let response = self
             .within(size, self.send(Method::PUT, url, Some(body)))
@@ -211,8 +213,8 @@ impl Http {
     }
 }
 
-impl OneByOne for Http {
-    async fn get_result(&self, key: &Key) -> Result<Option<ActionResult>, Fault> {
+impl PerBlob for Http {
+    async fn get_result(&self, key: &Key) -> Result<Option<ActionResult>, RemoteError> {
         let url = self.address("ac", &key.hex())?;
         let fetching = async {
             let response = self.send(Method::GET, url, None).await?;
@@ -232,28 +234,28 @@ impl OneByOne for Http {
                     Err(error) => return Err(self.broken(error).await),
                 }
                 if body.len() > LARGEST_RESULT {
-                    return Err(self.odd(TOO_LARGE));
+                    return Err(self.invalid(TOO_LARGE));
                 }
             }
             if packed {
                 body = crate::action_result::unpack(&body, LARGEST_RESULT)
-                    .ok_or_else(|| self.odd("a result that cannot be unpacked"))?;
+                    .ok_or_else(|| self.invalid("a result that cannot be unpacked"))?;
             }
             ActionResult::decode(body.as_slice())
                 .map(Some)
-                .map_err(|_| self.odd("bytes that are no ActionResult"))
+                .map_err(|_| self.invalid("a result that is not an ActionResult message"))
         };
         self.within(0, fetching).await
     }
 
-    async fn replace_result(&self, key: &Key, result: &ActionResult) -> Result<(), Fault> {
+    async fn replace_result(&self, key: &Key, result: &ActionResult) -> Result<(), RemoteError> {
         let bytes = result.encode_to_vec();
         let size = bytes.len() as u64;
         self.put("ac", &key.hex(), &UploadSource::Bytes(bytes), size)
             .await
     }
 
-    async fn has_blob(&self, digest: &Digest) -> Result<bool, Fault> {
+    async fn has_blob(&self, digest: &Digest) -> Result<bool, RemoteError> {
         let url = self.address("cas", &digest.hex())?;
         let response = self.within(0, self.send(Method::HEAD, url, None)).await?;
         match response.status() {
@@ -263,11 +265,11 @@ impl OneByOne for Http {
         }
     }
 
-    async fn get_blob(&self, digest: &Digest, out: impl Write + Send) -> Result<bool, Fault> {
+    async fn get_blob(&self, digest: &Digest, out: impl Write + Send) -> Result<bool, RemoteError> {
         let url = self.address("cas", &digest.hex())?;
         let mut pace = Pace::new(self.answer);
         let asked = self.send(Method::GET, url, None);
-        let response = pace.next_of(&self.server, asked).await?;
+        let response = pace.next_from(&self.server, asked).await?;
         match response.status() {
             StatusCode::NOT_FOUND => return Ok(false),
             status if status.is_success() => {}
@@ -275,7 +277,7 @@ impl OneByOne for Http {
         }
         let packed = response.headers().get(CONTENT_ENCODING);
         let packed = packed.is_some_and(|encoding| encoding == "zstd");
-        let mut arriving = Arriving::new(&self.server, digest, packed, out)?;
+        let mut download = Download::new(&self.server, digest, packed, out)?;
         let mut bytes = response.bytes_stream();
         loop {
             let next = async {
@@ -284,17 +286,17 @@ impl OneByOne for Http {
                     Err(error) => Err(self.broken(error).await),
                 }
             };
-            let Some(piece) = pace.next_of(&self.server, next).await? else {
+            let Some(piece) = pace.next_from(&self.server, next).await? else {
                 break;
             };
-            pace.came(piece.len());
-            arriving.take(&piece)?;
+            pace.add(piece.len());
+            download.take(&piece)?;
         }
-        arriving.finish()?;
+        download.finish()?;
         Ok(true)
     }
 
-    async fn put_blob(&self, digest: &Digest, source: &UploadSource) -> Result<(), Fault> {
+    async fn put_blob(&self, digest: &Digest, source: &UploadSource) -> Result<(), RemoteError> {
         self.put("cas", &digest.hex(), source, digest.size).await
     }
 }
@@ -303,7 +305,7 @@ impl OneByOne for Http {
 ///
 /// # Errors
 /// A certificate that cannot be read.
-pub fn client(layer: &Layer) -> Result<reqwest::Client, Fault> {
+pub fn client(layer: &Layer) -> Result<reqwest::Client, RemoteError> {
     tls::choose_provider();
     let plain = ["http", "webdav", "redis"].contains(&layer.url().scheme());
     let made = reqwest::Client::builder()
@@ -312,7 +314,7 @@ pub fn client(layer: &Layer) -> Result<reqwest::Client, Fault> {
         .redirect(reqwest::redirect::Policy::none())
         .tls_backend_preconfigured(tls::config(&layer.auth, !plain)?)
         .build();
-    made.map_err(|error| Fault::Answer {
+    made.map_err(|error| RemoteError::Answer {
         server: layer.shown(),
         why: error.without_url().to_string(),
     })

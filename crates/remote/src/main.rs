@@ -17,13 +17,13 @@ fn main() -> ExitCode {
         Some(asker) => serve::serve(asker),
         // Somebody has started it by hand.
         None => {
-            let told = writeln!(
+            let written = writeln!(
                 io::stdout(),
                 "{}\nwarpcc starts this program to speak with shared caches and clusters; \
                  `warpcc remote` has the commands.",
                 identity()
             );
-            match told {
+            match written {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(_) => ExitCode::FAILURE,
             }

@@ -4,7 +4,9 @@
 //! No protocol says how bytes are kept there, so they are always packed. Credentials are the service's usual ones (its
 //! variables, files and instance metadata), read by OpenDAL, or the URL's.
 
-use std::collections::BTreeMap;
+mod operator;
+mod webdav;
+
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +15,7 @@ use bazel_remote_apis::build::bazel::remote::execution::v2::ActionResult;
 use futures_util::TryStreamExt;
 use opendal::layers::HttpClientLayer;
 use opendal::raw::HttpClient;
-use opendal::{ErrorKind, Operator, services};
+use opendal::{ErrorKind, Operator};
 use prost::Message;
 use tokio::io::AsyncReadExt;
 use warpcc_cache::{Digest, Key};
@@ -21,9 +23,9 @@ use warpcc_cache::{Digest, Key};
 use crate::action_result::{LARGEST_RESULT, TOO_LARGE};
 use crate::backend::UploadSource;
 use crate::deadline::Pace;
-use crate::download::Arriving;
-use crate::error::Fault;
-use crate::per_blob::OneByOne;
+use crate::download::Download;
+use crate::error::RemoteError;
+use crate::per_blob::PerBlob;
 use crate::settings::{Layer, Scheme};
 use crate::{deadline, http, tls};
 
@@ -37,8 +39,10 @@ pub struct Object {
     operator: Operator,
     server: String,
     answer: Duration,
-    /// What no message may hold.
+    /// Texts that no message may contain.
     secrets: Vec<String>,
+    /// Where the server has folders that must be there before a file is.
+    folders: Option<webdav::Folders>,
 }
 
 impl Object {
@@ -46,34 +50,36 @@ impl Object {
     ///
     /// # Errors
     /// A parameter of the URL that makes no sense to the service, a folder that cannot be made.
-    pub fn new(layer: &Layer) -> Result<Self, Fault> {
+    pub fn new(layer: &Layer) -> Result<Self, RemoteError> {
         let Some(Scheme::Object(service)) = layer.scheme() else {
-            return Err(Fault::Answer {
+            return Err(RemoteError::Answer {
                 server: layer.shown(),
-                why: "no object store".to_owned(),
+                why: "its URL names no object store".to_owned(),
             });
         };
         // OpenDAL makes a client of its own before it gets ours.
         tls::choose_provider();
         let secrets = secrets(layer);
-        let operator = operator(service, layer).map_err(|error| Fault::Unreachable {
-            server: layer.shown(),
-            why: told(&error, &secrets),
-        })?;
+        let operator =
+            operator::operator(service, layer).map_err(|error| RemoteError::Unreachable {
+                server: layer.shown(),
+                why: message_without_secrets(&error, &secrets),
+            })?;
         let fetch = HttpClient::with(http::client(layer)?);
         Ok(Self {
             operator: operator.layer(HttpClientLayer::new(fetch)),
             server: layer.shown(),
             answer: layer.answer,
             secrets,
+            folders: (*service == *"webdav").then(webdav::Folders::default),
         })
     }
 
-    /// What OpenDAL calls it, if it answers.
+    /// OpenDAL's name of the service, if the server answers.
     ///
     /// # Errors
     /// As all requests.
-    pub async fn describe(&self) -> Result<String, Fault> {
+    pub async fn describe(&self) -> Result<String, RemoteError> {
         let nothing = Digest {
             hash: [0; 32],
             size: 0,
@@ -84,7 +90,7 @@ impl Object {
 
     /// Removes a result and a blob where the service can.
     pub async fn remove(&self, key: &Key, digest: &Digest) {
-        for path in [entry(key), blob(digest)] {
+        for path in [result_path(key), blob_path(digest)] {
             let removing = async {
                 let removed = self.operator.delete(&path).await;
                 removed.map_err(|e| self.fault(&e))
@@ -96,22 +102,27 @@ impl Object {
     async fn within<T>(
         &self,
         bytes: u64,
-        work: impl Future<Output = Result<T, Fault>>,
-    ) -> Result<T, Fault> {
+        work: impl Future<Output = Result<T, RemoteError>>,
+    ) -> Result<T, RemoteError> {
         deadline::within(&self.server, self.answer, bytes, work).await
     }
 
-    fn fault(&self, error: &opendal::Error) -> Fault {
-        let (server, why) = (self.server.clone(), told(error, &self.secrets));
+    fn fault(&self, error: &opendal::Error) -> RemoteError {
+        let (server, why) = (
+            self.server.clone(),
+            message_without_secrets(error, &self.secrets),
+        );
         match error.kind() {
-            ErrorKind::PermissionDenied => Fault::Refused { server, why },
+            ErrorKind::PermissionDenied => RemoteError::Refused { server, why },
             // What a connection that breaks is to OpenDAL.
-            ErrorKind::Unexpected if error.is_temporary() => Fault::Unreachable { server, why },
-            _ => Fault::Answer { server, why },
+            ErrorKind::Unexpected if error.is_temporary() => {
+                RemoteError::Unreachable { server, why }
+            }
+            _ => RemoteError::Answer { server, why },
         }
     }
 
-    fn unless_absent<T>(&self, found: opendal::Result<T>) -> Result<Option<T>, Fault> {
+    fn unless_absent<T>(&self, found: opendal::Result<T>) -> Result<Option<T>, RemoteError> {
         match found {
             Ok(found) => Ok(Some(found)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -123,22 +134,22 @@ impl Object {
     async fn read(
         &self,
         path: &str,
-        mut take: impl FnMut(&[u8]) -> Result<(), Fault> + Send,
-    ) -> Result<bool, Fault> {
+        mut take: impl FnMut(&[u8]) -> Result<(), RemoteError> + Send,
+    ) -> Result<bool, RemoteError> {
         let mut pace = Pace::new(self.answer);
         let opening = async {
             let reader = self.operator.reader(path).await;
             let reader = reader.map_err(|e| self.fault(&e))?;
             self.unless_absent(reader.into_stream(..).await)
         };
-        let Some(mut pieces) = pace.next_of(&self.server, opening).await? else {
+        let Some(mut pieces) = pace.next_from(&self.server, opening).await? else {
             return Ok(false);
         };
         loop {
             let next = async { self.unless_absent(pieces.try_next().await) };
-            match pace.next_of(&self.server, next).await? {
+            match pace.next_from(&self.server, next).await? {
                 Some(Some(buffer)) => {
-                    pace.came(buffer.len());
+                    pace.add(buffer.len());
                     for piece in buffer {
                         take(&piece)?;
                     }
@@ -149,8 +160,8 @@ impl Object {
         }
     }
 
-    async fn put_file(&self, path: &str, from: &Path) -> Result<(), Fault> {
-        let named = |error: std::io::Error| Fault::Local {
+    async fn put_file(&self, path: &str, from: &Path) -> Result<(), RemoteError> {
+        let named = |error: std::io::Error| RemoteError::Local {
             path: from.display().to_string(),
             why: error.to_string(),
         };
@@ -179,13 +190,23 @@ impl Object {
             .or_else(|e| self.fine_if_there(&e))
     }
 
-    async fn put(&self, path: &str, bytes: Vec<u8>) -> Result<(), Fault> {
+    async fn make_folders(&self) -> Result<(), RemoteError> {
+        match &self.folders {
+            Some(folders) => folders
+                .make(&self.operator)
+                .await
+                .map_err(|e| self.fault(&e)),
+            None => Ok(()),
+        }
+    }
+
+    async fn put(&self, path: &str, bytes: Vec<u8>) -> Result<(), RemoteError> {
         let written = self.operator.write(path, bytes).await;
         written.map(drop).or_else(|e| self.fine_if_there(&e))
     }
 
     /// GitHub's cache takes each name once.
-    fn fine_if_there(&self, error: &opendal::Error) -> Result<(), Fault> {
+    fn fine_if_there(&self, error: &opendal::Error) -> Result<(), RemoteError> {
         match error.kind() {
             ErrorKind::AlreadyExists | ErrorKind::ConditionNotMatch => Ok(()),
             _ => Err(self.fault(error)),
@@ -193,13 +214,13 @@ impl Object {
     }
 }
 
-impl OneByOne for Object {
-    async fn get_result(&self, key: &Key) -> Result<Option<ActionResult>, Fault> {
-        let odd = |why: &str| Fault::Answer {
+impl PerBlob for Object {
+    async fn get_result(&self, key: &Key) -> Result<Option<ActionResult>, RemoteError> {
+        let odd = |why: &str| RemoteError::Answer {
             server: self.server.clone(),
             why: why.to_owned(),
         };
-        let path = entry(key);
+        let path = result_path(key);
         let mut bytes = Vec::new();
         let take = |piece: &[u8]| {
             bytes.extend_from_slice(piece);
@@ -215,18 +236,22 @@ impl OneByOne for Object {
         }
         ActionResult::decode(&bytes[..])
             .map(Some)
-            .map_err(|_| odd("bytes that are no ActionResult"))
+            .map_err(|_| odd("a result that is not an ActionResult message"))
     }
 
-    async fn replace_result(&self, key: &Key, result: &ActionResult) -> Result<(), Fault> {
+    async fn replace_result(&self, key: &Key, result: &ActionResult) -> Result<(), RemoteError> {
         let bytes = result.encode_to_vec();
         let size = bytes.len() as u64;
-        let path = entry(key);
-        self.within(size, self.put(&path, bytes)).await
+        let path = result_path(key);
+        let sending = async {
+            self.make_folders().await?;
+            self.put(&path, bytes).await
+        };
+        self.within(size, sending).await
     }
 
-    async fn has_blob(&self, digest: &Digest) -> Result<bool, Fault> {
-        let path = blob(digest);
+    async fn has_blob(&self, digest: &Digest) -> Result<bool, RemoteError> {
+        let path = blob_path(digest);
         let asking = async {
             self.operator
                 .exists(&path)
@@ -236,19 +261,20 @@ impl OneByOne for Object {
         self.within(0, asking).await
     }
 
-    async fn get_blob(&self, digest: &Digest, out: impl Write + Send) -> Result<bool, Fault> {
-        let path = blob(digest);
-        let mut arriving = Arriving::new(&self.server, digest, true, out)?;
-        if !self.read(&path, |piece| arriving.take(piece)).await? {
+    async fn get_blob(&self, digest: &Digest, out: impl Write + Send) -> Result<bool, RemoteError> {
+        let path = blob_path(digest);
+        let mut download = Download::new(&self.server, digest, true, out)?;
+        if !self.read(&path, |piece| download.take(piece)).await? {
             return Ok(false);
         }
-        arriving.finish()?;
+        download.finish()?;
         Ok(true)
     }
 
-    async fn put_blob(&self, digest: &Digest, source: &UploadSource) -> Result<(), Fault> {
-        let path = blob(digest);
+    async fn put_blob(&self, digest: &Digest, source: &UploadSource) -> Result<(), RemoteError> {
+        let path = blob_path(digest);
         let sending = async {
+            self.make_folders().await?;
             match source {
                 UploadSource::Bytes(bytes) => {
                     let packed = zstd::bulk::compress(bytes, LEVEL).map_err(|e| local(&e))?;
@@ -261,87 +287,15 @@ impl OneByOne for Object {
     }
 }
 
-fn entry(key: &Key) -> String {
+fn result_path(key: &Key) -> String {
     format!("ac/{}", key.hex())
 }
 
-fn blob(digest: &Digest) -> String {
+fn blob_path(digest: &Digest) -> String {
     format!("cas/{}", digest.hex())
 }
 
-fn operator(service: &str, layer: &Layer) -> opendal::Result<Operator> {
-    let url = layer.url();
-    let mut options: BTreeMap<String, String> = url
-        .query_pairs()
-        .map(|(name, value)| (name.into_owned(), value.into_owned()))
-        .collect();
-    let mut set = |name: &str, value: &str| {
-        if !value.is_empty() {
-            options.insert(name.to_owned(), value.to_owned());
-        }
-    };
-    let host = url.host_str().unwrap_or_default();
-    let port = url
-        .port()
-        .map(|port| format!(":{port}"))
-        .unwrap_or_default();
-    match service {
-        "s3" | "gcs" => {
-            set("bucket", host);
-            set("root", url.path());
-        }
-        "azblob" => {
-            set("container", host);
-            set("root", url.path());
-        }
-        "redis" => {
-            set("endpoint", &format!("{}://{host}{port}", url.scheme()));
-            // redis://host/2 is database 2, to redis' own tools too.
-            set("db", url.path().trim_matches('/'));
-        }
-        "memcached" => {
-            set("endpoint", &format!("tcp://{host}{port}"));
-            set("root", url.path());
-        }
-        "webdav" => {
-            let scheme = if url.scheme() == "webdavs" {
-                "https"
-            } else {
-                "http"
-            };
-            set("endpoint", &format!("{scheme}://{host}{port}"));
-            set("root", url.path());
-        }
-        "fs" => {
-            set("root", &http::decoded(url.path()));
-            // On the same share, so that a file comes into place by a rename.
-            set(
-                "atomic_write_dir",
-                &format!("{}/tmp", http::decoded(url.path())),
-            );
-        }
-        _ => set("root", &format!("{host}{}", url.path())),
-    }
-    if service != "fs" {
-        set("username", &http::decoded(url.username()));
-        set(
-            "password",
-            &http::decoded(url.password().unwrap_or_default()),
-        );
-    }
-    Ok(match service {
-        "s3" => Operator::from_iter::<services::S3>(options)?.finish(),
-        "gcs" => Operator::from_iter::<services::Gcs>(options)?.finish(),
-        "azblob" => Operator::from_iter::<services::Azblob>(options)?.finish(),
-        "redis" => Operator::from_iter::<services::Redis>(options)?.finish(),
-        "memcached" => Operator::from_iter::<services::Memcached>(options)?.finish(),
-        "webdav" => Operator::from_iter::<services::Webdav>(options)?.finish(),
-        "ghac" => Operator::from_iter::<services::Ghac>(options)?.finish(),
-        _ => Operator::from_iter::<services::Fs>(options)?.finish(),
-    })
-}
-
-/// Whatever in the URL could be a credential.
+/// Parts of the URL that could be credentials.
 fn secrets(layer: &Layer) -> Vec<String> {
     let url = layer.url();
     let mut secrets: Vec<String> = url
@@ -354,8 +308,8 @@ fn secrets(layer: &Layer) -> Vec<String> {
     secrets
 }
 
-/// OpenDAL's message without what it was about: addresses may be signed, and the context holds them.
-fn told(error: &opendal::Error, secrets: &[String]) -> String {
+/// OpenDAL's message without addresses and credentials: addresses may be signed.
+fn message_without_secrets(error: &opendal::Error, secrets: &[String]) -> String {
     let mut deepest: &dyn std::error::Error = error;
     while let Some(cause) = deepest.source() {
         deepest = cause;
@@ -369,6 +323,7 @@ fn told(error: &opendal::Error, secrets: &[String]) -> String {
         true => error.message().to_owned(),
         false => format!("{}: {cause}", error.message()),
     };
+    let message = without_markup(&message);
     let words = message
         .split_whitespace()
         .filter(|word| !word.contains("://"))
@@ -380,9 +335,23 @@ fn told(error: &opendal::Error, secrets: &[String]) -> String {
     format!("{message} ({})", error.kind())
 }
 
-fn local(error: &std::io::Error) -> Fault {
-    Fault::Local {
-        path: "a blob on its way out".to_owned(),
+/// The text of an error page, which some servers send as HTML.
+fn without_markup(text: &str) -> String {
+    if !text.trim_start().starts_with('<') {
+        return text.to_owned();
+    }
+    let mut parts = text.split('<');
+    let before = parts.next().unwrap_or_default();
+    let after = parts.map(|part| part.split_once('>').map_or("", |(_, text)| text));
+    std::iter::once(before)
+        .chain(after)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn local(error: &std::io::Error) -> RemoteError {
+    RemoteError::Local {
+        path: "a blob to be uploaded".to_owned(),
         why: error.to_string(),
     }
 }

@@ -9,54 +9,54 @@ use warpcc_cache::{Digest, Key};
 
 use crate::backend::{Backend, UploadSource};
 use crate::download::NewFile;
-use crate::error::Fault;
+use crate::error::RemoteError;
 
 /// Calls at a time, for one that asks for several blobs.
 const AT_ONCE: usize = 16;
 
 /// A server that knows one blob a call. What holds for a [`Backend`] holds here.
-pub trait OneByOne: Sync {
+pub trait PerBlob: Sync {
     /// The result under `key`; nothing where there is none.
     fn get_result(
         &self,
         key: &Key,
-    ) -> impl Future<Output = Result<Option<ActionResult>, Fault>> + Send;
+    ) -> impl Future<Output = Result<Option<ActionResult>, RemoteError>> + Send;
 
     /// Puts `result` under `key`.
     fn replace_result(
         &self,
         key: &Key,
         result: &ActionResult,
-    ) -> impl Future<Output = Result<(), Fault>> + Send;
+    ) -> impl Future<Output = Result<(), RemoteError>> + Send;
 
     /// Whether it holds the blob.
-    fn has_blob(&self, digest: &Digest) -> impl Future<Output = Result<bool, Fault>> + Send;
+    fn has_blob(&self, digest: &Digest) -> impl Future<Output = Result<bool, RemoteError>> + Send;
 
     /// The blob into `out`. False where it is not there.
     fn get_blob(
         &self,
         digest: &Digest,
         out: impl Write + Send,
-    ) -> impl Future<Output = Result<bool, Fault>> + Send;
+    ) -> impl Future<Output = Result<bool, RemoteError>> + Send;
 
     /// Uploads the blob.
     fn put_blob(
         &self,
         digest: &Digest,
         source: &UploadSource,
-    ) -> impl Future<Output = Result<(), Fault>> + Send;
+    ) -> impl Future<Output = Result<(), RemoteError>> + Send;
 }
 
-impl<T: OneByOne> Backend for T {
-    async fn result(&self, key: &Key) -> Result<Option<ActionResult>, Fault> {
+impl<T: PerBlob> Backend for T {
+    async fn result(&self, key: &Key) -> Result<Option<ActionResult>, RemoteError> {
         self.get_result(key).await
     }
 
-    async fn put_result(&self, key: &Key, result: &ActionResult) -> Result<(), Fault> {
+    async fn put_result(&self, key: &Key, result: &ActionResult) -> Result<(), RemoteError> {
         self.replace_result(key, result).await
     }
 
-    async fn missing(&self, digests: &[Digest]) -> Result<Vec<Digest>, Fault> {
+    async fn missing(&self, digests: &[Digest]) -> Result<Vec<Digest>, RemoteError> {
         let is_missing = |digest: Digest| async move {
             let there = self.has_blob(&digest).await?;
             Ok((!there).then_some(digest))
@@ -66,7 +66,7 @@ impl<T: OneByOne> Backend for T {
         Ok(answers.into_iter().flatten().collect())
     }
 
-    async fn read_small(&self, digests: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, Fault> {
+    async fn read_small(&self, digests: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, RemoteError> {
         let read = |digest: Digest| async move {
             let mut bytes = Vec::new();
             let there = self.get_blob(&digest, &mut bytes).await?;
@@ -76,7 +76,7 @@ impl<T: OneByOne> Backend for T {
         asked.buffered(AT_ONCE).try_collect().await
     }
 
-    async fn read_large(&self, digest: &Digest, to: &Path) -> Result<bool, Fault> {
+    async fn read_large(&self, digest: &Digest, to: &Path) -> Result<bool, RemoteError> {
         let mut file = NewFile::create(to)?;
         let there = self.get_blob(digest, file.out()).await?;
         if there {
@@ -85,7 +85,7 @@ impl<T: OneByOne> Backend for T {
         Ok(there)
     }
 
-    async fn write(&self, blobs: &[(Digest, UploadSource)]) -> Result<(), Fault> {
+    async fn write(&self, blobs: &[(Digest, UploadSource)]) -> Result<(), RemoteError> {
         let put = |(digest, source): &(Digest, UploadSource)| {
             let (digest, source) = (*digest, source.clone());
             async move { self.put_blob(&digest, &source).await }

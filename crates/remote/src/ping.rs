@@ -7,8 +7,9 @@ use warpcc_cache::{Digest, Key};
 
 use crate::backend::{Backend, UploadSource};
 use crate::backend_kind::AnyBackend;
-use crate::error::Fault;
+use crate::error::RemoteError;
 use crate::settings::{Access, Layer};
+use crate::signature::Trust;
 
 pub use warpcc_remote_client::ping::{Answer, WriteTest};
 
@@ -19,17 +20,17 @@ const PROBE: &[u8] = b"warpcc remote ping\n";
 ///
 /// # Errors
 /// It does not answer, or refuses; or there is no runtime to ask with.
-pub fn ping(layer: &Layer, limit: Duration) -> Result<Answer, Fault> {
+pub fn ping(layer: &Layer, limit: Duration) -> Result<Answer, RemoteError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Fault::Local {
+        .map_err(|error| RemoteError::Local {
             path: "the runtime".to_owned(),
             why: error.to_string(),
         })?;
     let asking = async { tokio::time::timeout(limit, ask(layer)).await };
     let answer = runtime.block_on(asking).unwrap_or_else(|_| {
-        Err(Fault::TooSlow {
+        Err(RemoteError::TooSlow {
             server: layer.shown(),
             seconds: limit.as_secs(),
         })
@@ -38,7 +39,8 @@ pub fn ping(layer: &Layer, limit: Duration) -> Result<Answer, Fault> {
     answer
 }
 
-async fn ask(layer: &Layer) -> Result<Answer, Fault> {
+async fn ask(layer: &Layer) -> Result<Answer, RemoteError> {
+    let trust = Trust::new(&layer.signatures)?;
     let backend = AnyBackend::new(layer)?;
     let clock = Instant::now();
     let says = backend.describe().await?;
@@ -47,10 +49,14 @@ async fn ask(layer: &Layer) -> Result<Answer, Fault> {
     // A key that nothing has.
     backend.result(&Key([0; 32])).await?;
     let look_up = clock.elapsed();
+    let mut warning = None;
     let write = match layer.access {
         Access::ReadOnly => WriteTest::NotTried,
-        Access::ReadWrite => match write(&backend).await {
-            Ok(()) => WriteTest::Taken,
+        Access::ReadWrite => match write(&backend, &trust).await {
+            Ok(found) => {
+                warning = found;
+                WriteTest::Taken
+            }
             Err(fault) => WriteTest::Refused(fault.to_string()),
         },
     };
@@ -59,11 +65,16 @@ async fn ask(layer: &Layer) -> Result<Answer, Fault> {
         first,
         look_up,
         write,
+        warning,
     })
 }
 
-/// Writes a blob and a result as an upload does, and removes both where the protocol can.
-async fn write(backend: &AnyBackend) -> Result<(), Fault> {
+/// Writes a blob and a result as an upload does, and removes both where the protocol can. Gives a warning about the signing
+/// key.
+async fn write(backend: &AnyBackend, trust: &Trust) -> Result<Option<String>, RemoteError> {
+    // Without the key that signs nothing would be uploaded.
+    let signer = trust.signer().await?;
+    let warning = signer.and_then(|signer| signer.warning.clone());
     let blob = Digest::of_bytes(PROBE);
     let key = Key(blob.hash);
     let bytes = UploadSource::Bytes(PROBE.to_vec());
@@ -77,5 +88,5 @@ async fn write(backend: &AnyBackend) -> Result<(), Fault> {
     };
     let written = written.await;
     backend.remove(&key, &blob).await;
-    written
+    written.map(|()| warning)
 }

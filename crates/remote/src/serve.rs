@@ -11,12 +11,12 @@ use std::thread;
 use std::time::Duration;
 
 use warpcc_cache::{Outcome, Upstream, Wanted, WorkDir};
-use warpcc_remote::execute::Moved;
+use warpcc_remote::execute::TransferStats;
 use warpcc_remote::grpc::{Address, Deadlines, NotAnAddress};
-use warpcc_remote::upload::{Account, UploadMode};
-use warpcc_remote::{Cluster, Fault, Grpc, Layer, Shared, ping, upload};
+use warpcc_remote::upload::{UploadMode, UploadReport};
+use warpcc_remote::{CacheLayers, Cluster, Grpc, Layer, RemoteError, keys, ping, upload};
 use warpcc_remote_client::protocol::{
-    BEAT, DoneSent, LONGEST_IDENTITY, Opening, PatienceSent, Question, Reply, ReplyBody,
+    BEAT, DoneSent, LONGEST_IDENTITY, Opening, Question, Reply, ReplyBody, TimeBudgetSent,
     WantedSent, identity,
 };
 use warpcc_remote_client::sent::{CommandSent, StoreSent};
@@ -25,16 +25,16 @@ use warpcc_remote_client::{read_frame, write_frame};
 /// The asker's judgement of a result takes it no longer.
 const JUDGES_WITHIN: Duration = Duration::from_secs(60);
 
-/// What a question comes to, on its own thread.
+/// The work for a question, on its own thread.
 type Work = Box<dyn FnOnce(&Arc<Service>) -> ReplyBody + Send>;
 
-/// What all questions share.
+/// State that all questions share.
 struct Service {
     to: Mutex<UnixStream>,
     opening: Opening,
     layers: Vec<Layer>,
-    shared: OnceLock<Shared<'static>>,
-    cluster: OnceLock<Result<Cluster, Fault>>,
+    shared: OnceLock<CacheLayers<'static>>,
+    cluster: OnceLock<Result<Cluster, RemoteError>>,
     /// Where the asker's judgement of a result goes, by the question's number.
     judged: Mutex<BTreeMap<u64, Sender<Option<Outcome>>>>,
     /// Set when nobody wants the answer to a question any more.
@@ -93,7 +93,7 @@ pub fn serve(asker: UnixStream) -> ExitCode {
 impl Service {
     /// Waits as long as the asker is stopped. One that is gone is no reason to stay.
     fn say(&self, reply: &Reply) {
-        if write_frame(&mut *held(&self.to), reply).is_err() {
+        if write_frame(&mut *lock(&self.to), reply).is_err() {
             std::process::exit(1);
         }
     }
@@ -105,14 +105,14 @@ impl Service {
     fn take(self: &Arc<Self>, question: Question) {
         let (id, work): (u64, Work) = match question {
             Question::Vetted { id, outcome } => {
-                if let Some(judged) = held(&self.judged).get(&id) {
+                if let Some(judged) = lock(&self.judged).get(&id) {
                     // Perhaps nobody waits any more.
                     drop(judged.send(outcome));
                 }
                 return;
             }
             Question::Cancel { id } => {
-                if let Some(cancelled) = held(&self.cancelled).get(&id) {
+                if let Some(cancelled) = lock(&self.cancelled).get(&id) {
                     cancelled.store(true, Ordering::SeqCst);
                 }
                 return;
@@ -121,6 +121,10 @@ impl Service {
             Question::Ping { id, layer, limit } => {
                 (id, Box::new(move |all| all.ping(layer, limit)))
             }
+            Question::Keygen { id, name } => (
+                id,
+                Box::new(move |_| ReplyBody::Keys(keys::generate(&name))),
+            ),
             Question::Upload {
                 id,
                 store,
@@ -133,10 +137,10 @@ impl Service {
                 properties,
             } => {
                 let cancelled = Arc::new(AtomicBool::new(false));
-                held(&self.cancelled).insert(id, Arc::clone(&cancelled));
+                lock(&self.cancelled).insert(id, Arc::clone(&cancelled));
                 let work = move |all: &Arc<Self>| {
                     let body = all.execute(command, &properties, &cancelled);
-                    held(&all.cancelled).remove(&id);
+                    lock(&all.cancelled).remove(&id);
                     body
                 };
                 (id, Box::new(work))
@@ -157,18 +161,18 @@ impl Service {
         }
     }
 
-    fn shared(self: &Arc<Self>) -> Option<&Shared<'static>> {
+    fn shared(self: &Arc<Self>) -> Option<&CacheLayers<'static>> {
         let root = self.opening.store.as_ref()?.root();
         Some(self.shared.get_or_init(|| {
             let teller = Arc::downgrade(self);
-            let shared = Shared::new(&self.layers, &root, move |text| {
+            let shared = CacheLayers::new(&self.layers, &root, move |text| {
                 if let Some(all) = teller.upgrade() {
                     all.say(&Reply::Warning(text.to_owned()));
                 }
             });
-            match self.opening.patience {
-                PatienceSent::OfACall => shared,
-                PatienceSent::OfEachQuestion => shared.for_many_calls(),
+            match self.opening.time_budget {
+                TimeBudgetSent::PerCall => shared,
+                TimeBudgetSent::PerQuestion => shared.for_long_process(),
             }
         }))
     }
@@ -183,11 +187,11 @@ impl Service {
             return nothing;
         };
         let (judge, judged) = channel();
-        held(&self.judged).insert(id, judge);
+        lock(&self.judged).insert(id, judge);
         // One judgement at a time: what is judged is no question of its own.
         let judged = Mutex::new(judged);
         let vet = |index: usize, outcome: &mut Outcome| {
-            let judged = held(&judged);
+            let judged = lock(&judged);
             let asked = outcome.clone();
             self.reply(
                 id,
@@ -226,7 +230,7 @@ impl Service {
             })
             .collect();
         let brought = shared.fetch(&store, &all);
-        held(&self.judged).remove(&id);
+        lock(&self.judged).remove(&id);
         ReplyBody::Fetched {
             brought,
             noted: shared.has_noted(),
@@ -241,24 +245,27 @@ impl Service {
     }
 
     fn upload(&self, store: &StoreSent, limit: Duration, mode: UploadMode) -> ReplyBody {
-        let done = || -> Result<Vec<Account>, String> {
+        let done = || -> Result<Vec<UploadReport>, String> {
             let store = store.open().map_err(|error| error.to_string())?;
             upload::drain(&self.layers, &store, limit, mode).map_err(|error| error.to_string())
         };
         ReplyBody::Uploaded(done())
     }
 
-    fn cluster(&self) -> Result<&Cluster, Fault> {
+    fn cluster(&self) -> Result<&Cluster, RemoteError> {
         let made = self.cluster.get_or_init(|| {
             let (address, auth) = self
                 .opening
                 .cluster
                 .clone()
                 .ok_or_else(|| no_such("cluster"))?;
-            let address: Address = address.parse().map_err(|why: NotAnAddress| Fault::Answer {
-                server: address.clone(),
-                why: why.to_string(),
-            })?;
+            let address: Address =
+                address
+                    .parse()
+                    .map_err(|why: NotAnAddress| RemoteError::Answer {
+                        server: address.clone(),
+                        why: why.to_string(),
+                    })?;
             Grpc::new(address, auth.into(), Deadlines::default()).map(Cluster::new)
         });
         made.as_ref().map_err(Clone::clone)
@@ -270,7 +277,7 @@ impl Service {
         properties: &[(String, String)],
         cancelled: &AtomicBool,
     ) -> ReplyBody {
-        let mut moved = Moved::default();
+        let mut moved = TransferStats::default();
         let (command, folder) = command.command();
         let is_cancelled = || cancelled.load(Ordering::SeqCst);
         let done = self.cluster().and_then(|cluster| {
@@ -289,14 +296,14 @@ impl Service {
     }
 }
 
-/// What was asked for is not in the opening.
-fn no_such(what: &str) -> Fault {
-    Fault::Local {
+/// The error for a server that is not in the opening.
+fn no_such(what: &str) -> RemoteError {
+    RemoteError::Local {
         path: format!("the {what}"),
-        why: "was not named".to_owned(),
+        why: "is not in the settings that warpcc-remote was given".to_owned(),
     }
 }
 
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! The shared caches of a program that runs on: as [`Shared`], and what is new is uploaded beside the program's own work.
+//! The shared caches of a program that runs on: as [`CacheLayers`], and what is new is uploaded beside the program's own work.
 //!
 //! For libraries in programs of others. A call of warpcc ends too soon for uploads of its own, and starts a process for them.
 
@@ -9,24 +9,24 @@ use std::time::{Duration, Instant};
 use warpcc_cache::{DiskStore, Key, Level, Upstream, Wanted};
 
 use crate::settings::Access;
-use crate::upload::{self, Account, UploadMode};
-use crate::{Layer, Shared, config_file};
+use crate::upload::{self, UploadMode, UploadReport};
+use crate::{CacheLayers, Layer, config_file};
 
-/// How long one uploader is at it; what it does not get done waits for the next.
+/// Longest run of one uploader. The rest waits for the next one.
 const AT_MOST: Duration = Duration::from_secs(300);
-/// As good as for ever, and a time that clocks can count to.
-const EVER: Duration = Duration::from_secs(10 * 365 * 86_400);
+/// Practically for ever, and still a time that can be added to a clock.
+const FOREVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-/// Shared caches, near to far, behind one disk store. Cheap to clone; any thread may use it.
+/// CacheLayers caches, near to far, behind one disk store. Cheap to clone; any thread may use it.
 #[derive(Clone)]
 pub struct SharedCache(Arc<Inner>);
 
 struct Inner {
     layers: Vec<Layer>,
-    /// What is uploaded comes from here.
+    /// The source of uploads.
     store: DiskStore,
-    shared: Shared<'static>,
-    /// What went wrong, until somebody asks.
+    shared: CacheLayers<'static>,
+    /// Warnings that nobody has asked for yet.
     warnings: Arc<Mutex<Vec<String>>>,
     /// A child that was forked has none of the threads.
     process: u32,
@@ -62,13 +62,13 @@ impl SharedCache {
         if layers.is_empty() {
             return Ok(None);
         }
-        let store = open_store().map_err(|why| format!("it is not used: {why}"))?;
+        let store = open_store().map_err(|why| format!("the shared cache is not used: {why}"))?;
         let warnings = Arc::new(Mutex::new(Vec::new()));
         let noted = Arc::clone(&warnings);
-        let shared = Shared::new(&layers, store.root(), move |text: &str| {
-            held(&noted).push(text.to_owned());
+        let shared = CacheLayers::new(&layers, store.root(), move |text: &str| {
+            lock(&noted).push(text.to_owned());
         })
-        .for_many_calls();
+        .for_long_process();
         Ok(Some(Self(Arc::new(Inner {
             layers,
             store,
@@ -96,23 +96,26 @@ impl SharedCache {
         &self.0.store
     }
 
-    /// Uploads what waits and waits for that, at most so long, and asks servers that are left alone too: a CI job's last
+    /// Uploads what waits and waits for that, at most so long, and asks servers that are paused too: a CI job's last
     /// step. What is not done then waits in the folder, for any process that uses it; says of each server why.
     pub fn flush(&self, limit: Duration) -> Vec<String> {
         let inner = &self.0;
-        let limit = limit.min(EVER);
-        let accounts = upload::drain(&inner.layers, &inner.store, limit, UploadMode::Asked);
-        let accounts = match accounts {
-            Ok(accounts) => accounts,
-            Err(error) => return vec![format!("nothing is uploaded: {error}")],
+        let limit = limit.min(FOREVER);
+        let reports = upload::drain(&inner.layers, &inner.store, limit, UploadMode::Asked);
+        let reports = match reports {
+            Ok(reports) => reports,
+            Err(error) => return vec![format!("nothing was uploaded: {error}")],
         };
-        accounts.iter().filter_map(Account::unfinished).collect()
+        reports
+            .iter()
+            .filter_map(UploadReport::unfinished)
+            .collect()
     }
 
     /// Waits at most so long for an upload that is under way. True if none is now.
     pub fn settle(&self, limit: Duration) -> bool {
-        let until = Instant::now() + limit.min(EVER);
-        let mut uploader = held(&self.0.uploader);
+        let until = Instant::now() + limit.min(FOREVER);
+        let mut uploader = lock(&self.0.uploader);
         while uploader.running && std::process::id() == self.0.process {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -135,7 +138,7 @@ impl SharedCache {
     }
 
     fn upload_beside(inner: &Arc<Inner>) {
-        let mut uploader = held(&inner.uploader);
+        let mut uploader = lock(&inner.uploader);
         uploader.asked = true;
         if uploader.running {
             return;
@@ -149,12 +152,12 @@ impl SharedCache {
                 let work = std::panic::AssertUnwindSafe(|| shared.upload());
                 // Hundreds of crates lie below. A mistake in one of them must not leave others waiting.
                 drop(std::panic::catch_unwind(work));
-                held(&shared.uploader).running = false;
+                lock(&shared.uploader).running = false;
                 shared.ended.notify_all();
             });
         if started.is_err() {
             // It waits in the folder.
-            held(&inner.uploader).running = false;
+            lock(&inner.uploader).running = false;
         }
     }
 }
@@ -162,13 +165,13 @@ impl SharedCache {
 impl Inner {
     fn upload(&self) {
         loop {
-            held(&self.uploader).asked = false;
+            lock(&self.uploader).asked = false;
             let done = upload::drain(&self.layers, &self.store, AT_MOST, UploadMode::Background);
             let stuck = match done {
-                Ok(accounts) => accounts.iter().all(|account| account.waiting > 0),
+                Ok(reports) => reports.iter().all(|report| report.waiting > 0),
                 Err(_) => true,
             };
-            let mut uploader = held(&self.uploader);
+            let mut uploader = lock(&self.uploader);
             if stuck || !uploader.asked {
                 // Under the lock, so that what is noted next starts another.
                 uploader.running = false;
@@ -184,7 +187,7 @@ impl Upstream for SharedCache {
         std::process::id() == self.0.process && self.0.shared.fetch(store, wanted)
     }
 
-    /// As [`Shared`] does; an upload begins beside the caller, of what is in the store that this was opened with.
+    /// As [`CacheLayers`] does; an upload begins beside the caller, of what is in the store that this was opened with.
     fn offer(&self, store: &DiskStore, level: Level, key: &Key) {
         let inner = &self.0;
         inner.shared.offer(store, level, key);
@@ -195,11 +198,11 @@ impl Upstream for SharedCache {
     }
 
     fn take_warnings(&self) -> Vec<String> {
-        std::mem::take(&mut *held(&self.0.warnings))
+        std::mem::take(&mut *lock(&self.0.warnings))
     }
 }
 
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex
         .lock()
         .unwrap_or_else(|poisoned| poisoned.into_inner())

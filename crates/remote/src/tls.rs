@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
 use crate::auth::Auth;
-use crate::error::Fault;
+use crate::error::RemoteError;
 
 /// Names the library that does the arithmetic, for clients that are made without [`config`].
 pub fn choose_provider() {
@@ -16,12 +16,12 @@ pub fn choose_provider() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// What a client needs to speak TLS as `auth` says. `needed` is false for servers without TLS: reading the system's
+/// The TLS configuration of a client for `auth`. `needed` is false for servers without TLS: reading the system's
 /// authorities takes milliseconds.
 ///
 /// # Errors
 /// A file that cannot be read or holds no certificate.
-pub fn config(auth: &Auth, needed: bool) -> Result<ClientConfig, Fault> {
+pub fn config(auth: &Auth, needed: bool) -> Result<ClientConfig, RemoteError> {
     let mut roots = RootCertStore::empty();
     match &auth.roots {
         Some(path) => {
@@ -56,7 +56,7 @@ pub fn config(auth: &Auth, needed: bool) -> Result<ClientConfig, Fault> {
     }
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Fault> {
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, RemoteError> {
     let read = CertificateDer::pem_file_iter(path)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|e| local(path, &e.to_string()))?;
@@ -66,8 +66,8 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Fault> {
     }
 }
 
-fn local(path: &Path, why: &str) -> Fault {
-    Fault::Local {
+fn local(path: &Path, why: &str) -> RemoteError {
+    RemoteError::Local {
         path: path.display().to_string(),
         why: why.to_owned(),
     }

@@ -9,27 +9,31 @@ use warpcc_cache::{
     Digest, DiskStore, Key, Level, Packing, RecordError, StoreError, Variant, Wanted, foreign,
 };
 
-use crate::action_result::{self, Stored};
+use crate::action_result;
 use crate::backend::{Backend, UploadSource};
-use crate::error::Fault;
+use crate::error::RemoteError;
+use crate::remote_record::Peer;
+use crate::signature::Rejection;
 
 /// Blobs up to this size come together and through memory.
 const SMALL: u64 = 1 << 20;
 /// Blobs on their way up are held in memory as far as they are small; this many bytes of them at a time.
 const HELD: u64 = 16 << 20;
 
-/// What a request for a result came to.
+/// The outcome of a request for a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fetched {
     /// It is in the disk store now, after so many bytes.
-    Brought(u64),
+    Stored(u64),
     /// There is no result of a run that saw what is here; so many bytes said so.
-    Nothing(u64),
+    Miss(u64),
     /// There is one that no run of ours can have left, or that is larger than what is taken.
     Refused(u64),
+    /// There is one, and nobody whom we trust has signed it.
+    Rejected(Rejection, u64),
 }
 
-/// How results that are asked for at the same time come: their blobs one after another, since they may have the same ones.
+/// State that concurrent requests share. Blobs of their results are fetched one result after another, since they may be the same.
 #[derive(Clone, Copy)]
 pub struct Turns<'a> {
     /// Held while blobs of one of them come.
@@ -44,28 +48,30 @@ pub struct Turns<'a> {
 /// # Errors
 /// The server's faults, bytes that are not what they should be, a store that cannot be written.
 pub async fn fetch(
-    backend: &impl Backend,
-    server: &str,
+    peer: Peer<'_, impl Backend>,
     store: &DiskStore,
     wanted: Wanted<'_>,
     turns: Turns<'_>,
-) -> Result<Fetched, Fault> {
+) -> Result<Fetched, RemoteError> {
     let Wanted {
         level,
         key,
         at,
         vet,
     } = wanted;
-    let mut bytes = 0;
     let mut refused = false;
     let mut compared: u64 = 0;
     let room = store.room();
-    let variants = known(backend, server, key, &mut bytes).await?;
+    let found = peer.record(key).await?;
+    let mut bytes = found.bytes;
+    if let Some(rejection) = found.rejection {
+        return Ok(Fetched::Rejected(rejection, bytes));
+    }
     let _turn = turns.one_at_a_time.lock().await;
     if turns.failed.load(Ordering::Relaxed) {
-        return Ok(Fetched::Nothing(bytes));
+        return Ok(Fetched::Miss(bytes));
     }
-    for mut variant in variants {
+    for mut variant in found.variants {
         // Before a file is compared and a blob fetched.
         let brings = size(variant.outcome.outputs.iter().map(|output| output.digest));
         compared = compared.saturating_add(variant.manifest.bytes_read());
@@ -81,111 +87,90 @@ pub async fn fetch(
         let outputs = &variant.outcome.outputs;
         let wanted: BTreeSet<Digest> = outputs.iter().map(|output| output.digest).collect();
         let wanted: Vec<Digest> = wanted.into_iter().filter(|d| !store.has(d)).collect();
-        if !bring(backend, server, store, &wanted).await? {
+        if !download_blobs(peer, store, &wanted).await? {
             // The server has evicted some of it.
             continue;
         }
         bytes += size(wanted.iter().copied());
+        if peer.untrusted {
+            // Before the result is there, so that no upload can miss it.
+            warpcc_cache::mark_untrusted(store.root()).map_err(|error| RemoteError::Local {
+                path: store.root().display().to_string(),
+                why: format!("cannot be marked as untrusted: {error}"),
+            })?;
+        }
         store
             .store_mapped(level, key, at.path_map, &manifest, &variant.outcome)
-            .map_err(|e| of_store(&e))?;
-        return Ok(Fetched::Brought(bytes));
+            .map_err(|e| store_error(&e))?;
+        return Ok(Fetched::Stored(bytes));
     }
     Ok(match refused {
         true => Fetched::Refused(bytes),
-        false => Fetched::Nothing(bytes),
+        false => Fetched::Miss(bytes),
     })
 }
 
-/// How many bytes they say they have.
+/// The sum of the stated sizes.
 fn size(digests: impl Iterator<Item = Digest>) -> u64 {
     digests
         .map(|digest| digest.size)
         .fold(0, u64::saturating_add)
 }
 
-/// What the server remembers under `key`.
-async fn known(
-    backend: &impl Backend,
-    server: &str,
-    key: &Key,
-    bytes: &mut u64,
-) -> Result<Vec<Variant>, Fault> {
-    let Some(result) = backend.result(key).await? else {
-        return Ok(Vec::new());
-    };
-    let packed = match action_result::record_of(&result) {
-        Stored::Inline(packed) => packed,
-        Stored::Blob(digest) if digest.size > action_result::LARGEST as u64 => {
-            return Err(Fault::Answer {
-                server: server.to_owned(),
-                why: format!("a record of {} bytes", digest.size),
-            });
-        }
-        Stored::Blob(digest) => {
-            let read = backend.read_small(&[digest]).await?;
-            match read.into_iter().next().flatten() {
-                Some(packed) => packed,
-                None => return Ok(Vec::new()),
-            }
-        }
-        // Another program's, or an executed action's.
-        Stored::Nowhere => return Ok(Vec::new()),
-    };
-    *bytes += packed.len() as u64;
-    action_result::variants(&packed, key).map_err(|why| Fault::Answer {
-        server: server.to_owned(),
-        why: format!("a result of {key} that is {why}"),
-    })
-}
-
 /// Puts blobs into `store`. False where the server has not got them all.
-async fn bring(
-    backend: &impl Backend,
-    server: &str,
+async fn download_blobs(
+    peer: Peer<'_, impl Backend>,
     store: &DiskStore,
     wanted: &[Digest],
-) -> Result<bool, Fault> {
+) -> Result<bool, RemoteError> {
     let (small, large): (Vec<Digest>, Vec<Digest>) =
         wanted.iter().partition(|digest| digest.size <= SMALL);
     if !small.is_empty() {
-        for (digest, bytes) in small.iter().zip(backend.read_small(&small).await?) {
+        for (digest, bytes) in small.iter().zip(peer.backend.read_small(&small).await?) {
             let Some(bytes) = bytes else {
                 return Ok(false);
             };
             let stored = store.put_bytes(&bytes, Packing::Zstd);
-            proved(digest, stored, server)?;
+            verify_digest(digest, stored, peer.name)?;
         }
     }
     for digest in large {
-        let passing = Passing::new(store)?;
-        if !backend.read_large(&digest, &passing.0).await? {
+        let temporary = TemporaryFile::new(store)?;
+        if !peer.backend.read_large(&digest, &temporary.0).await? {
             return Ok(false);
         }
-        proved(&digest, store.put_file(&passing.0, Packing::Zstd), server)?;
+        verify_digest(
+            &digest,
+            store.put_file(&temporary.0, Packing::Zstd),
+            peer.name,
+        )?;
     }
     Ok(true)
 }
 
 /// The store computes the digest of what it takes: the one asked for, whatever the backend has checked.
-fn proved(asked: &Digest, stored: Result<Digest, StoreError>, server: &str) -> Result<(), Fault> {
+fn verify_digest(
+    asked: &Digest,
+    stored: Result<Digest, StoreError>,
+    server: &str,
+) -> Result<(), RemoteError> {
     match stored {
         Ok(digest) if digest == *asked => Ok(()),
-        Ok(_) => Err(Fault::WrongBytes {
+        Ok(_) => Err(RemoteError::WrongBytes {
             server: server.to_owned(),
             digest: *asked,
         }),
-        Err(error) => Err(of_store(&error)),
+        Err(error) => Err(store_error(&error)),
     }
 }
 
-/// What an upload came to.
+/// The outcome of an upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pushed {
     /// The server has it now, after so many bytes.
     Put(u64),
     /// It had it before, or the store has it no more.
-    Nothing,
+    Unchanged,
 }
 
 /// Gives the server what `store` remembers under `key`, beside what it has already.
@@ -193,16 +178,19 @@ pub enum Pushed {
 /// # Errors
 /// As [`fetch`].
 pub async fn push(
-    backend: &impl Backend,
-    server: &str,
+    peer: Peer<'_, impl Backend>,
     store: &DiskStore,
     level: Level,
     key: &Key,
-) -> Result<Pushed, Fault> {
+) -> Result<Pushed, RemoteError> {
+    let backend = peer.backend;
     let ours = store.remembered(level, key);
-    if ours.is_empty() {
-        return Ok(Pushed::Nothing);
+    // Looked for after the result was read: it is set before one is stored.
+    let may_go = peer.untrusted || !warpcc_cache::is_untrusted(store.root());
+    if ours.is_empty() || !may_go {
+        return Ok(Pushed::Unchanged);
     }
+    let signer = peer.trust.signer().await?;
     let blobs: BTreeSet<Digest> = ours.iter().flat_map(digests).collect();
     let blobs: Vec<Digest> = blobs.into_iter().collect();
     let missing = backend.missing(&blobs).await?;
@@ -214,13 +202,15 @@ pub async fn push(
     let sent: Vec<Digest> = missing.into_iter().filter(|d| needed.contains(d)).collect();
     let mut bytes = upload(backend, store, &sent).await?;
     // Read last, so that little time is left for others before it is replaced. What cannot be read is.
-    let theirs = match known(backend, server, key, &mut 0).await {
-        Ok(theirs) => theirs,
-        Err(Fault::Answer { .. } | Fault::WrongBytes { .. }) => Vec::new(),
+    let theirs = match peer.record(key).await {
+        // Its readers would not take it from us.
+        Ok(theirs) if theirs.is_signed && signer.is_none() => return Ok(Pushed::Unchanged),
+        Ok(theirs) => theirs.variants,
+        Err(RemoteError::Answer { .. } | RemoteError::WrongBytes { .. }) => Vec::new(),
         Err(fault) => return Err(fault),
     };
     if nothing_missing && are_among(&theirs, &merged) {
-        return Ok(Pushed::Nothing);
+        return Ok(Pushed::Unchanged);
     }
     let rest = theirs.into_iter();
     let rest: Vec<Variant> = rest
@@ -228,15 +218,15 @@ pub async fn push(
         .collect();
     merged.extend(rest);
     if merged.is_empty() {
-        return Ok(Pushed::Nothing);
+        return Ok(Pushed::Unchanged);
     }
     merged.truncate(warpcc_cache::MOST_VARIANTS);
-    let packed = match action_result::pack(key, &merged) {
+    let packed = match action_result::pack(key, &merged, signer) {
         Ok(packed) => packed,
         // Nobody would take it.
-        Err(RecordError::TooLarge) => return Ok(Pushed::Nothing),
+        Err(RecordError::TooLarge) => return Ok(Pushed::Unchanged),
         Err(why) => {
-            return Err(Fault::Local {
+            return Err(RemoteError::Local {
                 path: format!("the record of {key}"),
                 why: why.to_string(),
             });
@@ -259,16 +249,16 @@ pub async fn push(
 /// # Errors
 /// As [`fetch`].
 pub async fn holds(
-    backend: &impl Backend,
-    server: &str,
+    peer: Peer<'_, impl Backend>,
     store: &DiskStore,
     level: Level,
     key: &Key,
-) -> Result<bool, Fault> {
+) -> Result<bool, RemoteError> {
     let mut ours = store.remembered(level, key);
     ours.retain(|variant| digests(variant).all(|digest| store.has(&digest)));
-    let theirs = known(backend, server, key, &mut 0).await?;
-    Ok(are_among(&theirs, &ours))
+    let theirs = peer.record(key).await?;
+    let is_left = theirs.is_signed && peer.trust.signer().await?.is_none();
+    Ok(is_left || are_among(&theirs.variants, &ours))
 }
 
 fn are_among(theirs: &[Variant], ours: &[Variant]) -> bool {
@@ -281,23 +271,27 @@ fn digests(variant: &Variant) -> impl Iterator<Item = Digest> + '_ {
 }
 
 /// Sends blobs of the store; gives how many bytes.
-async fn upload(backend: &impl Backend, store: &DiskStore, blobs: &[Digest]) -> Result<u64, Fault> {
+async fn upload(
+    backend: &impl Backend,
+    store: &DiskStore,
+    blobs: &[Digest],
+) -> Result<u64, RemoteError> {
     let mut sent = 0;
     let mut batch: Vec<(Digest, UploadSource)> = Vec::new();
     let mut held = 0;
     for digest in blobs {
         sent += digest.size;
         if digest.size > SMALL {
-            let passing = Passing::new(store)?;
-            let there = store.get_to(digest, &passing.0, false);
-            if !there.map_err(|e| of_store(&e))? {
+            let temporary = TemporaryFile::new(store)?;
+            let there = store.get_to(digest, &temporary.0, false);
+            if !there.map_err(|e| store_error(&e))? {
                 return Err(gone(digest));
             }
-            let source = UploadSource::File(passing.0.clone());
+            let source = UploadSource::File(temporary.0.clone());
             backend.write(&[(*digest, source)]).await?;
             continue;
         }
-        let bytes = store.get_bytes(digest).map_err(|e| of_store(&e))?;
+        let bytes = store.get_bytes(digest).map_err(|e| store_error(&e))?;
         let bytes = bytes.ok_or_else(|| gone(digest))?;
         held += digest.size;
         batch.push((*digest, UploadSource::Bytes(bytes)));
@@ -312,32 +306,32 @@ async fn upload(backend: &impl Backend, store: &DiskStore, blobs: &[Digest]) -> 
     Ok(sent)
 }
 
-fn gone(digest: &Digest) -> Fault {
-    Fault::Local {
+fn gone(digest: &Digest) -> RemoteError {
+    RemoteError::Local {
         path: digest.to_string(),
-        why: "left the cache while it was uploaded".to_owned(),
+        why: "was removed from the cache while it was uploaded".to_owned(),
     }
 }
 
-fn of_store(error: &StoreError) -> Fault {
+fn store_error(error: &StoreError) -> RemoteError {
     let mut why = error.to_string();
     if let Some(source) = std::error::Error::source(error) {
         why = format!("{why}: {source}");
     }
-    Fault::Local {
+    RemoteError::Local {
         path: "the cache".to_owned(),
         why,
     }
 }
 
 /// A name for a file on its way through, which goes when the transfer is over.
-struct Passing(PathBuf);
+struct TemporaryFile(PathBuf);
 
-impl Passing {
-    fn new(store: &DiskStore) -> Result<Self, Fault> {
+impl TemporaryFile {
+    fn new(store: &DiskStore) -> Result<Self, RemoteError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let folder = store.root().join("tmp");
-        std::fs::create_dir_all(&folder).map_err(|error| Fault::Local {
+        std::fs::create_dir_all(&folder).map_err(|error| RemoteError::Local {
             path: folder.display().to_string(),
             why: error.to_string(),
         })?;
@@ -350,7 +344,7 @@ impl Passing {
     }
 }
 
-impl Drop for Passing {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         drop(std::fs::remove_file(&self.0));
     }

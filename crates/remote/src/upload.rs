@@ -1,4 +1,4 @@
-//! The uploader: a process of its own that gives servers what waits in the spool, and ends.
+//! The uploader: a process of its own that gives servers what waits in the queue, and ends.
 
 use std::time::{Duration, Instant};
 
@@ -6,13 +6,15 @@ use warpcc_cache::{DiskStore, Key, Level};
 
 use crate::backend::Backend;
 use crate::backend_kind::AnyBackend;
-use crate::backoff::{Health, Way};
-use crate::error::Fault;
+use crate::circuit_breaker::{CircuitBreakers, Direction};
+use crate::error::RemoteError;
+use crate::remote_record::Peer;
 use crate::settings::{Access, Layer};
+use crate::signature::Trust;
 use crate::transfer::{self, Pushed};
-use crate::upload_queue::{Spool, Waiting};
+use crate::upload_queue::{QueuedUpload, UploadQueue};
 
-pub use warpcc_remote_client::upload::{Account, UploadMode, waiting};
+pub use warpcc_remote_client::upload::{UploadMode, UploadReport, waiting};
 
 /// Results on their way to one server at a time.
 const AT_ONCE: usize = 8;
@@ -21,7 +23,7 @@ const AT_ONCE: usize = 8;
 /// takes between reading what is there and putting its own, which is a round trip.
 const SETTLE: Duration = Duration::from_millis(80);
 
-/// How often a result that another uploader has replaced is put again.
+/// Times that a replaced result is uploaded again.
 const AGAIN: u32 = 3;
 
 /// Uploads what waits for `layers`, for at most `limit`. Server by server, so that a slow one comes last only if it is.
@@ -32,8 +34,8 @@ pub fn drain(
     layers: &[Layer],
     store: &DiskStore,
     limit: Duration,
-    manner: UploadMode,
-) -> std::io::Result<Vec<Account>> {
+    mode: UploadMode,
+) -> std::io::Result<Vec<UploadReport>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -41,30 +43,43 @@ pub fn drain(
     let writable = layers
         .iter()
         .filter(|layer| layer.access == Access::ReadWrite);
-    let accounts = runtime.block_on(async {
-        let all = writable.map(|layer| of_one(layer, store, until, manner));
+    let reports = runtime.block_on(async {
+        let all = writable.map(|layer| upload_to_layer(layer, store, until, mode));
         futures_util::future::join_all(all).await
     });
     runtime.shutdown_background();
-    Ok(accounts)
+    Ok(reports)
 }
 
-async fn of_one(layer: &Layer, store: &DiskStore, until: Instant, manner: UploadMode) -> Account {
-    let (spool, health) = (Spool::of(store.root()), Health::of(store.root()));
-    let mut account = Account {
+async fn upload_to_layer(
+    layer: &Layer,
+    store: &DiskStore,
+    until: Instant,
+    mode: UploadMode,
+) -> UploadReport {
+    let (queue, breakers) = (
+        UploadQueue::in_cache(store.root()),
+        CircuitBreakers::in_cache(store.root()),
+    );
+    let mut report = UploadReport {
         server: layer.shown(),
-        ..Account::default()
+        ..UploadReport::default()
     };
-    while spool.has_any(layer) && Instant::now() < until {
-        let resting = [Way::Writing, Way::Reading]
+    if let Some(why) = forbidden(layer, store) {
+        report.waiting = queue.entries(layer).len();
+        report.why = Some(why);
+        return report;
+    }
+    while queue.has_entries(layer) && Instant::now() < until {
+        let pause = [Direction::Writing, Direction::Reading]
             .into_iter()
-            .find_map(|way| health.resting(layer, way));
-        if let Some(resting) = resting.filter(|_| manner == UploadMode::Background) {
-            account.why = Some(resting.why);
+            .find_map(|way| breakers.pause(layer, way));
+        if let Some(pause) = pause.filter(|_| mode == UploadMode::Background) {
+            report.why = Some(pause.why);
             break;
         }
-        let Some(lock) = spool.lock(layer) else {
-            if manner == UploadMode::Background {
+        let Some(lock) = queue.lock(layer) else {
+            if mode == UploadMode::Background {
                 // That one looks once more when it is done.
                 break;
             }
@@ -72,54 +87,76 @@ async fn of_one(layer: &Layer, store: &DiskStore, until: Instant, manner: Upload
             continue;
         };
         let left = until.saturating_duration_since(Instant::now());
-        let work = all_that_waits(layer, store, &spool, &mut account);
+        let work = upload_queued(layer, store, &queue, &mut report);
         let done = tokio::time::timeout(left, work).await;
         drop(lock);
         match done {
             // More may have come before the lock was free.
-            Ok(Ok(())) => health.well(layer, Way::Writing),
+            Ok(Ok(())) => breakers.reset(layer, Direction::Writing),
             Ok(Err(fault)) => {
                 store.count(&[("remote.errors", 1)]);
-                if !matches!(fault, Fault::Local { .. }) {
-                    health.rest(layer, Way::Writing, &fault.to_string(), false);
+                if !matches!(fault, RemoteError::Local { .. }) {
+                    breakers.trip(layer, Direction::Writing, &fault.to_string(), false);
                 }
-                account.why = Some(fault.to_string());
+                report.why = Some(fault.to_string());
                 break;
             }
             Err(_) => {
-                account.why = Some("the time for uploads is over".to_owned());
+                report.why = Some("the time limit for uploads was reached".to_owned());
                 break;
             }
         }
     }
-    account.waiting = spool.waiting(layer).len();
-    account
+    report.waiting = queue.entries(layer).len();
+    report
 }
 
-async fn all_that_waits(
+/// Why nothing of `store` may go to `layer`, whatever the settings say.
+fn forbidden(layer: &Layer, store: &DiskStore) -> Option<String> {
+    let root = store.root();
+    let folder = root.display();
+    if warpcc_cache::is_never_uploaded(root) {
+        return Some(format!("{folder} has the file never-upload"));
+    }
+    (warpcc_cache::is_untrusted(root) && !layer.untrusted).then(|| {
+        format!(
+            "{folder} has results of an untrusted shared cache; upload from another cache folder (WARPCC_DIR)"
+        )
+    })
+}
+
+async fn upload_queued(
     layer: &Layer,
     store: &DiskStore,
-    spool: &Spool,
-    account: &mut Account,
-) -> Result<(), Fault> {
+    queue: &UploadQueue,
+    report: &mut UploadReport,
+) -> Result<(), RemoteError> {
     use futures_util::{StreamExt, stream};
     let backend = AnyBackend::new(layer)?;
     let server = layer.shown();
-    let push = |entry: Waiting| {
-        let (backend, server) = (&backend, &server);
-        async move {
-            let pushed = transfer::push(backend, server, store, entry.level, &entry.key).await;
-            (entry, pushed)
-        }
+    let trust = Trust::new(&layer.signatures)?;
+    // Without the key nothing is uploaded.
+    if let Some(signer) = trust.signer().await? {
+        report.warning.clone_from(&signer.warning);
+    }
+    let peer = Peer {
+        backend: &backend,
+        name: &server,
+        trust: &trust,
+        untrusted: layer.untrusted,
+    };
+    let push = |entry: QueuedUpload| async move {
+        let pushed = transfer::push(peer, store, entry.level, &entry.key).await;
+        (entry, pushed)
     };
     let mut put = Vec::new();
     let mut all =
-        stream::iter(spool.waiting(layer).into_iter().map(push)).buffer_unordered(AT_ONCE);
+        stream::iter(queue.entries(layer).into_iter().map(push)).buffer_unordered(AT_ONCE);
     while let Some((entry, pushed)) = all.next().await {
         match pushed {
             Ok(Pushed::Put(bytes)) => {
-                account.uploaded += 1;
-                account.bytes += bytes;
+                report.uploaded += 1;
+                report.bytes += bytes;
                 put.push((entry.level, entry.key));
                 let id = layer.id();
                 store.count(&[
@@ -129,15 +166,15 @@ async fn all_that_waits(
                     (&format!("remote_server.{id}.bytes_up"), bytes),
                 ]);
             }
-            Ok(Pushed::Nothing) => {}
+            Ok(Pushed::Unchanged) => {}
             // What the store has lost nobody can upload.
-            Err(Fault::Local { .. }) => store.count(&[("remote.errors", 1)]),
+            Err(RemoteError::Local { .. }) => store.count(&[("remote.errors", 1)]),
             Err(fault) => return Err(fault),
         }
-        spool.done(layer, &entry);
+        queue.remove(layer, &entry);
     }
     drop(all);
-    settle(&backend, &server, store, put).await
+    restore_replaced(peer, store, put).await
 }
 
 /// Looks whether results that were put a moment ago are still there, and puts again what others replaced meanwhile: no
@@ -145,12 +182,11 @@ async fn all_that_waits(
 ///
 /// # Errors
 /// The server's faults.
-pub async fn settle(
-    backend: &impl Backend,
-    server: &str,
+pub async fn restore_replaced(
+    peer: Peer<'_, impl Backend>,
     store: &DiskStore,
     mut put: Vec<(Level, Key)>,
-) -> Result<(), Fault> {
+) -> Result<(), RemoteError> {
     use futures_util::{StreamExt, TryStreamExt, stream};
     for _ in 0..AGAIN {
         if put.is_empty() {
@@ -158,10 +194,10 @@ pub async fn settle(
         }
         tokio::time::sleep(SETTLE.mul_f64(1.0 + fastrand::f64())).await;
         let look = |(level, key): (Level, Key)| async move {
-            if transfer::holds(backend, server, store, level, &key).await? {
-                return Ok::<_, Fault>(None);
+            if transfer::holds(peer, store, level, &key).await? {
+                return Ok::<_, RemoteError>(None);
             }
-            transfer::push(backend, server, store, level, &key).await?;
+            transfer::push(peer, store, level, &key).await?;
             Ok(Some((level, key)))
         };
         let looks = stream::iter(put).map(look).buffer_unordered(AT_ONCE);

@@ -18,13 +18,13 @@ pub struct Address {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnAddress {
     /// Another scheme, or none.
-    #[error("not grpc://HOST:PORT[/INSTANCE] or grpcs://…")]
+    #[error("the address must be grpc://HOST:PORT[/INSTANCE] or grpcs://HOST:PORT[/INSTANCE]")]
     Scheme,
     /// The place for secrets is elsewhere, and the address stands in messages.
-    #[error("a name or password stands in the address: give it as a header or token instead")]
+    #[error("the address has a user name or password: give it as a header or token instead")]
     Credentials,
     /// No host, or a port that is no number.
-    #[error("no host, or a wrong port")]
+    #[error("the address has no host, or an invalid port")]
     Host,
 }
 

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
 
-use crate::settings::{Access, Layer, LayerError, layers as of_text};
+use crate::settings::{Access, Layer, LayerError, layers as parse_layers};
+use crate::{layer_policy, signatures};
 
 /// A layer's names and values, as its table has them.
 pub type LayerTable = Vec<(String, String)>;
@@ -76,13 +77,13 @@ pub fn layer(
 ///
 /// # Errors
 /// As [`Layer::parse`], of the first that is wrong.
-pub fn of_texts<'t>(
+pub fn parse_all<'t>(
     texts: impl IntoIterator<Item = &'t str>,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Vec<Layer>, LayerError> {
     let mut layers = Vec::new();
     for text in texts.into_iter().filter(|text| text.trim() != "none") {
-        layers.extend(of_text(text, variable)?);
+        layers.extend(parse_layers(text, variable)?);
     }
     Ok(layers)
 }
@@ -90,7 +91,7 @@ pub fn of_texts<'t>(
 /// The layers of a process with this environment, as warpcc would read them.
 ///
 /// # Errors
-/// What is wrong with the settings, and where, without credentials.
+/// The first error in the settings and its place, without credentials.
 pub fn layers(environment: &dyn Fn(&str) -> Option<OsString>) -> Result<Vec<Layer>, String> {
     let set = |name: &str| environment(name).filter(|value| !value.is_empty());
     let text = |name: &str| set(name).and_then(|value| value.into_string().ok());
@@ -106,20 +107,29 @@ pub fn layers(environment: &dyn Fn(&str) -> Option<OsString>) -> Result<Vec<Laye
                 .map(|folder| folder.join("warpcc").join("config.toml"))
         }
     };
-    let (mut layers, mut readonly) = match file.map(|file| in_file(&file, &text)) {
-        Some(said) => said?,
-        None => (Vec::new(), false),
+    let InFile {
+        mut layers,
+        mut readonly,
+        signatures: in_file,
+    } = match file.map(|file| in_file(&file, &text)) {
+        Some(found) => found?,
+        None => InFile::default(),
     };
     if let Some(given) = set("WARPCC_REMOTE") {
         let given = given
             .into_string()
             .map_err(|_| "WARPCC_REMOTE is not UTF-8".to_owned())?;
-        layers =
-            of_texts([given.as_str()], &text).map_err(|error| format!("WARPCC_REMOTE: {error}"))?;
+        layers = parse_all([given.as_str()], &text)
+            .map_err(|error| format!("WARPCC_REMOTE: {error}"))?;
     }
     if let Some(flag) = text("WARPCC_REMOTE_READONLY") {
-        readonly = switch(&flag).ok_or("WARPCC_REMOTE_READONLY is neither true nor false")?;
+        readonly = switch(&flag).ok_or("WARPCC_REMOTE_READONLY must be true or false")?;
     }
+    let given = |name: &str| {
+        let found = || in_file.iter().find(|(known, _)| **known == *name);
+        text(name).or_else(|| found().map(|(_, value)| value.clone()))
+    };
+    layer_policy::apply(&mut layers, &signatures::from_variables(&given));
     if readonly {
         for layer in &mut layers {
             layer.access = Access::ReadOnly;
@@ -128,35 +138,46 @@ pub fn layers(environment: &dyn Fn(&str) -> Option<OsString>) -> Result<Vec<Laye
     Ok(layers)
 }
 
-fn in_file(
-    path: &Path,
-    variable: &dyn Fn(&str) -> Option<String>,
-) -> Result<(Vec<Layer>, bool), String> {
+/// What a settings file says of shared caches.
+#[derive(Default)]
+struct InFile {
+    layers: Vec<Layer>,
+    readonly: bool,
+    /// Settings of signatures, by the names of their variables.
+    signatures: Vec<(&'static str, String)>,
+}
+
+fn in_file(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<InFile, String> {
     // One that is not there says nothing; one that should be is warpcc's own to complain about.
     let Ok(file) = std::fs::read_to_string(path) else {
-        return Ok((Vec::new(), false));
+        return Ok(InFile::default());
     };
     let at = |problem: &str| format!("{}: {problem}", path.display());
     // The parser's words may quote what stands there.
-    let table = DeTable::parse(&file).map_err(|_| at("it is no TOML"))?;
+    let table = DeTable::parse(&file).map_err(|_| at("it is not valid TOML"))?;
     let find = |name: &str| table.get_ref().get(name).map(|value| value.get_ref());
     let layers = match find("remote") {
         None => Ok(Vec::new()),
-        Some(DeValue::String(text)) => of_texts([text.as_ref()], variable),
+        Some(DeValue::String(text)) => parse_all([text.as_ref()], variable),
         Some(DeValue::Array(items)) => {
             let texts = items.iter().map(|item| item.get_ref().as_str());
             let texts: Option<Vec<_>> = texts.collect();
-            of_texts(
-                texts.ok_or_else(|| at("remote is no list of texts"))?,
+            parse_all(
+                texts.ok_or_else(|| at("remote must be a list of URLs"))?,
                 variable,
             )
         }
         Some(DeValue::Table(table)) => {
-            let tables =
-                tables(table).ok_or_else(|| at("[remote] is not a list of shared caches"))?;
+            let tables = tables(table).ok_or_else(|| {
+                at("[remote] must have a list `layers` of URLs or tables, and no other table")
+            })?;
             tables.iter().map(|table| layer(table, variable)).collect()
         }
-        Some(_) => return Err(at("remote is not a list of shared caches")),
+        Some(_) => {
+            return Err(at(
+                "remote must be a URL, a list of URLs, or a table with `layers`",
+            ));
+        }
     };
     let readonly = match find("remote_readonly") {
         None => Some(false),
@@ -164,8 +185,25 @@ fn in_file(
         Some(DeValue::String(text)) => switch(text),
         Some(_) => None,
     };
-    let readonly = readonly.ok_or_else(|| at("remote_readonly is neither true nor false"))?;
-    Ok((layers.map_err(|error| at(&error.to_string()))?, readonly))
+    let readonly = readonly.ok_or_else(|| at("remote_readonly must be true or false"))?;
+    let signatures = signatures::VARIABLES.into_iter().filter_map(|variable| {
+        // In the file it is called as the variable is, in small letters.
+        let name = variable.trim_start_matches("WARPCC_").to_lowercase();
+        let text = match find(&name)? {
+            DeValue::Array(items) => {
+                let words = items.iter().filter_map(|item| item.get_ref().as_str());
+                words.collect::<Vec<_>>().join(",")
+            }
+            other => other.as_str()?.to_owned(),
+        };
+        Some((variable, text))
+    });
+    let signatures = signatures.collect();
+    Ok(InFile {
+        layers: layers.map_err(|error| at(&error.to_string()))?,
+        readonly,
+        signatures,
+    })
 }
 
 fn switch(text: &str) -> Option<bool> {
@@ -216,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_without_secrets() {
+    fn errors_contain_no_secrets() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("config.toml");
         let config = ("WARPCC_CONFIG", file.to_str().expect("text"));
@@ -228,10 +266,10 @@ mod tests {
             "remote_readonly = \"hunter2\"",
         ] {
             std::fs::write(&file, text).expect("written");
-            let told = read(&[config]).expect_err(text);
+            let error = read(&[config]).expect_err(text);
             assert!(
-                told.contains("config.toml") && !told.contains("hunter2"),
-                "{told}"
+                error.contains("config.toml") && !error.contains("hunter2"),
+                "{error}"
             );
         }
     }

@@ -1,11 +1,11 @@
-//! Why a server did not do what was asked. Never an error of the build: a miss, a count, and one warning.
+//! Errors of servers. Never an error of the build: a miss, a count, and one warning.
 
 use serde::{Deserialize, Serialize};
 use warpcc_cache::Digest;
 
-/// What went wrong between us and a server.
+/// An error between us and a server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-pub enum Fault {
+pub enum RemoteError {
     /// No connection, or it broke.
     #[error("cannot reach {server}: {}", said(why))]
     Unreachable {
@@ -23,7 +23,7 @@ pub enum Fault {
         seconds: u64,
     },
     /// It does not know us, or we may not.
-    #[error("{server} refuses: {}", said(why))]
+    #[error("{server} refused the request: {}", said(why))]
     Refused {
         /// The server, without credentials.
         server: String,
@@ -39,12 +39,20 @@ pub enum Fault {
         why: String,
     },
     /// The bytes are not those of the digest.
-    #[error("{server} sent other bytes than those of {digest}")]
+    #[error("{server} sent bytes that do not match the digest {digest}")]
     WrongBytes {
         /// The server, without credentials.
         server: String,
-        /// What was asked for.
+        /// The digest that was asked for.
         digest: Digest,
+    },
+    /// A key of signatures that cannot be used.
+    #[error("{place} {why}")]
+    Key {
+        /// The file, variable or command.
+        place: String,
+        /// Why, as the end of a sentence or the system's words.
+        why: String,
     },
     /// A file on this side could not be read or written.
     #[error("{path}: {why}")]
@@ -77,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_server_cannot_speak_to_the_terminal() {
-        let fault = Fault::Answer {
+        let fault = RemoteError::Answer {
             server: "s".to_owned(),
             why: "a \"b\"\x1b[2J\r\nwarpcc: all is well\u{202e}".to_owned(),
         };

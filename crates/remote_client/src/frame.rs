@@ -5,14 +5,14 @@ use std::io::{self, Read, Write};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// No message is longer: an outcome holds what a compiler said, and no more of that is taken from anybody.
+/// Longest message: an outcome holds a compiler's messages, and no more of them are accepted from anybody.
 const LONGEST: usize = 256 << 20;
 
 /// Why there is no message.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
     /// The other side has ended, between two messages.
-    #[error("it has ended")]
+    #[error("the other side has closed the connection")]
     Ended,
     /// Reading or writing failed, or ended within a message.
     #[error("{0}")]

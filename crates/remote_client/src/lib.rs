@@ -1,27 +1,29 @@
-//! What is to be known of shared caches and clusters without a network: where they are, who is left alone, what waits to be
-//! uploaded; and how the program `warpcc-remote`, which has the network, is asked.
+//! The part of shared caches and clusters that needs no network: their settings, circuit breakers and upload queue; and the client
+//! of the program `warpcc-remote`, which has the network.
 //!
 //! warpcc itself links this crate and no client of any server: what every call of nvcc pays for stays small.
 
 pub mod address;
 pub mod auth;
-pub mod backoff;
+pub mod circuit_breaker;
 pub mod config_file;
 pub mod error;
 mod frame;
-pub mod moved;
+pub mod layer_policy;
 pub mod ping;
 pub mod protocol;
 pub mod remote_program;
 pub mod sent;
 pub mod settings;
 mod shared_caches;
+pub mod signatures;
+pub mod transfer_stats;
 pub mod upload;
 pub mod upload_queue;
 
 pub use address::{Address, NotAnAddress};
 pub use auth::Auth;
-pub use error::Fault;
+pub use error::RemoteError;
 pub use frame::{FrameError, read_frame, write_frame};
 pub use remote_program::RemoteProgram;
 pub use settings::Layer;

@@ -1,23 +1,25 @@
-//! What a server says when it is tried.
+//! The answer of a server to a ping.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// What a server said.
+/// The answer of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// What it is and can do, in its own words.
+    /// Its name and capabilities, in its own words.
     pub says: String,
-    /// How long it took until it said so: connection, handshake and answer.
+    /// Time until the answer: connection, handshake and look-up.
     pub first: Duration,
-    /// How long a look-up takes on a connection that is there.
+    /// Time of a look-up on an open connection.
     pub look_up: Duration,
     /// Whether it takes a result.
     pub write: WriteTest,
+    /// Something about the signing key that its holder should know.
+    pub warning: Option<String>,
 }
 
-/// What came of trying to write.
+/// The outcome of a test write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WriteTest {
     /// It is read-only by its setting, and was not tried.

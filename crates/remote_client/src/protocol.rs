@@ -1,4 +1,4 @@
-//! What warpcc and `warpcc-remote` say to each other: the messages, and who is allowed to speak.
+//! The protocol between warpcc and `warpcc-remote`: the messages, and which programs may talk.
 //!
 //! ```text
 //! each side:     identity                       a text of at most 256 bytes; of one build, or neither goes on
@@ -14,16 +14,16 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use warpcc_cache::{Key, Level, Outcome};
 
-use crate::error::Fault;
-use crate::moved::Moved;
+use crate::error::RemoteError;
 use crate::ping::Answer;
 use crate::sent::{AuthSent, CommandSent, LayerSent, PlaceSent, StoreSent};
-use crate::upload::{Account, UploadMode};
+use crate::transfer_stats::TransferStats;
+use crate::upload::{UploadMode, UploadReport};
 
-/// How often `warpcc-remote` says that it is alive.
+/// Interval of the messages by which `warpcc-remote` says that it is alive.
 pub const BEAT: Duration = Duration::from_secs(1);
 
-/// What [`crate::read_frame`] takes of an identity.
+/// Longest identity, in bytes.
 pub const LONGEST_IDENTITY: usize = 256;
 
 /// Which build a program is of: the version, the commit where one was named, and this file's own text.
@@ -55,22 +55,22 @@ pub struct Opening {
     pub layers: Vec<LayerSent>,
     /// The disk store before them.
     pub store: Option<StoreSent>,
-    /// How long is waited for them.
-    pub patience: PatienceSent,
+    /// The time that may be spent waiting for them.
+    pub time_budget: TimeBudgetSent,
     /// The cluster's address, and who we are to it.
     pub cluster: Option<(String, AuthSent)>,
     /// The guards that a test has switched off; without debug assertions none.
     pub switched_off: String,
 }
 
-/// How long is waited for shared caches.
+/// The time that may be spent waiting for shared caches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum PatienceSent {
+pub enum TimeBudgetSent {
     /// For all questions together: a call of nvcc ends.
     #[default]
-    OfACall,
+    PerCall,
     /// For each question: the program asks as long as it lives.
-    OfEachQuestion,
+    PerQuestion,
 }
 
 /// Which result is asked for.
@@ -118,7 +118,7 @@ pub enum Question {
         store: StoreSent,
         /// For no longer.
         limit: Duration,
-        /// How.
+        /// The mode.
         mode: UploadMode,
     },
     /// Run a command on the cluster.
@@ -127,8 +127,15 @@ pub enum Question {
         id: u64,
         /// With its files.
         command: CommandSent,
-        /// What a worker must have.
+        /// Properties that the worker must have.
         properties: Vec<(String, String)>,
+    },
+    /// Make a pair of keys for signatures.
+    Keygen {
+        /// The asker's.
+        id: u64,
+        /// What the keys are called.
+        name: String,
     },
     /// Nobody wants what was asked for under this number.
     Cancel {
@@ -148,7 +155,7 @@ pub enum Reply {
     To(u64, ReplyBody),
 }
 
-/// What is replied.
+/// The content of a reply.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum ReplyBody {
     /// May this be a result of the `index`th that is wanted? Nothing of its outputs was fetched yet. [`Question::Vetted`]
@@ -156,7 +163,7 @@ pub enum ReplyBody {
     Vet {
         /// Which of what is wanted.
         index: usize,
-        /// What a server says that it is.
+        /// The outcome, as the server states it.
         outcome: Outcome,
     },
     /// To [`Question::Fetch`].
@@ -167,19 +174,36 @@ pub enum ReplyBody {
         noted: bool,
     },
     /// To [`Question::Ping`].
-    Pinged(Result<Answer, Fault>),
+    Pinged(Result<Answer, RemoteError>),
     /// To [`Question::Upload`]: of each server that takes results, or why nothing could be done.
-    Uploaded(Result<Vec<Account>, String>),
+    Uploaded(Result<Vec<UploadReport>, String>),
+    /// To [`Question::Keygen`]: the keys, or why there are none.
+    Keys(Result<NewKeys, String>),
     /// To [`Question::Execute`]: nothing where it was cancelled.
     Executed {
-        /// What came of it.
-        done: Result<Option<DoneSent>, Fault>,
-        /// What moved, whatever came of it.
-        moved: Moved,
+        /// The outcome.
+        done: Result<Option<DoneSent>, RemoteError>,
+        /// Transfers, also of a command that failed.
+        moved: TransferStats,
     },
 }
 
-/// What came of a command.
+/// A new pair of keys, each in its text form.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct NewKeys {
+    /// The key that signs.
+    pub secret: String,
+    /// The key that checks.
+    pub public: String,
+}
+
+impl std::fmt::Debug for NewKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NewKeys").finish_non_exhaustive()
+    }
+}
+
+/// The outcome of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DoneSent {
     /// Its exit code.
@@ -190,6 +214,6 @@ pub struct DoneSent {
     pub stderr: Vec<u8>,
     /// Which of its outputs were written. Where they are, the asker has said.
     pub written: Vec<bool>,
-    /// How long it ran where it ran.
+    /// Its run time on the worker.
     pub busy: Duration,
 }

@@ -4,12 +4,12 @@
 //! It stands beside warpcc, has the user's environment and folder, and one end of a pair of sockets as its standard input.
 //! It ends when the other end is closed, which the kernel does whatever becomes of us. `listener` hears it.
 
-mod gone;
 mod listener;
 mod mutex;
+mod program_error;
 mod running;
 mod silence;
-mod tell;
+mod warning_sink;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,17 +19,17 @@ use std::time::Duration;
 use warpcc_cache::command::{Command, Done};
 use warpcc_cache::{DiskStore, Wanted};
 
-use crate::error::Fault;
-use crate::moved::Moved;
+use crate::error::RemoteError;
 use crate::ping::Answer;
-use crate::protocol::{Opening, Question, ReplyBody, WantedSent};
+use crate::protocol::{NewKeys, Opening, Question, ReplyBody, WantedSent};
 use crate::sent::{CommandSent, StoreSent};
-use crate::upload::{Account, UploadMode};
-pub use gone::Gone;
+use crate::transfer_stats::TransferStats;
+use crate::upload::{UploadMode, UploadReport};
+pub use program_error::ProgramError;
 use running::Running;
-pub use tell::Tell;
+pub use warning_sink::WarningSink;
 
-/// What it is called.
+/// The name of the program.
 pub const NAME: &str = "warpcc-remote";
 
 /// Its own patience with servers is 600 seconds for all questions of a call.
@@ -38,24 +38,24 @@ const FETCH: Duration = Duration::from_secs(660);
 /// Beyond the time that it was given itself.
 const MORE: Duration = Duration::from_secs(10);
 
-/// As good as for ever: a command on a cluster takes as long as it takes, and a waiting thread can be told to stop.
-const EVER: Duration = Duration::from_secs(365 * 86_400);
+/// Practically for ever: a command on a cluster takes as long as it takes, and a waiting thread can be told to stop.
+const FOREVER: Duration = Duration::from_secs(365 * 86_400);
 
 /// The program, running or not.
 pub struct RemoteProgram {
     file: PathBuf,
     opening: Opening,
-    tell: Arc<Tell>,
-    running: OnceLock<Result<Running, Gone>>,
+    warnings: Arc<WarningSink>,
+    running: OnceLock<Result<Running, ProgramError>>,
 }
 
 impl RemoteProgram {
     /// The one beside the program in `ourselves`, for the servers of `opening`. Nothing is started yet.
-    pub fn beside(ourselves: &Path, opening: Opening, tell: Tell) -> Self {
+    pub fn next_to(ourselves: &Path, opening: Opening, warnings: WarningSink) -> Self {
         Self {
             file: ourselves.with_file_name(NAME),
             opening,
-            tell: Arc::new(tell),
+            warnings: Arc::new(warnings),
             running: OnceLock::new(),
         }
     }
@@ -64,24 +64,24 @@ impl RemoteProgram {
     ///
     /// # Errors
     /// Why not.
-    pub fn check(&self) -> Result<(), Gone> {
+    pub fn check(&self) -> Result<(), ProgramError> {
         self.running()?.wait_for_identity()
     }
 
     /// Tells the user, or who asks.
-    pub fn tell(&self, text: &str) {
-        self.tell.line(text);
+    pub fn warn(&self, text: &str) {
+        self.warnings.emit(text);
     }
 
-    /// What was to be told since this was last asked.
+    /// Warnings since the last call.
     pub fn take_warnings(&self) -> Vec<String> {
-        self.tell.take()
+        self.warnings.take()
     }
 
-    fn running(&self) -> Result<&Running, Gone> {
+    fn running(&self) -> Result<&Running, ProgramError> {
         let started = self.running.get_or_init(|| {
-            Running::start(&self.file, &self.opening, &self.tell)
-                .map_err(|error| Gone::new(&self.file, &why_not_started(&error)))
+            Running::start(&self.file, &self.opening, &self.warnings)
+                .map_err(|error| ProgramError::new(&self.file, &why_not_started(&error)))
         });
         started.as_ref().map_err(Clone::clone)
     }
@@ -91,7 +91,7 @@ impl RemoteProgram {
     ///
     /// # Errors
     /// It is gone.
-    pub fn fetch(&self, wanted: &[Wanted<'_>]) -> Result<(bool, bool), Gone> {
+    pub fn fetch(&self, wanted: &[Wanted<'_>]) -> Result<(bool, bool), ProgramError> {
         let sent = wanted.iter().map(|one| WantedSent {
             level: one.level,
             key: *one.key,
@@ -110,7 +110,7 @@ impl RemoteProgram {
                     asked.say(&Question::Vetted { id, outcome })?;
                 }
                 ReplyBody::Fetched { brought, noted } => return Ok((brought, noted)),
-                _ => return Err(asked.odd()),
+                _ => return Err(asked.unexpected()),
             }
         }
     }
@@ -124,7 +124,7 @@ impl RemoteProgram {
         let asked = running.and_then(|it| it.ask(|id| Question::Ping { id, layer, limit }));
         let reply = asked.and_then(|asked| match asked.reply(limit + MORE, || {})? {
             ReplyBody::Pinged(answer) => Ok(answer),
-            _ => Err(asked.odd()),
+            _ => Err(asked.unexpected()),
         });
         match reply {
             Ok(answer) => answer.map_err(|fault| fault.to_string()),
@@ -141,7 +141,7 @@ impl RemoteProgram {
         store: &DiskStore,
         limit: Duration,
         mode: UploadMode,
-    ) -> Result<Vec<Account>, String> {
+    ) -> Result<Vec<UploadReport>, String> {
         let store = StoreSent::from(store);
         let question = |id| Question::Upload {
             id,
@@ -151,10 +151,25 @@ impl RemoteProgram {
         };
         let asked = self.running().and_then(|it| it.ask(question));
         let reply = asked.and_then(|asked| {
-            match asked.reply(limit.saturating_add(MORE).min(EVER), || {})? {
-                ReplyBody::Uploaded(accounts) => Ok(accounts),
-                _ => Err(asked.odd()),
+            match asked.reply(limit.saturating_add(MORE).min(FOREVER), || {})? {
+                ReplyBody::Uploaded(reports) => Ok(reports),
+                _ => Err(asked.unexpected()),
             }
+        });
+        reply.unwrap_or_else(|gone| Err(gone.to_string()))
+    }
+
+    /// Has it make a pair of keys for signatures.
+    ///
+    /// # Errors
+    /// Why there are none, for people.
+    pub fn keygen(&self, name: &str) -> Result<NewKeys, String> {
+        let name = name.to_owned();
+        let running = self.running();
+        let asked = running.and_then(|it| it.ask(|id| Question::Keygen { id, name }));
+        let reply = asked.and_then(|asked| match asked.reply(MORE, || {})? {
+            ReplyBody::Keys(keys) => Ok(keys),
+            _ => Err(asked.unexpected()),
         });
         reply.unwrap_or_else(|gone| Err(gone.to_string()))
     }
@@ -171,9 +186,9 @@ impl RemoteProgram {
         properties: Vec<(String, String)>,
         folder: &Path,
         unwanted: &dyn Fn() -> bool,
-        moved: &mut Moved,
-    ) -> Result<Option<Done>, Fault> {
-        let gone = |gone: Gone| Fault::Unreachable {
+        moved: &mut TransferStats,
+    ) -> Result<Option<Done>, RemoteError> {
+        let gone = |gone: ProgramError| RemoteError::Unreachable {
             server: server.to_owned(),
             why: gone.to_string(),
         };
@@ -196,9 +211,10 @@ impl RemoteProgram {
                 drop(asked.say(&Question::Cancel { id }));
             }
         };
-        let ReplyBody::Executed { done, moved: of_it } = asked.reply(EVER, look).map_err(gone)?
+        let ReplyBody::Executed { done, moved: of_it } =
+            asked.reply(FOREVER, look).map_err(gone)?
         else {
-            return Err(gone(asked.odd()));
+            return Err(gone(asked.unexpected()));
         };
         *moved = of_it;
         let Some(done) = done? else {

@@ -1,4 +1,4 @@
-//! Settings, places and commands as they are sent to `warpcc-remote`, and what they are there.
+//! Settings, places and commands in the form in which they are sent to `warpcc-remote`.
 //!
 //! Credentials among them go to this one program, which ends with its asker, over a pair of sockets that nobody else has.
 
@@ -13,6 +13,7 @@ use warpcc_path_map::{BASE, PathMap};
 
 use crate::auth::{Auth, Origin, Secret};
 use crate::settings::{Access, Layer, LayerError};
+use crate::signatures::{Signatures, SigningKey};
 
 /// One shared cache.
 #[derive(Clone, Serialize, Deserialize)]
@@ -21,8 +22,18 @@ pub struct LayerSent {
     read_only: bool,
     connect: Duration,
     answer: Duration,
-    rest: Duration,
+    retry_after: Duration,
     auth: AuthSent,
+    signing_key: Option<SigningKeySent>,
+    trusted_keys: Option<String>,
+    untrusted: bool,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+enum SigningKeySent {
+    Given(String),
+    File(OsString),
+    Command(String),
 }
 
 impl std::fmt::Debug for LayerSent {
@@ -38,8 +49,11 @@ impl From<&Layer> for LayerSent {
             read_only: layer.access == Access::ReadOnly,
             connect: layer.connect,
             answer: layer.answer,
-            rest: layer.rest,
+            retry_after: layer.retry_after,
             auth: (&layer.auth).into(),
+            signing_key: layer.signatures.signing_key.as_ref().map(Into::into),
+            trusted_keys: layer.signatures.trusted_keys.clone(),
+            untrusted: layer.untrusted,
         }
     }
 }
@@ -57,9 +71,34 @@ impl LayerSent {
         };
         layer.connect = self.connect;
         layer.answer = self.answer;
-        layer.rest = self.rest;
+        layer.retry_after = self.retry_after;
         layer.auth = self.auth.into();
+        layer.signatures = Signatures {
+            signing_key: self.signing_key.map(Into::into),
+            trusted_keys: self.trusted_keys,
+        };
+        layer.untrusted = self.untrusted;
         Ok(layer)
+    }
+}
+
+impl From<&SigningKey> for SigningKeySent {
+    fn from(key: &SigningKey) -> Self {
+        match key {
+            SigningKey::Given(secret) => Self::Given(secret.reveal().to_owned()),
+            SigningKey::File(path) => Self::File(path.clone().into()),
+            SigningKey::Command(command) => Self::Command(command.clone()),
+        }
+    }
+}
+
+impl From<SigningKeySent> for SigningKey {
+    fn from(sent: SigningKeySent) -> Self {
+        match sent {
+            SigningKeySent::Given(text) => Self::Given(Secret::new(&text)),
+            SigningKeySent::File(path) => Self::File(path.into()),
+            SigningKeySent::Command(command) => Self::Command(command),
+        }
     }
 }
 
@@ -279,14 +318,22 @@ mod tests {
     #[test]
     fn a_layer_arrives_as_it_was_and_shows_nothing_on_the_way() {
         let text = "https://u:hunter2@far/x?k=1|read-only|timeout=0.5|token-variable=T|header-file:x-a=/k|ca=/c\
-                    |client-cert=/a|client-key=/b|credential-helper=/h|retry-after=7";
+                    |client-cert=/a|client-key=/b|credential-helper=/h|retry-after=7|untrusted\
+                    |trusted-keys=/t,!k|signing-key-variable=S";
         let layer = Layer::parse(text, &|_| Some("swordfish".to_owned())).expect("a layer");
         let sent = LayerSent::from(&layer);
         let shown = format!("{sent:?}{:?}", sent.auth);
         assert!(!shown.contains("hunter2") && !shown.contains("swordfish"));
         let there = through(&sent).layer().expect("a layer");
         assert_eq!(there, layer);
-        assert_eq!((&there.auth, there.rest), (&layer.auth, layer.rest));
+        assert_eq!(
+            (&there.auth, there.retry_after),
+            (&layer.auth, layer.retry_after)
+        );
+        assert_eq!(
+            (&there.signatures, there.untrusted),
+            (&layer.signatures, true)
+        );
         assert_eq!(there.url(), layer.url());
     }
 

@@ -16,15 +16,16 @@ use url::Url;
 use warpcc_cache::Digest;
 
 use crate::auth::{Auth, Origin, Secret};
+use crate::signatures::{Signatures, UNSET_VARIABLE};
 
-/// How long a connection may take to be there.
+/// Deadline of a connection.
 pub const CONNECT: Duration = Duration::from_secs(2);
-/// How long a server may take to answer, and how long it may take for a small blob.
+/// Deadline of an answer, and of a small blob.
 pub const ANSWER: Duration = Duration::from_secs(5);
-/// How long a server that did not do its part is left alone at first. Doubled each time, up to [`LONGEST_REST`].
-pub const REST: Duration = Duration::from_secs(60);
-/// The longest a server is left alone.
-pub const LONGEST_REST: Duration = Duration::from_secs(900);
+/// First pause of a server that failed. Doubled each time, up to [`LONGEST_RETRY_AFTER`].
+pub const RETRY_AFTER: Duration = Duration::from_secs(60);
+/// Longest pause.
+pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(900);
 
 /// Which way results may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,17 +42,21 @@ pub struct Layer {
     url: Url,
     /// Which way results may go.
     pub access: Access,
-    /// How long a connection may take.
+    /// Deadline of a connection.
     pub connect: Duration,
-    /// How long an answer may take.
+    /// Deadline of an answer.
     pub answer: Duration,
-    /// How long it is left alone after a fault.
-    pub rest: Duration,
+    /// Its first pause after a fault.
+    pub retry_after: Duration,
     /// Who we are to it.
     pub auth: Auth,
+    /// How its results are signed and checked.
+    pub signatures: Signatures,
+    /// Its results go to no other shared cache, but untrusted ones.
+    pub untrusted: bool,
 }
 
-/// What is wrong with a layer's text. Holds no credentials.
+/// An error in a layer's text. Has no credentials in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{at} {problem}")]
 pub struct LayerError {
@@ -61,7 +66,7 @@ pub struct LayerError {
     pub problem: &'static str,
 }
 
-/// What speaks behind a URL.
+/// The protocol that a URL names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {
     /// The Remote Execution API.
@@ -126,17 +131,19 @@ impl Layer {
             access: Access::ReadWrite,
             connect: CONNECT,
             answer: ANSWER,
-            rest: REST,
+            retry_after: RETRY_AFTER,
             auth: Auth::default(),
+            signatures: Signatures::default(),
+            untrusted: false,
         };
         if layer.scheme().is_none() {
             return Err(refuse(
-                "is of no known kind (grpc, http, s3, gcs, azblob, redis, memcached, webdav, ghac, file)",
+                "is not a supported kind of shared cache: use grpc, http, s3, gcs, azblob, redis, memcached, webdav, ghac or file",
             ));
         }
         let needs_host = !matches!(layer.scheme(), Some(Scheme::Object("fs" | "ghac")));
         if needs_host && layer.url.host_str().is_none_or(str::is_empty) {
-            return Err(refuse("names no server"));
+            return Err(refuse("has no host name"));
         }
         Ok(layer)
     }
@@ -171,17 +178,29 @@ impl Layer {
             "" | "true" => Err(refuse("is not a path")),
             path => Ok(PathBuf::from(path)),
         };
+        let flag = || match value {
+            "true" | "1" | "yes" => Ok(true),
+            "false" | "0" | "no" => Ok(false),
+            _ => Err(refuse("must be true or false")),
+        };
         match name.as_str() {
             "read_only" | "readonly" => {
-                self.access = match value {
-                    "true" | "1" | "yes" => Access::ReadOnly,
-                    "false" | "0" | "no" => Access::ReadWrite,
-                    _ => return Err(refuse("is neither true nor false")),
+                self.access = match flag()? {
+                    true => Access::ReadOnly,
+                    false => Access::ReadWrite,
                 }
+            }
+            "untrusted" => self.untrusted = flag()?,
+            "trusted_keys"
+            | "signing_key_file"
+            | "signing_key_variable"
+            | "signing_key_command" => {
+                let set = self.signatures.set(&name, value, variable);
+                set.map_err(refuse)?;
             }
             "connect_timeout" => self.connect = seconds()?,
             "timeout" => self.answer = seconds()?,
-            "retry_after" => self.rest = seconds()?,
+            "retry_after" => self.retry_after = seconds()?,
             "ca" => self.auth.roots = Some(path()?),
             "client_cert" => {
                 let key = self.auth.client.take().map(|(_, key)| key);
@@ -193,8 +212,7 @@ impl Layer {
             }
             "token_file" => self.auth.token = Some(Origin::File(path()?)),
             "token_variable" => {
-                let token =
-                    variable(value).ok_or_else(|| refuse("names a variable that is not set"))?;
+                let token = variable(value).ok_or_else(|| refuse(UNSET_VARIABLE))?;
                 self.auth.token = Some(Origin::Given(Secret::new(&token)));
             }
             "credential_helper" => self.auth.helper = Some(path()?),
@@ -206,9 +224,10 @@ impl Layer {
                 }
                 None => {
                     return Err(refuse(
-                        "is no known setting of a shared cache (read_only, timeout, connect_timeout, retry_after, \
+                        "is not a setting of a shared cache (the settings are read_only, timeout, connect_timeout, retry_after, \
                          ca, client_cert, client_key, token_file, token_variable, header_file:NAME, \
-                         credential_helper)",
+                         credential_helper, trusted_keys, signing_key_file, signing_key_variable, signing_key_command, \
+                         untrusted)",
                     ));
                 }
             },
@@ -221,7 +240,7 @@ impl Layer {
         &self.url
     }
 
-    /// What speaks there.
+    /// The protocol.
     pub fn scheme(&self) -> Option<Scheme> {
         let known = SCHEMES.iter().find(|(name, _)| *name == self.url.scheme());
         known.map(|(_, scheme)| *scheme)

@@ -1,5 +1,5 @@
-//! The shared caches behind the disk store, as everyone sees them who links no network: asked through `warpcc-remote` on a
-//! miss, told of what is new by a note on disk, never a reason to fail.
+//! The shared caches behind the disk store, for programs that link no network: asked through `warpcc-remote` on a miss. New
+//! results go into the upload queue. No error fails a build.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use warpcc_cache::{DiskStore, Key, Level, Upstream, Wanted};
 
 use crate::RemoteProgram;
-use crate::backoff::{Health, Way};
-use crate::remote_program::Gone;
+use crate::circuit_breaker::{CircuitBreakers, Direction};
+use crate::remote_program::ProgramError;
 use crate::settings::{Access, Layer};
-use crate::upload_queue::Spool;
+use crate::upload_queue::UploadQueue;
 
 /// The shared caches, near to far.
 pub struct SharedCaches {
     program: Arc<RemoteProgram>,
     layers: Vec<Layer>,
-    health: Health,
-    spool: Spool,
+    breakers: CircuitBreakers,
+    queue: UploadQueue,
     noted: AtomicBool,
 }
 
@@ -28,8 +28,8 @@ impl SharedCaches {
         Self {
             program,
             layers,
-            health: Health::of(root),
-            spool: Spool::of(root),
+            breakers: CircuitBreakers::in_cache(root),
+            queue: UploadQueue::in_cache(root),
             noted: AtomicBool::new(false),
         }
     }
@@ -39,39 +39,38 @@ impl SharedCaches {
         self.noted.load(Ordering::Relaxed)
             && self.layers.iter().any(|layer| {
                 layer.access == Access::ReadWrite
-                    && self.health.resting(layer, Way::Writing).is_none()
-                    && self.health.resting(layer, Way::Reading).is_none()
-                    && self.spool.has_any(layer)
-                    && self.spool.lock(layer).is_some()
+                    && self.breakers.pause(layer, Direction::Writing).is_none()
+                    && self.breakers.pause(layer, Direction::Reading).is_none()
+                    && self.queue.has_entries(layer)
+                    && self.queue.lock(layer).is_some()
             })
     }
 
     /// Whether something waits to be uploaded.
     pub fn waits(&self) -> bool {
-        let waits = |layer: &Layer| !self.spool.waiting(layer).is_empty();
+        let waits = |layer: &Layer| !self.queue.entries(layer).is_empty();
         self.layers
             .iter()
             .any(|layer| layer.access == Access::ReadWrite && waits(layer))
     }
 
-    /// Without the program nothing can be asked: its servers are left alone, so that a build is told once.
-    fn lost(&self, gone: &Gone) {
+    /// Without the program no server can be asked: all are paused, so that a build warns once.
+    fn pause_all(&self, gone: &ProgramError) {
         let why = gone.to_string();
         let mut first = false;
         for layer in &self.layers {
-            first |= self.health.rest(layer, Way::Reading, &why, true);
+            first |= self.breakers.trip(layer, Direction::Reading, &why, true);
         }
         if first {
-            self.program.tell(&format!(
-                "nothing comes from shared caches for a while: {why}"
-            ));
+            self.program
+                .warn(&format!("shared caches are not used for a while: {why}"));
         }
     }
 }
 
 impl Upstream for SharedCaches {
     fn fetch(&self, store: &DiskStore, wanted: &[Wanted<'_>]) -> bool {
-        let asks = |layer: &Layer| self.health.resting(layer, Way::Reading).is_none();
+        let asks = |layer: &Layer| self.breakers.pause(layer, Direction::Reading).is_none();
         // The store is where fetched results go. Without a server to ask no program is started.
         if store.options().readonly || !self.layers.iter().any(asks) {
             return false;
@@ -83,14 +82,14 @@ impl Upstream for SharedCaches {
             }
             Err(gone) => {
                 store.count(&[("remote.errors", 1)]);
-                self.lost(&gone);
+                self.pause_all(&gone);
                 false
             }
         }
     }
 
     fn offer(&self, store: &DiskStore, level: Level, key: &Key) {
-        if !store.options().readonly && self.spool.offer(&self.layers, level, key) {
+        if !store.options().readonly && self.queue.enqueue(&self.layers, level, key) {
             self.noted.store(true, Ordering::Relaxed);
         }
     }

@@ -1,15 +1,15 @@
-//! How uploads are asked for, and what came of them.
+//! Modes of uploading, and the report of an upload.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::settings::Layer;
-use crate::upload_queue::Spool;
+use crate::upload_queue::UploadQueue;
 
-/// What an uploader did at one server.
+/// The report of an upload to one server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Account {
+pub struct UploadReport {
     /// The server, without credentials.
     pub server: String,
     /// Results that it has now.
@@ -20,15 +20,18 @@ pub struct Account {
     pub waiting: usize,
     /// Why they do, where that is known.
     pub why: Option<String>,
+    /// Something about the signing key that its holder should know.
+    pub warning: Option<String>,
 }
 
-impl Account {
+impl UploadReport {
     /// Together with what was done for another folder at the same server.
     pub fn add(&mut self, other: Self) {
         self.uploaded += other.uploaded;
         self.bytes += other.bytes;
         self.waiting += other.waiting;
         self.why = self.why.take().or(other.why);
+        self.warning = self.warning.take().or(other.warning);
     }
 
     /// That something still waits, and why, for people; nothing where all is done.
@@ -36,21 +39,21 @@ impl Account {
         let Self {
             waiting, server, ..
         } = self;
-        let why = self.why.as_deref().unwrap_or("the time was up");
+        let why = self.why.as_deref().unwrap_or("the time limit was reached");
         (*waiting > 0).then(|| format!("{waiting} results wait to be uploaded to {server}: {why}"))
     }
 }
 
-/// How an uploader works.
+/// The mode of an upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum UploadMode {
-    /// Beside a build: leaves a server alone that is left alone, and what another uploader is at.
+    /// Beside a build: leaves out a paused server, and what another uploader is at.
     Background,
     /// Because somebody waits for it: asks every server, and waits for other uploaders.
     Asked,
 }
 
-/// How many results wait for `layer`.
+/// The number of results that wait to be uploaded to `layer`.
 pub fn waiting(layer: &Layer, root: &Path) -> usize {
-    Spool::of(root).waiting(layer).len()
+    UploadQueue::in_cache(root).entries(layer).len()
 }

@@ -1,4 +1,4 @@
-//! What is to be uploaded, on disk, so that no upload is lost when a process ends: a small file for each result and server.
+//! The upload queue, on disk, so that no upload is lost when a process ends: a small file for each result and server.
 //!
 //! ```text
 //! uploads-v1/<server>/<level>-<key>     a byte for each time it was asked for; gone when the server has it
@@ -16,29 +16,29 @@ use warpcc_cache::{Key, Level};
 
 use crate::settings::{Access, Layer};
 
-/// What nobody could upload for so long is not worth it.
+/// Older entries are dropped.
 const STALE: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// What one server is to have.
+/// A result that one server is to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Waiting {
+pub struct QueuedUpload {
     /// Which level of the cache it is in.
     pub level: Level,
     /// Under which key.
     pub key: Key,
-    /// How often it was asked for.
-    asked: u64,
+    /// Times that it was asked for.
+    requests: u64,
 }
 
-/// The spool of one cache.
+/// The queue of one cache.
 #[derive(Debug, Clone)]
-pub struct Spool {
+pub struct UploadQueue {
     folder: PathBuf,
 }
 
-impl Spool {
+impl UploadQueue {
     /// Of the cache in `root`.
-    pub fn of(root: &Path) -> Self {
+    pub fn in_cache(root: &Path) -> Self {
         Self {
             folder: root.join("uploads-v1"),
         }
@@ -65,7 +65,7 @@ impl Spool {
 
     /// Notes that those of `layers` that take results are to have what is under `key`. Whether something was noted: an
     /// upload that cannot be noted is one less.
-    pub fn offer<'l>(
+    pub fn enqueue<'l>(
         &self,
         layers: impl IntoIterator<Item = &'l Layer>,
         level: Level,
@@ -78,8 +78,8 @@ impl Spool {
         noted
     }
 
-    /// What `layer` is to have, in no order.
-    pub fn waiting(&self, layer: &Layer) -> Vec<Waiting> {
+    /// The entries for `layer`, in no order.
+    pub fn entries(&self, layer: &Layer) -> Vec<QueuedUpload> {
         let Ok(listing) = fs::read_dir(self.folder.join(layer.id())) else {
             return Vec::new();
         };
@@ -91,11 +91,13 @@ impl Spool {
             let changed = metadata.modified().ok();
             let age = changed.and_then(|t| SystemTime::now().duration_since(t).ok());
             match parse(&found.file_name().to_string_lossy()) {
-                Some((level, key)) if age.is_none_or(|age| age < STALE) => waiting.push(Waiting {
-                    level,
-                    key,
-                    asked: metadata.len(),
-                }),
+                Some((level, key)) if age.is_none_or(|age| age < STALE) => {
+                    waiting.push(QueuedUpload {
+                        level,
+                        key,
+                        requests: metadata.len(),
+                    })
+                }
                 _ => drop(fs::remove_file(found.path())),
             }
         }
@@ -103,15 +105,15 @@ impl Spool {
     }
 
     /// Whether anything waits for `layer`.
-    pub fn has_any(&self, layer: &Layer) -> bool {
+    pub fn has_entries(&self, layer: &Layer) -> bool {
         fs::read_dir(self.folder.join(layer.id())).is_ok_and(|mut all| all.next().is_some())
     }
 
     /// `layer` has it, or never will.
-    pub fn done(&self, layer: &Layer, entry: &Waiting) {
+    pub fn remove(&self, layer: &Layer, entry: &QueuedUpload) {
         let path = self.path(layer, entry.level, &entry.key);
         // Asked for again meanwhile: there is a newer result. What stays is uploaded once more, which costs a request.
-        if fs::metadata(&path).is_ok_and(|now| now.len() == entry.asked) {
+        if fs::metadata(&path).is_ok_and(|now| now.len() == entry.requests) {
             drop(fs::remove_file(&path));
         }
     }
@@ -155,12 +157,12 @@ mod tests {
     #[test]
     fn entries_wait_until_they_are_done() {
         let folder = tempfile::tempdir().expect("folder");
-        let spool = Spool::of(folder.path());
+        let queue = UploadQueue::in_cache(folder.path());
         let layer = Layer::at("http://127.0.0.1:1/").expect("layer");
         let key = Key([3; 32]);
-        assert!(!spool.has_any(&layer));
+        assert!(!queue.has_entries(&layer));
         for _ in 0..2 {
-            spool.add(&layer, Level::Steps, &key).expect("add");
+            queue.add(&layer, Level::Steps, &key).expect("add");
         }
         fs::write(
             folder
@@ -171,18 +173,18 @@ mod tests {
             "x",
         )
         .expect("odd");
-        let waiting = spool.waiting(&layer);
+        let waiting = queue.entries(&layer);
         assert_eq!(waiting.len(), 1);
         assert_eq!((waiting[0].level, waiting[0].key), (Level::Steps, key));
-        let held = spool.lock(&layer).expect("lock");
-        assert!(spool.lock(&layer).is_none());
+        let held = queue.lock(&layer).expect("lock");
+        assert!(queue.lock(&layer).is_none());
         drop(held);
-        assert!(spool.lock(&layer).is_some());
+        assert!(queue.lock(&layer).is_some());
         // A newer result came while the old one was on its way.
-        spool.add(&layer, Level::Steps, &key).expect("add");
-        spool.done(&layer, &waiting[0]);
-        assert!(spool.has_any(&layer));
-        spool.done(&layer, &spool.waiting(&layer)[0]);
-        assert!(!spool.has_any(&layer));
+        queue.add(&layer, Level::Steps, &key).expect("add");
+        queue.remove(&layer, &waiting[0]);
+        assert!(queue.has_entries(&layer));
+        queue.remove(&layer, &queue.entries(&layer)[0]);
+        assert!(!queue.has_entries(&layer));
     }
 }

@@ -36,7 +36,7 @@ pub(crate) fn check(named: &Named) -> Result<(), Failure> {
         Named::As(text) => {
             let environment = Environment::of_process();
             let get = |name: &str| environment.get(name)?.to_str().map(str::to_owned);
-            let layers = warpcc_remote::config_file::of_texts([text.as_str()], &get);
+            let layers = warpcc_remote::config_file::parse_all([text.as_str()], &get);
             layers
                 .map(drop)
                 .map_err(|error| Failure::invalid("remote", error.to_string()))

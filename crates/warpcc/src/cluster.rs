@@ -1,6 +1,6 @@
 //! Runs the engine's commands on the cluster of `WARPCC_EXECUTOR`. Warns once if the cluster cannot be used.
 //!
-//! A cluster that cannot be reached is left alone for a while by all calls, so that a build of a thousand files waits
+//! A cluster that cannot be reached is paused for a while by all calls, so that a build of a thousand files waits
 //! for it once.
 
 mod estimates;
@@ -11,16 +11,16 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use estimates::Outlook;
+use estimates::Estimates;
 use warpcc_budget::Pool;
 use warpcc_cache::command::Done;
 use warpcc_cache::{Digest, DiskStore, Hashing, Key, KeySink};
 use warpcc_engine::Executor;
-use warpcc_engine::executor::{RemoteJob, There};
+use warpcc_engine::executor::{RemoteEstimate, RemoteJob};
 use warpcc_plan::Tool;
 use warpcc_remote_client::auth::{Origin, Secret};
-use warpcc_remote_client::moved::Moved;
-use warpcc_remote_client::{Address, Auth, Fault, RemoteProgram};
+use warpcc_remote_client::transfer_stats::TransferStats;
+use warpcc_remote_client::{Address, Auth, RemoteError, RemoteProgram};
 
 use crate::config::{Config, ExecutorSettings};
 use crate::resources;
@@ -65,14 +65,14 @@ pub struct Elsewhere<'a> {
     name: String,
     remote: Arc<RemoteProgram>,
     /// Bytes sent and received so far, including those of commands that gave no result.
-    moved: Mutex<Moved>,
+    moved: Mutex<TransferStats>,
     settings: &'a ExecutorSettings,
     store: Option<&'a DiskStore>,
     given_up: AtomicBool,
     odd: AtomicU32,
     faults: AtomicU64,
     slots: Pool,
-    outlook: Mutex<Outlook>,
+    outlook: Mutex<Estimates>,
 }
 
 impl<'a> Elsewhere<'a> {
@@ -98,7 +98,7 @@ impl<'a> Elsewhere<'a> {
             settings.jobs.value.get(),
         );
         let outlook = store.and_then(|store| store.note(OUTLOOKS, &key));
-        let outlook = outlook.map(|bytes| Outlook::from_bytes(&bytes, SystemTime::now()));
+        let outlook = outlook.map(|bytes| Estimates::from_bytes(&bytes, SystemTime::now()));
         let elsewhere = Self {
             slots,
             outlook: Mutex::new(outlook.unwrap_or_default()),
@@ -114,7 +114,7 @@ impl<'a> Elsewhere<'a> {
         (!elsewhere.is_left_alone()).then_some(elsewhere)
     }
 
-    fn known(&self) -> MutexGuard<'_, Outlook> {
+    fn known(&self) -> MutexGuard<'_, Estimates> {
         self.outlook.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -134,11 +134,16 @@ impl<'a> Elsewhere<'a> {
     }
 
     /// Counts a fault, and decides whether later commands still go to the cluster.
-    fn learn(&self, fault: &Fault) {
+    fn learn(&self, fault: &RemoteError) {
         self.faults.fetch_add(1, Ordering::Relaxed);
         let is_dead = match fault {
-            Fault::Unreachable { .. } | Fault::TooSlow { .. } | Fault::Refused { .. } => true,
-            Fault::Answer { .. } | Fault::WrongBytes { .. } | Fault::Local { .. } => {
+            RemoteError::Unreachable { .. }
+            | RemoteError::TooSlow { .. }
+            | RemoteError::Refused { .. } => true,
+            RemoteError::Answer { .. }
+            | RemoteError::WrongBytes { .. }
+            | RemoteError::Key { .. }
+            | RemoteError::Local { .. } => {
                 self.odd.fetch_add(1, Ordering::SeqCst) + 1 >= ODD_ANSWERS
             }
         };
@@ -225,7 +230,7 @@ impl Executor for Elsewhere<'_> {
         &self.slots
     }
 
-    fn outlook(&self, program: &Digest) -> There {
+    fn estimate(&self, program: &Digest) -> RemoteEstimate {
         self.known().estimate(program)
     }
 
@@ -246,7 +251,7 @@ impl Executor for Elsewhere<'_> {
         let properties: Vec<(String, String)> = (self.settings.properties_of(job.tool.name()))
             .map(|property| (property.name.clone(), property.value.clone()))
             .collect();
-        let mut moved = Moved::default();
+        let mut moved = TransferStats::default();
         let clock = Instant::now();
         let ran = self.remote.execute(
             &self.name,

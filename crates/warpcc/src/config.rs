@@ -7,8 +7,10 @@ mod environment;
 mod error;
 mod executor;
 mod file;
+mod key;
 mod property;
 mod setting;
+mod signatures;
 mod size;
 mod unknown;
 mod value;
@@ -25,14 +27,16 @@ pub use environment::{BEHIND, NoColor, environment, no_color, ourselves, variabl
 pub use error::ConfigError;
 pub use executor::ExecutorSettings;
 pub use setting::{LogTarget, Setting, SettingRow, SettingSource};
+pub use signatures::SignatureSettings;
 pub use size::{MaxSize, format_bytes};
 pub use unknown::unknown_variables;
 
-use value::{Key, Raw};
+use key::Key;
+use value::Raw;
 use warpcc_budget::BudgetLimits;
 use warpcc_path_map::BaseDirs;
-use warpcc_remote_client::Layer;
 use warpcc_remote_client::settings::Access;
+use warpcc_remote_client::{Layer, layer_policy};
 
 /// No tool of nvcc's is known to stand still for so long and still go on.
 const STALL_TIMEOUT: Duration = Duration::from_secs(300);
@@ -72,6 +76,8 @@ pub struct Config {
     pub remote: Setting<Vec<Layer>>,
     /// Upload nothing to any shared cache, regardless of each one's own setting.
     pub remote_readonly: Setting<bool>,
+    /// Who signs what they are given, and whose signatures count.
+    pub signatures: SignatureSettings,
     /// The cluster that commands may run on.
     pub executor: ExecutorSettings,
     /// The settings file that was looked for; `None` without a home to look in.
@@ -147,9 +153,15 @@ impl Config {
     /// The shared caches, near to far, as they are to be used.
     pub fn layers(&self) -> Vec<Layer> {
         let mut layers = self.remote.value.clone();
-        let given = !layers.is_empty() && !self.remote_readonly.value;
-        if !given || warpcc_cache::is_never_uploaded(&self.dir.value) {
-            for layer in &mut layers {
+        if layers.is_empty() {
+            return layers;
+        }
+        layer_policy::apply(&mut layers, &self.signatures.defaults());
+        let dir = &self.dir.value;
+        let none = self.remote_readonly.value || warpcc_cache::is_never_uploaded(dir);
+        let only_untrusted = warpcc_cache::is_untrusted(dir);
+        for layer in &mut layers {
+            if none || (only_untrusted && !layer.untrusted) {
                 layer.access = Access::ReadOnly;
             }
         }
@@ -180,6 +192,7 @@ impl Config {
             shared: Setting::default_of(false),
             remote: Setting::default_of(Vec::new()),
             remote_readonly: Setting::default_of(false),
+            signatures: SignatureSettings::default(),
             executor: ExecutorSettings::default(),
             file: None,
         }
@@ -193,12 +206,14 @@ impl Config {
         source: SettingSource,
         home: Option<&Path>,
     ) -> Result<(), ConfigError> {
-        if let Some(read) = self.executor.set(key, raw, &source, home) {
+        let read = self.executor.set(key, raw, &source, home);
+        if let Some(read) = read.or_else(|| self.signatures.set(key, raw, &source, home)) {
             return read.map_err(|problem| ConfigError::Value {
                 place: place(key, &source),
                 // A malformed address or token may still contain a secret.
                 value: match key {
                     Key::Executor | Key::ExecutorToken => "…".to_owned(),
+                    Key::RemoteSigner | Key::RemoteSignerCommand => "…".to_owned(),
                     _ => raw.shown(),
                 },
                 problem,
@@ -309,9 +324,10 @@ impl Config {
                 self.remote_readonly.value.to_string(),
                 &self.remote_readonly.source,
             ),
-            // Every other one is the executor's.
+            // Every other one is the signatures' or the executor's.
             _ => {
-                (self.executor.row(key)).unwrap_or_else(|| (String::new(), &SettingSource::Default))
+                let row = self.signatures.row(key).or_else(|| self.executor.row(key));
+                row.unwrap_or_else(|| (String::new(), &SettingSource::Default))
             }
         };
         SettingRow {

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use warpcc_cache::{DiskStore, guards};
-use warpcc_remote_client::protocol::{Opening, PatienceSent};
-use warpcc_remote_client::remote_program::Tell;
+use warpcc_cache::DiskStore;
+use warpcc_remote_client::protocol::{Opening, TimeBudgetSent};
+use warpcc_remote_client::remote_program::WarningSink;
 use warpcc_remote_client::sent::{AuthSent, LayerSent, StoreSent};
 use warpcc_remote_client::{Auth, Layer, RemoteProgram};
 
 /// The one beside `ourselves`, for a call of nvcc: shared caches behind `store`, and a cluster's address with who we are to it.
-pub fn of_call(
+pub fn for_call(
     ourselves: &Path,
     layers: &[Layer],
     store: Option<&DiskStore>,
@@ -18,26 +18,26 @@ pub fn of_call(
     let opening = Opening {
         layers: layers.iter().map(LayerSent::from).collect(),
         store: store.map(StoreSent::from),
-        patience: PatienceSent::OfACall,
+        time_budget: TimeBudgetSent::PerCall,
         cluster: cluster.map(|(address, auth)| (address, AuthSent::from(auth))),
         switched_off: guards::switched_off(),
     };
-    RemoteProgram::beside(ourselves, opening, Tell::AtOnce(crate::log::warn))
+    RemoteProgram::next_to(ourselves, opening, WarningSink::Print(crate::log::warn))
 }
 
 /// The same for a command that tries servers or uploads to them.
-pub fn of_command(ourselves: &Path, layers: &[Layer]) -> RemoteProgram {
-    of_call(ourselves, layers, None, None)
+pub fn for_command(ourselves: &Path, layers: &[Layer]) -> RemoteProgram {
+    for_call(ourselves, layers, None, None)
 }
 
 /// The same for kernels, each of which is a question of its own, and whose cache tells what went wrong.
-pub fn of_kernels(ourselves: &Path, layers: &[Layer], store: &DiskStore) -> RemoteProgram {
+pub fn for_kernels(ourselves: &Path, layers: &[Layer], store: &DiskStore) -> RemoteProgram {
     let opening = Opening {
         layers: layers.iter().map(LayerSent::from).collect(),
         store: Some(store.into()),
-        patience: PatienceSent::OfEachQuestion,
+        time_budget: TimeBudgetSent::PerQuestion,
         cluster: None,
         switched_off: guards::switched_off(),
     };
-    RemoteProgram::beside(ourselves, opening, Tell::WhenAsked(Default::default()))
+    RemoteProgram::next_to(ourselves, opening, WarningSink::Keep(Default::default()))
 }

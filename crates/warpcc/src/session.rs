@@ -270,7 +270,7 @@ impl<'a> Session<'a> {
             around, account, ..
         } = self.call;
         let cluster = cluster.map(|named| (named.address.to_string(), &named.auth));
-        remotes::of_call(
+        remotes::for_call(
             &around.ourselves[0],
             &account.config.layers(),
             account.store,

@@ -97,6 +97,26 @@ pub fn is_never_uploaded(root: &Path) -> bool {
     !matches!(root.join(NEVER_UPLOAD).try_exists(), Ok(false))
 }
 
+/// A file of this name in a store says that results of an untrusted shared cache are in it.
+const UNTRUSTED: &str = "untrusted";
+
+/// Whether the store in `root` has, or had, results of an untrusted shared cache: they go to no other one.
+pub fn is_untrusted(root: &Path) -> bool {
+    !matches!(root.join(UNTRUSTED).try_exists(), Ok(false))
+}
+
+/// Marks the store in `root` before the first result of an untrusted shared cache is stored in it.
+///
+/// # Errors
+/// The folder cannot be written.
+pub fn mark_untrusted(root: &Path) -> std::io::Result<()> {
+    let mark = root.join(UNTRUSTED);
+    match mark.try_exists() {
+        Ok(true) => Ok(()),
+        Ok(false) | Err(_) => fs::write(mark, ""),
+    }
+}
+
 /// Whether everything in a folder is a store's, or there is nothing.
 fn is_a_store(root: &Path) -> bool {
     let Ok(mut listing) = fs::read_dir(root) else {
@@ -118,7 +138,7 @@ fn is_a_store(root: &Path) -> bool {
             || versioned.iter().any(|kind| text.starts_with(kind))
             || text.starts_with(".warpcc-")
             // The last two are those of kernels that programs compile.
-            || ["gc.lock", NEVER_UPLOAD, TEMPORARY, "rtc", "failed"].contains(&&*text)
+            || ["gc.lock", NEVER_UPLOAD, UNTRUSTED, TEMPORARY, "rtc", "failed"].contains(&&*text)
     })
 }
 

@@ -31,9 +31,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The winner of a race.
 pub enum Race {
     /// This machine.
-    Here(Box<(Finished, Seen)>),
+    Local(Box<(Finished, Seen)>),
     /// The other one.
-    There(Done),
+    Remote(Done),
     /// The other one gave up.
     Nobody,
 }
@@ -84,7 +84,7 @@ pub fn race(
         }
         loop {
             match receive.recv_timeout(GLANCE) {
-                Ok(Some(done)) => return Ok(Race::There(done)),
+                Ok(Some(done)) => return Ok(Race::Remote(done)),
                 Ok(None) | Err(RecvTimeoutError::Disconnected) => {
                     if run.options.children.is_closed() {
                         return Err(io::Error::other("interrupted"));
@@ -114,10 +114,10 @@ pub fn race(
                 && done.code == 0
                 && here.is_err()
             {
-                return Ok(Race::There(done));
+                return Ok(Race::Remote(done));
             }
             unwanted.store(true, Ordering::SeqCst);
-            return here.map(|done| Race::Here(Box::new(done)));
+            return here.map(|done| Race::Local(Box::new(done)));
         }
     })
 }

@@ -13,12 +13,12 @@ use time::format_description::well_known::Rfc3339;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
-use super::{CredentialError, Secret, UNSAID};
+use super::{CredentialError, DEFAULT_LIFETIME, Secret};
 
-/// How long the program may think. Bazel gives it 10 s.
+/// Deadline of the program. Bazel's is 10 s.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// No answer is longer.
+/// Longest accepted answer, in bytes.
 const LONGEST: u64 = 1 << 20;
 
 /// A credential helper.
@@ -26,7 +26,7 @@ pub struct Helper<'a> {
     program: &'a Path,
 }
 
-/// What it said.
+/// The answer of a credential helper.
 pub struct Said {
     /// Headers in its order.
     pub headers: Vec<(String, Secret)>,
@@ -54,7 +54,7 @@ impl<'a> Helper<'a> {
             .await
             .map_err(|_| fault(format!("did not answer within {} s", PATIENCE.as_secs())))?
             .map_err(fault)?;
-        parse(&answer).ok_or_else(|| fault("gave no JSON object with headers".to_owned()))
+        parse(&answer).ok_or_else(|| fault("did not print a JSON object with headers".to_owned()))
     }
 
     async fn run(&self, uri: &str) -> Result<Vec<u8>, String> {
@@ -80,7 +80,10 @@ impl<'a> Helper<'a> {
                 .await
                 .map_err(|e| format!("cannot be read: {e}"))?;
         }
-        let status = child.wait().await.map_err(|e| format!("is lost: {e}"))?;
+        let status = child
+            .wait()
+            .await
+            .map_err(|e| format!("cannot be waited for: {e}"))?;
         if !status.success() {
             return Err(format!("failed ({status}); run it by hand with `get`"));
         }
@@ -102,7 +105,7 @@ fn parse(answer: &[u8]) -> Option<Said> {
     }
     let until = match answer.get("expires").and_then(Value::as_str) {
         Some(text) => OffsetDateTime::parse(text, &Rfc3339).ok()?.into(),
-        None => SystemTime::now() + UNSAID,
+        None => SystemTime::now() + DEFAULT_LIFETIME,
     };
     Some(Said {
         headers,

@@ -16,11 +16,11 @@ use warpcc_cache::Digest;
 
 use crate::grpc::{Failure, Grpc, LONGEST_MESSAGE, to_wire};
 
-/// What no command of ours takes.
+/// Longest run of a command.
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// How long we wait for a word of the server's to our wish to end something.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// Deadline of the request to cancel an operation.
+const CANCEL_WITHIN: Duration = Duration::from_secs(2);
 
 /// The name of an operation that runs, as soon as it is known.
 #[derive(Debug, Default)]
@@ -146,14 +146,14 @@ fn response(server: &Grpc, operation: Operation) -> Result<re::ExecuteResponse, 
     match operation.result {
         Some(Outcome::Response(any)) => re::ExecuteResponse::decode(&any.value[..]).map_err(|e| {
             server
-                .answered(format!("what is no ExecuteResponse: {e}"))
+                .answered(format!("an invalid ExecuteResponse: {e}"))
                 .into()
         }),
         Some(Outcome::Error(status)) => {
             Err(Status::new(Code::from_i32(status.code), status.message).into())
         }
         None => Err(server
-            .answered("an operation that is done without a result")
+            .answered("an operation that has finished without a result")
             .into()),
     }
 }
@@ -191,15 +191,15 @@ async fn while_it_lives<T>(
     }
 }
 
-/// Tells the server that nobody waits any more. It may not hear.
+/// Asks the server to cancel the operation. The request may get lost.
 pub async fn cancel(server: &Grpc, running: &Running) {
     if let Some(name) = running.get() {
         let body = CancelOperationRequest { name };
-        let told = server.call(FAREWELL, &body, |channel, request| async move {
+        let answer = server.call(CANCEL_WITHIN, &body, |channel, request| async move {
             OperationsClient::new(channel)
                 .cancel_operation(request)
                 .await
         });
-        drop(told.await);
+        drop(answer.await);
     }
 }

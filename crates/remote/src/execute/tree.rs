@@ -36,7 +36,7 @@ struct Folder<'a> {
 
 impl Tree {
     /// Of `leaves`; nothing where a path is not one, is there twice, or is a file and a folder.
-    pub fn of(leaves: &[Leaf]) -> Option<Self> {
+    pub fn new(leaves: &[Leaf]) -> Option<Self> {
         let mut root = Folder::default();
         for leaf in leaves {
             let mut at = &mut root;
@@ -103,7 +103,7 @@ mod tests {
     fn the_order_of_files_does_not_matter_and_their_names_do() {
         let tree = |paths: &[&str]| {
             let leaves: Vec<_> = paths.iter().map(|p| leaf(p)).collect();
-            Tree::of(&leaves).map(|tree| (tree.root, tree.folders.len()))
+            Tree::new(&leaves).map(|tree| (tree.root, tree.folders.len()))
         };
         let one = tree(&["b/c", "a", "b/d"]);
         assert_eq!(one, tree(&["b/d", "b/c", "a"]));
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_empty_root_is_the_empty_message() {
-        let tree = Tree::of(&[]).expect("a tree");
+        let tree = Tree::new(&[]).expect("a tree");
         assert_eq!(tree.root, Digest::of_bytes(b""));
     }
 }

@@ -14,12 +14,12 @@ use warpcc_cache::Digest;
 use super::wire::{from_wire, to_wire};
 use super::{Failure, Grpc, LONGEST_MESSAGE};
 use crate::backend::UploadSource;
-use crate::error::Fault;
+use crate::error::RemoteError;
 
-/// What a digest and its status take beside a blob's bytes.
+/// The room that a digest and its status take in a message, besides a blob's bytes.
 const AROUND: u64 = 256;
 
-/// So many messages are under way at a time.
+/// Messages in flight at a time.
 const AT_ONCE: usize = 4;
 
 /// A digest in a question takes 74 bytes: 740 KB.
@@ -36,7 +36,7 @@ fn client(channel: Channel, blobs: usize, bytes: u64) -> ContentAddressableStora
 
 /// A digest, a status and what a server says about it.
 const ABOUT_ONE: usize = 512;
-/// What stands in an answer once.
+/// The fixed part of an answer.
 const ABOUT_ALL: usize = 64 << 10;
 
 /// Cuts `items` into runs that fit into one message each.
@@ -58,7 +58,10 @@ fn batches<T>(items: &[T], limit: u64, size: impl Fn(&T) -> u64) -> Vec<&[T]> {
 }
 
 impl Grpc {
-    pub(crate) async fn find_missing(&self, digests: &[Digest]) -> Result<Vec<Digest>, Fault> {
+    pub(crate) async fn find_missing(
+        &self,
+        digests: &[Digest],
+    ) -> Result<Vec<Digest>, RemoteError> {
         let mut missing = Vec::new();
         for some in digests.chunks(DIGESTS_IN_A_MESSAGE) {
             let body = re::FindMissingBlobsRequest {
@@ -82,7 +85,7 @@ impl Grpc {
             };
             for digest in &answer.missing_blob_digests {
                 let digest = from_wire(digest)
-                    .ok_or_else(|| self.answered("a missing blob whose digest is none"))?;
+                    .ok_or_else(|| self.answered("a missing blob with an invalid digest"))?;
                 missing.push(digest);
             }
         }
@@ -90,14 +93,14 @@ impl Grpc {
     }
 
     /// Whether the blob is to go with others in one message.
-    async fn batch_limit(&self) -> Result<u64, Fault> {
+    async fn batch_limit(&self) -> Result<u64, RemoteError> {
         Ok(self.capabilities().await?.batch_bytes)
     }
 
     pub(crate) async fn read_blobs(
         &self,
         digests: &[Digest],
-    ) -> Result<Vec<Option<Vec<u8>>>, Fault> {
+    ) -> Result<Vec<Option<Vec<u8>>>, RemoteError> {
         let limit = self.batch_limit().await?;
         let mut wanted: Vec<Digest> = digests.iter().filter(|d| d.size > 0).copied().collect();
         wanted.sort_unstable();
@@ -135,14 +138,14 @@ impl Grpc {
         answer.collect()
     }
 
-    pub(crate) fn wrong(&self, digest: &Digest) -> Fault {
-        Fault::WrongBytes {
+    pub(crate) fn wrong(&self, digest: &Digest) -> RemoteError {
+        RemoteError::WrongBytes {
             server: self.name().to_owned(),
             digest: *digest,
         }
     }
 
-    async fn read_batch(&self, digests: &[Digest]) -> Result<Vec<(Digest, Vec<u8>)>, Fault> {
+    async fn read_batch(&self, digests: &[Digest]) -> Result<Vec<(Digest, Vec<u8>)>, RemoteError> {
         let body = re::BatchReadBlobsRequest {
             instance_name: self.instance(),
             digests: digests.iter().map(to_wire).collect(),
@@ -152,7 +155,7 @@ impl Grpc {
         let bytes = digests.iter().map(|digest| digest.size).sum();
         let answer = self
             .call(
-                self.deadlines().of_transfer(bytes),
+                self.deadlines().for_transfer(bytes),
                 &body,
                 |channel, request| async move {
                     client(channel, digests.len(), bytes)
@@ -190,7 +193,10 @@ impl Grpc {
         Ok(found)
     }
 
-    pub(crate) async fn write_blobs(&self, blobs: &[(Digest, UploadSource)]) -> Result<(), Fault> {
+    pub(crate) async fn write_blobs(
+        &self,
+        blobs: &[(Digest, UploadSource)],
+    ) -> Result<(), RemoteError> {
         let limit = self.batch_limit().await?;
         let (small, large): (Vec<_>, Vec<_>) = blobs
             .iter()
@@ -210,15 +216,17 @@ impl Grpc {
         Ok(())
     }
 
-    async fn write_batch(&self, blobs: &[&(Digest, UploadSource)]) -> Result<(), Fault> {
+    async fn write_batch(&self, blobs: &[&(Digest, UploadSource)]) -> Result<(), RemoteError> {
         let mut requests = Vec::with_capacity(blobs.len());
         for (digest, source) in blobs {
             let data = match source {
                 UploadSource::Bytes(bytes) => bytes.clone(),
-                UploadSource::File(path) => std::fs::read(path).map_err(|e| Fault::Local {
-                    path: path.display().to_string(),
-                    why: e.to_string(),
-                })?,
+                UploadSource::File(path) => {
+                    std::fs::read(path).map_err(|e| RemoteError::Local {
+                        path: path.display().to_string(),
+                        why: e.to_string(),
+                    })?
+                }
             };
             requests.push(re::batch_update_blobs_request::Request {
                 digest: Some(to_wire(digest)),
@@ -234,7 +242,7 @@ impl Grpc {
         };
         let answer = self
             .call(
-                self.deadlines().of_transfer(bytes),
+                self.deadlines().for_transfer(bytes),
                 &body,
                 |channel, request| async move {
                     client(channel, blobs.len(), 0)

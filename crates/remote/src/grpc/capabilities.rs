@@ -1,4 +1,4 @@
-//! What a server can do, as far as it matters here.
+//! A server's capabilities, as far as they matter here.
 
 use bazel_remote_apis::build::bazel::remote::execution::v2 as re;
 use re::compressor::Value as Compressor;
@@ -7,10 +7,10 @@ use re::digest_function::Value as Function;
 /// gRPC's own limit for a message, which every server seen has, less room for what stands around the blobs.
 const MOST_BATCHED: u64 = (4 << 20) - (104 << 10);
 
-/// What one server can do.
+/// A server's capabilities.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capabilities {
-    /// So many bytes of blobs fit into one message (0.1 MiB below gRPC's limit where the server sets none).
+    /// Bytes of blobs that fit into one message (0.1 MiB below gRPC's limit where the server sets none).
     pub batch_bytes: u64,
     /// Whether single blobs may travel as zstd.
     pub zstd: bool,
@@ -59,7 +59,7 @@ impl Capabilities {
         };
         if let Some(cache) = &answer.cache_capabilities {
             if !cache.digest_functions.is_empty() && !cache.digest_functions.contains(&sha256) {
-                return Err("it does not know SHA-256".to_owned());
+                return Err("it does not support SHA-256".to_owned());
             }
             let advertised = u64::try_from(cache.max_batch_total_size_bytes).unwrap_or(0);
             if advertised != 0 {

@@ -8,7 +8,7 @@ use warpcc_cache::Digest;
 use super::wire::to_wire;
 use super::{Grpc, LONGEST_MESSAGE};
 use crate::action_result::LARGEST_RESULT;
-use crate::error::Fault;
+use crate::error::RemoteError;
 
 impl Grpc {
     /// The result of a successful action. One that failed is nothing: nobody can tell whether it was the compiler or
@@ -16,7 +16,7 @@ impl Grpc {
     pub(crate) async fn get_result(
         &self,
         action: &Digest,
-    ) -> Result<Option<re::ActionResult>, Fault> {
+    ) -> Result<Option<re::ActionResult>, RemoteError> {
         let body = re::GetActionResultRequest {
             instance_name: self.instance(),
             action_digest: Some(to_wire(action)),
@@ -48,7 +48,7 @@ impl Grpc {
         &self,
         action: &Digest,
         result: &re::ActionResult,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), RemoteError> {
         let body = re::UpdateActionResultRequest {
             instance_name: self.instance(),
             action_digest: Some(to_wire(action)),

@@ -1,4 +1,4 @@
-//! gRPC statuses as [`Fault`]s.
+//! gRPC statuses as [`RemoteError`]s.
 
 use std::error::Error;
 use std::time::Duration;
@@ -6,9 +6,9 @@ use std::time::Duration;
 use tonic::{Code, Status, TimeoutExpired};
 
 use crate::auth::{CredentialError, Credentials};
-use crate::error::Fault;
+use crate::error::RemoteError;
 
-/// How a call failed, while its caller may still want to know the status.
+/// A failed call, with the status that its caller may want to know.
 #[derive(Debug)]
 pub enum Failure {
     /// The server's answer, or the transport's.
@@ -18,7 +18,7 @@ pub enum Failure {
     /// Nothing was asked: we have no credentials.
     Credentials(CredentialError),
     /// Already in its final form.
-    Fault(Fault),
+    RemoteError(RemoteError),
 }
 
 impl From<Status> for Failure {
@@ -27,9 +27,9 @@ impl From<Status> for Failure {
     }
 }
 
-impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
+impl From<RemoteError> for Failure {
+    fn from(fault: RemoteError) -> Self {
+        Self::RemoteError(fault)
     }
 }
 
@@ -48,15 +48,15 @@ impl Failure {
     }
 
     /// As the rest of the crate knows it.
-    pub async fn into_fault(self, server: &str, credentials: &Credentials) -> Fault {
+    pub async fn into_fault(self, server: &str, credentials: &Credentials) -> RemoteError {
         let server = server.to_owned();
         match self {
-            Self::Fault(fault) => fault,
-            Self::TooSlow(deadline) => Fault::TooSlow {
+            Self::RemoteError(fault) => fault,
+            Self::TooSlow(deadline) => RemoteError::TooSlow {
                 server,
                 seconds: deadline.as_secs().max(1),
             },
-            Self::Credentials(error) => Fault::Refused {
+            Self::Credentials(error) => RemoteError::Refused {
                 server,
                 why: error.to_string(),
             },
@@ -64,11 +64,11 @@ impl Failure {
                 let why = credentials.without_secrets(&words(&status)).await;
                 match status.code() {
                     Code::Unauthenticated | Code::PermissionDenied => {
-                        Fault::Refused { server, why }
+                        RemoteError::Refused { server, why }
                     }
-                    Code::Unavailable => Fault::Unreachable { server, why },
-                    _ if is_transport(&status) => Fault::Unreachable { server, why },
-                    _ => Fault::Answer { server, why },
+                    Code::Unavailable => RemoteError::Unreachable { server, why },
+                    _ if is_transport(&status) => RemoteError::Unreachable { server, why },
+                    _ => RemoteError::Answer { server, why },
                 }
             }
         }
@@ -92,7 +92,7 @@ fn is_transport(status: &Status) -> bool {
     status.source().is_some()
 }
 
-/// What it says, with the innermost cause, which is the one that tells.
+/// The message of a status, with the innermost cause, which is the specific one.
 fn words(status: &Status) -> String {
     let mut innermost: Option<&(dyn Error + 'static)> = status.source();
     while let Some(deeper) = innermost.and_then(|e| e.source()) {

@@ -19,12 +19,12 @@ use super::{Failure, Grpc, LONGEST_MESSAGE};
 use crate::backend::UploadSource;
 use crate::deadline::Pace;
 use crate::download::unpacker;
-use crate::error::Fault;
+use crate::error::RemoteError;
 
 /// Bytes of a blob in one message, when we write. Servers take up to 4 MiB; NativeLink's advice is 64 KiB.
 const PIECE: usize = 256 << 10;
 
-/// So many pieces are read ahead of the connection.
+/// Pieces that are read ahead of the connection.
 const AHEAD: usize = 4;
 
 /// Where received bytes go: no more than the blob has.
@@ -87,8 +87,12 @@ impl Grpc {
     }
 
     /// The blob into the new file `to`; false where the server does not hold it.
-    pub(crate) async fn read_to_file(&self, digest: &Digest, to: &Path) -> Result<bool, Fault> {
-        let local = |e: io::Error| Fault::Local {
+    pub(crate) async fn read_to_file(
+        &self,
+        digest: &Digest,
+        to: &Path,
+    ) -> Result<bool, RemoteError> {
+        let local = |e: io::Error| RemoteError::Local {
             path: to.display().to_string(),
             why: e.to_string(),
         };
@@ -102,7 +106,10 @@ impl Grpc {
         read
     }
 
-    pub(crate) async fn read_to_memory(&self, digest: &Digest) -> Result<Option<Vec<u8>>, Fault> {
+    pub(crate) async fn read_to_memory(
+        &self,
+        digest: &Digest,
+    ) -> Result<Option<Vec<u8>>, RemoteError> {
         let mut bytes = Vec::new();
         let local = |e: io::Error| self.answered(e.to_string());
         let read = self.read_into(digest, &mut bytes, &local).await?;
@@ -113,8 +120,8 @@ impl Grpc {
         &self,
         digest: &Digest,
         to: impl Write + Send,
-        local: &(impl Fn(io::Error) -> Fault + Sync),
-    ) -> Result<bool, Fault> {
+        local: &(impl Fn(io::Error) -> RemoteError + Sync),
+    ) -> Result<bool, RemoteError> {
         if digest.size == 0 {
             // Some servers know no resource of no bytes.
             return match *digest == Digest::of_bytes(b"") {
@@ -135,7 +142,7 @@ impl Grpc {
         digest: &Digest,
         packed: bool,
         to: impl Write,
-        local: &impl Fn(io::Error) -> Fault,
+        local: &impl Fn(io::Error) -> RemoteError,
     ) -> Result<(), Failure> {
         let folder = if packed {
             "compressed-blobs/zstd"
@@ -149,7 +156,7 @@ impl Grpc {
             read_limit: 0,
         };
         let patience = self.deadlines().call;
-        let mut pace = Pace::of(patience, self.deadlines().slowest);
+        let mut pace = Pace::at_least(patience, self.deadlines().slowest);
         let mut pieces = self
             .call(patience, &body, |channel, mut request| async move {
                 // The stream lives on after its first answer.
@@ -174,9 +181,9 @@ impl Grpc {
         // A broken frame, or too much: the server's fault, not the disk's.
         let spoilt = |e: io::Error| {
             if packed || e.to_string() == TOO_MUCH {
-                Failure::Fault(self.wrong(digest))
+                Failure::RemoteError(self.wrong(digest))
             } else {
-                Failure::Fault(local(e))
+                Failure::RemoteError(local(e))
             }
         };
         loop {
@@ -184,11 +191,11 @@ impl Grpc {
             let Some(piece) = piece.map_err(Failure::TooSlow)?? else {
                 break;
             };
-            pace.came(piece.data.len());
+            pace.add(piece.data.len());
             unpacking.write(&piece.data).map_err(spoilt)?;
         }
         if unpacking.finish().map_err(spoilt)? != *digest {
-            return Err(Failure::Fault(self.wrong(digest)));
+            return Err(Failure::RemoteError(self.wrong(digest)));
         }
         Ok(())
     }
@@ -198,7 +205,7 @@ impl Grpc {
         &self,
         digest: &Digest,
         source: &UploadSource,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), RemoteError> {
         let packed = self.capabilities().await?.zstd;
         let mut failure = match self.write_pieces(digest, source, packed).await {
             Ok(()) => return Ok(()),
@@ -241,7 +248,7 @@ impl Grpc {
         let mut request = Request::new(ReceiverStream::new(receive));
         self.prepare(request.metadata_mut()).await?;
         let mut client = ByteStreamClient::new(self.channel().await);
-        let whole = self.deadlines().of_transfer(digest.size);
+        let whole = self.deadlines().for_transfer(digest.size);
         let sent = tokio::select! {
             sent = client.write(request) => sent.map_err(Failure::from),
             stuck = stands_still(&moved, self.deadlines().call) => Err(Failure::TooSlow(stuck)),
@@ -253,7 +260,7 @@ impl Grpc {
         let whole = match fed {
             Ok(Ok(bytes)) => bytes,
             Ok(Err(fault)) => return Err(fault.into()),
-            Err(_) => return Err(self.answered("the upload was given up").into()),
+            Err(_) => return Err(self.answered("the upload was cancelled").into()),
         };
         let committed = answer.committed_size;
         // What is there already need not be taken, and of a compressed one -1 may be said then.
@@ -289,8 +296,8 @@ fn feed(
     resource: String,
     send: &mpsc::Sender<WriteRequest>,
     moved: &AtomicU64,
-) -> Result<u64, Fault> {
-    let local = |e: io::Error| Fault::Local {
+) -> Result<u64, RemoteError> {
+    let local = |e: io::Error| RemoteError::Local {
         path: match source {
             UploadSource::Bytes(_) => "memory".to_owned(),
             UploadSource::File(path) => path.display().to_string(),

@@ -8,18 +8,22 @@ use bazel_remote_apis::build::bazel::remote::execution::v2 as re;
 use tonic::Code;
 use warpcc_cache::Digest;
 use warpcc_cache::command::{Command, CommandInput, Done};
-use warpcc_remote::execute::Moved;
-use warpcc_remote::{Cluster, Fault};
+use warpcc_remote::execute::TransferStats;
+use warpcc_remote::{Cluster, RemoteError};
 
 use crate::client;
 use crate::fake::{Fake, Play, UploadMode};
 
 /// What came of an action, what the server saw, and the bytes of the output.
-type Played = (Result<Option<Done>, Fault>, Vec<String>, Option<Vec<u8>>);
+type Played = (
+    Result<Option<Done>, RemoteError>,
+    Vec<String>,
+    Option<Vec<u8>>,
+);
 
 /// One action against the plays; what came of it, and what the server saw.
 fn run(
-    manner: UploadMode,
+    mode: UploadMode,
     plays: impl FnOnce(&Fake) -> Vec<Play>,
     cancelled: &dyn Fn() -> bool,
 ) -> Played {
@@ -28,8 +32,8 @@ fn run(
         .enable_all()
         .build()
         .expect("a runtime");
-    let queue: Arc<Mutex<VecDeque<Play>>> = Arc::clone(&manner.plays);
-    let (fake, port) = runtime.block_on(Fake::start(manner, None));
+    let queue: Arc<Mutex<VecDeque<Play>>> = Arc::clone(&mode.plays);
+    let (fake, port) = runtime.block_on(Fake::start(mode, None));
     queue.lock().expect("lock").extend(plays(&fake));
     let folder = tempfile::tempdir().expect("folder");
     let tool = folder.path().join("tool");
@@ -51,7 +55,7 @@ fn run(
         &[],
         folder.path(),
         cancelled,
-        &mut Moved::default(),
+        &mut TransferStats::default(),
     );
     let output = match &done {
         Ok(Some(done)) => done.outputs.first().cloned().flatten(),
@@ -90,7 +94,7 @@ fn what_is_missing_is_sent_again_once() {
         let plays = |_: &Fake| vec![Play::Refuses(code), Play::Refuses(code)];
         let (done, _, _) = run(UploadMode::default(), plays, &never);
         assert!(
-            matches!(done, Err(Fault::Answer { .. })),
+            matches!(done, Err(RemoteError::Answer { .. })),
             "{code:?}: {done:?}"
         );
     }
@@ -128,13 +132,16 @@ fn a_failure_comes_without_outputs() {
 
 #[test]
 fn wrong_bytes_are_a_fault() {
-    let manner = UploadMode {
+    let mode = UploadMode {
         spoils: true,
         ..UploadMode::default()
     };
     let plays = |fake: &Fake| vec![result(fake.hold(b"made"), 0)];
-    let (done, _, _) = run(manner, plays, &never);
-    assert!(matches!(done, Err(Fault::WrongBytes { .. })), "{done:?}");
+    let (done, _, _) = run(mode, plays, &never);
+    assert!(
+        matches!(done, Err(RemoteError::WrongBytes { .. })),
+        "{done:?}"
+    );
 }
 
 #[test]

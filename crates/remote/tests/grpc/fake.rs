@@ -70,7 +70,7 @@ pub enum Play {
 
 #[derive(Clone, Default)]
 pub struct Fake {
-    manner: UploadMode,
+    mode: UploadMode,
     blobs: Arc<Mutex<HashMap<String, Vec<u8>>>>,
     results: Arc<Mutex<HashMap<String, re::ActionResult>>>,
     /// The names of resources, and other things of interest.
@@ -81,9 +81,9 @@ type Boxed<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 impl Fake {
     /// Starts it; gives the port. It lives as long as the runtime.
-    pub async fn start(manner: UploadMode, tls: Option<ServerTlsConfig>) -> (Self, u16) {
+    pub async fn start(mode: UploadMode, tls: Option<ServerTlsConfig>) -> (Self, u16) {
         let fake = Self {
-            manner,
+            mode,
             ..Self::default()
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -107,7 +107,7 @@ impl Fake {
     }
 
     fn admit<T>(&self, request: &Request<T>) -> Result<(), Status> {
-        if let Some(token) = &*self.manner.token.lock().expect("lock") {
+        if let Some(token) = &*self.mode.token.lock().expect("lock") {
             let said = request.metadata().get("authorization");
             let said = said.and_then(|v| v.to_str().ok()).unwrap_or_default();
             if said != token {
@@ -115,7 +115,7 @@ impl Fake {
                 return Err(Status::unauthenticated(format!("no good: {said}")));
             }
         }
-        match self.manner.fails {
+        match self.mode.fails {
             Some(code) => Err(Status::new(code, "on purpose")),
             None => Ok(()),
         }
@@ -123,10 +123,10 @@ impl Fake {
 
     fn give(&self, digest: &str) -> Option<Vec<u8>> {
         let mut bytes = self.blobs.lock().expect("lock").get(digest)?.clone();
-        if self.manner.spoils {
+        if self.mode.spoils {
             bytes[0] ^= 1;
         }
-        if self.manner.exaggerates {
+        if self.mode.exaggerates {
             bytes.extend_from_slice(b"and more");
         }
         Some(bytes)
@@ -157,14 +157,9 @@ impl Capabilities for Fake {
     ) -> Result<Response<re::ServerCapabilities>, Status> {
         Ok(Response::new(re::ServerCapabilities {
             cache_capabilities: Some(re::CacheCapabilities {
-                digest_functions: self.manner.functions.clone(),
-                max_batch_total_size_bytes: i64::try_from(self.manner.batch).expect("small"),
-                supported_compressors: self
-                    .manner
-                    .zstd
-                    .then_some(Zstd as i32)
-                    .into_iter()
-                    .collect(),
+                digest_functions: self.mode.functions.clone(),
+                max_batch_total_size_bytes: i64::try_from(self.mode.batch).expect("small"),
+                supported_compressors: self.mode.zstd.then_some(Zstd as i32).into_iter().collect(),
                 ..re::CacheCapabilities::default()
             }),
             execution_capabilities: Some(re::ExecutionCapabilities {
@@ -194,7 +189,7 @@ impl Fake {
             name: "operations/1".to_owned(),
             ..Operation::default()
         };
-        let play = self.manner.plays.lock().expect("lock").pop_front();
+        let play = self.mode.plays.lock().expect("lock").pop_front();
         let response = match play.expect("a play for each action") {
             Play::Refuses(code) => return Err(Status::new(code, "no")),
             Play::Forgets(code) => {
@@ -339,7 +334,7 @@ impl ContentAddressableStorage for Fake {
         self.admit(&request)?;
         let requests = request.into_inner().requests;
         let bytes: usize = requests.iter().map(|r| r.data.len()).sum();
-        if self.manner.batch > 0 && bytes as u64 > self.manner.batch {
+        if self.mode.batch > 0 && bytes as u64 > self.mode.batch {
             return Err(Status::invalid_argument("larger than the limit"));
         }
         self.seen
@@ -372,7 +367,7 @@ impl ContentAddressableStorage for Fake {
         self.admit(&request)?;
         let digests = request.into_inner().digests;
         let bytes: i64 = digests.iter().map(|d| d.size_bytes).sum();
-        if self.manner.batch > 0 && bytes.unsigned_abs() > self.manner.batch {
+        if self.mode.batch > 0 && bytes.unsigned_abs() > self.mode.batch {
             return Err(Status::invalid_argument("larger than the limit"));
         }
         let responses = digests.into_iter().map(|digest| {

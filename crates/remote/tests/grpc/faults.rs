@@ -12,7 +12,7 @@ use warpcc_cache::{Digest, Key};
 use warpcc_remote::auth::{Origin, Secret};
 use warpcc_remote::backend::UploadSource;
 use warpcc_remote::grpc::Deadlines;
-use warpcc_remote::{Auth, Backend, Fault, Grpc};
+use warpcc_remote::{Auth, Backend, Grpc, RemoteError};
 
 use crate::fake::{Fake, UploadMode};
 use crate::{block_on, bytes_of, client};
@@ -30,11 +30,11 @@ fn with(port: u16, auth: Auth) -> Grpc {
 #[test]
 fn a_limit_of_64_kib_is_kept_to() {
     block_on(async {
-        let manner = UploadMode {
+        let mode = UploadMode {
             batch: 65_536,
             ..UploadMode::default()
         };
-        let (fake, port) = Fake::start(manner, None).await;
+        let (fake, port) = Fake::start(mode, None).await;
         let server = with(port, Auth::default());
         let sizes = [
             1, 30_000, 40_000, 65_280, 65_281, 65_535, 65_536, 65_537, 300_000, 700,
@@ -60,11 +60,11 @@ fn a_limit_of_64_kib_is_kept_to() {
 fn zstd_where_it_is_offered() {
     let folder = tempfile::tempdir().expect("folder");
     block_on(async {
-        let manner = UploadMode {
+        let mode = UploadMode {
             zstd: true,
             ..UploadMode::default()
         };
-        let (fake, port) = Fake::start(manner, None).await;
+        let (fake, port) = Fake::start(mode, None).await;
         let server = with(port, Auth::default());
         let (from, to) = (folder.path().join("from"), folder.path().join("to"));
         fs::write(&from, vec![7; 9 << 20]).expect("write");
@@ -89,7 +89,7 @@ fn zstd_where_it_is_offered() {
 fn wrong_bytes_are_never_handed_on() {
     let folder = tempfile::tempdir().expect("folder");
     for zstd in [false, true] {
-        for manner in [
+        for mode in [
             UploadMode {
                 spoils: true,
                 zstd,
@@ -102,7 +102,7 @@ fn wrong_bytes_are_never_handed_on() {
             },
         ] {
             block_on(async {
-                let (_, port) = Fake::start(manner, None).await;
+                let (_, port) = Fake::start(mode, None).await;
                 let server = with(port, Auth::default());
                 for size in [10, 6 << 20] {
                     let bytes = bytes_of(size, 3);
@@ -115,7 +115,10 @@ fn wrong_bytes_are_never_handed_on() {
                     assert!(read.is_err(), "{size}");
                     let to = folder.path().join("to");
                     let read = server.read_large(&digest, &to).await;
-                    assert!(matches!(read, Err(Fault::WrongBytes { .. })), "{read:?}");
+                    assert!(
+                        matches!(read, Err(RemoteError::WrongBytes { .. })),
+                        "{read:?}"
+                    );
                     assert!(!to.exists());
                 }
             });
@@ -132,7 +135,10 @@ fn bytes_of_another_digest_are_not_taken_up() {
         let written = server
             .write(&[(digest, UploadSource::Bytes(b"those".to_vec()))])
             .await;
-        assert!(matches!(written, Err(Fault::Answer { .. })), "{written:?}");
+        assert!(
+            matches!(written, Err(RemoteError::Answer { .. })),
+            "{written:?}"
+        );
         // The empty one is known without asking, and no other digest is of no bytes.
         let nothing = Digest {
             hash: [1; 32],
@@ -140,7 +146,7 @@ fn bytes_of_another_digest_are_not_taken_up() {
         };
         assert!(matches!(
             server.read_small(&[nothing]).await,
-            Err(Fault::WrongBytes { .. })
+            Err(RemoteError::WrongBytes { .. })
         ));
     });
 }
@@ -148,22 +154,22 @@ fn bytes_of_another_digest_are_not_taken_up() {
 #[test]
 fn a_server_without_sha256_is_not_used() {
     block_on(async {
-        let manner = UploadMode {
+        let mode = UploadMode {
             functions: vec![Blake3 as i32],
             ..UploadMode::default()
         };
-        let (_, port) = Fake::start(manner, None).await;
+        let (_, port) = Fake::start(mode, None).await;
         let fault = with(port, Auth::default())
             .capabilities()
             .await
             .expect_err("no SHA-256")
             .to_string();
         assert!(fault.contains("SHA-256"), "{fault}");
-        let manner = UploadMode {
+        let mode = UploadMode {
             functions: vec![Blake3 as i32, Sha256 as i32],
             ..UploadMode::default()
         };
-        let (_, port) = Fake::start(manner, None).await;
+        let (_, port) = Fake::start(mode, None).await;
         assert!(with(port, Auth::default()).capabilities().await.is_ok());
     });
 }
@@ -178,19 +184,19 @@ fn each_status_has_its_fault() {
         Code::PermissionDenied,
     ] {
         block_on(async {
-            let manner = UploadMode {
+            let mode = UploadMode {
                 fails: Some(code),
                 ..UploadMode::default()
             };
-            let (_, port) = Fake::start(manner, None).await;
+            let (_, port) = Fake::start(mode, None).await;
             let fault = with(port, Auth::default())
                 .result(&Key([0; 32]))
                 .await
                 .expect_err("fails");
             let fits = match code {
-                Code::Unavailable => matches!(fault, Fault::Unreachable { .. }),
-                Code::PermissionDenied => matches!(fault, Fault::Refused { .. }),
-                _ => matches!(fault, Fault::Answer { .. }),
+                Code::Unavailable => matches!(fault, RemoteError::Unreachable { .. }),
+                Code::PermissionDenied => matches!(fault, RemoteError::Refused { .. }),
+                _ => matches!(fault, RemoteError::Answer { .. }),
             };
             assert!(fits, "{code:?}: {fault:?}");
         });
@@ -220,18 +226,18 @@ fn an_expired_token_is_read_again_and_never_shown() {
         block_on(async {
             fs::write(&path, "sesame-1\n").expect("write");
             let token = Arc::new(Mutex::new(Some("Bearer sesame-1".to_owned())));
-            let manner = UploadMode {
+            let mode = UploadMode {
                 token: Arc::clone(&token),
                 ..UploadMode::default()
             };
-            let (_, port) = Fake::start(manner, None).await;
+            let (_, port) = Fake::start(mode, None).await;
             let server = with(port, auth.clone());
             let large = bytes_of(5 << 20, 1);
             let blob = [(Digest::of_bytes(&large), UploadSource::Bytes(large))];
             server.write(&blob).await.expect("the first token");
             *token.lock().expect("lock") = Some("Bearer sesame-2".to_owned());
             let fault = server.missing(&[blob[0].0]).await.expect_err("expired");
-            assert!(matches!(fault, Fault::Refused { .. }), "{fault:?}");
+            assert!(matches!(fault, RemoteError::Refused { .. }), "{fault:?}");
             assert!(!fault.to_string().contains("sesame"), "{fault}");
             assert!(!format!("{fault:?}{server:?}").contains("sesame"));
             fs::write(&path, "sesame-2\n").expect("write");
@@ -244,9 +250,9 @@ fn an_expired_token_is_read_again_and_never_shown() {
 #[test]
 fn a_given_token_that_is_refused_is_a_fault() {
     block_on(async {
-        let manner = UploadMode::default();
-        *manner.token.lock().expect("lock") = Some("Bearer right".to_owned());
-        let (_, port) = Fake::start(manner, None).await;
+        let mode = UploadMode::default();
+        *mode.token.lock().expect("lock") = Some("Bearer right".to_owned());
+        let (_, port) = Fake::start(mode, None).await;
         let token = Some(Origin::Given(Secret::new("wrong-one")));
         let server = with(
             port,
@@ -256,7 +262,7 @@ fn a_given_token_that_is_refused_is_a_fault() {
             },
         );
         let fault = server.result(&Key([0; 32])).await.expect_err("wrong");
-        assert!(matches!(fault, Fault::Refused { .. }), "{fault:?}");
+        assert!(matches!(fault, RemoteError::Refused { .. }), "{fault:?}");
         assert!(!fault.to_string().contains("wrong-one"), "{fault}");
     });
 }
@@ -321,15 +327,21 @@ fn certificates_count_on_both_sides() {
         assert!(matches!(fine, Ok(None)), "{fine:?}");
         let stranger = ask(&strangers, Some(client_pair.clone())).await;
         let fault = stranger.expect_err("another authority");
-        assert!(matches!(fault, Fault::Unreachable { .. }), "{fault:?}");
+        assert!(
+            matches!(fault, RemoteError::Unreachable { .. }),
+            "{fault:?}"
+        );
         assert!(fault.to_string().contains("certificate"), "{fault}");
         let anonymous = ask(&roots, None).await;
         assert!(
-            matches!(anonymous, Err(Fault::Unreachable { .. })),
+            matches!(anonymous, Err(RemoteError::Unreachable { .. })),
             "{anonymous:?}"
         );
         let missing = ask(&folder.path().join("none.pem"), None).await;
-        assert!(matches!(missing, Err(Fault::Local { .. })), "{missing:?}");
+        assert!(
+            matches!(missing, Err(RemoteError::Local { .. })),
+            "{missing:?}"
+        );
         // Without encryption, to a server that wants it.
         let plain = client(&format!("grpc://127.0.0.1:{port}"))
             .result(&Key([0; 32]))

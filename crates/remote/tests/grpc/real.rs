@@ -9,7 +9,7 @@ use bazel_remote_apis::build::bazel::remote::execution::v2 as re;
 use warpcc_cache::{Digest, Key};
 use warpcc_remote::backend::UploadSource;
 use warpcc_remote::grpc::Deadlines;
-use warpcc_remote::{Auth, Backend, Fault, Grpc};
+use warpcc_remote::{Auth, Backend, Grpc, RemoteError};
 
 use crate::{block_on, bytes_of, client};
 use warpcc_testkit::buildgrid::BuildGrid;
@@ -106,7 +106,7 @@ fn blobs_of_every_size(address: &str) {
         // Not over what is there.
         let there = folder.path().join("1");
         let again = server.read_large(&digests[1], &there).await;
-        assert!(matches!(again, Err(Fault::Local { .. })), "{again:?}");
+        assert!(matches!(again, Err(RemoteError::Local { .. })), "{again:?}");
     });
 }
 
@@ -259,13 +259,16 @@ fn a_server_killed_in_mid_transfer_is_a_fault() {
         }
         casd.kill();
         let read = reading.await.expect("no panic");
-        assert!(matches!(read, Err(Fault::Unreachable { .. })), "{read:?}");
+        assert!(
+            matches!(read, Err(RemoteError::Unreachable { .. })),
+            "{read:?}"
+        );
         assert!(!to.exists());
         let written = server
             .write(&[(digest, UploadSource::File(from.clone()))])
             .await;
         assert!(
-            matches!(written, Err(Fault::Unreachable { .. })),
+            matches!(written, Err(RemoteError::Unreachable { .. })),
             "{written:?}"
         );
     });
@@ -276,7 +279,10 @@ fn nobody_there_is_a_fault_that_names_the_server() {
     let address = format!("grpc://127.0.0.1:{}", warpcc_testkit::casd::free_port());
     let fault = block_on(async { client(&address).result(&Key([0; 32])).await });
     let fault = fault.expect_err("nobody listens");
-    assert!(matches!(fault, Fault::Unreachable { .. }), "{fault:?}");
+    assert!(
+        matches!(fault, RemoteError::Unreachable { .. }),
+        "{fault:?}"
+    );
     assert!(fault.to_string().contains(&address), "{fault}");
 }
 
@@ -301,8 +307,14 @@ fn a_black_hole_costs_a_deadline() {
     block_on(async {
         let server = Grpc::new(address, Auth::default(), deadlines).expect("no certificates");
         let result = server.result(&Key([0; 32])).await;
-        assert!(matches!(result, Err(Fault::TooSlow { .. })), "{result:?}");
+        assert!(
+            matches!(result, Err(RemoteError::TooSlow { .. })),
+            "{result:?}"
+        );
         let missing = server.missing(&[Digest::of_bytes(b"x")]).await;
-        assert!(matches!(missing, Err(Fault::TooSlow { .. })), "{missing:?}");
+        assert!(
+            matches!(missing, Err(RemoteError::TooSlow { .. })),
+            "{missing:?}"
+        );
     });
 }

@@ -11,8 +11,11 @@ use warpcc_cache::{
     Digest, DiskStore, InputManifestBuilder, Key, Level, Options, Outcome, Packing, ProducedFile,
 };
 use warpcc_remote::backend::UploadSource;
+use warpcc_remote::remote_record::Peer;
+use warpcc_remote::signature::Trust;
 use warpcc_remote::transfer::{self, Pushed};
-use warpcc_remote::{Backend, Fault, Grpc, upload};
+use warpcc_remote::{Backend, Grpc, RemoteError, upload};
+use warpcc_remote_client::signatures::Signatures;
 
 use crate::{block_on, client};
 use warpcc_testkit::casd::Casd;
@@ -27,30 +30,30 @@ struct Together<'a> {
 }
 
 impl Backend for Together<'_> {
-    async fn result(&self, key: &Key) -> Result<Option<ActionResult>, Fault> {
+    async fn result(&self, key: &Key) -> Result<Option<ActionResult>, RemoteError> {
         self.server.result(key).await
     }
 
-    async fn put_result(&self, key: &Key, result: &ActionResult) -> Result<(), Fault> {
+    async fn put_result(&self, key: &Key, result: &ActionResult) -> Result<(), RemoteError> {
         if self.is_first.swap(false, Ordering::Relaxed) {
             self.barrier.wait().await;
         }
         self.server.put_result(key, result).await
     }
 
-    async fn missing(&self, digests: &[Digest]) -> Result<Vec<Digest>, Fault> {
+    async fn missing(&self, digests: &[Digest]) -> Result<Vec<Digest>, RemoteError> {
         self.server.missing(digests).await
     }
 
-    async fn read_small(&self, digests: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, Fault> {
+    async fn read_small(&self, digests: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, RemoteError> {
         self.server.read_small(digests).await
     }
 
-    async fn read_large(&self, digest: &Digest, to: &Path) -> Result<bool, Fault> {
+    async fn read_large(&self, digest: &Digest, to: &Path) -> Result<bool, RemoteError> {
         self.server.read_large(digest, to).await
     }
 
-    async fn write(&self, blobs: &[(Digest, UploadSource)]) -> Result<(), Fault> {
+    async fn write(&self, blobs: &[(Digest, UploadSource)]) -> Result<(), RemoteError> {
         self.server.write(blobs).await
     }
 }
@@ -95,20 +98,27 @@ fn two_uploads_at_the_same_moment_lose_nothing() {
         is_first: AtomicBool::new(true),
     });
     block_on(async {
-        let push = |n: usize| transfer::push(&servers[n], "casd", &stores[n], Level::Direct, &KEY);
+        let trust = Trust::new(&Signatures::default()).expect("no keys");
+        let peer = |n: usize| Peer {
+            backend: &servers[n],
+            name: "casd",
+            trust: &trust,
+            untrusted: false,
+        };
+        let push = |n: usize| transfer::push(peer(n), &stores[n], Level::Direct, &KEY);
         let (one, other) = tokio::join!(push(0), push(1));
         let pushed = [one.expect("put"), other.expect("put")];
         assert!(pushed.iter().all(|p| matches!(p, Pushed::Put(_))));
-        let held = async |n: usize| {
-            let held = transfer::holds(&servers[n], "casd", &stores[n], Level::Direct, &KEY);
-            held.await.expect("asked")
+        let still_there = async |n: usize| {
+            let answer = transfer::holds(peer(n), &stores[n], Level::Direct, &KEY);
+            answer.await.expect("asked")
         };
         // Each had read nothing, and the later one has replaced the other.
-        assert_ne!(held(0).await, held(1).await);
+        assert_ne!(still_there(0).await, still_there(1).await);
         let put = vec![(Level::Direct, KEY)];
-        let settle = |n: usize| upload::settle(&servers[n], "casd", &stores[n], put.clone());
-        let (one, other) = tokio::join!(settle(0), settle(1));
+        let restore = |n: usize| upload::restore_replaced(peer(n), &stores[n], put.clone());
+        let (one, other) = tokio::join!(restore(0), restore(1));
         one.and(other).expect("asked");
-        assert!(held(0).await && held(1).await);
+        assert!(still_there(0).await && still_there(1).await);
     });
 }

@@ -9,20 +9,20 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::gone::Gone;
-use super::mutex::held;
+use super::mutex::lock;
+use super::program_error::ProgramError;
 use super::silence::Silence;
-use super::tell::Tell;
+use super::warning_sink::WarningSink;
 use crate::frame::{FrameError, read_frame};
 use crate::protocol::{LONGEST_IDENTITY, Reply, ReplyBody, identity};
 
 /// The number of who waits for the identity alone.
 const IDENTITY: u64 = u64::MAX;
 
-/// How often who waits for it looks.
+/// Interval of looking for it.
 const TICK: Duration = Duration::from_millis(5);
 
-/// What was heard so far.
+/// Messages that have come so far.
 pub(super) struct Heard {
     file: PathBuf,
     waiting: Mutex<Waiting>,
@@ -35,7 +35,7 @@ struct Waiting {
     asked: BTreeMap<u64, Sender<ReplyBody>>,
     /// It is of our build.
     known: bool,
-    gone: Option<Gone>,
+    gone: Option<ProgramError>,
 }
 
 impl Heard {
@@ -43,22 +43,26 @@ impl Heard {
     ///
     /// # Errors
     /// There is no thread to be had.
-    pub(super) fn new(from: UnixStream, file: &Path, tell: &Arc<Tell>) -> io::Result<Arc<Self>> {
+    pub(super) fn new(
+        from: UnixStream,
+        file: &Path,
+        warnings: &Arc<WarningSink>,
+    ) -> io::Result<Arc<Self>> {
         let heard = Arc::new(Self {
             file: file.to_owned(),
             waiting: Mutex::default(),
             messages: AtomicU64::new(0),
         });
-        let (listener, tell) = (Arc::clone(&heard), Arc::clone(tell));
+        let (listener, warnings) = (Arc::clone(&heard), Arc::clone(warnings));
         std::thread::Builder::new()
             .name("warpcc-remote".to_owned())
-            .spawn(move || listener.listen(from, &tell))?;
+            .spawn(move || listener.listen(from, &warnings))?;
         Ok(heard)
     }
 
     /// Where replies to `id` come.
-    pub(super) fn expect(&self, id: u64) -> Result<Receiver<ReplyBody>, Gone> {
-        let mut waiting = held(&self.waiting);
+    pub(super) fn expect(&self, id: u64) -> Result<Receiver<ReplyBody>, ProgramError> {
+        let mut waiting = lock(&self.waiting);
         if let Some(gone) = &waiting.gone {
             return Err(gone.clone());
         }
@@ -69,21 +73,21 @@ impl Heard {
 
     /// Nobody waits for `id` any more.
     pub(super) fn forget(&self, id: u64) {
-        held(&self.waiting).asked.remove(&id);
+        lock(&self.waiting).asked.remove(&id);
     }
 
-    /// How many messages came.
+    /// The number of messages so far.
     pub(super) fn messages(&self) -> u64 {
         self.messages.load(Ordering::Relaxed)
     }
 
     /// Why it is gone, where it is.
-    pub(super) fn gone(&self) -> Option<Gone> {
-        held(&self.waiting).gone.clone()
+    pub(super) fn gone(&self) -> Option<ProgramError> {
+        lock(&self.waiting).gone.clone()
     }
 
     /// The same, for which is waited so long.
-    pub(super) fn gone_within(&self, limit: Duration) -> Option<Gone> {
+    pub(super) fn gone_within(&self, limit: Duration) -> Option<ProgramError> {
         let mut waited = Duration::ZERO;
         while waited < limit {
             if let Some(gone) = self.gone() {
@@ -96,19 +100,19 @@ impl Heard {
     }
 
     /// Comes back when it is known to be of our build.
-    pub(super) fn wait_for_identity(&self) -> Result<(), Gone> {
+    pub(super) fn wait_for_identity(&self) -> Result<(), ProgramError> {
         let replies = self.expect(IDENTITY)?;
         let mut silence = Silence::default();
         loop {
-            if held(&self.waiting).known {
+            if lock(&self.waiting).known {
                 return Ok(());
             }
             match replies.recv_timeout(TICK) {
                 Err(RecvTimeoutError::Timeout) if silence.lasts(self.messages(), TICK) => {
-                    return Err(self.lose("does not say what it is"));
+                    return Err(self.lose("does not identify itself"));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(self.lose("has ended"));
+                    return Err(self.lose("exited unexpectedly"));
                 }
                 _ => {}
             }
@@ -116,21 +120,21 @@ impl Heard {
     }
 
     /// Nothing more comes: waiting threads get an error. The first reason is the right one.
-    pub(super) fn lose(&self, why: &str) -> Gone {
-        let mut waiting = held(&self.waiting);
+    pub(super) fn lose(&self, why: &str) -> ProgramError {
+        let mut waiting = lock(&self.waiting);
         let gone = waiting
             .gone
-            .get_or_insert_with(|| Gone::new(&self.file, why));
+            .get_or_insert_with(|| ProgramError::new(&self.file, why));
         let gone = gone.clone();
         waiting.asked.clear();
         gone
     }
 
-    fn listen(&self, from: UnixStream, tell: &Tell) {
+    fn listen(&self, from: UnixStream, warnings: &WarningSink) {
         let mut from = BufReader::new(from);
         let theirs = read_frame::<String>(&mut from, Some(LONGEST_IDENTITY));
         match theirs {
-            Ok(theirs) if theirs == identity() => held(&self.waiting).known = true,
+            Ok(theirs) if theirs == identity() => lock(&self.waiting).known = true,
             Ok(theirs) => {
                 let ours = identity();
                 self.lose(&format!(
@@ -140,7 +144,7 @@ impl Heard {
                 return;
             }
             Err(error) => {
-                self.lose(&error_of(&error));
+                self.lose(&describe_error(&error));
                 return;
             }
         }
@@ -148,16 +152,16 @@ impl Heard {
             let reply = match read_frame::<Reply>(&mut from, None) {
                 Ok(reply) => reply,
                 Err(error) => {
-                    self.lose(&error_of(&error));
+                    self.lose(&describe_error(&error));
                     return;
                 }
             };
             self.messages.fetch_add(1, Ordering::Relaxed);
             match reply {
                 Reply::Alive => {}
-                Reply::Warning(text) => tell.line(&text),
+                Reply::Warning(text) => warnings.emit(&text),
                 Reply::To(id, body) => {
-                    if let Some(who) = held(&self.waiting).asked.get(&id) {
+                    if let Some(who) = lock(&self.waiting).asked.get(&id) {
                         // Perhaps nobody waits any more.
                         drop(who.send(body));
                     }
@@ -167,9 +171,9 @@ impl Heard {
     }
 }
 
-fn error_of(error: &FrameError) -> String {
+fn describe_error(error: &FrameError) -> String {
     match error {
-        FrameError::Ended => "has ended".to_owned(),
+        FrameError::Ended => "exited unexpectedly".to_owned(),
         // With something unread, or in the middle of a message.
         FrameError::Io(error)
             if matches!(
@@ -177,9 +181,9 @@ fn error_of(error: &FrameError) -> String {
                 io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof
             ) =>
         {
-            "has ended".to_owned()
+            "exited unexpectedly".to_owned()
         }
-        FrameError::Io(error) => format!("cannot be heard: {error}"),
-        FrameError::Malformed => "sends what is no message".to_owned(),
+        FrameError::Io(error) => format!("cannot be read from: {error}"),
+        FrameError::Malformed => "sent an invalid message".to_owned(),
     }
 }

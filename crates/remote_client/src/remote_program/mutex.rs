@@ -1,8 +1,8 @@
-//! What a mutex has, whatever became of the thread that had it before.
+//! Locks a mutex whose last holder may have panicked.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Waits for it.
-pub(super) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

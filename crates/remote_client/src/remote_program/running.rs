@@ -11,22 +11,22 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::gone::Gone;
 use super::listener::Heard;
-use super::mutex::held;
+use super::mutex::lock;
+use super::program_error::ProgramError;
 use super::silence::Silence;
-use super::tell::Tell;
+use super::warning_sink::WarningSink;
 use crate::frame::write_frame;
 use crate::protocol::{Opening, Question, ReplyBody, identity};
 
 /// It reads at once what it is sent. Who does not for so long never will.
 const TAKES_WITHIN: Duration = Duration::from_secs(10);
 
-/// What was said before an end has been heard by then.
+/// Messages sent before the program's end have arrived by then.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// How often who waits looks around.
-const GLANCE: Duration = Duration::from_millis(20);
+/// Interval of looking whether the program is gone.
+const POLL: Duration = Duration::from_millis(20);
 
 /// The process.
 pub(super) struct Running {
@@ -41,7 +41,11 @@ impl Running {
     ///
     /// # Errors
     /// It cannot be started.
-    pub(super) fn start(file: &Path, opening: &Opening, tell: &Arc<Tell>) -> io::Result<Self> {
+    pub(super) fn start(
+        file: &Path,
+        opening: &Opening,
+        warnings: &Arc<WarningSink>,
+    ) -> io::Result<Self> {
         // Closed in every program that we start; one end becomes the standard input of this one.
         let (ours, theirs) = UnixStream::pair()?;
         let child = Command::new(file)
@@ -53,9 +57,9 @@ impl Running {
             .process_group(0)
             .spawn()?;
         ours.set_write_timeout(Some(TAKES_WITHIN))?;
-        let heard = Heard::new(ours.try_clone()?, file, tell)?;
+        let heard = Heard::new(ours.try_clone()?, file, warnings)?;
         let mut to = ours;
-        // Where it does not take them, what it says itself, or its end, tells why.
+        // If it does not accept them, its own message, or its end, says why.
         let greeted = write_frame(&mut to, &identity());
         drop(greeted.and_then(|()| write_frame(&mut to, opening)));
         Ok(Running {
@@ -70,7 +74,7 @@ impl Running {
     ///
     /// # Errors
     /// It is not, or gone.
-    pub(super) fn wait_for_identity(&self) -> Result<(), Gone> {
+    pub(super) fn wait_for_identity(&self) -> Result<(), ProgramError> {
         self.heard.wait_for_identity()
     }
 
@@ -78,7 +82,10 @@ impl Running {
     ///
     /// # Errors
     /// It is gone.
-    pub(super) fn ask(&self, question: impl FnOnce(u64) -> Question) -> Result<Asked<'_>, Gone> {
+    pub(super) fn ask(
+        &self,
+        question: impl FnOnce(u64) -> Question,
+    ) -> Result<Asked<'_>, ProgramError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let replies = self.heard.expect(id)?;
         let asked = Asked {
@@ -90,20 +97,20 @@ impl Running {
         Ok(asked)
     }
 
-    fn send(&self, question: &Question) -> Result<(), Gone> {
-        let sent = write_frame(&mut *held(&self.to), question);
+    fn send(&self, question: &Question) -> Result<(), ProgramError> {
+        let sent = write_frame(&mut *lock(&self.to), question);
         // One that has ended, or is of another build, takes nothing either; what it said, or its end, is the better reason.
         sent.map_err(|error| {
             let said = self.heard.gone_within(LAST_WORDS);
-            said.unwrap_or_else(|| self.give_up(&format!("does not take questions: {error}")))
+            said.unwrap_or_else(|| self.give_up(&format!("does not accept requests: {error}")))
         })
     }
 
     /// Nothing more is expected of it in this process.
-    fn give_up(&self, why: &str) -> Gone {
+    fn give_up(&self, why: &str) -> ProgramError {
         let gone = self.heard.lose(why);
         // A stopped one, too.
-        drop(held(&self.child).kill());
+        drop(lock(&self.child).kill());
         gone
     }
 }
@@ -111,7 +118,7 @@ impl Running {
 impl Drop for Running {
     /// The asking thread has the reply, so nothing is under way.
     fn drop(&mut self) {
-        let mut child = held(&self.child);
+        let mut child = lock(&self.child);
         drop(child.kill());
         // It is not waited for: a process that the kernel holds would hold us.
         drop(child.try_wait());
@@ -133,40 +140,44 @@ impl Drop for Asked<'_> {
 
 impl Asked<'_> {
     /// The next reply, for which is waited no longer than `limit` in all. `look` is called again and again meanwhile.
-    pub(super) fn reply(&self, limit: Duration, mut look: impl FnMut()) -> Result<ReplyBody, Gone> {
+    pub(super) fn reply(
+        &self,
+        limit: Duration,
+        mut look: impl FnMut(),
+    ) -> Result<ReplyBody, ProgramError> {
         let (mut silence, mut waited) = (Silence::default(), Duration::ZERO);
         let heard = &self.running.heard;
         loop {
-            match self.replies.recv_timeout(GLANCE) {
+            match self.replies.recv_timeout(POLL) {
                 Ok(reply) => return Ok(reply),
                 Err(RecvTimeoutError::Disconnected) => {
                     let gone = heard.gone();
-                    return Err(gone.unwrap_or_else(|| self.give_up("has ended")));
+                    return Err(gone.unwrap_or_else(|| self.give_up("exited unexpectedly")));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            waited += GLANCE;
-            if silence.lasts(heard.messages(), GLANCE) {
+            waited += POLL;
+            if silence.lasts(heard.messages(), POLL) {
                 return Err(self.give_up("does not answer"));
             }
             if waited > limit {
-                return Err(self.give_up("takes too long"));
+                return Err(self.give_up("took too long"));
             }
             look();
         }
     }
 
-    fn give_up(&self, why: &str) -> Gone {
+    fn give_up(&self, why: &str) -> ProgramError {
         self.running.give_up(why)
     }
 
     /// More about it.
-    pub(super) fn say(&self, question: &Question) -> Result<(), Gone> {
+    pub(super) fn say(&self, question: &Question) -> Result<(), ProgramError> {
         self.running.send(question)
     }
 
     /// It has replied to another question than it was asked.
-    pub(super) fn odd(&self) -> Gone {
-        self.give_up("sends what was not asked for")
+    pub(super) fn unexpected(&self) -> ProgramError {
+        self.give_up("sent an unexpected reply")
     }
 }

@@ -1,11 +1,11 @@
-//! How long nothing was heard of `warpcc-remote`.
+//! The time since the last message of `warpcc-remote`.
 
 use std::time::Duration;
 
-/// Who says nothing at all for so long is stopped, or has lost its way: it speaks each second otherwise.
+/// Without any message for so long, the program is stopped or hangs: it sends one each second.
 const SILENT: Duration = Duration::from_secs(20);
 
-/// How long nothing was heard, in times that were waited: a clock would count the hours in which both were stopped.
+/// The time since the last message, as time waited: a clock would count the hours in which both were stopped.
 #[derive(Default)]
 pub(super) struct Silence {
     messages: u64,

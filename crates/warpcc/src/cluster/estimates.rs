@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use warpcc_cache::Digest;
-use warpcc_engine::executor::There;
+use warpcc_engine::executor::RemoteEstimate;
 
 /// Tools are larger than this; sources mostly are not.
 const TOOL: u64 = 1 << 20;
@@ -18,7 +18,7 @@ const TOOLS: usize = 64;
 const AGE: Duration = Duration::from_secs(600);
 
 /// The assumption before any measurement: a good cluster, so that it is tried.
-const UNKNOWN: There = There {
+const UNKNOWN: RemoteEstimate = RemoteEstimate {
     waits_ms: 50,
     bytes_per_second: 200_000_000,
     tool_bytes: 0,
@@ -26,12 +26,12 @@ const UNKNOWN: There = There {
 
 /// The estimates for one cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outlook {
-    there: There,
+pub struct Estimates {
+    there: RemoteEstimate,
     tools: BTreeSet<Digest>,
 }
 
-impl Default for Outlook {
+impl Default for Estimates {
     fn default() -> Self {
         Self {
             there: UNKNOWN,
@@ -40,8 +40,8 @@ impl Default for Outlook {
     }
 }
 
-impl Outlook {
-    /// Decodes the bytes of [`Outlook::to_bytes`]. Other bytes give the default.
+impl Estimates {
+    /// From what [`Estimates::to_bytes`] gave; nothing is known where it is not that.
     pub fn from_bytes(bytes: &[u8], now: SystemTime) -> Self {
         let mut outlook = Self::default();
         let text = std::str::from_utf8(bytes).unwrap_or_default();
@@ -66,7 +66,7 @@ impl Outlook {
     /// Encodes the estimates for a note.
     pub fn to_bytes(&self, now: SystemTime) -> Vec<u8> {
         let at = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let There {
+        let RemoteEstimate {
             waits_ms,
             bytes_per_second,
             ..
@@ -79,9 +79,9 @@ impl Outlook {
     }
 
     /// The estimate for a command with this program.
-    pub fn estimate(&self, program: &Digest) -> There {
+    pub fn estimate(&self, program: &Digest) -> RemoteEstimate {
         let seen = self.tools.contains(program);
-        There {
+        RemoteEstimate {
             tool_bytes: if seen { 0 } else { program.size },
             ..self.there
         }
@@ -124,7 +124,7 @@ mod tests {
             size: 2 << 20,
             ..Digest::of_bytes(b"a tool")
         };
-        let mut outlook = Outlook::default();
+        let mut outlook = Estimates::default();
         assert_eq!(outlook.estimate(&tool).tool_bytes, 2 << 20);
         let second = Duration::from_secs(1);
         for _ in 0..40 {
@@ -132,7 +132,7 @@ mod tests {
             outlook.learn(3 * second, second, 1 << 20, second);
         }
         outlook.has([tool, Digest::of_bytes(b"small")]);
-        let again = Outlook::from_bytes(&outlook.to_bytes(now), now + second);
+        let again = Estimates::from_bytes(&outlook.to_bytes(now), now + second);
         assert_eq!(again, outlook);
         let there = again.estimate(&tool);
         assert_eq!(there.tool_bytes, 0);
@@ -141,20 +141,23 @@ mod tests {
             (1_000_000..1_100_000).contains(&there.bytes_per_second),
             "{there:?}"
         );
-        let later = Outlook::from_bytes(&outlook.to_bytes(now), now + 2 * AGE);
+        let later = Estimates::from_bytes(&outlook.to_bytes(now), now + 2 * AGE);
         assert_eq!(later.estimate(&tool), UNKNOWN);
-        assert_eq!(Outlook::from_bytes(b"\xff 1 2", now), Outlook::default());
+        assert_eq!(
+            Estimates::from_bytes(b"\xff 1 2", now),
+            Estimates::default()
+        );
     }
 
     #[test]
     fn small_transfers_do_not_change_the_speed() {
-        let mut outlook = Outlook::default();
+        let mut outlook = Estimates::default();
         outlook.learn(
             Duration::from_millis(450),
             Duration::from_millis(400),
             0,
             Duration::ZERO,
         );
-        assert_eq!(outlook, Outlook::default());
+        assert_eq!(outlook, Estimates::default());
     }
 }

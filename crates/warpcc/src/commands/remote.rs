@@ -1,5 +1,6 @@
 //! `warpcc remote`: asks the shared caches, shows their traffic, and uploads what waits.
 
+mod keygen;
 mod print;
 
 use std::path::Path;
@@ -8,10 +9,10 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use warpcc_cache::{DiskStore, Options};
-use warpcc_remote_client::backoff::{Health, Way};
+use warpcc_remote_client::circuit_breaker::{CircuitBreakers, Direction};
 use warpcc_remote_client::ping::WriteTest;
 use warpcc_remote_client::settings::Access;
-use warpcc_remote_client::upload::{self, Account, UploadMode};
+use warpcc_remote_client::upload::{self, UploadMode, UploadReport};
 use warpcc_remote_client::{Layer, RemoteProgram};
 use warpcc_rtc::{CacheSettings, Environment};
 
@@ -19,6 +20,7 @@ use super::output;
 use crate::config::{Config, environment};
 use crate::remotes;
 use crate::store::need_store;
+use keygen::KeygenArgs;
 use print::{Pinged, Rested, Row};
 
 /// One server is asked for no longer than this; each request has its own deadline besides.
@@ -33,6 +35,8 @@ pub enum RemoteCommand {
     Stat(RemoteArgs),
     /// Upload everything that waits; for the last step of a CI job
     Upload(UploadArgs),
+    /// Make a pair of keys: one signs what is uploaded, the other checks what is taken
+    Keygen(KeygenArgs),
 }
 
 /// `warpcc remote ping` and `stat`.
@@ -49,7 +53,7 @@ pub struct UploadArgs {
     /// Stop after this many seconds; the rest is kept for the next upload
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub limit: u64,
-    /// As builds start it: leave alone what is left alone, and say nothing
+    /// As builds start it: leave out paused servers, and say nothing
     #[arg(long, hide = true)]
     pub background: bool,
 }
@@ -59,6 +63,9 @@ pub struct UploadArgs {
 /// # Errors
 /// No shared cache is set, or no cache of our own.
 pub fn run(command: &RemoteCommand, config: &Config, ourselves: &Path) -> anyhow::Result<i32> {
+    if let RemoteCommand::Keygen(args) = command {
+        return keygen::run(args, ourselves);
+    }
     let layers = config.layers();
     if layers.is_empty() {
         if matches!(command, RemoteCommand::Upload(args) if args.background) {
@@ -66,10 +73,17 @@ pub fn run(command: &RemoteCommand, config: &Config, ourselves: &Path) -> anyhow
         }
         bail!("no shared cache is configured: set WARPCC_REMOTE, or [remote] in the settings file");
     }
+    if let RemoteCommand::Stat(_)
+    | RemoteCommand::Upload(UploadArgs {
+        background: false, ..
+    }) = command
+    {
+        warn_of_marks(&config.dir.value);
+    }
     match command {
         RemoteCommand::Ping(args) => {
             let stores: Vec<_> = need_store(config).into_iter().chain(kernels()).collect();
-            let remote = remotes::of_command(ourselves, &layers);
+            let remote = remotes::for_command(ourselves, &layers);
             let one = |(index, layer)| ping_one(&remote, index, layer, &stores);
             let rows: Vec<Pinged> = layers.iter().enumerate().map(one).collect();
             output::print(|out| match args.json {
@@ -90,18 +104,34 @@ pub fn run(command: &RemoteCommand, config: &Config, ourselves: &Path) -> anyhow
             Ok(0)
         }
         RemoteCommand::Upload(args) => upload(args, &layers, config, ourselves),
+        // Above: it needs no server.
+        RemoteCommand::Keygen(_) => Ok(0),
+    }
+}
+
+/// Says why a cache folder uploads nothing, or not everything, whatever the settings are.
+fn warn_of_marks(folder: &Path) {
+    let shown = folder.display();
+    if warpcc_cache::is_never_uploaded(folder) {
+        crate::log::warn(&format!(
+            "nothing is uploaded from {shown}: it has the file never-upload"
+        ));
+    } else if warpcc_cache::is_untrusted(folder) {
+        crate::log::warn(&format!(
+            "{shown} has results of an untrusted shared cache (the file untrusted): it uploads to untrusted caches only"
+        ));
     }
 }
 
 fn ping_one(remote: &RemoteProgram, index: usize, layer: &Layer, stores: &[DiskStore]) -> Pinged {
     let answer = remote.ping(index, PING_LIMIT);
-    // Who answers need not be left alone any longer.
+    // A server that answers is not paused any longer.
     if let Ok(answer) = &answer {
         for store in stores {
-            let health = Health::of(store.root());
-            health.well(layer, Way::Reading);
+            let breakers = CircuitBreakers::in_cache(store.root());
+            breakers.reset(layer, Direction::Reading);
             if let WriteTest::Taken = answer.write {
-                health.well(layer, Way::Writing);
+                breakers.reset(layer, Direction::Writing);
             }
         }
     }
@@ -133,10 +163,10 @@ fn row(layer: &Layer, stores: &[DiskStore]) -> Row {
         of_one.sum()
     };
     let rested = |way| {
-        let of_one = |store: &DiskStore| Health::of(store.root()).resting(layer, way);
-        stores.iter().find_map(of_one).map(|resting| Rested {
-            until: resting.until,
-            why: resting.why,
+        let of_one = |store: &DiskStore| CircuitBreakers::in_cache(store.root()).pause(layer, way);
+        stores.iter().find_map(of_one).map(|pause| Rested {
+            until: pause.until,
+            why: pause.why,
         })
     };
     let waiting = |store: &DiskStore| upload::waiting(layer, store.root());
@@ -148,9 +178,12 @@ fn row(layer: &Layer, stores: &[DiskStore]) -> Row {
         uploads: count("uploads"),
         bytes_up: count("bytes_up"),
         bytes_down: count("bytes_down"),
+        unsigned: count("unsigned"),
+        foreign: count("foreign"),
+        bad_signature: count("bad_signature"),
         waiting: stores.iter().map(waiting).sum(),
-        reading: rested(Way::Reading),
-        writing: rested(Way::Writing),
+        reading: rested(Direction::Reading),
+        writing: rested(Direction::Writing),
     }
 }
 
@@ -160,13 +193,13 @@ fn upload(
     config: &Config,
     ourselves: &Path,
 ) -> anyhow::Result<i32> {
-    let remote = remotes::of_command(ourselves, layers);
+    let remote = remotes::for_command(ourselves, layers);
     let until = Instant::now() + Duration::from_secs(args.limit);
-    let manner = match args.background {
+    let mode = match args.background {
         true => UploadMode::Background,
         false => UploadMode::Asked,
     };
-    let mut accounts: Vec<Account> = Vec::new();
+    let mut reports: Vec<UploadReport> = Vec::new();
     let kernels = kernels();
     let ours = match need_store(config) {
         Err(error) if kernels.is_none() => return Err(error),
@@ -174,21 +207,24 @@ fn upload(
     };
     for store in ours.into_iter().chain(kernels) {
         let left = until.saturating_duration_since(Instant::now());
-        for account in remote
-            .upload(&store, left, manner)
+        for report in remote
+            .upload(&store, left, mode)
             .map_err(anyhow::Error::msg)?
         {
-            match accounts.iter_mut().find(|sum| sum.server == account.server) {
-                Some(sum) => sum.add(account),
-                None => accounts.push(account),
+            match reports.iter_mut().find(|sum| sum.server == report.server) {
+                Some(sum) => sum.add(report),
+                None => reports.push(report),
             }
         }
     }
     if args.background {
         return Ok(0);
     }
-    output::print(|out| print::write_uploaded(&accounts, out))?;
-    Ok(i32::from(
-        accounts.iter().any(|account| account.waiting > 0),
-    ))
+    for report in &reports {
+        if let Some(warning) = &report.warning {
+            crate::log::warn(warning);
+        }
+    }
+    output::print(|out| print::write_uploaded(&reports, out))?;
+    Ok(i32::from(reports.iter().any(|report| report.waiting > 0)))
 }

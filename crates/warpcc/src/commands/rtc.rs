@@ -12,7 +12,7 @@ use std::time::Duration;
 use rayon::prelude::*;
 use serde::Serialize;
 use warpcc_cache::{DiskStore, Level, Upstream};
-use warpcc_remote_client::upload::{Account, UploadMode};
+use warpcc_remote_client::upload::{UploadMode, UploadReport};
 use warpcc_remote_client::{RemoteProgram, SharedCaches};
 use warpcc_rtc::{
     CacheSettings, CallLimits, CompileRequest, Compiler, Environment, Error, ErrorKind, Found,
@@ -71,8 +71,8 @@ impl Shared {
             return Ok(None);
         }
         let store = settings.open_first_written();
-        let store = store.map_err(|why| format!("it is not used: {why}"))?;
-        let program = remotes::of_kernels(&around.ourselves[0], &layers, &store);
+        let store = store.map_err(|why| format!("the shared cache is not used: {why}"))?;
+        let program = remotes::for_kernels(&around.ourselves[0], &layers, &store);
         let program = Arc::new(program);
         let caches = SharedCaches::new(Arc::clone(&program), layers, store.root());
         Ok(Some(Self {
@@ -89,11 +89,11 @@ impl Shared {
             false => Ok(Vec::new()),
         };
         match uploaded {
-            Ok(accounts) => accounts
+            Ok(reports) => reports
                 .iter()
-                .filter_map(Account::unfinished)
+                .filter_map(UploadReport::unfinished)
                 .for_each(|unfinished| log::warn(&unfinished)),
-            Err(why) => log::warn(&format!("nothing is uploaded: {why}")),
+            Err(why) => log::warn(&format!("nothing was uploaded: {why}")),
         }
         !self.caches.waits()
     }

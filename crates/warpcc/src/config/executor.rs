@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use warpcc_remote_client::Address;
 use warpcc_remote_client::auth::Secret;
 
+use super::key::Key;
 use super::property::Property;
-use super::value::{self, Key, Raw};
+use super::value::{self, Raw};
 use super::{Setting, SettingSource};
 
 /// Everything about the cluster.

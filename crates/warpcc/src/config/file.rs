@@ -9,8 +9,9 @@ use toml::de::{DeTable, DeValue};
 use warpcc_remote_client::config_file::tables;
 
 use super::error::ConfigError;
+use super::key::Key;
 use super::setting::SettingSource;
-use super::value::{Key, Raw};
+use super::value::Raw;
 
 /// One setting as the file gives it.
 pub(super) struct Entry {

@@ -181,7 +181,7 @@ fn a_wrong_shared_cache_is_told_without_its_secrets() {
     for (text, told) in [
         (
             "remote = 7",
-            "FILE:1: remote: `it` is not a list of shared caches",
+            "FILE:1: remote: `remote` must be a URL, a list of URLs, or a table with `layers`",
         ),
         (
             "[remote]\nlayers = [{ ca = \"/x\" }]",
@@ -189,11 +189,11 @@ fn a_wrong_shared_cache_is_told_without_its_secrets() {
         ),
         (
             "remote = \"ftp://u:hunter2@h/\"",
-            "`ftp://h/` is of no known kind",
+            "`ftp://h/` is not a supported kind",
         ),
         (
             "[remote]\nlayers = [{ url = \"http://h\", tokenfile = \"hunter2\" }]",
-            "`tokenfile of http://h/` is no known",
+            "`tokenfile of http://h/` is not a setting",
         ),
     ] {
         let error = with_file(text, &[]).unwrap_err();

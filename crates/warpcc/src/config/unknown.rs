@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::fmt;
 
 use super::environment::BEHIND;
-use super::value::Key;
+use super::key::Key;
 
 const PREFIX: &str = "WARPCC_";
 /// The variable that names the settings file.

@@ -1,4 +1,4 @@
-//! The settings by name, and how each reads its value from text or from TOML.
+//! How each setting reads its value from text or from TOML.
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
@@ -15,157 +15,6 @@ use super::environment;
 use super::property::Property;
 use super::setting::LogTarget;
 use super::size::MaxSize;
-
-/// A setting's identity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Key {
-    Dir,
-    MaxSize,
-    Jobs,
-    Memory,
-    Disable,
-    Recache,
-    Readonly,
-    Nvcc,
-    Log,
-    BaseDir,
-    RuntimeDir,
-    BuildId,
-    StallTimeout,
-    Shared,
-    Remote,
-    RemoteReadonly,
-    Executor,
-    ExecutorJobs,
-    ExecutorAlways,
-    ExecutorProperties,
-    ExecutorInstalled,
-    ExecutorToken,
-    ExecutorTokenFile,
-    ExecutorHeaders,
-    ExecutorHelper,
-    ExecutorRoots,
-    ExecutorCertificate,
-    ExecutorIdentity,
-}
-
-impl Key {
-    pub(super) const ALL: [Self; 28] = [
-        Self::Dir,
-        Self::MaxSize,
-        Self::Jobs,
-        Self::Memory,
-        Self::Disable,
-        Self::Recache,
-        Self::Readonly,
-        Self::Nvcc,
-        Self::Log,
-        Self::BaseDir,
-        Self::RuntimeDir,
-        Self::BuildId,
-        Self::StallTimeout,
-        Self::Shared,
-        Self::Remote,
-        Self::RemoteReadonly,
-        Self::Executor,
-        Self::ExecutorJobs,
-        Self::ExecutorAlways,
-        Self::ExecutorProperties,
-        Self::ExecutorInstalled,
-        Self::ExecutorToken,
-        Self::ExecutorTokenFile,
-        Self::ExecutorHeaders,
-        Self::ExecutorHelper,
-        Self::ExecutorRoots,
-        Self::ExecutorCertificate,
-        Self::ExecutorIdentity,
-    ];
-
-    /// The key in the settings file.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Dir => "dir",
-            Self::MaxSize => "max_size",
-            Self::Jobs => "jobs",
-            Self::Memory => "memory",
-            Self::Disable => "disable",
-            Self::Recache => "recache",
-            Self::Readonly => "readonly",
-            Self::Nvcc => "nvcc",
-            Self::Log => "log",
-            Self::BaseDir => "base_dir",
-            Self::RuntimeDir => "runtime_dir",
-            Self::BuildId => "build_id",
-            Self::StallTimeout => "stall_timeout",
-            Self::Shared => "shared",
-            Self::Remote => "remote",
-            Self::RemoteReadonly => "remote_readonly",
-            Self::Executor => "executor",
-            Self::ExecutorJobs => "executor_jobs",
-            Self::ExecutorAlways => "executor_always",
-            Self::ExecutorProperties => "executor_properties",
-            Self::ExecutorInstalled => "executor_installed",
-            Self::ExecutorToken => "executor_token",
-            Self::ExecutorTokenFile => "executor_token_file",
-            Self::ExecutorHeaders => "executor_headers",
-            Self::ExecutorHelper => "executor_helper",
-            Self::ExecutorRoots => "executor_roots",
-            Self::ExecutorCertificate => "executor_certificate",
-            Self::ExecutorIdentity => "executor_key",
-        }
-    }
-
-    /// The environment variable.
-    pub(super) fn variable(self) -> &'static str {
-        match self {
-            Self::Dir => "WARPCC_DIR",
-            Self::MaxSize => "WARPCC_MAX_SIZE",
-            Self::Jobs => "WARPCC_JOBS",
-            Self::Memory => "WARPCC_MEMORY",
-            Self::Disable => "WARPCC_DISABLE",
-            Self::Recache => "WARPCC_RECACHE",
-            Self::Readonly => "WARPCC_READONLY",
-            Self::Nvcc => "WARPCC_NVCC",
-            Self::Log => "WARPCC_LOG",
-            Self::BaseDir => "WARPCC_BASE_DIR",
-            Self::RuntimeDir => "WARPCC_RUNTIME_DIR",
-            Self::BuildId => "WARPCC_BUILD_ID",
-            Self::StallTimeout => "WARPCC_STALL_TIMEOUT",
-            Self::Shared => "WARPCC_SHARED",
-            Self::Remote => "WARPCC_REMOTE",
-            Self::RemoteReadonly => "WARPCC_REMOTE_READONLY",
-            Self::Executor => "WARPCC_EXECUTOR",
-            Self::ExecutorJobs => "WARPCC_EXECUTOR_JOBS",
-            Self::ExecutorAlways => "WARPCC_EXECUTOR_ALWAYS",
-            Self::ExecutorProperties => "WARPCC_EXECUTOR_PROPERTIES",
-            Self::ExecutorInstalled => "WARPCC_EXECUTOR_INSTALLED",
-            Self::ExecutorToken => "WARPCC_EXECUTOR_TOKEN",
-            Self::ExecutorTokenFile => "WARPCC_EXECUTOR_TOKEN_FILE",
-            Self::ExecutorHeaders => "WARPCC_EXECUTOR_HEADERS",
-            Self::ExecutorHelper => "WARPCC_EXECUTOR_HELPER",
-            Self::ExecutorRoots => "WARPCC_EXECUTOR_ROOTS",
-            Self::ExecutorCertificate => "WARPCC_EXECUTOR_CERTIFICATE",
-            Self::ExecutorIdentity => "WARPCC_EXECUTOR_KEY",
-        }
-    }
-
-    /// The setting that a settings file calls `name`.
-    pub(super) fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|key| key.name() == name)
-    }
-
-    /// The setting whose name looks most like `name`.
-    pub(super) fn nearest(name: &str) -> Self {
-        // `name` is foreign text: compare as the file would be fixed, in lower
-        // case and with the underscores TOML users like to write as dashes.
-        let name = name.to_lowercase().replace('-', "_");
-        let score = |key: &Self| strsim::jaro_winkler(&name, key.name());
-        Self::ALL
-            .into_iter()
-            .max_by(|a, b| score(a).total_cmp(&score(b)))
-            .unwrap_or(Self::Dir)
-    }
-}
 
 /// A value before its setting has read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -259,6 +108,18 @@ pub(super) fn text(raw: &Raw) -> Result<String, Problem> {
     }
 }
 
+/// Words with commas or white space between, or a TOML list of them.
+pub(super) fn words(raw: &Raw) -> Result<String, Problem> {
+    let texts = match raw {
+        Raw::List(items) => items.iter().map(|item| item.to_str()).collect(),
+        _ => raw.utf8().map(|text| vec![text]),
+    };
+    match texts {
+        Some(texts) if !texts.is_empty() => Ok(texts.join(",")),
+        _ => Err("must be a text or a list of texts"),
+    }
+}
+
 pub(super) fn path(raw: &Raw, home: Option<&Path>) -> Result<PathBuf, Problem> {
     match raw {
         Raw::Text(text) if !text.is_empty() => below_home(Path::new(text), home),
@@ -312,7 +173,7 @@ pub(super) fn layers(raw: &Raw) -> Result<Vec<Layer>, LayerError> {
     let variable =
         |name: &str| environment::variable(name).and_then(|value| value.into_string().ok());
     let wrong = |problem| LayerError {
-        at: "it".to_owned(),
+        at: "remote".to_owned(),
         problem,
     };
     let texts = match raw {
@@ -322,10 +183,14 @@ pub(super) fn layers(raw: &Raw) -> Result<Vec<Layer>, LayerError> {
             let layer = |table: &config_file::LayerTable| config_file::layer(table, &variable);
             return tables.iter().map(layer).collect();
         }
-        _ => return Err(wrong("is not a list of shared caches")),
+        _ => {
+            return Err(wrong(
+                "must be a URL, a list of URLs, or a table with `layers`",
+            ));
+        }
     };
     let texts: Option<Vec<&str>> = texts.into_iter().collect();
-    config_file::of_texts(texts.ok_or_else(|| wrong("is not UTF-8"))?, &variable)
+    config_file::parse_all(texts.ok_or_else(|| wrong("is not UTF-8"))?, &variable)
 }
 
 /// The cluster's address.

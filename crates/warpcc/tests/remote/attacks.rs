@@ -372,7 +372,9 @@ fn a_shared_folder_may_hold_what_is_no_file() {
     fs::copy(forger.path("ac", &step), &result).expect("a result");
     forger.attack(ENOUGH).demand_one_warning("another key");
     fs::write(&result, &whole[..whole.len() / 2]).expect("a result");
-    forger.attack(ENOUGH).demand_one_warning("no ActionResult");
+    forger
+        .attack(ENOUGH)
+        .demand_one_warning("not an ActionResult");
 }
 
 #[test]

@@ -63,9 +63,9 @@ fn servers_that_refuse_or_break() {
     let (mut project, build) = built("remote-broken", &server, 60);
     for (mode, about) in [
         (Mode::Status("500 Internal Server Error"), "500"),
-        (Mode::Status("401 Unauthorized"), "refuses: 401"),
+        (Mode::Status("401 Unauthorized"), "refused the request: 401"),
         (Mode::Status("302 Found"), "302"),
-        (Mode::Garbage, "no ActionResult"),
+        (Mode::Garbage, "not an ActionResult"),
         (Mode::Dies, "cannot reach"),
     ] {
         survives(&mut project, &build, &server, mode, about);
@@ -77,8 +77,8 @@ fn servers_with_wrong_bytes() {
     let server = Faulty::start();
     let (mut project, build) = built("remote-wrong", &server, 60);
     for (mode, about) in [
-        (Mode::WrongBytes, "other bytes than those of"),
-        (Mode::Exchanged, "other bytes than those of"),
+        (Mode::WrongBytes, "do not match the digest"),
+        (Mode::Exchanged, "do not match the digest"),
         (Mode::CutShort, "cannot reach"),
         (Mode::WrongKey, "a record of another key"),
     ] {

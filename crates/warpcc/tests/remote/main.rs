@@ -12,7 +12,9 @@ mod kernels;
 mod names;
 mod program;
 mod servers;
+mod signatures;
 mod two_machines;
+mod webdav;
 
 use space::{Build, Exactness, Program, Snapshot, Stats, TestSpace, differences};
 

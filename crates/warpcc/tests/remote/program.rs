@@ -151,8 +151,8 @@ fn without_it_a_call_misses_and_doctor_says_so() {
 #[test]
 fn one_that_ends_or_is_none_costs_a_warning() {
     for (name, script, about) in [
-        ("ends", "exit 0", "has ended"),
-        // A frame with a text: the greeting of another build.
+        ("ends", "exit 0", "exited unexpectedly"),
+        // A frame with a text: what another build would say of itself.
         (
             "other",
             "printf '\\004\\000\\000\\000\\003old' >&0; cat > /dev/null",
@@ -161,9 +161,9 @@ fn one_that_ends_or_is_none_costs_a_warning() {
         (
             "garbage",
             "printf 'Usage: warpcc-remote' >&0; cat > /dev/null",
-            "no message",
+            "invalid message",
         ),
-        ("flood", "exec cat /dev/zero >&0", "no message"),
+        ("flood", "exec cat /dev/zero >&0", "invalid message"),
     ] {
         let alone = Alone::new(&format!("program-{name}"));
         alone.beside(script);
@@ -199,7 +199,7 @@ fn one_that_is_killed_costs_a_warning() {
     let said = started.wait_with_output().expect("ended");
     let text = String::from_utf8_lossy(&said.stderr).into_owned();
     assert!(said.status.success(), "{text}");
-    let warned = text.starts_with("warpcc: warning: nothing comes from shared caches for a while");
+    let warned = text.starts_with("warpcc: warning: shared caches are not used for a while");
     assert!(warned && text.lines().count() == 1, "{text}");
 }
 

@@ -20,7 +20,7 @@ pub(super) fn check(config: &Config, around: &ProcessContext, findings: &mut Vec
     if layers.is_empty() && config.executor.address.value.is_none() {
         return;
     }
-    let remote = remotes::of_command(&around.ourselves[0], &layers);
+    let remote = remotes::for_command(&around.ourselves[0], &layers);
     if let Err(gone) = remote.check() {
         findings.push(warning(
             gone.to_string(),
@@ -54,6 +54,13 @@ fn judge(layer: &Layer, answer: Result<Answer, String>) -> Finding {
             format!("the shared cache {server} cannot be written: {why}"),
             "results of this machine do not reach the others",
             "allow writing there, or add |read-only to its URL",
+        ),
+        Ok(Answer {
+            warning: Some(why), ..
+        }) => warning(
+            why,
+            "whoever can read it can sign results that your readers take",
+            "change its mode; if others may have read it, make a new key and revoke this one",
         ),
         Ok(Answer { says, write, .. }) => {
             let way = match write {

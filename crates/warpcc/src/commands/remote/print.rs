@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use warpcc_remote_client::ping::{Answer, WriteTest};
-use warpcc_remote_client::upload::Account;
+use warpcc_remote_client::upload::UploadReport;
 use warpcc_report::monitor::harmless;
 
 use crate::config::format_bytes;
@@ -51,6 +51,12 @@ pub struct Row {
     pub bytes_up: u64,
     /// Bytes that came from it.
     pub bytes_down: u64,
+    /// Results that nobody had signed, where signatures are demanded.
+    pub unsigned: u64,
+    /// Results signed with a key that is not trusted.
+    pub foreign: u64,
+    /// Results whose signature is of something else.
+    pub bad_signature: u64,
     /// Results that wait to be given to it.
     pub waiting: usize,
     /// Set where the server is not read for a while.
@@ -78,6 +84,9 @@ pub fn write_ping(rows: &[Pinged], out: &mut dyn Write) -> io::Result<()> {
                     millis(answer.first),
                     millis(answer.look_up)
                 )?;
+                if let Some(warning) = &answer.warning {
+                    writeln!(out, "  {}", harmless(warning))?;
+                }
                 if let Some(why) = refused {
                     writeln!(out, "  cannot be written: {why}")?;
                     writeln!(out, "  if it should not be, add |read-only to its URL")?;
@@ -138,6 +147,13 @@ pub fn write_stat(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
             format_bytes(row.bytes_up),
             row.waiting
         )?;
+        let (unsigned, foreign, bad) = (row.unsigned, row.foreign, row.bad_signature);
+        if unsigned.saturating_add(foreign).saturating_add(bad) > 0 {
+            writeln!(
+                out,
+                "  not taken: {unsigned} unsigned, {foreign} signed with a key that is not trusted, {bad} with a wrong signature"
+            )?;
+        }
         for (rested, what) in [(&row.reading, "asked"), (&row.writing, "given anything")] {
             if let Some(rested) = rested {
                 let now = SystemTime::now()
@@ -170,6 +186,9 @@ pub fn write_stat_json(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
             "uploads": row.uploads,
             "bytes_up": row.bytes_up,
             "bytes_down": row.bytes_down,
+            "unsigned": row.unsigned,
+            "foreign": row.foreign,
+            "bad_signature": row.bad_signature,
             "waiting": row.waiting,
             "not_read": rested(&row.reading),
             "not_written": rested(&row.writing),
@@ -180,8 +199,8 @@ pub fn write_stat_json(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Writes the results of an upload.
-pub fn write_uploaded(accounts: &[Account], out: &mut dyn Write) -> io::Result<()> {
-    for account in accounts {
+pub fn write_uploaded(reports: &[UploadReport], out: &mut dyn Write) -> io::Result<()> {
+    for account in reports {
         write!(
             out,
             "{}: {} uploaded, {}",

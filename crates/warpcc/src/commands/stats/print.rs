@@ -22,13 +22,16 @@ const PROJECTS: usize = 5;
 const TOOLS: [&str; 6] = ["cudafe++", "cicc", "ptxas", "fatbinary", "nvlink", "host"];
 
 /// The counters of the shared caches.
-const REMOTE: [&str; 9] = [
+const REMOTE: [&str; 12] = [
     "hits",
     "misses",
     "uploads",
     "errors",
     "wrong_bytes",
     "refused",
+    "unsigned",
+    "foreign",
+    "bad_signature",
     "bytes_up",
     "bytes_down",
     "executed",
@@ -218,6 +221,18 @@ fn write_elsewhere(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
             format_bytes(remote("bytes_down")),
             format_bytes(remote("bytes_up"))
         )?;
+        let rejected = [
+            remote("unsigned"),
+            remote("foreign"),
+            remote("bad_signature"),
+        ];
+        if rejected.iter().any(|count| *count > 0) {
+            let [unsigned, foreign, bad] = rejected;
+            writeln!(
+                out,
+                "  not taken: {unsigned} unsigned, {foreign} signed with a key that is not trusted, {bad} with a wrong signature"
+            )?;
+        }
     }
     Ok(())
 }

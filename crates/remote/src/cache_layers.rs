@@ -1,4 +1,4 @@
-//! The layers as the rest of warpcc sees them: asked on a miss, told of what is new, never a reason to fail.
+//! The layers of shared caches as one [`Upstream`]: asked on a miss, given new results. No error fails a build.
 //!
 //! Nothing is made before it is needed: a call that hits on disk has no runtime, no TLS and no client.
 
@@ -11,57 +11,65 @@ use tokio::sync::Mutex;
 use warpcc_cache::{DiskStore, Key, Level, Upstream, Wanted};
 
 use crate::backend_kind::AnyBackend;
-use crate::backoff::{Health, Way};
-use crate::error::Fault;
-use crate::patience::Patience;
+use crate::circuit_breaker::{CircuitBreakers, Direction};
+use crate::error::RemoteError;
+use crate::remote_record::Peer;
 use crate::settings::Layer;
+use crate::signature::Trust;
+use crate::time_budget::TimeBudget;
 use crate::transfer::{self, Fetched, Turns};
-use crate::upload_queue::Spool;
+use crate::upload_queue::UploadQueue;
 
 /// The shared caches, near to far.
-pub struct Shared<'a> {
+pub struct CacheLayers<'a> {
     servers: Vec<Server>,
-    health: Health,
-    spool: Spool,
-    /// Who tells the user, in one line.
+    breakers: CircuitBreakers,
+    queue: UploadQueue,
+    /// Prints a warning of one line.
     warn: Box<dyn Fn(&str) + Send + Sync + 'a>,
     runtime: OnceLock<Option<Runtime>>,
     noted: AtomicBool,
-    patience: Patience,
+    time_budget: TimeBudget,
+}
+
+/// What speaks with a server, and who is trusted there.
+struct Client {
+    backend: AnyBackend,
+    trust: Trust,
 }
 
 struct Server {
     layer: Layer,
-    backend: OnceLock<Option<Arc<AnyBackend>>>,
+    client: OnceLock<Option<Arc<Client>>>,
     /// It failed during this call.
     off: AtomicBool,
     /// It did its part during this call, and whatever was noted against it is gone.
     well: AtomicBool,
 }
 
-impl<'a> Shared<'a> {
-    /// `layers` behind the disk store in `root`. `warn` tells the user.
+impl<'a> CacheLayers<'a> {
+    /// `layers` behind the disk store in `root`. `warn` prints a warning.
     pub fn new(layers: &[Layer], root: &Path, warn: impl Fn(&str) + Send + Sync + 'a) -> Self {
         let server = |layer: &Layer| Server {
             layer: layer.clone(),
-            backend: OnceLock::new(),
+            client: OnceLock::new(),
             off: AtomicBool::new(false),
             well: AtomicBool::new(false),
         };
         Self {
             servers: layers.iter().map(server).collect(),
-            health: Health::of(root),
-            spool: Spool::of(root),
+            breakers: CircuitBreakers::in_cache(root),
+            queue: UploadQueue::in_cache(root),
             warn: Box::new(warn),
             runtime: OnceLock::new(),
             noted: AtomicBool::new(false),
-            patience: Patience::of_a_call(),
+            time_budget: TimeBudget::per_call(),
         }
     }
 
     /// The same for a process that asks again and again, as long as it lives.
-    pub fn for_many_calls(mut self) -> Self {
-        self.patience = Patience::of_each_question();
+    pub fn for_long_process(mut self) -> Self {
+        self.time_budget = TimeBudget::per_question();
         self
     }
 
@@ -71,10 +79,12 @@ impl<'a> Shared<'a> {
     }
 
     /// Tells what an uploader, which has no terminal, has found out.
-    fn tell_untold(&self) {
+    fn warn_of_paused_uploads(&self) {
         for server in &self.servers {
-            if let Some(why) = self.health.untold(&server.layer) {
-                (self.warn)(&format!("nothing is uploaded for a while: {why}"));
+            if let Some(why) = self.breakers.unreported(&server.layer) {
+                (self.warn)(&format!(
+                    "uploads to the shared cache are paused: {why} (`warpcc remote upload` tries now)"
+                ));
             }
         }
     }
@@ -89,40 +99,44 @@ impl<'a> Shared<'a> {
                     .enable_all()
                     .build();
                 if let Err(error) = &built {
-                    (self.warn)(&format!("no shared cache: {error}"));
+                    (self.warn)(&format!(
+                        "shared caches are not used, because no thread can be started: {error}"
+                    ));
                 } else {
-                    self.tell_untold();
+                    self.warn_of_paused_uploads();
                 }
                 built.ok()
             })
             .as_ref()
     }
 
-    fn backend(&self, server: &Server, store: &DiskStore) -> Option<Arc<AnyBackend>> {
-        let made = server.backend.get_or_init(|| {
-            AnyBackend::new(&server.layer).map(Arc::new).map_or_else(
-                |fault| {
-                    self.failed(server, store, &fault);
-                    None
-                },
-                Some,
-            )
+    fn client(&self, server: &Server, store: &DiskStore) -> Option<Arc<Client>> {
+        let client = || {
+            Ok(Arc::new(Client {
+                trust: Trust::new(&server.layer.signatures)?,
+                backend: AnyBackend::new(&server.layer)?,
+            }))
+        };
+        let made = server.client.get_or_init(|| {
+            let made: Result<_, RemoteError> = client();
+            made.inspect_err(|fault| self.failed(server, store, fault))
+                .ok()
         });
         made.clone()
     }
 
-    fn failed(&self, server: &Server, store: &DiskStore, fault: &Fault) {
+    fn failed(&self, server: &Server, store: &DiskStore, fault: &RemoteError) {
         store.count(&[("remote.errors", 1)]);
-        if let Fault::WrongBytes { .. } = fault {
+        if let RemoteError::WrongBytes { .. } = fault {
             store.count(&[("remote.wrong_bytes", 1)]);
         }
         server.off.store(true, Ordering::Relaxed);
         if self
-            .health
-            .rest(&server.layer, Way::Reading, &fault.to_string(), true)
+            .breakers
+            .trip(&server.layer, Direction::Reading, &fault.to_string(), true)
         {
             (self.warn)(&format!(
-                "the shared cache is left alone for a while: {fault} (`warpcc remote ping` asks it now)"
+                "the shared cache is not used for a while: {fault} (`warpcc remote ping` tries it now)"
             ));
         }
     }
@@ -136,30 +150,47 @@ impl<'a> Shared<'a> {
         turn: &Mutex<()>,
     ) -> Option<Fetched> {
         if server.off.load(Ordering::Relaxed)
-            || self.health.resting(&server.layer, Way::Reading).is_some()
+            || self
+                .breakers
+                .pause(&server.layer, Direction::Reading)
+                .is_some()
         {
             return None;
         }
-        let backend = self.backend(server, store)?;
+        let client = self.client(server, store)?;
         let shown = server.layer.shown();
         let turns = Turns {
             one_at_a_time: turn,
             failed: &server.off,
         };
-        let fetching = transfer::fetch(&*backend, &shown, store, wanted, turns);
-        match self.patience.within(&shown, fetching).await {
+        let peer = Peer {
+            backend: &client.backend,
+            name: &shown,
+            trust: &client.trust,
+            untrusted: server.layer.untrusted,
+        };
+        let fetching = transfer::fetch(peer, store, wanted, turns);
+        match self.time_budget.within(&shown, fetching).await {
             Ok(fetched) => {
                 // Not where another question of this call has just failed.
                 let failed = server.off.load(Ordering::Relaxed);
                 if !failed && !server.well.swap(true, Ordering::Relaxed) {
-                    self.health.well(&server.layer, Way::Reading);
+                    self.breakers.reset(&server.layer, Direction::Reading);
                 }
                 let id = server.layer.id();
                 let (what, bytes) = match fetched {
-                    Fetched::Brought(bytes) => ("hits", bytes),
-                    Fetched::Nothing(bytes) => ("misses", bytes),
+                    Fetched::Stored(bytes) => ("hits", bytes),
+                    Fetched::Miss(bytes) => ("misses", bytes),
                     Fetched::Refused(bytes) => {
                         store.count(&[("remote.refused", 1)]);
+                        ("misses", bytes)
+                    }
+                    Fetched::Rejected(why, bytes) => {
+                        let counter = why.counter();
+                        store.count(&[
+                            (&format!("remote.{counter}"), 1),
+                            (&format!("remote_server.{id}.{counter}"), 1),
+                        ]);
                         ("misses", bytes)
                     }
                 };
@@ -171,11 +202,13 @@ impl<'a> Shared<'a> {
                 ]);
                 Some(fetched)
             }
-            // Our own disk is no reason to leave a server alone.
-            Err(fault @ Fault::Local { .. }) => {
+            // A fault of our own disk is no reason to pause a server.
+            Err(fault @ RemoteError::Local { .. }) => {
                 store.count(&[("remote.errors", 1)]);
                 if !server.off.swap(true, Ordering::Relaxed) {
-                    (self.warn)(&format!("nothing comes from the shared cache: {fault}"));
+                    (self.warn)(&format!(
+                        "results of the shared cache cannot be stored: {fault}"
+                    ));
                 }
                 None
             }
@@ -189,7 +222,7 @@ impl<'a> Shared<'a> {
     /// Near to far, until one has it.
     async fn ask_all(&self, store: &DiskStore, wanted: Wanted<'_>, turn: &Mutex<()>) -> bool {
         for (place, server) in self.servers.iter().enumerate() {
-            if let Some(Fetched::Brought(_)) = self.ask(server, store, wanted, turn).await {
+            if let Some(Fetched::Stored(_)) = self.ask(server, store, wanted, turn).await {
                 // The nearer ones are to have it too.
                 self.note(&self.servers[..place], wanted.level, wanted.key);
                 return true;
@@ -200,17 +233,20 @@ impl<'a> Shared<'a> {
 
     fn note(&self, servers: &[Server], level: Level, key: &Key) {
         let layers = servers.iter().map(|server| &server.layer);
-        if self.spool.offer(layers, level, key) {
+        if self.queue.enqueue(layers, level, key) {
             self.noted.store(true, Ordering::Relaxed);
         }
     }
 }
 
-impl Upstream for Shared<'_> {
+impl Upstream for CacheLayers<'_> {
     fn fetch(&self, store: &DiskStore, wanted: &[Wanted<'_>]) -> bool {
         let asks = |server: &Server| {
             !server.off.load(Ordering::Relaxed)
-                && self.health.resting(&server.layer, Way::Reading).is_none()
+                && self
+                    .breakers
+                    .pause(&server.layer, Direction::Reading)
+                    .is_none()
         };
         // The store is where fetched results go. Without a server to ask there is no runtime either.
         if store.options().readonly || !self.servers.iter().any(asks) {
@@ -243,7 +279,7 @@ impl Upstream for Shared<'_> {
     }
 }
 
-impl Drop for Shared<'_> {
+impl Drop for CacheLayers<'_> {
     fn drop(&mut self) {
         if let Some(Some(runtime)) = self.runtime.take() {
             // Nothing of it is waited for.

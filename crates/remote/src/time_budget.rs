@@ -1,41 +1,41 @@
-//! How long a call waits for shared caches in all: a server that is always just fast enough must end, too.
+//! The time that a call may wait for shared caches in all: a server that is always just fast enough must not hold it for ever.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use crate::error::Fault;
+use crate::error::RemoteError;
 
 /// A call waits no longer, and no question takes longer.
 const MOST: Duration = Duration::from_secs(600);
 
-/// What is left of it.
-pub struct Patience {
+/// The time that is left.
+pub struct TimeBudget {
     left: Option<Mutex<Duration>>,
 }
 
-impl Patience {
+impl TimeBudget {
     /// For one call: what is waited for each of its questions counts, of several at a time each.
-    pub fn of_a_call() -> Self {
+    pub fn per_call() -> Self {
         Self {
             left: Some(Mutex::new(MOST)),
         }
     }
 
     /// For a process that asks as long as it lives: each question alone.
-    pub fn of_each_question() -> Self {
+    pub fn per_question() -> Self {
         Self { left: None }
     }
 
     /// Runs `work` as long as there is patience.
     ///
     /// # Errors
-    /// Its own, or [`Fault::TooSlow`].
+    /// Its own, or [`RemoteError::TooSlow`].
     pub async fn within<T>(
         &self,
         server: &str,
-        work: impl Future<Output = Result<T, Fault>>,
-    ) -> Result<T, Fault> {
+        work: impl Future<Output = Result<T, RemoteError>>,
+    ) -> Result<T, RemoteError> {
         let left = match &self.left {
             Some(left) => *left.lock().unwrap_or_else(PoisonError::into_inner),
             None => MOST,
@@ -47,7 +47,7 @@ impl Patience {
             *left = left.saturating_sub(began.elapsed());
         }
         done.unwrap_or_else(|_| {
-            Err(Fault::TooSlow {
+            Err(RemoteError::TooSlow {
                 server: server.to_owned(),
                 seconds: MOST.as_secs(),
             })

@@ -1,4 +1,4 @@
-//! What moved between us and a cluster.
+//! Bytes and times of transfers between us and a cluster.
 
 use std::time::{Duration, Instant};
 
@@ -9,19 +9,19 @@ const MUCH: u64 = 256 << 10;
 
 /// Bytes of blobs, and how long they took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Moved {
+pub struct TransferStats {
     /// To it: inputs, and what says what to do with them.
     pub sent: u64,
     /// From it: outputs, and what tools said.
     pub received: u64,
-    /// How long that took, the calls that moved much.
+    /// Time of the transfers that were long enough to be timed.
     pub took: Duration,
     /// The bytes of those.
     pub timed: u64,
 }
 
-impl Moved {
-    /// So many bytes were on their way from `since` until now.
+impl TransferStats {
+    /// Counts a transfer of `bytes` from `since` until now, if it is long enough.
     pub fn time(&mut self, bytes: u64, since: Instant) {
         if bytes >= MUCH {
             self.timed += bytes;

@@ -1,16 +1,16 @@
-//! Why nothing comes from `warpcc-remote`.
+//! The error of `warpcc-remote`, if it does not reply.
 
 use std::path::{Path, PathBuf};
 
-/// Why `warpcc-remote` does not reply, for people.
+/// The reason why `warpcc-remote` does not reply, for people.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} {why}", file.display())]
-pub struct Gone {
+pub struct ProgramError {
     file: PathBuf,
     why: String,
 }
 
-impl Gone {
+impl ProgramError {
     pub(super) fn new(file: &Path, why: &str) -> Self {
         Self {
             file: file.to_owned(),

@@ -1,0 +1,96 @@
+//! The record under a key at a server: read, checked for its signature, unpacked.
+
+use warpcc_cache::{Key, Variant};
+
+use crate::action_result::{self, RecordLocation};
+use crate::backend::Backend;
+use crate::error::RemoteError;
+use crate::signature::{Parts, Rejection, Trust};
+
+/// A server, and who is trusted there.
+pub struct Peer<'a, B> {
+    /// The client.
+    pub backend: &'a B,
+    /// Its name in messages.
+    pub name: &'a str,
+    /// Who may have made its records, and who signs ours.
+    pub trust: &'a Trust,
+    /// Its results go to no other shared cache.
+    pub untrusted: bool,
+}
+
+impl<B> Clone for Peer<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B> Copy for Peer<'_, B> {}
+
+/// What a server has under a key.
+#[derive(Debug, Default)]
+pub struct RemoteRecord {
+    /// Variants that may be used, as far as their origin is concerned.
+    pub variants: Vec<Variant>,
+    /// Why there are none, where there is a record.
+    pub rejection: Option<Rejection>,
+    /// Somebody has signed it.
+    pub is_signed: bool,
+    /// Bytes that came.
+    pub bytes: u64,
+}
+
+impl<B: Backend> Peer<'_, B> {
+    /// Reads the record under `key`.
+    ///
+    /// # Errors
+    /// The server's, or a record that is damaged.
+    pub async fn record(&self, key: &Key) -> Result<RemoteRecord, RemoteError> {
+        let Some(packed) = self.packed_record(key).await? else {
+            return Ok(RemoteRecord::default());
+        };
+        let invalid = |why: &dyn std::fmt::Display| RemoteError::Answer {
+            server: self.name.to_owned(),
+            why: format!("an invalid result for {key}: {why}"),
+        };
+        let bytes = packed.len() as u64;
+        let parts = Parts::split(&packed);
+        let parts = parts.ok_or_else(|| invalid(&warpcc_cache::RecordError::Magic))?;
+        let is_signed = parts.is_signed();
+        // Before anything is unpacked.
+        let (variants, rejection) = match self.trust.check(&parts, key).await {
+            Ok(()) => {
+                let variants = action_result::variants(parts.frame, key);
+                (variants.map_err(|why| invalid(&why))?, None)
+            }
+            Err(rejection) => (Vec::new(), Some(rejection)),
+        };
+        Ok(RemoteRecord {
+            variants,
+            rejection,
+            is_signed,
+            bytes,
+        })
+    }
+
+    async fn packed_record(&self, key: &Key) -> Result<Option<Vec<u8>>, RemoteError> {
+        let Some(result) = self.backend.result(key).await? else {
+            return Ok(None);
+        };
+        match action_result::locate_record(&result) {
+            RecordLocation::Inline(packed) => Ok(Some(packed)),
+            RecordLocation::Blob(digest) if digest.size > action_result::LARGEST as u64 => {
+                Err(RemoteError::Answer {
+                    server: self.name.to_owned(),
+                    why: format!("a record of {} bytes, which is too large", digest.size),
+                })
+            }
+            RecordLocation::Blob(digest) => {
+                let read = self.backend.read_small(&[digest]).await?;
+                Ok(read.into_iter().next().flatten())
+            }
+            // Another program's, or an executed action's.
+            RecordLocation::Absent => Ok(None),
+        }
+    }
+}
