@@ -112,12 +112,12 @@ pub fn folder() -> PathBuf {
     repo::root().join("dist")
 }
 
-/// `SHA256SUMS`, of everything that is in the folder.
+/// `SHA256SUMS`, of everything that is in the folder and is to be installed or built.
 pub fn checksums(folder: &Path) -> Result<()> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)?.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if entry.path().is_file() && name != "SHA256SUMS" {
+        if entry.path().is_file() && name.starts_with("warpcc") {
             names.push(name);
         }
     }

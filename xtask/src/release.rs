@@ -22,7 +22,7 @@ const CHANGELOG: &str = "CHANGELOG.md";
 /// How to make it.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Leave CHANGELOG.md and dist/recipes' addresses as they are, and take files that differ from the commit
+    /// Change nothing but dist/: the new CHANGELOG.md goes there too. Files may differ from the commit
     #[arg(long)]
     dry_run: bool,
     /// Where the sources will be found: the address of the repository, for recipes
@@ -124,4 +124,25 @@ fn print_next(version: &str, changelog: &Path, options: &Options) {
          and the files of dist/, with NOTES.md as text, to {}/releases",
         options.repository.as_deref().unwrap_or_default()
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_get_is_a_commit_and_says_where_its_sources_are() {
+        let mut options = Options {
+            dry_run: false,
+            repository: None,
+            key: None,
+            previous: None,
+            new_cache_format: false,
+            program: None,
+        };
+        assert!(ready("0123456789ab", &options).is_err());
+        options.repository = Some("https://example.org/warpcc".to_owned());
+        assert!(ready("0123456789ab", &options).is_ok());
+        assert!(ready("0123456789ab+", &options).is_err());
+    }
 }

@@ -17,7 +17,8 @@ pub fn write(folder: &Path, version: &str, date: &str, section: &str) -> Result<
 
 fn text(version: &str, date: &str, section: &str, sums: &str) -> String {
     let mut text = format!("# warpcc {version}, {date}\n\n{section}\n\n## Files\n\n");
-    text += "Checked with `sha256sum --check SHA256SUMS`.\n\n| file | SHA-256 |\n|---|---|\n";
+    text += "Checked with `sha256sum --check SHA256SUMS`. If there is a SHA256SUMS.sig, it was made by `ssh-keygen -Y sign -n \
+             warpcc-release`, and `ssh-keygen -Y verify` says by whom.\n\n| file | SHA-256 |\n|---|---|\n";
     for line in sums.lines() {
         let (sum, name) = line.split_once("  ").unwrap_or((line, ""));
         text += &format!("| {name} | `{sum}` |\n");
