@@ -2,6 +2,7 @@
 #
 # SPDX-License-Identifier: (Apache-2.0 OR MIT)
 
+from spack_repo.builtin.build_systems import cargo
 from spack_repo.builtin.build_systems.cargo import CargoPackage
 
 from spack.package import *
@@ -15,7 +16,9 @@ class Warpcc(CargoPackage):
     homepage = "@REPOSITORY@"
     url = "@REPOSITORY@/releases/download/v@VERSION@/warpcc-@VERSION@-source.tar.gz"
 
-    license("Apache-2.0 OR MIT", checked_by="warpcc")
+    tags = ["build-tools"]
+
+    license("Apache-2.0 OR MIT")
 
     version("@VERSION@", sha256="@SHA256@")
 
@@ -25,13 +28,25 @@ class Warpcc(CargoPackage):
     # It traces compilers by the interface of glibc.
     requires("platform=linux", msg="warpcc runs on Linux only")
 
+
+class CargoBuilder(cargo.CargoBuilder):
     # The launcher, and the program that it starts to reach shared caches and clusters.
     programs = ("crates/warpcc", "crates/remote")
 
-    def build(self, spec, prefix):
-        for program in self.programs:
-            cargo("install", "--locked", "--root", "out", "--path", program)
+    def build(self, pkg, spec, prefix):
+        with working_dir(self.build_directory):
+            for program in self.programs:
+                pkg.module.cargo(
+                    "install",
+                    "--locked",
+                    "--root",
+                    "out",
+                    "--path",
+                    program,
+                    *self.std_build_args,
+                )
 
     def check(self):
         # The tests need CUDA toolkits, which are not dependencies.
-        Executable("out/bin/warpcc")("--version", "--verbose")
+        with working_dir(self.build_directory):
+            Executable("out/bin/warpcc")("--version", "--verbose")
