@@ -96,7 +96,7 @@ pub fn main(options: &Options) -> Result<()> {
     if options.quick {
         pairs.truncate(1);
     }
-    let warpcc = programs::warpcc(options.warpcc.as_deref())?;
+    let warpcc = programs::launcher(options.warpcc.as_deref())?;
     let mut differing = 0;
     for (toolkit, host) in pairs {
         differing += usize::from(!one(options, &warpcc, toolkit, host)?);
