@@ -43,7 +43,7 @@ pub fn main(options: &Options) -> Result<()> {
     }
     let wanted = competitors::chosen(&options.only)?;
     let warpcc = if wanted.iter().any(|contender| contender.is_ours()) {
-        Some(programs::warpcc(options.warpcc.as_deref())?)
+        Some(programs::launcher(options.warpcc.as_deref())?)
     } else {
         None
     };

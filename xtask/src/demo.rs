@@ -28,7 +28,7 @@ pub struct Options {
 /// `cargo xtask demo`.
 pub fn main(options: &Options) -> Result<()> {
     let nvcc = programs::nvcc(options.nvcc.as_deref())?;
-    let warpcc = programs::warpcc(options.warpcc.as_deref())?;
+    let warpcc = programs::launcher(options.warpcc.as_deref())?;
     let demo = Demo::prepare(nvcc, warpcc)?;
     println!("compiling demo.cu for sm_{}", ARCHITECTURES.join(", sm_"));
     println!("with {}\n", demo.nvcc.display());

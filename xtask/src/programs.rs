@@ -32,14 +32,24 @@ pub fn nvcc(asked: Option<&Path>) -> Result<PathBuf> {
 /// Our programs: the first is warpcc, which finds the second beside itself.
 pub const OURS: [&str; 2] = ["warpcc", "warpcc-remote"];
 
-/// The warpcc to use: the one asked for, or this checkout's, built now.
+/// The warpcc to use for calls that reach no server: the one asked for, or this checkout's, built now.
+pub fn launcher(asked: Option<&Path>) -> Result<PathBuf> {
+    // The network alone takes longer to build than all else.
+    asked_or_built(asked, &OURS[..1])
+}
+
+/// As [`launcher`], with the program that reaches servers next to it.
 pub fn warpcc(asked: Option<&Path>) -> Result<PathBuf> {
+    asked_or_built(asked, &OURS)
+}
+
+fn asked_or_built(asked: Option<&Path>, programs: &[&str]) -> Result<PathBuf> {
     if let Some(warpcc) = asked {
         return named(warpcc, "--warpcc");
     }
     let mut build = process::cargo("build");
     build.arg("--release");
-    for program in OURS {
+    for program in programs {
         build.args(["--package", program]);
     }
     process::run(&mut build)?;

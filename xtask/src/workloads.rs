@@ -23,7 +23,7 @@ pub fn main(asked: &[String]) -> Result<()> {
         asked.to_vec()
     };
     let nvcc = pid::make(&programs::nvcc(None)?, &folder().join("toolkit"))?;
-    let warpcc = programs::warpcc(None)?;
+    let warpcc = programs::launcher(None)?;
     let mut wrong = Vec::new();
     for name in names {
         if let Err(error) = run(&name, &nvcc, &warpcc) {

@@ -31,7 +31,7 @@ pub fn main(options: &Options, nvcc: &Path) -> Result<()> {
             cuobjdump.display()
         );
     }
-    let warpcc = programs::warpcc(options.warpcc.as_deref())?;
+    let warpcc = programs::launcher(options.warpcc.as_deref())?;
     let dir = tempfile::tempdir().context("failed to create a folder to work in")?;
     let library = match &options.library {
         Some(library) => library.clone(),

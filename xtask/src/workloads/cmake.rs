@@ -44,7 +44,7 @@ const PROJECT: &str = "cmake_minimum_required(VERSION 3.18)\n\
 /// `cargo xtask cmake-project`.
 pub fn main(options: &Options) -> Result<()> {
     let files: &[&str] = if options.quick { &QUICK } else { &FULL };
-    let warpcc = programs::warpcc(options.warpcc.as_deref())?;
+    let warpcc = programs::launcher(options.warpcc.as_deref())?;
     check(&programs::nvcc(None)?, &warpcc, files)
 }
 
