@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use warpcc_cache::DiskStore;
+use warpcc_cache::{DiskStore, guards};
 use warpcc_remote_client::protocol::{Opening, TimeBudgetSent};
 use warpcc_remote_client::remote_program::WarningSink;
 use warpcc_remote_client::sent::{AuthSent, LayerSent, StoreSent};
