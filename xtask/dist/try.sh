@@ -37,10 +37,20 @@ say doctor
 status=0; timeout 300 warpcc doctor || status=$?
 [ $status -le 1 ] || fail "doctor found an error"
 
-say "shared caches"
+say "shared caches: what one cache gave, another gets"
 mkdir shared
-WARPCC_REMOTE="file:$PWD/shared" timeout 60 warpcc remote ping || fail "warpcc-remote is not used"
-rm -r shared
+export WARPCC_REMOTE="file:$PWD/shared"
+timeout 60 warpcc remote ping || fail "warpcc-remote is not used"
+for cache in one other; do
+    said=$(WARPCC_DIR="$PWD/$cache" WARPCC_LOG=stderr timeout 300 warpcc nvcc $flags -c saxpy.cu -o shared.o 2>&1)
+    echo "$said"
+    cmp theirs.o shared.o
+    WARPCC_DIR="$PWD/$cache" timeout 60 warpcc remote upload
+done
+case $said in *hit*) ;; *) fail "the shared cache gave nothing" ;; esac
+find shared -type f | grep -q . || fail "the shared cache got nothing"
+unset WARPCC_REMOTE
+rm -r shared one other
 
 say "bypassed calls"
 warpcc stats | grep -E '^  bypassed +0$' || { warpcc stats; fail "calls were bypassed"; }

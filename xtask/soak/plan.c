@@ -93,7 +93,7 @@ static void compile(const struct call *call, struct plan *plan, const char *top,
     }
     if (host)
         push(plan, COMMAND,
-             print("cudafe++ %s --gen_c_file_name \"%s%s.cudafe1.cpp\" --stub_file_name \"%s.cudafe1.stub.c\" --gen_module_id_file "
+             print("cudafe++ %s --gnu_version=120200 --gen_c_file_name \"%s%s.cudafe1.cpp\" --stub_file_name \"%s.cudafe1.stub.c\" --gen_module_id_file "
                    "--module_id_file_name \"%s%s.module_id\" --simt-only \"%s\"",
                    front(source), folder, last, last, folder, stem, text));
     for (int i = 0; i < call->arch_count; i++) device(call, plan, i, source, folder, stem, name_for(call, i, stem), host);

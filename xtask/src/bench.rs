@@ -1,8 +1,8 @@
-//! How long one compilation takes with nvcc, with warpcc and with other caches, on this machine.
+//! Measures how long one compilation takes with nvcc, with warpcc and with other caches, on this machine.
 //!
 //! Every contender is measured in the same run, one after the other and round after round, so
-//! that a machine that slows down slows them all. What is reported is the median. The result is
-//! a JSON file with everything needed to judge it, and a chart.
+//! that a machine that slows down slows them all. The report has the median. The result is a JSON
+//! file with everything needed to judge it, and a chart.
 //!
 //! Started as a binary with `--warpcc` and `--nvcc` it needs neither cargo nor the repository,
 //! so it can be carried to another machine.
@@ -10,6 +10,7 @@
 mod chart;
 mod cluster;
 mod competitors;
+mod edits;
 mod fatbin_list;
 pub mod machine_info;
 mod options;
@@ -36,12 +37,13 @@ pub fn main(options: &Options) -> Result<()> {
         [one] if one == remote::NAME => return remote::main(options, &nvcc),
         [one] if one == remote::LARGE => return remote::large(options, &nvcc),
         [one] if one == remote::SMALL => return remote::small(options, &nvcc),
+        [one] if one == edits::NAME => return edits::main(options, &nvcc),
         [one] if one == cluster::NAME => return cluster::main(options, &nvcc),
         _ => {}
     }
     let wanted = competitors::chosen(&options.only)?;
     let warpcc = if wanted.iter().any(|contender| contender.is_ours()) {
-        Some(programs::warpcc(options.warpcc.as_deref())?)
+        Some(programs::launcher(options.warpcc.as_deref())?)
     } else {
         None
     };
@@ -73,7 +75,7 @@ pub fn main(options: &Options) -> Result<()> {
 struct Measured {
     contender: Contender,
     costs: Vec<Cost>,
-    /// Whether its object has the bytes of `nvcc --keep`'s; unknown where it cannot be had.
+    /// Whether its object has the bytes of `nvcc --keep`'s; `None` where there is no such object to compare with.
     same: Option<bool>,
 }
 

@@ -1,5 +1,5 @@
-//! What warpcc does, in a minute: one file compiled by nvcc, then by warpcc into an empty cache,
-//! then again; what it cost, what was found in the cache, and whether the objects are the same.
+//! Shows what warpcc does, in a minute: one file is compiled by nvcc, then by warpcc into an empty cache, then again. Prints
+//! the costs, the cache hits, and whether the objects are the same.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::{process, programs, repo};
 const ARCHITECTURES: [&str; 3] = ["80", "90", "100"];
 const OBJECT: &str = "demo.o";
 
-/// What the demo compares.
+/// The programs that the demo compares.
 #[derive(clap::Args)]
 pub struct Options {
     /// The nvcc to compare with (else WARPCC_NVCC, PATH, CUDA_HOME, a toolkit from PyPI)
@@ -28,7 +28,7 @@ pub struct Options {
 /// `cargo xtask demo`.
 pub fn main(options: &Options) -> Result<()> {
     let nvcc = programs::nvcc(options.nvcc.as_deref())?;
-    let warpcc = programs::warpcc(options.warpcc.as_deref())?;
+    let warpcc = programs::launcher(options.warpcc.as_deref())?;
     let demo = Demo::prepare(nvcc, warpcc)?;
     println!("compiling demo.cu for sm_{}", ARCHITECTURES.join(", sm_"));
     println!("with {}\n", demo.nvcc.display());
@@ -38,7 +38,7 @@ pub fn main(options: &Options) -> Result<()> {
     println!("{}", row("", "wall", "CPU", "against nvcc"));
     println!("{}", measured("nvcc", &theirs, &theirs));
 
-    // `run` is the same compilation as `warpcc nvcc`, with an account of it.
+    // `run` is the same compilation as `warpcc nvcc`, with a report.
     let cold = measure::run(&mut demo.run_with_account())?;
     let cold_object = demo.set_aside("warpcc-cold.o")?;
     println!("{}", measured("warpcc, empty cache", &cold, &theirs));
@@ -176,7 +176,7 @@ fn row(name: &str, wall: &str, cpu: &str, ratio: &str) -> String {
     format!("{name:<20} {wall:>10} {cpu:>10}   {ratio}")
 }
 
-/// What the cache answered between two states of the statistics, in words.
+/// The cache hits between two states of the statistics, in words.
 fn found(before: &Value, after: &Value) -> String {
     let grown = |pointer: &str| {
         let count = |stats: &Value| stats.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);

@@ -11,6 +11,7 @@ pub mod metadata;
 mod packages;
 mod program;
 mod sbom;
+mod source;
 mod tarball;
 mod wheel;
 
@@ -21,6 +22,8 @@ use anyhow::{Context, Result};
 
 use crate::repo;
 use contents::Contents;
+pub use source::name as source_name;
+pub use tarball::unpack as unpack_tarball;
 
 /// What to make.
 #[derive(clap::Args)]
@@ -45,12 +48,23 @@ enum What {
     Deb,
     /// One folder, with checksums
     Tarball,
+    /// The sources of the commit, which recipes build
+    Source,
     /// What a registry of crates would get, checked
     Crate,
     /// For pip: the Python package warpcc-rtc
     RtcWheel,
     /// All of these but the last
     All,
+}
+
+/// Everything that a release has, with the programs that are built already, or with new ones.
+pub fn all(program: Option<&Path>) -> Result<()> {
+    main(&Options {
+        what: vec![What::All],
+        arch: program::Arch::X86_64,
+        program: program.map(Path::to_owned),
+    })
 }
 
 /// `cargo xtask dist`.
@@ -79,6 +93,9 @@ pub fn main(options: &Options) -> Result<()> {
             made.extend(tarball::make(&contents, &to)?);
         }
     }
+    if all || named(What::Source) {
+        made.push(source::make(&to)?);
+    }
     if named(What::RtcWheel) {
         made.push(program::rtc_wheel(options.arch, &to)?);
     }
@@ -95,12 +112,12 @@ pub fn folder() -> PathBuf {
     repo::root().join("dist")
 }
 
-/// `SHA256SUMS`, of everything that is in the folder.
-fn checksums(folder: &Path) -> Result<()> {
+/// `SHA256SUMS`, of everything that is in the folder and is to be installed or built.
+pub fn checksums(folder: &Path) -> Result<()> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)?.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if entry.path().is_file() && name != "SHA256SUMS" {
+        if entry.path().is_file() && name.starts_with("warpcc") {
             names.push(name);
         }
     }

@@ -1,4 +1,4 @@
-//! What of the documentation commands write.
+//! Writes the parts of the documentation that are generated.
 
 mod flow;
 

@@ -15,6 +15,7 @@ mod measure;
 mod pip;
 mod process;
 mod programs;
+mod release;
 mod repo;
 mod soak;
 mod suite;
@@ -63,6 +64,8 @@ enum Task {
     Dist(dist::Options),
     /// Install what `dist` made in roots of old and new systems, use it, remove it
     DistTry(dist_try::Options),
+    /// Make and check everything that a release has; publishes nothing
+    Release(release::Options),
     /// Check the rules of this repository that the compiler does not know
     Tidy,
 }
@@ -92,6 +95,7 @@ fn run(task: Task) -> Result<()> {
         Task::Matrix(options) => matrix::main(&options),
         Task::Dist(options) => dist::main(&options),
         Task::DistTry(options) => dist_try::main(&options),
+        Task::Release(options) => release::main(&options),
         Task::Tidy => tidy::main(),
     }
 }

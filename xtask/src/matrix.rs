@@ -1,5 +1,5 @@
 //! Tries warpcc with toolkits and host compilers: each call of a corpus is made by a fresh nvcc and by warpcc, and
-//! whatever differs is said in docs/compatibility.md.
+//! docs/compatibility.md reports every difference.
 //!
 //! A row is a toolkit with a host compiler. A row that has been tried is remembered in `target/matrix/rows.jsonl`, and is
 //! not tried again while warpcc and the corpus are the same.
@@ -13,7 +13,7 @@ mod toolkits;
 mod trial;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -26,7 +26,7 @@ use hosts::Host;
 use rows::Row;
 use toolkits::Toolkit;
 
-/// What to try.
+/// The rows to try, and how.
 #[derive(Args)]
 pub struct Options {
     /// Only this toolkit: 11.8, 13.5, …; may be given several times
@@ -58,11 +58,17 @@ pub struct Options {
     jobs: usize,
 }
 
-/// A handful of command lines with one toolkit, for the test suite.
-pub fn quick() -> Result<()> {
-    let warpcc = repo::target_dir().join("debug/warpcc");
-    let build = ["--locked", "--workspace", "--bins", "--quiet"];
-    process::run(process::cargo("build").args(build))?;
+/// A handful of command lines with one toolkit, for the test suite and for releases: with this warpcc, or with the one
+/// that tests build.
+pub fn quick(warpcc: Option<&Path>) -> Result<()> {
+    let warpcc = match warpcc {
+        Some(warpcc) => warpcc.to_owned(),
+        None => {
+            let build = ["--locked", "--workspace", "--bins", "--quiet"];
+            process::run(process::cargo("build").args(build))?;
+            repo::target_dir().join("debug/warpcc")
+        }
+    };
     main(&Options {
         toolkit: Vec::new(),
         host: Vec::new(),
@@ -90,7 +96,7 @@ pub fn main(options: &Options) -> Result<()> {
     if options.quick {
         pairs.truncate(1);
     }
-    let warpcc = programs::warpcc(options.warpcc.as_deref())?;
+    let warpcc = programs::launcher(options.warpcc.as_deref())?;
     let mut differing = 0;
     for (toolkit, host) in pairs {
         differing += usize::from(!one(options, &warpcc, toolkit, host)?);
@@ -104,13 +110,8 @@ pub fn main(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Tries one row, unless its result is known; whether all was as with nvcc.
-fn one(
-    options: &Options,
-    warpcc: &std::path::Path,
-    toolkit: &Toolkit,
-    host: &Host,
-) -> Result<bool> {
+/// Tries one row, unless its result is known. True where all calls were the same as with nvcc.
+fn one(options: &Options, warpcc: &Path, toolkit: &Toolkit, host: &Host) -> Result<bool> {
     let names = format!("{} with {}", toolkit.version, host.name);
     let Some(host) = host.prepare()? else {
         println!("{names}: the compiler is not here, and cannot be installed");
@@ -182,8 +183,8 @@ fn chosen<'a, T>(all: &'a [T], names: &[String], name: fn(&T) -> &str) -> Result
     names.iter().map(find).collect()
 }
 
-/// What was tried: the program and the cases.
-fn digest(warpcc: &std::path::Path, cases: &[corpus::Case]) -> Result<String> {
+/// A digest of the program and the cases that were tried, in hexadecimal.
+fn digest(warpcc: &Path, cases: &[corpus::Case]) -> Result<String> {
     let mut hash = Sha256::new();
     hash.update(fs::read(warpcc).with_context(|| warpcc.display().to_string())?);
     for case in cases {

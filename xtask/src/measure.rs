@@ -1,4 +1,4 @@
-//! Run one command and say what it cost, its children's time included.
+//! Runs one command and measures its cost, including its children's time.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
@@ -8,21 +8,21 @@ use anyhow::{Context, Result, bail};
 
 use crate::process;
 
-/// What one run of a command cost.
+/// The cost of one run of a command.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
     /// Seconds on the clock.
     pub wall: f64,
-    /// Seconds of processors in programs, of the process and all it waited for.
+    /// Processor time in programs, in seconds, of the process and of all processes that it waited for.
     pub user: f64,
-    /// Seconds of processors in the kernel, likewise.
+    /// Processor time in the kernel, in seconds, of the same processes.
     pub system: f64,
-    /// The largest of its processes, in KiB.
+    /// The peak memory of its largest process, in KiB.
     pub peak_kib: i64,
 }
 
 impl Cost {
-    /// Seconds of processors.
+    /// Processor time, in seconds.
     pub fn cpu(&self) -> f64 {
         self.user + self.system
     }
@@ -61,7 +61,7 @@ pub fn run(command: &mut Command) -> Result<Cost> {
     })
 }
 
-/// Waits for a child of ours. The standard library's own wait does not say what it used.
+/// Waits for a child of ours. The standard library's own wait does not give the child's resource usage.
 #[expect(unsafe_code, reason = "wait4 has no safe wrapper in the crates we use")]
 fn wait(pid: u32) -> Result<(ExitStatus, libc::rusage)> {
     let pid = libc::pid_t::try_from(pid).context("a process id that is none")?;

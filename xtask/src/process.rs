@@ -12,8 +12,8 @@ use crate::repo;
 
 /// Cargo in the repository's root, with one of its subcommands, as a person starts it there.
 ///
-/// Cargo tells us by variables which package of it runs. Handed on, they have some build scripts (ring's) run again, and
-/// all that depends on those is built again.
+/// Cargo sets variables for the package that it runs. If they are passed on, some build scripts (ring's) run again, and
+/// everything that depends on them is built again.
 pub fn cargo(subcommand: &str) -> Command {
     let mut command = Command::new("cargo");
     command.current_dir(repo::root()).arg(subcommand);
@@ -56,7 +56,7 @@ pub fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Whether the command starts and succeeds; what it says is thrown away.
+/// Whether the command starts and succeeds. Its output is discarded.
 pub fn succeeds(command: &mut Command) -> bool {
     command
         .stdin(Stdio::null())

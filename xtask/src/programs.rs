@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{process, repo, toolkit};
 
-/// Which nvcc: the one asked for, `WARPCC_NVCC`, the one on PATH, `CUDA_HOME`'s, or else a
+/// The nvcc to use: the one asked for, `WARPCC_NVCC`, the one on PATH, `CUDA_HOME`'s, or else a
 /// toolkit from PyPI.
 pub fn nvcc(asked: Option<&Path>) -> Result<PathBuf> {
     if let Some(nvcc) = asked {
@@ -29,24 +29,34 @@ pub fn nvcc(asked: Option<&Path>) -> Result<PathBuf> {
     toolkit::install(toolkit::NEWEST).context("there is no nvcc here, and none could be installed")
 }
 
-/// Ours: the first is warpcc, and finds the second beside itself.
+/// Our programs: the first is warpcc, which finds the second beside itself.
 pub const OURS: [&str; 2] = ["warpcc", "warpcc-remote"];
 
-/// Which warpcc: the one asked for, or this checkout's, built now.
+/// The warpcc to use for calls that reach no server: the one asked for, or this checkout's, built now.
+pub fn launcher(asked: Option<&Path>) -> Result<PathBuf> {
+    // The network alone takes longer to build than all else.
+    asked_or_built(asked, &OURS[..1])
+}
+
+/// As [`launcher`], with the program that reaches servers next to it.
 pub fn warpcc(asked: Option<&Path>) -> Result<PathBuf> {
+    asked_or_built(asked, &OURS)
+}
+
+fn asked_or_built(asked: Option<&Path>, programs: &[&str]) -> Result<PathBuf> {
     if let Some(warpcc) = asked {
         return named(warpcc, "--warpcc");
     }
     let mut build = process::cargo("build");
     build.arg("--release");
-    for program in OURS {
+    for program in programs {
         build.args(["--package", program]);
     }
     process::run(&mut build)?;
     Ok(repo::target_dir().join("release/warpcc"))
 }
 
-/// A program somebody named, as an absolute path: we run it from other folders.
+/// A program that the user named, as an absolute path: we run it from other folders.
 fn named(program: &Path, by: &str) -> Result<PathBuf> {
     if !process::is_executable(program) {
         bail!("{by} names {}, which is not a program", program.display());

@@ -1,12 +1,12 @@
-//! Where things stand in this checkout: the root, the build folder, what was fetched.
+//! The folders of this checkout: the root, the build folder, and the folders of fetched files.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 /// The repository's root: the parent of `xtask/`.
 ///
-/// Cargo says where that is when it runs us; a binary started by hand uses the place it was
-/// built in, which need not exist on the machine it was carried to.
+/// Cargo gives the path when it runs us. A binary started by hand uses the folder it was built in,
+/// which need not exist on another machine.
 pub fn root() -> PathBuf {
     let manifest_dir = env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);

@@ -1,5 +1,5 @@
-//! Looks for wrong results of warpcc: histories by chance, each call compared with a fresh nvcc. docs/soak.md says what
-//! it covers.
+//! Looks for wrong results of warpcc: random histories, each call compared with a fresh nvcc. docs/soak.md describes its
+//! coverage.
 
 mod bite;
 mod by_chance;

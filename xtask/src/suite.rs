@@ -20,7 +20,7 @@ use crate::{matrix, process, repo, tidy, toolkit};
 /// How long each fuzz target runs: enough to replay its corpus and try some thousand inputs more.
 const FUZZ_SECONDS: &str = "2";
 
-/// What of the suite to run.
+/// The part of the suite to run.
 #[derive(clap::Args)]
 pub struct Options {
     /// Leave out the licence check, the documentation, the doctests, the fuzz targets and the
@@ -38,7 +38,7 @@ pub struct Options {
     nextest: Vec<String>,
 }
 
-/// What most tests compile with.
+/// The runtime headers that most tests compile with.
 #[derive(Clone, Copy, PartialEq)]
 enum Headers {
     /// The tests' own runtime header (`crates/warpcc/tests/space/small`).
@@ -65,7 +65,7 @@ pub fn main(options: &Options) -> Result<()> {
 
     suite.step("equipment", || setup::install(thorough));
     suite.step("fmt", || {
-        // The names of the files: what to do is `cargo fmt`, and nobody reads the rest.
+        // Only the names of the files: the remedy is `cargo fmt`.
         process::run(process::cargo("fmt").args(["--all", "--", "--check", "-l"]))
             .context("run `cargo fmt --all`")
     });
@@ -95,9 +95,9 @@ pub fn main(options: &Options) -> Result<()> {
             suite.step("fuzz", fuzz);
         }
         suite.step("cmake", cmake_project);
-        suite.step("matrix", matrix::quick);
+        suite.step("matrix", || matrix::quick(None));
     }
-    // Last, so that its summary is the last of any test runner.
+    // The last step, so that its summary is at the end of the output.
     suite.step("nextest", || {
         match options.quick && options.nextest.is_empty() {
             true => some_tests(headers),
@@ -107,7 +107,7 @@ pub fn main(options: &Options) -> Result<()> {
     suite.finish()
 }
 
-/// The tests that link a program of ours and compile nothing, all of them, and a share of the others.
+/// All tests that link a program of ours and compile nothing, and a share of the others.
 fn some_tests(headers: Headers) -> Result<()> {
     let units = tests(&["-E", UNITS].map(str::to_owned), headers);
     let days = SystemTime::UNIX_EPOCH.elapsed()?.as_secs() / (24 * 60 * 60);
@@ -120,7 +120,7 @@ fn some_tests(headers: Headers) -> Result<()> {
 
 /// Unit tests, but for the soak's, which compile by the hundred.
 const UNITS: &str = "(kind(lib) + kind(bin)) - test(soak::tests::)";
-/// How many days it takes `--quick` to come round.
+/// The number of days in which `--quick` runs every test.
 const SHARES: u64 = 8;
 
 const CHECKED: [&str; 3] = ["--locked", "--workspace", "--all-targets"];
@@ -151,7 +151,7 @@ fn fuzz() -> Result<()> {
 /// llama.cpp's ggml through CMake and Ninja. Its sources come from PyPI the first time, and stay
 /// next to the toolkits.
 fn cmake_project() -> Result<()> {
-    // As nextest builds it, so that neither builds it twice.
+    // The same build as nextest's, so that nothing is built twice.
     let build = ["--locked", "--workspace", "--bins", "--quiet"];
     process::run(process::cargo("build").args(build))?;
     let warpcc = repo::target_dir().join("debug/warpcc");
@@ -178,7 +178,7 @@ fn tests(arguments: &[String], headers: Headers) -> Result<()> {
     }
     command.env("WARPCC_TEST_NVRTC_120", fetched::OLDEST_NVRTC.path());
     command.env("WARPCC_TEST_NVFATBIN", fetched::NVFATBIN.path());
-    // A person's own settings must not decide what the tests see.
+    // The user's own settings must not influence the tests.
     for name in [
         "WARPCC_DIR",
         "WARPCC_NVCC",
@@ -235,7 +235,7 @@ struct Suite {
 }
 
 impl Suite {
-    /// Runs a step and goes on whatever comes of it: one run shows all there is to mend.
+    /// Runs a step, and goes on after a failure, so that one run shows everything that has to be fixed.
     fn step(&mut self, name: &'static str, run: impl FnOnce() -> Result<()>) {
         println!("── {name}");
         let start = Instant::now();

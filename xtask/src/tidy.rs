@@ -1,8 +1,8 @@
-//! Rules of this repository that neither the compiler nor clippy can hold.
+//! Checks rules of this repository that neither the compiler nor clippy can check.
 //!
-//! Most rules look at one file; others look at all pages, at what files import, at files that nothing compiles, and at what cargo links. Each says what
-//! to do, not only what is wrong. A rule that is in the way is changed here, in the commit that needs it, with its
-//! reason in the message; there are no exemption lists.
+//! Most rules look at one file. Others look at all pages, at the imports of files, at files that are not compiled, and at
+//! the crates that cargo links. Each complaint says what to do, not only what is wrong. A rule that is in the way is
+//! changed here, in the commit that needs it, with the reason in the message; there are no exemption lists.
 
 mod circles;
 mod commands;
@@ -95,7 +95,7 @@ fn files(root: &Path) -> Result<Vec<String>> {
         .collect())
 }
 
-/// A file's bytes; nothing of one that is deleted and not yet committed as such, and of a link, whose
+/// A file's bytes; `None` for a deleted file whose deletion is not committed, and for a link, whose
 /// target is checked by itself.
 fn read(root: &Path, path: &str) -> Result<Option<Vec<u8>>> {
     let full = root.join(path);

@@ -1,5 +1,5 @@
-//! Install a CUDA toolkit from PyPI, pinned by a lock file, so that every machine tests against
-//! the same bytes and nobody needs NVIDIA's installer.
+//! Installs a CUDA toolkit from PyPI, pinned by a lock file, so that every machine tests against
+//! the same bytes and NVIDIA's installer is not needed.
 //!
 //! The lock files are `xtask/toolkits/<version>.txt` in pip's requirements format, each wheel
 //! with its hash. A toolkit is complete when its marker holds the hash of the lock file it was
@@ -74,7 +74,7 @@ pub fn install(version: &str) -> Result<PathBuf> {
             download(version, &id, &toolkits, &home)?;
         }
     }
-    // Also into one that was installed before the links were known to be needed.
+    // Also into a toolkit that was installed before the links were known to be needed.
     add_links(&home.join("nvidia/cu13"))?;
     find(version)
 }
@@ -128,7 +128,7 @@ fn download(version: &str, id: &str, toolkits: &Path, home: &Path) -> Result<()>
     fs::write(new.path().join(MARKER), id).context("failed to write the toolkit's marker")?;
 
     if home.exists() {
-        // Made from another lock file. Moved aside first: a rename cannot replace a full folder.
+        // The toolkit was made from another lock file. It is moved aside first: a rename cannot replace a folder with files.
         let old = tempfile::tempdir_in(toolkits).context("failed to create a folder")?;
         fs::rename(home, old.path().join("old"))
             .with_context(|| format!("failed to move {} aside", home.display()))?;
@@ -138,7 +138,8 @@ fn download(version: &str, id: &str, toolkits: &Path, home: &Path) -> Result<()>
         .with_context(|| format!("failed to move {} to {}", new.display(), home.display()))
 }
 
-/// Links that the wheels lack: `nvlink -dlto` loads `nvvm/lib64/libnvvm.so`, which the wheels only have as `lib/libnvvm.so.4`.
+/// Adds links that the wheels lack: `nvlink -dlto` loads `nvvm/lib64/libnvvm.so`, which the wheels only have as
+/// `lib/libnvvm.so.4`.
 fn add_links(root: &Path) -> Result<()> {
     // 13.0's nvcc.profile looks for libraries in lib64, which the wheels call lib.
     let lib64 = root.join("lib64");
@@ -189,7 +190,7 @@ fn lock_file(version: &str) -> PathBuf {
     lock_dir().join(format!("{version}.txt"))
 }
 
-/// What the marker of a toolkit made from today's lock file says: the lines that pip reads.
+/// The contents of the marker of a toolkit made from the current lock file: the lines that pip reads.
 ///
 /// The lines themselves rather than their hash: they are short, and a person can compare them.
 fn lock_id(version: &str) -> Result<String> {

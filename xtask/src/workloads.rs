@@ -1,5 +1,5 @@
-//! Real CUDA code: fetch it, build it with nvcc and twice with warpcc, and compare.
-//! What there is and how it is built stands in `xtask/workloads.toml`.
+//! Fetches real CUDA code, builds it with nvcc and twice with warpcc, and compares.
+//! `xtask/workloads.toml` lists the workloads, and how each is built.
 
 pub mod catalogue;
 pub mod cmake;
@@ -23,7 +23,7 @@ pub fn main(asked: &[String]) -> Result<()> {
         asked.to_vec()
     };
     let nvcc = pid::make(&programs::nvcc(None)?, &folder().join("toolkit"))?;
-    let warpcc = programs::warpcc(None)?;
+    let warpcc = programs::launcher(None)?;
     let mut wrong = Vec::new();
     for name in names {
         if let Err(error) = run(&name, &nvcc, &warpcc) {

@@ -1,7 +1,7 @@
-//! A process that claims, for the tests and to measure: `budget_worker MODE name=value…`.
+//! A process that makes claims, for the tests and for measurements: `budget_worker MODE name=value…`.
 //!
-//! What happens is appended to `log=`, one line each: a letter, the process, nanoseconds since
-//! boot, and a word. Lines this short are written whole.
+//! Events are appended to `log=`, one line each: a letter, the process, nanoseconds since boot, and a word. Lines this
+//! short are written whole.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -286,7 +286,7 @@ impl Worker {
         Ok(())
     }
 
-    /// What a claim and its release cost.
+    /// Measures a claim and its release.
     fn cost(&self) -> Result<(), Problem> {
         let board = self.board();
         let cancel = Cancel::new();

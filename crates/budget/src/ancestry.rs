@@ -3,7 +3,7 @@
 use crate::proc;
 
 /// The parent, its parent and so on, up to the first of the namespace, each with its start. They
-/// were all there before us, so none of them needs asking twice.
+/// were all there before us, so each needs to be asked only once.
 ///
 /// With the start, because a board may be shared with another namespace that has the same numbers.
 pub fn ancestors() -> Vec<(u32, u64)> {

@@ -17,7 +17,7 @@ use crate::warning::{Warning, Warnings};
 #[derive(Debug, Clone)]
 pub struct Board(pub(crate) Arc<Inner>);
 
-/// What the threads of a process share.
+/// The state that the threads of a process share.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub limits: BudgetLimits,
@@ -74,7 +74,7 @@ impl Board {
         self.0.warnings.take()
     }
 
-    /// All claims of the user, for those who look on. Empty without a shared budget.
+    /// All claims of the user, for viewers. Empty without a shared budget.
     pub fn snapshot(&self) -> Snapshot {
         self.0
             .shared()
@@ -104,7 +104,7 @@ impl Inner {
         }
     }
 
-    /// The board, if there is one; a new one if somebody has removed the folder, as some systems
+    /// The board, if there is one; a new one if the folder was removed, as some systems
     /// do with /dev/shm when a user logs out. Claims on the old one stay with it.
     pub fn shared(&self) -> Option<Arc<Shared>> {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);

@@ -33,7 +33,7 @@ impl Default for Inner {
 pub struct Cancelled;
 
 impl Cancel {
-    /// A handle that nobody has cancelled.
+    /// A handle that is not cancelled.
     pub fn new() -> Self {
         Self::default()
     }

@@ -23,12 +23,12 @@ struct Level {
     names: &'static Names,
 }
 
-/// What the files and fields are called.
+/// The names of the files and fields.
 #[derive(Debug)]
 struct Names {
     limit: &'static str,
     usage: &'static str,
-    /// Of the whole subtree.
+    /// Inactive memory of the whole subtree.
     inactive: &'static str,
     active: &'static str,
 }

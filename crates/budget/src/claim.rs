@@ -23,7 +23,7 @@ use crate::warning::Warning;
 /// A request for a claim: what will run, and what it needs.
 #[derive(Debug, Clone, Default)]
 pub struct ClaimRequest {
-    /// What will be run.
+    /// The kind of command.
     pub kind: CommandKind,
     /// CPU slots: threads that it keeps busy. 0 means 1.
     pub slots: u32,
@@ -72,7 +72,7 @@ pub struct Claim {
 
 #[derive(Debug)]
 enum Place {
-    /// On the board.
+    /// A seat on the board.
     Seat(Arc<Shared>, Seat),
     /// In this process.
     Local(Share),
@@ -84,7 +84,7 @@ impl Board {
     /// Waits until the command may run.
     ///
     /// # Errors
-    /// Only [`Cancelled`], by `cancel`. What goes wrong with the board is a warning, and the claim
+    /// Only [`Cancelled`], by `cancel`. An error of the board is a warning, and the claim
     /// is then one on the budget of this process.
     pub fn claim(&self, ask: &ClaimRequest, cancel: &Cancel) -> Result<Claim, Cancelled> {
         cancel.check()?;
@@ -170,11 +170,11 @@ fn arrive(
     }))
 }
 
-/// Nanoseconds in which a look whether all claims live is not repeated by those who arrive.
+/// Nanoseconds in which new claims do not repeat the check that all claims are alive.
 const SETTLED: u64 = 20_000_000;
 
 fn find_seat(shared: &Shared, table: &mut SeatTable) -> io::Result<Option<Seat>> {
-    // A free seat may still be locked for a moment by who is leaving, or for long by the children
+    // A free seat may still be locked for a moment by a claim that is leaving, or for long by the children
     // of a program that replaced its process.
     for number in table.free_seats() {
         if let Some(seat) = Seat::take(&shared.folder, number)? {
@@ -230,8 +230,8 @@ impl Claim {
         }
     }
 
-    /// The most memory in KiB that was seen in use by the tool and its children. 0 where nobody
-    /// called [`crate::Pressure::tick`] meanwhile.
+    /// The most memory in KiB that was seen in use by the tool and its children. 0 where
+    /// [`crate::Pressure::tick`] was not called meanwhile.
     pub fn peak_kib(&self) -> u64 {
         self.own.peak_kib.load(Ordering::SeqCst)
     }
@@ -377,7 +377,7 @@ impl Claim {
         match std::mem::replace(&mut self.place, Place::Gone) {
             Place::Seat(shared, seat) => {
                 self.board.remove_own(&self.own);
-                // If the board cannot be written, closing the seat says the same to all who look.
+                // If the board cannot be written, closing the seat tells the other processes the same.
                 let _ = shared.transact(LockTimeout::Soon, |table| {
                     self.own.leave();
                     if table.claim(seat.number, self.own.ticket).is_some() {

@@ -2,7 +2,7 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds since boot, sleep included: the same for all processes, and set by nobody.
+/// Nanoseconds since boot, sleep included: the same for all processes, and cannot be set.
 pub fn now() -> u64 {
     let time = clock_gettime(ClockId::Boottime);
     (time.tv_sec as u64)

@@ -1,8 +1,8 @@
-//! What commands cost, learned from those that ran: data and arithmetic, no files.
+//! Estimates the cost of commands from earlier runs: data and arithmetic, no files.
 //!
-//! What is known of a subject (the caller's name for "this source, this tool, this architecture")
-//! comes first. Of a new subject its tool tells: commands of the same tool with inputs of about the
-//! same size. Of a new tool the built-in numbers.
+//! Measurements of a subject (the caller's name for "this source, this tool, this architecture") come first. For a new
+//! subject, commands of the same tool with inputs of about the same size count. For a new tool, the built-in numbers
+//! count.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ pub struct Expectation {
 /// The measured cost of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Measured {
-    /// Bytes of its main input, 0 if nobody knows.
+    /// Bytes of its main input, 0 if unknown.
     pub input_bytes: u64,
     /// Milliseconds from start to end.
     pub millis: u64,
@@ -68,7 +68,7 @@ pub struct Measured {
 }
 
 impl Costs {
-    /// Reads what [`Costs::to_bytes`] wrote; anything else is nothing learned yet.
+    /// Reads what [`Costs::to_bytes`] wrote; for any other bytes, the costs are empty.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let read = postcard::from_bytes::<(u32, Self)>(bytes).ok();
         let read = read.filter(|(version, costs)| *version == VERSION && costs.is_sound());
@@ -206,7 +206,7 @@ impl Costs {
         }
     }
 
-    /// How many subjects are known.
+    /// The number of known subjects.
     pub fn len(&self) -> usize {
         self.subjects.len()
     }

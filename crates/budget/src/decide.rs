@@ -1,8 +1,8 @@
 //! Which claim is granted next, which waiters watch, which claim is stopped: functions of the table alone, without
 //! files, processes or clocks.
 //!
-//! The order: first who has been passed over for too long, then builds with fewer running slots before builds with
-//! more, then the longest expected way to the end, then who came first.
+//! The order: first claims that have been passed over for too long, then builds with fewer running slots before builds
+//! with more, then the longest expected way to the end, then the claim that came first.
 //!
 //! The limits: processes may have different ones. Every limit L that occurs is a level, and the claims whose own limit
 //! is L or less take at most L together. So a build that was told to use four slots uses four, whether or not one with
@@ -37,7 +37,7 @@ pub struct Decision {
     /// The seat that is first in the order and does not fit, though a slot is free: from now on
     /// it is passed over, for a while.
     pub refused: Option<usize>,
-    /// No slot is free: nobody could be granted anything.
+    /// No slot is free, so no claim can be granted.
     pub full: bool,
 }
 
@@ -91,7 +91,7 @@ pub fn choose(records: &[Record], now: u64, memory: Option<Memory>) -> Decision 
     choice
 }
 
-/// Nobody has waited this long.
+/// No claim has waited this long.
 const NOT_STARVING: u64 = u64::MAX;
 
 /// Where a waiter stands; the least is first.
@@ -122,7 +122,7 @@ impl Rank {
     }
 }
 
-/// Which levels are too full.
+/// The levels that are too full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct TooFull {
     slots: Option<u32>,
@@ -130,7 +130,7 @@ struct TooFull {
     machine: bool,
 }
 
-/// What claims that have waited too long keep free for themselves.
+/// The slots and memory that claims keep free for themselves after waiting too long.
 #[derive(Debug, Default)]
 struct Blocked {
     slots: Option<u32>,
@@ -145,8 +145,8 @@ impl Blocked {
         self.machine |= by.machine;
     }
 
-    /// Whether `record` would take from where somebody has waited too long. Who counts in other
-    /// levels only takes nothing from there.
+    /// Whether `record` would take from a level in which a claim has waited too long. A claim that counts in other
+    /// levels only takes nothing from it.
     fn holds_back(&self, record: &Record) -> bool {
         self.machine
             || self.slots.is_some_and(|level| record.slots_limit <= level)
@@ -156,7 +156,7 @@ impl Blocked {
     }
 }
 
-/// What runs, summed up.
+/// The sum of all running claims.
 #[derive(Debug)]
 struct Load {
     /// By limit: slots in use of claims with this limit or less.
@@ -201,7 +201,7 @@ impl Load {
                     add(sum, slots);
                 }
             }
-            // What is stopped takes no CPU, but keeps its memory.
+            // A stopped command takes no CPU, but keeps its memory.
             let memory = if record.flags.suspended {
                 record.now_kib
             } else {
@@ -268,7 +268,7 @@ fn over(used: u64, need: u64, limit: u64) -> bool {
 
 /// The seats whose owners watch the other owners: of every build the two best waiters, in
 /// different processes, so that neither the death of one process nor of a whole build goes
-/// unnoticed while somebody waits.
+/// unnoticed while claims wait.
 pub fn watchers(records: &[Record]) -> Vec<usize> {
     let mut builds: BTreeMap<u64, [Option<usize>; 2]> = BTreeMap::new();
     let rank = |seat: usize| {
@@ -296,8 +296,8 @@ pub fn watchers(records: &[Record]) -> Vec<usize> {
         .collect()
 }
 
-/// The waiters that a free slot does not help, once nobody is granted anything: what they wait for is memory, their own or
-/// that of somebody who has waited too long for his.
+/// The waiters that a free slot does not help, once no claim is granted: they wait for memory, their own or that of a
+/// claim that has waited too long for its memory.
 pub fn short_of_memory(records: &[Record], memory: Option<Memory>) -> Vec<usize> {
     let load = Load::measure(records, memory);
     let short = |(_, record): &(usize, &Record)| {

@@ -26,10 +26,10 @@ const PIECE: usize = 64;
 /// How urgently a caller wants the lock: decides its pauses between tries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockTimeout {
-    /// Somebody gives back what others wait for.
+    /// A process gives back something that others wait for.
     Soon,
-    /// Somebody comes to wait, or looks around: of those there may be a thousand, and all of them
-    /// trying all the time would leave no CPU to the one who holds it.
+    /// A process comes to wait, or checks the board: there may be a thousand of these, and all of them trying all the
+    /// time would leave no CPU to the holder of the lock.
     Later,
 }
 
@@ -64,8 +64,8 @@ impl BoardFile {
         })
     }
 
-    /// Whether somebody has removed the board from its folder. Who uses it goes on with it; who
-    /// comes new makes a new one.
+    /// Whether the board was removed from its folder. Its users go on with it; a
+    /// new process makes a new one.
     pub fn is_removed(&self) -> bool {
         is_removed(&self.board)
     }
@@ -84,7 +84,7 @@ impl BoardFile {
             let held = Held::take(self, hurry)?;
             let mut table = self.read()?;
             let result = change(&mut table);
-            // Stopped for so long that somebody replaced the lock: what was read is old.
+            // Stopped for so long that another process replaced the lock: the table that was read is old.
             if held.is_lost() {
                 continue;
             }
@@ -122,7 +122,7 @@ impl BoardFile {
         Ok(table)
     }
 
-    /// The whole table without the lock, for those who only look. A record that is just being
+    /// The whole table without the lock, for readers. A record that is just being
     /// written is left out.
     ///
     /// # Errors
@@ -229,7 +229,7 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// Whether somebody has replaced the lock. Where the board is gone with it, all who know this
+    /// Whether the lock was replaced. Where the board is gone with it, all processes that know this
     /// board also know this lock.
     fn is_lost(&self) -> bool {
         is_removed(&self.file) && !self.of.is_removed()

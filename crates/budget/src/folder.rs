@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Where the board is kept.
+/// The place of the board.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum BoardPlace {
     /// `/dev/shm/warpcc-UID`, or `/tmp/warpcc-UID-budget` where that cannot be used.

@@ -4,7 +4,7 @@
 //! that descriptor 3 is what `MAKEFLAGS` claims, and its wait cannot be cancelled. Here the
 //! descriptors are looked at first, and then opened again through `/proc/self/fd`. That gives ends of
 //! the same pipe which are our own: they may be nonblocking without make noticing, and a
-//! descriptor that somebody closes and uses anew does not matter.
+//! descriptor that another process closes and uses anew does not matter.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -21,7 +21,7 @@ use crate::cancel::{Cancel, Cancelled};
 /// Whether `MAKEFLAGS` names a jobserver that can be used.
 #[derive(Debug, Clone)]
 pub enum Joined {
-    /// There is no word of a jobserver: nobody counts our commands.
+    /// There is no jobserver, so our commands are not counted.
     Absent,
     /// There is one and it can be used.
     Yes(Tokens),
@@ -44,19 +44,19 @@ struct Inner {
     taken: Mutex<Taken>,
 }
 
-/// What is to be given back, whatever ends this process.
+/// The tokens to give back, whatever ends this process.
 #[derive(Debug, Default)]
 struct Taken {
     bytes: Vec<u8>,
-    /// All of it was, and nothing more is taken.
+    /// All were given back, and no more are taken.
     over: bool,
 }
 
-/// The right to run one more command. Dropping it gives it back.
+/// The right to run one more command. Dropping the token gives it back.
 #[derive(Debug)]
 pub struct Token {
     from: Arc<Inner>,
-    /// What was read from the pipe, to be written back as it was; nothing for our own.
+    /// The byte that was read from the pipe, to be written back unchanged; `None` for our own token.
     byte: Option<u8>,
 }
 
@@ -102,7 +102,7 @@ impl Tokens {
     }
 
     /// Gives back what was taken from the build tool, and takes nothing more: this process ends now, without
-    /// waiting for those who hold tokens.
+    /// waiting for the holders of tokens.
     pub fn give_all_back(&self) {
         let mut taken = self.0.taken();
         taken.over = true;
@@ -146,7 +146,7 @@ impl Inner {
                 taken.bytes.push(byte[0]);
                 Some(byte[0])
             }
-            // Somebody was faster, or the other end lied.
+            // Another process was faster, or the other end lied.
             _ => None,
         }
     }

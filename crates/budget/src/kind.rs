@@ -1,4 +1,4 @@
-//! What kind of command a claim is for, and what one costs before anything was measured.
+//! Kinds of commands, and the cost of each before anything was measured.
 
 /// The kind of command of a claim, for the monitor and to learn costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -52,7 +52,8 @@ impl CommandKind {
         Self::DryRun,
     ];
 
-    /// Whether it is worth ending when memory gets short: not what needs next to none and is over before somebody looks.
+    /// Whether it is worth ending when memory gets short: not a command that needs almost none and is over before the
+    /// next check.
     pub fn makes_room(self) -> bool {
         self != Self::DryRun
     }
@@ -70,7 +71,7 @@ impl CommandKind {
             .unwrap_or_default()
     }
 
-    /// Its name for people.
+    /// Its name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Other => "other",

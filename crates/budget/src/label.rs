@@ -1,4 +1,4 @@
-//! What a claim is called on the board: a text of limited length.
+//! A claim's label on the board: a text of limited length.
 
 /// Bytes of a label.
 const LABEL: usize = 96;
@@ -43,7 +43,7 @@ impl Label {
         bytes
     }
 
-    /// From what [`Label::encode`] gave.
+    /// Reads the output of [`Label::encode`].
     pub(crate) fn decode(bytes: &[u8; LABEL + 1]) -> Self {
         let mut label = Self {
             length: bytes[0],

@@ -2,11 +2,11 @@
 //!
 //! A process that wants to run a tool makes a [`Claim`] on the [`Board`], a file that all processes
 //! of the user read and write under a lock. A process that changes the board also decides, with the pure
-//! functions of [`decide`], who is next, and wakes that one. Nothing has to be running for that:
+//! functions of [`decide`], which claim is next, and wakes its owner. Nothing has to be running for that:
 //! a claim is alive as long as the kernel holds its owner's file lock.
 //!
-//! What goes wrong here fails no build. A board that cannot be used is a [`Warning`] and a budget
-//! of this process alone.
+//! Errors of the budget fail no build. A board that cannot be used leads to a [`Warning`] and to a budget of this
+//! process alone.
 
 mod ancestry;
 mod board;

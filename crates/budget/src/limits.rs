@@ -12,7 +12,7 @@ pub struct BudgetLimits {
     pub slots: u32,
     /// Memory in KiB that all heavy commands together may need.
     pub memory_kib: u64,
-    /// What is left alone.
+    /// The memory that is left to everything else.
     pub reserve: Reserve,
 }
 

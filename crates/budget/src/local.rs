@@ -28,7 +28,7 @@ pub struct Share {
     pub slots: u32,
     /// KiB.
     pub memory_kib: u64,
-    /// With nothing next to it.
+    /// Whether nothing runs next to it.
     pub alone: bool,
 }
 

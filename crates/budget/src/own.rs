@@ -1,4 +1,4 @@
-//! What this process knows of one of its claims on the board, and how its record there is changed.
+//! The state that this process keeps of one of its claims on the board, and changes to the claim's record there.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::record::Record;
 use crate::table::SeatTable;
 
-/// What the threads of this process know of one claim.
+/// The state of one claim that the threads of this process share.
 #[derive(Debug)]
 pub(crate) struct Own {
     pub tag: u64,
@@ -47,9 +47,9 @@ impl Own {
         }
     }
 
-    /// Puts the record back if it is lost: the board was damaged, or somebody wrote over it who
+    /// Puts the record back if it is lost: the board was damaged, or overwritten by a process that
     /// had been stopped for long. We hold the seat's lock, so it is ours. False once the claim
-    /// was given back: then the seat may be somebody else's.
+    /// was given back: then the seat may be another claim's.
     pub fn restore(&self, table: &mut SeatTable) -> bool {
         if self.left.load(Ordering::SeqCst) {
             return false;

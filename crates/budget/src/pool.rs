@@ -12,7 +12,7 @@ use crate::seat;
 /// Slots that all processes of a user share. Clones are the same ones.
 #[derive(Debug, Clone)]
 pub struct Pool {
-    /// None where the slots are this process's own.
+    /// `None` where the slots are this process's own.
     folder: Option<PathBuf>,
     own: Arc<AtomicUsize>,
     size: usize,
@@ -26,7 +26,7 @@ pub struct PoolSlot {
 }
 
 impl Pool {
-    /// `size` slots of the pool with this name, of which all who share it take their slots. Processes may differ in
+    /// `size` slots of the pool with this name, which all its users share. Processes may differ in
     /// their `size`: each takes no slot beyond its own. Where there can be no folder, the slots are this process's own.
     pub fn open(place: &BoardPlace, name: &str, size: usize) -> Self {
         let folder = Folder::find(place).and_then(|folder| {
@@ -43,7 +43,7 @@ impl Pool {
         }
     }
 
-    /// How many slots there are.
+    /// The number of slots.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -73,7 +73,7 @@ impl Pool {
                     return Some(slot);
                 }
                 Ok(None) => {}
-                // Without the folder nobody shares anything.
+                // Without the folder nothing is shared.
                 Err(_) => return Some(slot),
             }
         }

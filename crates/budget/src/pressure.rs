@@ -26,7 +26,7 @@ const STALLED: f32 = 10.0;
 /// An owner that has not stopped its tool after this long, in nanoseconds, will not: the next one
 /// is asked.
 const REACTION: u64 = 500_000_000;
-/// After one was stopped, this long nobody else is, in nanoseconds, unless memory still falls.
+/// The time after a stop in which no other tool is stopped, in nanoseconds, unless memory still falls.
 const DAMPING: u64 = 1_000_000_000;
 /// A change of memory in KiB that is worth telling.
 const WORTH_TELLING: u64 = 8 * 1024;
@@ -50,7 +50,7 @@ pub struct Tick {
     pub next: Duration,
 }
 
-/// A claim whose tool is to be ended; who holds it then calls [`crate::Claim::requeue`].
+/// A claim whose tool is to be ended; its holder then calls [`crate::Claim::requeue`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stop {
     /// The number from [`crate::ClaimRequest::tag`].
@@ -72,7 +72,7 @@ impl Board {
 }
 
 impl Pressure {
-    /// Measures this process's tools, tells the board, and finds out who is to be stopped.
+    /// Measures this process's tools, tells the board, and finds out which tool is to be stopped.
     pub fn tick(&mut self) -> Tick {
         let boards = self.board.0.own();
         let mut owns = boards.iter().flat_map(|(_, own)| own);
@@ -134,7 +134,7 @@ impl Pressure {
                     if let Some(kib) = kib {
                         note(record, *kib);
                     }
-                    // Who measures is not stopped.
+                    // A claim that measures is not stopped.
                     record.flags.suspended = false;
                 });
             }
@@ -178,9 +178,9 @@ impl Pressure {
         Duration::from_secs_f64((left / 4.0).clamp(ALERT.as_secs_f64(), CALM.as_secs_f64()))
     }
 
-    /// Once a second or so: what programs use that took their process's place and have nobody who measures them (the
-    /// owner of the oldest other claim does), and whether all together use more than they may. That is also looked at
-    /// wherever somebody tells a measure; here it is for who was told to stop and did not.
+    /// Once a second or so: measures the memory of programs that took their process's place and so have no process that
+    /// measures them (the owner of the oldest other claim does), and finds out whether all together use more than they
+    /// may. That is also checked at each measurement; here it is for a claim that was told to stop and did not.
     fn look_around(&self, shared: &Shared, own: &[Arc<Own>]) -> (Vec<(usize, u64, u64)>, bool) {
         let mut kept = Vec::new();
         if self.ticks % 4 != 1 {
@@ -208,7 +208,7 @@ fn mark(table: &mut SeatTable, seat: usize, now: u64) {
     record.evicted = now;
 }
 
-/// What the tool of `own` uses, if that is worth telling.
+/// The memory that the tool of `own` uses, in KiB, if it changed enough to be written down.
 fn measure(own: &Own) -> Option<u64> {
     let tool = own.tool.load(Ordering::SeqCst);
     if tool == 0 {
@@ -249,8 +249,8 @@ fn evict(
     decide::youngest(records, domain)
 }
 
-/// Whom to stop because more is used than may be. What is available says nothing here, and the measures of one that was
-/// stopped are gone with it, so there is nothing to damp.
+/// The claim to stop because more is used than may be. The available memory says nothing here, and the measurements of
+/// a stopped tool are gone with it, so there is nothing to damp.
 fn evict_overdrawn(records: &[Record], now: u64) -> Option<usize> {
     (!somebody_reacts(records, now))
         .then(|| decide::over_limit(records))
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(evict_overdrawn(&two, 9 * SECOND), None, "just what it may");
         let one = [using(1, 600, 100)];
         assert_eq!(evict_overdrawn(&one, 9 * SECOND), None, "the last stays");
-        // Who may use more is not stopped for the one who may not.
+        // A claim that may use more is not stopped for one that may not.
         let beside = [using(1, 60, 100), using(2, 50, 100), using(3, 500, 900)];
         assert_eq!(evict_overdrawn(&beside, 9 * SECOND), Some(1));
         two[1].now_kib = 50;

@@ -1,4 +1,4 @@
-//! What /proc says about processes: state, parent, start, memory of a tree.
+//! Reads /proc for processes: state, parent, start, memory of a tree.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ pub struct Stat {
     pub session: u32,
     /// Clock ticks of processor time, in user and kernel mode, with those of children that have ended and were waited for.
     pub ticks: u64,
-    /// How many threads it has.
+    /// The number of its threads.
     pub threads: u32,
     /// Clock ticks after boot: tells a process from a later one with its number.
     pub start: u64,
@@ -32,7 +32,7 @@ impl Stat {
         matches!(self.state, b'T' | b't')
     }
 
-    /// Whether it has ended, even if nobody has waited for it.
+    /// Whether it has ended, even if its parent has not waited for it.
     pub fn is_over(&self) -> bool {
         matches!(self.state, b'Z' | b'X')
     }

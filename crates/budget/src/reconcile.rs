@@ -1,4 +1,4 @@
-//! After every change: take out the dead, grant what fits, say who watches. Runs under the board's lock.
+//! After every change: remove dead claims, grant those that fit, choose the watchers. Runs under the board's lock.
 
 use crate::decide::{self, Decision, Memory};
 use crate::proc;
@@ -12,13 +12,13 @@ use crate::table::SeatTable;
 pub enum CheckLevel {
     /// Believe the table: an arrival, a release.
     Quick,
-    /// Look whether the owners live: somebody died, or nobody has looked for a while.
+    /// Check that the owners are alive: one died, or the last check was long ago.
     Check,
 }
 
 /// Waiters looked at in one check; the next goes on behind them.
 const ROUND: usize = 64;
-/// How long somebody must have waited before stopped owners are looked for.
+/// How long a claim must have waited before stopped owners are looked for.
 const STOPPED_AFTER: u64 = 1_000_000_000;
 
 /// Whether a program that took its claimant's place has ended. Its lock does not tell: whatever it started and left
@@ -75,7 +75,7 @@ impl Shared {
         }
     }
 
-    /// Whether a process and its tool do nothing because somebody stopped them.
+    /// Whether a process and its tool do nothing because they were stopped.
     fn is_stopped(record: &Record) -> bool {
         let Some(owner) = proc::stat(record.pid).filter(|s| s.start == record.pid_start) else {
             // Another namespace's number, or dead, which its lock tells.
@@ -201,7 +201,7 @@ fn note_short_of_memory(table: &mut SeatTable, memory: Memory, now: u64) {
     }
 }
 
-/// Who grants may be killed before it has rung. Those granted lately are rung once more; most have
+/// The process that grants may be killed before it has rung. Those granted lately are rung once more; most have
 /// taken their bell down, which costs next to nothing.
 fn ring_again(table: &mut SeatTable, now: u64) {
     let lately = |r: &Record| {

@@ -16,7 +16,7 @@ pub const SEATS: usize = 4096;
 /// The state of a seat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SeatState {
-    /// Nobody's.
+    /// Not taken.
     #[default]
     Free,
     /// A claim that waits.
@@ -36,7 +36,7 @@ pub struct Flags {
     pub paused: bool,
     /// Granted only when nothing else runs.
     pub alone: bool,
-    /// Its process has become the tool; nobody looks after the claim.
+    /// Its process has become the tool; no process looks after the claim.
     pub kept: bool,
     /// Its owner watches the other owners while it waits.
     pub watch: bool,
@@ -74,14 +74,14 @@ impl Flags {
     }
 }
 
-/// One claim. Times are nanoseconds of CLOCK_BOOTTIME, which nobody can set.
+/// One claim. Times are nanoseconds of CLOCK_BOOTTIME, which cannot be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Record {
-    /// What the seat is used for.
+    /// The state of the seat.
     pub state: SeatState,
-    /// What else there is to say.
+    /// Further state of the claim.
     pub flags: Flags,
-    /// What is run.
+    /// The kind of command.
     pub kind: CommandKind,
     /// CPU slots needed.
     pub slots: u32,
@@ -121,7 +121,7 @@ pub struct Record {
     pub evicted: u64,
     /// Since when it was memory that it waited for, 0 if it was not.
     pub lacked: u64,
-    /// For people.
+    /// Its label in the monitor.
     pub label: Label,
 }
 
@@ -229,17 +229,17 @@ pub struct Header {
     pub used: u64,
     /// The last ticket given out.
     pub ticket: u64,
-    /// When somebody last looked whether all claims are alive.
+    /// The time of the last check that all claims are alive.
     pub checked: u64,
     /// The last seat that was looked at in the round over waiting ones.
     pub cursor: u64,
     /// When a claim was last told to stop.
     pub evicted: u64,
-    /// What was available then, in KiB.
+    /// The memory that was available then, in KiB.
     pub evicted_available: u64,
 }
 
-/// Where the header's checksum starts from: no seat's number.
+/// The start value of the header's checksum: no seat has this number.
 const HEADER: usize = usize::MAX;
 const MAGIC: u64 = u64::from_le_bytes(*b"warpcc b");
 

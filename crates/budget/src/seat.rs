@@ -13,13 +13,13 @@ use crate::folder::Folder;
 /// A locked seat.
 #[derive(Debug)]
 pub struct Seat {
-    /// Which one.
+    /// Its number.
     pub number: usize,
     file: File,
 }
 
 impl Seat {
-    /// Takes seat `number`; nothing if somebody holds it.
+    /// Takes seat `number`; `None` if it is held.
     ///
     /// # Errors
     /// The file cannot be opened or locked.
@@ -60,7 +60,7 @@ pub fn open_file(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// The file at `path`, locked; nothing if somebody holds it. It is made where it is not there.
+/// The file at `path`, locked; `None` if it is held. Creates the file where it is missing.
 ///
 /// # Errors
 /// It cannot be opened or locked.
@@ -73,20 +73,20 @@ pub fn lock(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Lets go of it, also where a child that is just being started has a copy of the descriptor.
+/// Releases the lock, also where a child that is just being started has a copy of the descriptor.
 pub fn unlock(file: &File) {
-    // What cannot be unlocked is unlocked when the descriptor is closed.
+    // If this fails, closing the descriptor releases the lock.
     let _ = flock(file, FlockOperation::Unlock);
 }
 
-/// Whether somebody holds seat `number`.
+/// Whether seat `number` is held.
 ///
-/// What cannot be found out counts as held: a slot too few is a nuisance, one too many is a build
-/// that runs out of memory.
+/// Counts a seat as held if this cannot be determined: a slot too few is a nuisance, one too many is a build that runs
+/// out of memory.
 pub fn is_held(folder: &Folder, number: usize) -> bool {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match rustix::fs::open(folder.seat(number), flags, Mode::empty()) {
-        // Locked and let go at once, under the board's lock: nobody takes a seat meanwhile.
+        // Locked and released at once, under the board's lock: no process takes a seat meanwhile.
         Ok(file) => flock(&file, FlockOperation::NonBlockingLockExclusive).is_err(),
         Err(rustix::io::Errno::NOENT) => false,
         Err(_) => true,
@@ -104,17 +104,17 @@ impl WakeSocket {
     /// Binds the socket of a seat that the caller holds.
     ///
     /// # Errors
-    /// It cannot be bound; the waiter then has to look every so often.
+    /// The socket cannot be bound; the waiter then has to look every so often.
     pub fn hang(folder: &Folder, number: usize) -> io::Result<Self> {
         let path = folder.socket(number);
-        // What a killed holder of the seat left.
+        // A killed holder of the seat may have left this file.
         let _ = std::fs::remove_file(&path);
         let socket = within_limit(folder, number, |path| UnixDatagram::bind(path))?;
         socket.set_nonblocking(true)?;
         Ok(Self { socket, path })
     }
 
-    /// Readable when somebody rang.
+    /// Readable when another process rang.
     pub fn socket(&self) -> &UnixDatagram {
         &self.socket
     }
@@ -134,7 +134,7 @@ impl Drop for WakeSocket {
 
 /// Wakes the process that waits on seat `number`.
 pub fn ring(sender: &UnixDatagram, folder: &Folder, number: usize) {
-    // Nobody there, or rung already: the board says the rest.
+    // No listener, or rung already: the board says the rest.
     let _ = within_limit(folder, number, |path| sender.send_to(&[1], path));
 }
 

@@ -33,12 +33,12 @@ impl Snapshot {
         })
     }
 
-    /// Those that run.
+    /// The running claims.
     pub fn running(&self) -> impl Iterator<Item = &Record> {
         self.claims.iter().filter(|r| r.state == SeatState::Running)
     }
 
-    /// Those that wait.
+    /// The waiting claims.
     pub fn waiting(&self) -> impl Iterator<Item = &Record> {
         self.claims.iter().filter(|r| r.state == SeatState::Waiting)
     }

@@ -88,7 +88,7 @@ impl SeatTable {
         }
     }
 
-    /// The owner of `seat` is awake: it is the one who changes the table.
+    /// The owner of `seat` is awake: it is changing the table.
     pub fn silence(&mut self, seat: usize) {
         self.bells.retain(|&other| other != seat);
     }

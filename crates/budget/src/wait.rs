@@ -1,4 +1,5 @@
-//! Waiting for a grant without using CPU: asleep on a socket, and for the few who watch, on the pidfds of those who run.
+//! Waiting for a grant without using CPU: asleep on a socket, and for the few watchers, on the pidfds of running
+//! processes.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,11 +22,11 @@ use crate::shared::{Me, Shared};
 /// A watcher looks this often for what no descriptor tells: stopped owners, memory that others
 /// gave back.
 const WATCH: Duration = Duration::from_millis(500);
-/// The same where somebody who runs cannot be watched, or memory is what is waited for.
+/// The same where a running claim cannot be watched, or where the wait is for memory.
 const CLOSE_WATCH: Duration = Duration::from_millis(100);
 /// Without a socket.
 const NO_BELL: Duration = Duration::from_millis(50);
-/// If nobody has checked the board for this long, in nanoseconds, a waiter does that does not
+/// If the board was not checked for this long, in nanoseconds, a waiter checks it that does not
 /// watch: all watchers were killed at once.
 const UNCHECKED: u64 = 1_500_000_000;
 /// Descriptors of a watcher.
@@ -61,7 +62,7 @@ impl Shared {
             }
             if record.flags.watch {
                 if watch.refresh(self.file.peek()?.records(), self.me) {
-                    // Somebody who ran is gone already.
+                    // A claim that ran is gone already.
                     self.check_board(own)?;
                     continue;
                 }
@@ -106,7 +107,7 @@ impl Shared {
                 table.change(own.seat).flags.paused = false;
             }
             // The claim that we are a part of may have been lost from the board when we came, and be back now. Without it we
-            // would wait for who waits for us.
+            // would wait for a process that waits for us.
             if table.records()[own.seat].state == SeatState::Waiting
                 && self.is_nested(table.records())
             {
@@ -181,7 +182,7 @@ type Process = (u32, u64);
 #[derive(Debug, Default)]
 struct Watch {
     fds: Vec<(Process, OwnedFd)>,
-    /// Those without a descriptor, and those that ended while somebody else still holds their seat.
+    /// Those without a descriptor, and those that ended while another process still holds their seat.
     hidden: Vec<Process>,
     /// Whether there are any of those.
     cannot_see: bool,

@@ -1,4 +1,4 @@
-//! What went wrong with the shared budget, for the caller to show; none of it stops a build.
+//! Warnings about the shared budget, for the caller to show; none of them stops a build.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ pub enum Warning {
     NoFolder {
         /// The folder that was tried last.
         folder: PathBuf,
-        /// What is wrong with it.
+        /// The problem with it.
         why: String,
     },
     /// The board cannot be read or written any more.
@@ -24,7 +24,7 @@ pub enum Warning {
     Full,
 }
 
-/// Warnings nobody has taken yet, each kind once.
+/// Warnings that were not taken yet, each kind once.
 #[derive(Debug, Default)]
 pub(crate) struct Warnings(Mutex<Kept>);
 

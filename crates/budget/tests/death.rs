@@ -1,4 +1,4 @@
-//! Processes that are killed or stopped: their share is back at once, and nobody waits for them.
+//! Processes that are killed or stopped: their share is back at once, and no other process waits for them.
 
 mod worker;
 
@@ -48,7 +48,7 @@ fn kill_a_holder() -> u64 {
         .map(|_| site.start("run", "limit=2 hold=1"))
         .collect();
     site.wait_for_waiting(6);
-    // Settled down, so that nobody happens to look.
+    // Settled down, so that no check happens to run.
     std::thread::sleep(Duration::from_millis(50));
     let killed = now();
     holders[0].kill();
@@ -139,8 +139,8 @@ fn a_stopped_holder_of_the_lock_loses_it() {
     let board = site.board(2);
     let idle = site.start("run", LONG);
     site.wait_for('G', 1);
-    // As if it had been stopped in the middle of a change: somebody holds the lock who says that
-    // he is the stopped one.
+    // As if it had been stopped in the middle of a change: a process holds the lock and says that
+    // it is the stopped one.
     idle.signal(Signal::STOP);
     let lock = std::fs::OpenOptions::new()
         .read(true)

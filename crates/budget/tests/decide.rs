@@ -1,4 +1,4 @@
-//! Who is granted, given a table: what must hold whatever stands in it.
+//! Properties of granting that must hold for any table.
 
 use proptest::prelude::*;
 use warpcc_budget::decide::{Memory, PATIENCE, choose, short_of_memory, watchers, youngest};
@@ -119,7 +119,7 @@ proptest! {
             let added = granted.iter().filter(|&&s| table[s].slots_limit <= level).count();
             let (count, slots) = in_level(&table, level)
                 .fold((0, 0), |(n, slots), r| (n + 1, slots + r.slots));
-            // Only levels of somebody's limit exist.
+            // Only the levels of claims' limits exist.
             let exists = before.iter().any(|r| r.state != SeatState::Free && r.slots_limit == level);
             if added > 0 && exists {
                 prop_assert!(slots <= level || count == 1, "{slots} slots in level {level}");
@@ -127,7 +127,7 @@ proptest! {
         }
     }
 
-    /// What runs and what is granted fits into memory, unless one runs alone.
+    /// Running and granted claims fit into memory, unless one runs alone.
     #[test]
     fn granted_claims_fit_into_memory(mut table in table(), memory in memory()) {
         let granted = settle(&mut table, 70 * SECOND, memory);

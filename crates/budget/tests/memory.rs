@@ -1,4 +1,4 @@
-//! Memory: who is let in, who is stopped, and that a build which would die of it does not.
+//! Memory: which claims are granted, which are stopped, and that a build does not run out of memory.
 
 mod worker;
 
@@ -231,7 +231,7 @@ fn tasks_that_do_not_fit_together_all_finish_in_a_limited_cgroup() {
     let events = site.events();
     let count = |letter| events.iter().filter(|e| e.letter == letter).count();
     assert_eq!(count('P'), 3, "{}", letters(&events));
-    // Where the machine is so busy that nobody looks in time, the kernel is first: that tool runs again, alone. That
+    // Where the machine is so busy that no check is in time, the kernel is first: that tool runs again, alone. That
     // stopping comes first is shown above, where the figures are given.
     assert!(count('E') + count('K') >= 1, "{}", letters(&events));
     let peaks = events.iter().filter(|e| e.letter == 'P');

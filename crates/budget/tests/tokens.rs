@@ -62,7 +62,7 @@ fn make_with_three_jobs_runs_three_tasks() {
 fn make_with_one_job_runs_to_the_end() {
     let site = Site::new();
     let events = make(&site, "-j1", "+");
-    // Without a jobserver nobody has said how many; the shared budget does.
+    // Without a jobserver there is no number of tokens; the shared budget has one.
     assert!(said(&events).iter().all(|s| *s == "absent"));
 }
 
@@ -102,7 +102,7 @@ fn a_fifo_gives_and_gets_its_tokens_back() {
     assert!(held.iter().all(Option::is_some), "our own and two");
     assert!(tokens.try_acquire().is_none());
 
-    // Nobody waits longer than until cancelled.
+    // No wait lasts longer than until it is cancelled.
     let took = (0..5).map(|_| {
         let cancel = Cancel::new();
         std::thread::scope(|scope| {
@@ -116,7 +116,7 @@ fn a_fifo_gives_and_gets_its_tokens_back() {
     });
     assert!(took.min() < Some(Duration::from_millis(100)));
 
-    // What comes back wakes who waits, our own token too.
+    // A returned token wakes a waiter, our own token too.
     let mut held = held.into_iter();
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| tokens.acquire(&Cancel::new()).map(drop));

@@ -1,4 +1,5 @@
-//! What a hit costs: makes as many headers as a Thrust file reads, remembers them, and times each part of finding the result again.
+//! Measures the cost of a hit: makes as many headers as a Thrust file reads, stores them in a manifest, and times each
+//! part of finding the result again.
 //!
 //! `cargo run --release -p warpcc-cache --example hit_cost`
 

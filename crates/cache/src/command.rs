@@ -12,7 +12,7 @@ pub struct CommandInput {
     pub path: String,
     /// Its content.
     pub digest: Digest,
-    /// Where it is here.
+    /// Its path on this machine.
     pub file: PathBuf,
     /// Whether it is a program.
     pub executable: bool,
@@ -23,18 +23,18 @@ pub struct CommandInput {
 pub struct Command {
     /// The program first. Paths are relative.
     pub arguments: Vec<String>,
-    /// All of its variables.
+    /// Its whole environment.
     pub environment: Vec<(String, String)>,
-    /// Its files, the program included.
+    /// Its files, including the program.
     pub inputs: Vec<CommandInput>,
-    /// What it writes, relative to its working directory.
+    /// Its output files, relative to its working directory.
     pub outputs: Vec<String>,
 }
 
 /// The result of a command.
 #[derive(Debug, Clone, Default)]
 pub struct Done {
-    /// Its exit code. Unless it is 0 there is nothing else.
+    /// Its exit code. Unless it is 0, the other fields are empty.
     pub code: i32,
     /// Its standard output.
     pub stdout: Vec<u8>,

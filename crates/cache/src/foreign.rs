@@ -78,7 +78,7 @@ fn printed(text: &[u8]) -> usize {
         Err(error) => std::str::from_utf8(&few[..error.valid_up_to()]).unwrap_or_default(),
     };
     match valid.chars().next() {
-        // What Rust shows as it is, it holds to be printable: no controls, no marks that turn the line around.
+        // A character that Rust does not escape is printable: no control character, no mark that reverses the line.
         Some(c) if c.escape_debug().len() == 1 => c.len_utf8(),
         _ => 0,
     }

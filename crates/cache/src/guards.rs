@@ -10,6 +10,15 @@ pub fn switch_off(guards: &str) {
     OFF.get_or_init(|| guards.split(',').map(str::to_owned).collect());
 }
 
+/// The guards that are switched off, for another program of ours: names with commas between them.
+pub fn switched_off() -> String {
+    #[cfg(debug_assertions)]
+    let off = OFF.get().map(|off| off.join(",")).unwrap_or_default();
+    #[cfg(not(debug_assertions))]
+    let off = String::new();
+    off
+}
+
 /// Whether the guard of this name is switched off. `cargo xtask soak --without` has a table of what then goes wrong.
 #[cfg(debug_assertions)]
 pub fn is_off(guard: &str) -> bool {

@@ -1,4 +1,4 @@
-//! What a run saw of the file system: the files it read, the names it did not find, and other answers.
+//! Records what a run saw of the file system: the files it read, the names it did not find, and other answers.
 //!
 //! A [`InputManifest`] is made after a run by [`InputManifestBuilder`] and asked later, by [`InputManifest::check`],
 //! whether the run would still see the same. It is kept in one piece: all paths in one text, so that reading a record
@@ -46,7 +46,7 @@ pub struct InputManifest {
     facts: Vec<FactEntry>,
 }
 
-/// Where a path or name stands in the text.
+/// The place of a path or name in the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Span {
     at: u32,
@@ -150,7 +150,7 @@ impl InputManifest {
         resolved.chain(others)
     }
 
-    /// How many files were read.
+    /// The number of files that were read.
     pub fn file_count(&self) -> usize {
         self.files.len()
     }
@@ -199,7 +199,7 @@ impl InputManifest {
             .unwrap_or_default()
     }
 
-    /// With the NUL.
+    /// The bytes of `span` with the NUL.
     fn ended(&self, span: Span) -> &[u8] {
         let at = span.at as usize;
         self.text

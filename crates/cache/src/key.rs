@@ -109,7 +109,7 @@ impl KeySink for Explaining {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyParts(pub Vec<(String, Vec<u8>)>);
 
-/// A part that differs between two listings: changed, gone (`new` is none) or added (`old` is none).
+/// A part that differs between two listings: changed, gone (`new` is `None`) or added (`old` is `None`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyChange {
     /// The part's name, or [`KeyChange::ORDER`].
@@ -224,7 +224,7 @@ mod tests {
         assert_ne!(one, listing(&[("a", "bc")]).key("e"));
     }
 
-    /// What caches hold is kept under it.
+    /// Existing caches have entries under this key.
     #[test]
     fn the_key_of_a_folder_stays_what_it_was() {
         let path_map = warpcc_path_map::PathMap::new([("2", "/w/clone/build"), ("1", "/w/clone")]);

@@ -39,22 +39,22 @@ pub struct ProducedFile {
 pub struct Outcome {
     /// The files it produced.
     pub outputs: Vec<ProducedFile>,
-    /// What it wrote to standard output.
+    /// Its standard output.
     pub stdout: Vec<u8>,
-    /// What it wrote to standard error.
+    /// Its standard error.
     pub stderr: Vec<u8>,
-    /// Whatever else the caller wants back. Part of what the run saw: two runs that differ in it are two variants.
+    /// Any other data of the caller. It is part of what tells runs apart: two runs that differ in it are two variants.
     pub extra: Vec<u8>,
-    /// What the run cost, in microseconds.
+    /// The cost of the run, in microseconds: processor time of a call or step, elapsed time of a kernel.
     pub micros: u64,
 }
 
-/// What a run saw, and its result.
+/// The inputs of a run, and its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variant {
-    /// What it saw.
+    /// The files and other facts that it saw.
     pub manifest: InputManifest,
-    /// What came of it.
+    /// Its result.
     pub outcome: Outcome,
 }
 
@@ -98,7 +98,7 @@ pub fn decode_record_of(bytes: &[u8], key: &Key) -> Result<Vec<Variant>, RecordE
         .collect()
 }
 
-/// The same for one that somebody else wrote: of all its variants together no more is decoded than
+/// The same for a record from another machine: of all its variants together no more is decoded than
 /// [`foreign::MOST_ENTRIES`] and [`foreign::LONGEST_PATHS`] say.
 ///
 /// # Errors
@@ -151,7 +151,7 @@ impl<'a> Stored<'a> {
         self.identity
     }
 
-    /// The variant as it stands in the record.
+    /// The variant's bytes in the record.
     pub(crate) fn whole(&self) -> &'a [u8] {
         self.whole
     }

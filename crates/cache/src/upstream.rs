@@ -11,32 +11,33 @@ use crate::record::Outcome;
 /// the texts, which are shown to people.
 pub type Vet<'a> = &'a (dyn Fn(&mut Outcome) -> bool + Sync);
 
-/// Which result is asked for.
+/// A result to fetch.
 #[derive(Clone, Copy)]
 pub struct Wanted<'a> {
-    /// Of a call, a step or a kernel.
+    /// The level: a call, a step or a kernel.
     pub level: Level,
-    /// Under which key.
+    /// Its key.
     pub key: &'a Key,
-    /// Where it is to hold.
+    /// The working directory that it has to be valid in.
     pub at: WorkDir<'a>,
-    /// What it may be.
+    /// Decides whether a result is accepted.
     pub vet: Vet<'a>,
 }
 
 /// Stores elsewhere, behind the one on this disk.
 ///
-/// No call fails, and each must end: trouble is the implementation's to count and to tell, or to keep for
+/// No call fails, and each must end: the implementation counts and reports errors itself, or keeps them for
 /// [`Upstream::take_warnings`]. Calls may come from any thread.
 pub trait Upstream: Send + Sync {
-    /// Brings what others know of what is `wanted` into `store`, as far as it holds. Everything is asked for at once: more
-    /// questions cost no more waiting. True where that was something: the look-up is then worth repeating.
+    /// Fetches results for `wanted` from other stores into `store`, as far as they are valid. All are requested at
+    /// once: more requests cost no more waiting. Returns true if there was a result: the look-up is then worth
+    /// repeating.
     fn fetch(&self, store: &DiskStore, wanted: &[Wanted<'_>]) -> bool;
 
-    /// Others are to have what `store` remembers under `key`. Returns at once.
+    /// Offers the entry of `store` under `key` to other stores. Returns at once.
     fn offer(&self, store: &DiskStore, level: Level, key: &Key);
 
-    /// What went wrong since this was last asked, for people. Nothing where the implementation tells them itself.
+    /// Warnings for the user since the last call. Empty where the implementation reports them itself.
     fn take_warnings(&self) -> Vec<String> {
         Vec::new()
     }

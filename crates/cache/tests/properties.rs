@@ -32,7 +32,7 @@ fn listing(parts: &Parts) -> KeyParts {
     explaining.finish()
 }
 
-/// What is left of the old parts of one name after the changes.
+/// The old parts after the changes, sorted; `None` if a change removes a part that is not there.
 fn applied(old: &KeyParts, changes: &[KeyChange]) -> Option<Vec<(String, Vec<u8>)>> {
     let mut left = old.0.clone();
     for change in changes

@@ -1,6 +1,6 @@
 //! When a task may start: the machine's budget, a build tool's tokens, and what tasks are known to cost.
 //!
-//! Order, always: first a token of the build tool's, then a claim on the machine. Who has a claim runs, and never
+//! Order, always: first a token of the build tool's, then a claim on the machine. A task with a claim runs, and never
 //! waits for a token, so there is no circle.
 
 use std::io;
@@ -45,7 +45,7 @@ const EXCHANGE: Duration = Duration::from_millis(500);
 
 /// A task that may run. Dropping it lets the next one in.
 pub struct Pass {
-    // Given back in this order: who waits for the token then finds room.
+    // Given back in this order: a task that waits for the token then finds room.
     claim: Claim,
     _token: Option<Token>,
     /// How long it waited for the token.
@@ -104,7 +104,7 @@ impl<'a> Admission<'a> {
         self.tokens.as_ref()
     }
 
-    /// Slots that nobody uses or waits for.
+    /// Slots that are not used or waited for.
     pub fn idle_slots(&self) -> u64 {
         self.local_load(0).idle
     }
@@ -181,7 +181,7 @@ impl<'a> Admission<'a> {
     }
 
     /// Takes over what other calls have learned of the tools meanwhile, and tells them what this one has: in the first
-    /// build of a project nobody knows anything before, and all calls start at once.
+    /// build of a project nothing is known before, and all calls start at once.
     fn exchange(&self) {
         let mut known = self.known();
         if known
@@ -235,17 +235,17 @@ const WHOLE: &str = "the whole call";
 /// A task that asks to run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Applicant<'a> {
-    /// The same for the same command next time.
+    /// Identifies the command: the same command has the same name next time.
     pub name: &'a str,
-    /// What it runs.
+    /// The kind of command.
     pub kind: CommandKind,
     /// Threads that it keeps busy; 0 means 1.
     pub slots: u32,
-    /// Bytes of what it reads, 0 if nobody knows.
+    /// The size of its inputs in bytes, 0 if unknown.
     pub input_bytes: u64,
     /// Milliseconds from its start to the end of the call.
     pub priority_ms: u64,
-    /// For people.
+    /// Its label in messages.
     pub label: &'a str,
     /// The caller's own number.
     pub tag: u64,
@@ -274,7 +274,7 @@ pub fn name_of(step: &Step, graph: &TaskGraph) -> String {
     format!("{} {written}", step.tool.name())
 }
 
-/// A step for people: the source and the architecture.
+/// A step's label for the user: the source and the architecture.
 pub fn label_of(step: &Step, graph: &TaskGraph) -> String {
     let source = graph
         .files

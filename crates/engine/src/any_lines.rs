@@ -18,7 +18,7 @@ use crate::pieces;
 /// Why a plan is run again with lines that count.
 pub const OTHER_LINES: &str = "a message about a text with other lines";
 
-/// What has lines in it: debug information, and calls of those who were told of lines.
+/// Marks of a result that shows line numbers: debug information, and calls of sanitizers and profilers.
 const SHOWS_LINES: [&[u8]; 7] = [
     b".debug_line",
     b".loc\t",
@@ -111,7 +111,7 @@ pub fn share(run: &RunContext<'_>, tasks: &[Finished]) {
         let Lookup::Hit(outcome, manifest) = found else {
             continue;
         };
-        // What cannot be kept is a miss for others.
+        // A result that cannot be stored is a miss for other calls.
         let kept = store.store_mapped(
             Level::Steps,
             &of_any_lines,
@@ -125,7 +125,7 @@ pub fn share(run: &RunContext<'_>, tasks: &[Finished]) {
     }
 }
 
-/// Whether lines show in a result: they are told, or nobody knows.
+/// Whether lines show in a result; true if that is not known.
 fn shows_lines(run: &RunContext<'_>, id: FileId) -> bool {
     let longest = SHOWS_LINES.iter().map(|word| word.len()).max().unwrap_or(0);
     any_piece(run, id, &|bytes, _| {
@@ -159,8 +159,8 @@ fn is_text(run: &RunContext<'_>, id: FileId) -> bool {
     !any_piece(run, id, &find_other)
 }
 
-/// Whether `find` finds something in a file, a piece at a time: then it gives nothing, otherwise how much it is done with.
-/// What cannot be read may have anything.
+/// Whether `find` matches in the file, which is read in pieces. `find` returns `None` on a match, otherwise how many
+/// bytes it is done with. A file that cannot be read counts as a match.
 fn any_piece(
     run: &RunContext<'_>,
     id: FileId,

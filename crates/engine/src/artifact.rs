@@ -31,13 +31,13 @@ enum Place {
     Stored { digest: Digest, executable: bool },
 }
 
-/// What has been found out about a file on disk.
+/// The hashes of a file on disk that were computed so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {
     digest: Option<Digest>,
-    /// Its BLAKE3, which a preprocessed text has in keys.
+    /// The BLAKE3 of its content; keys hold it for a preprocessed text.
     content: Option<[u8; 32]>,
-    /// The same without its lines.
+    /// The BLAKE3 of its tokens, without lines.
     tokens: Option<Option<[u8; 32]>>,
 }
 
@@ -211,8 +211,8 @@ impl<'a> Artifacts<'a> {
         }
     }
 
-    /// What stands in keys for the file's content. A preprocessed text is never stored, so nothing needs its digest, and
-    /// it is by far the largest file of a build: its BLAKE3 takes a fifth of the time that SHA-256 takes.
+    /// The hash that keys hold for the file's content. A preprocessed text is never stored, so nothing needs its
+    /// digest, and it is by far the largest file of a build: its BLAKE3 takes a fifth of the time that SHA-256 takes.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -232,8 +232,8 @@ impl<'a> Artifacts<'a> {
         Ok(blake3::Hash::from(content).to_hex().to_string())
     }
 
-    /// What stands in keys for a preprocessed text whose lines do not count; none where they do. Who needs the text's
-    /// content too asks for that later: both come of one reading.
+    /// The hash that keys hold for a preprocessed text whose lines do not count; `None` where they do. Callers that
+    /// also need the hash of the content ask for that afterwards: both come from one reading.
     ///
     /// # Errors
     /// The file cannot be read.

@@ -48,7 +48,7 @@ pub fn learn(run: &RunContext<'_>, step: &Step, program: &Located, seen: &Seen) 
     remember(run, step, program, &all);
 }
 
-/// The variables that the step's tool asks for, with those of the table; none where nobody knows.
+/// The variables that the step's tool asks for, with those of the table; `None` where they are not known.
 pub fn variables(
     run: &RunContext<'_>,
     step: &Step,

@@ -34,7 +34,7 @@ fn is_cache(file: &Path) -> bool {
     let Ok(real) = file.canonicalize() else {
         return false;
     };
-    // Called by its own name it is somebody's explicit wish.
+    // Called by its own name it is the user's explicit wish.
     file.file_name() != real.file_name()
         && real
             .file_name()

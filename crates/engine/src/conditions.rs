@@ -1,9 +1,9 @@
-//! What a run learned from its environment: the variables that its tools asked for, the programs that `PATH` names, the
+//! The environment that a run depends on: the variables that its tools asked for, the programs that `PATH` names, the
 //! working directory, and the times of files.
 //!
 //! A key holds the variables that are known to matter before anything runs. Everything else is observed: a tool asks
 //! for a variable by name, the name is written down, and the result counts only where the variable has the same value.
-//! So a variable that nobody here has heard of is a miss, not a wrong result.
+//! So an unknown variable leads to a miss, not to a wrong result.
 
 mod classes;
 mod limits;
@@ -32,7 +32,7 @@ use crate::place::RunPlace;
 pub struct Asked {
     /// Variables asked for by name.
     pub variables: BTreeSet<OsString>,
-    /// A program ran that may have looked at every variable: a shell, an interpreter, one that nobody knows.
+    /// A program ran that may have looked at every variable: a shell, an interpreter, an unknown program.
     pub whole: bool,
     /// Variables that change from call to call, and that such a program's text mentions.
     pub mentioned: BTreeSet<String>,
@@ -62,7 +62,7 @@ impl RunPlace<'_> {
         blake3::hash(&self.path_map.fixed_list(value.as_bytes())).into()
     }
 
-    /// Of the working directory.
+    /// The digest of the working directory.
     fn directory_digest(&self) -> [u8; 32] {
         let directory = self.directory.as_os_str().as_bytes();
         blake3::hash(&self.path_map.fixed_bytes(directory)).into()
@@ -90,7 +90,7 @@ impl RunPlace<'_> {
     }
 }
 
-/// A variable, and the BLAKE3 of its value; none where it was not set.
+/// A variable, and the BLAKE3 of its value; `None` where it was not set.
 type Variable = (Vec<u8>, Option<[u8; 32]>);
 
 /// The conditions, besides files, under which a result counts again.

@@ -1,4 +1,4 @@
-//! What every task of a run shares.
+//! The state that all tasks of a run share.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,15 +26,15 @@ pub struct RunContext<'a> {
     loaded: LoadedLibraries,
 }
 
-/// What the programs of this run load, each asked once.
+/// The libraries that each program of this run loads; each program is examined once.
 type LoadedLibraries = Mutex<BTreeMap<PathBuf, Arc<OnceLock<Option<Loaded>>>>>;
 
-/// What the tools of this run contain, each hashed by one thread although several ask at once: the first
-/// build of an empty cache starts a cicc for every architecture.
+/// The hashes of this run's tools. Each is computed by one thread although several ask at once: the first build of an
+/// empty cache starts a cicc for every architecture.
 #[derive(Default)]
 struct ToolContents(Mutex<BTreeMap<PathBuf, Arc<OnceLock<Content>>>>);
 
-/// The BLAKE3 of a file, none where it cannot be read.
+/// The BLAKE3 of a file, `None` where it cannot be read.
 type Content = Option<[u8; 32]>;
 
 impl ToolContents {
@@ -48,7 +48,7 @@ impl ToolContents {
 }
 
 impl<'a> RunContext<'a> {
-    /// At the beginning of a run.
+    /// The context at the beginning of a run.
     pub fn new(
         graph: &'a TaskGraph,
         options: &'a RunOptions<'a>,
@@ -67,7 +67,7 @@ impl<'a> RunContext<'a> {
         }
     }
 
-    /// The BLAKE3 of a tool, none where it cannot be read or there is no cache.
+    /// The BLAKE3 of a tool, `None` where it cannot be read or there is no cache.
     pub fn tool_content(&self, program: &Path) -> Content {
         self.tools.content(self.options.store?, program)
     }

@@ -25,7 +25,7 @@ pub struct Drained {
 /// Hears the tool `pid`, which leads a process group, until it has ended. One that stands still for `window` is ended,
 /// with all that it started.
 pub fn hear_out(pid: Pid, streams: [Option<OwnedFd>; 2], window: Option<Duration>) -> Drained {
-    // Without it the streams alone say when the tool is over, and nobody looks whether it stands still.
+    // Without it the streams alone say when the tool is over, and a tool that hangs is not noticed.
     let process = pidfd_open(pid, PidfdFlags::empty()).ok();
     let window = window.filter(|_| process.is_some());
     let mut watchdog = window.map(|window| Watchdog::new(pid, window));

@@ -34,7 +34,7 @@ pub enum WaitedFor {
 pub struct Finished {
     /// Index of the step in the plan.
     pub step: usize,
-    /// How.
+    /// The outcome.
     pub outcome: StepOutcome,
     /// Since the start of the run.
     pub started: Duration,
@@ -42,7 +42,7 @@ pub struct Finished {
     pub finished: Duration,
     /// How much of that it waited for its turn on the machine.
     pub waited: Duration,
-    /// For what most of it.
+    /// The cause of most of the wait.
     pub waited_for: WaitedFor,
     /// For a hit: the processor time that the run it comes from had cost.
     pub saved: Duration,
@@ -56,17 +56,17 @@ pub struct Finished {
     pub system: Duration,
     /// Peak resident memory of the largest process, KiB.
     pub peak_kib: u64,
-    /// What it said on standard output.
+    /// Its standard output.
     pub stdout: Vec<u8>,
-    /// What it said on standard error.
+    /// Its standard error.
     pub stderr: Vec<u8>,
-    /// Why its result was not kept, where it should have been.
+    /// Why its result was not stored, where it should have been.
     pub not_stored: Option<String>,
-    /// Under which key its result is kept, and under which it may be for a text with other lines.
+    /// The key of its stored result, and the key that this result may have for a text with other lines.
     pub of_any_lines: Option<(Key, Key)>,
     /// Its result embeds an absolute path below a mapped folder, so it is reusable only in this directory.
     pub is_path_specific: bool,
-    /// Under which keys its result is kept, where another machine made it.
+    /// The keys of its result, where another machine made it.
     pub brought: Vec<Key>,
     /// Where each file it wrote was, and its size, if it is on disk.
     pub files: Vec<(usize, Option<u64>)>,

@@ -12,32 +12,33 @@ pub use crate::placement::RemoteEstimate;
 /// A command for another machine.
 #[derive(Debug)]
 pub struct RemoteJob<'a> {
-    /// What it is.
+    /// The tool to run.
     pub tool: Tool,
-    /// With its files.
+    /// The command and its files.
     pub command: Command,
-    /// An empty folder here for what it writes.
+    /// An empty local folder for its outputs.
     pub folder: &'a Path,
 }
 
 /// Other machines.
 pub trait Executor: Sync {
-    /// How many jobs they take at a time, from all of this machine: who sends one holds a slot.
+    /// The slots for jobs that these machines take at a time, from all of this machine. A job that is sent holds one.
     fn slots(&self) -> &Pool;
 
-    /// What is known of the way to them, and of their work, for a command with this program.
+    /// Estimates of the connection to these machines and of their load, for a command with this program.
     fn estimate(&self, program: &Digest) -> RemoteEstimate;
 
-    /// Whether they take this tool's, as things stand.
+    /// Whether these machines take commands of this tool at the moment.
     fn takes(&self, tool: Tool) -> bool;
 
-    /// Whether they have the tool's programs where they are here, as somebody promised: then these are not sent.
+    /// Whether these machines have the tool's programs at the same paths, as the configuration promised: then the
+    /// programs are not sent.
     fn has(&self, tool: Tool) -> bool;
 
     /// Whether a step goes there although this machine has a slot free.
     fn is_preferred(&self) -> bool;
 
-    /// Runs a job; nothing when it could not be run, or `unwanted` said that nobody needs it any more. Whatever goes
-    /// wrong there is the implementation's to tell; the command then runs here.
+    /// Runs a job; `None` when it could not be run, or when `unwanted` said that its result is no longer needed. The
+    /// implementation reports errors itself; the command then runs here.
     fn execute(&self, job: &RemoteJob<'_>, unwanted: &dyn Fn() -> bool) -> Option<Done>;
 }

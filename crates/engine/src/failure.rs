@@ -12,7 +12,7 @@ pub enum OnFailure {
 }
 
 impl OnFailure {
-    /// Where a task stands: after a failure, those that stand further back do not count.
+    /// The rank of a task: after a failure, tasks of a higher rank do not count.
     pub fn rank(self, graph: &TaskGraph, task: usize) -> usize {
         match self {
             Self::Stop => task,
@@ -32,5 +32,5 @@ pub fn phase(tool: Tool) -> usize {
     }
 }
 
-/// What comes behind the device compile.
+/// The phase after the device compile.
 pub const LATER: usize = 4;

@@ -1,5 +1,4 @@
-//! What a step's result depends on, as named parts: the one walk behind the key and behind
-//! `warpcc why`.
+//! The parts of a step's key, by name: the key and `warpcc why` are both computed from them.
 //!
 //! | part | counts for |
 //! |---|---|
@@ -11,8 +10,8 @@
 //! | relocatable: the names of the mapped folders | host and device code with debug information, cudafe++; paths below one count by its name |
 //! | LANG and the LC_ variables | every step: diagnostics are part of a result |
 //!
-//! Not tracked by the key: files that a tool finds for itself. They are seen by watching the run
-//! and stand in the record's manifest.
+//! Not tracked by the key: files that a tool finds for itself. They are observed while the tool runs and are part of
+//! the record's input manifest.
 
 use std::io;
 use std::path::Path;
@@ -56,8 +55,8 @@ pub const HOST_VARIABLES: &[&str] = &[
 /// Variables that change the language of diagnostics.
 pub const LANGUAGE_VARIABLES: &[&str] = &["LANG", "LANGUAGE", "LC_ALL", "LC_MESSAGES", "LC_CTYPE"];
 
-/// Whether the result holds the working directory where nobody sees it: cicc writes it into LTO and OptiX code (seen on
-/// 13.5), which is compressed.
+/// Whether the result holds the working directory where it cannot be seen: cicc writes it into LTO and OptiX code (seen
+/// on 13.5), which is compressed.
 pub fn packs_directory(step: &Step, graph: &TaskGraph) -> bool {
     let packed = |arg: &str| ["-lto", "--emit-optix-ir"].contains(&arg);
     let lto = |id: &FileId| graph.file(*id).path.ends_with(".ltoir");
@@ -65,7 +64,7 @@ pub fn packs_directory(step: &Step, graph: &TaskGraph) -> bool {
         && (step.writes.iter().any(lto) || step.args.iter().filter_map(Arg::as_text).any(packed))
 }
 
-/// What stands in a key for a file's content.
+/// Returns the hash that a key holds for a file's content.
 type Content<'a> = &'a dyn Fn(FileId) -> io::Result<String>;
 
 /// Writes the arguments of `step` into `sink`: files of the plan by their content.
@@ -180,7 +179,7 @@ pub fn describe(
             sink.part(name, &options.path_map.fixed_list(value.as_encoded_bytes()));
         }
     }
-    // What debug information and the host compiler make of a fixed name is not what they make of the folder.
+    // Debug information and the host compiler treat a fixed name otherwise than the folder itself.
     if !options.path_map.is_empty() && (debug || host || step.tool == Tool::CudaFe) {
         sink.part("relocatable", options.path_map.names().as_bytes());
     }
@@ -210,7 +209,7 @@ pub(crate) fn keys_of(run: &RunContext<'_>, step: &Step, program: &Located) -> O
             | Tool::HostAssembly
             | Tool::Assemble
     );
-    // A date in it would be found by nobody.
+    // A date in it would not be found.
     if !cacheable || run.graph.preprocesses_unseen(step) {
         return None;
     }

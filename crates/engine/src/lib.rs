@@ -23,6 +23,7 @@ pub mod modes;
 mod module_id;
 pub mod mtimes;
 mod options;
+mod own_name;
 mod parent_death;
 pub mod pieces;
 pub mod place;

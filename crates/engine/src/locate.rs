@@ -14,9 +14,9 @@ use crate::process;
 pub struct Located {
     /// Its file.
     pub path: PathBuf,
-    /// The name that it was looked for by.
+    /// The name that the search looked for.
     pub name: String,
-    /// What it is called as, its first argument.
+    /// Its `argv[0]`.
     pub called: String,
 }
 
@@ -34,7 +34,7 @@ pub fn locate(run: &RunContext<'_>, step: &Step) -> io::Result<Located> {
             return Err(io::Error::other(compiler_cache::CHOOSES));
         }
         // A compiler looks for its own programs from the name that it is called by, through PATH; a compiler cache,
-        // which stands there in its place, would call it by its whole path.
+        // which is there in its place, would call it by its whole path.
         let called = match gives_way {
             true => path.to_string_lossy().into_owned(),
             false => name.to_owned(),

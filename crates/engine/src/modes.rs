@@ -9,7 +9,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::process::is_executable;
 
-/// Why a result is not kept.
+/// The reason why a result is not kept.
 pub const UNUSUAL: &str = "an output has permissions that a new file does not get";
 
 /// Whether a file has the mode that a compiler's new file in its folder gets, executable or not.

@@ -10,7 +10,7 @@ use crate::artifact::Artifacts;
 use crate::context::RunContext;
 
 /// With no external function to name a module after, a front end ends its id in the CRC-32 of its directory and its
-/// process id. What this gives instead, from what went in; `None` for an id that can stay.
+/// process id. Returns an id that is made from the inputs instead; `None` for an id that can stay.
 fn lasting(id: &str, step: &Step, artifacts: &Artifacts<'_>) -> Option<String> {
     if id.is_empty() || overlap::is_lasting_module_id(id) {
         return None;

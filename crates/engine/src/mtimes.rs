@@ -1,4 +1,4 @@
-//! File times and sizes that stand in a result.
+//! File times and sizes that are part of a result.
 //!
 //! ptxas of CUDA 13.0 looks at the files that `.file` directives name and writes their
 //! modification times and sizes into `.debug_line`; a PTX may also hold them itself

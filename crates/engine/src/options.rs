@@ -57,17 +57,17 @@ pub struct RunOptions<'a> {
     pub lines_count: bool,
     /// Order of the tasks.
     pub order: Order,
-    /// What a failure ends.
+    /// Which tasks a failure ends.
     pub on_failure: OnFailure,
-    /// What the dependency filter writes.
+    /// The dependency rule that the dependency filter writes.
     pub rule: Option<Rule>,
-    /// The machine's budget, if tasks are to wait for their wait.
+    /// The machine's budget, if tasks are to wait for their turn.
     pub admission: Option<&'a Admission<'a>>,
     /// Other machines that may run tasks, if there are any.
     pub executor: Option<&'a dyn Executor>,
-    /// The terminal that diagnostics go to, if they do.
+    /// The terminal that diagnostics go to, if they go to one.
     pub terminal: Option<&'a Terminal>,
-    /// Who looks on, if somebody does.
+    /// Receives the run's events, if set.
     pub listener: Option<Listener<'a>>,
     /// Removes a file of the user's that is in the way, as nvcc does right before a command.
     pub remove: &'a (dyn Fn(&str) + Sync),
@@ -76,7 +76,7 @@ pub struct RunOptions<'a> {
 }
 
 impl RunOptions<'_> {
-    /// Where conditions are looked at.
+    /// The place where conditions are checked.
     pub fn place(&self) -> RunPlace<'_> {
         RunPlace {
             environment: self.environment,

@@ -15,12 +15,12 @@ use rustix::process::Pid;
 #[derive(Debug)]
 pub struct Lifeline {
     tools: OwnedFd,
-    /// Closed by exec, so nobody else ever has it.
+    /// Closed by exec, so no other process ever has it.
     _ours: OwnedFd,
 }
 
 impl Lifeline {
-    /// Nothing where no pipe can be had: the tool then outlives us.
+    /// `None` where no pipe can be opened: the tool then outlives us.
     pub fn new() -> Option<Self> {
         let (tools, ours) = pipe_with(PipeFlags::CLOEXEC).ok()?;
         Some(Self { tools, _ours: ours })
@@ -32,7 +32,7 @@ impl Lifeline {
             Lend::ToChildren => FdFlags::empty(),
             Lend::ToNobody => FdFlags::CLOEXEC,
         };
-        // Where it fails nobody holds the end, and the tool outlives us.
+        // Where it fails, no process holds the end, and the tool outlives us.
         let _ = fcntl_setfd(&self.tools, flags);
     }
 
@@ -66,12 +66,12 @@ impl Drop for Lifeline {
     }
 }
 
-/// Who inherits the tool's end.
+/// The processes that inherit the tool's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lend {
     /// The process that is started.
     ToChildren,
-    /// Nobody.
+    /// No process.
     ToNobody,
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use memchr::memrchr;
 
-/// As much as is read at once. What malloc takes from its own pool and the processor keeps near.
+/// Bytes that are read at once: few enough for malloc's own pool and for the processor's cache.
 const PIECE: usize = 1 << 16;
 
 /// Shows a file to `take`, from its beginning to its end, and whether that is the end. `take` says how much it is done with:

@@ -7,7 +7,7 @@ use std::path::Path;
 use warpcc_cache::guards;
 use warpcc_path_map::PathMap;
 
-/// Where conditions are looked at.
+/// The place where conditions are checked.
 #[derive(Clone, Copy)]
 pub struct RunPlace<'a> {
     /// The environment, whole.
@@ -23,8 +23,8 @@ impl RunPlace<'_> {
     pub fn variable(&self, name: &OsStr) -> Option<&OsStr> {
         let mut all = self.environment.iter().rev();
         let value = all.find(|(n, _)| n == name).map(|(_, v)| v.as_os_str());
-        // What tools take from it: another name for the working directory, where there is one. The directory itself
-        // counts by its own name.
+        // Tools take from it another name for the working directory, where there is one. The directory itself counts by
+        // its own name.
         if name == "PWD" {
             return directory_as_called(value, self.directory);
         }

@@ -6,7 +6,7 @@
 pub struct LocalLoad {
     /// Slots that it has.
     pub slots: u64,
-    /// Slots that nobody uses or waits for.
+    /// Slots that are not used or waited for.
     pub idle: u64,
     /// Milliseconds of work for one slot that come before the step: what is left of what runs, and what waits and is no
     /// less urgent.
@@ -19,13 +19,13 @@ pub struct RemoteEstimate {
     /// Milliseconds between sending a command and its result, less the command itself and the bytes: what waits there
     /// before it, and the way.
     pub waits_ms: u64,
-    /// What moves in a second.
+    /// The transfer rate, in bytes per second.
     pub bytes_per_second: u64,
-    /// What would be sent with the step but for its own files: its tool, if the cluster was never seen to hold it.
+    /// Bytes sent with the step besides its own files: its tool, where the other machines never had it.
     pub tool_bytes: u64,
 }
 
-/// Where a step is to run.
+/// The machine that a step is to run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
     /// On this machine, when its turn comes.
@@ -52,7 +52,7 @@ fn local_end(step_ms: u64, load: &LocalLoad) -> u64 {
     waits.saturating_add(step_ms)
 }
 
-/// Milliseconds until its result has come from the cluster.
+/// Milliseconds until the result from the other machine has arrived here.
 fn remote_end(step_ms: u64, bytes: u64, estimate: &RemoteEstimate) -> u64 {
     let bytes = bytes.saturating_add(estimate.tool_bytes);
     let moving = bytes.saturating_mul(1000) / estimate.bytes_per_second.max(1);

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use warpcc_path_map::{BASE, PathMap};
 use warpcc_plan::{Step, TaskGraph, Tool};
 
-/// What a host compiler says of a prefix map that it does not know.
+/// The text in a host compiler's message about a prefix map that it does not know.
 const UNKNOWN_MAP: &[u8] = b"-prefix-map";
 
 /// The error for a host compiler without prefix maps (gcc before 8, clang before 10).
@@ -16,7 +16,7 @@ pub const NO_PREFIX_MAP: &str = "the host compiler has no prefix maps, which WAR
 /// The name of the private folder in debug information.
 const PRIVATE: &str = "private";
 
-/// Flags by which people leave folders out of objects themselves; what is mapped is not written down.
+/// Flags by which users keep folders out of objects themselves; folders that are mapped are not written down.
 pub const PREFIX_MAPS: [&str; 3] = [
     "-ffile-prefix-map=",
     "-fmacro-prefix-map=",

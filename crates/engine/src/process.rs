@@ -26,17 +26,17 @@ use crate::terminal::{Screen, Terminal};
 pub struct Order<'a> {
     /// The program's file.
     pub program: &'a Path,
-    /// What it is called as: argv\[0\].
+    /// Its `argv[0]`.
     pub name: &'a str,
-    /// After the program.
+    /// The arguments after the program.
     pub args: &'a [OsString],
-    /// Everything; nothing is inherited.
+    /// The whole environment; nothing is inherited.
     pub environment: &'a [(OsString, OsString)],
-    /// Where.
+    /// The working directory.
     pub directory: &'a Path,
-    /// What standard error is to look like; a pipe where there is none.
+    /// The terminal that standard error imitates; a pipe where `None`.
     pub terminal: Option<&'a Terminal>,
-    /// The claim that it runs under, to be told its process.
+    /// The claim that it runs under; the claim is told the process.
     pub claim: Option<&'a Claim>,
 }
 
@@ -95,7 +95,7 @@ pub const STOOD_STILL: &str = "hung and was killed";
 pub struct StoodStill {
     /// Its file.
     pub program: String,
-    /// For how long.
+    /// The length of the time without progress.
     pub window: Duration,
 }
 
@@ -123,7 +123,7 @@ struct Running {
 impl Running {
     fn end(&mut self, why: EndReason) {
         self.by_us = Some(why);
-        // It may have ended by itself meanwhile; then there is nobody to tell.
+        // It may have ended by itself meanwhile; then there is no process to signal.
         let _ = kill_process_group(self.group, Signal::KILL);
     }
 }
@@ -173,7 +173,7 @@ impl Children {
     }
 
     /// Waits until no task waits any more, at most for `patience`: after [`Children::close`] those that are on other machines
-    /// say there that nobody wants them.
+    /// are cancelled there.
     pub fn settle(&self, patience: Duration) {
         let clock = Instant::now();
         while !self.queue().is_empty() && clock.elapsed() < patience {
@@ -379,7 +379,7 @@ impl Input {
     }
 }
 
-/// Whether `file` is a regular file that somebody may execute.
+/// Whether `file` is a regular file with an execute permission.
 pub fn is_executable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     file.metadata()

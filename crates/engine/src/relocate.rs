@@ -1,9 +1,9 @@
-//! What the tools see of folders whose names do not count (docs/keys.md, Clones): fixed names in what they are given, and
-//! a directory that is the same everywhere.
+//! Gives tools fixed names for folders whose own names do not count (docs/keys.md, Clones), and a working directory
+//! that is the same everywhere.
 //!
 //! The preprocessors read the real files. Their line markers are then renamed, so that cudafe++ and cicc know fixed
-//! names alone. The host compiler gets the real names back, because it looks into the sources to show a line in a message.
-//! What it writes goes through its own [prefix maps](crate::prefix_map).
+//! names alone. The host compiler gets the real names back, because it looks into the sources to show a line in a
+//! message. Its output goes through its own [prefix maps](crate::prefix_map).
 
 use std::fs;
 use std::io;

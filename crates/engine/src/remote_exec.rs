@@ -2,7 +2,7 @@
 //! the result is stored under the step's own key.
 //!
 //! Everything of ours has one unmistakable name there ([`names::MARK`]). A result that holds it holds a path of that
-//! machine: unless we know what stands there in a local run, the result is thrown away and the step runs here.
+//! machine: unless we know the name in a local run, the result is thrown away and the step runs here.
 //!
 //! [`crate::placement`] says where a step ends sooner; [`action`] packs, with [`builder`] for what all tools need and
 //! [`host`], [`clang`] and [`link`] for those that find files for themselves; [`race`] runs a late one here as well;
@@ -67,7 +67,7 @@ pub fn run_elsewhere(
     if !may_leave(run, step) || warning_history::is_likely_to_warn(run, step) {
         return Ok(None);
     }
-    // Nobody watches there: the variables that this tool asks for have to be known.
+    // Requests are not observed there: the variables that this tool asks for have to be known.
     let Some(asked) = asked_history::variables(run, step, program) else {
         return Ok(None);
     };
@@ -145,7 +145,7 @@ fn leave(
         return Ok(None);
     };
     if !admission.board().is_shared() {
-        // Nobody sees what waits: a slot that is not there at once is not free.
+        // Waiting jobs are not known: a slot that is not there at once is not free.
         let at_once =
             slot_wait::wait_for_slot_within(run, index, step, priority_ms, wait, Some(AT_ONCE));
         return match at_once {
@@ -207,12 +207,12 @@ fn may_leave(run: &RunContext<'_>, step: &Step) -> bool {
         | Tool::FilterDependencies => false,
     };
     let makes_id = |arg: &Arg| arg.as_text() == Some(MAKES_MODULE_ID);
-    // In LTO and OptiX code nobody sees an id that was made with a process id.
+    // In LTO and OptiX code an id is not visible that was made with a process id.
     let hides_id = packs_directory(step, run.graph) && step.args.iter().any(makes_id);
     takes_part
         && !run.graph.private.is_empty()
         && !step.has_debug_information()
         && !hides_id
-        // A library that somebody puts into every process belongs to this machine.
+        // A library that is loaded into every process belongs to this machine.
         && run.options.variable("LD_PRELOAD").is_none_or(|v| v.is_empty())
 }

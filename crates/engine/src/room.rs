@@ -1,8 +1,8 @@
 //! Whether the tools have the resources that they would have under nvcc: disk space, processes, the user's standard
 //! input.
 //!
-//! What we take of these is missing to them. A tool that fails for want of it, or ends well with half of a file
-//! (fatbinary does), says nothing about the source: nvcc, without us, does the whole call.
+//! Resources that warpcc uses are missing to the tools. A tool that fails for want of one, or ends well with half of a
+//! file (fatbinary does), says nothing about the source: nvcc does the whole call, without warpcc.
 
 use std::fs::{self, File};
 use std::io;

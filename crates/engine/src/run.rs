@@ -27,14 +27,14 @@ pub struct Run {
     pub code: i32,
     /// Every task, in plan order.
     pub tasks: Vec<Finished>,
-    /// What all of them saw, hits by what they saw when they ran.
+    /// Everything that the tasks saw; a hit counts with what its task saw when it ran.
     pub seen: Seen,
     /// When the first command was started.
     pub began: SystemTime,
-    /// Final outputs: where they are now, where they belong.
+    /// Final outputs: their current paths and their destinations.
     pub outputs: Vec<(PathBuf, PathBuf)>,
-    /// Set when the graph's overlaps did not work out: nothing was put in place, and the same plan
-    /// without them is to be run.
+    /// Set when the graph's overlaps did not work out: nothing was put in place, and the same plan is to be run without
+    /// them.
     pub retry: Option<&'static str>,
     /// Set when a tool ended by a signal or could not be started: not a compiler's verdict.
     pub accident: Option<String>,
@@ -107,7 +107,7 @@ pub fn execute(
         .admission
         .filter(|_| run.code == 0 && run.retry.is_none())
     {
-        // What it would take with nobody else on the machine: measured where it ran.
+        // The time that the run would take on an idle machine; measured for tasks that ran.
         let took = |task: usize| match run.tasks[task].outcome {
             StepOutcome::Ran => run.tasks[task].busy_millis(),
             _ => expected(task),
@@ -117,7 +117,7 @@ pub fn execute(
     run
 }
 
-/// What the schedule does to files and processes.
+/// The schedule's effects on files and processes.
 struct OnFiles<'a> {
     artifacts: &'a Artifacts<'a>,
     children: &'a Children,
@@ -152,7 +152,7 @@ fn run_all(context: &RunContext<'_>, schedule: &mut Schedule<'_>, each: &mut dyn
             let (looking, done) = mpsc::channel();
             let (board, children) = (admission.board(), options.children);
             let watch = move || admission::watch_memory(board, children, &done);
-            // Without the thread nobody makes room for others.
+            // Without the thread no room is made for other calls.
             drop(thread::Builder::new().spawn_scoped(scope, watch));
             looking
         });

@@ -41,15 +41,15 @@ pub trait Effects {
 
 /// The result of all tasks.
 pub struct End {
-    /// Those that count, by their places in the plan.
+    /// The tasks that count, by their places in the plan.
     pub tasks: BTreeMap<usize, (Finished, Seen)>,
     /// Why the same plan is to be run without its overlaps.
     pub retry: Option<&'static str>,
-    /// What went wrong that is no compiler's verdict.
+    /// An error that is not a compiler's verdict.
     pub accident: Option<String>,
 }
 
-/// Where a run stands.
+/// The state of a run.
 pub struct Schedule<'a> {
     graph: &'a TaskGraph,
     on_failure: OnFailure,
@@ -60,13 +60,13 @@ pub struct Schedule<'a> {
     failed: usize,
     accident: Option<String>,
     retry: Option<&'static str>,
-    /// What has yet to turn out true.
+    /// Assumptions that are not confirmed yet.
     open: Vec<&'a Assumed>,
-    /// Works on what has been corrected meanwhile, and was ended for it.
+    /// A task that worked on a text that was corrected meanwhile, and was ended for it.
     discarded: Option<usize>,
-    /// Was ended because its result came otherwise.
+    /// A task that was ended because its result came from elsewhere.
     pointless: Option<usize>,
-    /// This many tasks have been shown.
+    /// The number of tasks that have been shown.
     shown: usize,
 }
 
@@ -94,7 +94,7 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// Where every task is.
+    /// The state of every task.
     pub fn states(&self) -> &TaskStates {
         &self.states
     }
@@ -153,7 +153,7 @@ impl<'a> Schedule<'a> {
         } else {
             self.succeed(task);
         }
-        // After an accident nvcc does everything itself: nobody wants the rest.
+        // After an accident nvcc does everything itself: the rest is not needed.
         if self.is_given_up() {
             self.failed = 0;
             self.states.stop();
@@ -247,7 +247,7 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// The real file was there before the early one, from the cache: nobody needs the step that makes that.
+    /// The real file was there before the early one, from the cache: the step that makes the early one is not needed.
     fn overtake(&mut self, real: FileId, early: FileId, step: usize) {
         self.effects.kill(&|other| other == step);
         self.pointless = (self.states.get(step) == TaskState::Running).then_some(step);
@@ -291,7 +291,7 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// The failed tasks that count; none where nvcc does it all again.
+    /// The failed tasks that count; empty where nvcc does everything again.
     pub fn failures(&self) -> impl Iterator<Item = usize> + '_ {
         let failing = self.ended.values().map(|(finished, _)| finished);
         failing

@@ -148,7 +148,7 @@ fn the_first_failure_of_nvccs_order_counts() {
     until_it_runs(&mut schedule, first, &[]);
     until_it_runs(&mut schedule, second, &[first]);
     ends(&mut schedule, second, StepOutcome::Failed(2));
-    // What comes later is ended; the earlier one runs on, for it may fail as well.
+    // Later tasks are ended; the earlier one runs on, for it may fail as well.
     let killed = runner.killed.take();
     assert!(killed.iter().all(|&task| task > second), "{killed:?}");
     assert!(running(&schedule).contains(&first));
@@ -312,7 +312,7 @@ fn a_stub_that_is_there_already_is_not_made_early() {
     ends(&mut schedule, real, StepOutcome::Hit);
     assert!(runner.killed.take().contains(&early));
     assert_eq!(runner.corrected.take().len(), 1);
-    // The host compile need not wait for the ended one to be gone, and what that says is nobody's.
+    // The host compile need not wait for the ended one to be gone, and its output does not count.
     until_it_runs(&mut schedule, compile, &[early]);
     schedule.ended(early, Err(io::Error::other("it was killed")));
     finish(&mut schedule);

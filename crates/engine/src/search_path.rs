@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What a program's file would be called in each folder of `PATH`, in order. Every hit asks this of dozens, so they are
-/// written into one buffer.
+/// The paths that a program's file would have in each folder of `PATH`, in order. Every hit looks at dozens of them, so
+/// they are written into one buffer.
 pub(crate) struct FilesInPath<'a> {
     folders: std::slice::Split<'a, u8, fn(&u8) -> bool>,
     directory: &'a [u8],
@@ -14,7 +14,7 @@ pub(crate) struct FilesInPath<'a> {
 }
 
 impl<'a> FilesInPath<'a> {
-    /// Of a name without slashes; relative folders are below `directory`.
+    /// For a name without slashes; relative folders are below `directory`.
     pub(crate) fn new(path: &'a OsStr, directory: &'a Path, name: &'a OsStr) -> Self {
         let is_colon: fn(&u8) -> bool = |byte| *byte == b':';
         Self {

@@ -17,7 +17,7 @@ pub struct Loaded {
     pub libraries: Vec<(String, PathBuf)>,
 }
 
-/// Asks the loader about `program`; nothing where it does not say, for example of a static program.
+/// Asks the loader about `program`; `None` where it does not answer, for example for a static program.
 pub fn loaded_by(
     program: &Path,
     environment: &[(OsString, OsString)],

@@ -3,7 +3,7 @@
 //!
 //! Only a file goes that was not there when the call began: it was born since, by the file system's own clock, and the
 //! step's programs opened this very file, then empty, for writing. It goes only as they left it, and only where no step
-//! that counts wrote to it as well. What stood there before stays, changed as it may be.
+//! that counts wrote to it as well. A file that was there before stays, changed as it may be.
 //!
 //! And files of the plan that a failing step removed: the user's old ones of these names go, too, as with nvcc.
 
@@ -25,7 +25,7 @@ struct Made {
     looks: Looks,
 }
 
-/// What tells whether it is still that file, and nobody has written to it since.
+/// The properties of a file that show whether it is still the same file, and unmodified.
 #[derive(Debug, PartialEq, Eq)]
 struct Looks {
     device: (u32, u32),
@@ -150,7 +150,7 @@ fn made(path: PathBuf, opened: &Identity, began: Time) -> Option<Made> {
 }
 
 /// The file that a program was about to make when it was killed, if it did: it is there, not from before `began`, and
-/// empty, for nobody could write to it any more.
+/// empty, because the program could not write to it any more.
 fn made_last(path: PathBuf, began: Time) -> Option<Made> {
     let now = stat(&path)?;
     let is_new = born(&now).is_some_and(|birth| birth >= began);

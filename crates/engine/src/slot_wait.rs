@@ -20,11 +20,11 @@ const LONELY_TRIES: u32 = 2;
 /// A task's slot and tokens, and how long it waited for them.
 #[derive(Default)]
 pub struct SlotWait {
-    /// The right to run; none where nobody rations.
+    /// The right to run; `None` where slots are not limited.
     pub pass: Option<Pass>,
     /// How long it waited.
     pub waited: Duration,
-    /// For what most of that.
+    /// The cause of most of that time.
     pub waited_for: WaitedFor,
     /// How often it made room and began again.
     pub retries: u32,
@@ -91,7 +91,7 @@ pub fn wait_for_slot_within(
                         cancel.cancel();
                     }
                 };
-                // Without a thread nobody would end the wait.
+                // Without a thread the wait would not end.
                 if thread::Builder::new().spawn_scoped(scope, give_up).is_err() {
                     return Err(warpcc_budget::Cancelled);
                 }

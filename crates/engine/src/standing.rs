@@ -1,5 +1,5 @@
-//! What a record of a call depends on besides what its tools were seen to do: the programs that we found for it, and the
-//! files of steps that hit.
+//! Adds the dependencies of a call's record that its tools were not seen to have: the programs that we found for the
+//! call, and the files of steps that hit.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -27,12 +27,12 @@ pub fn stand_on_program(run: &RunContext<'_>, step: &Step, program: &Located, se
     for name in names.filter(|name| !name.contains('/')) {
         let folders = || std::env::split_paths(path).map(|f| run.options.directory.join(f));
         let is_there = |folder: &PathBuf| process::is_executable(&folder.join(name));
-        // What is found in a folder of nvcc's is found there whatever the user's PATH says.
+        // A program in one of nvcc's folders is found there whatever the user's PATH says.
         let found = folders().find(is_there);
         if !found.is_some_and(|folder| run.options.is_nvccs_folder(&folder)) {
             seen.asked.programs.insert(OsString::from(name));
         }
-        // Nobody watches our own search.
+        // Our own search is not watched.
         stand_on_search(run, OsStr::new(name), seen);
     }
 }

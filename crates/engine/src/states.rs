@@ -3,7 +3,7 @@
 
 use warpcc_plan::TaskGraph;
 
-/// Where a task stands.
+/// The state of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskState {
     /// Some task that it needs is not done.

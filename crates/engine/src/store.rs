@@ -86,7 +86,7 @@ fn keep(
     let mut outputs = Vec::with_capacity(step.writes.len());
     for (place, &id) in step.writes.iter().enumerate() {
         let path = run.artifacts.path(id);
-        // cicc writes megabytes of device source that nobody reads.
+        // cicc writes megabytes of device source that no tool reads.
         let is_absent = || module_id::may_be_missing(run, step, id) && !path.exists();
         if !run.graph.is_needed(id) || is_absent() {
             continue;

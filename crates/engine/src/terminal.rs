@@ -17,7 +17,8 @@ use rustix::termios::{
 };
 use warpcc_cache::{Hashing, Key, KeySink};
 
-/// What decides how gcc (`gcc/diagnostic-color.cc`) and EDG's front end write for a terminal, besides its width.
+/// The variables that decide how gcc (`gcc/diagnostic-color.cc`) and EDG's front end write for a terminal, besides its
+/// width.
 const VARIABLES: &[&str] = &[
     "TERM",
     "COLORTERM",
@@ -94,7 +95,7 @@ impl Terminal {
         tcsetwinsize(&theirs, self.size)?;
         let mut ours = File::from(ours);
         let input = if self.input {
-            // Who reads it all the same finds its end.
+            // A program that reads it all the same finds its end.
             ours.write_all(&[END_OF_FILE])?;
             Some(theirs.try_clone()?)
         } else {
@@ -108,13 +109,13 @@ impl Terminal {
     }
 }
 
-/// What a terminal takes for the end of its input: Ctrl-D.
+/// Ctrl-D, which ends a terminal's input.
 const END_OF_FILE: u8 = 4;
 
 /// A terminal for one tool.
 #[derive(Debug)]
 pub struct Screen {
-    /// Where we read what the tool wrote.
+    /// Our end, from which the tool's output is read.
     pub ours: File,
     /// Its standard error.
     pub errors: OwnedFd,

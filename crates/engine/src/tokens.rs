@@ -1,11 +1,11 @@
-//! What a preprocessed text says, whatever line it says it on.
+//! Hashes the tokens of a preprocessed text, without the lines that they are on.
 //!
-//! A comment or a blank line in a source moves everything below it, and nothing else. Without debug information cicc and cudafe++ make
-//! the same of both texts, but for line markers and messages. So the hash here leaves out blank lines, the space around each line, and
-//! the numbers of line markers.
+//! A comment or a blank line in a source moves everything below it, and nothing else. Without debug information cicc
+//! and cudafe++ make the same of both texts, but for line markers and messages. So the hash here leaves out blank
+//! lines, the space around each line, and the numbers of line markers.
 //!
-//! What is left out must not be able to count. A raw string keeps its blank lines and its space. A text that can ask for its line, or
-//! that is not understood, has no hash: its lines count.
+//! Anything left out must not be able to change a result. A raw string keeps its blank lines and its space. A text that
+//! can ask for its line, or that is not understood, has no hash: its lines count.
 
 use memchr::{memchr, memmem};
 
@@ -82,7 +82,7 @@ impl Tokens {
             }
         } else {
             let line = line.trim_ascii();
-            // A NUL begins what stands for a marker.
+            // A NUL begins the text in place of a marker.
             self.may_count |= line.last() == Some(&b'\\') || line.first() == Some(&0);
             if !line.is_empty() {
                 self.kept.extend_from_slice(line);
@@ -95,7 +95,7 @@ impl Tokens {
         }
     }
 
-    /// The hash; none where lines may count.
+    /// The hash; `None` where lines may count.
     pub fn finish(mut self) -> Option<[u8; 32]> {
         self.hasher.update(&self.kept);
         (!self.may_count).then(|| self.hasher.finalize().into())
@@ -183,7 +183,8 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..)
 }
 
-/// Where the line that begins at `at` ends, its raw strings whole; none where a literal does not end, or there is a comment.
+/// Where the line that begins at `at` ends, its raw strings whole; `None` where a literal does not end, or there is a
+/// comment.
 fn end_of_line(text: &[u8], mut at: usize) -> Option<usize> {
     loop {
         let rest = &text[at..];

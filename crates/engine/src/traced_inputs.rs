@@ -1,4 +1,4 @@
-//! What the processes of a run saw: the watch logs, less what is the run's own.
+//! Reads what the processes of a run saw from the watch logs, without the run's own files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -13,28 +13,29 @@ use warpcc_watch::{Identity, Observed, PathText};
 
 use crate::compiler_cache::is_compiler_cache;
 use crate::conditions::{self, Asked};
+use crate::own_name;
 use crate::room;
 
-/// What one or several steps saw.
+/// Everything that one or several steps saw.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
-    /// Read, run or loaded, and what each was then.
+    /// Read, run or loaded, with each file's state at that time.
     pub read: BTreeMap<PathText, ExpectedFile>,
     /// Looked for in vain.
     pub missing: BTreeSet<PathText>,
     /// Looked at without being opened.
     pub found: BTreeSet<PathText>,
-    /// Other facts about paths, with what the run was told.
+    /// Other facts about paths, with the answers that the run got.
     pub facts: BTreeMap<(PathText, Fact), Vec<u8>>,
-    /// What was asked of the environment.
+    /// Requests to the environment: variables, programs, the working directory.
     pub asked: Asked,
     /// A compiler expanded `__DATE__`, `__TIME__` or `__TIMESTAMP__`.
     pub expanded_date: bool,
-    /// Times of files that stand in results (see [`crate::mtimes`]).
+    /// Times of files that are part of results (see [`crate::mtimes`]).
     pub times: Vec<u8>,
-    /// Why this cannot be relied on.
+    /// Why these observations are incomplete.
     pub untracked: Option<String>,
-    /// What only nvcc itself can do: a program met what it would not have met without us.
+    /// An obstacle that a program met only because it ran under warpcc, such as a full disk: nvcc has to do the call.
     pub hindered: Option<String>,
     /// A name in the private folder that a tool made up: next to an output, or in the folder for temporary files. With
     /// nvcc it would be in the user's folder, and what the tool does there is part of its work.
@@ -64,7 +65,7 @@ pub struct Scene<'a> {
     pub began: SystemTime,
     /// Files of the plan, which are in the key.
     pub own: &'a dyn Fn(&Path) -> bool,
-    /// Those that the run is to write.
+    /// The files that the run is to write.
     pub writes: &'a [&'a Path],
 }
 
@@ -123,7 +124,7 @@ impl Seen {
         }
         seen.take_programs(&observed, &foreign);
         for (path, told) in &observed.looked {
-            // What was opened counts by its content.
+            // An opened file counts by its content.
             let opened = observed.read.contains_key(path) || observed.libraries.contains_key(path);
             if foreign(path) && !opened {
                 let text = Fact::size_and_time(told.size, told.mtime_ns);
@@ -271,12 +272,12 @@ impl Seen {
         });
         for path in &observed.texts {
             let path = PathText::from(scene.directory.join(path));
-            // What it started has a log of its own.
+            // A program that it started has a log of its own.
             if !observed.called.contains_key(path.as_os_str()) {
                 self.mention(&path);
             }
         }
-        // A shell that mentions it takes it from `PWD`, where that leads to it.
+        // A shell that mentions `PWD` takes the directory from it, where `PWD` leads to the directory.
         self.asked.directory |= self.asked.mentioned.contains("PWD");
         let folders: BTreeSet<PathBuf> = std::env::split_paths(scene.path.unwrap_or_default())
             .map(|folder| scene.directory.join(folder))
@@ -297,7 +298,7 @@ impl Seen {
         let names = |text: &[u8]| conditions::mentioned(text).map(str::to_owned).collect();
         let names: Vec<String> = match fs::read(text) {
             Ok(text) if short => names(&text),
-            // What cannot be looked through may mention all.
+            // A text that cannot be searched may mention all of them.
             _ => conditions::VOLATILE
                 .iter()
                 .copied()
@@ -307,7 +308,7 @@ impl Seen {
         self.asked.mentioned.extend(names);
     }
 
-    /// What a result from the cache depends on: what the run that made it saw.
+    /// The dependencies of a result from the cache: what the run that made it saw.
     pub fn of_hit(manifest: &InputManifest, asked: Asked, times: Vec<u8>) -> Self {
         let mut seen = Self {
             asked,
@@ -339,7 +340,7 @@ impl Seen {
         seen
     }
 
-    /// With relative paths as those of a run in `directory`.
+    /// The same, with relative paths resolved for a run in `directory`.
     #[must_use]
     pub fn inside(mut self, directory: &Path) -> Self {
         for paths in [&mut self.missing, &mut self.found] {
@@ -451,7 +452,7 @@ const TICK: Duration = Duration::from_millis(10);
 fn stray(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
     let folders = ["out", "tmp", "k"].map(|folder| scene.scratch.join(folder));
     let [outputs, temporary, _] = &folders;
-    // What goes to another machine is put together in a folder of its own.
+    // Files for another machine are put together in a separate folder.
     let is_stranger = |path: &Path| {
         let mut folders = folders.iter();
         folders.any(|folder| path.starts_with(folder)) && !(scene.own)(path)
@@ -460,14 +461,28 @@ fn stray(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
     if let Some(path) = observed.written.keys().find(left) {
         return Some(format!("{} is created too", path.display()));
     }
+    if let Some(path) = holding_own_name(observed, scene, outputs) {
+        return Some(format!("{} has its own name in it", path.display()));
+    }
     let looked_for = |path: &&PathText| {
         let inside = |folder: &Path| path.starts_with(folder) && ***path != *folder;
         let is_made_up = inside(outputs) || inside(temporary) || scene.is_derived(path);
-        is_made_up && is_stranger(path) && !observed.written.contains_key(path.as_os_str())
+        let is_made_up =
+            is_made_up && is_stranger(path) || own_name::is_in_name(path, scene.scratch);
+        is_made_up && !observed.written.contains_key(path.as_os_str())
     };
     let read = observed.read.keys().chain(&observed.missing);
     let path = read.chain(&observed.found).find(looked_for)?;
     Some(format!("{} is searched for", path.display()))
+}
+
+/// A file in which a tool wrote the private name of its output, or one made from it.
+fn holding_own_name(observed: &Observed, scene: &Scene<'_>, outputs: &Path) -> Option<PathBuf> {
+    // No other was told one.
+    let is_told = scene.writes.iter().any(|path| path.starts_with(outputs));
+    let written = observed.written.keys().filter(|_| is_told);
+    let mut files = written.map(|path| scene.directory.join(path));
+    files.find(|file| own_name::is_written_in(file, scene.scratch, outputs, scene.own))
 }
 
 /// A file that a run wrote or removed besides its outputs: a result that hits would not bring it back.
@@ -481,7 +496,7 @@ fn side_effect(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
         let writer = observed.writers.get(path.as_os_str());
         writer.is_some_and(|program| is_compiler_cache(program))
     };
-    // What a file held before a run began and it was written anew.
+    // The file existed before the run began: the run read old content, then replaced it.
     let was_there = |identity: &Identity| {
         let began = scene.began.duration_since(SystemTime::UNIX_EPOCH);
         let before = began.unwrap_or_default().saturating_sub(TICK).as_nanos();
@@ -492,8 +507,12 @@ fn side_effect(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
             && was_there(identity)
             && !(scene.is_own(path) || is_caches(path))
     });
+    let whole = |path: &Path| scene.directory.join(path);
     if let Some((path, _)) = rewritten {
-        return Some(format!("{} is both read and written", path.display()));
+        return Some(format!(
+            "{} is both read and written",
+            whole(path).display()
+        ));
     }
     for (path, identity) in &observed.written {
         let special = is_special(identity);
@@ -505,14 +524,14 @@ fn side_effect(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
             continue;
         }
         if special || there(path) {
-            return Some(format!("{} is written too", path.display()));
+            return Some(format!("{} is written too", whole(path).display()));
         }
     }
     let removed = |path: &&PathText| {
         !(scene.is_own(path) || is_caches(path) || observed.written.contains_key(path.as_os_str()))
     };
     let removed = observed.removed.iter().find(removed);
-    removed.map(|path| format!("{} is removed", path.display()))
+    removed.map(|path| format!("{} is removed", whole(path).display()))
 }
 
 /// Whether a device is one that says the same to everybody, by its number: `/dev/null`, `/dev/zero`; the terminal, which
@@ -546,7 +565,8 @@ fn is_of_process(path: &Path) -> bool {
     process && what.is_none_or(|what| what == "exe" || what == "fd" || what == "task")
 }
 
-/// What went into a device would stand in a file that has its name later.
+/// The devices that a run wrote to. The result depends on them: if such a path becomes a regular file, the run would
+/// write that file.
 fn devices_written(observed: &Observed, scene: &Scene<'_>) -> Vec<PathText> {
     let written = observed.written.iter();
     let devices = written.filter(|(path, identity)| is_special(identity) && !scene.is_own(path));

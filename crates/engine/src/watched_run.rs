@@ -117,7 +117,7 @@ fn read_log(
         .flat_map(|&id| [run.artifacts.path(id), Path::new(&run.graph.file(id).path)])
         .flat_map(|path| [path.into(), run.options.directory.join(path).into()])
         .collect();
-    // What a front end leaves besides the early stub, nobody takes.
+    // Other files that a front end leaves besides the early stub are not used.
     let is_early = step.tool == Tool::EarlyStub;
     let is_own = |path: &Path| {
         if is_early && path.starts_with(run.options.scratch) {

@@ -11,7 +11,7 @@ const MOST_ROWS: usize = 100;
 /// A whole compilation.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Explanation {
-    /// [`FORMAT`] of who wrote it.
+    /// The [`FORMAT`] that it was written in.
     pub format: u32,
     /// nvcc and its arguments, as they were given.
     pub command: Vec<String>,
@@ -21,7 +21,7 @@ pub struct Explanation {
     pub toolkit: Option<String>,
     /// Where nvcc was told to keep intermediate files, with a slash at its end.
     pub folder: String,
-    /// What nvcc puts into the environment of its commands.
+    /// The variables that nvcc puts into the environment of its commands.
     pub environment: Vec<Variable>,
     /// The commands, in nvcc's order.
     pub steps: Vec<StepExplanation>,
@@ -36,7 +36,7 @@ pub struct Variable {
     pub name: String,
     /// Its value.
     pub value: String,
-    /// What it is for; empty where that is not described.
+    /// Its purpose; empty where it is not described.
     pub meaning: String,
 }
 
@@ -55,15 +55,15 @@ pub enum CommandOutcome {
 /// One command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepExplanation {
-    /// From 1, in nvcc's order.
+    /// Its number, from 1, in nvcc's order.
     pub number: usize,
     /// The tool: `cicc`, `ptxas`.
     pub tool: String,
     /// The architecture it works for.
     pub arch: Option<String>,
-    /// What it does, as a heading.
+    /// Its work, as a heading.
     pub title: String,
-    /// Why nvcc does that, in a few sentences.
+    /// The reason for this step, in a few sentences.
     pub purpose: String,
     /// The command as nvcc prints it.
     pub command: String,
@@ -71,9 +71,9 @@ pub struct StepExplanation {
     pub options: Vec<OptionRow>,
     /// The steps whose files it reads.
     pub needs: Vec<usize>,
-    /// What it read, as far as the plan names it; headers and libraries are not.
+    /// The files that it read, as far as the plan names them; headers and libraries are not.
     pub reads: Vec<ReadFile>,
-    /// What it wrote.
+    /// The files that it wrote.
     pub writes: Vec<FileExplanation>,
     /// Every file of the compilation after this step.
     pub tree: Vec<TreeRow>,
@@ -81,20 +81,20 @@ pub struct StepExplanation {
     pub outcome: CommandOutcome,
     /// How long it took, in microseconds.
     pub micros: u64,
-    /// What it said on standard output.
+    /// Its standard output.
     pub stdout: String,
-    /// What it said on standard error.
+    /// Its standard error.
     pub stderr: String,
 }
 
 /// An option with its value, or another word of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OptionRow {
-    /// The words as they stand in the command.
+    /// The words of the command.
     pub words: String,
-    /// What it means; "not described here" where that is not known.
+    /// Its meaning; "not described here" if unknown.
     pub meaning: String,
-    /// Whether it is known.
+    /// Whether the meaning is known.
     pub known: bool,
 }
 
@@ -106,7 +106,7 @@ pub enum Role {
     Source,
     /// nvcc would remove it at the end.
     Intermediate,
-    /// What was asked for.
+    /// The output that was asked for.
     Output,
 }
 
@@ -140,23 +140,23 @@ pub struct FileExplanation {
     pub name: String,
     /// As the command spells it.
     pub path: String,
-    /// What it is to the user.
+    /// Its role for the user.
     pub role: Role,
     /// New, or written into.
     pub state: FileState,
     /// Its size in bytes.
     pub bytes: u64,
-    /// What kind of file it is.
+    /// The kind of file.
     pub what: String,
     /// The later steps that read it.
     pub read_by: Vec<usize>,
-    /// What matters in it.
+    /// A summary of its content.
     #[serde(rename = "essence")]
     pub blocks: Vec<Block>,
 }
 
 impl FileExplanation {
-    /// Who reads it, as a sentence.
+    /// The steps that read it, as a sentence.
     pub fn readers(&self) -> String {
         let steps: Vec<String> = self.read_by.iter().map(ToString::to_string).collect();
         match (steps.as_slice(), self.role) {
@@ -175,9 +175,9 @@ pub struct TreeRow {
     pub name: String,
     /// As the plan spells it.
     pub path: String,
-    /// What it is to the user.
+    /// Its role for the user.
     pub role: Role,
-    /// What this step did to it.
+    /// The change that this step made to it.
     pub state: FileState,
     /// The step that wrote it last.
     pub by: Option<usize>,
@@ -196,7 +196,7 @@ pub enum Block {
     },
     /// Names and values.
     Facts {
-        /// What they are about.
+        /// The subject of the facts.
         title: String,
         /// One after the other.
         rows: Vec<NamedValue>,
@@ -205,7 +205,7 @@ pub enum Block {
     Table(Table),
     /// Lines of the file itself.
     Excerpt {
-        /// What they show.
+        /// The subject of the lines.
         title: String,
         /// The lines, from the file's own text.
         lines: Vec<Line>,
@@ -215,7 +215,7 @@ pub enum Block {
 /// A name and its value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedValue {
-    /// What it is.
+    /// The name.
     pub name: String,
     /// Its value.
     pub value: String,
@@ -227,7 +227,7 @@ pub struct NamedValue {
 /// Rows and columns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
-    /// What it shows.
+    /// The subject of the table.
     pub title: String,
     /// The heads of its columns.
     pub columns: Vec<String>,
@@ -380,7 +380,7 @@ impl Explanation {
         (fresh, told)
     }
 
-    /// The explanation for somebody who reads it from the beginning: what kind of file something is, and
+    /// The explanation for reading from the beginning: what kind of file something is, and
     /// why a command runs, is said once.
     #[must_use]
     pub fn without_repeats(&self) -> Self {

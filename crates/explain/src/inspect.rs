@@ -1,7 +1,7 @@
-//! What matters in a file, depending on the command that wrote it and the option that named it.
+//! Summarises a file, depending on the command that wrote it and the option that named it.
 //!
-//! A file's name says little: `-o` may call PTX anything. So its kind is that of the option before it, and only then
-//! its ending.
+//! A file's name says little: `-o` may give PTX any name. So its kind is that of the option before it, and only then
+//! that of its ending.
 
 mod cubin;
 mod elf;
@@ -26,9 +26,9 @@ pub use known::{Known, UserSource};
 
 /// A file in words and pieces.
 pub struct Inspection {
-    /// What kind of file it is.
+    /// The kind of file.
     pub what: &'static str,
-    /// What matters in it.
+    /// A summary of its content.
     pub blocks: Vec<Block>,
 }
 

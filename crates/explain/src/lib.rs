@@ -1,12 +1,12 @@
 //! A compilation explained: every command of nvcc's plan, its options in words, the files that it read and wrote, and
 //! what matters in each new one.
 //!
-//! The caller runs the plan and hands over bytes ([`Recorder::step`]); what comes out is a [`Explanation`], which is data,
-//! and which [`text`], [`page`], [`markdown`] or `serde_json` write down. Nothing here touches a file, a process or the
+//! The caller runs the plan and hands over bytes ([`Recorder::step`]). The result is an [`Explanation`], which is data;
+//! [`text`], [`page`], [`markdown`] or `serde_json` write it down. Nothing here touches a file, a process or the
 //! environment.
 //!
-//! What is said about nvcc was seen on CUDA 13.0 and 13.5; a file in another shape is shown with less said about it,
-//! never with a guess.
+//! Statements about nvcc were checked on CUDA 13.0 and 13.5; a file in another shape is described more briefly, never
+//! with a guess.
 
 mod explanation;
 mod inspect;

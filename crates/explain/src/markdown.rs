@@ -21,7 +21,7 @@ pub enum Detail {
 /// Writes the steps of an explanation, their headings one level below `level` marks.
 ///
 /// # Errors
-/// What `out` answers with.
+/// Writing to `out` failed.
 pub fn write(
     explanation: &Explanation,
     depth: Detail,
@@ -189,7 +189,7 @@ fn cell(text: &str) -> String {
     }
 }
 
-/// Text as code, whatever stands in it.
+/// Text as code, whatever characters it has.
 fn code(text: &str) -> String {
     let flat = text.replace('\n', " ").replace('|', "\\|");
     match flat.contains('`') {

@@ -19,7 +19,7 @@ const SCRIPT: &str = include_str!("../page/page.js");
 /// Writes the page; `picture` is an SVG of the steps, if there is one.
 ///
 /// # Errors
-/// What `out` answers with.
+/// Writing to `out` failed.
 pub fn write(
     explanation: &Explanation,
     picture: Option<&str>,

@@ -20,16 +20,16 @@ pub struct ObservedCall {
     pub directory: String,
 }
 
-/// How a step went.
+/// The run of a step.
 #[derive(Debug, Clone)]
 pub struct StepRun {
     /// How it ended.
     pub outcome: CommandOutcome,
     /// How long it took, in microseconds.
     pub micros: u64,
-    /// What it said on standard output.
+    /// Its standard output.
     pub stdout: String,
-    /// What it said on standard error.
+    /// Its standard error.
     pub stderr: String,
 }
 
@@ -255,7 +255,7 @@ fn sources(graph: &TaskGraph) -> impl Iterator<Item = String> {
     paths.into_iter()
 }
 
-/// The toolkit's version, which stands in macros of every preprocessor run.
+/// The toolkit's version, from the macros of every preprocessor run.
 fn toolkit(graph: &TaskGraph) -> Option<String> {
     let value = |name: &str| {
         let words = graph.steps.iter().flat_map(|step| &step.args);

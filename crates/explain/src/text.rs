@@ -16,7 +16,7 @@ pub enum Tint {
     Colours,
 }
 
-/// How it is written.
+/// The form of the text.
 #[derive(Debug, Clone, Copy)]
 pub struct Form {
     /// Letters in a line; names and code may be longer.
@@ -33,7 +33,7 @@ const NARROWEST_LAST: usize = 32;
 /// Writes the whole explanation.
 ///
 /// # Errors
-/// What `out` answers with.
+/// Writing to `out` failed.
 pub fn write(explanation: &Explanation, form: Form, out: &mut dyn Write) -> io::Result<()> {
     let mut page = Page {
         form: Form {
@@ -179,7 +179,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// What is new on lines of its own; what is not, in a paragraph.
+    /// Writes new files on lines of their own, and the others in a paragraph.
     fn tree(&mut self, step: &StepExplanation) -> io::Result<()> {
         if step.tree.is_empty() {
             return Ok(());

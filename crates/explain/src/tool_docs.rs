@@ -1,4 +1,4 @@
-//! What a command is for, as a heading and a few sentences.
+//! Explains the purpose of a command, as a heading and a few sentences.
 
 use warpcc_plan::{Arg, FileKind, Step, TaskGraph, Tool};
 

@@ -7,9 +7,9 @@ use std::path::Path;
 use warpcc_explain::options;
 use warpcc_plan::{TaskGraph, Transcript};
 
-/// What record.sh gives as `--keep-dir`.
+/// The value of `--keep-dir` in record.sh.
 const PRIVATE: &str = "/keep/K/";
-/// Recorded by hand of toolkits that are not here.
+/// Recorded by hand from toolkits that are not installed here.
 const FOLDERS: [&str; 3] = ["13.5", "13.0", "older"];
 
 #[test]

@@ -8,13 +8,13 @@ const SIZED: u8 = 4;
 /// One attribute.
 #[derive(Debug, Clone, Copy)]
 pub struct Attribute<'d> {
-    /// What it says.
+    /// Its number.
     pub code: u8,
     /// Its value.
     pub value: &'d [u8],
 }
 
-/// The attributes of a section, until it ends or makes no sense.
+/// The attributes of a section, up to its end or to the first invalid one.
 pub fn each(section: &[u8]) -> impl Iterator<Item = Attribute<'_>> {
     let mut rest = section;
     std::iter::from_fn(move || {

@@ -36,7 +36,7 @@ pub fn text_at(data: &[u8], at: usize) -> Cow<'_, str> {
 /// Bytes of a mapped file, or a part of something that was decompressed.
 #[derive(Debug, Clone)]
 pub enum Bytes<'a> {
-    /// As they stand in the file.
+    /// The bytes in the file.
     Mapped(&'a [u8]),
     /// A range of decompressed bytes that several images share.
     Shared(Arc<Vec<u8>>, Range<usize>),

@@ -9,7 +9,7 @@ use crate::error::{Flaw, ReadLimits};
 use crate::image::{Image, ImagePlace, SMALLEST_HEADER};
 use crate::payload;
 
-/// Where the table's place stands in the header.
+/// The offset in the header of the table's place.
 const TABLE_AT: usize = 0x14;
 /// Number of parts and bytes of the table, before the first sub-header.
 const BEFORE_PARTS: u64 = 8;
@@ -35,7 +35,7 @@ pub fn expand<'a>(
     if u64::from(count) * u64::from(SMALLEST_HEADER) > rest.len() as u64 {
         return Err(Flaw::Table);
     }
-    // What is stored plain is copied.
+    // Parts that are stored without compression are copied.
     let together = held.saturating_add(outer.uncompressed_size.max(outer.stored_size));
     if together > limits.image {
         return Err(Flaw::TooLarge {

@@ -11,7 +11,7 @@ use crate::image::{Image, ImageKind};
 
 /// The first four bytes of a container.
 pub const MAGIC: u32 = 0xba55_ed50;
-/// The same of CUDA 3 and before.
+/// The magic of CUDA 3 and before.
 const ANCIENT_MAGIC: u32 = 0x1ee5_5a01;
 /// Bytes of a container's header, the only length there is.
 pub const HEADER: usize = 16;
@@ -73,14 +73,14 @@ pub struct Container<'a> {
     pub bundles: Vec<Image<'a>>,
 }
 
-/// Where a region of containers is.
+/// The place of a region of containers.
 #[derive(Debug, Clone, Copy)]
 pub struct Region<'a> {
     /// Its bytes.
     pub bytes: &'a [u8],
-    /// Where they begin in the file.
+    /// The offset of the bytes in the file.
     pub base: u64,
-    /// What it is.
+    /// The section that holds it.
     pub section: Section,
     /// The archive's member it is in.
     pub member: Option<&'a str>,
@@ -93,7 +93,7 @@ pub struct Region<'a> {
 pub struct FoundImages<'a> {
     /// In the order of `cuobjdump -all`: `.nv_fatbin` before `__nv_relfatbin`.
     pub containers: Vec<Container<'a>>,
-    /// What was wrong on the way.
+    /// Problems found on the way.
     pub problems: Vec<Problem>,
     /// Bytes of concatenated images that were decompressed and are held.
     unpacked: u64,
@@ -125,7 +125,7 @@ impl<'a> FoundImages<'a> {
                 continue;
             }
             self.report_stray(&region, stray.take(), at);
-            // What follows the magic may make no sense.
+            // The bytes after the magic may not be a valid header.
             at += self.container(&region, at, limits).unwrap_or(8);
         }
         self.report_stray(&region, stray, bytes.len());
@@ -176,8 +176,8 @@ impl<'a> FoundImages<'a> {
         self.containers.push(container);
         Some(match broken {
             None => end - at,
-            // Its size may be as wrong as the rest of it: what follows is searched. What was read
-            // is not, or many containers could share the same images.
+            // Its size may be as wrong as the rest of it: the bytes after it are searched. The bytes that were read are
+            // not, or many containers could share the same images.
             Some(place) => place.next_multiple_of(8) - at,
         })
     }

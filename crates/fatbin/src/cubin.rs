@@ -1,4 +1,4 @@
-//! A cubin: an ELF file for a GPU. Who made it, for what, and where its parts are.
+//! A cubin: an ELF file for a GPU. Its producer, its architecture, and its parts.
 //!
 //! Two generations exist, told apart by the ABI version in the ELF header: 7 (CUDA 12 and before,
 //! up to sm_90) and 8. They keep the architecture in different bits of `e_flags` (seen on files of
@@ -22,7 +22,7 @@ pub(crate) const NEWER: u8 = 8;
 const OLDER_EXACT: u32 = 0x800;
 /// `.nv.compat`: 1 for `sm_XYa` in the newer generation.
 const COMPAT_EXACT: u8 = 9;
-/// What a note begins with: three sizes and the name "NVIDIA Corp", padded.
+/// Bytes at the start of a note: three sizes and the name "NVIDIA Corp", padded.
 const BEFORE_NOTE: usize = 24;
 
 pub(crate) type Header = FileHeader64<LittleEndian>;

@@ -21,7 +21,7 @@ pub struct KernelId {
 pub struct NumberChange {
     /// Which: `registers`, `stack`, `code`…
     pub what: &'static str,
-    /// In the first file; none where it was not recorded.
+    /// In the first file; `None` where it was not recorded.
     pub before: Option<u64>,
     /// In the second.
     pub after: Option<u64>,
@@ -33,14 +33,14 @@ pub struct Changed {
     /// The kernel.
     #[serde(flatten)]
     pub id: KernelId,
-    /// What differs.
+    /// The numbers that differ.
     pub changes: Vec<NumberChange>,
 }
 
 /// The total of one architecture's images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Total {
-    /// How many.
+    /// The number of images.
     pub images: u64,
     /// In the file, in bytes.
     pub stored: u64,

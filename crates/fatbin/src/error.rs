@@ -1,4 +1,4 @@
-//! What is wrong with a file. The rest of it can still be read.
+//! Problems of a file. The rest of the file can still be read.
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ pub enum Flaw {
     /// An image header with an impossible length.
     #[error("corrupt: an image header of {0} bytes")]
     HeaderSize(u32),
-    /// A container header that is none.
+    /// A container header that is not valid.
     #[error("corrupt: a container of version {version} with a header of {header_size} bytes")]
     Container {
         /// As in the header; 1 is known.
@@ -31,10 +31,10 @@ pub enum Flaw {
     /// A payload that does not decompress.
     #[error("corrupt: {0}")]
     Payload(String),
-    /// More than a person would allow.
+    /// A size above the limit.
     #[error("refused: {said} bytes of {what}, more than the limit of {limit}")]
     TooLarge {
-        /// What would be that large.
+        /// The part that would be that large.
         what: &'static str,
         /// The size that the file states, in bytes.
         said: u64,
@@ -60,7 +60,7 @@ pub struct Problem {
     pub member: Option<String>,
     /// Bytes from the start of the file.
     pub offset: u64,
-    /// What is wrong.
+    /// The flaw.
     #[serde(serialize_with = "as_text")]
     pub flaw: Flaw,
 }

@@ -17,9 +17,9 @@ use crate::error::{Flaw, ReadLimits};
 use crate::image::{Image, ImageFlags, ImageKind, ImagePlace};
 
 const E: LittleEndian = LittleEndian;
-/// Where an ELF header says for which machine it is, whatever its class.
+/// The offset of the machine in an ELF header, the same in both classes.
 const MACHINE_AT: usize = 18;
-/// What is shown of the name of an archive's member, in characters.
+/// The longest name of an archive's member that is shown, in characters.
 const LONGEST_NAME: usize = 1024;
 
 /// The format of a file, by its first bytes.
@@ -43,7 +43,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format of a file that begins so; none when it can hold no fat binary that is known.
+    /// The format of a file with these first bytes; `None` when it can hold no known fat binary.
     pub fn detect(data: &[u8]) -> Option<Self> {
         match data {
             [0x7f, b'E', b'L', b'F', ..] => match u16_at(data, MACHINE_AT) {

@@ -125,7 +125,7 @@ impl ImageFlags {
         | Self::FAMILY
         | Self::COMPAT;
 
-    /// How the payload is stored.
+    /// The compression of the payload.
     pub fn method(self) -> Method {
         match self.0 {
             f if f & Self::SCRAMBLED != 0 => Method::Scrambled,
@@ -179,7 +179,7 @@ impl ImageFlags {
     }
 }
 
-/// Where an image stands.
+/// The place of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ImagePlace {
     /// Bytes from the start of the file (of the member, in a wheel) to the image's header.
@@ -191,11 +191,11 @@ pub struct ImagePlace {
 /// One image, with its header understood and its payload untouched.
 #[derive(Debug, Clone)]
 pub struct Image<'a> {
-    /// What it holds.
+    /// The kind of its content.
     pub kind: ImageKind,
-    /// What it was compiled for.
+    /// The architecture that it was compiled for.
     pub arch: Arch,
-    /// PTX ISA version, or the version of the ELF or NVVM encoding: major, minor. None for a
+    /// PTX ISA version, or the version of the ELF or NVVM encoding: major, minor. `None` for a
     /// stand-alone cubin, which has no header.
     pub code_version: Option<(u16, u16)>,
     /// The flag word; zero for a stand-alone cubin.
@@ -206,14 +206,14 @@ pub struct Image<'a> {
     pub options: Option<String>,
     /// Header, in bytes; 0 for a stand-alone cubin.
     pub header_size: u32,
-    /// What the image takes in the file without its header, with padding, in bytes. For a part of
-    /// a concatenated image: in the decompressed whole.
+    /// The size of the image in the file without its header, with padding, in bytes. For a part of a concatenated
+    /// image: its size in the decompressed whole.
     pub stored_size: u64,
     /// Exact size of the compressed bytes; 0 when they are not compressed.
     pub compressed_size: u32,
     /// Size after decompression as the header says it; 0 when the bytes are not compressed.
     pub uncompressed_size: u64,
-    /// Where it is.
+    /// Its place.
     pub place: ImagePlace,
     /// The payload as it is stored.
     pub stored: Bytes<'a>,
@@ -223,7 +223,7 @@ impl<'a> Image<'a> {
     /// Reads the image whose header begins at `at` in `region`, which begins at `base` in the file.
     ///
     /// # Errors
-    /// What is wrong with the header, or that the region ends first.
+    /// The header is wrong, or the region ends before the image does.
     pub fn read(region: &'a [u8], at: usize, base: u64) -> Result<Self, Flaw> {
         let rest = region.get(at..).unwrap_or_default();
         let header_size = u32_at(rest, 4).ok_or(Flaw::Truncated)?;
@@ -277,7 +277,7 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// How the payload is stored.
+    /// The compression of the payload.
     pub fn method(&self) -> Method {
         self.flags.method()
     }

@@ -1,4 +1,4 @@
-//! What only an image's own bytes show: its exact size, its producer, its functions.
+//! Reads facts from an image's own bytes: its exact size, its producer, its functions.
 
 use serde::Serialize;
 
@@ -16,9 +16,9 @@ pub struct Inside {
     pub size: u64,
     /// The toolkit that made it, as far as the image says: `13.5.37`, `12.4`.
     pub toolkit: Option<String>,
-    /// Whether a cubin must be linked before it can be loaded. None for what is no cubin.
+    /// Whether a cubin must be linked before it can be loaded. `None` if the image is not a cubin.
     pub relocatable: Option<bool>,
-    /// What a cubin says itself that it is for.
+    /// The architecture that a cubin itself states.
     pub own_arch: Option<Arch>,
     /// Variables in global memory, in bytes.
     pub global_bytes: u64,

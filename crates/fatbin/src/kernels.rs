@@ -42,7 +42,7 @@ pub struct Function {
     pub name: String,
     /// Whether it is a kernel.
     pub is_kernel: bool,
-    /// What only machine code knows; none for PTX.
+    /// Its resources, known for machine code only; `None` for PTX.
     #[serde(flatten)]
     pub usage: Option<Usage>,
 }
@@ -70,9 +70,9 @@ pub struct Usage {
     /// Most threads of a block (a number), where the source bounds it.
     pub max_threads: Option<u32>,
     /// Loads from local memory in the code (a number of instructions): spilled registers, local
-    /// arrays and calls. None where the instruction set is not known.
+    /// arrays and calls. `None` where the instruction set is not known.
     pub local_loads: Option<u32>,
-    /// The same for stores.
+    /// The number of stores to local memory in the code.
     pub local_stores: Option<u32>,
 }
 
@@ -199,7 +199,7 @@ impl<'d> Sections<'d> {
         self.find(prefix, function).map_or(&[], |(_, data)| data)
     }
 
-    /// What the sections of a function say; what its symbols say is not in it.
+    /// The resources that a function's sections state; those that its symbols state are not included.
     fn usage(&self, function: &[u8], arch: u32) -> Usage {
         let constants = self.banks.iter().map(|bank| {
             let prefix = format!(".nv.constant{bank}.");

@@ -1,9 +1,9 @@
-//! What is in a CUDA binary: containers, images, kernels, and what a driver will do with them.
+//! Reads CUDA binaries: containers, images, kernels, and what a driver will do with them.
 //!
-//! Reads what others wrote, so nothing in a file is believed before it is checked: lengths against
-//! the bytes that are there, sizes against [`ReadLimits`]. Damage becomes a [`Problem`] with its place,
-//! and the rest of the file is still read. Needs no CUDA toolkit, prints nothing, and reads no
-//! environment. The format and the driver's rules are described in `docs/fatbin.md`.
+//! The files come from others, so nothing in one is believed before it is checked: lengths against the bytes that are
+//! there, sizes against [`ReadLimits`]. Damage becomes a [`Problem`] with its place, and the rest of the file is still
+//! read. Needs no CUDA toolkit, prints nothing, and reads no environment. The format and the driver's rules are
+//! described in `docs/fatbin.md`.
 
 mod arch;
 mod attributes;

@@ -1,4 +1,4 @@
-//! What is in one file, as rows that can be shown, written or compared.
+//! Lists the images of one file, as rows that can be shown, written or compared.
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -30,7 +30,7 @@ pub struct ImageRow {
     /// The member of a static library.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub member: Option<String>,
-    /// What holds the container.
+    /// The section that holds the container.
     pub section: Section,
     /// The container's number in the file, from 0.
     pub container: usize,
@@ -51,7 +51,7 @@ pub struct ImageRow {
     pub stored_size: u64,
     /// Exact size of the compressed payload, in bytes.
     pub compressed_size: Option<u64>,
-    /// How it is compressed.
+    /// Its compression.
     pub compression: Method,
     /// PTX ISA version, or the version of the ELF or NVVM encoding: major, minor.
     pub code_version: Option<(u16, u16)>,
@@ -100,11 +100,11 @@ impl ImageRow {
 pub struct Listing {
     /// Its images, in the order of `cuobjdump -all`.
     pub rows: Vec<ImageRow>,
-    /// How many containers it has.
+    /// The number of its containers.
     pub containers: usize,
-    /// What concatenated images take, in bytes.
+    /// The bytes that concatenated images take in the file.
     pub concatenated_bytes: u64,
-    /// What was wrong.
+    /// The problems found.
     pub problems: Vec<Problem>,
 }
 

@@ -1,4 +1,4 @@
-//! PTX text: its kernels and who wrote it. Knows no more of the language than that.
+//! PTX text: its kernels and its producer. Knows no more of the language than that.
 
 use memchr::memmem;
 

@@ -1,7 +1,7 @@
 //! Which image of a container a driver takes for a GPU: the rules, without files.
 //!
-//! What of this was seen on a GPU, what NVIDIA documents and what is inferred stands rule by rule
-//! in `docs/fatbin.md`; `crates/fatbin/gpu` checks the predictions on a machine with a GPU.
+//! `docs/fatbin.md` says for each rule whether it was seen on a GPU, is documented by NVIDIA, or is inferred;
+//! `crates/fatbin/gpu` checks the predictions on a machine with a GPU.
 
 use std::fmt;
 use std::str::FromStr;
@@ -84,7 +84,7 @@ impl FromStr for DriverVersion {
         let (major, minor) = text.split_once('.').ok_or_else(wrong)?;
         let [major, minor] = [major, minor].map(str::parse::<u16>);
         match (major, minor) {
-            // Nobody's driver of the eighth or an earlier version has a GPU to run on.
+            // No driver of version 8 or earlier supports a GPU of today.
             (Ok(major @ 9..=99), Ok(minor)) => Ok(Self { major, minor }),
             _ => Err(wrong()),
         }
@@ -118,7 +118,7 @@ impl FromStr for Gpu {
     fn from_str(text: &str) -> Result<Self, NotAnArch> {
         match text {
             "next" => Ok(Self::Next),
-            // A GPU has no letter; who writes sm_90a means the GPU that runs it.
+            // A GPU has no letter; `sm_90a` means the GPU that runs it.
             other => Ok(Self::Known(other.parse::<Arch>()?.number)),
         }
     }
@@ -184,9 +184,9 @@ impl CudaError {
 /// The properties of an image that decide the choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candidate {
-    /// What it holds.
+    /// The kind of its content.
     pub kind: ImageKind,
-    /// What its header says it is for.
+    /// The architecture in its header.
     pub arch: Arch,
     /// PTX ISA version.
     pub version: Option<(u16, u16)>,
@@ -205,7 +205,7 @@ impl From<&Image<'_>> for Candidate {
     }
 }
 
-/// What the driver does with a container. Images are named by their index.
+/// The driver's choice from a container. Images are named by their index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Selection {
     /// It loads this cubin as it is.
@@ -239,9 +239,9 @@ pub fn ptx_compiles(arch: Arch, gpu: Gpu) -> bool {
     }
 }
 
-/// What the driver does with a container of these images.
+/// The driver's choice from a container of these images.
 pub fn choose(images: &[Candidate], gpu: Gpu, situation: &Situation) -> Selection {
-    // What a driver does not know it passes over: a container of nothing else is error 209.
+    // A driver skips images that it does not know: a container of nothing else is error 209.
     let skips = situation.driver.is_some_and(|d| !d.reads_concatenated());
     let numbered = || {
         let all = images.iter().enumerate();

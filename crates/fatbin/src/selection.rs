@@ -12,7 +12,7 @@ use crate::select::{Candidate, Gpu, Selection, Situation, choose};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Keep {
     wanted: Vec<(ImageKind, Arch)>,
-    /// What a driver loads on these.
+    /// The GPUs for which the images that a driver loads are kept.
     gpus: Vec<Gpu>,
 }
 
@@ -24,8 +24,8 @@ impl Keep {
         self
     }
 
-    /// Which images of one container are wanted, in their order. What is neither machine code nor PTX nor LTO-IR stays: it
-    /// is not known what needs it.
+    /// Which images of one container are wanted, in their order. An image that is neither machine code nor PTX nor
+    /// LTO-IR stays: it is not known what needs it.
     pub fn wants(&self, images: &[Image<'_>]) -> Vec<bool> {
         let listed = |image: &Image<'_>| match image.kind {
             ImageKind::Cubin | ImageKind::Ptx | ImageKind::LtoIr => {

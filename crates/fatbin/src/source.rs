@@ -10,7 +10,7 @@ use crate::container::FoundImages;
 use crate::error::ReadLimits;
 use crate::host::{self, Format};
 
-/// What is enough to tell a file's format.
+/// Bytes at the start of a file that show its format.
 const HEAD: usize = 32;
 /// Folders within folders; a loop of mounts would be deeper.
 const DEEPEST: usize = 64;
@@ -37,7 +37,7 @@ impl std::fmt::Display for BinaryInput {
 pub struct FatbinError {
     /// The file.
     pub input: BinaryInput,
-    /// What happened.
+    /// The failure.
     pub why: OpenFailure,
 }
 
@@ -67,9 +67,9 @@ pub enum OpenFailure {
 /// An opened file, mapped.
 #[derive(Debug)]
 pub struct Binary {
-    /// Where it is from.
+    /// The file or wheel's member that it is from.
     pub input: BinaryInput,
-    /// What it is.
+    /// The format of its content.
     pub format: Format,
     map: Mmap,
 }

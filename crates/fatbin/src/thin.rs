@@ -1,7 +1,7 @@
 //! Rewriting fat binaries without unwanted images.
 //!
-//! What is kept of a container is moved together and its header is made to agree; how a file gets smaller by that
-//! depends on what it is (`thin_elf`). Nothing is decompressed or compiled.
+//! The images of a container that are kept are moved together and its header is made to agree; how the file gets
+//! smaller by that depends on its format (`thin_elf`). Nothing is decompressed or compiled.
 
 use crate::container::{Container, HEADER};
 use crate::error::ReadLimits;
@@ -49,10 +49,9 @@ pub struct Thinned {
     pub image_bytes: (u64, u64),
     /// Bytes that are no longer used and had to stay, as zeros.
     pub zeroed: u64,
-    /// Containers in which nothing was wanted; each keeps its smallest image, so that the driver
-    /// answers as it did before.
+    /// Containers without a wanted image; each keeps its smallest image, so that the driver answers as it did before.
     pub left_whole: usize,
-    /// What a person should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
@@ -64,7 +63,7 @@ pub fn thin(binary: &Binary, keep: &Keep, limits: &ReadLimits) -> Result<Thinned
     thin_bytes(binary.bytes(), binary.format, keep, limits)
 }
 
-/// The same for bytes in memory.
+/// Does the same for bytes in memory.
 ///
 /// # Errors
 /// As [`thin`].
@@ -198,7 +197,7 @@ fn rewrite(
     }
 }
 
-/// The container of nvcc's device link: nobody misses its images.
+/// The container of nvcc's device link: its images are not needed.
 fn is_empty(container: &Container<'_>, limits: &ReadLimits) -> bool {
     let nothing = |inside: Inside| inside.functions.is_empty() && inside.global_bytes == 0;
     container

@@ -25,13 +25,13 @@ use crate::thin_pointers::Pointers;
 const E: LittleEndian = LittleEndian;
 /// Bytes of a program header.
 const SEGMENT: u64 = 56;
-/// Where things stand in the ELF header, a section header and a program header.
+/// Offsets in the ELF header, a section header and a program header.
 const E_PHOFF: usize = 0x20;
 const E_SHOFF: usize = 0x28;
 const E_PHNUM: usize = 0x38;
 const SH_OFFSET: u64 = 0x18;
 const SH_SIZE: u64 = 0x20;
-/// What to do about a file whose sections make no sense.
+/// The advice for a file whose sections are not valid.
 const ANEW: &str = "link the file again, or keep it as it is";
 /// The largest page a kernel of the machine may have: a segment's place in the file and in memory
 /// must agree up to it.
@@ -175,7 +175,7 @@ fn pack(
                     "the containers of section {index} ({name}) overlap or do not fit into it; {ANEW}"
                 ));
             }
-            // What lies between was a container, of which the rest may still be there.
+            // The bytes in between belonged to a container, of which the rest may still be there.
             fill(bytes, cursor..start);
             let place = bytes.get_mut(start as usize..end as usize);
             place

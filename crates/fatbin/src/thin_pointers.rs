@@ -1,7 +1,7 @@
-//! What of a linked file points at its fat binaries: the wrappers that the CUDA runtime registers.
+//! Finds the pointers of a linked file to its fat binaries: the wrappers that the CUDA runtime registers.
 //!
-//! A container may be moved only when everything that points into its section is such a wrapper.
-//! Code points at wrappers, never at containers, in what nvcc and clang make.
+//! A container may be moved only when everything that points into its section is such a wrapper. In the output of nvcc
+//! and clang, code points at wrappers, never at containers.
 
 use std::collections::HashMap;
 
@@ -16,19 +16,19 @@ const E: LittleEndian = LittleEndian;
 const WRAPPER: u64 = 24;
 const POINTER: u64 = 8;
 const SHT_RELR: SectionType = SectionType(19);
-/// What adds nothing but the file's base address, by machine.
+/// The relocation that adds nothing but the file's base address, by machine.
 const RELATIVE: [(u16, u32); 2] = [(62, 8), (183, 1027)];
 
 /// A file's relocations and wrappers.
 #[derive(Debug)]
 pub struct Pointers {
-    /// By where it points: the places in the file that hold the address, for every wrapper.
+    /// By target address: the places in the file that hold the address, for every wrapper.
     wrappers: HashMap<u64, Vec<u64>>,
-    /// Where everything else points that a loader adjusts.
+    /// The targets of all other addresses that a loader adjusts.
     others: Vec<u64>,
 }
 
-/// How the address at a place comes about.
+/// The source of the address at a place.
 enum Origin {
     /// An addend in the relocation table, at this place in the file.
     Addend(u64),
@@ -37,7 +37,7 @@ enum Origin {
 }
 
 impl Pointers {
-    /// Reads them; none when the machine's relocations are not known.
+    /// Reads a file's relocations and wrappers; `None` when the machine's relocations are not known.
     pub fn read(file: &[u8]) -> Option<Self> {
         let header = FileHeader64::<LittleEndian>::parse(file).ok()?;
         let machine = header.e_machine(E).0;

@@ -9,9 +9,9 @@ use crate::error::ReadLimits;
 use crate::image::{Image, ImageKind, Method};
 use crate::ptx;
 
-/// What is decompressed before it is looked at.
+/// Bytes that are decompressed at a time before they are searched.
 const STEP: usize = 64 << 10;
-/// The note stands behind the symbols; in NCCL's largest image that is within this.
+/// The note is behind the symbols; in NCCL's largest image that is within this.
 const FAR_ENOUGH: usize = 4 << 20;
 /// `e_ident`'s ABI version and `e_version`.
 const ABI_VERSION_AT: usize = 8;

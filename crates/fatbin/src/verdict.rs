@@ -1,4 +1,4 @@
-//! What a driver will do with every container of a file, on a given GPU.
+//! Predicts what a driver will do with every container of a file, on a given GPU.
 
 use std::collections::BTreeSet;
 
@@ -43,11 +43,11 @@ pub struct Verdict {
     pub container: usize,
     /// The GPU.
     pub gpu: Gpu,
-    /// What happens.
+    /// The driver's action.
     pub outcome: LoadOutcome,
     /// The image that decides, by its number in the container.
     pub image: Option<usize>,
-    /// What that image is for: `sm_90`, `compute_80`.
+    /// The target of that image: `sm_90`, `compute_80`.
     pub target: Option<String>,
     /// The driver's error: 209, 222, 223.
     pub error: Option<u32>,
@@ -71,11 +71,11 @@ pub struct Verdicts {
     pub empty: usize,
     /// Relocatable containers in a linked file, of which the linked one was made.
     pub linked_in: usize,
-    /// What was wrong. What could not be read could not be judged.
+    /// The problems found. Parts that could not be read were not judged.
     pub problems: Vec<Problem>,
 }
 
-/// A container with what is in its images; none where one could not be read.
+/// A container with the contents of its images; `None` for an image that could not be read.
 struct Looked<'f, 'a> {
     number: usize,
     container: &'f Container<'a>,
@@ -114,7 +114,7 @@ impl Looked<'_, '_> {
     }
 }
 
-/// What happens to the containers of a file on each of the GPUs.
+/// Judges the containers of a file on each of the GPUs.
 pub fn judge(
     binary: &Binary,
     gpus: &[Gpu],

@@ -173,7 +173,7 @@ fn bitsandbytes_of_seven_toolkits() {
         if toolkit != "12.1" {
             images += assert_same(&path);
         }
-        // What is read of the start is what is read of the whole.
+        // Reading the start gives the same as reading the whole.
         for (quick, thorough) in space::listed(&path, Depth::Toolkits).rows.iter().zip(&rows) {
             assert_eq!(
                 (&quick.toolkit, quick.size),

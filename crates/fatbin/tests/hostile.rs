@@ -151,7 +151,7 @@ fn a_decompression_bomb_is_an_error() {
 #[test]
 fn containers_do_not_share_their_images() {
     // Each container has an image up to the images at the end, and states a size that has them in
-    // it; behind them all is a header that is none.
+    // it; behind them all is an invalid header.
     const COUNT: usize = 500;
     const UNIT: usize = 16 + 64;
     let tail: Vec<u8> = (0..COUNT)
@@ -212,7 +212,7 @@ fn concatenated_images_share_one_limit() {
         .map(|i| i.stored_size)
         .sum();
     assert_eq!(held, 800 << 10);
-    // What is above the limit is still listed, as it stands in the file.
+    // Images above the limit are still listed, as they are in the file.
     assert_eq!(images().count(), 5);
     let told: Vec<String> = found.problems.iter().map(|p| p.flaw.to_string()).collect();
     assert_eq!(told.len(), 2);

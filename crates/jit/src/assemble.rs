@@ -102,7 +102,7 @@ fn passed(options: &str) -> Vec<String> {
     passed
 }
 
-/// Does all jobs, `at_once` at a time; the answers stand in the order of the jobs.
+/// Does all jobs, `at_once` at a time; the answers are in the order of the jobs.
 ///
 /// # Errors
 /// There is no folder for temporary files.
@@ -171,7 +171,7 @@ fn one(
         // Gone with the folder at the latest.
         drop(fs::remove_file(folder.join(file)));
     }
-    // The name of our temporary file tells nobody anything.
+    // The name of our temporary file is of no use to the user.
     let said = ended.said.replace(&text, "PTX");
     Ok(match (ended.status, size) {
         (None, _) => Assembled::Unknown(format!("ptxas was stopped after {} s", longest.as_secs())),

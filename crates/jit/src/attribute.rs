@@ -77,7 +77,7 @@ fn kernel_of_line<'k>(kernels: &[(usize, &'k str)], ptx: &[u8], line: usize) -> 
     (!ended).then_some(name)
 }
 
-/// A kernel whose whole name stands in the text.
+/// A kernel whose whole name is in the text.
 fn named<'k>(text: &str, kernels: &[(usize, &'k str)]) -> Option<&'k str> {
     let mut words = text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$' | '%')));
     words.find_map(|word| {

@@ -14,7 +14,7 @@ pub enum Refused {
     /// Nothing tells where it is.
     #[error("{0} is not an absolute path, so the folder is ambiguous")]
     Relative(PathBuf),
-    /// A folder that nobody keeps only a cache in.
+    /// A folder that holds more than a cache, such as a home directory.
     #[error("{0} is the root, the home folder or a folder above it, not a cache of its own")]
     TooHigh(PathBuf),
     /// Not an index and its folders: something else keeps files there.
@@ -30,20 +30,20 @@ pub enum Refused {
 pub struct Cleared {
     /// The folder itself, after links to it were followed.
     pub folder: PathBuf,
-    /// What was in it.
+    /// Its contents before.
     pub before: Contents,
-    /// What was removed, by name.
+    /// The entries that were removed, by name.
     pub removed: Vec<String>,
-    /// What else is in the folder, and was left, by name.
+    /// Other entries of the folder, which were left, by name.
     pub left: Vec<String>,
-    /// What could not be removed, and why.
+    /// The entries that could not be removed, with the reasons.
     pub failed: Vec<String>,
 }
 
-/// Removes the index and the folders 0 to f. The folder stays, and so does all else in it.
+/// Removes the index and the folders 0 to f. The folder stays, and so does everything else in it.
 ///
 /// # Errors
-/// The folder is none to clear, or cannot be read.
+/// The folder must not be cleared, or cannot be read.
 pub fn clear(path: &Path, home: Option<&Path>) -> Result<Cleared, Refused> {
     if path.is_relative() {
         return Err(Refused::Relative(path.to_owned()));

@@ -22,9 +22,9 @@ pub struct Folder {
     pub path: PathBuf,
     /// Whether it is there.
     pub exists: bool,
-    /// Something that is no folder stands in its place, or on the way to it.
+    /// A file that is not a folder has the folder's path, or is on the way to it.
     pub blocked_by: Option<PathBuf>,
-    /// What it, or the nearest folder above it that is there, is on.
+    /// The file system of the folder, or of the nearest existing folder above it.
     pub file_system: FileSystem,
     /// Mounted read-only.
     pub read_only: bool,
@@ -128,7 +128,7 @@ fn add(path: &Path, depth: usize, sum: &mut Contents) {
     }
 }
 
-/// What is wrong with keeping up to `limit` bytes there, of which `held` are there already.
+/// Remarks about keeping up to `limit` bytes in the folder, of which `held` are there already.
 pub fn remarks(folder: &Folder, held: u64, limit: u64) -> Vec<Remark> {
     let mut found = Vec::new();
     let shown = folder.path.display();

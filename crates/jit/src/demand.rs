@@ -1,7 +1,7 @@
 //! Which PTX of a file a driver compiles on a GPU, and which PTX there is at all.
 //!
-//! What a driver does is `warpcc_fatbin::judge`'s answer; here its PTX is fetched and told apart
-//! by content, since a driver's cache knows a text by its content too.
+//! `warpcc_fatbin::judge` says what a driver does; here its PTX is fetched and told apart by content, since a driver's
+//! cache knows a text by its content too.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use warpcc_fatbin::{
     Section, Selection, Situation, Verdicts, choose, ptx_kernels,
 };
 
-/// How a driver comes to compile it.
+/// The reason why a driver compiles a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompileCause {
     /// It is loaded as it is.
@@ -31,19 +31,19 @@ pub struct PtxText<'f> {
     pub image: usize,
     /// The image.
     pub source: &'f Image<'f>,
-    /// How it is used.
+    /// The reason why it is compiled.
     pub used: CompileCause,
     /// Decompressed, in bytes.
     pub bytes: u64,
-    /// Its kernels' names, as they stand there.
+    /// Its kernels' names, as they are in the text.
     pub kernels: Vec<String>,
     /// Equal for equal texts with equal options.
     pub content: [u8; 32],
 }
 
-/// What the driver compiles of a file on `gpu`, in the order of its containers.
+/// The texts of a file that the driver compiles on `gpu`, in the order of its containers.
 ///
-/// `verdicts` is what `judge` says of the same file, `gpu` and `situation`.
+/// `verdicts` is the result of `judge` for the same file, `gpu` and `situation`.
 pub fn what_is_compiled<'f>(
     found: &'f FoundImages<'f>,
     verdicts: &Verdicts,

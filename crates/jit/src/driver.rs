@@ -56,7 +56,7 @@ type LibraryLoad = unsafe extern "C" fn(
 type LibraryModule = unsafe extern "C" fn(*mut Handle, Handle) -> c_int;
 type ErrorName = unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int;
 
-/// An error of the driver, or the reason why there is none.
+/// An error of the driver, or the reason why there is no driver.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DriverError {
     /// No library.
@@ -74,7 +74,7 @@ pub enum DriverError {
         number: u32,
         /// Its name there.
         name: String,
-        /// What the compiler said, where that was asked for.
+        /// The compiler's log, where it was asked for.
         log: String,
     },
 }
@@ -94,7 +94,7 @@ pub enum LoadOptions {
 /// A driver with a context on one device.
 pub struct Loader {
     library: Library,
-    /// What was found.
+    /// The GPU and the driver's version.
     pub gpu: GpuWithDriver,
 }
 

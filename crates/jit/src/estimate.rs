@@ -1,4 +1,4 @@
-//! What compiling PTX costs where no `ptxas` can measure it: from ratios that were measured.
+//! Estimates the cost of compiling PTX where no `ptxas` can measure it: from ratios that were measured.
 
 use serde::Serialize;
 

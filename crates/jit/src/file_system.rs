@@ -47,7 +47,7 @@ impl FileSystem {
         }
     }
 
-    /// Its name for people.
+    /// Its name in messages.
     pub fn name(self) -> String {
         match self {
             Self::Network(name) => format!("a network share ({name})"),

@@ -1,8 +1,8 @@
-//! What a driver compiles when a program starts, what that costs, and where it keeps the results.
+//! Predicts what a driver compiles when a program starts, what that costs, and where the driver keeps the results.
 //!
-//! Pure where it can be: settings are read from variables that are given, a folder is judged by
-//! facts that are given. What asks the machine says so: [`Folder::examine`], [`Ptxas`], [`Loader`].
-//! Prints nothing and reads no environment. The rules, and what they rest on, are in `docs/jit.md`.
+//! Pure where possible: settings are read from variables that are given, a folder is judged by facts that are given.
+//! The functions that ask the machine say so: [`Folder::examine`], [`Ptxas`], [`Loader`]. Prints nothing and reads no
+//! environment. The rules, with their evidence, are in `docs/jit.md`.
 
 mod assemble;
 mod attribute;

@@ -86,10 +86,10 @@ pub enum LoadResult {
         number: u32,
         /// Its name there.
         name: String,
-        /// What the compiler said.
+        /// The compiler's log.
         log: String,
     },
-    /// The process was lost over it: a crash, or no end in sight.
+    /// The process crashed or did not end.
     Lost(String),
 }
 
@@ -115,7 +115,7 @@ impl Loading {
     /// Asks for the GPU.
     ///
     /// # Errors
-    /// Why there is none to use.
+    /// The reason why there is no GPU to use.
     pub fn gpu(&self) -> Result<GpuWithDriver, String> {
         let mut process = self.start(None, &[])?;
         process.first(self.longest)

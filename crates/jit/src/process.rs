@@ -9,21 +9,21 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-/// What is read of what a program says, in bytes.
+/// The most of a program's output that is read, in bytes.
 const MOST_SAID: u64 = 64 << 10;
-/// Between two looks at whether it has ended: short at first, for short programs.
+/// Pauses between two checks whether a program has ended: short at first, for short programs.
 const SHORTEST_NAP: Duration = Duration::from_micros(500);
 const LONGEST_NAP: Duration = Duration::from_millis(20);
 /// Clock ticks in a second, which Linux tells programs of every architecture.
 const TICKS: f64 = 100.0;
 
-/// How a program ended.
+/// The end of a program.
 pub(crate) struct Ended {
-    /// None: it was stopped, since it took too long.
+    /// `None`: it was stopped, since it took too long.
     pub(crate) status: Option<ExitStatus>,
-    /// Seconds of processors.
+    /// Processor time in seconds.
     pub(crate) seconds: f64,
-    /// What it said, both streams, cut to what a person reads.
+    /// Its output on both streams, cut to a readable length.
     pub(crate) said: String,
 }
 

@@ -36,7 +36,7 @@ impl Ptxas {
     /// Asks a `ptxas` which architectures it knows.
     ///
     /// # Errors
-    /// It is none.
+    /// The program is not a `ptxas`.
     pub fn ask(program: &Path) -> Result<Self, AskError> {
         let start = |error| AskError::Start(program.to_owned(), error);
         let folder = tempfile::tempdir().map_err(start)?;
@@ -57,8 +57,8 @@ impl Ptxas {
         self.targets.iter().map(|arch| arch.number).max()
     }
 
-    /// What to assemble PTX for `text` to, so that it runs on `gpu`; none where that cannot be:
-    /// the PTX is not for this GPU, or this `ptxas` does not know it.
+    /// The architecture to assemble PTX for `text` to, so that it runs on `gpu`; `None` where that is impossible: the
+    /// PTX is not for this GPU, or this `ptxas` does not know it.
     pub fn target(&self, text: Arch, gpu: u32) -> Option<Arch> {
         if !ptx_compiles(text, Gpu::Known(gpu)) {
             return None;

@@ -17,11 +17,11 @@ pub enum Weight {
 pub struct Remark {
     /// Whether to act.
     pub weight: Weight,
-    /// What it is, in a sentence.
+    /// The remark, in a sentence.
     pub what: String,
-    /// What follows from it.
+    /// Its consequence.
     pub why: String,
-    /// What to do; empty where there is nothing to do.
+    /// How to fix it; empty where there is nothing to do.
     pub fix: String,
 }
 

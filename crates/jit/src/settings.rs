@@ -1,7 +1,7 @@
 //! How a driver interprets the environment: a pure function of the variables.
 //!
 //! A driver reads them once, in `cuInit`. Names, meanings and defaults are those of NVIDIA's Programming Guide (section
-//! on environment variables); what it does with a value that is none is not documented, and said so.
+//! on environment variables); its behaviour for an invalid value is not documented, and is marked so.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ impl Where {
     }
 }
 
-/// How large the cache may be.
+/// The size limit of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct MaxSize {
     /// In bytes.

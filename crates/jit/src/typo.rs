@@ -1,6 +1,6 @@
 //! Misspelt variables of the driver, which it ignores silently.
 
-/// What steers run-time compilation, and what a misspelt name is compared with.
+/// The variables that control run-time compilation; misspelt names are compared with these.
 const OURS: [&str; 8] = [
     "CUDA_CACHE_DISABLE",
     "CUDA_CACHE_PATH",
@@ -12,7 +12,7 @@ const OURS: [&str; 8] = [
     "CUDA_MODULE_LOADING",
 ];
 
-/// Names that somebody else reads and that come close to one of them.
+/// Similar names that other programs read.
 const OTHERS: [&str; 12] = [
     "CUDA_PATH",
     "CUDA_HOME",
@@ -31,7 +31,7 @@ const OTHERS: [&str; 12] = [
 /// Edits that a slip of the hand takes, in a name without its underscores.
 const SLIPS: usize = 2;
 
-/// The variable that `name` was probably meant to be; none if it is one that is read, or nothing
+/// The variable that `name` was probably meant to be; `None` if `name` is one that is read, or nothing
 /// like it.
 pub fn meant(name: &str) -> Option<&'static str> {
     if OURS.contains(&name) {

@@ -24,7 +24,7 @@ impl Bundle {
         })
     }
 
-    /// How many there are.
+    /// The number of kernels.
     pub fn len(&self) -> usize {
         self.texts.len()
     }

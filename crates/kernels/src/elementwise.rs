@@ -3,7 +3,7 @@
 //! Arrays that the output runs through without a gap are one row of elements, read and written in
 //! accesses of up to 16 bytes whatever their addresses: what stands before the output's first aligned
 //! place and after its last one is done by element, and an input that is off against the output is
-//! read in smaller accesses. An input whose neighbours stand in another dimension than the output's (a transposed
+//! read in smaller accesses. An input whose neighbours are in another dimension than the output's (a transposed
 //! matrix) is read along its own, and transposed in registers. All else finds each place by division, which is a multiplication here.
 
 mod kernel;
@@ -59,7 +59,7 @@ pub fn binary(
 /// # Errors
 ///
 /// A name that is not given or not used, types that a function does not take, shapes that do not
-/// broadcast to the output's, addresses that are none, an output whose elements overlap or that lies
+/// broadcast to the output's, invalid addresses, an output whose elements overlap or that lies
 /// partly on an input.
 pub fn fused(
     expr: &Expr,
@@ -141,8 +141,8 @@ fn arrays(output: &Tensor, inputs: &[(&str, &Tensor)]) -> Vec<(Which, u64)> {
         .collect()
 }
 
-/// The type to keep an expression's values in where nothing else is asked for: that of its arrays, mixed, where it is
-/// computed in theirs, else what it is computed in. `relu` of half is half; a comparison gives bool.
+/// The type to keep an expression's values in by default: that of its arrays, mixed, where it is
+/// computed in theirs, otherwise the compute type. `relu` of half is half; a comparison gives bool.
 ///
 /// # Errors
 ///

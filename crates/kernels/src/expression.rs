@@ -1,7 +1,7 @@
 //! An expression of functions over named values: written in Rust with operators, or as text.
 //!
-//! `relu(a * x + b)` is `call::relu(a * x + b)` with `Expr::name("a")` and so on. What the names stand
-//! for, arrays or numbers, is said when the expression is planned.
+//! `relu(a * x + b)` is `call::relu(a * x + b)` with `Expr::name("a")` and so on. The meaning of the names,
+//! arrays or numbers, is given when the expression is planned.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::functions::Function;
 #[derive(Clone, Debug)]
 pub struct Expr(pub(crate) Arc<Node>);
 
-/// A number that stands in an expression, or is given for a name. It takes on the type of what it
+/// A number in an expression, or one given for a name. It takes on the type of what it
 /// is used with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
@@ -75,14 +75,14 @@ impl Expr {
         Self(Arc::new(Node::Call(function, arguments)))
     }
 
-    /// The names in it, each once, in the order in which they first stand there.
+    /// The names in it, each once, in the order in which they first occur.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
         let mut names = Vec::new();
         let mut seen = std::collections::HashSet::new();
         let mut left = vec![self];
         while let Some(Self(node)) = left.pop() {
-            // What is shared is looked at once: a deeply shared expression is a small one.
+            // A shared node is visited once: a deeply shared expression is a small one.
             if !seen.insert(Arc::as_ptr(node)) {
                 continue;
             }
@@ -112,9 +112,9 @@ pub enum CallError {
     Arity {
         /// The function.
         name: String,
-        /// What it takes.
+        /// The number of arguments that it takes.
         expected: usize,
-        /// What stands there.
+        /// The number of arguments that were given.
         given: usize,
     },
 }

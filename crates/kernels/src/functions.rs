@@ -34,9 +34,9 @@ pub enum Gives {
 pub struct Function {
     /// Its name, in texts and in `warpcc::op`.
     pub name: &'static str,
-    /// How many values it takes.
+    /// The number of its arguments.
     pub arity: usize,
-    /// What it gives.
+    /// The type of its result.
     pub gives: Gives,
     /// Its formula, and what is to be known of NaN and the like.
     pub formula: &'static str,

@@ -1,4 +1,4 @@
-//! What the planners share: grids, the largest access that divides a stride, the struct that finds an element's place.
+//! Helpers of the planners: grids, the largest access that divides a stride, the struct that finds an element's place.
 
 use std::sync::Arc;
 

@@ -72,7 +72,7 @@ pub(crate) fn body(expr: &Expr, bound: &HashMap<&str, Bound>) -> Result<Body, Pl
     Ok(writer.finish(expr))
 }
 
-/// What a name refers to.
+/// The value that a name refers to.
 fn named(name: &str, bound: &HashMap<&str, Bound>) -> Result<Value, PlanError> {
     match bound.get(name) {
         None => Err(PlanError::Unbound {

@@ -36,17 +36,17 @@ pub enum LaunchError {
         "{which} is at address {address:#x}, which the driver does not know: pass a device pointer, not a host pointer or freed memory"
     )]
     Address {
-        /// Whose.
+        /// The array.
         which: Which,
-        /// Where it is said to be.
+        /// Its address.
         address: u64,
     },
-    /// The driver refused.
+    /// A call of the driver failed.
     #[error("{call}: {error:?}")]
     Driver {
-        /// What was asked of it.
+        /// The call.
         call: &'static str,
-        /// Its answer.
+        /// The driver's error.
         error: CudaError,
     },
 }
@@ -55,7 +55,7 @@ fn refused(call: &'static str) -> impl Fn(CudaError) -> LaunchError {
     move |error| LaunchError::Driver { call, error }
 }
 
-/// What all planned kernels are compiled with: the library's device text before them.
+/// The part that all planned kernels share: the library's device text before them.
 fn common() -> CompileRequest {
     let mut common = CompileRequest::new("", "", Target::Cubin(RealArch::new(0)));
     common
@@ -64,7 +64,7 @@ fn common() -> CompileRequest {
     common
 }
 
-/// What a launcher asks its cache for, kernel by kernel, on a GPU whose best target is `target`: for
+/// The requests of a launcher to its cache, kernel by kernel, on a GPU whose best target is `target`: for
 /// [`KernelCache::get`] ahead of time, without a GPU.
 pub fn requests(plan: &Plan, target: Target) -> Vec<CompileRequest> {
     let common = common();
@@ -108,7 +108,7 @@ impl Launcher {
     ///
     /// # Errors
     ///
-    /// A kernel does not compile, an address is none of the device's, or the driver refuses.
+    /// A kernel does not compile, an address is not on the device, or the driver refuses.
     pub fn run(
         &self,
         plan: &Plan,

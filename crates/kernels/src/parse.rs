@@ -10,25 +10,25 @@ use crate::expression::{CallError, Expr, Number};
 const LONGEST: usize = 100_000;
 const DEEPEST: usize = 200;
 
-/// A text that is no expression.
+/// An error in the text of an expression.
 #[derive(Debug, thiserror::Error)]
 pub enum ParseError {
-    /// What stands there is not what may.
+    /// The text differs from what is allowed at this place.
     #[error("expression, column {column}: {found}, where {expected} was expected")]
     Unexpected {
         /// Counted in characters, from 1.
         column: usize,
-        /// What stands there.
+        /// The text at this place.
         found: String,
-        /// What may.
+        /// The text that is allowed.
         expected: &'static str,
     },
-    /// A call that cannot be.
+    /// A call that is not valid.
     #[error("expression, column {column}: {problem}")]
     Call {
         /// Counted in characters, from 1.
         column: usize,
-        /// Why it cannot.
+        /// The problem.
         #[source]
         problem: CallError,
     },
@@ -41,7 +41,7 @@ pub enum ParseError {
 ///
 /// # Errors
 ///
-/// The column, what stands there, and what was expected.
+/// The text is not an expression; the error has the column, the text found and the text expected.
 pub fn parse(text: &str) -> Result<Expr, ParseError> {
     if text.len() > LONGEST {
         return Err(ParseError::TooLarge);

@@ -1,4 +1,4 @@
-//! A plan and its parts: arrays, a kernel's text, grid and arguments; and the reasons why there is none.
+//! A plan and its parts: arrays, a kernel's text, grid and arguments; and the reasons why there is no plan.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use warpcc_rtc::Kernel;
 pub struct Tensor {
     /// Its elements' type.
     pub dtype: DType,
-    /// Its sizes, outermost first; none for a single element.
+    /// Its sizes, outermost first; empty for a single element.
     pub shape: Vec<u64>,
     /// Steps between neighbours in each dimension, in elements; `None`: rows one after another.
     pub strides: Option<Vec<i64>>,
@@ -112,18 +112,18 @@ pub struct Launch {
     pub grid: (u32, u32),
     /// Threads of a block.
     pub block: u32,
-    /// What it is given, in order.
+    /// Its arguments, in order.
     pub arguments: Vec<Argument>,
 }
 
-/// Kernels to start one after another on one stream. None: there is nothing to do.
+/// Kernels to start one after another on one stream. Empty: there is nothing to do.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// The kernels.
     pub launches: Vec<Launch>,
     /// Bytes of device memory that the kernels share, aligned to 16; what is in it does not matter.
     pub workspace: u64,
-    /// The arrays' addresses, to be told by name where one is none of the device's.
+    /// The arrays' addresses, to be named in an error where one is not on the device.
     pub arrays: Vec<(Which, u64)>,
 }
 
@@ -173,7 +173,7 @@ pub enum PlanError {
     Type {
         /// The function.
         function: &'static str,
-        /// What it is given.
+        /// The types of its arguments.
         given: Vec<DType>,
     },
     /// A number is used with integers that cannot hold it.
@@ -189,7 +189,7 @@ pub enum PlanError {
     /// More calls than one kernel should hold.
     #[error("the expression has more than {limit} different calls: make several kernels of it")]
     TooLong {
-        /// How many there may be.
+        /// The limit.
         limit: usize,
     },
     /// A shape that does not fit the output's.
@@ -197,13 +197,13 @@ pub enum PlanError {
         "{which} has shape {shape:?}, which does not broadcast to the output's {output:?}: {reason}"
     )]
     Shape {
-        /// Whose.
+        /// The array.
         which: Which,
         /// Its shape.
         shape: Vec<u64>,
         /// The output's.
         output: Vec<u64>,
-        /// Where they differ.
+        /// The difference.
         reason: String,
     },
     /// Shapes of inputs that do not make one.
@@ -211,11 +211,11 @@ pub enum PlanError {
         "{name} has shape {shape:?}, which does not broadcast with {before:?}, the shape of the inputs before it"
     )]
     Broadcast {
-        /// Whose.
+        /// The input.
         name: String,
         /// Its shape.
         shape: Vec<u64>,
-        /// What those before it make.
+        /// The shape of the inputs before it.
         before: Vec<u64>,
     },
     /// Steps that do not belong to the shape.
@@ -223,7 +223,7 @@ pub enum PlanError {
         "{which} has {dimensions} dimension(s) and {strides} stride(s): give one stride for each dimension"
     )]
     Strides {
-        /// Whose.
+        /// The array.
         which: Which,
         /// Its dimensions.
         dimensions: usize,
@@ -233,23 +233,23 @@ pub enum PlanError {
     /// More elements, bytes or dimensions than can be counted.
     #[error("{which} is too large: {reason}")]
     TooLarge {
-        /// Whose.
+        /// The array or other part.
         which: Which,
-        /// What is too many.
+        /// The quantity that is too large.
         reason: &'static str,
     },
     /// No address.
     #[error("{which} is at address 0: a device pointer was expected")]
     Null {
-        /// Whose.
+        /// The array.
         which: Which,
     },
     /// An address between elements.
     #[error("{which} is at address {address:#x}, which is not a multiple of the size of {dtype}, {} byte(s)", dtype.size())]
     Misaligned {
-        /// Whose.
+        /// The array.
         which: Which,
-        /// Where it is.
+        /// Its address.
         address: u64,
         /// Its type.
         dtype: DType,
@@ -269,19 +269,19 @@ pub enum PlanError {
         "the output shares memory with {which}, but not element by element: give it memory of its own, or exactly that input's type, address and strides"
     )]
     Aliases {
-        /// Which input.
+        /// The input.
         which: Which,
     },
     /// Blocks that no device starts.
     #[error("{given} threads a block: a multiple of 32 from 32 to 1024 was expected")]
     Threads {
-        /// What was asked for.
+        /// The number that was asked for.
         given: u32,
     },
     /// Accesses at once that no kernel has.
     #[error("{given} accesses at once: 1 to 16 were expected")]
     Unroll {
-        /// What was asked for.
+        /// The number that was asked for.
         given: u32,
     },
     /// A reduction's axis that is not there.
@@ -289,9 +289,9 @@ pub enum PlanError {
     Axis {
         /// The axis.
         axis: i64,
-        /// What there is.
+        /// The number of dimensions.
         dimensions: usize,
-        /// It is named twice.
+        /// Whether the axis is named twice.
         twice: bool,
     },
     /// A maximum or minimum of nothing.
@@ -305,7 +305,7 @@ pub enum PlanError {
     UnknownReduction {
         /// The name.
         name: String,
-        /// Those that there are.
+        /// The known names.
         known: String,
     },
 }

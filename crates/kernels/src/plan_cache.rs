@@ -1,7 +1,7 @@
-//! What was planned before and is asked for again: a loop over arrays of one kind plans and writes its kernel's text once.
+//! Caches plans for further requests: a loop over arrays of one kind plans and writes its kernel's text once.
 //!
-//! A plan depends on types, shapes, strides and where addresses lie within 16 bytes; addresses and numbers are arguments.
-//! What depends on the addresses themselves, whether arrays overlap in part, is looked at each time.
+//! A plan depends on types, shapes, strides and where addresses lie within 16 bytes; addresses and numbers are
+//! arguments. Properties of the addresses themselves, such as a partial overlap of arrays, are checked each time.
 
 use std::hash::{BuildHasher as _, Hash, Hasher};
 use std::ptr;
@@ -17,12 +17,13 @@ use crate::plan::{Argument, Plan, PlanError, Tensor, Which, WriteMode};
 use crate::shape::{check, span};
 use crate::value::{Value, number_argument};
 
-/// How many of each kind are kept. With more, all are made again.
+/// The most entries of each kind. With more, all are dropped.
 const MOST: usize = 512;
 /// Bytes of a text that is kept: few programs have many longer ones, and some generate them.
 const LONGEST: usize = 16 << 10;
 
-/// Things by what they were made of. What is looked for is hashed and compared as it stands: no key is made to look for one.
+/// Values by the parts that they were made of. A request is hashed and compared in parts: no key is built for a
+/// look-up.
 struct Shelf<K, V>(Mutex<HashTable<(u64, K, V)>>);
 
 impl<K, V: Clone> Shelf<K, V> {
@@ -225,7 +226,7 @@ struct Known {
 }
 
 impl Known {
-    /// What is kept of a new plan; none of one that is long, or has nothing to do: of no elements, addresses are not looked at.
+    /// The entry of a new plan. `None` for a plan that is long, or that has nothing to do: then no address is checked.
     fn from_plan(plan: &Plan, output: &Tensor, inputs: &[(&str, &Tensor)]) -> Option<Arc<Self>> {
         let is_short = |source: &str| source.len() <= LONGEST;
         if plan.launches.is_empty()

@@ -391,7 +391,7 @@ impl Shaped<'_> {
     }
 }
 
-/// What differs in the text of the kernels for rows and for columns.
+/// The parts of the kernels' text that differ for rows and for columns.
 struct Form<'a> {
     /// Parameters of its own.
     more: &'a str,

@@ -7,7 +7,7 @@ use crate::dtype::{DType, Family};
 pub struct Reduction {
     /// Its name, in `warpcc::red`.
     pub name: &'static str,
-    /// What it gives.
+    /// The formula of its result.
     pub formula: &'static str,
     /// Whether it has a value of no elements.
     pub of_nothing: bool,
@@ -87,7 +87,7 @@ pub static ALL: &[Reduction] = &[
     },
 ];
 
-/// What a reduction of `input` is kept in where nothing else is asked for; of an unknown one, what a sum is.
+/// The default type of a reduction's result for `input`; for an unknown reduction, that of a sum.
 #[must_use]
 pub fn output_type(reduction: &str, input: DType) -> DType {
     match (reduction, input.family()) {

@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(element_strides(&[24, -8, 0], 8), Ok(vec![3, -1, 0]));
         assert_eq!(element_strides(&[24, 4], 8), Err(4));
         assert!(is_dense(&[2, 3], &[3, 1]));
-        // What a dimension of one element steps does not count.
+        // The stride of a dimension of one element does not count.
         assert!(is_dense(&[2, 1, 3], &[3, 77, 1]) && is_dense(&[], &[]));
         assert!(!is_dense(&[2, 3], &[1, 2]) && !is_dense(&[2, 3], &[4, 1]));
         assert!(!is_dense(&[2, 3], &[-3, 1]) && !is_dense(&[2, 3], &[0, 1]));

@@ -1,9 +1,9 @@
-//! What the names of an expression refer to: arrays and numbers.
+//! The values that names in an expression refer to: arrays and numbers.
 
 use crate::expression::Number;
 use crate::plan::{Argument, Tensor};
 
-/// What a name in an expression refers to.
+/// The value that a name in an expression refers to.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<'a> {
     /// An array.

@@ -1,6 +1,6 @@
 //! Memory for partial results, taken and given back in a stream's order from a pool of the launcher's own.
 //!
-//! The device's default pool gives all its memory back to the system whenever somebody waits for the device, unless the
+//! The device's default pool gives all its memory back to the system whenever a thread waits for the device, unless the
 //! program sets it otherwise: the next reduction then waits for memory to be mapped again, longer than it computes. That
 //! setting is the program's, so this pool is another one.
 #![expect(
@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use cudarc::driver::result::{self, mem_pool};
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtrMut as _, DriverError, sys};
 
-/// What a pool keeps while nothing is under way. A plan takes 17 MB at most.
+/// The bytes that a pool keeps while no kernel is under way. A plan takes 17 MB at most.
 const KEPT: u64 = 64 << 20;
 
 /// The memory of one GPU. Any thread may take from it.
@@ -53,7 +53,7 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // What is under way still keeps its memory. At the program's end the driver may be gone before.
+        // Kernels that are under way still keep their memory. At the program's end the driver may already be gone.
         let _ = unsafe { mem_pool::destroy(self.0) };
     }
 }

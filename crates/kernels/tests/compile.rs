@@ -74,7 +74,7 @@ fn functions(turn: usize) -> String {
             );
         }
     }
-    // What two types make is the same here and there.
+    // The host and the device text agree on the mixed type of two types.
     for a in DType::ALL {
         for b in DType::ALL {
             let _ = writeln!(

@@ -18,7 +18,7 @@ use warpcc_kernels::HEADER;
 use warpcc_kernels::dtype::{DType, Family};
 use warpcc_kernels::functions::{ALL, Function};
 
-/// What a host's library lacks. `erfinv` is none of ours to test, and is not called here.
+/// The declarations that a host's library lacks. `erfinv` is not tested here, and is not called.
 const HOST: &str = r#"
 #include <cmath>
 #include <cstdio>
@@ -226,7 +226,7 @@ fn arguments(case: &Case, random: &mut Random) -> (Vec<Vec<Datum>>, Vec<u8>) {
         for (dtype, value) in types.iter().zip(values) {
             let start = bytes.len();
             write(*dtype, value, &mut bytes);
-            // What was written is what is meant, NaN aside.
+            // The value as written is the one that is meant, NaN aside.
             one.push(read(*dtype, &bytes[start..]));
         }
         given.push(one);
@@ -234,7 +234,7 @@ fn arguments(case: &Case, random: &mut Random) -> (Vec<Vec<Datum>>, Vec<u8>) {
     (given, bytes)
 }
 
-/// What the program writes where it reads this.
+/// The program's output for this input.
 fn answers(program: &Path, questions: Vec<u8>) -> Vec<u8> {
     let mut child = Command::new(program)
         .stdin(Stdio::piped())

@@ -10,7 +10,7 @@ mod bundle;
 #[path = "../gpu/verify/cases.rs"]
 #[allow(dead_code, reason = "another program uses the rest")]
 mod cases;
-/// What `cases` needs of a device: where plans think that memory begins.
+/// The part of a device that `cases` needs: the address at which plans assume that memory begins.
 mod device {
     pub const BASE: u64 = 1 << 40;
 }

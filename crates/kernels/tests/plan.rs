@@ -393,7 +393,7 @@ proptest! {
     #[test]
     fn any_text_is_an_expression_or_an_error(text in "[-a-c0-9+*/%<>=&|^~().,e ]{0,40}") {
         if let Ok(expr) = parse(&text) {
-            // What is written is read as the same.
+            // An expression that was written out parses to the same expression.
             let written = expr.to_string();
             prop_assert_eq!(parse(&written).unwrap().to_string(), written);
         }

@@ -1,4 +1,4 @@
-//! What every page of ours needs: text from outside inside HTML and SVG, and a policy by which nothing else runs.
+//! Escapes text from outside for HTML and SVG pages, and makes a policy by which nothing else runs in them.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

@@ -108,7 +108,7 @@ impl Named {
 
     /// The repository that the call is made in, which is that of the whole build; or, from outside, that of each source.
     fn find_repository(&mut self, call: &CallFolders<'_>) {
-        // A folder for temporary files inside somebody's repository has nothing to do with it.
+        // A folder for temporary files inside a repository has nothing to do with it.
         let temporary = self.0.iter().map(|(_, folder)| folder.clone());
         let temporary = temporary.filter(|folder| call.directory.starts_with(folder));
         let top = temporary.max_by_key(|folder| folder.as_os_str().len());

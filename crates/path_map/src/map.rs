@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::text::{ends_component, replace_all};
 
-/// Where mapped folders seem to be. Nothing real may be there: who has such a folder has no map.
+/// Where mapped folders seem to be. Nothing real may be there: on a machine with such a folder there is no map.
 pub const BASE: &str = "/warpcc-base/";
 
 /// A folder and its fixed name.
@@ -76,7 +76,7 @@ impl PathMap {
         pairs
     }
 
-    /// The fixed names that there are, as they stand in a key.
+    /// All fixed names, in the form that keys hold.
     pub fn names(&self) -> String {
         let mut names: Vec<_> = self.0.iter().map(|m| &m.marker[BASE.len()..]).collect();
         names.sort_unstable();
@@ -100,7 +100,7 @@ impl PathMap {
         places
     }
 
-    /// The last component of each folder inside another: who goes from the outer one to the inner one says it.
+    /// The last component of each folder inside another: a path from the outer to the inner one contains it.
     pub fn nested_components(&self) -> impl Iterator<Item = &str> {
         let names = self
             .nested()
@@ -203,7 +203,7 @@ impl PathMap {
         self.places_in(bytes).next().is_some()
     }
 
-    /// Where folders' real names stand in `bytes`.
+    /// The places of folders' real names in `bytes`.
     pub fn places_in<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = Range<usize>> + 'a {
         self.0.iter().flat_map(move |mapped| {
             let folder = mapped.folder.as_bytes();

@@ -35,7 +35,7 @@ pub fn is_in_marker(text: &[u8], place: &Range<usize>) -> bool {
     path.flatten().is_some_and(inside)
 }
 
-/// The line markers of a preprocessed text and nothing else, for who wants to know later which files it came from.
+/// The line markers of a preprocessed text and nothing else, to know later which files it came from.
 pub fn only_markers(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     for_each_path(text, |range| {

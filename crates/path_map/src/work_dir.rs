@@ -9,10 +9,10 @@ use crate::markers::rename_markers;
 /// Between the working directory and a name that was relative to it, so that a message can have it back as it was.
 const HERE: &[u8] = b"/./";
 
-/// Where a call or a step runs.
+/// The working directory of a call or a step.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkDir<'a> {
-    /// What relative paths start from.
+    /// The directory that relative paths start from.
     pub directory: &'a Path,
     /// Folders whose names do not count.
     pub path_map: &'a PathMap,
@@ -73,7 +73,7 @@ impl<'a> WorkDir<'a> {
         self.path_map.real_text(&out)
     }
 
-    /// What stands before a name that was relative.
+    /// The prefix of a name that was relative; `None` if the directory has no fixed name.
     fn prefix(&self) -> Option<Vec<u8>> {
         let here = self.fixed_name()?;
         Some([here.as_bytes(), HERE].concat())

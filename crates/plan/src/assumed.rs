@@ -1,4 +1,4 @@
-//! What a plan with overlaps assumes of files that are not there yet, and what it writes ahead.
+//! The assumptions of a plan with overlaps about files that are not there yet, and the files that it writes ahead.
 
 use crate::step::FileId;
 
@@ -26,10 +26,10 @@ pub enum Expected {
 pub struct Assumed {
     /// The file that decides, when its step has written it.
     pub file: FileId,
-    /// What it has to hold.
+    /// The content that it must have.
     pub expected: Expected,
-    /// The one step that used it, with the file that stood in; it alone is then done again. `None`:
-    /// the plan is run again without its overlaps.
+    /// The one step that used it, with the file that stood in; only this step is then repeated. `None`: the plan is run
+    /// again without its overlaps.
     pub redo: Option<(usize, FileId)>,
 }
 

@@ -15,7 +15,7 @@ pub struct FileTable {
 }
 
 impl FileTable {
-    /// Without a file; what is below `private` is nobody's but the plan's.
+    /// An empty table; files below `private` belong to the plan alone.
     pub fn new(private: &str) -> Self {
         Self {
             private: if private.is_empty() {

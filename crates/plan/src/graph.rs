@@ -20,20 +20,20 @@ pub struct TaskGraph {
     pub steps: Vec<Step>,
     /// Everything that the plan mentions.
     pub files: Vec<PlanFile>,
-    /// What nvcc exports to its commands.
+    /// The variables that nvcc exports to its commands.
     pub environment: Vec<(String, String)>,
     /// The folder that `--keep-dir` named, with a slash at its end.
     pub private: String,
     /// Files that have to be there before anything starts.
     pub prepared: Vec<Prepared>,
-    /// What has to turn out true for the result to count.
+    /// Assumptions that must turn out true for the result to count.
     pub assumed: Vec<Assumed>,
     needs: Vec<Vec<usize>>,
 }
 
 impl TaskGraph {
-    /// Whether anybody wants the file once it is written: the user, a step that reads it, or an assumption about it. Every
-    /// stub is wanted: the last architecture's is read, and that is another one in the next call.
+    /// Whether the file is needed once it is written: by the user, by a step that reads it, or by an assumption about
+    /// it. Every stub is needed: the last architecture's is read, and that is another one in the next call.
     pub fn is_needed(&self, id: FileId) -> bool {
         let file = self.file(id);
         let is_read = || self.steps.iter().any(|step| step.reads.contains(&id));
@@ -124,8 +124,8 @@ impl TaskGraph {
         &self.needs[step]
     }
 
-    /// Whether `step` preprocesses and compiles a source of the user's in one (a `.cpp` file), so that nobody sees the text in
-    /// between.
+    /// Whether `step` preprocesses and compiles a source of the user's in one (a `.cpp` file), so that no other step
+    /// sees the text in between.
     pub fn preprocesses_unseen(&self, step: &Step) -> bool {
         let is_own = |id: &FileId| self.file(*id).kind == FileKind::External;
         matches!(step.tool, Tool::HostCompile | Tool::HostAssembly) && step.reads.iter().any(is_own)

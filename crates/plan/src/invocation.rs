@@ -38,13 +38,13 @@ pub struct Invocation {
     pub compiles_only: bool,
     /// `-lib`.
     pub library: bool,
-    /// `-g` or `-G`, on the host or the device: the working directory stands in the result.
+    /// `-g` or `-G`, on the host or the device: the working directory is part of the result.
     pub debug: bool,
     /// An architecture is `native`.
     pub native: bool,
     /// `-ccbin`.
     pub compiler_bindir: Option<String>,
-    /// What is compiled or linked.
+    /// The files to compile or link.
     pub inputs: Vec<String>,
     /// The options files that were read.
     pub options_files: Vec<String>,
@@ -248,7 +248,10 @@ impl Invocation {
             value.split(',').map(one).collect::<Vec<_>>().join(",")
         };
         let mut parts = Vec::with_capacity(self.items.len());
-        for item in &self.items {
+        for (at, item) in self.items.iter().enumerate() {
+            if self.gets_another_value(at) {
+                parts.push(("option", "with another value than before".to_owned()));
+            }
             match item {
                 Item::Input(path) => parts.push(("input", name(path))),
                 Item::Forwarded(word) => parts.push(("host option", host(word))),
@@ -284,6 +287,22 @@ impl Invocation {
         parts
     }
 
+    /// Whether an option that takes one value has got another one before: nvcc warns, also where no value counts.
+    fn gets_another_value(&self, at: usize) -> bool {
+        let (before, from) = self.items.split_at(at);
+        let Some(Item::Option {
+            long,
+            effect: Effect::Output | Effect::DependOutput | Effect::Threads | Effect::Unkeyed,
+            value,
+        }) = from.first()
+        else {
+            return false;
+        };
+        before.iter().rev().any(|item| {
+            matches!(item, Item::Option { long: name, value: other, .. } if name == long && other != value)
+        })
+    }
+
     /// Whether an option is on the command line.
     pub(crate) fn asks_for(&self, name: &str) -> bool {
         let is = |item: &Item| matches!(item, Item::Option { long, .. } if *long == name);
@@ -298,7 +317,7 @@ impl Invocation {
         })
     }
 
-    /// Whether what it leaves is for people or other tools to read, with the names of sources in it: kept intermediate
+    /// Whether its outputs are for people or other tools to read, with the names of sources in it: kept intermediate
     /// files, `-cuda`.
     pub fn leaves_intermediate_files(&self) -> bool {
         let cuda = |item: &Item| matches!(item, Item::Option { long: "cuda", .. });

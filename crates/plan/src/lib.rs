@@ -1,8 +1,8 @@
-//! What nvcc would do: command line and dry-run text in, typed task graph out.
+//! Plans what nvcc would do: command line and dry-run text in, typed task graph out.
 //!
-//! Phases, in order: [`invocation`] says what the user asked for, [`outputs`] what has to be there afterwards, [`transcript`] accounts for
-//! every line of `nvcc --dryrun`, [`graph`] turns the lines into steps whose edges come from the
-//! files that each tool reads and writes ([`tools`]). Whatever is not fully understood is an
+//! Phases, in order: [`invocation`] parses what the user asked for, [`outputs`] lists the files that must exist
+//! afterwards, [`transcript`] accounts for every line of `nvcc --dryrun`, [`graph`] turns the lines into steps whose
+//! edges come from the files that each tool reads and writes ([`tools`]). Anything not fully understood is an
 //! [`Unsupported`], and the caller runs plain nvcc.
 //!
 //! Invariant: nothing here touches files, processes, the clock or the environment.
@@ -37,12 +37,12 @@ pub use transcript::Transcript;
 pub struct Unsupported {
     /// Short, stable, countable.
     pub reason: &'static str,
-    /// What was seen, for the log.
+    /// The text that was seen, for the log.
     pub detail: String,
 }
 
 impl Unsupported {
-    /// A reason with what was seen.
+    /// A reason with the text that was seen.
     pub fn new(reason: &'static str, detail: impl Into<String>) -> Self {
         Self {
             reason,

@@ -65,18 +65,18 @@ const BEGINNINGS: [&str; 17] = [
     "-Wno-",
 ];
 
-/// What gcc does not do, it does on no line.
+/// A disabled feature of gcc shows no lines.
 const UNDONE: &str = "-fno-";
 
 /// The option by which nvcc tells cudafe++ that the host compiler is gcc, whatever its name is. clang writes the line of a closure into its type's name.
 const FOR_GCC: &str = "--gnu_version=";
 
-/// What a macro of the command line may ask for.
+/// Names by which a macro of the command line may ask for lines.
 const ASKS: [&str; 3] = ["LINE", "COLUMN", "source_location"];
 
 /// Whether results are the same for a source with other lines: no step has an option that writes lines, and no option is unknown.
 pub fn never_show(graph: &TaskGraph) -> bool {
-    // With `-keep`, what lies between the steps is a result, too.
+    // With `-keep`, the files between the steps are results, too.
     !graph.private.is_empty() && graph.steps.iter().all(|step| step_has_none(graph, step))
 }
 

@@ -19,12 +19,12 @@ pub enum Takes {
     List,
 }
 
-/// What an option means for the cache.
+/// The effect of an option on the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Part of the key as it stands.
     Keyed,
-    /// Changes how nvcc runs, not what it makes.
+    /// Changes how nvcc runs, not its results.
     Unkeyed,
     /// `-t`: as [`Effect::Unkeyed`], and the order of a failing build's messages.
     Threads,
@@ -50,7 +50,7 @@ pub enum Effect {
     DependTarget,
     /// `-MP`.
     DependPhony,
-    /// `-optf`: more arguments stand in a file.
+    /// `-optf`: more arguments are in a file.
     OptionsFile,
     /// `-Xcompiler`, `-Xlinker`, `-Xarchive`: the host's options, see [`host_side_file`].
     HostOptions,
@@ -73,7 +73,7 @@ pub enum Effect {
 pub struct Row {
     /// Without dashes; nvcc takes it with one or two.
     pub long: &'static str,
-    /// Without the dash; empty when there is none.
+    /// Without the dash; empty when there is no short form.
     pub short: &'static str,
     /// Its value.
     pub takes: Takes,
@@ -599,7 +599,7 @@ pub const TABLE: &[Row] = &[
 /// An option as it was found in an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Match<'a> {
-    /// Which.
+    /// The option's row.
     pub row: &'static Row,
     /// The value in the same argument: `-O3`, `--std=c++17`.
     pub attached: Option<&'a str>,

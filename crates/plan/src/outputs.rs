@@ -10,24 +10,24 @@ use crate::Invocation;
 /// The kind of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputKind {
-    /// What was asked for: an object, device code, a text.
+    /// The result that was asked for: an object, device code, a text.
     Result,
-    /// What a linker made: it may be executable.
+    /// The output of a linker: it may be executable.
     Linked,
     /// A make rule.
     Dependencies,
 }
 
-/// A file that a call leaves.
+/// A file that a call writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
     /// Its path, as nvcc writes it in its plan.
     pub path: String,
-    /// What it is.
+    /// Its kind.
     pub kind: OutputKind,
 }
 
-/// Which of nvcc's phases is the last, where several are named the first in this order.
+/// The last of nvcc's phases; if several are named, the first in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Last {
     /// One file for each source, with this ending.
@@ -80,8 +80,8 @@ impl Invocation {
         outputs
     }
 
-    /// What is made of each source: `"o"`, `"ptx"`, `"cubin"`, `"fatbin"` ..., nvcc's ending for it. Nothing where one file is
-    /// made of all.
+    /// nvcc's ending for the result of each source: `"o"`, `"ptx"`, `"cubin"`, `"fatbin"` and so on. `None` where all
+    /// sources together make one file.
     pub fn made_of_each(&self) -> Option<&'static str> {
         match self.last_phase() {
             Last::Each(ending) => Some(ending),
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn names_of_each_mode() {
-        // What nvcc --dryrun of 13.5 and 13.0 names.
+        // As named by `nvcc --dryrun` of 13.5 and 13.0.
         for (line, expected) in [
             ("-c sub/b.cu", "b.o"),
             ("-c a.cu sub/b.cu -odir out/", "out/a.o out/b.o"),

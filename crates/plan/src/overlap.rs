@@ -133,7 +133,7 @@ fn split(graph: &mut TaskGraph, at: usize) {
     }
     compile.raw = original.raw.replacen(" -c ", " -S ", 1);
     assemble.raw = original.raw.replacen(" -x c++ ", " -x assembler ", 1);
-    // What only the compiler proper reads is noise to the assembler, but -I and -Wa count.
+    // Options that only the compiler proper reads do not matter to the assembler, but -I and -Wa count.
     graph.steps[at] = compile;
     graph.insert_step(at + 1, assemble);
     graph.files[assembly.0 as usize].writer = Some(at);
@@ -196,7 +196,7 @@ pub fn splice(assembly: &[u8], fatbin: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The C form's frame, without what may differ between toolkits and says nothing about code (the
-/// array's length, `#undef`s), and the lines that stand in the block.
+/// array's length, `#undef`s), and the lines of the block.
 fn take_apart(text: &str) -> Option<(String, String)> {
     let mut frame = String::with_capacity(2048);
     let mut numbers = String::with_capacity(text.len());
@@ -398,7 +398,7 @@ pub fn make_stub_early(graph: &mut TaskGraph) {
             if *id == actual {
                 *id = stand_in;
             } else if graph.steps[writer].writes.contains(id) {
-                // What else it would write: nobody reads it.
+                // Its other outputs are not read.
                 let name = format!("{}host/early.{}", graph.private, graph.file(*id).name());
                 *part = Part::Text(name);
             }

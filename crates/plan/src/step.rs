@@ -10,7 +10,7 @@ pub struct FileId(pub u32);
 /// The role of a file for the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
-    /// Inside the private keep folder: nobody sees it.
+    /// Inside the private keep folder: the user does not see it.
     Temp,
     /// Written where the user asked for it.
     Output,
@@ -132,7 +132,7 @@ impl Arg {
 pub enum Program {
     /// Looked up in the PATH that the dry run set, unless it has a slash.
     Named(String),
-    /// What `COMPILER -print-prog-name=NAME` prints: nvcc asks the host compiler for `ar`.
+    /// The path that `COMPILER -print-prog-name=NAME` prints: nvcc asks the host compiler for `ar`.
     AskCompiler {
         /// The compiler to ask.
         compiler: String,
@@ -146,9 +146,9 @@ pub enum Program {
 /// One command of the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// What kind of command.
+    /// The kind of command.
     pub tool: Tool,
-    /// What to execute.
+    /// The program to execute.
     pub program: Program,
     /// Arguments after the program.
     pub args: Vec<Arg>,

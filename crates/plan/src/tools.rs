@@ -1,8 +1,8 @@
-//! What each tool reads and writes, by role and suffix, never by position alone: 13.x added
-//! `--simt-only` after a file name and broke everyone who counted from the end.
+//! The files that each tool reads and writes, by role and suffix, never by position alone: 13.x added `--simt-only`
+//! after a file name, which broke every parser that counted from the end.
 //!
-//! Each function takes the words after the program and gives typed arguments. Toolkit quirks
-//! live here. What has no rule is [`Unsupported`].
+//! Each function takes the words after the program and gives typed arguments. Toolkit quirks live here. Words without a
+//! rule are [`Unsupported`].
 
 use crate::Unsupported;
 use crate::file_table::FileTable;
@@ -44,7 +44,7 @@ pub fn identify(program: &Word, words: &[&str]) -> Result<Tool, Unsupported> {
         "tileiras" | "nvprune" | "bin2c" | "nvvm-prune" => {
             return Err(Unsupported::new("unknown tool", stem));
         }
-        // It is none of those whose line markers, messages and files between its passes are known here.
+        // It is not a compiler whose line markers, messages and files between its passes are known here.
         "nvc++" | "nvc" | "pgc++" => return Err(Unsupported::new(NVCPP, stem)),
         _ if stem == "ar" || stem.ends_with("-ar") => Tool::Archive,
         _ if words.contains(&"-E") => Tool::Preprocess,

@@ -1,5 +1,5 @@
 //! Dry-run text → [`Transcript`]: every line is an assignment, a command, a removal or the
-//! dependency filter; a line that is none of these is [`Unsupported`].
+//! dependency filter; any other line is [`Unsupported`].
 //!
 //! `nvcc --dryrun` writes `#$ NAME=value` lines (what it puts into the environment of the
 //! commands), then `#$ command` lines, to stderr. Warnings of nvcc itself stand between them
@@ -22,7 +22,7 @@ pub enum PlanLine {
     Remove(String),
     /// `-- Filter Dependencies -- > FILE`: nvcc itself reads the preprocessed files.
     FilterDependencies {
-        /// Where the dependency rule goes.
+        /// The target of the dependency rule.
         target: String,
     },
 }
@@ -30,11 +30,11 @@ pub enum PlanLine {
 /// A whole dry run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Transcript {
-    /// What nvcc exports to its commands, in order.
+    /// The variables that nvcc exports to its commands, in order.
     pub environment: Vec<(String, String)>,
     /// The plan.
     pub entries: Vec<PlanLine>,
-    /// Lines without the `#$ ` prefix: nvcc's own warnings, to be shown as they are.
+    /// Lines without the `#$ ` prefix: nvcc's own warnings, to be shown unchanged.
     pub messages: Vec<String>,
     /// Whether nvcc planned for several threads: it prints the commands in the order in which its
     /// threads took them, which differs from run to run.

@@ -52,12 +52,12 @@ pub fn split(
     }
 }
 
-/// What was read so far of a line.
+/// The part of a line that was read so far.
 struct Splitter<'l> {
     chars: Peekable<Chars<'l>>,
     variable: &'l dyn Fn(&str) -> Option<String>,
     line: CommandLine,
-    /// The word at hand; none between two.
+    /// The current word; `None` between two words.
     word: Option<String>,
     /// The next word is the file that a redirection names.
     redirects: bool,

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use warpcc_plan::{FileId, FileKind, TaskGraph, Transcript};
 
-/// What record.sh gives as `--keep-dir`.
+/// The value of `--keep-dir` in record.sh.
 const PRIVATE: &str = "/keep/K/";
 
 /// The toolkits that are recorded, newest first: where they differ, the plain name is that of the newest one that does not refuse.
@@ -19,14 +19,14 @@ const TOOLKITS: [&str; 8] = [
     "13.5", "13.4", "13.3", "13.2", "13.1", "13.0", "12.4", "11.8",
 ];
 
-/// What record.sh writes where nvcc refuses a mode.
+/// The text that record.sh writes where nvcc refuses a mode.
 const REFUSED: &str = "refused\n";
 
 fn transcripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts")
 }
 
-/// The plan as a person reads it: what each step waits for, reads and writes.
+/// The plan in readable form: what each step waits for, reads and writes.
 fn plan(text: &str, private: &str) -> String {
     let graph = Transcript::parse(text).and_then(|t| TaskGraph::build(&t, private));
     let graph = match graph {
@@ -138,7 +138,7 @@ fn older_toolkits() {
     }
 }
 
-/// What is recorded, changed in one place so that it is no longer understood.
+/// Each case changes a recorded dry run in one place, so that it is no longer understood.
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of changes")]
 fn the_unknown_is_refused_with_its_reason() {
@@ -233,7 +233,7 @@ fn the_unknown_is_refused_with_its_reason() {
     }
 }
 
-/// cicc writes device source that nobody reads. With `--keep` it is the user's.
+/// cicc writes device source that no tool reads. With `--keep` it is the user's.
 #[test]
 fn unused_files_are_not_needed() {
     let unneeded = |mode: &str| -> Vec<String> {

@@ -1,4 +1,4 @@
-//! What holds for any command line and any dry run, not only for those that nvcc writes today.
+//! Properties of any command line and any dry run, not only of those that nvcc writes today.
 //!
 //! The oracle of the splitting is `/bin/sh`, which runs nvcc's own commands.
 
@@ -15,7 +15,7 @@ use warpcc_plan::{FileKind, Invocation, TaskGraph, Transcript};
 
 const PRIVATE: &str = "/keep/K/";
 
-/// What `/bin/sh` makes of the words of `line`, wherever it sends the streams; `None` if it objects.
+/// The words of `line` according to `/bin/sh`, wherever it sends the streams; `None` if the shell reports an error.
 fn shell(line: &str) -> Option<Vec<String>> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("redirected");
     fs::create_dir_all(&folder).expect("a folder for what the shell redirects");
@@ -293,7 +293,7 @@ proptest! {
         prop_assert_eq!(key(&one).expect("parses"), key(&other).expect("parses"));
     }
 
-    /// Where the object's name stands in its dependency file, it counts.
+    /// Where the object's name is in its dependency file, it counts.
     #[test]
     fn a_rule_without_a_target_ties_the_key_to_the_object((one, other) in two_values()) {
         let key = |output: &str| {

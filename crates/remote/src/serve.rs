@@ -58,6 +58,8 @@ pub fn serve(asker: UnixStream) -> ExitCode {
     let Ok(opening) = read_frame::<Opening>(&mut from, None) else {
         return ExitCode::FAILURE;
     };
+    #[cfg(debug_assertions)]
+    warpcc_cache::guards::switch_off(&opening.switched_off);
     let layers = opening.layers.iter().cloned().map(|sent| sent.layer());
     let Ok(layers) = layers.collect() else {
         return ExitCode::FAILURE;

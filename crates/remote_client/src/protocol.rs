@@ -59,6 +59,8 @@ pub struct Opening {
     pub time_budget: TimeBudgetSent,
     /// The cluster's address, and who we are to it.
     pub cluster: Option<(String, AuthSent)>,
+    /// The guards that a test has switched off; without debug assertions none.
+    pub switched_off: String,
 }
 
 /// The time that may be spent waiting for shared caches.

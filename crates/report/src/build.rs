@@ -23,7 +23,7 @@ const ANOTHER_CLOCK_NS: u64 = 7 * 24 * 3600 * 1_000_000_000;
 pub struct Build {
     /// Its id.
     pub id: String,
-    /// What drove it, where something did.
+    /// The command line of the tool that drives the build, where there is one.
     pub driver: Option<String>,
     /// The machine it ran on; several are joined with commas.
     pub host: String,
@@ -39,7 +39,7 @@ pub struct Build {
     pub calls: Vec<BuildCall>,
     /// The tasks of all calls that were not skipped, by their start.
     pub spans: Vec<Span>,
-    /// How many slots the timeline has.
+    /// The number of slots of the timeline.
     pub lanes: u32,
     /// Calls whose clock cannot be right.
     pub clock_jumps: usize,
@@ -48,13 +48,13 @@ pub struct Build {
 /// A call within its build.
 #[derive(Debug, Clone)]
 pub struct BuildCall {
-    /// What it left behind.
+    /// The record that it left.
     pub record: InvocationRecord,
-    /// Since the build's start.
+    /// Its start, since the build's start.
     pub started: Duration,
-    /// Since the build's start.
+    /// Its end, since the build's start.
     pub finished: Duration,
-    /// What it compiles, below [`Build::root`].
+    /// The file that it compiles, below [`Build::root`].
     pub file: String,
     /// The folder of that file: the first one below the root.
     pub folder: String,
@@ -73,7 +73,7 @@ pub struct Span {
     pub started: Duration,
     /// Since the build's start.
     pub finished: Duration,
-    /// Its slot; none for what came from the cache, which needs none.
+    /// Its slot; `None` for a cached task, which needs no slot.
     pub lane: Option<u32>,
 }
 

@@ -32,15 +32,15 @@ pub struct Process {
 /// A build, by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildId {
-    /// What every record of the build carries, and what `--build` takes.
+    /// The ID in every record of the build, which `--build` takes.
     pub id: String,
     /// The command line of the tool that drives it, where there is one.
     pub driver: Option<String>,
-    /// The log its records stand in: a plain file name without an ending.
+    /// The log with its records: a plain file name without an ending.
     pub log: String,
 }
 
-/// Shells, and what follows the name when nobody types into them.
+/// Shells. A shell is interactive unless its arguments name a script or a command.
 const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "ash"];
 
 /// Programs that drive builds, whatever their arguments.
@@ -168,7 +168,7 @@ fn command_of(process: &Process) -> String {
     command
 }
 
-/// What kind of build tool a process is, if it is one.
+/// The kind of build tool that a process is; `None` if it is not one.
 fn driver_name(process: &Process) -> Option<&'static str> {
     let mut args = process.args.iter().map(String::as_str);
     let program = args.next().map_or(process.name.as_str(), base);

@@ -1,6 +1,6 @@
-//! What is wrong with a setup, and what to do about it: findings, sorted and written.
+//! Sorts and writes findings: problems of a setup, and how to fix them.
 //!
-//! Finding them is the caller's.
+//! The caller finds them.
 
 use std::io::{self, Write};
 
@@ -25,15 +25,15 @@ pub enum Severity {
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
-    /// What was found, in a sentence.
+    /// The finding, in a sentence.
     pub what: String,
-    /// What follows from it; may be empty.
+    /// Its consequence; may be empty.
     pub why: String,
-    /// What to do, best a command; may be empty where there is nothing to do.
+    /// How to fix it, best a command; may be empty where there is nothing to do.
     pub fix: String,
 }
 
-/// The worst first; what is equally bad stays in the order it was looked at.
+/// The worst first; findings of the same severity stay in order.
 pub fn sort(findings: &mut [Finding]) {
     findings.sort_by_key(|finding| finding.severity);
 }
@@ -43,10 +43,10 @@ pub fn worst(findings: &[Finding]) -> Option<Severity> {
     findings.iter().map(|finding| finding.severity).min()
 }
 
-/// Writes them for people.
+/// Writes the findings as text.
 ///
 /// # Errors
-/// What `out` answers with.
+/// Writing to `out` failed.
 pub fn write_text(findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
     let mut sorted = findings.to_vec();
     sort(&mut sorted);
@@ -82,10 +82,10 @@ pub fn write_text(findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// Writes them for programs: `{"findings": […], "errors": n, "warnings": n}`.
+/// Writes the findings as JSON: `{"findings": […], "errors": n, "warnings": n}`.
 ///
 /// # Errors
-/// What `out` answers with.
+/// Writing to `out` failed.
 pub fn write_json(findings: &[Finding], out: &mut dyn Write) -> io::Result<()> {
     let mut sorted = findings.to_vec();
     sort(&mut sorted);

@@ -2,7 +2,7 @@
 //!
 //! One log per build and not one file per call: a build of 2,000 calls would leave 2,000 files to
 //! create, list and remove, and a log of that size is read in a few milliseconds. Appending is
-//! `open(O_APPEND)`, one `write`, `close`, with no lock: a stopped process holds up nobody.
+//! `open(O_APPEND)`, one `write`, `close`, with no lock: a stopped process does not block others.
 //! A process that creates a log also removes old ones, so that happens once per build.
 
 use std::cmp::Reverse;
@@ -17,7 +17,7 @@ use crate::log::{self, Damage};
 use crate::record::{CallOutcome, InvocationRecord};
 
 const ENDING: &str = "log";
-/// How much is remembered.
+/// The limits of the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistoryLimits {
     /// This many builds, and the lone calls of this many sessions.
@@ -44,17 +44,17 @@ pub enum HistoryError {
     /// The file system refused.
     #[error("failed to {action} {path}: {source}", path = path.display())]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         action: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
-        /// What came of it.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A record was written only in part: the disk is full.
     #[error("{path}: the record was cut short", path = path.display())]
     Torn {
-        /// Which log.
+        /// The log.
         path: PathBuf,
     },
     /// The record is larger than any sensible one.
@@ -75,7 +75,7 @@ pub struct History {
 pub struct Remembered {
     /// Its id.
     pub id: String,
-    /// What drove it, where something did.
+    /// The command line of the tool that drove the build, where there was one.
     pub driver: Option<String>,
     /// When its first call started, nanoseconds since 1970.
     pub started_unix_ns: u64,
@@ -83,7 +83,7 @@ pub struct Remembered {
     pub wall: Duration,
     /// The folder that all its calls were made in.
     pub folder: PathBuf,
-    /// How many calls are known of it.
+    /// The number of its known calls.
     pub calls: usize,
     /// How many of them were answered from the cache as a whole.
     pub direct_hits: usize,
@@ -94,7 +94,7 @@ pub struct Remembered {
 pub struct BuildRecords {
     /// In the order they ended.
     pub records: Vec<InvocationRecord>,
-    /// What could not be read of the logs they stand in.
+    /// The damaged part of the logs that the records are in.
     pub damage: Damage,
 }
 
@@ -112,7 +112,7 @@ impl Remembered {
         }
     }
 
-    /// The same with one call more.
+    /// Adds a call.
     fn add(&mut self, call: &InvocationRecord) {
         let after = |at: u64, wall: Duration| Duration::from_nanos(at).saturating_add(wall);
         let end = after(self.started_unix_ns, self.wall);
@@ -194,7 +194,7 @@ impl History {
                 Ok(file) => return Ok((file, true)),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) if error.kind() == ErrorKind::NotFound => {
-                    // Who may read a log may look for it.
+                    // A user who may read a log may also search the folder.
                     let mode = self.mode | (self.mode & 0o444) >> 2;
                     let mut folder = fs::DirBuilder::new();
                     folder.recursive(true).mode(mode);
@@ -231,7 +231,7 @@ impl History {
             bytes = bytes.saturating_add(log.bytes);
             let many = *count > self.limits.builds || bytes > self.limits.bytes;
             if many && log.path != own {
-                // Somebody else may have removed it, and what cannot be removed stays.
+                // Another process may have removed it, and what cannot be removed stays.
                 drop(fs::remove_file(&log.path));
             }
         }
@@ -317,7 +317,7 @@ impl History {
         failure.map_or(Ok(None), Err)
     }
 
-    /// The records of one build; none where it is not remembered.
+    /// The records of one build; `None` where it is not remembered.
     ///
     /// # Errors
     /// The folder cannot be listed. A log that cannot be read is passed over.
@@ -351,7 +351,7 @@ impl History {
         let failed = |source| HistoryError::io("read", path, source);
         let file = File::open(path).map_err(failed)?;
         let mut bytes = Vec::new();
-        // Far more than we write; a file that somebody else put there must not fill memory.
+        // Far more than we write; a file that another user put there must not fill memory.
         let most = self.limits.log_bytes.saturating_mul(4).max(64 << 20);
         file.take(most).read_to_end(&mut bytes).map_err(failed)?;
         Ok(log::decode(&bytes))

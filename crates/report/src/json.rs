@@ -36,7 +36,7 @@ struct Call<'a> {
 /// Writes the build, its summary and every record.
 ///
 /// # Errors
-/// What `out` answers with.
+/// Writing to `out` failed.
 pub fn write(build: &Build, summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     let calls = build.calls.iter().map(|call| Call {
         from_s: call.started.as_secs_f64(),

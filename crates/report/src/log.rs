@@ -28,7 +28,7 @@ const LONGEST: usize = 8 << 20;
 pub struct Reading {
     /// The records, in the order they were appended.
     pub records: Vec<InvocationRecord>,
-    /// What could not be read.
+    /// The part that could not be read.
     pub damage: Damage,
 }
 
@@ -37,7 +37,7 @@ pub struct Reading {
 pub struct Damage {
     /// Bytes that belong to no sound record.
     pub bytes: u64,
-    /// How many places they are in.
+    /// The number of damaged places.
     pub places: u32,
     /// Whether the last place is at the end: a record may be on its way.
     pub unfinished: bool,

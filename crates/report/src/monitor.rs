@@ -23,7 +23,7 @@ pub trait MonitorSource {
     fn snapshot(&mut self) -> MonitorState;
 }
 
-/// How things are at one moment.
+/// The state at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MonitorState {
     /// The machine's name.
@@ -32,15 +32,15 @@ pub struct MonitorState {
     pub slots: u32,
     /// Memory.
     pub memory: MemoryNow,
-    /// What runs.
+    /// Running tasks.
     pub running: Vec<RunningTask>,
-    /// What waits, the next one first; need not be all.
+    /// Waiting tasks, the next one first; not necessarily all.
     pub waiting: Vec<WaitingTask>,
-    /// How many wait altogether.
+    /// The number of all waiting tasks.
     pub waiting_count: usize,
     /// Tasks that ended since the builds that are running began.
     pub finished: u64,
-    /// Of those, how many failed.
+    /// Of those, the tasks that failed.
     pub failed: u64,
     /// Tasks that came from the cache.
     pub hits: u64,
@@ -55,18 +55,18 @@ pub struct MonitorState {
 pub struct MemoryNow {
     /// All there is.
     pub total_kib: u64,
-    /// Not available to new programs.
+    /// Memory that is not available to new programs.
     pub used_kib: u64,
-    /// What our tasks may have together.
+    /// The memory that our tasks may use together.
     pub budget_kib: u64,
-    /// What our tasks have been granted of it.
+    /// The part of the budget that our tasks have been granted.
     pub granted_kib: u64,
 }
 
 /// A task that runs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunningTask {
-    /// What it compiles.
+    /// The file that it compiles.
     pub label: String,
     /// The tool.
     pub tool: String,
@@ -83,7 +83,7 @@ pub struct RunningTask {
 /// A task that could run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WaitingTask {
-    /// What it compiles.
+    /// The file that it compiles.
     pub label: String,
     /// The tool.
     pub tool: String,
@@ -91,7 +91,7 @@ pub struct WaitingTask {
     pub architecture: Option<String>,
     /// Since when.
     pub waited: Duration,
-    /// For what.
+    /// The reason for the wait.
     pub reason: Option<Wait>,
     /// How long it will take, from the last time.
     pub expected: Option<Duration>,
@@ -137,7 +137,7 @@ impl MonitorState {
     }
 }
 
-/// `12.3s`, `4:07`, `1:02:03`: short, because many stand in a column.
+/// `12.3s`, `4:07`, `1:02:03`: short, because columns are narrow.
 pub(crate) fn short_time(time: Duration) -> String {
     let seconds = time.as_secs();
     if seconds < 100 {

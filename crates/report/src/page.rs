@@ -1,8 +1,8 @@
 //! A build as one HTML page that needs nothing else: no network, no fonts, no other file.
 //!
-//! What the page shows is text from outside: names of files, options, messages. It gets there
-//! as JSON in which `<` is escaped, and is put into the page as text only. Should that ever
-//! fail, the page's own policy lets no script run but ours, by its hash, and loads nothing.
+//! The page shows text from outside: names of files, options, messages. This text is added as JSON in which `<` is
+//! escaped, and is put into the page as text only. Should that ever fail, the page's own policy lets no script run but
+//! ours, by its hash, and loads nothing.
 
 use std::io::{self, Write};
 use std::sync::LazyLock;
@@ -32,7 +32,7 @@ static SCRIPT: LazyLock<String> =
 /// Writes the page.
 ///
 /// # Errors
-/// What `out` answers with.
+/// Writing to `out` failed.
 pub fn write(build: &Build, summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     let style = STYLE
         .replace("{{light}}", &palette::variables(palette::LIGHT))

@@ -48,11 +48,11 @@ pub struct InvocationRecord {
     /// For a direct hit: how long the call took when it last ran.
     #[serde(rename = "saved_s", with = "crate::seconds")]
     pub saved: Duration,
-    /// What it ran, in nvcc's order.
+    /// The commands that it ran, in nvcc's order.
     pub tasks: Vec<Task>,
     /// The headers it read.
     pub headers: Headers,
-    /// What the machine allowed at that time.
+    /// The machine's limits at that time.
     pub budget: Budget,
 }
 
@@ -67,7 +67,7 @@ pub enum CallOutcome {
     Built,
     /// Bypassed, because something was not understood.
     Fallback {
-        /// What was not understood.
+        /// The option or text that was not understood.
         reason: String,
     },
     /// Bypassed, because there is nothing to cache.
@@ -82,13 +82,13 @@ pub enum CallOutcome {
 /// One part of the key that is not what the cache remembers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct KeyPartChange {
-    /// What kind of part: `option`, `header`, `source`, `host compiler`, `environment`.
+    /// The kind of part: `option`, `header`, `source`, `host compiler`, `environment`.
     pub kind: String,
-    /// Which one.
+    /// The name of the part.
     pub name: String,
-    /// What the cache remembers, where it had one.
+    /// The value that the cache remembers, where it had one.
     pub old: Option<String>,
-    /// What it is now, where there is one.
+    /// The value now, where there is one.
     pub new: Option<String>,
 }
 
@@ -99,7 +99,7 @@ pub struct Task {
     pub tool: String,
     /// The architecture it works for, if it works for one: `sm_90a`, `compute_80`.
     pub architecture: Option<String>,
-    /// What it does, in a few words.
+    /// A description in a few words.
     pub label: String,
     /// How it ended.
     pub state: TaskEnd,
@@ -120,7 +120,7 @@ pub struct Task {
     pub system: Duration,
     /// The most memory it held, KiB.
     pub peak_kib: u64,
-    /// What it waited for between `queued` and `started`, if it had to.
+    /// The reason for waiting between `queued` and `started`, if it had to wait.
     pub waited_for: Option<Wait>,
     /// How often it was stopped to free memory, and started again.
     pub evicted: u32,
@@ -169,7 +169,7 @@ pub enum Wait {
 /// The headers that a call read.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Headers {
-    /// How many different files.
+    /// The number of different files.
     pub count: u32,
     /// Their size together.
     pub bytes: u64,
@@ -180,7 +180,7 @@ pub struct Headers {
 /// A file that was included.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Header {
-    /// Where it is.
+    /// Its path.
     pub path: String,
     /// Its size.
     pub bytes: u64,
@@ -216,7 +216,7 @@ impl Headers {
 }
 
 impl Task {
-    /// How long it held a slot; nothing where it did not run, or where its clock went backwards.
+    /// How long it held a slot; zero where it did not run, or where its clock went backwards.
     pub fn elapsed(&self) -> Duration {
         match self.state {
             TaskEnd::Skipped => Duration::ZERO,

@@ -113,7 +113,7 @@ impl Simulation<'_> {
             let fits = self.held_kib + task.peak_kib <= self.shape.memory_kib || self.held_kib == 0;
             let free = self.free_slots.iter().position(|free| *free);
             let slot = match free.filter(|_| fits) {
-                // What comes from the cache waits for nobody.
+                // A cached task does not wait for a slot.
                 _ if hit => None,
                 Some(slot) => Some(slot),
                 None => {

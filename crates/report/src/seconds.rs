@@ -17,7 +17,7 @@ pub(crate) fn serialize<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, 
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
     if from.is_human_readable() {
         let seconds = f64::deserialize(from)?;
-        // What no clock has measured counts as nothing.
+        // Values that no clock can measure become 0.
         let micros = (seconds * 1e6).round();
         Ok(Duration::from_micros(micros as u64))
     } else {

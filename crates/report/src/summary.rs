@@ -1,7 +1,7 @@
 //! The summary of a build: where its time went, what the cache did, and what would make it faster.
 //!
-//! Every figure is worked out from [`Build`] here, once, for the page, for JSON and for text. What each one means
-//! stands at its field; `docs/report.md` says it for users.
+//! Every figure is worked out from [`Build`] here, once, for the page, for JSON and for text. The meaning of each is
+//! given at its field, and for users in `docs/report.md`.
 
 use std::time::Duration;
 
@@ -27,9 +27,9 @@ pub use load::{Load, Sample, Waited};
 pub struct Summary {
     /// The build's id.
     pub build: String,
-    /// What drove it.
+    /// The command line of the tool that drove the build, where there was one.
     pub driver: Option<String>,
-    /// Where.
+    /// The machine.
     pub host: String,
     /// When it started, nanoseconds since 1970.
     pub started_unix_ns: u64,
@@ -42,14 +42,14 @@ pub struct Summary {
     /// Processor time of all tasks that ran, in the system.
     #[serde(rename = "system_s", serialize_with = "crate::seconds::serialize")]
     pub system: Duration,
-    /// What the steps that came from the cache took when they ran.
+    /// The processor time that the cached steps took when they ran.
     #[serde(rename = "saved_s", serialize_with = "crate::seconds::serialize")]
     pub saved: Duration,
     /// How the calls ended.
     pub calls: Calls,
     /// The largest budget that any call had.
     pub budget: Budget,
-    /// How busy the machine was.
+    /// The load of the machine.
     pub load: Load,
     /// The chain that determined when the build ended.
     pub critical: Critical,
@@ -61,9 +61,9 @@ pub struct Summary {
     pub headers: Vec<HeaderCost>,
     /// Every architecture's share, the most expensive first.
     pub architectures: Vec<ArchitectureCost>,
-    /// What one more architecture would cost.
+    /// The cost of one more architecture.
     pub another: Option<Another>,
-    /// What the cache knew.
+    /// The cache's hits and misses.
     pub hits: Hits,
     /// Calls whose clock cannot have been right; their place in time is a guess.
     pub clock_jumps: usize,

@@ -18,7 +18,7 @@ const CALLS: u32 = 2;
 /// Writes the trace, an event a line: a large one need not be in memory as a whole.
 ///
 /// # Errors
-/// What `out` answers with.
+/// Writing to `out` failed.
 pub fn write(build: &Build, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[")?;
     let mut events = Events { out, any: false };
@@ -33,7 +33,7 @@ pub fn write(build: &Build, out: &mut dyn Write) -> io::Result<()> {
         ))?;
     }
     for span in &build.spans {
-        // What came from the cache held no slot; it is seen in the calls.
+        // A cached task held no slot; it is shown among the calls.
         if let Some(lane) = span.lane {
             events.add(&task(build, span, lane))?;
         }

@@ -15,7 +15,7 @@ fn page_of(records: Vec<InvocationRecord>) -> Vec<u8> {
     out
 }
 
-/// Where pictures go, for people to look at.
+/// The path of a screenshot.
 fn picture(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
 }

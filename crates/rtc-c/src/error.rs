@@ -44,7 +44,7 @@ pub enum Status {
     Internal = 100,
 }
 
-/// Why something was not done.
+/// The error of a function.
 #[derive(Debug)]
 pub(crate) struct Failure {
     status: Status,
@@ -64,7 +64,7 @@ impl Failure {
         Self::invalid(argument, "it is a null pointer")
     }
 
-    /// What this build of the library cannot do.
+    /// A request for a feature that this build of the library lacks.
     #[cfg(not(feature = "remote"))]
     pub(crate) fn unsupported(argument: &str, problem: &str) -> Self {
         Self::new(Status::Unsupported, format!("{argument}: {problem}"))
@@ -176,7 +176,7 @@ pub(crate) fn keep(failure: Failure) -> Status {
     failure.status
 }
 
-/// What is kept, for tests.
+/// The text of the last error, for tests.
 #[cfg(test)]
 pub(crate) fn last() -> String {
     LAST.with(|last| last.borrow().text.to_string_lossy().into_owned())

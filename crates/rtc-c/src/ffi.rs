@@ -17,7 +17,7 @@ pub const WARPCC_RTC_TO_NUL: usize = usize::MAX;
 
 /// Runs what a function does. Its error is kept for the thread, and so is a panic, which ends here.
 pub(crate) fn enter(work: impl FnOnce() -> Result<(), Failure>) -> Status {
-    // What a panic leaves behind in the library is whole: its locks are taken over, its flights end.
+    // Data that a panic leaves behind in the library is consistent: its locks are taken over, its flights end.
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => Status::Ok,
         Ok(Err(failure)) => error::keep(failure),
@@ -40,7 +40,7 @@ pub(crate) fn make<T>(
     })
 }
 
-/// Frees a handle; null is none. A panic in that ends here too.
+/// Frees a handle; null is allowed. A panic in freeing ends here too.
 pub(crate) fn free<T>(handle: Option<Box<T>>) {
     enter(|| {
         drop(handle);
@@ -182,7 +182,7 @@ pub(crate) unsafe fn texts<'a>(
 /// without the zero. The buffer may be null if its size is 0, and `length` may be null.
 ///
 /// # Safety
-/// `buffer` is null or points to `size` bytes that nobody else uses during the call.
+/// `buffer` is null or points to `size` bytes that are not used elsewhere during the call.
 pub(crate) unsafe fn copy_text(
     text: &str,
     buffer: *mut c_char,
@@ -202,7 +202,7 @@ pub(crate) unsafe fn copy_text(
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    // SAFETY: `end` is less than `size`, and the text is none of the caller's buffer's.
+    // SAFETY: `end` is less than `size`, and the text is outside the caller's buffer.
     unsafe {
         ptr::copy_nonoverlapping(text.as_ptr(), buffer.cast::<u8>(), end);
         buffer.add(end).write(0);

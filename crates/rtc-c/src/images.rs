@@ -22,7 +22,7 @@ pub struct Image {
     texts: OnceLock<Texts>,
 }
 
-/// What was said of an image, as C reads it: made when it is first asked for, so that a hit need not.
+/// An image's texts as C strings: made when they are first asked for, so that a hit need not make them.
 #[derive(Debug)]
 struct Texts {
     target: CString,

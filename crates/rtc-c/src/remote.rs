@@ -10,25 +10,25 @@ use crate::error::Failure;
 /// Which shared caches settings name.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Named {
-    /// None were spoken of.
+    /// No shared cache was named.
     #[default]
     Nothing,
-    /// Those of the environment or the settings file.
+    /// The caches of the environment or the settings file.
     Configured,
-    /// Those of this text, which is right.
+    /// The caches of this text, which was checked.
     As(String),
 }
 
-/// What stands behind a cache's folders.
+/// The shared cache behind a cache's folders.
 #[derive(Debug, Default)]
 pub(crate) struct Attached {
     #[cfg(feature = "remote")]
     shared: Option<warpcc_remote::SharedCache>,
-    /// What went wrong about it.
+    /// Remarks about its settings.
     odd: Mutex<Vec<String>>,
 }
 
-/// Whether it can be.
+/// Whether `named` can be used.
 #[cfg(feature = "remote")]
 pub(crate) fn check(named: &Named) -> Result<(), Failure> {
     match named {
@@ -44,7 +44,7 @@ pub(crate) fn check(named: &Named) -> Result<(), Failure> {
     }
 }
 
-/// None can be.
+/// Without shared caches, only `none` can be used.
 #[cfg(not(feature = "remote"))]
 pub(crate) fn check(named: &Named) -> Result<(), Failure> {
     match named {
@@ -58,7 +58,8 @@ pub(crate) fn check(named: &Named) -> Result<(), Failure> {
 }
 
 impl Attached {
-    /// What `named` names, for a cache with these settings. What is wrong with the environment's is a remark.
+    /// The shared cache that `named` names, for a cache with these settings. A wrong setting in the environment is a
+    /// remark.
     #[cfg(feature = "remote")]
     pub(crate) fn open(named: &Named, environment: &Environment, kept: &CacheSettings) -> Self {
         let environment = match named {
@@ -79,13 +80,13 @@ impl Attached {
         }
     }
 
-    /// Nothing: [`check`] has refused all else.
+    /// No shared cache: [`check`] has refused all other names.
     #[cfg(not(feature = "remote"))]
     pub(crate) fn open(_: &Named, _: &Environment, _: &CacheSettings) -> Self {
         Self::default()
     }
 
-    /// For another cache that shares with the same.
+    /// The upstream for another cache that uses the same shared cache.
     pub(crate) fn upstream(&self) -> Option<Arc<dyn Upstream>> {
         #[cfg(feature = "remote")]
         if let Some(shared) = self.shared.clone() {

@@ -212,7 +212,7 @@ pub extern "C" fn warpcc_rtc_request_free(request: Option<Box<CompileRequest>>) 
     free(request);
 }
 
-/// What was read of the arguments.
+/// An argument, or the error of reading it.
 struct Given<T>(Result<T, Failure>);
 
 impl Given<Text> {

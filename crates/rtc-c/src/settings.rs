@@ -19,7 +19,7 @@ use crate::remote::{self, Named};
 #[derive(Debug)]
 pub struct CacheSettings(Mutex<Chosen>);
 
-/// What was said so far.
+/// The settings that were chosen so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Chosen {
     pub(crate) kept: warpcc_rtc::CacheSettings,

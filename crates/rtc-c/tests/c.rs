@@ -175,7 +175,7 @@ fn machines_share_through_a_server() {
         "disk 3, shared 0, made 0, waiting 0\n"
     );
     drop(redis);
-    // Nobody is there: it is made here and waits, and all that is said has no password in it.
+    // No server is there: the image is made here, its upload waits, and no message has a password in it.
     let said = on("fourth", &patient);
     let (counts, remarks) = said.split_once('\n').expect("lines");
     assert_eq!(counts, "disk 0, shared 0, made 3, waiting 1");

@@ -17,7 +17,7 @@ fn cmake(arguments: &[&str], folders: [&Path; 2]) {
 fn run(build: &Path, cache: &Path) -> String {
     let mut command = Command::new(build.join("scale"));
     Nvidia::newest().set(&mut command);
-    // Nobody's settings file.
+    // No user's settings file.
     command.env("HOME", build).env_remove("XDG_CONFIG_HOME");
     succeed(command.env("WARPCC_RTC_CACHE", cache))
 }
@@ -58,7 +58,7 @@ fn the_example_builds_and_runs_both_ways() {
     let outside = folder.join("outside");
     let found = format!("-DCMAKE_PREFIX_PATH={}", prefix.display());
     cmake(&["-DUSE_INSTALLED=ON", &found], [&example, &outside]);
-    // What it was installed from may go.
+    // The tree that it was installed from may be removed.
     std::fs::remove_dir_all(&inside).expect("removed");
     let said = run(&outside, &cache);
     assert!(

@@ -28,26 +28,27 @@ const DL_FLOAT: u8 = 2;
 pub struct Array {
     /// Type, shape, steps, address.
     pub tensor: Tensor,
-    /// Which GPU, where it is said.
+    /// The GPU, where it is known.
     pub device: Option<i32>,
     /// It must not be written to.
     pub readonly: bool,
-    /// It is a copy of what was asked, so that what is written to it nobody sees.
+    /// It is a copy, so writes to it are lost.
     pub copied: bool,
     /// A stream that must be waited for before it is read.
     pub wait: Option<u64>,
-    /// What keeps its description alive.
+    /// Keeps its description alive.
     _keep: Keep,
 }
 
-/// What an array is held by until its kernel is under way.
+/// The owner of an array's memory, held until its kernel is under way.
 #[expect(dead_code, reason = "held, and looked at by nobody")]
 enum Keep {
     Object(Py<PyAny>),
     Tensor(dlpack::Managed),
 }
 
-/// Whether an object is nothing or a number of Python's own: no array, and told from one without looking for attributes.
+/// Whether an object is `None` or a number of Python's own: not an array, and told from one without a look at
+/// attributes.
 pub fn is_plain(object: &Bound<'_, PyAny>) -> bool {
     object.is_none() || object.is_instance_of::<PyInt>() || object.is_instance_of::<PyFloat>()
 }
@@ -120,7 +121,7 @@ pub fn type_of(object: &Bound<'_, PyAny>) -> String {
     name.map_or_else(|_| "an object".to_owned(), |name| name.to_string())
 }
 
-/// What the exchange table of an array's type says of it, where it has one.
+/// The description of an array from its type's exchange table, where the type has one.
 pub fn describe(object: &Bound<'_, PyAny>, purpose: ArrayUse) -> Option<Described> {
     if is_plain(object) {
         return None;
@@ -146,7 +147,7 @@ fn by_exchange(
         None => Keep::Object(object.clone().unbind()),
     };
     let mut array = by_content(who, object, described.content, keep)?;
-    // What a `__dlpack__` that is given a stream does itself.
+    // A `__dlpack__` that is given a stream does this itself.
     array.wait = (described.stream != stream).then_some(described.stream);
     Ok(array)
 }

@@ -23,11 +23,11 @@ use crate::{driver, errors, gpu, interrupt};
 #[pyclass(frozen, module = "warpcc_rtc", subclass)]
 pub struct KernelCache {
     cache: Cache,
-    /// What another cache like it is made of.
+    /// The compiler and settings, for making another cache like this one.
     compiler: Compiler,
     settings: CacheSettings,
     shared: Option<SharedCache>,
-    /// What is odd about the shared cache's settings, and why something is not uploaded.
+    /// Remarks about the shared cache: odd settings, and why something is not uploaded.
     odd: Mutex<Vec<String>>,
     launchers: Mutex<HashMap<usize, Arc<Launcher>>>,
     /// By the address of the loaded kernel, which each holds.

@@ -51,7 +51,7 @@ impl Default for Borrowed {
 }
 
 impl Borrowed {
-    /// What it says; none where that makes no sense. It has no flags.
+    /// The array's content; `None` where it is not valid. A borrowed array has no flags.
     pub fn content(&self) -> Option<Content> {
         content(&self.0, 0).ok()
     }
@@ -60,7 +60,7 @@ impl Borrowed {
 #[repr(C)]
 struct Unversioned {
     tensor: DlTensor,
-    // What follows is its maker's.
+    // The remaining fields belong to its maker.
 }
 
 #[repr(C)]
@@ -91,7 +91,7 @@ pub struct Content {
     /// In elements; none: rows one after another.
     pub strides: Option<Vec<i64>>,
     pub readonly: bool,
-    /// It is a copy, made for the caller: what is written to it nobody sees.
+    /// It is a copy, made for the caller: writes to it are lost.
     pub copied: bool,
 }
 
@@ -137,12 +137,12 @@ impl Managed {
     /// Takes over a `DLManagedTensorVersioned` of DLPack 1.x.
     ///
     /// # Safety
-    /// It is one, whole, and nobody else's.
+    /// `pointer` is a valid tensor, and has no other owner.
     pub unsafe fn owned(pointer: NonNull<c_void>) -> Self {
         Self(pointer.cast())
     }
 
-    /// What it says; none where that makes no sense.
+    /// The array's content; `None` where it is not valid.
     pub fn content(&self) -> Option<Content> {
         let managed = unsafe { self.0.as_ref() };
         let known = managed.major == 1;

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use cudarc::driver::{CudaStream, DriverError, result, sys};
 use warpcc_rtc::{Device, Error, Function};
 
-/// What a block may have of shared memory without being allowed more.
+/// The shared memory of a block, in bytes, that needs no opt-in.
 const USUAL_SHARED: u32 = 48 << 10;
 
 static DEVICES: Mutex<Option<HashMap<usize, Device>>> = Mutex::new(None);
@@ -91,7 +91,7 @@ impl Drop for Restored {
         if !is_there() || current_context() == self.0 {
             return;
         }
-        // What was current a moment ago; if it is gone, so is what could be done about it.
+        // The context that was current a moment ago; if it is gone, nothing can be done about it.
         let _ = unsafe { result::ctx::set_current(self.0.unwrap_or(ptr::null_mut())) };
     }
 }
@@ -117,7 +117,7 @@ pub fn with<T>(device: &Device, work: impl FnOnce() -> Result<T, String>) -> Res
     work()
 }
 
-/// A stream of somebody else's, on this GPU.
+/// A stream of another library, on this GPU.
 pub fn stream(device: &Device, stream: u64) -> Arc<CudaStream> {
     // Whose stream it is keeps it alive during the call, which is all the time that this is held.
     unsafe {
@@ -142,7 +142,7 @@ pub struct Launch {
     pub block: (u32, u32, u32),
     /// Bytes of shared memory besides what the kernel declares.
     pub shared: u32,
-    /// On which stream.
+    /// The stream.
     pub stream: u64,
     /// Each parameter's bytes.
     pub values: Vec<Vec<u8>>,
@@ -153,7 +153,7 @@ pub struct Launch {
 /// Starts a kernel and does not wait for it.
 ///
 /// # Errors
-/// The driver's, for people.
+/// The driver's error, as text.
 pub fn launch(function: &Function, device: &Device, mut launch: Launch) -> Result<(), String> {
     with(device, || {
         wait_for(device, launch.stream, &launch.waits)?;
@@ -188,7 +188,7 @@ pub fn launch(function: &Function, device: &Device, mut launch: Launch) -> Resul
 /// Has `stream` wait for what is on `others` now.
 ///
 /// # Errors
-/// The driver's, for people.
+/// The driver's error, as text.
 pub fn wait_for(device: &Device, stream: u64, others: &[u64]) -> Result<(), String> {
     for other in others.iter().filter(|other| **other != stream) {
         let (ours, theirs) = (self::stream(device, stream), self::stream(device, *other));

@@ -50,7 +50,7 @@ pub struct Exchange(NonNull<Table>);
 // The table is constant, and stays as long as the process (dlpack.h).
 unsafe impl Send for Exchange {}
 
-/// What was found out of each type, which is kept so that no other gets its address.
+/// The known types, by address. Each is kept alive, so that no other type gets its address.
 static KNOWN: Mutex<Option<HashMap<usize, Known>>> = Mutex::new(None);
 
 struct Known {
@@ -67,7 +67,7 @@ pub fn empty_like<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> 
     })
 }
 
-/// What is known of an object's type, found out the first time.
+/// Looks up an object's type; the type is examined the first time.
 fn known<'py, T>(object: &Bound<'py, PyAny>, of: impl Fn(&Known) -> Option<T>) -> Option<T> {
     let kind = object.get_type();
     let address = kind.as_ptr() as usize;
@@ -117,7 +117,7 @@ impl Exchange {
         Ok(None)
     }
 
-    /// What `object`, of this table's type, is; none where the framework will not say so in this way.
+    /// Describes `object`, which has this table's type; `None` where the framework cannot describe it in this way.
     pub fn describe(self, object: &Bound<'_, PyAny>, purpose: ArrayUse) -> Option<Described> {
         let py = object.py();
         // A PyTorch tensor that records gradients: its `__dlpack__` refuses with its own words what this would give.
@@ -173,7 +173,7 @@ impl Exchange {
     }
 }
 
-/// How an array is used.
+/// The use of an array.
 #[derive(Clone, Copy)]
 pub enum ArrayUse {
     Read,
@@ -182,9 +182,9 @@ pub enum ArrayUse {
 
 /// An array, and its framework's stream.
 pub struct Described {
-    /// What keeps it alive, where it was handed over.
+    /// Keeps the array alive, where ownership was handed over.
     pub managed: Option<Managed>,
     pub content: Content,
-    /// What it is written by is on this one; 0 is the default stream.
+    /// The stream of the work that writes the array; 0 is the default stream.
     pub stream: u64,
 }

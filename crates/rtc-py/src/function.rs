@@ -12,12 +12,12 @@ use crate::parameter::parameter;
 use crate::stream::stream_of;
 use crate::{arrays, driver, errors};
 
-/// What no GPU of today exceeds.
+/// Limits that no GPU of today exceeds.
 const MOST_THREADS: u64 = 1024;
 const MOST_BLOCKS: [u64; 3] = [(1 << 31) - 1, 65_535, 65_535];
 const MOST_IN_BLOCK: [u64; 3] = [1024, 1024, 64];
 
-/// A kernel, loaded, and what is known of it.
+/// A loaded kernel, and its properties.
 pub struct Loaded {
     pub kernel: Arc<Kernel>,
     pub device: Device,

@@ -13,14 +13,14 @@ use warpcc_rtc::{CallLimits, Cancel};
 const PAUSE: Duration = Duration::from_millis(20);
 
 thread_local! {
-    /// What a signal's handler raised while this thread waited: KeyboardInterrupt, as a rule.
+    /// The exception that a signal's handler raised while this thread waited: KeyboardInterrupt, as a rule.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
 /// Runs `work`, which is to give up by its limits, with the interpreter's lock released.
 ///
 /// # Errors
-/// What a signal's handler raised meanwhile. What `work` made by then is kept in the cache.
+/// The exception that a signal's handler raised meanwhile. The result of `work` by then is kept in the cache.
 pub fn run<T: Send>(
     py: Python<'_>,
     deadline: Option<Instant>,
@@ -40,7 +40,7 @@ pub fn run<T: Send>(
 /// Runs `work`, which cannot be ended, on a thread of its own and waits for it.
 ///
 /// # Errors
-/// What a signal's handler raised meanwhile; the work goes on then, and its result is dropped.
+/// The exception that a signal's handler raised meanwhile; the work then goes on, and its result is dropped.
 pub fn run_beside<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
@@ -48,7 +48,7 @@ pub fn run_beside<T: Send + 'static>(
     let (told, mut answer) = mpsc::channel();
     std::thread::Builder::new()
         .name("warpcc-beside".to_owned())
-        // Nobody may be waiting any more.
+        // Perhaps no thread waits any more.
         .spawn(move || drop(told.send(work())))?;
     loop {
         let heard;

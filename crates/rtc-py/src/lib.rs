@@ -1,4 +1,4 @@
-//! `warpcc_rtc._native`: warpcc-rtc for Python. What a Python user sees is in `python/warpcc_rtc`.
+//! `warpcc_rtc._native`: warpcc-rtc for Python. The interface for Python users is in `python/warpcc_rtc`.
 //!
 //! Rust compiles, keeps, checks and launches, with the interpreter's lock released wherever that takes time; Python
 //! knows the frameworks whose arrays come in: their current stream, and how to make an array of theirs.

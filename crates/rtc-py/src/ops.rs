@@ -18,7 +18,7 @@ use crate::exchange::{self, ArrayUse, Described, frameworks};
 use crate::stream::stream_of;
 use crate::{driver, errors, interrupt};
 
-/// What a function's arguments are called.
+/// The names of a function's arguments.
 const NAMES: [&str; 3] = ["x", "y", "z"];
 
 /// A function of values, in order.
@@ -92,7 +92,7 @@ enum Content {
     Number(Number),
 }
 
-/// What is to be computed with, each argument looked at once.
+/// The arguments of an operation, each examined once.
 struct Call<'a, 'py> {
     cache: &'a Bound<'py, KernelCache>,
     inputs: Vec<Input<'a, 'py>>,

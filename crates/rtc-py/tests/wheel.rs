@@ -44,8 +44,8 @@ fn done(mut command: Command) -> Output {
 /// The environment's Python, with the package in it.
 fn installed(folder: &Path) -> PathBuf {
     let mut maturin = Command::new(packages().join("bin/maturin"));
-    // What cargo tells about the crate of this test: ring's build script looks at these names, and it and all that
-    // depends on it would be built anew.
+    // Cargo's variables about the crate of this test: ring's build script looks at these names, and ring and all crates
+    // that depend on it would be rebuilt.
     let of_this_test =
         |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(of_this_test))

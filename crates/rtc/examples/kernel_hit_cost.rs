@@ -1,4 +1,5 @@
-//! What a hit costs, from memory and from disk: `cargo run --release -p warpcc-rtc --example kernel_hit_cost`.
+//! Measures the cost of a hit, from memory and from disk: `cargo run --release -p warpcc-rtc --example
+//! kernel_hit_cost`.
 //!
 //! A look-up that hashes and compares every text, as the first version did, is measured in the same run. Functions need a
 //! driver: where there is none, they are left out.
@@ -32,7 +33,7 @@ fn main() -> Done {
     functions(&cache, &subject.source)
 }
 
-/// What is asked for, and where it is kept.
+/// The kernel to ask for, and the folder that it is kept in.
 struct Subject {
     folder: tempfile::TempDir,
     compiler: Compiler,

@@ -3,13 +3,13 @@
 use warpcc_cache::Key;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// What images are asked for by.
+/// A request for an image, as a key in memory.
 pub(crate) trait Asked {
-    /// The same for equal values, found quickly; unlike values may share it.
+    /// A fast hash: the same for equal values; different values may share it.
     fn quick(&self) -> u64;
-    /// The same for equal values, and for hardly any others.
+    /// A thorough hash: the same for equal values, and for hardly any others.
     fn thorough(&self) -> u64;
-    /// Whether they are equal, as far as that is seen without reading long texts. Never true for unlike values.
+    /// Whether they are equal, as far as that can be seen without reading long texts. Never true for different values.
     fn is_one(&self, other: &Self) -> bool;
     /// Whether they are equal.
     fn equals(&self, other: &Self) -> bool;

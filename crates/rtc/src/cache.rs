@@ -1,4 +1,4 @@
-//! The cache of compiled kernels: in memory, in folders, in shared caches; each is compiled once for all who ask.
+//! The cache of compiled kernels: in memory, in folders, in shared caches; each is compiled once for all callers.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -32,9 +32,9 @@ const LINK_DOMAIN: &str = "warpcc linked image 1";
 pub struct Image {
     /// The image, its names and its log.
     pub compiled: Arc<Compiled>,
-    /// Its key; the same on every machine. None where the included files cannot be known.
+    /// Its key; the same on every machine. `None` where the included files cannot be known.
     pub key: Option<Key>,
-    /// Where it was found.
+    /// The place where it was found.
     pub found: Found,
 }
 
@@ -58,10 +58,10 @@ pub struct KernelCache {
     linker: OnceLock<Result<Linker, Error>>,
     environment: Environment,
     settings: CacheSettings,
-    /// What every kernel is compiled with: a common header, include folders, options.
+    /// The part that all kernels share: a common header, include folders, options.
     common: CompileRequest,
     tiers: Tiers,
-    /// Where what is asked for is written down.
+    /// Writes requests down, if set.
     recorder: Option<Recorder>,
     memory: RwLock<Memory<CompileRequest>>,
     linked: RwLock<Memory<Key>>,
@@ -109,8 +109,8 @@ impl KernelCache {
         }
     }
 
-    /// What every kernel of [`KernelCache::get_image`] is compiled with: texts before the parameters, headers, include
-    /// folders, options. Name, source, name expressions and target of `common` are not looked at.
+    /// Adds to every kernel of [`KernelCache::get_image`]: texts before the parameters, headers, include folders,
+    /// options. Name, source, name expressions and target of `common` are ignored.
     #[must_use]
     pub fn compiled_with(mut self, common: CompileRequest) -> Self {
         self.common = common;
@@ -166,7 +166,7 @@ impl KernelCache {
     /// `CUDA_FORCE_PTX_JIT` that is PTX, with `CUDA_DISABLE_PTX_JIT` it never is.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such target.
     pub fn target_for(&self, device: u32) -> Result<Target, Error> {
         let best = self.compiler.target_for(device)?;
         let best = match best {
@@ -256,7 +256,7 @@ impl KernelCache {
                 .remark(format!("{} is not kept: {why}", request.name))
         });
         let Ok(seen) = seen else {
-            // What it includes cannot be known, so nothing may be kept.
+            // The included files cannot be known, so nothing may be kept.
             let compiled = self.compile(&request, None, limits)?;
             self.record(|recorder| recorder.program(&request));
             return Ok(Image {
@@ -482,7 +482,7 @@ impl KernelCache {
         hashing.finish()
     }
 
-    /// BLAKE3 of a library's files; none of them where one cannot be read: then the version must do.
+    /// BLAKE3 of a library's files; empty where one cannot be read: then the version is used.
     fn build<'p>(&self, which: usize, files: impl Iterator<Item = &'p Path>) -> &[[u8; 32]] {
         let hashed = self.builds[which].get_or_init(|| {
             let of_one = |path: &Path| match self.tiers.nearest() {

@@ -41,7 +41,7 @@ pub struct Cancel {
 }
 
 impl Cancel {
-    /// One that nobody has made yet.
+    /// A request to give up that is not made yet.
     pub fn new() -> Self {
         Self::default()
     }
@@ -79,7 +79,7 @@ impl Cancel {
 pub struct CallLimits {
     /// When to give up.
     pub deadline: Option<Instant>,
-    /// Who may ask to give up.
+    /// A request to give up, which another thread may make.
     pub cancel: Option<Cancel>,
 }
 
@@ -92,7 +92,7 @@ impl CallLimits {
         self.passed(what)
     }
 
-    /// As [`CallLimits::check`], for any thread: nobody is asked.
+    /// As [`CallLimits::check`], for any thread: calls no function of the caller.
     fn passed(&self, what: &str) -> Result<(), Error> {
         let what = || what.to_owned();
         if self.cancel.as_ref().is_some_and(Cancel::is_cancelled) {
@@ -112,19 +112,19 @@ impl CallLimits {
 /// The result of a compilation.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Compiled {
-    /// What it is.
+    /// The kind of output and its architecture.
     pub target: Target,
     /// Machine code, PTX (without a zero at its end) or LTO-IR.
     pub image: Arc<[u8]>,
     /// Each name expression and the name in the image, in the order asked for.
     pub lowered: Vec<(String, String)>,
-    /// What NVRTC said: warnings.
+    /// NVRTC's log: warnings.
     pub log: String,
 }
 
 impl std::fmt::Debug for Compiled {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Nobody reads an image as a list of numbers.
+        // An image as a list of numbers is of no use.
         f.debug_struct("Compiled")
             .field("target", &self.target)
             .field("image", &format_args!("{} bytes", self.image.len()))
@@ -164,7 +164,7 @@ impl Compiler {
     /// With the NVRTC of this machine; docs/rtc.md says where it is looked for.
     ///
     /// # Errors
-    /// There is none of 12.0 or later; with everything that was tried.
+    /// No NVRTC of 12.0 or later was found; the error lists everything that was tried.
     pub fn find() -> Result<Self, Error> {
         Self::find_with(None, &Environment::of_process())
     }
@@ -319,7 +319,7 @@ impl Compiler {
         self.nvrtc.files()
     }
 
-    /// All options for NVRTC, in order. What is in a key is made of these.
+    /// All options for NVRTC, in order. Keys are made of these.
     pub(crate) fn options(&self, request: &CompileRequest) -> Vec<Vec<u8>> {
         let mut options: Vec<Vec<u8>> = request
             .target
@@ -354,7 +354,8 @@ impl Compiler {
         options
     }
 
-    /// What headers to be precompiled hold; none where they are not to be, or that cannot be known.
+    /// A hash of the headers to be precompiled; `None` where they are not to be, or where their content cannot be
+    /// known.
     ///
     /// NVRTC takes a precompiled header for the same where the includes and the options are: that a header given as
     /// text is another one, or a file was edited within the second, it does not see, and compiles the old one (12.9 and
@@ -463,7 +464,7 @@ where
         .stack_size(STACK)
         .spawn(move || {
             if let Some(work) = take(&theirs) {
-                // Nobody may be waiting any more.
+                // Perhaps no thread waits any more.
                 drop(tell.send(catch_unwind(AssertUnwindSafe(work))));
             }
         });

@@ -119,7 +119,7 @@ impl Module {
     /// The function with this name in the image: see [`Compiled::lowered_name`].
     ///
     /// # Errors
-    /// There is none, or the driver could not load it.
+    /// There is no such function, or the driver could not load it.
     pub fn function(&self, lowered: &str) -> Result<Function, Error> {
         // cudarc would panic.
         c_text("name of a function", lowered.as_bytes())?;

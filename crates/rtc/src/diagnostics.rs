@@ -9,9 +9,9 @@ pub struct SourceLocation {
     pub text: String,
     /// The line in that text, from 1.
     pub line: usize,
-    /// The line itself, where the text is at hand.
+    /// The line itself, where the text is available.
     pub shown: Option<String>,
-    /// What NVRTC says about it.
+    /// NVRTC's message.
     pub message: String,
 }
 

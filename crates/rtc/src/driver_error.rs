@@ -4,13 +4,13 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{call}: {name} ({number}){}", format_advice(.advice))]
 pub struct DriverError {
-    /// What was asked of it.
+    /// The call that failed.
     pub call: String,
     /// The number in `cuda.h`.
     pub number: u32,
     /// The name in `cuda.h`.
     pub name: String,
-    /// What to do, where that is known; else empty.
+    /// How to fix it; empty if unknown.
     pub advice: &'static str,
 }
 
@@ -22,7 +22,7 @@ fn format_advice(advice: &str) -> String {
 }
 
 impl DriverError {
-    /// With what to do about it.
+    /// The error, with advice on how to fix it.
     pub(crate) fn new(call: String, number: u32, name: String) -> Self {
         Self {
             call,
@@ -33,7 +33,7 @@ impl DriverError {
     }
 }
 
-/// What to do about an error of the driver, by its number in `cuda.h`.
+/// How to fix an error of the driver, by its number in `cuda.h`.
 fn advice(number: u32) -> &'static str {
     match number {
         100 => "no GPU is visible: look at nvidia-smi and CUDA_VISIBLE_DEVICES",

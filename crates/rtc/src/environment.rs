@@ -5,17 +5,17 @@ use std::path::PathBuf;
 
 /// The file that lists what a program asks for.
 pub(crate) const RECORD: &str = "WARPCC_RTC_RECORD";
-/// How large each folder may grow.
+/// The size limit of each folder.
 pub(crate) const MAX_SIZE: &str = "WARPCC_RTC_MAXSIZE";
 /// The folders.
 pub(crate) const CACHE: &str = "WARPCC_RTC_CACHE";
 /// The folder that is put first where the first one is on a network.
 pub(crate) const LOCAL: &str = "WARPCC_RTC_LOCAL";
-/// Where NVRTC is.
+/// The path of NVRTC.
 pub(crate) const NVRTC: &str = "WARPCC_NVRTC";
-/// Where nvJitLink is.
+/// The path of nvJitLink.
 pub(crate) const NVJITLINK: &str = "WARPCC_NVJITLINK";
-/// Where nvFatbin is.
+/// The path of nvFatbin.
 pub(crate) const NVFATBIN: &str = "WARPCC_NVFATBIN";
 
 /// Every variable of ours that this crate reads.

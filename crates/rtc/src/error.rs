@@ -8,23 +8,23 @@ use crate::diagnostics::SourceLocation;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A library of NVIDIA's is not to be found, or does not load.
+    /// A library of NVIDIA's was not found, or does not load.
     #[error(transparent)]
     Library(#[from] LibraryError),
-    /// What was asked for cannot be: an argument is wrong.
+    /// An argument is wrong.
     #[error("{argument}: {problem}")]
     Invalid {
-        /// Which argument, in the caller's words.
+        /// The argument, in the caller's words.
         argument: String,
-        /// What is wrong with it and what was expected.
+        /// The problem with it, and the expected value.
         problem: String,
     },
     /// This version of a library cannot do what was asked for.
     #[error("{what} needs {needs}; {library} is {version}")]
     Unsupported {
-        /// What was asked for.
+        /// The feature that was asked for.
         what: String,
-        /// What it needs.
+        /// The version that it needs.
         needs: String,
         /// The library.
         library: String,
@@ -37,9 +37,9 @@ pub enum Error {
     /// The images do not link.
     #[error("linking {what} for {target} failed ({code}):\n{log}")]
     Link {
-        /// What was linked.
+        /// The name of the request.
         what: String,
-        /// For which architecture.
+        /// The architecture.
         target: String,
         /// The linker's result.
         code: String,
@@ -49,21 +49,21 @@ pub enum Error {
     /// An image does not go into a fat binary.
     #[error("making a fat binary failed at {what}: {code}")]
     Fatbin {
-        /// Which image.
+        /// The image.
         what: String,
         /// nvFatbin's words.
         code: String,
     },
-    /// The caller took the request back.
+    /// The caller cancelled the request.
     #[error("compiling {what} was cancelled")]
     Cancelled {
-        /// What was to be compiled.
+        /// The name of the program.
         what: String,
     },
-    /// It took longer than the caller allowed.
+    /// The request took longer than the caller allowed.
     #[error("compiling {what} took longer than allowed")]
     Deadline {
-        /// What was to be compiled.
+        /// The name of the program.
         what: String,
     },
     /// A call of NVIDIA's library failed in a way that is not about the text.
@@ -80,11 +80,11 @@ pub enum Error {
     /// A file or folder could not be used.
     #[error("failed to {action} {}: {problem}", path.display())]
     File {
-        /// What was tried.
+        /// The operation that failed.
         action: &'static str,
-        /// With which file.
+        /// The file.
         path: PathBuf,
-        /// The system's words.
+        /// The error of the operating system.
         problem: String,
     },
 }
@@ -149,13 +149,13 @@ pub enum ErrorKind {
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{library} cannot be used{}; {advice}\ntried:{}", because(.problem), listed(.tried))]
 pub struct LibraryError {
-    /// Which library.
+    /// The library.
     pub library: &'static str,
-    /// What is wrong, where one was found.
+    /// The problem, where one was found.
     pub problem: String,
-    /// How to come by one.
+    /// How to install one.
     pub advice: String,
-    /// What was tried, in order, each with the answer.
+    /// The places that were tried, in order, each with the result.
     pub tried: Vec<String>,
 }
 
@@ -178,7 +178,7 @@ fn listed(tried: &[String]) -> String {
 pub struct CompileFailure {
     /// The kernel or program, as the caller named it.
     pub name: String,
-    /// For what it was compiled.
+    /// The target that it was compiled for.
     pub target: String,
     /// NVRTC's version: `13.5`.
     pub nvrtc: String,

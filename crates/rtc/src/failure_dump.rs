@@ -14,9 +14,9 @@ use crate::request::CompileRequest;
 /// More than this many are a nuisance; the oldest go.
 const MOST: usize = 64;
 
-/// Saves what NVRTC saw of `request`; none where that cannot be.
+/// Saves what NVRTC saw of `request`; `None` where that fails.
 ///
-/// The file can be given to NVRTC or nvcc: all that was added stands in comments.
+/// The file can be given to NVRTC or nvcc: additions are comments.
 pub(crate) fn save(
     folder: &Path,
     request: &CompileRequest,
@@ -49,7 +49,7 @@ pub(crate) fn save(
     let name = format!("{}-{}.cu", short(&request.plain_name()), &key.hex()[..16]);
     let path = folder.join(name);
     prepare(folder)?;
-    // Under a name of its own first, so that nobody finds half of one.
+    // Under a name of its own first, so that no half file is found.
     let private = folder.join(format!(
         ".{}-{:?}",
         std::process::id(),
@@ -70,8 +70,8 @@ pub(crate) fn save(
     Some(path)
 }
 
-/// Makes the folder, for this user alone where it is new. None where somebody else owns it or can write there: it may be
-/// full of links to what is ours.
+/// Makes the folder, for this user alone where it is new. `None` where another user owns it or can write there: it may be
+/// full of links to our files.
 fn prepare(folder: &Path) -> Option<()> {
     if let Some(parent) = folder.parent() {
         std::fs::create_dir_all(parent).ok()?;

@@ -15,9 +15,9 @@ use crate::version::Version;
 /// An image to be put into a fat binary.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FatbinImage {
-    /// What `cuobjdump` calls it.
+    /// Its name in the output of `cuobjdump`.
     pub name: Arc<str>,
-    /// What it is, and for which architecture.
+    /// Its kind and architecture.
     pub target: Target,
     /// Its content.
     pub bytes: Arc<[u8]>,
@@ -61,7 +61,7 @@ impl FatbinMaker {
     /// With the nvFatbin of this machine; docs/rtc.md says where it is looked for.
     ///
     /// # Errors
-    /// There is none; with everything that was tried.
+    /// No nvFatbin was found; the error lists everything that was tried.
     pub fn find() -> Result<Self, Error> {
         Self::find_with(None, None, &Environment::of_process())
     }

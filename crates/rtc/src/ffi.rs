@@ -1,4 +1,4 @@
-//! What NVIDIA's libraries share: functions by name, a version in two numbers, results in two calls.
+//! Helpers for NVIDIA's libraries: functions by name, a version in two numbers, results in two calls.
 #![expect(
     unsafe_code,
     reason = "a function of a C library that is found at run time has the type that its header declares, which only \
@@ -29,7 +29,7 @@ pub(crate) unsafe fn function<F: Copy>(library: &'static Library, name: &str) ->
         .map_err(|_| format!("it has no function {name}"))
 }
 
-/// What the function `name` says of the library's version.
+/// The library's version, as its function `name` gives it.
 ///
 /// # Safety
 /// `name` takes two pointers to `int` or `unsigned int`.

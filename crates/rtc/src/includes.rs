@@ -2,8 +2,8 @@
 //!
 //! NVRTC gives no list of the files it read, so the texts are searched: every `#include` and every `__has_include`
 //! counts, also where a macro would leave it out, and each name is taken from every place where NVRTC could look.
-//! That is never less than NVRTC reads. What is looked for in vain needs no mention: the names follow from the texts,
-//! and a file that comes to be is then found. A name that a macro makes is not known; then all files below all
+//! That is never less than NVRTC reads. Files that are looked for in vain need no entry: the names follow from the texts,
+//! and a file that is created later is then found. A name that a macro makes is not known; then all files below all
 //! include folders count, and where such a name could lead out of them, the program is not kept.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -18,22 +18,22 @@ const MOST_BYTES: u64 = 1 << 30;
 /// Folders within folders; a link may lead in circles.
 const DEEPEST: usize = 40;
 
-/// What a program may include.
+/// The files that a program may include.
 #[derive(Debug, Default)]
 pub(crate) struct Included {
     /// BLAKE3 of each file, by a name that does not say where the folders are.
     pub files: BTreeMap<String, [u8; 32]>,
-    /// Where those files are.
+    /// The paths of those files.
     pub read: BTreeSet<PathBuf>,
-    /// Where there was none.
+    /// Paths where no file was.
     pub absent: BTreeSet<PathBuf>,
     /// Whether the place of the folders may show in the image (`__FILE__`).
     pub shows_paths: bool,
-    /// Whether names are made by macros: then there is more to look at than `read` and `absent` say.
+    /// Whether names are made by macros: then there are more files than `read` and `absent` list.
     pub computed: bool,
 }
 
-/// Where a text is, as far as that decides where its headers are looked for.
+/// Where a text is, as far as that decides where its headers are searched for.
 #[derive(Debug, Clone)]
 enum Origin {
     /// The program itself, in a folder that cannot be.
@@ -213,7 +213,7 @@ impl Search<'_> {
     }
 }
 
-/// What is said in a text about other files.
+/// The names of other files in a text, and the words that matter for them.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Words {
     names: Vec<Vec<u8>>,
@@ -223,7 +223,7 @@ struct Words {
     shows_paths: bool,
 }
 
-/// Words by which a program learns where its text is.
+/// Words by which a program learns the path of its text.
 const PLACES: [&[u8]; 7] = [
     b"__FILE__",
     b"__BASE_FILE__",

@@ -31,7 +31,7 @@ const MAJORS: [u32; 2] = [13, 12];
 /// One of NVIDIA's libraries.
 #[derive(Debug)]
 pub(crate) struct Wanted {
-    /// Its name for people.
+    /// Its name in messages.
     pub name: &'static str,
     /// `libnvrtc.so`, to which a major version is added.
     pub file: &'static str,
@@ -39,7 +39,7 @@ pub(crate) struct Wanted {
     pub variable: &'static str,
     /// The folders of pip's wheels, below `site-packages`.
     pub wheels: &'static [&'static str],
-    /// How to come by one.
+    /// How to install the library.
     pub advice: &'static str,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Wanted {
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub library: &'static Library,
-    /// What was tried before, to be told if this one turns out not to do.
+    /// The places that were tried before, for the message if this library turns out not to work.
     pub tried: Vec<String>,
 }
 

@@ -60,9 +60,9 @@ impl PieceKind {
 /// Something to be linked.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Piece {
-    /// What messages call it.
+    /// Its name in messages.
     pub name: Arc<str>,
-    /// What it is.
+    /// Its kind.
     pub kind: PieceKind,
     /// Its content.
     pub bytes: Arc<[u8]>,
@@ -71,11 +71,11 @@ pub struct Piece {
 /// Pieces to be linked.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LinkRequest {
-    /// What messages call the whole.
+    /// The name of the whole in messages.
     pub name: Arc<str>,
-    /// What it is made of, in order.
+    /// Its pieces, in order.
     pub pieces: Vec<Piece>,
-    /// For which GPU.
+    /// The GPU architecture.
     pub target: RealArch,
     /// Further options of nvJitLink, each in one piece: `-O3`, `-lineinfo`.
     pub options: Vec<Arc<str>>,
@@ -104,7 +104,7 @@ impl LinkRequest {
 pub struct Linked {
     /// The cubin.
     pub image: Arc<[u8]>,
-    /// What nvJitLink said.
+    /// nvJitLink's log.
     pub log: String,
 }
 
@@ -118,7 +118,7 @@ impl Linker {
     /// With the nvJitLink of this machine; docs/rtc.md says where it is looked for.
     ///
     /// # Errors
-    /// There is none; with everything that was tried.
+    /// No nvJitLink was found; the error lists everything that was tried.
     pub fn find() -> Result<Self, Error> {
         Self::find_with(None, None, &Environment::of_process())
     }
@@ -190,7 +190,7 @@ impl Linker {
         })
     }
 
-    /// All options for nvJitLink, in order. What is in a key is made of these.
+    /// All options for nvJitLink, in order. Keys are made of these.
     pub(crate) fn options(&self, request: &LinkRequest) -> Vec<String> {
         let mut options = vec![format!("-arch={}", request.target)];
         if request
@@ -239,7 +239,7 @@ fn with_end(piece: &Piece) -> Result<Option<CString>, Error> {
     with_zero(&format!("PTX {:?}", piece.name), &piece.bytes).map(Some)
 }
 
-/// A text with a zero at its end. What comes from a file or from NVRTC may have it already.
+/// A text with a zero at its end. A text from a file or from NVRTC may have it already.
 pub(crate) fn with_zero(argument: &str, mut text: &[u8]) -> Result<CString, Error> {
     while let [rest @ .., 0] = text {
         text = rest;

@@ -53,7 +53,7 @@ impl KernelCache {
         }
     }
 
-    /// What is loaded, and the image it is of.
+    /// A loaded function, and the image that it is from.
     fn known(
         &self,
         hash: u64,
@@ -68,7 +68,7 @@ impl KernelCache {
         Some((found.function.clone(), found.image.clone()))
     }
 
-    /// What is known, if it still is of the image that there is now; else that image, loaded.
+    /// The known function, if the current image is still the one that it is from; otherwise the current image, loaded.
     fn looked_up(
         &self,
         kernel: Kernel,
@@ -104,14 +104,14 @@ impl KernelCache {
         Ok(function)
     }
 
-    /// Forgets every loaded function. Those that somebody still holds stay loaded; the others' memory on the GPU is
+    /// Forgets every loaded function. Functions that are still held stay loaded; the others' memory on the GPU is
     /// free again.
     pub fn unload_functions(&self) {
         written(&self.functions).clear();
     }
 
-    /// What a driver would take of a fat binary, a cubin or a PTX text for `device`, by its own rules; PTX is compiled
-    /// through this cache.
+    /// Loads the image that a driver would choose from a fat binary, a cubin or a PTX text for `device`; PTX is
+    /// compiled through this cache.
     ///
     /// # Errors
     /// As [`KernelCache::get_fatbin`] and [`Device::load`].

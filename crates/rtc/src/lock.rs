@@ -1,6 +1,6 @@
 //! One compilation of a kernel at a time on a machine: a lock that the system takes back when its holder dies.
 //!
-//! A holder shows that it lives by touching the lock's file. Who waits, waits as long as that goes on, which is as
+//! A holder shows that it lives by touching the lock's file. A waiter waits as long as that goes on, which is as
 //! long as compiling takes; a holder that is stopped, or a file system without locks, costs a few seconds once, and
 //! then two processes compile the same.
 
@@ -29,8 +29,8 @@ pub(crate) struct Lock {
     _file: File,
 }
 
-/// Waits for the right to compile the kernel `key`. None where there is no lock to be had, or its holder does not
-/// move: then one compiles without.
+/// Waits for the right to compile the kernel `key`. `None` where no lock can be taken, or where its holder does not
+/// move: the caller then compiles without a lock.
 ///
 /// # Errors
 /// It was time to give up on `what`.
@@ -48,7 +48,7 @@ pub(crate) fn wait(
             return Ok(None);
         };
         match file.try_lock() {
-            // The holder before removes the file: then this is the lock of nobody.
+            // The previous holder removes the file: then this lock protects nothing.
             Ok(()) if is_linked(&file) => return Ok(Some(Lock::from_locked(path, file))),
             Ok(()) => continue,
             Err(TryLockError::WouldBlock) => {}
@@ -115,7 +115,7 @@ impl Drop for Lock {
             // It has a handle of the file, which would hold the lock.
             drop(beating.join());
         }
-        // Removed while it is held, so that nobody's lock is taken away.
+        // Removed while it is held, so that no other process's lock is taken away.
         drop(std::fs::remove_file(&self.path));
     }
 }

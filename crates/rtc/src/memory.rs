@@ -1,7 +1,7 @@
-//! Images in memory, by what was asked for; those used longest ago leave first.
+//! Images in memory, by request; the least recently used leave first.
 //!
-//! What was asked for is compared whole before an image is given, but cheaply where that can be: texts that are one
-//! `Arc` are equal, and a long text is found by samples of it. Only where several entries have the same samples is it
+//! A request is compared whole before an image is given, but cheaply where possible: texts that are one `Arc` are
+//! equal, and a long text is found by samples of it. Only where several entries have the same samples is the request
 //! hashed whole.
 
 use std::collections::HashMap;
@@ -146,7 +146,7 @@ pub(crate) fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// For writing, likewise.
+/// Locks for writing, also after a panic.
 pub(crate) fn written<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write()
         .unwrap_or_else(|poisoned| poisoned.into_inner())

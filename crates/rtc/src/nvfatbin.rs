@@ -1,4 +1,4 @@
-//! nvFatbin's own functions, loaded at run time: images in, one fat binary out. cudarc has none of them.
+//! nvFatbin's own functions, loaded at run time: images in, one fat binary out. cudarc lacks them.
 #![expect(
     unsafe_code,
     reason = "a C library that is found at run time has no safe interface; each call below gives the types that \
@@ -56,7 +56,7 @@ pub(crate) struct NvFatbin {
     output: Output,
 }
 
-/// What an image is, in nvFatbin's terms.
+/// The kind of an image, in nvFatbin's terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Cubin,

@@ -1,4 +1,4 @@
-//! nvJitLink's own functions, loaded at run time: images in, one cubin out. cudarc has none of them.
+//! nvJitLink's own functions, loaded at run time: images in, one cubin out. cudarc lacks them.
 //!
 //! Until 12.2 the library has its functions only under names with its version (`__nvJitLinkCreate_12_0`).
 #![expect(
@@ -70,7 +70,7 @@ pub(crate) struct NvJitLink {
     cubin: Output,
 }
 
-/// What to link, in nvJitLink's terms.
+/// The input of a link, in nvJitLink's terms.
 pub(crate) struct Job<'j> {
     pub options: &'j [CString],
     /// `nvJitLinkInputType`, bytes and name.
@@ -182,7 +182,7 @@ impl Linking<'_> {
         })
     }
 
-    /// A log. One that cannot be had is none: it is asked for to explain something else.
+    /// A log. Empty where it cannot be read: a log only explains another error.
     fn text(&self, output: Output) -> String {
         if self.handle.is_null() {
             return String::new();

@@ -70,7 +70,7 @@ struct RawHeaders {
 pub struct BundledHeaders {
     /// The toolkit they are of.
     pub version: Version,
-    /// How many files.
+    /// The number of files.
     pub files: u32,
     /// Their bytes, about, once they are written out.
     pub bytes: u64,
@@ -113,7 +113,7 @@ pub(crate) enum Take {
     LtoIr,
 }
 
-/// What to compile, in NVRTC's terms.
+/// The input of a compilation, in NVRTC's terms.
 pub(crate) struct Job<'j> {
     pub source: &'j CStr,
     pub name: &'j CStr,
@@ -126,7 +126,7 @@ pub(crate) struct Job<'j> {
     pub stop: Option<&'j (dyn Fn() -> bool + Sync)>,
 }
 
-/// What came of a job.
+/// The result of a job.
 pub(crate) struct Made {
     pub image: Vec<u8>,
     /// In the order of the expressions.
@@ -301,7 +301,7 @@ struct Asked<'a> {
     said_yes: AtomicBool,
 }
 
-/// What NVRTC calls. Once it has said yes it goes on to, as nvrtc.h demands.
+/// The callback of NVRTC. After its first yes it always says yes, as nvrtc.h demands.
 unsafe extern "C" fn ask(payload: *mut c_void, _reserved: *mut c_void) -> c_int {
     // SAFETY: `Nvrtc::run` gives an `Asked` that lives until the compilation has returned, and it is shared only.
     let asked = unsafe { &*payload.cast::<Asked<'_>>() };

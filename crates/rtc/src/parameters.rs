@@ -9,7 +9,7 @@ use cudarc::driver::{CudaFunction, sys};
 /// The first driver that tells (`cuFuncGetParamInfo`), as `cuDriverGetVersion` counts.
 const TELLS: i32 = 12_040;
 
-/// The sizes in bytes; none where the driver does not tell.
+/// The sizes in bytes; `None` where the driver does not tell them.
 pub(crate) fn sizes(function: &CudaFunction) -> Option<Vec<usize>> {
     let mut version = 0;
     // SAFETY: it writes one number.

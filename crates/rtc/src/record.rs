@@ -1,8 +1,9 @@
 //! Writes down what a program asks for, as a manifest that `warpcc rtc warm` compiles ahead (`WARPCC_RTC_RECORD`).
 //!
 //! The file is TOML that only grows: texts, each once, then what is made of them. Any number of processes may add to it,
-//! one at a time under a lock of the file; what stands there already, by whomever, is not written again. A grown one takes
-//! the other's place whole, so that neither a full disk nor a killed process leaves half an entry, which would spoil all.
+//! one at a time under a lock of the file; entries that are there already are not written again. A grown file takes
+//! the old one's place as a whole, so that neither a full disk nor a killed process leaves half an entry, which would
+//! spoil all.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -50,7 +51,7 @@ impl Recorder {
     /// Writes down a program that was compiled or found.
     ///
     /// # Errors
-    /// It cannot be written down, for people.
+    /// It cannot be written down; the error is a text for the user.
     pub(crate) fn program(&self, request: &CompileRequest) -> Result<(), String> {
         let mut texts = vec![entry_of_text(&request.source)];
         let mut fields = String::new();
@@ -167,7 +168,7 @@ fn add(path: &Path, entries: &[Entry]) -> io::Result<HashSet<String>> {
     Ok(ids)
 }
 
-/// The file, held by nobody else, and where it is: a link stays one. It is made if it is not there.
+/// The file, locked, and its path: a link stays a link. Creates the file if it is missing.
 fn locked(path: &Path) -> io::Result<(File, PathBuf)> {
     let began = Instant::now();
     loop {
@@ -286,7 +287,7 @@ mod tests {
         let link = folder.path().join("link.toml");
         let path = folder.path().join("recorded.toml");
         std::os::unix::fs::symlink(&path, &link).expect("a link");
-        // What a killed process left.
+        // The file of a killed process.
         fs::write(folder.path().join("recorded.toml.new"), "[[tex").expect("written");
         let entry = |number: usize| entry_of_text(&format!("{number}\n").repeat(3000));
         let recorded = |writer: usize| {

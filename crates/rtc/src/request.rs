@@ -44,7 +44,7 @@ pub enum PrecompiledHeaders {
 /// A program to compile. Nothing in it is read later than the call it is given to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CompileRequest {
-    /// What messages, `__FILE__` and saved files call it.
+    /// Its name in messages, in `__FILE__` and for saved files.
     pub name: Arc<str>,
     /// Texts that stand before the source, in order; messages name place and text in each.
     pub preamble: Vec<Text>,
@@ -58,7 +58,7 @@ pub struct CompileRequest {
     pub name_expressions: Vec<Arc<str>>,
     /// Further options, as NVRTC takes them, each in one piece: `-DN=4`, `--std=c++20`.
     pub options: Vec<Arc<str>>,
-    /// What to make.
+    /// The kind of output and its architecture.
     pub target: Target,
     /// Whether to precompile headers.
     pub precompiled_headers: PrecompiledHeaders,
@@ -92,7 +92,7 @@ impl CompileRequest {
         request
     }
 
-    /// The name as it stands in the program: letters, digits and what does no harm in a file name or a `#line`.
+    /// The name in the program: letters, digits and characters that do no harm in a file name or a `#line`.
     pub(crate) fn plain_name(&self) -> String {
         plain(&self.name)
     }
@@ -228,7 +228,7 @@ impl CompileRequest {
     }
 }
 
-/// Whether two texts are equal. One `Arc` is: nobody can change a text that two hold.
+/// Whether two texts are equal. Two clones of one `Arc` are: a shared text cannot be changed.
 pub(crate) fn is_same(one: &Arc<str>, other: &Arc<str>) -> bool {
     Arc::ptr_eq(one, other) || one == other
 }
@@ -282,7 +282,7 @@ const OWN: [(&str, &str); 16] = [
     ("-optix-ir", "OptiX IR is not supported"),
     ("--include-path", "give an include folder"),
     ("-I", "give an include folder"),
-    // It would read files that nobody looks at again.
+    // It would read files that are not checked again.
     (
         "--use-bundled-headers",
         "give the folders of Compiler::install_bundled_headers",

@@ -14,7 +14,7 @@ const TICK: Duration = Duration::from_millis(12);
 /// The files, and how to notice that one has changed since.
 pub(crate) struct SeenFiles {
     pub included: Included,
-    /// None if a file changed so shortly before that a later change would show the same time.
+    /// `None` if a file changed so shortly before that a later change would show the same time.
     pub manifest: Option<InputManifest>,
     pub directory: PathBuf,
 }

@@ -8,11 +8,11 @@ use warpcc_cache::{DiskStore, OpenError, Options};
 
 use crate::environment::Environment;
 
-/// What the driver keeps where nothing is said, in bytes (Programming Guide, environment variables).
+/// The driver's default size of its cache, in bytes (Programming Guide, environment variables).
 const DEFAULT_MAX: u64 = 1 << 30;
-/// The most that the driver takes from `CUDA_CACHE_MAXSIZE`, in bytes.
+/// The largest size that the driver takes from `CUDA_CACHE_MAXSIZE`, in bytes.
 const LARGEST_MAX: u64 = 4 << 30;
-/// What is kept in memory, in bytes.
+/// The default size of the cache in memory, in bytes.
 const IN_MEMORY: u64 = 256 << 20;
 
 /// Why there is no shared cache.
@@ -42,7 +42,7 @@ impl Tier {
 /// How a [`crate::KernelCache`] behaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheSettings {
-    /// Folders, the nearest first. What is found in one is kept in those before it. None: nothing outlives the process.
+    /// Folders, the nearest first. An image found in one is kept in those before it. Empty: nothing outlives the process.
     pub tiers: Vec<Tier>,
     /// The most to keep in memory, in bytes of images.
     pub memory: u64,
@@ -50,7 +50,7 @@ pub struct CacheSettings {
     pub force_ptx_jit: bool,
     /// As `CUDA_DISABLE_PTX_JIT`: PTX is never compiled.
     pub disable_ptx_jit: bool,
-    /// What is odd about the settings, for people.
+    /// Remarks for the user about odd settings.
     pub remarks: Vec<String>,
 }
 
@@ -84,7 +84,7 @@ impl CacheSettings {
     /// The first folder that may be written to: what comes from shared caches is put there, and uploaded from there.
     ///
     /// # Errors
-    /// There is none, for people.
+    /// There is no such folder; the error is a text for the user.
     pub fn open_first_written(&self) -> Result<DiskStore, String> {
         let tier = self.tiers.iter().find(|tier| !tier.readonly);
         let store = tier.ok_or(NO_FOLDER)?.open();
@@ -146,7 +146,7 @@ impl CacheSettings {
     }
 }
 
-/// The most to keep in a folder; none where nothing is to be kept.
+/// The most to keep in a folder; `None` where nothing is to be kept.
 fn max_size(environment: &Environment) -> Option<u64> {
     if let Some(ours) = environment.number(crate::environment::MAX_SIZE) {
         return Some(ours);
@@ -209,7 +209,7 @@ fn is_on_a_network(path: &Path) -> bool {
     statfs(existing(path)).is_ok_and(|found| FAR.contains(&(found.f_type as u32)))
 }
 
-/// A folder of this user's on a local disk, which nobody else can put anything into.
+/// A folder of this user's on a local disk, which no other user can write to.
 fn local_folder(environment: &Environment) -> Result<PathBuf, String> {
     let user = rustix::process::getuid().as_raw();
     let path = environment

@@ -8,16 +8,16 @@ use std::time::Duration;
 use crate::compiler::CallLimits;
 use crate::error::Error;
 
-/// Whose work it was.
+/// The thread that did the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Maker {
-    /// The asking thread's own.
+    /// The asking thread.
     Us,
-    /// That of a thread that asked before.
+    /// A thread that asked before.
     Another,
 }
 
-/// What is being made, by its key.
+/// Results that are being made, by key.
 #[derive(Debug)]
 pub(crate) struct Flights<K, V>(Mutex<HashMap<K, Arc<Flight<V>>>>);
 
@@ -39,11 +39,11 @@ impl<K: Eq + Hash + Clone, V: Clone> Flights<K, V> {
         Self(Mutex::new(HashMap::new()))
     }
 
-    /// What `make` gives, or what it gives a thread that asked for the same before and has not got it yet. An error
-    /// of the text is shared too; that somebody else's time is up is not.
+    /// The result of `make`, or of a thread that asked for the same before and has not finished yet. An error of the
+    /// text is shared too; another thread's timeout is not.
     ///
     /// # Errors
-    /// `make`'s, or that it is time to give up.
+    /// The error of `make`, or that the time is up.
     pub(crate) fn one_of_many(
         &self,
         key: &K,
@@ -127,7 +127,7 @@ impl<K: Eq + Hash, V> Drop for Landing<'_, K, V> {
     }
 }
 
-/// What a panic left behind is whole: nothing here is changed in more than one step.
+/// Data that a panic left behind is consistent: nothing here is changed in more than one step.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex
         .lock()

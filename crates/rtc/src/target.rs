@@ -1,7 +1,7 @@
-//! What to compile for: the kind of output, tied to the kind of architecture that can hold it.
+//! The kind of output, tied to the kind of architecture that can hold it.
 //!
-//! NVRTC makes machine code for a real architecture (`sm_90`) only, and PTX or LTO-IR for a virtual one
-//! (`compute_90`); asked for a cubin of `compute_90` it answers with no bytes and no error. Here that cannot be asked.
+//! NVRTC makes machine code for a real architecture (`sm_90`) only, and PTX or LTO-IR for a virtual one (`compute_90`);
+//! asked for a cubin of `compute_90` it answers with no bytes and no error. Here that cannot be expressed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -88,7 +88,7 @@ impl Target {
     /// The best that an NVRTC which knows the architectures `known` can make for a GPU of compute capability
     /// `device` (ten times major plus minor): machine code where some runs on it, else PTX for the driver to compile.
     ///
-    /// None for a GPU that is older than everything in `known`.
+    /// `None` for a GPU that is older than everything in `known`.
     pub fn best_for(device: u32, known: &[u32]) -> Option<Self> {
         let gpu = Gpu::Known(device);
         let newest = |runs: fn(Arch, Gpu) -> bool| {

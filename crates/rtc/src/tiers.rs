@@ -17,7 +17,7 @@ use crate::target::Target;
 
 /// The role of the one output of a record.
 const IMAGE: &str = "image";
-/// Remarks, kept until somebody asks.
+/// The most remarks that are kept until they are read.
 const MOST_REMARKS: usize = 100;
 
 /// An image and what belongs to it, as it is kept.
@@ -27,7 +27,7 @@ struct Kept {
     details: Vec<u8>,
 }
 
-/// Where a found image was.
+/// The place where an image was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Found {
     /// In this process's memory.
@@ -115,7 +115,7 @@ impl Tiers {
         Some(compiled)
     }
 
-    /// The image under `key`, on disk only: for a second look, when somebody else may just have kept it.
+    /// The image under `key`, on disk only: for a second look, when another process may just have stored it.
     pub(crate) fn get_from_disk(&self, key: &Key) -> Option<Compiled> {
         self.stores
             .iter()
@@ -139,13 +139,13 @@ impl Tiers {
         }
     }
 
-    /// Where locks of compilations are: in the first folder that is written to.
+    /// The folder for locks of compilations: in the first folder that is written to.
     pub(crate) fn lock_folder(&self) -> Option<PathBuf> {
-        // What processes leave behind there is removed with time.
+        // Files that processes leave behind there are removed in time.
         self.first_written().map(|store| store.root().join("tmp"))
     }
 
-    /// Where failed texts are saved.
+    /// The folder for failed texts.
     pub(crate) fn failure_folder(&self) -> PathBuf {
         match self.first_written() {
             Some(store) => store.root().join("failed"),
@@ -242,7 +242,7 @@ fn of_shared(why: &str) -> String {
     }
 }
 
-/// What a folder has under `key`. The error says why it cannot be read, for people.
+/// The entry of a folder under `key`. The error says, for the user, why the folder cannot be read.
 fn stored(store: &DiskStore, key: &Key) -> Result<Option<Kept>, String> {
     let outcome = match store.look_up(Level::Kernels, key, Path::new("/")) {
         Lookup::Hit(outcome, _) => outcome,
@@ -275,7 +275,7 @@ fn vetted(outcome: &mut Outcome) -> bool {
         return false;
     };
     let shown = foreign::shown(log.as_bytes());
-    // What was changed is ASCII.
+    // The changed characters are ASCII.
     let log = String::from_utf8(shown).unwrap_or_default();
     let details: Details = (version, target, lowered, log);
     outcome.extra = postcard::to_allocvec(&details).unwrap_or_default();
@@ -309,7 +309,7 @@ fn closed(compiled: &Compiled) -> Kept {
     }
 }
 
-/// What was kept; none for what makes no sense.
+/// Decodes a stored entry; `None` if it is not valid.
 fn opened(kept: &Kept) -> Option<Compiled> {
     let read = postcard::take_from_bytes::<Details>(&kept.details);
     let Ok(((DETAILS, target, lowered, log), [])) = read else {

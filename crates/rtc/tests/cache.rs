@@ -534,7 +534,7 @@ fn two_machines_share_what_one_compiled() {
         Found::Disk
     );
     assert_eq!(second.remarks(), ["the shared cache: it is slow today"]);
-    // What a server sends is not believed, whether the server looks at it or not.
+    // Answers of a server are not trusted, whether the server checks them or not.
     for is_careless in [false, true] {
         for (outcome, _) in server.results.lock().expect("a server").values_mut() {
             outcome.extra.truncate(3);

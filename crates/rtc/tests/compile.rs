@@ -274,7 +274,7 @@ fn a_missing_library_says_what_was_tried() {
         error.contains("WARPCC_NVRTC") && error.contains("pip install"),
         "{error}"
     );
-    // What has the name but is no library.
+    // A file that has the name but is no library.
     let fake = empty.path().join("libnvrtc.so.13");
     std::fs::write(&fake, "not a library").expect("written");
     let error = Compiler::open(empty.path())

@@ -179,7 +179,7 @@ fn said(command: &mut Command) -> String {
     said
 }
 
-/// What cuobjdump says is in a file, without the file's name.
+/// cuobjdump's list of a file, without the file's name.
 fn listed(file: &Path, which: &str) -> Vec<String> {
     let said = said(Command::new(tool("cuobjdump")).arg(which).arg(file));
     let name = file

@@ -36,7 +36,7 @@ impl Place {
         fs::write(path, text).expect("written");
     }
 
-    /// What the kernel writes, and where it was found by this process, and by one that has just started.
+    /// The kernel's value, and where the kernel was found by this process, and by one that has just started.
     fn value(&self) -> (u32, Found, Found) {
         let (first, value) = self.get(&self.cache);
         let (second, again) = self.get(&cache_in(self.folder.path()));

@@ -1,4 +1,4 @@
-//! The cache of many processes: one compiles, and one that dies holds nobody up.
+//! The cache of many processes: one compiles, and one that dies does not block the others.
 
 mod space;
 

@@ -22,7 +22,7 @@ pub struct Browser {
     from: Receiver<Value>,
     session: Option<String>,
     last: u64,
-    /// What the page complained about so far.
+    /// Errors that the page reported so far.
     pub complaints: Vec<String>,
     folder: TempDir,
 }
@@ -237,7 +237,7 @@ impl Browser {
         self.call("Emulation.setDeviceMetricsOverride", params);
     }
 
-    /// Shows the page as to somebody who likes it `light` or `dark`.
+    /// Sets the preferred colour scheme, `light` or `dark`.
     pub fn scheme(&mut self, scheme: &str) {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         self.call(

@@ -66,7 +66,7 @@ cli(['server', 'start', config])
 ";
 
 impl BuildGrid {
-    /// Its blobs and results without the scheduler; none where the machine has no BuildGrid, which is said.
+    /// Its blobs and results without the scheduler; `None`, with a message, where the machine has no BuildGrid.
     pub fn start_cache() -> Option<Self> {
         Self::start(None)
     }
@@ -86,7 +86,7 @@ impl BuildGrid {
             return None;
         };
         let folder = tempfile::tempdir_in(place()).expect("a folder for BuildGrid");
-        // PostgreSQL runs as somebody who has no rights.
+        // PostgreSQL runs as a user without rights.
         fs::set_permissions(folder.path(), Permissions::from_mode(0o711)).expect("permissions");
         let (database, url) = programs.map_or((None, String::new()), |programs| {
             let at = folder.path().join("queue");

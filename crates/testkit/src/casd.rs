@@ -27,7 +27,7 @@ fn program() -> Option<PathBuf> {
 }
 
 impl Casd {
-    /// One with an empty store; none where the machine has no casd, which is said.
+    /// One with an empty store; `None`, with a message, where the machine has no casd.
     pub fn start() -> Option<Self> {
         Self::start_as(&["--jobs=2".to_owned()])
     }
@@ -48,7 +48,7 @@ impl Casd {
             return None;
         };
         let folder = tempfile::tempdir_in(place()).expect("a folder for casd");
-        // Somebody else may take the port between our look and casd's.
+        // Another process may take the port between our check and casd's start.
         for _ in 0..5 {
             let port = free_port();
             let mut child = spawn(&program, folder.path(), port, manner);

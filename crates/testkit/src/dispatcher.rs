@@ -32,11 +32,11 @@ pub struct Dispatcher {
     front: Channel,
     workers: Arc<[Channel]>,
     state: Arc<Mutex<State>>,
-    /// What every call waits before it is passed on, as if the servers were so far away.
+    /// The delay of every call before it is passed on, as if the servers were so far away.
     round_trip: Duration,
 }
 
-/// What tests ask of it and learn from it.
+/// The state that tests set and read.
 #[derive(Default)]
 struct State {
     /// For each worker, how many actions it has and how many it was given.
@@ -73,7 +73,7 @@ impl Drop for Flight {
 type Boxed<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 type Body = tonic::body::Body;
 
-/// What the name of an operation begins with that nobody works on.
+/// The prefix of an operation that no worker gets.
 const HELD: &str = "held/";
 
 fn connect(address: &str) -> Channel {
@@ -139,7 +139,7 @@ impl Dispatcher {
         self.state().held = text.map(str::to_owned);
     }
 
-    /// How many actions are under way.
+    /// The number of actions under way.
     pub fn flying(&self) -> usize {
         self.state().flying
     }
@@ -252,7 +252,7 @@ impl Execution for Dispatcher {
                 Box::pin(iter([Ok(operation)]).chain(tokio_stream::pending()))
             }
         };
-        // Under way until the stream is done or nobody listens any more.
+        // Under way until the stream is done or has no listener any more.
         let counted = answers.map(move |answer| {
             let _under_way = &flight;
             answer

@@ -14,12 +14,12 @@ use xxhash_rust::xxh3::xxh3_128;
 pub struct Store {
     /// Where it is. It need not be there yet.
     pub folder: PathBuf,
-    /// How many bytes it may hold.
+    /// The most bytes that it may hold.
     pub limit: u64,
 }
 
 impl Store {
-    /// What was written last under this key, if all of it is there.
+    /// The content last written under this key; `None` if a part of it is missing.
     pub fn read(&self, key: u128) -> Option<Vec<u8>> {
         let path = self.path(key);
         let entry = fs::read(&path).ok()?;
@@ -28,7 +28,7 @@ impl Store {
             return None;
         }
         let bytes = zstd::decode_all(packed).ok()?;
-        // What was used last goes last. On a disk that is only read, nothing goes.
+        // The most recently used entry is removed last. On a read-only disk, nothing is removed.
         _ = File::options()
             .append(true)
             .open(&path)

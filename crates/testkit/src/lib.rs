@@ -1,7 +1,8 @@
-//! What the tests of several crates share: toolkits, third-party servers, a browser, results of earlier runs. It knows none of our crates.
+//! Helpers that the tests of several crates share: toolkits, third-party servers, a browser, results of earlier runs.
+//! Knows none of our crates.
 //!
-//! One that is not there is an error, never a skipped test: a suite that passes without having run nvcc says nothing.
-//! Only servers that no package brings to every machine may be missing, and that is said.
+//! A helper that is missing on the machine is an error, never a skipped test: a suite that passes without having run
+//! nvcc says nothing. Only servers that no package brings to every machine may be missing, and the tests say so.
 
 pub mod browser;
 pub mod buildgrid;

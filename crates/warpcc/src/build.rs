@@ -1,4 +1,4 @@
-//! A miss: dry run, graph, run, outputs in place, results kept.
+//! Builds a miss: dry run, graph, run, outputs in place, results stored.
 
 mod accident;
 mod dry_run;
@@ -33,25 +33,26 @@ use crate::scratch::Scratch;
 use crate::signals::Interrupt;
 use crate::{place, standard_streams, threads};
 
-/// Files that a tool makes or looks for next to its output are in the private folder, where nvcc's user would not find them.
+/// Files that a tool makes or looks for next to its output. They are in the private folder, not where nvcc's user would
+/// find them.
 pub const STRAY: &str = "a tool uses files next to its output";
 
-/// nvcc may show more than the first failure then; what, is a race ([`threads`] knows where it is not).
+/// nvcc may then show more than the first failure. Which ones is a race, except where [`threads`] can tell.
 pub const FAILS_UNDER_THREADS: &str = "a failing build with --threads";
 
-/// What a tool does to an old output when it fails, we do not see: in the private folder there is none.
+/// We cannot see what a failing tool does to an old output: the private folder has none.
 const FAILS_OVER_OLD: &str = "a failing step looks for its old output";
 
 /// nvlink 11.8 has room for about 100 characters of a temporary file's name, and `TMPDIR` is longer here than nvcc's.
 const FAILS_WITH_LTO: &str = "a failing device link with -dlto";
 
-/// What a build came to.
+/// A finished build.
 pub struct Built {
     /// nvcc's exit code.
     pub code: i32,
     /// The plan.
     pub graph: TaskGraph,
-    /// What ran.
+    /// The run of the plan.
     pub run: Run,
     /// Why the plan was run a second time, without overlaps.
     pub retried: Option<&'static str>,
@@ -150,17 +151,17 @@ struct Building<'a> {
 struct Done {
     graph: TaskGraph,
     run: Run,
-    /// Why it was run a second time.
+    /// Why the plan was run a second time.
     retried: Option<&'static str>,
 }
 
 impl Building<'_> {
-    /// Runs the plan. Where something does not work out that overlaps or the cache may be the reason for, runs nvcc's
-    /// commands alone: everything that did work out is in the cache by then.
+    /// Runs the plan. After a failure that overlaps or the cache may have caused, runs nvcc's commands without overlaps: the
+    /// steps that succeeded are in the cache by then.
     fn run(&self) -> Result<(Done, Doubt), Unsupported> {
         let options = self.options;
         let remove = |path: &str| place::remove(&self.request.absolute(path));
-        // Only this of `options` is looked at from other threads.
+        // Other threads use only this part of `options`.
         let progress = options.progress;
         let tell = |graph: &TaskGraph, states: &TaskStates| {
             if let Some(progress) = progress {
@@ -223,7 +224,8 @@ impl Building<'_> {
         ))
     }
 
-    /// Somebody who looks on wants each command in its turn.
+    /// Whether the commands that run at once with a failing one run to their end, as under nvcc's `--threads`. Not with an
+    /// observer, who wants each command in its turn.
     fn finishes_phase(&self) -> bool {
         let options = self.options;
         self.request.invocation.threads
@@ -268,7 +270,7 @@ impl Building<'_> {
         }
     }
 
-    /// Whether the files between the steps are looked at, too.
+    /// Whether line numbers in intermediate files count, because these files are looked at, too.
     fn lines_count(&self) -> bool {
         let options = self.options;
         options.faithful || options.save.is_some() || options.listener.is_some()
@@ -281,7 +283,7 @@ impl Building<'_> {
             environment.retain(|(n, _)| n != name.as_str());
             environment.push((name.into(), value.into()));
         }
-        // What a killed compiler leaves behind goes with the private folder.
+        // A killed compiler's temporary files are removed with the private folder.
         environment.retain(|(n, _)| n != "TMPDIR");
         environment.push(("TMPDIR".into(), self.scratch.path().join("tmp").into()));
         environment

@@ -6,7 +6,7 @@ use crate::call_record::CallRecorder;
 use crate::log::Log;
 use crate::{build, resources};
 
-/// Calls in which nvcc only answers, or preprocesses: they need no room.
+/// Calls in which nvcc only prints information, or preprocesses: they need no room.
 const ASKS_NVCC_ONLY: [&str; 7] = [
     "no input file",
     "--help",
@@ -19,15 +19,15 @@ const ASKS_NVCC_ONLY: [&str; 7] = [
 
 /// Why a call bypasses the cache.
 pub enum Bypass {
-    /// Nothing in it to cache.
+    /// The call has nothing to cache.
     Plain(&'static str),
-    /// Something in it that is not understood, or could not be done.
+    /// Something in the call is not understood, or failed.
     Unsupported(Unsupported),
 }
 
 impl Bypass {
-    /// What is to be done before this process becomes nvcc: the call is counted, and waits until the machine has room for
-    /// an nvcc that compiles.
+    /// Prepares this process to become nvcc: counts the call, and waits until the machine has room for an nvcc that
+    /// compiles.
     pub fn count_and_make_room(&self, account: &CallRecorder<'_>, log: &Log) {
         let compiles = match self {
             Self::Plain(reason) => {

@@ -1,4 +1,4 @@
-//! What a call leaves behind: counters for `warpcc stats`, a note for `warpcc why`, a record for `warpcc report`.
+//! Records each call: counters for `warpcc stats`, a note for `warpcc why`, a record for `warpcc report`.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -38,18 +38,18 @@ pub struct CallRecorder<'a> {
     pub store: Option<&'a DiskStore>,
     /// The settings.
     pub config: &'a Config,
-    /// The build it belongs to.
+    /// The build that the call belongs to.
     pub lineage: &'a Lineage,
-    /// When it began.
+    /// When the call began.
     pub started: SystemTime,
     /// The command line, the compiler first.
     pub args: Vec<String>,
-    /// Where it was called.
+    /// The working directory.
     pub directory: String,
 }
 
 impl<'a> CallRecorder<'a> {
-    /// Of the call that `around` is about.
+    /// A recorder for the call that `around` describes.
     pub fn new(
         compiler: &Path,
         args: &[OsString],
@@ -71,7 +71,7 @@ impl<'a> CallRecorder<'a> {
         }
     }
 
-    /// Answered from the cache as a whole; making it had cost `micros` of processor time.
+    /// Records a direct hit. Making the result had cost `micros` microseconds of processor time.
     pub fn direct_hit(&self, request: &Request, micros: u64) {
         self.count(&[
             ("invocations.total", 1),
@@ -86,7 +86,7 @@ impl<'a> CallRecorder<'a> {
         });
     }
 
-    /// Bypassed: there is nothing to cache.
+    /// Records a bypassed call that has nothing to cache.
     pub fn passed(&self) {
         self.count(&[("invocations.total", 1), ("invocations.passed", 1)]);
         self.leave(InvocationRecord {
@@ -95,7 +95,7 @@ impl<'a> CallRecorder<'a> {
         });
     }
 
-    /// nvcc does not take the command line.
+    /// Records a call whose command line nvcc refuses.
     pub fn refused(&self) {
         self.count(&[("invocations.total", 1), ("invocations.failed", 1)]);
         self.leave(InvocationRecord {
@@ -104,7 +104,7 @@ impl<'a> CallRecorder<'a> {
         });
     }
 
-    /// Bypassed: warpcc does not support the call.
+    /// Records a bypassed call that warpcc does not support.
     pub fn fallback(&self, reason: &str) {
         let counter = format!("fallback_reasons.{reason}");
         self.count(&[
@@ -120,7 +120,7 @@ impl<'a> CallRecorder<'a> {
         });
     }
 
-    /// Built, well or not. `difference` is the file that kept it from being answered as a whole.
+    /// Records a call that was built, with success or not. `difference` is the file that kept it from being a direct hit.
     pub fn built(
         &self,
         request: &Request,
@@ -172,7 +172,7 @@ impl<'a> CallRecorder<'a> {
         });
     }
 
-    /// Warns of what concerns every call of a build, in the first one that is about it.
+    /// Warns of a problem that concerns every call of a build, in the first such call only.
     pub fn warn_once(&self, text: &str) {
         let told = |store: &DiskStore| history::was_told(store, &self.lineage.build.id, text);
         if !self.store.is_some_and(told) {
@@ -186,7 +186,7 @@ impl<'a> CallRecorder<'a> {
         }
     }
 
-    /// Completes the record and appends it. Advice: without it a report knows less.
+    /// Completes the record and appends it. Failures are ignored: without the record, a report only knows less.
     fn leave(&self, record: InvocationRecord) {
         let Some(store) = self.store.filter(|store| !store.options().readonly) else {
             return;
@@ -227,7 +227,7 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What kept the call from being answered as a whole.
+/// The changes that kept the call from being a direct hit.
 fn missed(
     store: &DiskStore,
     request: &Request,
@@ -357,20 +357,32 @@ fn kept_short(why: &NotKept) -> String {
     why.to_string().chars().take(512).collect()
 }
 
-/// A reason without the path in it, to be counted.
-fn kind_of(why: &NotKept) -> &str {
+/// A reason without the path in it, to be counted: each name that is counted stays in the cache.
+fn kind_of(why: &NotKept) -> String {
     let NotKept::Unfit(why) = why else {
-        return "the cache cannot be written";
+        return "the cache cannot be written".to_owned();
     };
-    [
+    let known = [
         "changed while it was in use",
         "is gone",
         "appeared meanwhile",
         "not a regular file",
-    ]
-    .into_iter()
-    .find(|kind| why.contains(kind))
-    .unwrap_or(why)
+    ];
+    if let Some(kind) = known.into_iter().find(|kind| why.contains(kind)) {
+        return kind.to_owned();
+    }
+    let words: Vec<&str> = why.split(' ').collect();
+    let is_of_path = |word: &&str| word.contains('/');
+    // A path may have spaces in it.
+    let Some(first) = words.iter().position(is_of_path) else {
+        return why.clone();
+    };
+    let last = words.iter().rposition(is_of_path).unwrap_or(first);
+    let others: Vec<&str> = [&words[..first], &words[last + 1..]].concat();
+    match others.is_empty() {
+        true => "a file".to_owned(),
+        false => others.join(" "),
+    }
 }
 
 /// Counts for `warpcc stats`: hits and misses per tool, what the hits saved, and what the others took.
@@ -411,4 +423,25 @@ fn step_counts(built: &Built) -> Vec<(String, u64)> {
         add(name.to_owned(), micros);
     }
     counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_counted_without_the_path_in_it() {
+        for (why, kind) in [
+            ("/w/a b/side-1.txt is written too", "is written too"),
+            ("/w/a.h is gone", "is gone"),
+            (
+                "what started /bin/cc could not be watched",
+                "what started could not be watched",
+            ),
+            ("-arch=native", "-arch=native"),
+            ("/w/a", "a file"),
+        ] {
+            assert_eq!(kind_of(&NotKept::Unfit(why.to_owned())), kind, "{why}");
+        }
+    }
 }

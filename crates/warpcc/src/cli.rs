@@ -57,7 +57,7 @@ struct Cli {
     command: Command,
 }
 
-/// What the user asked warpcc itself to do.
+/// The commands of warpcc itself.
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Compile, and write a graph, a table or a trace of what ran
@@ -104,7 +104,7 @@ enum Command {
 /// Runs the command that `args` (the program's name first) ask for; gives the exit code.
 ///
 /// # Errors
-/// What went wrong, on which file, for the user.
+/// The command failed. The message is for the user, and names the file.
 pub fn run(args: &[OsString], around: ProcessContext) -> anyhow::Result<i32> {
     if version::is_asked(args.get(1..).unwrap_or_default()) {
         return version::run();

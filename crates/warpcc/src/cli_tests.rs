@@ -64,7 +64,7 @@ fn words_of_other_caches_are_understood() {
         ("version", "warpcc --version"),
     ] {
         assert_eq!(meant_by(word), Some(ours));
-        // What is advised is a command, and the word is none.
+        // The advice is a command of ours; the foreign word is not.
         assert!(parsed(word).is_err(), "{word}");
         let line = ours.trim_start_matches("warpcc ");
         assert!(line == "--version" || parsed(line).is_ok(), "{line}");

@@ -1,4 +1,4 @@
-//! The engine's commands on the cluster of `WARPCC_EXECUTOR`: settings in, one warning out if it cannot be used.
+//! Runs the engine's commands on the cluster of `WARPCC_EXECUTOR`. Warns once if the cluster cannot be used.
 //!
 //! A cluster that cannot be reached is paused for a while by all calls, so that a build of a thousand files waits
 //! for it once.
@@ -25,28 +25,28 @@ use warpcc_remote_client::{Address, Auth, RemoteError, RemoteProgram};
 use crate::config::{Config, ExecutorSettings};
 use crate::resources;
 
-/// So long nobody asks a cluster that did not answer.
+/// How long calls leave a cluster alone that did not answer.
 const LEFT_ALONE: Duration = Duration::from_secs(60);
 
-/// This many odd answers are taken before it is paused.
+/// The number of odd answers after which a cluster is left alone.
 const ODD_ANSWERS: u32 = 3;
 
-/// The folder of the cache with what is known of clusters.
+/// The kind of the notes on clusters that did not answer.
 const NOTES: &str = "clusters-v1";
 
-/// The same with how it does.
+/// The kind of the notes with the estimates of clusters.
 const OUTLOOKS: &str = "cluster-outlooks-v1";
 
 /// The cluster that the settings name, and who we are to it.
 pub struct NamedCluster {
-    /// Where it is.
+    /// The cluster's address.
     pub address: Address,
-    /// Who we are.
+    /// Our credentials.
     pub auth: Auth,
 }
 
 impl NamedCluster {
-    /// The one of `config`; none, with a warning, where the settings cannot be used.
+    /// The cluster of `config`; `None`, with a warning, where the settings cannot be used.
     pub fn of(config: &Config) -> Option<Self> {
         let address = config.executor.address.value.clone()?;
         match auth(&config.executor) {
@@ -61,10 +61,10 @@ impl NamedCluster {
 
 /// A cluster, as one call uses it.
 pub struct Elsewhere<'a> {
-    /// What it is called in messages.
+    /// The cluster's name in messages.
     name: String,
     remote: Arc<RemoteProgram>,
-    /// All transfers so far, also of commands that failed.
+    /// Bytes sent and received so far, including those of commands that gave no result.
     moved: Mutex<TransferStats>,
     settings: &'a ExecutorSettings,
     store: Option<&'a DiskStore>,
@@ -76,7 +76,7 @@ pub struct Elsewhere<'a> {
 }
 
 impl<'a> Elsewhere<'a> {
-    /// The one that was `named`, asked through `remote`; none where it was found dead a moment ago.
+    /// The cluster that was `named`, reached through `remote`; `None` where a call found it dead a moment ago.
     pub fn new(
         named: &NamedCluster,
         remote: &Arc<RemoteProgram>,
@@ -128,12 +128,12 @@ impl<'a> Elsewhere<'a> {
             return false;
         };
         let since = UNIX_EPOCH + Duration::from_secs(u64::from_le_bytes(since));
-        // A clock that was set back does not keep us from it.
+        // A clock that was set back does not keep us from the cluster.
         let age = SystemTime::now().duration_since(since);
         age.is_ok_and(|age| age < LEFT_ALONE)
     }
 
-    /// What a fault means for the commands to come.
+    /// Counts a fault, and decides whether later commands still go to the cluster.
     fn learn(&self, fault: &RemoteError) {
         self.faults.fetch_add(1, Ordering::Relaxed);
         let is_dead = match fault {
@@ -173,14 +173,14 @@ impl Drop for Elsewhere<'_> {
         ];
         if let Some(store) = self.store.filter(|_| counts.iter().any(|(_, n)| *n > 0)) {
             store.count(&counts);
-            // Two calls that end at once may lose one's: the next one learns it again.
+            // Of two calls that end at once, one's estimates may be lost: the next call learns them again.
             let known = self.known().to_bytes(SystemTime::now());
             drop(store.put_note(OUTLOOKS, &self.note_key(), &known));
         }
     }
 }
 
-/// What a cluster is remembered by.
+/// The key of the notes about a cluster.
 fn key_of(name: &str) -> Key {
     let mut sink = Hashing::new("cluster");
     sink.part("name", name.as_bytes());
@@ -208,7 +208,7 @@ fn auth(settings: &ExecutorSettings) -> Result<Auth, String> {
     })
 }
 
-/// `NAME: VALUE` in each line; `#` begins a remark. What is in it stands in no message.
+/// Reads a file with `NAME: VALUE` in each line; `#` begins a remark. No message contains a value.
 fn headers(path: &Path) -> Result<Vec<(String, Origin)>, String> {
     let text = fs::read_to_string(path)
         .map_err(|e| format!("cannot read the headers in {}: {e}", path.display()))?;

@@ -38,7 +38,7 @@ use warpcc_path_map::BaseDirs;
 use warpcc_remote_client::settings::Access;
 use warpcc_remote_client::{Layer, layer_policy};
 
-/// No tool of nvcc's is known to wait for so long for anything but what never comes.
+/// No tool of nvcc's is known to stand still for so long and still go on.
 const STALL_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Every setting, with its value and the place it came from.
@@ -66,7 +66,7 @@ pub struct Config {
     pub base_dir: Setting<BaseDirs>,
     /// Where all calls on the machine meet to share it; `None` is the usual place.
     pub runtime_dir: Setting<Option<PathBuf>>,
-    /// Which build a call belongs to; `None` finds out by what started it.
+    /// The build that a call belongs to; `None` derives it from the process that started the call.
     pub build_id: Setting<Option<String>>,
     /// How long a step may stand still before it is ended; `None` for ever.
     pub stall_timeout: Setting<Option<Duration>>,
@@ -74,7 +74,7 @@ pub struct Config {
     pub shared: Setting<bool>,
     /// The shared caches, near to far.
     pub remote: Setting<Vec<Layer>>,
-    /// Give no shared cache anything, whatever is said of each.
+    /// Upload nothing to any shared cache, regardless of each one's own setting.
     pub remote_readonly: Setting<bool>,
     /// Who signs what they are given, and whose signatures count.
     pub signatures: SignatureSettings,
@@ -138,7 +138,7 @@ impl Config {
             .unwrap_or_else(|| std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN))
     }
 
-    /// What all calls together may use of the machine, as this one sees it.
+    /// The part of the machine that all calls together may use, as this call sees it.
     pub fn limits(&self) -> BudgetLimits {
         let mut limits = BudgetLimits::detect();
         if let Some(jobs) = self.jobs.value {
@@ -210,7 +210,7 @@ impl Config {
         if let Some(read) = read.or_else(|| self.signatures.set(key, raw, &source, home)) {
             return read.map_err(|problem| ConfigError::Value {
                 place: place(key, &source),
-                // What should have been an address or a token may hold a secret.
+                // A malformed address or token may still contain a secret.
                 value: match key {
                     Key::Executor | Key::ExecutorToken => "…".to_owned(),
                     Key::RemoteSigner | Key::RemoteSignerCommand => "…".to_owned(),

@@ -2,10 +2,10 @@
 //! stood.
 //!
 //! A preprocessed text that holds a date got it from the clock, unless one of the files that were read, or the command
-//! line, has the very same characters. So a macro in a header, in an option, put together with `##` or made a string
-//! once more is found alike. A file may have today's date by chance, so it also counts that a compiler asks for the local
-//! time where it expands one of the macros. A `.cpp` file is preprocessed and compiled in one: nobody sees its text. There the macros'
-//! names count, and the times of this run in what was made.
+//! line, has the very same characters. This finds a macro in a header or in an option, one that is put together with `##`,
+//! and one that is made a string again. A file may have today's date by chance, so it also counts that a compiler asks for
+//! the local time where it expands one of the macros. A `.cpp` file is preprocessed and compiled in one step, so its text
+//! is not seen. There the macros' names count, and the times of this run in the files that were made.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -26,11 +26,11 @@ const MONTHS: [&[u8; 3]; 12] = [
 /// Time zones differ by quarters of an hour.
 const QUARTER: u64 = 15 * 60;
 
-/// Where dates of a call could stand.
+/// The texts of a call in which dates could stand.
 pub struct Texts<'a> {
     /// Preprocessed texts.
     pub preprocessed: &'a [PathBuf],
-    /// What was made of sources whose preprocessed text nobody sees; none where every source's is seen.
+    /// Files made from sources whose preprocessed text is not seen; empty where every source's text is seen.
     pub made_unseen: &'a [PathBuf],
     /// The command line.
     pub args: &'a [OsString],
@@ -40,18 +40,18 @@ pub struct Texts<'a> {
     pub expanded: bool,
 }
 
-/// What is known so far of the dates in a run.
+/// The dates found so far in a run.
 pub struct Dates {
     /// Dates that no file has had yet.
     unexplained: BTreeSet<Vec<u8>>,
-    /// There was a date at all, or a source whose text nobody sees.
+    /// There was a date at all, or a source whose text is not seen.
     suspicious: bool,
-    /// Somebody names one of the macros, or a compiler was seen to expand one.
+    /// A file that was read or the command line names one of the macros, or a compiler was seen to expand one.
     named: bool,
 }
 
 impl Dates {
-    /// Looks through what a call made on its way, and its arguments.
+    /// Looks through the files that a call made on its way, and its arguments.
     pub fn in_texts(texts: &Texts<'_>) -> Self {
         let mut unexplained = BTreeSet::new();
         let mut unreadable = false;
@@ -73,7 +73,7 @@ impl Dates {
             unexplained,
             named: unreadable,
         };
-        // Whatever other files say: a name put together with `##` is found in none.
+        // Regardless of the files: none contains a name that is put together with `##`.
         dates.named |= dates.suspicious && texts.expanded;
         for arg in texts.args {
             dates.inspect(arg.as_encoded_bytes());
@@ -96,7 +96,7 @@ impl Dates {
             .retain(|date| memchr::memmem::find(text, date).is_none());
     }
 
-    /// Whether the result is one of this moment only.
+    /// Whether the result is valid at this moment only.
     pub fn are_of_today(&self) -> bool {
         self.suspicious && (self.named || !self.unexplained.is_empty()) && !guards::is_off("dates")
     }
@@ -112,8 +112,7 @@ fn names_macro(text: &[u8]) -> bool {
         .any(|name| memchr::memmem::find(text, name).is_some())
 }
 
-/// Calls `each` with every date in a file, of which a piece at a time is in memory: no date is on two lines. A file that is
-/// not there has none.
+/// Calls `each` with every date in a file. The file is read in pieces: no date is on two lines. A missing file has no dates.
 fn each_date_of(path: &Path, mut each: impl FnMut(&[u8])) -> io::Result<()> {
     let read = pieces::read_lines(path, |lines| {
         dates_in(lines).for_each(&mut each);
@@ -125,7 +124,8 @@ fn each_date_of(path: &Path, mut each: impl FnMut(&[u8])) -> io::Result<()> {
     }
 }
 
-/// What `__DATE__`, `__TIME__` or `__TIMESTAMP__` may have left in a text, in quotes or not: `Nov 21 2026`, `00:27:11`.
+/// Dates and times that `__DATE__`, `__TIME__` or `__TIMESTAMP__` may have left in a text, in quotes or not:
+/// `Nov 21 2026`, `00:27:11`.
 fn dates_in(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     separators_in(text).filter_map(move |at| {
         let (before, length, is_it): (_, _, fn(&[u8]) -> bool) = match text[at] {
@@ -139,7 +139,7 @@ fn dates_in(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Where a date or a time may stand: at a colon, or a space, with another one three characters on and a digit or a
 /// question mark before and after that. Preprocessed texts have millions of characters and few such places: the compiler
-/// makes the first look at a block one of many characters at once.
+/// vectorises the first look at a block.
 fn separators_in(text: &[u8]) -> impl Iterator<Item = usize> {
     const BLOCK: usize = 128;
     const AHEAD: usize = 4;

@@ -1,4 +1,4 @@
-//! The direct level: a whole invocation by its command and what it saw. A hit starts no process.
+//! The direct level: looks up a whole invocation by its command and its input manifest. A hit starts no process.
 
 mod keep;
 
@@ -17,29 +17,29 @@ use crate::outputs::{ExpectedKind, Outputs};
 use crate::request::Request;
 use crate::standard_streams;
 
-/// Roles of outputs whose place the command line names anew each time.
+/// The role of an output whose path each command line names.
 const OUTPUT: &str = "-o";
 const DEPENDENCIES: &str = "-MF";
-/// Before any other output's path.
+/// Comes before the path in the role of any other output.
 const AT: &str = "at ";
-/// Before the role of a dependency file that is kept with fixed names in it (see [`warpcc_path_map`]).
+/// Comes before the role of a dependency file that is stored with fixed names in it (see [`warpcc_path_map`]).
 const LISTS: &str = "lists ";
-/// Why a call is not kept whose plan writes a file that [`warpcc_plan::Invocation::outputs`] does not know.
+/// The reason not to store a call whose plan writes a file that [`warpcc_plan::Invocation::outputs`] does not know.
 const UNEXPECTED: &str = "an output under a name that the command line does not imply";
 
-/// What became of a look-up.
+/// The result of a look-up.
 #[derive(Debug)]
 pub enum Served {
-    /// Everything is in place; making it had cost this many microseconds of processor time.
+    /// All outputs are in place. Making them had cost this many microseconds of processor time.
     Hit(u64),
-    /// The compiler has to do it; the first file that is different, where that is the reason.
+    /// The call has to be built; the first file that differs, where that is the reason.
     Miss(Option<Difference>),
-    /// It is plain nvcc's to write these outputs.
+    /// Plain nvcc has to write these outputs.
     NotOurs(Unsupported),
 }
 
-/// Whether a result under a key is one for this call, as far as that can be told without files: what the run was told
-/// besides files is what this call would be told.
+/// Checks whether a stored result is valid for this call, as far as that can be told without files: everything but files
+/// that the run observed must be the same for this call.
 ///
 /// # Errors
 /// The variable that differs, where it is one.
@@ -71,13 +71,13 @@ pub fn serve(
     Ok(Served::Miss(first))
 }
 
-/// Asks others for a call under each of its names. True where looking it up once more may find it.
+/// Asks the shared caches for a call under each of its names. True where another look-up may hit.
 pub fn fetch(
     upstream: &dyn Upstream,
     store: &DiskStore,
     names: &[(&Request, &KeyVariants)],
 ) -> bool {
-    // What `-keep` leaves is known to nvcc's plan alone.
+    // Only nvcc's plan knows the files that `-keep` leaves.
     let leaves_more = |request: &Request| request.invocation.kept_folder().is_some();
     if names.iter().any(|(request, _)| leaves_more(request)) {
         return false;
@@ -150,7 +150,7 @@ fn serve_under(
             }
             return Ok(Served::Miss(None));
         }
-        // Another run's outcome may be the one that holds.
+        // Another run's outcome may be the valid one.
         let ready = staged
             .iter()
             .position(|(digest, at, _)| *digest == output.digest && *at == path);
@@ -165,7 +165,7 @@ fn serve_under(
     Ok(Served::Hit(outcome.micros))
 }
 
-/// Before the first output is touched: all of them must be such that a new file may take the name.
+/// Checks all outputs before the first one is touched: a new file must be allowed to take each name.
 fn decide_on_outputs(
     outcome: &Outcome,
     implied: &[Implied],
@@ -217,8 +217,9 @@ fn implied(request: &Request) -> Vec<Implied> {
     outputs.collect()
 }
 
-/// Where an output of a record goes, and whether it may be executable there; nothing for one that the command line does
-/// not imply. Of records made here, and only of those ([`accepts`]), intermediate files in the folder of `-keep` too.
+/// The path of a record's output, and whether the file may be executable; `None` for an output that the command line
+/// does not imply. Records made here, and only those ([`accepts`]), may also have intermediate files in the folder of
+/// `-keep`.
 fn place_of(role: &str, implied: &[Implied], request: &Request) -> Option<(PathBuf, bool)> {
     if let Some(found) = implied.iter().find(|implied| implied.role == role) {
         return Some((found.place.clone(), found.kind == OutputKind::Linked));
@@ -229,14 +230,14 @@ fn place_of(role: &str, implied: &[Implied], request: &Request) -> Option<(PathB
     is_kept.then(|| (request.directory.join(path), false))
 }
 
-/// Whether a result from elsewhere has the outputs that the command line implies, each once, and no other. It may hold any
-/// object, but it must not choose the file that the object is written to. What it says is made fit to be shown.
+/// Whether a result from elsewhere has exactly the outputs that the command line implies, each once. The result may hold
+/// any object, but must not choose the file that the object is written to. Also makes its messages fit to be shown.
 fn accepts(outcome: &mut Outcome, implied: &[Implied]) -> bool {
     let suits = |output: &ProducedFile, implied: &Implied| {
         let (may_run, most) = match implied.kind {
             OutputKind::Linked => (true, foreign::LARGEST_OUTPUT),
             OutputKind::Result => (false, foreign::LARGEST_OUTPUT),
-            // It is changed in memory on its way.
+            // The file is changed in memory before it is written.
             OutputKind::Dependencies => (false, foreign::LARGEST_TEXT),
         };
         output.role == implied.role && (may_run || !output.executable) && output.digest.size <= most

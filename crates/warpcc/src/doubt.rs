@@ -8,19 +8,19 @@ use warpcc_plan::TaskGraph;
 /// Why plain nvcc runs after such a failure.
 pub const FAILS_ON_OTHERS: &str = "a step fails on a result from elsewhere";
 
-/// Which steps of a run rest on results of others.
+/// The steps of a run that use results from elsewhere.
 #[derive(Default)]
 pub struct Doubt {
     rests: Vec<bool>,
     keys: Vec<Key>,
-    /// What a first run of the plan was brought lies in the store, and hits like our own.
+    /// The plan runs again: results that its first run fetched are now in the store, and hit like our own.
     again: bool,
     fails: bool,
 }
 
 impl Doubt {
-    /// Learns of a step that ended, those that it needs having been told before. True where it failed, and may have done
-    /// so because of others.
+    /// Notes that a step ended; the steps that it needs must have been noted before. True where the step failed, perhaps
+    /// because of results from elsewhere.
     pub fn concerns(&mut self, graph: &TaskGraph, finished: &Finished) -> bool {
         self.rests.resize(graph.steps.len(), false);
         let needs_others = graph.needs(finished.step).iter().any(|&at| self.rests[at]);
@@ -33,14 +33,14 @@ impl Doubt {
         fails
     }
 
-    /// The plan begins anew.
+    /// Notes that the plan runs again from its start.
     pub fn begin_again(&mut self) {
         self.rests.clear();
         self.again = !self.keys.is_empty();
         self.fails = false;
     }
 
-    /// Whether the run failed so; `store` then forgets what others gave.
+    /// Whether the run failed in this way; `store` then drops the results from elsewhere.
     pub fn is_justified(&self, store: Option<&DiskStore>) -> bool {
         if let Some(store) = store.filter(|_| self.fails) {
             for key in &self.keys {

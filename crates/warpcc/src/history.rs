@@ -11,7 +11,7 @@ use crate::request::Request;
 const KIND: &str = "calls";
 const IDENTITY: &str = "warpcc call 1";
 
-/// Notes what a call's key was made from.
+/// Notes the parts of a call's key.
 pub fn remember(store: &DiskStore, request: &Request, listing: &KeyParts) {
     let key = request.identity().key(IDENTITY);
     if let Ok(value) = serde_json::to_vec(listing) {
@@ -20,7 +20,7 @@ pub fn remember(store: &DiskStore, request: &Request, listing: &KeyParts) {
     }
 }
 
-/// What the last call with the same identity was made from.
+/// The key parts of the last call with the same identity; `None` where there is no note of one.
 pub fn recall(store: &DiskStore, request: &Request) -> Option<KeyParts> {
     let key: Key = request.identity().key(IDENTITY);
     serde_json::from_slice(&store.note(KIND, &key)?).ok()
@@ -28,7 +28,7 @@ pub fn recall(store: &DiskStore, request: &Request) -> Option<KeyParts> {
 
 const STRAY_KIND: &str = "stray";
 
-/// A call that is known to need files next to its output is tried again after this.
+/// The time after which a call that is known to need files next to its output is tried again.
 const STRAY_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Notes that a call's tools work with files next to its output.
@@ -39,7 +39,7 @@ pub fn note_stray(store: &DiskStore, key: Key) {
     _ = store.put_note(STRAY_KIND, &key, &seconds.to_le_bytes());
 }
 
-/// Whether that was noted lately.
+/// Whether the call was noted within the last day.
 pub fn is_known_stray(store: &DiskStore, key: Key) -> bool {
     let note = store.note(STRAY_KIND, &key);
     let seconds = note.and_then(|note| note.try_into().ok());
@@ -81,7 +81,8 @@ pub fn was_built_elsewhere(store: &DiskStore, request: &Request) -> bool {
 
 const TOLD_KIND: &str = "told";
 
-/// Whether a user was told `text` in this build. Notes it for the next call; a cache that is not written tells every time.
+/// Whether the user was told `text` in this build. Notes it for the next call. With a cache that is read-only, every call
+/// tells the user.
 pub fn was_told(store: &DiskStore, build: &str, text: &str) -> bool {
     let mut key = Hashing::new("told in a build");
     key.part("build", build.as_bytes());
@@ -95,19 +96,19 @@ pub fn was_told(store: &DiskStore, build: &str, text: &str) -> bool {
     told
 }
 
-/// Starts `warpcc cache gc` by itself. It gives up at once when another collector runs.
+/// Starts `warpcc cache gc` in the background. It ends at once when another collector runs.
 pub fn collect_in_background(ourselves: &Path) {
     start_by_itself(ourselves, &["cache", "gc"]);
 }
 
-/// Starts an uploader by itself. It ends when nothing waits, or its time is over.
+/// Starts an uploader in the background. It ends when nothing waits, or when its time is over.
 pub fn upload_in_background(ourselves: &Path) {
     start_by_itself(ourselves, &["remote", "upload", "--background"]);
 }
 
 fn start_by_itself(ourselves: &Path, args: &[&str]) {
     use std::os::unix::process::CommandExt;
-    // It outlives us; init takes care of it.
+    // The process outlives us, and init reaps it.
     _ = Command::new(ourselves)
         .args(args)
         .stdin(Stdio::null())

@@ -1,7 +1,6 @@
-//! Launcher and masquerade: runs in the compiler's place, and behaves like it.
+//! Launcher and masquerade: runs in the compiler's place, and behaves like the compiler.
 //!
-//! Whatever goes wrong on the way ends in the user's own command with the real compiler; the
-//! reason is counted.
+//! After any failure, the user's own command runs with the real compiler, and the reason is counted.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -14,9 +13,9 @@ use crate::process_context::ProcessContext;
 use crate::resources::Lineage;
 use crate::session::{Call, Session, Wishes};
 use crate::store::open_store;
-use crate::{fallback, locate, subcommand_words};
+use crate::{fallback, locate, outputs, subcommand_words};
 
-/// Runs `compiler` with `args`; comes back with the exit code, or never.
+/// Runs `compiler` with `args`. Gives the exit code, or does not return.
 pub fn launch(compiler: &OsStr, args: &[OsString], around: ProcessContext) -> i32 {
     let path = around
         .environment
@@ -78,6 +77,11 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: ProcessContext) -> i3
         }
     };
     let log = Log::new(config.log.value.clone());
+    if outputs::are_closed_to_their_owner() {
+        // Not counted: nothing of ours may be made.
+        log.line(|| "running nvcc: the umask takes rights from the user itself".to_owned());
+        return become_compiler(&file, args, &around);
+    }
     if log.is_on() {
         let environment = &around.environment;
         locate::log_choice(&file, named_by, environment, &around.ourselves, &log);
@@ -89,7 +93,7 @@ pub fn launch(compiler: &OsStr, args: &[OsString], around: ProcessContext) -> i3
         Ok(code) => code,
         Err(bypass) => {
             bypass.count_and_make_room(&account, &log);
-            // Its last counts are written when it goes, and nothing goes by itself where nvcc takes this process's place.
+            // The account writes its last counts when it is dropped, and nothing is dropped when nvcc replaces this process.
             drop(account);
             drop(store);
             become_compiler(&file, args, &around)
@@ -135,8 +139,8 @@ fn hint(compiler: &OsStr) -> String {
     }
 }
 
-/// Says which command was probably meant where another program has such a name: `warpcc stat`. The program runs all the
-/// same, for it may be a compiler.
+/// Names the command that was probably meant where another program has a similar name: `warpcc stat`. The program still
+/// runs, because it may be a compiler.
 fn hint_at_command(compiler: &OsStr, args: &[OsString], file: &Path) {
     let Some(near) = compiler
         .to_str()
@@ -144,7 +148,7 @@ fn hint_at_command(compiler: &OsStr, args: &[OsString], file: &Path) {
     else {
         return;
     };
-    // What the command would not take was not meant for it.
+    // Arguments that the command would refuse were not meant for it.
     if crate::cli::takes(near, args) {
         crate::log::warn(&format!(
             "{} is not a warpcc command, so warpcc runs {}; did you mean `warpcc {near}`?",

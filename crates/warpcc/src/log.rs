@@ -23,7 +23,9 @@ impl Log {
     /// Writes one line; `text` is only made when somebody reads it.
     pub fn line(&self, text: impl FnOnce() -> String) {
         let Some(target) = &self.0 else { return };
-        let line = format!("warpcc[{}]: {}\n", std::process::id(), text());
+        // A path may have a line end in it.
+        let text = text().replace('\n', "\\n");
+        let line = format!("warpcc[{}]: {text}\n", std::process::id());
         match target {
             LogTarget::Stderr => _ = std::io::stderr().write_all(line.as_bytes()),
             LogTarget::File(path) => {

@@ -61,7 +61,7 @@ fn main() -> std::process::ExitCode {
 /// or a launcher.
 ///
 /// # Errors
-/// What an own command could not do.
+/// One of warpcc's own commands failed.
 fn start(args: &[OsString]) -> anyhow::Result<i32> {
     let directory = std::env::current_dir();
     let around = ProcessContext {

@@ -1,7 +1,7 @@
 //! The messages of a build's tools, held back until it is certain that nvcc need not run.
 //!
-//! nvcc would say it again. A tool that ends by a signal, files next to an output, an output that cannot be written:
-//! all this shows late. Who is interrupted hears what nvcc's tools would have said by then.
+//! Plain nvcc would print them again. A tool that ends by a signal, files next to an output, an output that cannot be
+//! written: all this shows late. An interrupted user sees the messages that nvcc's tools would have printed by then.
 
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use warpcc_engine::Finished;
 
 use crate::direct;
 
-/// What goes to standard output and to standard error.
+/// Text for standard output and for standard error.
 #[derive(Debug, Default, Clone)]
 pub struct Streams {
     /// To standard output.
@@ -19,29 +19,29 @@ pub struct Streams {
     pub stderr: Vec<u8>,
 }
 
-/// What was said so far, and not shown.
+/// Messages of the tools that are not shown yet.
 #[derive(Debug, Default)]
 pub struct Messages(Mutex<Streams>);
 
 impl Messages {
-    /// Begins anew, with what nvcc said itself.
+    /// Starts over with nvcc's own messages.
     pub fn begin(&self, first: &Streams) {
         self.lock().clone_from(first);
     }
 
-    /// A command has ended.
+    /// Adds the messages of a command that has ended.
     pub fn add(&self, finished: &Finished) {
         let mut said = self.lock();
         said.stdout.extend_from_slice(&finished.stdout);
         said.stderr.extend_from_slice(&finished.stderr);
     }
 
-    /// All of it.
+    /// All messages so far.
     pub fn so_far(&self) -> Streams {
         self.lock().clone()
     }
 
-    /// Shows it, once. A signal waits until it is out.
+    /// Shows the messages once. A signal waits until they are written.
     pub fn show(&self) {
         let mut said = self.lock();
         let Streams { stdout, stderr } = mem::take(&mut *said);

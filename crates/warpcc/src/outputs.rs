@@ -1,8 +1,8 @@
 //! Decides, before anything runs or a hit delivers, whether outputs may be put in place by renaming a new file.
 //!
-//! They may where nobody can tell that from what the tool itself leaves: the name is free, or it is a regular file with
-//! one name, ours, and like a file made there now. For any other name plain nvcc runs. `docs/design/outputs.md` has
-//! what each tool does with such names.
+//! They may where the result is the same as the tool's own: the name is free, or it is a regular file of ours with no other
+//! name, and its attributes are those of a file made there now. For any other name plain nvcc runs.
+//! `docs/design/outputs.md` lists what each tool does with such names.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -22,7 +22,7 @@ use crate::request::Request;
 /// The reason that is counted.
 pub const NOT_PLAIN: &str = "an output is not a plain file";
 
-/// What kind of file is to stand there.
+/// The kind of file that an output is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExpectedKind {
     /// A program or a shared library: made with its `x` bits.
@@ -32,7 +32,7 @@ pub enum ExpectedKind {
 }
 
 impl ExpectedKind {
-    /// Of an output that a record calls executable.
+    /// The kind of an output; `executable` is the record's.
     pub fn from_record(executable: bool) -> Self {
         if executable {
             Self::Program
@@ -56,7 +56,7 @@ pub struct Outputs<'a> {
 }
 
 impl<'a> Outputs<'a> {
-    /// None yet.
+    /// Starts with no outputs.
     ///
     /// # Errors
     /// The command line says `-`, which some tools take for standard output and others for a name.
@@ -77,7 +77,7 @@ impl<'a> Outputs<'a> {
     /// Decides on one more output, an absolute path.
     ///
     /// # Errors
-    /// It is the tool's own business, or the same file as another output or as an input.
+    /// Only the tool itself may write it, or it is the same file as another output or as an input.
     pub fn decide(&mut self, path: &Path, kind: ExpectedKind) -> Result<(), Unsupported> {
         let refuse = |why: &str| {
             let detail = format!("{}: {why}", path.display());
@@ -106,16 +106,16 @@ impl<'a> Outputs<'a> {
     }
 }
 
-/// Where an output goes.
+/// The place of an output.
 #[derive(Debug)]
 struct Place {
     /// Device and number of the folder, and the name in it.
     name: (u64, u64, OsString),
-    /// What has the name now.
+    /// The file that has the name now; `None` where there is none.
     found: Option<Metadata>,
 }
 
-/// Looks at a name. The error says what it is that a new file must not take over.
+/// Examines an output's path. The error names the thing there that a new file must not replace.
 fn examine(path: &Path, kind: ExpectedKind) -> Result<Place, String> {
     let bytes = path.as_os_str().as_bytes();
     let last = bytes.rsplit(|b| *b == b'/').next().unwrap_or_default();
@@ -148,11 +148,11 @@ fn examine(path: &Path, kind: ExpectedKind) -> Result<Place, String> {
     Ok(place(Some(found)))
 }
 
-/// Whether it is a regular file of ours with no other name: the least that must hold of what is renamed over, removed
-/// or truncated.
+/// Checks that this is a regular file of ours with no other name. Nothing else may be renamed over, removed or
+/// truncated.
 ///
 /// # Errors
-/// What it is instead.
+/// It is something else, which the error names.
 pub fn is_ours_alone(found: &Metadata) -> Result<(), String> {
     let kind = found.file_type();
     if kind.is_symlink() {
@@ -179,7 +179,7 @@ pub fn is_ours_alone(found: &Metadata) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a file looks as one that a compiler would make there now: its mode, group and attributes. A tool that writes
+/// Whether a file has the mode, group and attributes that a compiler's new file would have there now. A tool that writes
 /// into an old file leaves the old ones.
 fn is_as_made_now(path: &Path, found: &Metadata, folder: &Path, kind: ExpectedKind) -> bool {
     let own = attributes(|buffer| rustix::fs::llistxattr(path, buffer));
@@ -197,12 +197,12 @@ fn is_as_made_now(path: &Path, found: &Metadata, folder: &Path, kind: ExpectedKi
             found.mode() == there.mode()
                 && found.gid() == there.gid()
                 && own == labels
-                // The names alone do not say what a list of permissions says.
+                // The names alone do not tell the contents of a list of permissions.
                 && memchr::memmem::find(&own, b"posix_acl").is_none()
         })
 }
 
-/// A new file's looks. It is gone again afterwards.
+/// The metadata and attribute names of a new file, which is removed again.
 fn fresh(folder: &Path, kind: ExpectedKind) -> io::Result<(Metadata, Vec<u8>)> {
     let looks = |file: &File| {
         let labels = attributes(|buffer| rustix::fs::flistxattr(file.as_fd(), buffer));
@@ -221,7 +221,7 @@ fn fresh(folder: &Path, kind: ExpectedKind) -> io::Result<(Metadata, Vec<u8>)> {
     seen
 }
 
-/// The names of a file's extended attributes; none on a file system that has no such thing.
+/// The names of a file's extended attributes; empty on a file system without attributes, `None` after an error.
 fn attributes(list: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> Option<Vec<u8>> {
     let mut few = [0; 256];
     let listed = match list(&mut few) {
@@ -242,8 +242,8 @@ fn attributes(list: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> Option<V
     }
 }
 
-/// Whether files made in this folder get more from it than the umask says: a group, a list of permissions. One made
-/// elsewhere and moved there would lack it.
+/// Whether new files in this folder inherit more than the umask gives: a group, a list of permissions. A file made
+/// elsewhere and moved there would lack them.
 pub fn hands_down(folder: &Path) -> bool {
     const SETGID: u32 = 0o2000;
     let Ok(found) = fs::metadata(folder) else {
@@ -253,7 +253,7 @@ pub fn hands_down(folder: &Path) -> bool {
     found.mode() & SETGID != 0 || default().is_ok()
 }
 
-/// A name next to outputs that nobody else uses.
+/// A path next to outputs that no other process uses.
 pub fn private_name(folder: &Path) -> PathBuf {
     folder.join(format!(".warpcc-output-{}", std::process::id()))
 }
@@ -265,6 +265,12 @@ pub fn learn_umask() {
     let umask = rustix::process::umask(Mode::from_raw_mode(0o077));
     rustix::process::umask(umask);
     UMASK.get_or_init(|| umask.as_raw_mode());
+}
+
+/// Whether the umask closes what this process makes to its own user. A cache made so is of no use, and stays when the umask
+/// is another.
+pub fn are_closed_to_their_owner() -> bool {
+    UMASK.get().is_some_and(|umask| umask & 0o700 != 0)
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! Where this process stands: its directory, its environment, and its own files.
+//! The surroundings of this process: its directory, its environment, and its own files.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-/// What the environment says about us.
+/// The surroundings in which this process was started.
 pub struct ProcessContext {
     /// This program's file, and those of the warpccs that started it.
     pub ourselves: Vec<PathBuf>,

@@ -1,6 +1,6 @@
-//! The line that `warpcc run --progress` keeps on the terminal: how far it is, and what runs.
+//! The line that `warpcc run --progress` keeps on the terminal: how far the run is, and which commands run.
 //!
-//! It is rewritten in place, gives way to diagnostics, and is gone at the end.
+//! The line is rewritten in place, makes room for diagnostics, and is removed at the end.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -20,15 +20,15 @@ const CLEAR: &[u8] = b"\r\x1b[K";
 /// How far a run is.
 #[derive(Debug, Clone, Default)]
 pub struct RunProgress {
-    /// Commands that are done with.
+    /// Commands that need no more work.
     pub done: usize,
-    /// All of them.
+    /// All commands of the run.
     pub total: usize,
-    /// What those are called that run or wait for their turn.
+    /// Names of the commands that run or wait for their turn.
     pub running: Vec<String>,
 }
 
-/// The line. Dropped, it is gone.
+/// The progress line. Dropping it clears the line.
 pub struct Progress {
     line: Arc<Mutex<Line>>,
     ticking: Option<(Sender<()>, JoinHandle<()>)>,
@@ -41,7 +41,7 @@ struct Line {
 }
 
 impl Progress {
-    /// Begins, where standard error is a terminal; shows nothing before the first message.
+    /// Starts the line; `None` where standard error is no terminal. Nothing is shown before the first update.
     pub fn on_terminal() -> Option<Self> {
         if !io::stderr().is_terminal() {
             return None;
@@ -65,12 +65,12 @@ impl Progress {
         })
     }
 
-    /// The run is here now; the screen follows at the next tick, however often this is called.
+    /// Sets the progress of the run. The screen follows at the next tick, however often this is called.
     pub fn update(&self, standing: RunProgress) {
         lock(&self.line).standing = standing;
     }
 
-    /// Nothing runs any more: the line goes, until there is something new to tell.
+    /// Removes the line until the next update.
     pub fn rest(&self) {
         let mut line = lock(&self.line);
         line.standing = RunProgress::default();

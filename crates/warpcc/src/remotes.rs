@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use warpcc_cache::DiskStore;
+use warpcc_cache::{DiskStore, guards};
 use warpcc_remote_client::protocol::{Opening, TimeBudgetSent};
 use warpcc_remote_client::remote_program::WarningSink;
 use warpcc_remote_client::sent::{AuthSent, LayerSent, StoreSent};
@@ -20,6 +20,7 @@ pub fn for_call(
         store: store.map(StoreSent::from),
         time_budget: TimeBudgetSent::PerCall,
         cluster: cluster.map(|(address, auth)| (address, AuthSent::from(auth))),
+        switched_off: guards::switched_off(),
     };
     RemoteProgram::next_to(ourselves, opening, WarningSink::Print(crate::log::warn))
 }
@@ -36,6 +37,7 @@ pub fn for_kernels(ourselves: &Path, layers: &[Layer], store: &DiskStore) -> Rem
         store: Some(store.into()),
         time_budget: TimeBudgetSent::PerQuestion,
         cluster: None,
+        switched_off: guards::switched_off(),
     };
     RemoteProgram::next_to(ourselves, opening, WarningSink::Keep(Default::default()))
 }

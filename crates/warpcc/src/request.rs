@@ -1,4 +1,4 @@
-//! One call of nvcc: who, with what, where; and what its result depends on before anything ran.
+//! One call of nvcc: the program, its arguments and its directory; and the parts of the direct key.
 //!
 //! The direct key's parts, all that is known without starting a process:
 //!
@@ -15,7 +15,7 @@
 //! | relocatable: the names of the mapped folders | paths below one count by that name |
 //! | folder in folder: where a mapped folder is in another one | a path below both counts by the inner one's name |
 //!
-//! What was read and what was looked for in vain is not in the key but in the record's manifest.
+//! Files that were read, or looked for in vain, are not in the key but in the record's input manifest.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ use warpcc_engine::process::find_program;
 use warpcc_path_map::{BaseDirs, PathMap, WorkDir, discover};
 use warpcc_plan::{Invocation, Unsupported};
 
-/// Changes when what a direct record means changes.
+/// Changes when the meaning of a direct record changes.
 const DOMAIN: &str = "warpcc direct 2";
 
 /// The part of a key that has a source's content.
@@ -72,9 +72,9 @@ pub struct Request {
     pub path_map: PathMap,
     /// The only source's content, where that counts and its path does not.
     pub source: Option<Digest>,
-    /// What is asked for.
+    /// The parsed command line.
     pub invocation: Invocation,
-    /// The terminal that diagnostics go to, if they do.
+    /// The terminal that diagnostics go to; `None` where they go elsewhere.
     pub terminal: Option<Terminal>,
 }
 
@@ -149,7 +149,7 @@ impl Request {
         variable(&self.environment, name)
     }
 
-    /// Where conditions are looked at.
+    /// The place in which stored conditions are checked.
     pub fn place(&self) -> RunPlace<'_> {
         RunPlace {
             environment: &self.environment,
@@ -173,7 +173,7 @@ impl Request {
             .map_or_else(|| PathBuf::from("/tmp"), |t| self.directory.join(t))
     }
 
-    /// The keys under which this call's result may be kept; `listing` is what they are made from.
+    /// The keys under which this call's result may be stored, made from `listing`.
     pub fn keys(&self, listing: &KeyParts) -> KeyVariants {
         let terminal = self.terminal.as_ref();
         key_variants(listing.key(DOMAIN), self.work_dir(), terminal)
@@ -184,7 +184,7 @@ impl Request {
         self.listing_under(&self.path_map)
     }
 
-    /// The same as it would be with these folders' names left out.
+    /// The same with these folders' names left out.
     fn listing_under(&self, path_map: &PathMap) -> KeyParts {
         let mut sink = Explaining::new();
         let invocation = &self.invocation;
@@ -193,7 +193,7 @@ impl Request {
             sink.part("relocatable", path_map.names().as_bytes());
         }
         match &self.source {
-            // What names a folder in two ways is looked for when the result is made.
+            // A path below two mapped folders is looked for when the result is made.
             Some(source) => sink.part(SOURCE_CONTENT, source.to_string().as_bytes()),
             None => {
                 for place in path_map.nesting() {
@@ -261,8 +261,8 @@ impl Request {
         sink.finish()
     }
 
-    /// What this call would be kept under with `base_dir = "auto"`, and the folders that are then left out; `None` for
-    /// one that leaves out others, or none that could be left out.
+    /// The call's key parts with `base_dir = "auto"`, and the folders that are then left out; `None` where the call leaves
+    /// out folders already, leaves intermediate files, or has no folder to leave out.
     pub fn in_every_folder(&self) -> Option<(KeyParts, PathMap)> {
         if !self.path_map.is_empty() || self.invocation.leaves_intermediate_files() {
             return None;
@@ -288,7 +288,8 @@ impl Request {
         self.invocation.output_is_free() && self.invocation.is_absolute()
     }
 
-    /// What `warpcc why` finds this call again by: where it ran and what it made.
+    /// The identity by which `warpcc why` finds this call again: its working directory, and its output or, without one, its
+    /// inputs.
     pub fn identity(&self) -> KeyParts {
         let mut sink = Explaining::new();
         sink.part(

@@ -1,4 +1,4 @@
-//! What this call shares with others on the machine: the budget, a build tool's tokens, and the build it belongs to.
+//! Joins this call to others on the machine: to the budget, a build tool's tokens, and the build it belongs to.
 
 use rustix::process::{Resource, getrlimit};
 use warpcc_budget::{Board, BoardPlace, Cancel, CommandKind, Joined, Tokens};
@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::log::Log;
 use crate::request::Request;
 
-/// Who started us, and in which build.
+/// The processes that started this one, and the build.
 pub struct Lineage {
     /// The build.
     pub build: BuildId,
@@ -21,7 +21,7 @@ pub struct Lineage {
 }
 
 impl Lineage {
-    /// Asks `/proc`; `given` is what the user says the build is.
+    /// Finds the ancestors in `/proc`. The build is the user's setting, where there is one.
     pub fn find(config: &Config) -> Self {
         let ancestry = Ancestry::read();
         Self {
@@ -42,7 +42,7 @@ impl Lineage {
     }
 }
 
-/// Where all calls of the user meet.
+/// The place of the board that all calls of the user share.
 pub fn place(config: &Config) -> BoardPlace {
     match &config.runtime_dir.value {
         Some(folder) => BoardPlace::At(folder.clone()),
@@ -50,7 +50,7 @@ pub fn place(config: &Config) -> BoardPlace {
     }
 }
 
-/// What `request` asks the machine with.
+/// The admission through which the commands of `request` get their share of the machine.
 pub fn admission<'a>(
     config: &Config,
     lineage: &Lineage,
@@ -94,7 +94,7 @@ pub fn make_room_for_nvcc(config: &Config, lineage: &Lineage, label: &str, log: 
         label,
         ..Applicant::default()
     };
-    // Nobody cancels: a signal ends this process.
+    // Never cancelled: a signal ends this process.
     if let Ok(pass) = admission.enter(&entry, &Cancel::new()) {
         pass.keep_across_exec();
     }

@@ -3,7 +3,7 @@
 //! The folder's name is made from the command, not drawn at random, because it stands in debug
 //! information: two builds of the same command give the same bytes. Two processes with the same
 //! command at the same time wait for each other; the second one then finds the first one's result.
-//! Nobody waits for a process that does not work: see docs/design/locks.md.
+//! No process waits for one that does not work: see docs/design/locks.md.
 
 mod holder;
 mod lock;
@@ -35,9 +35,9 @@ pub struct Scratch {
 /// Which folder is wanted.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// Where temporary files go.
+    /// The folder for temporary files.
     pub temporary: &'a Path,
-    /// The folder's name: that of the command.
+    /// The folder's name, which is made from the command.
     pub name: &'a str,
     /// Whether it must have that name.
     pub naming: Naming,
@@ -46,14 +46,14 @@ pub struct Wanted<'a> {
 /// Whether the folder's name stands in the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Naming {
-    /// It does, in debug information: another name is another result.
+    /// The name stands in debug information: another name is another result.
     Counts,
-    /// It does not.
+    /// The name stands nowhere.
     Free,
 }
 
 impl Naming {
-    /// Of a call with debug information or without.
+    /// The naming for a call with debug information or without.
     pub fn with_debug(debug: bool) -> Self {
         if debug { Self::Counts } else { Self::Free }
     }
@@ -62,19 +62,19 @@ impl Naming {
 /// Why there is no folder.
 #[derive(Debug, thiserror::Error)]
 pub enum NoScratch {
-    /// Somebody else has made a folder of that name.
+    /// Another user has made a folder of that name.
     #[error("{} is not a folder that only this user can write to", .0.display())]
     Foreign(PathBuf),
-    /// Another process has it, and waiting is no use.
+    /// Another process has the folder, and waiting is no use.
     #[error("{0}")]
     InUse(String),
-    /// It cannot be made or locked.
+    /// The folder cannot be made or locked.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 impl NoScratch {
-    /// As it is counted.
+    /// The reason that is counted.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::InUse(_) => "the private folder is in use",
@@ -82,7 +82,7 @@ impl NoScratch {
         }
     }
 
-    /// For people, who would not find out otherwise why everything is slow; none where it passes by itself.
+    /// Advice for the user, who would not find out otherwise why builds are slow; `None` where the problem passes by itself.
     pub fn advice(&self) -> Option<String> {
         match self {
             Self::Foreign(path) => Some(advice(path, "nvcc runs alone")),
@@ -98,13 +98,18 @@ fn advice(path: &Path, meanwhile: &str) -> String {
     )
 }
 
-/// This many names are tried for a command where processes that do not work have the others.
+/// How many names are tried for a command: each but the first where a process that does not work has the one before.
 const SPARE_NAMES: u32 = 4;
 
-/// So long a killed tool may take to be gone.
+/// The folder and those in it, outer ones first.
+const FOLDERS: [&str; 6] = ["", "k", "k/real", "k/host", "out", "tmp"];
+/// One more, where the watch library cannot be in the cache.
+pub const WATCH: &str = "watch";
+
+/// How long a killed tool may take to end.
 const DYING: Duration = Duration::from_secs(1);
 
-/// What there is of this process's scratch folder, for who must remove it at any moment.
+/// This process's scratch folder as far as it exists, so that a signal can remove it at any moment.
 #[derive(Debug, Default)]
 pub struct Held(Mutex<Made>);
 
@@ -120,7 +125,7 @@ impl Held {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes what there is. While the guard lives, nothing new is made.
+    /// Removes the folder, if there is one. While the guard lives, no folder is made.
     pub fn remove_for_good(&self) -> MutexGuard<'_, Made> {
         let made = self.lock();
         if let Some((path, lock_path)) = &made.own {
@@ -145,7 +150,7 @@ fn root(temporary: &Path, naming: Naming) -> Result<(PathBuf, Option<PathBuf>), 
     if naming == Naming::Counts {
         return Err(NoScratch::Foreign(path));
     }
-    // One of its own for this call, under a name that nobody can have taken before.
+    // A parent for this call alone, under a name that no process can have taken before.
     for number in 0..100 {
         let own = PathBuf::from(format!("{}.{}", path.display(), unheard_of(number)));
         match fs::DirBuilder::new().mode(0o700).create(&own) {
@@ -163,7 +168,7 @@ fn unheard_of(number: u32) -> String {
     format!("{:x}-{nanos:x}-{number:x}", std::process::id())
 }
 
-/// Whether the usual parent of scratch folders can be used, or does not exist; else its name.
+/// The usual parent of scratch folders where it cannot be used; `None` where it can be used or does not exist.
 pub fn foreign_root(temporary: &Path) -> Option<PathBuf> {
     let path = place(temporary);
     let found = fs::symlink_metadata(&path).ok()?;
@@ -176,7 +181,7 @@ fn is_private(found: &fs::Metadata) -> bool {
     found.is_dir() && found.uid() == user && found.mode() & 0o022 == 0
 }
 
-/// Where [`root`] is or would be.
+/// The path of [`root`], which may not exist.
 fn place(temporary: &Path) -> PathBuf {
     let plain = |p: &Path| {
         p.to_str().is_some_and(|s| {
@@ -196,11 +201,11 @@ fn place(temporary: &Path) -> PathBuf {
 }
 
 impl Scratch {
-    /// Locks and empties a folder, waiting for another process that works in it. `held` is called with what was made, before
-    /// anybody who locks it can miss it. Also says whether it waited.
+    /// Locks and empties a folder, waiting for another process that works in it. `held` is locked while the folder is made,
+    /// so that a signal does not miss it. Also tells whether this process waited.
     ///
     /// # Errors
-    /// There is none to be had.
+    /// No folder can be had.
     pub fn open(
         wanted: &Wanted<'_>,
         held: &Arc<Held>,
@@ -227,7 +232,7 @@ impl Scratch {
         Err(NoScratch::InUse(passed_by))
     }
 
-    /// The folder `name`; inside, why it was passed by.
+    /// The folder `name`; the inner error is the reason why it cannot be used.
     fn open_named(
         wanted: &Wanted<'_>,
         name: &str,
@@ -250,7 +255,11 @@ impl Scratch {
                     vanished = true;
                     continue;
                 }
-                Err(e) => return Err(e.into()),
+                Err(e) => {
+                    // Without a descriptor, or rights to what was just made. It goes only when it is empty.
+                    _ = fs::remove_dir(&root);
+                    return Err(e.into());
+                }
             };
             made = held.lock();
             let scratch = Self {
@@ -264,13 +273,13 @@ impl Scratch {
             let filled = scratch.fill();
             drop(made);
             filled?;
-            // Who made it vanish was at work until then.
+            // The process that removed the folder was at work until then.
             return Ok(Ok((scratch, waited || vanished)));
         }
         Err(io::Error::other("something keeps deleting the private folder").into())
     }
 
-    /// What to tell a user whose usual folder somebody else has.
+    /// Advice for a user whose usual folder belongs to another user; `None` where the usual folder is used.
     pub fn advice(&self) -> Option<String> {
         let usual = self.instead_of.as_deref()?;
         Some(advice(usual, "another folder is used"))
@@ -281,7 +290,7 @@ impl Scratch {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
             _ => {}
         }
-        ["", "k", "k/real", "k/host", "out", "tmp"]
+        FOLDERS
             .into_iter()
             .try_for_each(|folder| fs::create_dir(self.path.join(folder)))
     }
@@ -310,7 +319,7 @@ impl Drop for Scratch {
 
 fn remove(path: &Path, lock_path: &Path) {
     // Left-overs cost disk, not correctness: the next user of the name empties the folder, and
-    // `sweep` removes what nobody asks for again.
+    // `sweep` removes folders that are not used again.
     remove_while_others_write(path);
     let _ = fs::remove_file(lock_path);
     if let Some(root) = path.parent() {
@@ -323,6 +332,10 @@ fn remove_while_others_write(path: &Path) {
     let began = Instant::now();
     while let Err(error) = fs::remove_dir_all(path) {
         if error.kind() != io::ErrorKind::DirectoryNotEmpty || began.elapsed() > DYING {
+            // Listing takes descriptors. Where there are none left, nothing was written either.
+            for folder in [WATCH].into_iter().chain(FOLDERS.into_iter().rev()) {
+                _ = fs::remove_dir(path.join(folder));
+            }
             return;
         }
         thread::sleep(Duration::from_millis(2));
@@ -335,7 +348,7 @@ pub fn sweep(temporary: &Path) {
     if fs::symlink_metadata(&usual).is_ok_and(|found| is_private(&found)) {
         return sweep_root(&usual);
     }
-    // Then calls have had folders of their own next to it.
+    // Calls that could not use the parent have had folders of their own next to it.
     let name = usual.file_name().unwrap_or_default().to_string_lossy();
     let prefix = format!("{name}.");
     let beside = usual.parent().map(fs::read_dir);

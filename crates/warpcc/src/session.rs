@@ -1,6 +1,6 @@
-//! One call of nvcc from its words to its end: prepared, looked up, built, recorded.
+//! One call of nvcc from its command line to its end: prepared, looked up, built, recorded.
 //!
-//! The launcher, `warpcc run` and `warpcc explain` all go this way. They differ in their wishes and their listeners.
+//! The launcher, `warpcc run` and `warpcc explain` all use it. They differ in their wishes and their listeners.
 
 use std::cell::OnceCell;
 use std::ffi::OsString;
@@ -33,9 +33,9 @@ use crate::{direct, history, remotes, resources, standard_streams};
 /// Where a call comes from, and where it is noted.
 #[derive(Clone, Copy)]
 pub struct Call<'a> {
-    /// What the environment says about us.
+    /// The surroundings of this process.
     pub around: &'a ProcessContext,
-    /// The cache, the settings, and what becomes of the call.
+    /// The cache, the settings, and the record of the call.
     pub account: &'a CallRecorder<'a>,
     /// The log.
     pub log: &'a Log,
@@ -43,24 +43,24 @@ pub struct Call<'a> {
 
 /// A call that is understood.
 pub struct Session<'a> {
-    /// What is asked for.
+    /// The parsed call.
     pub request: Request,
     call: Call<'a>,
     listing: KeyParts,
     keys: KeyVariants,
-    /// Calls that may have made the same; only a miss looks for them.
+    /// Calls that may have made the same result; only a miss looks for them.
     twins: OnceCell<Vec<Twin>>,
 }
 
 /// How a miss begins.
 enum Begun {
-    /// Another process made it meanwhile, in this processor time.
+    /// Another process made the result meanwhile, in this many microseconds of processor time.
     Hit(u64),
-    /// Nobody did: the private folder.
+    /// No other process did: the private folder to build in.
     Build(Scratch),
 }
 
-/// How a call is to be done.
+/// How a call is to be carried out.
 pub struct Wishes<'a> {
     /// Whether the whole call may be answered from a cache.
     pub looks_up: bool,
@@ -68,20 +68,20 @@ pub struct Wishes<'a> {
     pub may_leave: bool,
     /// At most this many tasks at a time; when not given, as many as the settings say.
     pub jobs: Option<NonZeroUsize>,
-    /// One at a time, in nvcc's order.
+    /// Whether commands run one at a time, in nvcc's order.
     pub sequential: bool,
-    /// Exactly nvcc's commands.
+    /// Whether exactly nvcc's commands run.
     pub faithful: bool,
-    /// Where each command's files are to be copied.
+    /// The folder to copy each command's files to.
     pub save: Option<&'a Path>,
-    /// Who looks at each command's files as soon as it has ended.
+    /// The listener that looks at each command's files as soon as the command has ended.
     pub listener: Option<&'a dyn BuildListener>,
     /// The line on the terminal.
     pub progress: Option<&'a Progress>,
 }
 
 impl Wishes<'_> {
-    /// Those of a build system: the terminal is its own.
+    /// The wishes of the launcher. A build system owns the terminal, so there is no progress line.
     pub fn of_launcher() -> Self {
         Self {
             looks_up: true,
@@ -96,8 +96,8 @@ impl Wishes<'_> {
     }
 }
 
-/// An input that is no regular file, such as `/dev/stdin`, or a pipe that any option names (`-include <(…)` of a shell):
-/// it is read once, and who reads it first depends on the order of the steps.
+/// An input that is no regular file, such as `/dev/stdin`, or a pipe that any option names (`-include <(…)` of a shell).
+/// Such a file can be read only once, and the order of the steps decides which one reads it.
 fn odd_input(request: &Request, args: &[OsString]) -> Option<String> {
     let kind = |path: &str| {
         let found = std::fs::metadata(request.absolute(path));
@@ -119,10 +119,10 @@ fn odd_input(request: &Request, args: &[OsString]) -> Option<String> {
 }
 
 impl<'a> Session<'a> {
-    /// Understands a call. Folders of `base_dirs` do not count.
+    /// Parses a call. Names of folders of `base_dirs` do not count.
     ///
     /// # Errors
-    /// Why nvcc is to do it alone.
+    /// Why plain nvcc has to carry out the call.
     pub fn prepare(
         nvcc: &Path,
         args: &[OsString],
@@ -163,11 +163,11 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Answers the call from a cache, or builds what it asks for. `listen` gets what was built, and how long it took, while
-    /// the intermediate files are there. Gives nvcc's exit code.
+    /// Answers the call from a cache, or builds it. `listen` gets the finished build, and how long it took, while the
+    /// intermediate files are there. Gives nvcc's exit code.
     ///
     /// # Errors
-    /// Why nvcc is to do it alone. Nothing was shown or put in place then.
+    /// Why plain nvcc has to carry out the call. Nothing was shown or put in place then.
     pub fn complete(
         &self,
         wishes: &Wishes<'_>,
@@ -195,7 +195,7 @@ impl<'a> Session<'a> {
             Begun::Hit(micros) => return Ok(self.hit(micros)),
             Begun::Build(scratch) => scratch,
         };
-        // A step that hits, or runs elsewhere, leaves only what others read of what it writes.
+        // A step that hits, or runs elsewhere, leaves only the files that other steps read.
         let wants_all_files = wishes.save.is_some();
         let may_leave = wishes.may_leave && !wants_all_files;
         let cluster = may_leave.then(|| NamedCluster::of(config)).flatten();
@@ -255,7 +255,7 @@ impl<'a> Session<'a> {
         Ok(built.code)
     }
 
-    /// The shared caches, where they may be asked or told.
+    /// The shared caches; `None` where the call may neither read nor write them.
     fn shared_caches(&self, remote: &Arc<RemoteProgram>) -> Option<SharedCaches> {
         let CallRecorder { config, store, .. } = self.call.account;
         let layers = config.layers();
@@ -264,7 +264,7 @@ impl<'a> Session<'a> {
         Some(SharedCaches::new(Arc::clone(remote), layers, store.root()))
     }
 
-    /// The program that asks them and the cluster. It is started when one is first asked.
+    /// The program that talks to the shared caches and the cluster. It is started at the first request.
     fn remote_program(&self, cluster: Option<&NamedCluster>) -> RemoteProgram {
         let Call {
             around, account, ..
@@ -332,10 +332,10 @@ impl<'a> Session<'a> {
         0
     }
 
-    /// Waits for another call that makes the same thing, and takes a private folder if there is none.
+    /// Waits for another call that makes the same result. Takes a private folder if there is no such result.
     ///
-    /// Twins wait for each other, too, but not one after another: whether they can share is known when the first one has made it.
-    /// Where the last call with these options could not, they do not wait at all.
+    /// Twins wait for each other, too, but not one after another: the first one's result shows whether they can share. They
+    /// do not wait at all where the last call with these options could not share.
     fn begin(&self, looks_up: bool, interrupt: &Interrupt) -> Result<Begun, Unsupported> {
         let own = self.keys.base();
         let store = self.call.account.store.filter(|_| looks_up);
@@ -388,7 +388,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Says in the log how a build went.
+/// Logs how a build went.
 fn log_build(log: &Log, built: &Built) {
     log.line(|| match &built.not_stored {
         None => format!("built, exit code {}", built.code),

@@ -1,6 +1,6 @@
-//! SIGCONT: continues the children. SIGINT, SIGTERM and SIGHUP: ends the children, gives back the build tool's tokens,
-//! removes what is unfinished, shows what the tools have said, and dies of the signal, so that the caller sees the status
-//! it expects.
+//! Handles signals. SIGCONT continues the children. SIGINT, SIGTERM and SIGHUP end the children, give back the build tool's
+//! tokens, remove unfinished files, show the tools' messages, and end this process by the same signal, so that the caller
+//! sees the status it expects.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -17,22 +17,21 @@ use warpcc_engine::Children;
 use crate::messages::Messages;
 use crate::scratch::Held;
 
-/// So long other machines may take to hear that a step is not wanted any more, and readers to read what was said.
+/// How long to wait for other machines to learn that a step is not wanted any more, and for the messages to be read.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// What a signal ends and removes.
+/// Everything that a signal ends or removes.
 #[derive(Debug, Default)]
 pub struct Interrupt {
     /// The tools that run.
     pub children: Children,
-    /// Files that a tool writes in place; they go, because half of an executable is worse than
-    /// none.
+    /// Files that a tool writes in place. They are removed, because half of an executable is worse than none.
     pub unfinished: Mutex<Vec<PathBuf>>,
     /// The private folder.
     pub scratch: Arc<Held>,
     /// Tokens of the build tool, which would be lost to it for the rest of its build.
     pub tokens: Mutex<Option<Tokens>>,
-    /// What the tools have said.
+    /// The tools' messages so far.
     pub messages: Arc<Messages>,
 }
 
@@ -47,7 +46,7 @@ impl Interrupt {
             let interrupt = Arc::clone(&interrupt);
             move || {
                 // Here and not before: without the thread a signal must end us at once, as it does any program.
-                // What our parent ignores, we ignore (`nohup`, `&` in a script), and nvcc would.
+                // Signals that our parent ignores (`nohup`, `&` in a script) stay ignored, as they would with nvcc.
                 let ignored =
                     ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
                 let wanted = [SIGHUP, SIGINT, SIGTERM, SIGCONT];
@@ -67,7 +66,7 @@ impl Interrupt {
             }
         };
         if thread::Builder::new().spawn(wait).is_ok() {
-            // Nothing is sent: it ends when the signals are ours, or cannot be.
+            // Nothing is sent: the channel closes when the signals are ours, or cannot be.
             let _: Result<(), _> = ready.recv();
         }
         interrupt
@@ -94,7 +93,7 @@ impl Interrupt {
         std::process::exit(128 + signal);
     }
 
-    /// A reader that does not read keeps nobody from dying.
+    /// Shows the messages. A reader that does not read delays the end of this process by [`FAREWELL`] at most.
     fn show_messages(&self) {
         let said = Arc::clone(&self.messages);
         let (shown, is_shown) = mpsc::channel::<()>();
@@ -103,14 +102,15 @@ impl Interrupt {
             drop(shown);
         };
         if thread::Builder::new().spawn(show).is_ok() {
-            // Nothing is sent: it ends when all is out.
+            // Nothing is sent: the channel closes once everything is written.
             let _: Result<(), _> = is_shown.recv_timeout(FAREWELL);
         }
     }
 }
 
-/// Continues what we started and did not stop. A child that has begun and is no tool yet is in our group, and Ctrl-Z reaches
-/// it; when it stops, it is in a group of its own, and what continues us does not reach it. We would wait for it for ever.
+/// Continues children that we started and did not stop. Ctrl-Z reaches a child that has begun but is no tool yet, because
+/// it is in our group. When it stops, it is in a group of its own, and the signal that continues us does not reach it. We
+/// would wait for it for ever.
 fn continue_children() {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten();
     let children = tasks.flatten().filter_map(|task| {
@@ -122,7 +122,7 @@ fn continue_children() {
             .split_whitespace()
             .filter_map(|pid| pid.parse().ok());
         for pid in pids.filter_map(Pid::from_raw) {
-            // It may have ended.
+            // The child may have ended.
             let _ = kill_process(pid, Signal::CONT);
         }
     }

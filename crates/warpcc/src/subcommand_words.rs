@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-/// Subcommands and what else clap answers; everything else is a compiler.
+/// Subcommands, and the other words that clap answers. Every other word is a compiler.
 pub const OWN_WORDS: [&str; 22] = [
     "run",
     "stats",
@@ -28,12 +28,12 @@ pub const OWN_WORDS: [&str; 22] = [
     "--version",
 ];
 
-/// Whether warpcc's first argument is for warpcc; if not, it names a compiler to launch.
+/// Whether warpcc's first argument is for warpcc. If not, the argument names a compiler to launch.
 pub fn is_subcommand(first_arg: &OsStr) -> bool {
     OWN_WORDS.iter().any(|word| first_arg == *word)
 }
 
-/// The subcommand that a compiler which could not be found was probably meant to be.
+/// The subcommand whose name is close to `first_arg`, which is no subcommand itself; `None` where no name is close.
 pub fn nearest_subcommand(first_arg: &str) -> Option<&'static str> {
     let close = |word: &&str| strsim::jaro_winkler(first_arg, word) > 0.84;
     OWN_WORDS
@@ -42,8 +42,8 @@ pub fn nearest_subcommand(first_arg: &str) -> Option<&'static str> {
         .find(close)
 }
 
-/// What others call a command of ours, and ours: ccache's and sccache's options, and words that people try. What nvcc calls an
-/// option as well, such as `-c`, is not here: who writes it forgot the compiler.
+/// Other names for our commands, each with the command: options of ccache and sccache, and words that people try. Options
+/// that nvcc also has, such as `-c`, are left out: a user who writes one forgot the compiler.
 const FOREIGN: [(&str, &str); 17] = [
     ("-s", "warpcc stats"),
     ("--show-stats", "warpcc stats"),
@@ -67,7 +67,7 @@ const FOREIGN: [(&str, &str); 17] = [
     ("clean", "warpcc cache clear"),
 ];
 
-/// What somebody may have meant who knows another cache's words.
+/// The command that a user of another cache may have meant; `None` for an unknown word.
 pub fn meant_by(first_arg: &str) -> Option<&'static str> {
     let option = first_arg
         .split_once('=')

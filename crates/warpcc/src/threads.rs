@@ -1,8 +1,8 @@
-//! What nvcc shows of a failing build under `--threads`, if that does not depend on timing.
+//! Works out which messages nvcc shows of a failing build under `--threads`, where that does not depend on timing.
 //!
 //! Seen on 13.5 with tools that log and wait: up to N commands run at once; after a failure those that run come to
-//! their end, no other begins, and each says what it says as it ends. The exit code is 255 where a tool of NVIDIA's
-//! failed. So the text is certain where only what surely ran said anything; its order is a race.
+//! their end, no other begins, and each one's messages appear as it ends. The exit code is 255 where a tool of NVIDIA's
+//! failed. So the text is certain where only commands that surely ran printed anything; its order is a race.
 
 use std::num::NonZero;
 use std::thread::available_parallelism;
@@ -11,10 +11,10 @@ use warpcc_engine::failure::{LATER, phase};
 use warpcc_engine::{Finished, StepOutcome};
 use warpcc_plan::{TaskGraph, Tool};
 
-/// nvcc's exit code then.
+/// nvcc's exit code after a failing build under `--threads`.
 pub const EXIT_CODE: i32 = 255;
 
-/// Whether nvcc, with this many threads (0: one for each processor), would have shown just this, from the same sources.
+/// Whether nvcc, with this many threads (0: one for each processor), would have shown the same messages.
 pub fn is_certain(graph: &TaskGraph, tasks: &[Finished], threads: usize) -> bool {
     let threads = match threads {
         0 => available_parallelism().map_or(1, NonZero::get),
@@ -53,7 +53,7 @@ pub fn is_certain(graph: &TaskGraph, tasks: &[Finished], threads: usize) -> bool
     together && others.iter().all(|task| phase_of(task) <= sure_to_run)
 }
 
-/// Everything that a step needs, and what that needs.
+/// All steps that a step needs, directly or through others.
 fn ancestors(graph: &TaskGraph, step: usize) -> Vec<usize> {
     let mut found = Vec::new();
     let mut open = vec![step];

@@ -1,13 +1,13 @@
 //! Twins of a call: the same source in another folder, or under another name.
 //!
 //! A kernel that a program generates at run time lies in a new folder each time, and each rank of a server has its own. nvcc
-//! makes the same of it wherever the result does not hold where the source was. Whether it does is looked at once, when the
-//! result is made: the folders, the names and the module id, which nvcc makes of the source's path, must stand nowhere in
-//! the preprocessed text, in the PTX, in the final files and in the messages. Then the result is also kept under a key that has
-//! the source's content in place of its path.
+//! makes the same result of it unless the result contains the source's path. This is checked once, when the result is
+//! made: the folders, the names and the module id, which nvcc makes of the source's path, must stand nowhere in the
+//! preprocessed text, in the PTX, in the final files and in the messages. Then the result is also stored under a key that
+//! has the source's content in place of its path.
 //!
-//! In the relocatable mode (`base_dir`) the tools are told other names, and the result is not nvcc's. Here nothing is told to
-//! anybody: what is found elsewhere is what nvcc would have made here.
+//! In the relocatable mode (`base_dir`) the tools get other names, and the result is not nvcc's. Here the tools get the
+//! real names: a twin's result is the one that nvcc would have made here.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -25,10 +25,10 @@ use warpcc_plan::{Arg, FileKind, PlanFile, TaskGraph, Tool};
 use crate::computed_includes;
 use crate::request::{Request, SOURCE_CONTENT};
 
-/// What a call has in common with its twins.
+/// The parts that a call shares with its twins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Likeness {
-    /// The source's content. Its name and those of what is made of it are others.
+    /// The source's content. The source and the files made from it have other names.
     Content,
     /// The content and the names, in another folder.
     Names,
@@ -40,7 +40,7 @@ pub struct Twin {
     pub request: Request,
     /// Its keys.
     pub keys: KeyVariants,
-    /// Under which it is noted whether calls with these options could share.
+    /// The key of the note whether calls with these options could share.
     options: Key,
 }
 
@@ -49,11 +49,13 @@ const OPTIONS: &str = "warpcc options of twins 1";
 const MAY_SHARE: &[u8] = b"1";
 const MAY_NOT_SHARE: &[u8] = b"0";
 
-/// What gives a source's place away, in a front end: the text has the name of its file without any line marker.
+/// Builtins that give a source's path away in a front end: they put the file's name into the text without any line
+/// marker.
 const TELL_PLACES: [&[u8]; 2] = [b"__builtin_FILE", b"__builtin_source_location"];
 
 impl Twin {
-    /// The kinds of twins that a call may share its result with, the kind with most of them first; none where there can be none.
+    /// The kinds of twins that a call may share its result with, the kind with the most twins first; empty where there can
+    /// be no twins.
     pub fn of(request: &Request) -> Vec<Self> {
         let invocation = &request.invocation;
         let [source] = &invocation.inputs[..] else {
@@ -95,7 +97,8 @@ impl Twin {
                 keys,
                 options,
             };
-            // A word that is no path stays as it is: what it leads to is there, wherever the source is.
+            // A word that is no path is not mapped. If it names one of the folders, it means that folder wherever the source
+            // is, so the call has no twin.
             let mut words = listing.0.iter();
             let map = &twin.request.path_map;
             (!words.any(|(_, word)| map.is_named_in(word))).then_some(twin)
@@ -103,7 +106,8 @@ impl Twin {
         kinds.iter().filter_map(|kind| one(*kind)).collect()
     }
 
-    /// What has to stand somewhere in a path that is put together and leads to one of the folders or files.
+    /// The last components of the mapped folders and files. A path that is put together and leads to one of them contains
+    /// its last component.
     fn last_components(&self) -> impl Iterator<Item = &[u8]> {
         let map = &self.request.path_map;
         let paths = map.folders().chain(map.files());
@@ -111,8 +115,8 @@ impl Twin {
         last.map(OsStr::as_encoded_bytes)
     }
 
-    /// Whether a source includes by its name a file that is called otherwise for a twin, or goes from one of the folders into another
-    /// one.
+    /// Whether a source includes a file by a name that differs for a twin, or includes a path that goes from one of the
+    /// folders into another one.
     fn is_included_by(&self, source: &[u8]) -> bool {
         let map = &self.request.path_map;
         let mut files = map.files().filter_map(|path| path.rsplit('/').next());
@@ -145,7 +149,7 @@ impl Twin {
     }
 }
 
-/// What differs between a call and its twins.
+/// The map of the paths that differ between a call and its twins.
 fn paths(request: &Request, likeness: Likeness, source: &str) -> PathMap {
     let found = request.folders(&BaseDirs::found());
     let found = found.pairs().into_iter().map(|(folder, marker)| {
@@ -159,7 +163,7 @@ fn paths(request: &Request, likeness: Likeness, source: &str) -> PathMap {
         folders.extend(real.map(|real| (name.to_owned(), real)));
     };
     let parent = Path::new(source).parent();
-    // Its folder, wherever that is: headers next to the source are looked for next to the twin.
+    // The source's folder, wherever it is: headers next to the source are looked for next to the twin.
     if let Some(parent) = parent.filter(|parent| parent.is_absolute()) {
         add("folder", parent);
     }
@@ -168,7 +172,7 @@ fn paths(request: &Request, likeness: Likeness, source: &str) -> PathMap {
     }
     let mut files: Vec<(String, PathBuf)> = Vec::new();
     if likeness == Likeness::Content {
-        // nvcc asks the ending what kind of file it is.
+        // nvcc tells the kind of a file by its extension.
         let name = source.rsplit('/').next().unwrap_or(source);
         let name = match name.rsplit_once('.') {
             Some((_, ending)) => format!("source.{ending}"),
@@ -204,18 +208,18 @@ fn told<'a>(
     map.places_in(bytes).chain(words.iter().flat_map(of_word))
 }
 
-/// What a run made, where it is now.
+/// The files of a run that show whether its result may be shared, at their current paths.
 pub struct Evidence {
     /// Preprocessed texts.
     preprocessed: Vec<PathBuf>,
     /// PTX, and the final files.
     made: Vec<PathBuf>,
-    /// What begins module ids: the CRC of the source's path, and what the tools have made of it.
+    /// Beginnings of module ids: the CRC of the source's path, and the forms that the tools make of it.
     ids: Vec<String>,
 }
 
 impl Evidence {
-    /// Collects it; `now` says where a file of the plan is. `None` where the plan has a step whose work nobody can judge.
+    /// Collects the files; `now` gives the current path of a file of the plan. `None` where a step's work cannot be judged.
     pub fn collect(graph: &TaskGraph, now: &dyn Fn(&PlanFile) -> PathBuf) -> Option<Self> {
         let mut evidence = Self {
             preprocessed: Vec::new(),
@@ -264,11 +268,11 @@ impl Evidence {
             file.kind == FileKind::Output && writer != Some(Tool::FilterDependencies)
         });
         evidence.made.extend(outputs.map(now));
-        // A source whose preprocessed text nobody sees.
+        // Without preprocessed texts, there is a source whose text is not seen.
         (!evidence.preprocessed.is_empty() && !evidence.ids.is_empty()).then_some(evidence)
     }
 
-    /// Whether nothing of this says where the source was. `messages` is what the tools said.
+    /// Whether neither these files nor the tools' `messages` contain the source's path or names.
     pub fn is_silent_about(&self, twin: &Twin, messages: &[&[u8]]) -> bool {
         let map = &twin.request.path_map;
         let names = twin.names();
@@ -282,7 +286,7 @@ impl Evidence {
         let silent_result = |path: &PathBuf| {
             let mut is_silent = true;
             let read = pieces::read(path, |bytes, is_end| {
-                // What stands at the end of a piece comes once more: it may go on.
+                // A match at the end of a piece may continue: it is read again with the next piece.
                 let mut told = told(map, &of_results, bytes);
                 is_silent = told.all(|place| place.end == bytes.len() && !is_end);
                 is_silent.then(|| bytes.len().saturating_sub(longest.unwrap_or(0)))
@@ -299,8 +303,8 @@ impl Evidence {
             && self.sources_are_silent_about(twin).unwrap_or(false)
     }
 
-    /// The same of the preprocessed texts, and of all files that they were made of: a header's name that is a whole path leads to the
-    /// same file from everywhere. `None` where one cannot be read.
+    /// The same for the preprocessed texts, and for all files that they were made of. A header's name that is a whole path
+    /// leads to the same file from everywhere. `None` where a file cannot be read.
     fn sources_are_silent_about(&self, twin: &Twin) -> Option<bool> {
         let map = &twin.request.path_map;
         let names = twin.names();
@@ -362,13 +366,13 @@ impl Twin {
                 true => MAY_SHARE,
                 false => MAY_NOT_SHARE,
             };
-            // Without the note the next ones wait for each other once more.
+            // Without the note the next twins wait for each other once more.
             _ = store.put_note(KIND, &self.options, value);
         }
     }
 
-    /// Names that must stand nowhere, apart from whole paths: those of files that are called otherwise elsewhere, also as symbols
-    /// have them.
+    /// Names that must stand nowhere, apart from whole paths: names of files that differ for a twin, also as they stand in
+    /// symbols.
     fn names(&self) -> Vec<Vec<u8>> {
         let files = self.request.path_map.files();
         let names = files.filter_map(|path| Path::new(path).file_name()?.to_str());

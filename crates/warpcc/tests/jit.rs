@@ -1,5 +1,5 @@
-//! `warpcc jit` as people and scripts call it: figures against ptxas, findings, exit codes; and
-//! warming with a driver that is not one.
+//! Tests `warpcc jit` as people and scripts call it: figures against ptxas, findings, exit codes; and warming with a
+//! stand-in for a driver.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -77,8 +77,8 @@ impl Space {
         serde_json::from_slice(&output.stdout).expect("JSON")
     }
 
-    /// The exit code of advice with nothing to fix but, perhaps, where this machine's temporary
-    /// folder is: a container's layer and memory are found fault with.
+    /// The exit code of advice with nothing to fix, except perhaps the place of this machine's temporary folder: a
+    /// container's layer and memory are findings.
     fn fine(&self) -> i32 {
         let code = self.warpcc("cache").status.code();
         code.filter(|code| *code < 2).expect("an exit code")
@@ -143,7 +143,7 @@ fn advice_counts_what_ptxas_makes() {
         assert_eq!(on["fits"], true);
         let fix = advice["remarks"].to_string();
         assert!(fix.contains("-gencode arch=compute_90,code=sm_90"), "{fix}");
-        // Too new for the PTX: nothing to compile, and an error at run time.
+        // The PTX is too new: nothing to compile, and an error at run time.
         let old = space.said("advise lib.fatbin --gpu sm_75", 1);
         assert!(
             old.contains("2 containers cannot be loaded on sm_75"),
@@ -192,7 +192,7 @@ fn a_cache_that_is_too_small_or_in_a_bad_place_is_something_to_fix() {
         let said = with(&[(name, value)], "--estimate", 1);
         assert!(said.contains(word), "{name}={value}: {said}");
     }
-    // Where nothing is compiled it does not matter.
+    // Without texts to compile, the cache does not matter.
     space.variables = home.clone();
     space.variables.push(("CUDA_CACHE_MAX_SIZE", "1".into()));
     space.fatbin(
@@ -205,7 +205,7 @@ fn a_cache_that_is_too_small_or_in_a_bad_place_is_something_to_fix() {
         fits.contains("estimated") && fits.contains("to fix"),
         "{fits}"
     );
-    // Newer than the driver: it is not compiled, it fails.
+    // A PTX newer than the driver is not compiled: it fails.
     space.variables = home;
     let old = space.said("advise n.fatbin --gpu sm_100 --driver 12.4", 1);
     assert!(old.contains("cannot be loaded"), "{old}");
@@ -259,7 +259,7 @@ fn files_without_code_are_reported_and_the_rest_is_read() {
     fs::write(at.join("cut.fatbin"), &whole[..whole.len() - 20]).expect("written");
     fs::write(at.join("empty.so"), "").expect("written");
     fs::write(at.join("text.so"), "hello").expect("written");
-    // A size that nobody has.
+    // An impossible size.
     let mut huge = whole.clone();
     huge[8..16].copy_from_slice(&u64::MAX.to_le_bytes());
     fs::write(at.join("huge.fatbin"), huge).expect("written");
@@ -321,7 +321,7 @@ fn without_a_driver_or_a_toolkit_the_reason_is_told() {
     );
 }
 
-/// With the stand-in for a driver.
+/// A space with the stand-in for a driver.
 fn with_driver() -> Space {
     let mut space = Space::new(Toolkit::newest());
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_driver/libcuda.c");
@@ -364,7 +364,7 @@ fn warming_fills_the_cache_and_proves_it() {
         shown.contains("1 of 1 load with compiling switched off"),
         "{shown}"
     );
-    // What is there can be seen and removed.
+    // The cache's contents can be listed and removed.
     fs::write(space.at().join("cache/mine"), "x").expect("written");
     assert_eq!(space.json("cache --json", 0)["held"]["files"], 2);
     let cleared = space.json("cache --clear --json", 0);

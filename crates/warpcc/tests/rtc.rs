@@ -1,4 +1,4 @@
-//! `warpcc rtc` as people and CI call it: what it writes, what a program then finds.
+//! Tests `warpcc rtc` as people and CI call it: the files it writes, and the kernels that a program then finds.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -161,7 +161,7 @@ fn a_program_finds_what_was_warmed_and_compiles_nothing() {
         "{}",
         text(&done.stdout)
     );
-    // One that does not compile does not keep the others from being kept.
+    // A kernel that does not compile does not stop the others from being kept.
     let more = format!("{MANIFEST}\n[[kernel]]\nsource = \"common.h\"\nnames = [\"missing\"]\n");
     std::fs::write(folder.path().join("kernels.toml"), more).expect("written");
     let done = warpcc(folder.path(), &["rtc", "warm", "kernels.toml"]);
@@ -180,7 +180,7 @@ fn recorded_kernels_are_compiled_ahead_for_other_gpus() {
     std::fs::create_dir(at("include")).expect("a folder");
     std::fs::write(at("include/type.h"), "// a type\n").expect("written");
     let record = at("recorded.toml");
-    // What TOML could take for an end, or for other ends of lines.
+    // Characters that TOML could take for the end of a string, or for other line endings.
     let odd = "// ''' \"\"\" \\ \u{7f} \u{e9}\r\n__global__ void odd() {}'";
     let odd = odd.replace("{}'", "{} // '");
     let program = |target: &str, cache: &str, record: Option<&Path>| -> Vec<Found> {
@@ -229,7 +229,7 @@ fn recorded_kernels_are_compiled_ahead_for_other_gpus() {
     let done = warpcc(folder.path(), &words);
     let said = text(&done.stdout);
     assert!(done.status.success(), "{said}{}", text(&done.stderr));
-    // Machine code for both; what is an intermediate form is one for all.
+    // Machine code for both targets, and one intermediate form for all.
     assert!(said.starts_with("7 images"), "{said}");
     for target in ["sm_80", "sm_86"] {
         assert_eq!(program(target, "cache", None), [Found::Disk; 4], "{target}");

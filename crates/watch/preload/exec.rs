@@ -57,7 +57,7 @@ unsafe fn search(name: Path, full: &mut [u8; LONGEST]) -> usize {
         // SAFETY: as above.
         candidate(unsafe { CStr::from_ptr(name) });
     } else {
-        // What glibc uses without a PATH.
+        // The folders that glibc uses without a PATH.
         let path = sys::variable(b"PATH").map_or(&b"/bin:/usr/bin"[..], CStr::to_bytes);
         for directory in path.split(|byte| *byte == b':') {
             let mut end = directory.len();
@@ -243,7 +243,7 @@ hook! {
     fn system(command: Path) -> c_int, -1, |r, e| if e == 0 && !command.is_null() { shell() };
 }
 
-/// What is unloaded here would not be found at the end.
+/// A library that is unloaded here would not be found at the end.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
     static REAL: Real = Real::new();

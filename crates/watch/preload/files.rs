@@ -48,13 +48,13 @@ pub(crate) unsafe fn seen(directory: c_int, path: Path, kind: u8, error: c_int, 
     } else {
         Identity::of_open(file)
     };
-    // What goes to the program's own output is caught there.
+    // Writes to the program's own output are caught there.
     if !(kind == b'W' && file >= 0 && is_own_stream(&identity)) {
         state::file(kind, &identity, name);
     }
 }
 
-/// The name as it is logged, absolute where it is relative to an open directory; `None` where there is none to log.
+/// The name as it is logged, absolute where it is relative to an open directory; `None` where there is no name to log.
 ///
 /// # Safety
 /// `path` is null or NUL-terminated.
@@ -96,7 +96,7 @@ pub(crate) unsafe fn itself(directory: c_int, path: Path, error: c_int) {
 const FOLLOW: c_int = 0;
 const NOFOLLOW: c_int = 0x100;
 
-/// Logs a `stat` of a name itself or of where it leads, as the flags of the `*at` functions say. What it said of a
+/// Logs a `stat` of a name itself or of where it leads, as the flags of the `*at` functions say. The result for a
 /// regular file, which `read` takes from `to`, is logged too.
 ///
 /// # Safety
@@ -246,7 +246,8 @@ unsafe fn streamed(path: Path, mode: Path, error: c_int, stream: Any) {
     }
 }
 
-/// Logs, before the file can be there, that it is about to be made: who is killed in an `open` cannot log it any more.
+/// Logs, before the file can be there, that it is about to be made: a process that is killed in an `open` cannot log it
+/// any more.
 ///
 /// # Safety
 /// `path` is null or NUL-terminated.

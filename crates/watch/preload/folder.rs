@@ -1,4 +1,4 @@
-//! The library preloaded into a tool that runs in another folder than the one that is to stand in its result: it says
+//! The library preloaded into a tool that runs in another folder than the one that its result is to name: it says
 //! that the working directory is what `WARPCC_FOLDER` holds. Relative paths still lead to where the tool is.
 #![no_std]
 #![allow(unsafe_code)] // A function of the C library is replaced here.

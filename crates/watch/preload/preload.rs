@@ -40,7 +40,7 @@
 //!
 //! An image that has neither `E` nor a `P` answered by an `X`, or fewer records than `E` counts, lost
 //! records. A `P` or `N` without an `X` of the same file is a program that could not be watched (static, set-uid), and
-//! so is what started the `X` that nobody announced.
+//! so is the program that started an `X` that was not announced.
 //!
 //! # How
 //!

@@ -242,7 +242,7 @@ pub(crate) fn directory_changed() {
             let cwd = sys::cwd(&mut text);
             state.put(b'C', &[], cwd);
         } else {
-            // A vfork child: the record would move its parent, who has not moved.
+            // A vfork child: the record would move its parent, which has not moved.
             state.put(b'U', &[], b"a vfork child changed its working directory");
         }
     });

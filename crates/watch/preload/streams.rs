@@ -64,7 +64,7 @@ unsafe extern "C" fn fclose(stream: Any) -> c_int {
     };
     // SAFETY: the caller's argument, passed on to the function it meant.
     unsafe {
-        // What the stream's own writes met is known in it alone.
+        // Errors of the stream's own writes are known only in its state.
         let spoiled = !stream.is_null()
             && sys::ferror(stream) != 0
             && sys::__fwriting(stream) != 0

@@ -47,7 +47,7 @@ struct Tables {
     strings: *const u8,
     /// How many bytes of names there are.
     string_size: usize,
-    /// Of DT_GNU_HASH, else null.
+    /// The table of DT_GNU_HASH, or null.
     hashes: *const u32,
     /// Of DT_HASH, which the tools of CUDA 13.0 and before have alone, else null.
     old_hashes: *const u32,
@@ -200,7 +200,7 @@ impl Tables {
                 if first > 1 {
                     return Some(first);
                 }
-                // GNU linkers write 1 where no symbol has a hash, however many there are. What follows are the names.
+                // GNU linkers write 1 where no symbol has a hash, however many there are. The names follow.
                 let size = self.strings.addr().wrapping_sub(self.symbols.addr());
                 return self.names_follow.then_some(size / size_of::<Symbol>());
             };
@@ -212,7 +212,7 @@ impl Tables {
         }
     }
 
-    /// The address of a function, 0 where there is none: the version that new programs bind to, else an older one.
+    /// The address of a function, 0 where it is not found: the version that new programs bind to, else an older one.
     ///
     /// # Safety
     /// The tables are a loaded object's.

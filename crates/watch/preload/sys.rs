@@ -133,7 +133,7 @@ pub(crate) fn has_environment() -> bool {
     unsafe { !environ.is_null() }
 }
 
-/// What the kernel says of a file. All zero where it says nothing.
+/// The identity of a file, from the kernel. All zero where the kernel gives none.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Identity {
     pub(crate) device: u64,
@@ -149,7 +149,7 @@ impl Identity {
     /// How many bytes a record holds of it.
     pub(crate) const LENGTH: usize = 52;
 
-    /// Of an open file.
+    /// The identity of an open file.
     pub(crate) fn of_open(file: c_int) -> Identity {
         let mut stat = Stat::EMPTY;
         // SAFETY: the kernel fills in the structure of this architecture.
@@ -157,7 +157,7 @@ impl Identity {
         stat.identity(result == 0)
     }
 
-    /// Of what a path leads to.
+    /// The identity of the file that a path leads to.
     pub(crate) fn of_path(path: &CStr) -> Identity {
         let mut stat = Stat::EMPTY;
         let flags: c_long = 0;
@@ -174,16 +174,16 @@ impl Identity {
         stat.identity(result == 0)
     }
 
-    /// What a `stat` of the C library gave.
+    /// The identity in the result of a C library's `stat`.
     ///
     /// # Safety
-    /// `to` is a `struct stat`. This kernel's and the C library's are one.
+    /// `to` is a `struct stat`. The kernel's and the C library's have the same layout.
     pub(crate) unsafe fn of_stat(to: *mut c_void) -> Identity {
         // SAFETY: as the caller promises.
         unsafe { &*to.cast::<Stat>() }.identity(true)
     }
 
-    /// What `statx` gave: kind, size and time.
+    /// Kind, size and time in the result of `statx`.
     ///
     /// # Safety
     /// `to` is a `struct statx`.

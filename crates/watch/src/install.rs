@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Where the library that is loaded into a program writes what it saw.
 pub const LOG_VARIABLE: &str = "WARPCC_WATCH_LOG";
 
-/// The library, or nothing where it cannot be built (see `build.rs`).
+/// The library; empty where it cannot be built (see `build.rs`).
 static LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libwarpcc_watch.so"));
 
 /// The library that tells a process of another working directory than its own, by [`FOLDER_VARIABLE`]; empty where it
@@ -61,7 +61,7 @@ fn is_plain(path: &Path) -> bool {
 /// Its name holds a hash of its content, so versions do not disturb each other's running processes.
 ///
 /// # Errors
-/// If it cannot be written, or there is none for this system (`Unsupported`).
+/// If it cannot be written, or there is no library for this system (`Unsupported`).
 pub fn install(dir: &Path) -> io::Result<PathBuf> {
     if !available() {
         return Err(io::Error::new(

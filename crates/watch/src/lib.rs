@@ -12,12 +12,12 @@
 //! # Ok(()) }
 //! ```
 //!
-//! What the library cannot see, and the log does not admit in [`Observed::untracked`]:
+//! Accesses that the library cannot see, and that do not set [`Observed::untracked`]:
 //! - what the C library looks up for itself: locales and message catalogues, `gconv-modules.cache`,
 //!   `/etc/localtime`, `tmpfile`, and the links along a path given to `realpath` (its result is seen);
 //! - lookups by the dynamic loader (`LD_LIBRARY_PATH` candidates, a `dlopen` that failed); libraries that
 //!   it did load are seen;
-//! - what came through an inherited descriptor; a read of an empty standard input is seen;
+//! - data from an inherited descriptor; a read of an empty standard input is seen;
 //! - system calls that a dynamic program makes without the C library's wrappers (Go with cgo does), and a walk over
 //!   `environ` instead of `getenv`.
 //!

@@ -24,7 +24,7 @@ pub(crate) struct Record<'l> {
     pub(crate) event: Event<'l>,
 }
 
-/// What a record says; see the table in `preload/preload.rs`.
+/// The event of a record; see the table in `preload/preload.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event<'l> {
     Started {
@@ -72,7 +72,8 @@ pub(crate) enum Event<'l> {
     Unknown(&'l [u8]),
 }
 
-/// What `fstat` said of a file when a program opened it, or `stat` when it looked at it. All zero where it said nothing.
+/// The result of `fstat` when a program opened a file, or of `stat` when it looked at it. All zero where the call
+/// failed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity {
     /// Device number.
@@ -87,7 +88,7 @@ pub struct Identity {
     pub ctime_ns: i64,
     /// Type and permissions, as in `st_mode`.
     pub mode: u32,
-    /// Of a device: its number.
+    /// The device number of a special file, otherwise 0.
     pub special: u64,
 }
 
@@ -101,7 +102,7 @@ pub(crate) enum Access {
     Looked,
 }
 
-/// What happened to a path.
+/// The kind of access to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Listed,

@@ -22,15 +22,15 @@ pub struct Observed {
     pub called: BTreeMap<PathText, PathBuf>,
     /// Shared libraries they had mapped at their start or end.
     pub libraries: BTreeMap<PathText, Identity>,
-    /// Files opened for reading, programs found among them, with what each was at that moment.
+    /// Files opened for reading, programs found among them, with each file's identity at that moment.
     pub read: BTreeMap<PathText, Identity>,
-    /// What was looked for and did not exist.
+    /// Paths that were looked for and did not exist.
     pub missing: BTreeSet<PathText>,
-    /// Names under which not even a link was.
+    /// Names that did not exist, not even as a link.
     pub nothing: BTreeSet<PathText>,
-    /// Files opened for writing, or put in place, with what each was when it was opened.
+    /// Files opened for writing, or put in place, with each file's identity when it was opened.
     pub written: BTreeMap<PathText, Identity>,
-    /// Files that a program was about to make when it was killed. Whether it did is not known.
+    /// Files that a program was about to create when it was killed. Whether it did is not known.
     pub unfinished: BTreeSet<PathText>,
     /// For each name written or removed, the executable that did it first.
     pub writers: BTreeMap<PathText, PathBuf>,
@@ -38,9 +38,9 @@ pub struct Observed {
     pub removed: BTreeSet<PathText>,
     /// Directories opened for listing.
     pub listed: BTreeSet<PathText>,
-    /// What was looked at and existed, without being opened.
+    /// Paths that were looked at and existed, without being opened.
     pub found: BTreeSet<PathText>,
-    /// Of these, what no program looked at for which `known` held.
+    /// Those of [`Observed::found`] that only programs looked at for which `known` did not hold.
     pub found_by_strangers: BTreeSet<PathText>,
     /// Regular files that programs for which `known` did not hold looked at, with what they were told. Size and time of
     /// the last change are there; a caller of `statx` learns no more.
@@ -55,7 +55,7 @@ pub struct Observed {
     pub have_environ: BTreeSet<PathBuf>,
     /// Executables that asked for the working directory.
     pub asked_directory: BTreeSet<PathBuf>,
-    /// What programs for which `known` did not hold were told that they may execute.
+    /// Paths that programs for which `known` did not hold may execute, as `access` told them.
     pub executable: BTreeSet<PathText>,
     /// Limits of the process that such programs asked for, by number; [`Observed::UMASK`] is its `umask`.
     pub limits: BTreeSet<u8>,
@@ -66,9 +66,9 @@ pub struct Observed {
     pub read_input: Option<PathBuf>,
     /// A program for one of whose writes there was no room.
     pub no_room: Option<PathBuf>,
-    /// What was read by programs for which `known` did not hold: their scripts and modules.
+    /// Files that programs for which `known` did not hold have read: their scripts and modules.
     pub texts: BTreeSet<PathText>,
-    /// Why this may not be all that happened.
+    /// Why these observations may be incomplete.
     pub untracked: Option<String>,
 }
 
@@ -77,8 +77,8 @@ impl Observed {
     pub const UMASK: u8 = 255;
 }
 
-/// Reads what the library wrote of a run that began as `program`, the path that was executed. What programs read that
-/// are not `known`, by their executables, is listed once more in [`Observed::texts`].
+/// Reads the log of a run that began as `program`, the path that was executed. Files read by programs that
+/// are not `known`, by their executables, are listed once more in [`Observed::texts`].
 ///
 /// # Errors
 /// If the bytes are not a log. A log with gaps is no error: see [`Observed::untracked`].
@@ -120,11 +120,11 @@ struct Image {
     cwd: PathBuf,
     records: u32,
     ended: bool,
-    /// What it is about to become.
+    /// The program that it is about to become.
     becomes: Option<PathBuf>,
     /// Its program is known.
     known: bool,
-    /// What it is about to make.
+    /// Files that it is about to create.
     makes: BTreeSet<PathText>,
 }
 

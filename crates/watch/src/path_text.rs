@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 /// A path for maps and sets of thousands. `PathBuf` compares component by component, which for the paths of one
 /// preprocessor costs more than hashing its files.
 ///
-/// Separators that stand twice and `/./` are taken out, so that two spellings which `PathBuf` takes for one path are one
-/// here too. What stands at the end stays: `a/` and `a/.` are there only where `a` is a folder.
+/// Double separators and `/./` are removed, so that two spellings which `PathBuf` takes for one path are one
+/// here too. The end of a path stays as it is: `a/` and `a/.` are there only where `a` is a folder.
 ///
 /// Maps of these are asked by text: `map.get(path.as_os_str())`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

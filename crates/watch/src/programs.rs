@@ -22,7 +22,7 @@ struct Started {
     executable: PathBuf,
 }
 
-/// What one process became, one program after the other.
+/// The programs of one process, one after the other.
 #[derive(Default)]
 struct Life {
     announced: VecDeque<PathBuf>,
@@ -74,7 +74,7 @@ impl Programs {
     /// Compares both.
     ///
     /// # Errors
-    /// A program that was announced did not log, or one that logged was announced by nobody.
+    /// A program that was announced did not log, or one that logged was not announced.
     pub(crate) fn settle(mut self) -> Result<BTreeMap<PathBuf, PathBuf>, String> {
         let mut called = BTreeMap::new();
         for life in self.lives.values() {

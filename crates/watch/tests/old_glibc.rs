@@ -43,7 +43,7 @@ fn every_tool_starts_and_ends() {
     }
 }
 
-/// The exit code of `TOOL --version`, none where it did not end within a minute.
+/// The exit code of `TOOL --version`, `None` where it did not end within a minute.
 fn run(command: &mut Command, libraries: &str, tool: &Path) -> Option<Option<i32>> {
     let mut child = command
         .args(["--library-path", libraries])

@@ -108,7 +108,7 @@ fn a_program_announced_must_start() {
             .unwrap()
             .contains("could not be watched")
     );
-    // One that nobody announced.
+    // A program that was not announced.
     let stranger = [crate::start(9, SECOND), record(b'E', 9, &count(1))].concat();
     assert!(
         untracked(&[start.clone(), announced_end, child_of(8), stranger])

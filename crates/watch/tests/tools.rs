@@ -1,4 +1,4 @@
-//! What real compilers and linkers look for ends up in the log, and they do not notice.
+//! Files that real compilers and linkers look for are logged, and their output stays the same.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 mod support;
@@ -198,7 +198,7 @@ fn a_killed_process_is_noticed() {
 fn files_a_killed_process_was_about_to_make_are_known() {
     let bench = Bench::new();
     assert!(bench.command("mkfifo pipe").status().unwrap().success());
-    // Nobody reads: the process stays in `open` until it is killed.
+    // There is no reader: the process stays in `open` until it is killed.
     let mut writer = bench.watched("dd if=/dev/null of=pipe").spawn().unwrap();
     let began = std::time::Instant::now();
     let unfinished = loop {
@@ -218,7 +218,7 @@ fn files_a_killed_process_was_about_to_make_are_known() {
     let unfinished: Vec<_> = observed.unfinished.iter().collect();
     assert_eq!(unfinished, [&PathText::from(Path::new("pipe"))]);
     assert!(observed.written.is_empty());
-    // Who ends in order has made it, and says so, or could not.
+    // A program that ends normally has made the file, and logs that, or could not.
     let after = bench.watch("dd if=/dev/null of=other");
     assert!(after.unfinished.is_empty());
     assert!(after.written.contains_key(OsStr::new("other")));

@@ -1,7 +1,7 @@
 //! Draw a report as horizontal bars: wall time, with CPU time as a thinner bar beneath.
 //!
-//! The scale is linear and starts at zero, so that lengths can be compared; what is too short
-//! to see is written next to its bar.
+//! The scale is linear and starts at zero, so that lengths can be compared. A value that is too
+//! short to see is written next to its bar.
 
 use std::fmt::Write;
 
@@ -28,7 +28,7 @@ struct Bar<'a> {
     ratio: f64,
 }
 
-/// The chart of a report; nothing when it has no results.
+/// The chart of a report; `None` when the report has no results.
 pub fn draw(report: &Value) -> Option<String> {
     let bars: Vec<_> = report
         .get("results")?

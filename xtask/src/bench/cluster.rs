@@ -1,6 +1,6 @@
-//! A project of several files, cold, on this machine alone and with one and two workers of a cluster.
+//! Measures cold builds of a project of several files, on this machine alone and with one and two workers of a cluster.
 //!
-//! All of it is this machine: every worker is a buildbox-casd with one job and a share of a processor that the kernel
+//! Everything runs on this machine: every worker is a buildbox-casd with one job and a share of a processor that the kernel
 //! enforces, the user's machine has a share too, and the tests' dispatcher hands out the actions. So the
 //! workers' processor time is not the user's, and two workers compute twice as much as one.
 
@@ -20,17 +20,17 @@ use crate::measure::{self, Cost};
 use crate::suite::casd;
 use crate::{process, programs, repo, workloads};
 
-/// What `--only` calls it.
+/// The benchmark's name for `--only`.
 pub const NAME: &str = "cluster";
 
 /// Files of llama.cpp's ggml-cuda.
 const FILES: [&str; 3] = ["clamp", "fill", "scale"];
 
-/// Of one processor, percent: the user's machine, and each worker.
+/// Shares of one processor, in percent: the user's machine, and each worker.
 const HERE: u32 = 50;
 const THERE: u32 = 25;
 
-/// How many workers there are; none is this machine alone.
+/// Numbers of workers; 0 is this machine alone.
 const WORKERS: [usize; 3] = [0, 1, 2];
 
 /// Measures, shows and writes.
@@ -120,7 +120,7 @@ fn with_workers(project: &Project, share: &Share, workers: usize) -> Result<Row>
         })
         .collect::<Result<_>>()?;
     let dispatcher = Dispatcher::start(&front, &all, Duration::ZERO)?;
-    // The toolchain travels before the clock runs: once for a cluster, not once for a build.
+    // The toolchain is uploaded before the measurement: once for a cluster, not once for a build.
     project.warm(&dispatcher.address(), workers)?;
     let name = format!("with-{workers}");
     let mut row = project.build(share, Some(&dispatcher.address()), &name)?;
@@ -129,14 +129,14 @@ fn with_workers(project: &Project, share: &Share, workers: usize) -> Result<Row>
     Ok(row)
 }
 
-/// What one build came to.
+/// The result of one build.
 struct Row {
     cost: Cost,
     objects: BTreeMap<String, Vec<u8>>,
     steps: usize,
     may_leave: usize,
     executed: u64,
-    /// Of each worker, those that brought the toolchain included.
+    /// The number of actions of each worker, including those that brought the toolchain.
     actions: Vec<u64>,
 }
 
@@ -177,7 +177,7 @@ impl Project {
         })
     }
 
-    /// A command with a cache of its own, and slots of its own: others compile on this machine too.
+    /// A command with a cache of its own, and slots of its own, because others compile on this machine, too.
     fn dressed(&self, program: &Path, name: &str, executor: Option<&str>) -> Command {
         let mut command = Command::new(program);
         command
@@ -201,7 +201,7 @@ impl Project {
     fn warm(&self, executor: &str, workers: usize) -> Result<()> {
         for number in 0..workers {
             let file = self.dir.join(format!("warm{number}.cu"));
-            // The tools take turns on the workers: one action more in every file shifts them.
+            // The workers get the actions in turn: one more action in every file shifts the tools between them.
             fs::write(&file, format!("__global__ void k{number}() {{}}\n"))?;
             let more = ["-arch=sm_80", "-gencode=arch=compute_90,code=sm_90"];
             let mut command = self.dressed(&self.warpcc, "toolchain", Some(executor));
@@ -212,7 +212,7 @@ impl Project {
         fs::remove_file(self.dir.join("warm")).context("nothing was compiled")
     }
 
-    /// With an empty cache.
+    /// Builds with an empty cache.
     fn build(&self, share: &Share, executor: Option<&str>, name: &str) -> Result<Row> {
         let cache = self.dir.join(format!("cache-{name}"));
         if cache.exists() {

@@ -16,6 +16,8 @@ pub enum Contender {
     Nvcc,
     NvccThreads,
     WarpccCold,
+    WarpccNew,
+    WarpccSerial,
     WarpccKnown,
     WarpccHit,
     CcacheHit,
@@ -25,13 +27,16 @@ pub enum Contender {
 
 use Contender::{
     CcacheHit, KacheHit, Nvcc, NvccThreads, SccacheHit, WarpccCold, WarpccHit, WarpccKnown,
+    WarpccNew, WarpccSerial,
 };
 
 /// nvcc first: the others are compared with it.
-const ALL: [Contender; 8] = [
+const ALL: [Contender; 10] = [
     Nvcc,
     NvccThreads,
     WarpccCold,
+    WarpccNew,
+    WarpccSerial,
     WarpccKnown,
     WarpccHit,
     CcacheHit,
@@ -39,7 +44,7 @@ const ALL: [Contender; 8] = [
     KacheHit,
 ];
 
-/// nvcc and those asked for; everyone when nobody is.
+/// nvcc and the contenders in `names`; all contenders when it is empty.
 pub fn chosen(names: &[String]) -> Result<Vec<Contender>> {
     if let Some(unknown) = names
         .iter()
@@ -53,6 +58,11 @@ pub fn chosen(names: &[String]) -> Result<Vec<Contender>> {
         .into_iter()
         .filter(|one| *one == Nvcc || asked(one))
         .collect())
+}
+
+/// The contenders of a rebuild after an edit: `nvcc -t 0` and those that have compiled the file before.
+pub fn rebuilding() -> [Contender; 4] {
+    [NvccThreads, WarpccHit, CcacheHit, SccacheHit]
 }
 
 /// Ends the servers that contenders leave behind.
@@ -74,7 +84,7 @@ pub fn stop_servers(place: &Workplace, present: &[Contender]) {
     }
 }
 
-/// The folder everything happens in, and the programs.
+/// The folder for all files of a measurement, and the programs.
 pub struct Workplace {
     dir: PathBuf,
     pub nvcc: PathBuf,
@@ -96,16 +106,20 @@ impl Workplace {
         self.dir.join("bench.cu")
     }
 
-    /// What every contender is given.
+    /// The arguments that every contender gets.
     pub fn arguments(&self) -> Vec<String> {
-        let fixed = ["-std=c++17", "-O3", "-c", "bench.cu", "-o", OBJECT];
+        self.arguments_for("bench.cu")
+    }
+
+    fn arguments_for(&self, source: &str) -> Vec<String> {
+        let fixed = ["-std=c++17", "-O3", "-c", source, "-o", OBJECT];
         programs::gencode(&self.archs)
             .into_iter()
             .chain(fixed.map(str::to_owned))
             .collect()
     }
 
-    /// The compilation whose object has the bytes that warpcc's must have.
+    /// The compilation whose object warpcc's must equal.
     pub fn reference(&self) -> Command {
         let mut command = Nvcc.command(self);
         command.args(["--keep", "--keep-dir", "."]);
@@ -127,6 +141,8 @@ impl Contender {
             Nvcc => "nvcc",
             NvccThreads => "nvcc-t0",
             WarpccCold => "warpcc-cold",
+            WarpccNew => "warpcc-new",
+            WarpccSerial => "warpcc-serial",
             WarpccKnown => "warpcc-known",
             WarpccHit => "warpcc-hit",
             CcacheHit => "ccache-hit",
@@ -140,6 +156,8 @@ impl Contender {
             Nvcc => "nvcc",
             NvccThreads => "nvcc -t 0",
             WarpccCold => "warpcc, empty cache",
+            WarpccNew => "warpcc, new file",
+            WarpccSerial => "warpcc, new file, one step at a time",
             WarpccKnown => "warpcc, seen before",
             WarpccHit => "warpcc, again",
             CcacheHit => "ccache, again",
@@ -149,10 +167,13 @@ impl Contender {
     }
 
     pub fn is_ours(&self) -> bool {
-        matches!(self, WarpccCold | WarpccKnown | WarpccHit)
+        matches!(
+            self,
+            WarpccCold | WarpccNew | WarpccSerial | WarpccKnown | WarpccHit
+        )
     }
 
-    /// Whether it is on this machine.
+    /// Whether the contender is on this machine.
     pub fn is_here(&self, place: &Workplace) -> bool {
         self.program(place).is_some()
     }
@@ -166,8 +187,8 @@ impl Contender {
         line.map(|line| line.trim().to_owned())
     }
 
-    /// Fills the cache of one that is measured when it hits. Twice: some store what a hit needs
-    /// only when they see a file again.
+    /// Fills the cache of a contender that is measured when it hits. Compiles twice: some store the
+    /// data for a hit only when they see a file again.
     pub fn warm(&self, place: &Workplace) -> Result<()> {
         if matches!(
             self,
@@ -182,11 +203,24 @@ impl Contender {
         Ok(())
     }
 
-    /// Empties the cache of one that is measured when it misses.
+    /// Empties the cache of a contender that is measured when it misses. Has it compile another file where only the file is
+    /// to be new.
     pub fn prepare(&self, place: &Workplace) -> Result<()> {
         let cache = self.cache(place);
-        if *self == WarpccCold && cache.exists() {
+        let misses = matches!(self, WarpccCold | WarpccNew | WarpccSerial);
+        if misses && cache.exists() {
             fs::remove_dir_all(&cache).context("failed to empty the cache")?;
+        }
+        if misses && *self != WarpccCold {
+            // The toolkit is hashed once ever, not for each file.
+            let other = place.dir.join("other.cu");
+            fs::write(&other, "__global__ void other() {}\n").context("failed to write")?;
+            let mut command = self.bare(place);
+            command
+                .arg(&place.nvcc)
+                .args(place.arguments_for("other.cu"));
+            measure::run(&mut command)?;
+            place.take_object()?;
         }
         Ok(())
     }
@@ -207,6 +241,13 @@ impl Contender {
         command
     }
 
+    /// Asks warpcc what it has done in this workplace so far, as JSON.
+    pub fn statistics(&self, place: &Workplace) -> Command {
+        let mut command = self.bare(place);
+        command.args(["stats", "--json"]);
+        command
+    }
+
     /// The program in our folder, with a cache of its own there and nothing of the user's.
     fn bare(&self, place: &Workplace) -> Command {
         let program = self.program(place).unwrap_or_else(|| self.name().into());
@@ -218,10 +259,13 @@ impl Contender {
         let cache = self.cache(place);
         match self {
             Nvcc | NvccThreads => {}
-            WarpccCold | WarpccHit | WarpccKnown => {
+            WarpccCold | WarpccNew | WarpccSerial | WarpccHit | WarpccKnown => {
                 command
                     .env("WARPCC_DIR", cache)
                     .env("WARPCC_NVCC", &place.nvcc);
+                if *self == WarpccSerial {
+                    command.env("WARPCC_JOBS", "1");
+                }
                 if *self == WarpccKnown {
                     // Results are not used, but the module id and the stub are remembered.
                     command.env("WARPCC_RECACHE", "1");
@@ -245,7 +289,7 @@ impl Contender {
     fn program(&self, place: &Workplace) -> Option<PathBuf> {
         match self {
             Nvcc | NvccThreads => Some(place.nvcc.clone()),
-            WarpccCold | WarpccKnown | WarpccHit => place.warpcc.clone(),
+            WarpccCold | WarpccNew | WarpccSerial | WarpccKnown | WarpccHit => place.warpcc.clone(),
             CcacheHit => process::on_path("ccache"),
             SccacheHit => process::on_path("sccache"),
             KacheHit => process::on_path("kache"),

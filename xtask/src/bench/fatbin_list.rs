@@ -1,4 +1,4 @@
-//! How long `warpcc fatbin list` takes for a large library, against cuobjdump, in one run.
+//! Measures how long `warpcc fatbin list` takes for a large library, against cuobjdump, in one run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::options::Options;
 use crate::measure::{self, Cost};
 use crate::{pip, process, programs, repo};
 
-/// What `--only` calls it.
+/// The benchmark's name for `--only`.
 pub const NAME: &str = "fatbin-list";
 
 /// 1,498 images in 344 MB; the same wheel as in crates/fatbin/tests/wheels.
@@ -31,7 +31,7 @@ pub fn main(options: &Options, nvcc: &Path) -> Result<()> {
             cuobjdump.display()
         );
     }
-    let warpcc = programs::warpcc(options.warpcc.as_deref())?;
+    let warpcc = programs::launcher(options.warpcc.as_deref())?;
     let dir = tempfile::tempdir().context("failed to create a folder to work in")?;
     let library = match &options.library {
         Some(library) => library.clone(),
@@ -47,7 +47,7 @@ pub fn main(options: &Options, nvcc: &Path) -> Result<()> {
         command.args(["-all", "-lelf", "-lptx"]).arg(&library);
         command
     };
-    // Both then read from memory.
+    // Afterwards both read from memory.
     measure::run(&mut ours())?;
     let (mut our_costs, mut their_costs) = (Vec::new(), Vec::new());
     for round in 1..=options.runs {

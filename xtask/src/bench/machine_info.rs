@@ -1,4 +1,4 @@
-//! What every measurement needs: the machine, the toolkit, the day.
+//! Describes the conditions of a measurement: the machine, the toolkit, the day.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub fn machine() -> Value {
     })
 }
 
-/// nvcc's release, from the line that says it: "Cuda compilation tools, release 13.0, V13.0.88".
+/// nvcc's release, from its line "Cuda compilation tools, release 13.0, V13.0.88".
 pub fn toolkit(nvcc: &Path) -> Result<String> {
     let text = process::output(Command::new(nvcc).arg("--version"))?;
     let line = text

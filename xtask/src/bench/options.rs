@@ -5,13 +5,13 @@ use std::path::PathBuf;
 /// Thrust's sort and scan: over a thousand headers.
 pub const SOURCE: &str = include_str!("../../bench/thrust.cu");
 
-/// What to measure, and how.
+/// Options of `cargo xtask bench`.
 #[derive(clap::Args)]
 pub struct Options {
     /// The folder for the JSON file and the chart (docs/bench of this checkout)
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// What the two files are called
+    /// The name of the two files, without an extension
     #[arg(long, default_value = "thrust")]
     pub name: String,
     /// Architectures to compile for
@@ -21,7 +21,8 @@ pub struct Options {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
     /// Measure only these (nvcc, the measure of all, is always there); alone, `fatbin-list` measures
-    /// how fast a library is listed, against cuobjdump, `cluster` a project on workers of a cluster;
+    /// how fast a library is listed, against cuobjdump, `cluster` a project on workers of a cluster, `edits` a rebuild
+    /// after an edit of one line;
     /// `remote` measures hits from servers, `remote-large` the memory for a large object, `remote-small` the way of
     /// many small ones
     #[arg(long, value_delimiter = ',', value_name = "NAME")]

@@ -1,5 +1,6 @@
-//! What a shared cache costs and gives for one file: hits from casd and redis against hits on disk, a cold build that gives
-//! its results to a server, sccache with the same redis, and the memory that a very large object takes on its way.
+//! Measures the cost and the gain of a shared cache for one file: hits from casd and redis against hits on disk, a cold
+//! build that uploads its results, sccache with the same redis, and the memory that the transfer of a very large object
+//! takes.
 
 use std::fs;
 use std::io::Write;
@@ -17,18 +18,18 @@ use crate::measure::{self, Cost};
 use crate::suite::casd;
 use crate::{process, programs, repo};
 
-/// What `--only` calls it.
+/// The benchmark's name for `--only`.
 pub const NAME: &str = "remote";
-/// What `--only` calls the one with large objects.
+/// The name for `--only` of the benchmark with large objects.
 pub const LARGE: &str = "remote-large";
 
-/// What `--only` calls the one with many small blobs.
+/// The name for `--only` of the benchmark with many small blobs.
 pub const SMALL: &str = "remote-small";
 
-/// Many small blobs: how many, and bytes of each.
+/// Many small blobs: their number, and the size of each in bytes.
 const BLOBS: [&str; 2] = ["10000", "400"];
 
-/// MiB of the objects whose way is measured.
+/// Sizes of the objects whose transfer is measured, in MiB.
 const SIZES: [u64; 2] = [64, 2048];
 
 struct Redis {
@@ -85,7 +86,7 @@ impl Place {
         command
     }
 
-    /// `round` makes another call of it, which no server has seen.
+    /// A compilation that no other `round` has made, so that no server knows it.
     fn compile_in(&self, round: u32, cache: &str, remote: &str) -> Command {
         let mut command = self.compile(cache, remote);
         command.arg(format!("-DROUND={round}"));
@@ -115,7 +116,7 @@ impl Place {
         measure::run(command.args(["remote", "upload"]))
     }
 
-    /// Leaves what the folder knows of the toolkit, and no result.
+    /// Removes all results from the cache, and keeps its notes on the toolkit.
     fn forget_results(&self, cache: &str) -> Result<()> {
         for entry in fs::read_dir(self.dir.join(cache))? {
             let entry = entry?;
@@ -168,7 +169,7 @@ fn report(options: &Options, nvcc: &Path, name: &str, results: &[Value]) -> Resu
     save(&out, &format!("{name}.json"), &report)
 }
 
-/// What sccache's hits from redis cost.
+/// The costs of sccache's hits from redis.
 fn sccache_hits(sccache: &Path, place: &Place, port: u16, runs: u32) -> Result<Vec<Cost>> {
     let bare = || {
         let mut command = Command::new(sccache);
@@ -240,7 +241,7 @@ pub fn main(options: &Options, nvcc: &Path) -> Result<()> {
             let uploaded = place.upload(&cache, remote)?;
             note(&format!("waiting for the upload to {name}"), uploaded);
         }
-        // What the hits are of.
+        // Stores the result that is hit below.
         place.run(place.compile("local", "none"))?;
         for (name, remote) in &remotes {
             let cache = format!("hit-{name}");
@@ -298,7 +299,7 @@ pub fn large(options: &Options, nvcc: &Path) -> Result<()> {
         );
         fs::write(dir.path().join("bench.cu"), text)?;
         let remote = format!("grpc://127.0.0.1:{port}|timeout=120");
-        // Nobody is there yet: the object waits for an uploader, whose memory is then ours to measure.
+        // No server runs yet, so the object waits for an uploader, whose memory is measured below.
         let (built, bytes) = place.run(place.compile("here", &remote))?;
         ensure!(
             bytes >= mib << 20,
@@ -331,7 +332,7 @@ pub fn large(options: &Options, nvcc: &Path) -> Result<()> {
 pub fn small(options: &Options, nvcc: &Path) -> Result<()> {
     casd::install()?;
     let dir = tempfile::tempdir().context("failed to create a folder to work in")?;
-    // All of it, so that its dependencies are those that are built already.
+    // The whole workspace, so that its dependencies are built already.
     let build = ["--release", "--workspace", "--example", "small_blobs"];
     process::run(process::cargo("build").args(build))?;
     let program = repo::target_dir().join("release/examples/small_blobs");

@@ -1,4 +1,4 @@
-//! Servers of a measurement, and the shares of a processor in which they and others run.
+//! Starts the servers of a measurement, and confines processes to shares of a processor.
 
 use std::fs;
 use std::io::Read;
@@ -36,7 +36,7 @@ impl Share {
         Ok(share)
     }
 
-    /// The command inside of it.
+    /// The command, confined to this share.
     pub fn confine(&self, command: &Command) -> Command {
         let mut confined = Command::new("sh");
         confined
@@ -56,7 +56,7 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        // The kernel lets go of the last process a moment after its end.
+        // The kernel releases the last process a moment after its end.
         for _ in 0..50 {
             if fs::remove_dir(&self.0).is_ok() {
                 return;
@@ -83,12 +83,12 @@ pub struct Casd {
 }
 
 impl Casd {
-    /// With an empty store in `folder`; a worker of `front`, where that is given, within `share`.
+    /// Starts a casd with an empty store in `folder`. With `front`, it is a worker of that one, within `share`.
     pub fn start(folder: &Path, front: Option<&Self>, share: Option<&Share>) -> Result<Self> {
         Self::start_on(free_port()?, folder, front, share)
     }
 
-    /// On a port that somebody may have asked already.
+    /// The same on a port that a client may have tried already.
     pub fn start_on(
         port: u16,
         folder: &Path,
@@ -104,7 +104,7 @@ impl Casd {
             .args(["--quota-high=12G", "--reserved=64M", "--jobs=1"])
             .args(["--cache-failures=false", "--log-level=error"])
             .env("PATH", format!("{}:/usr/bin:/bin", beside.display()));
-        // The one in front executes nothing here, but says for all that they do.
+        // The casd in front executes nothing, but announces execution for all workers.
         command
             .arg(format!(
                 "--buildbox-run={}",
@@ -145,7 +145,7 @@ impl Casd {
         })
     }
 
-    /// As warpcc's settings name it.
+    /// The address, as it is written in warpcc's settings.
     pub fn address(&self) -> String {
         format!("grpc://127.0.0.1:{}", self.port)
     }
@@ -156,7 +156,7 @@ pub fn free_port() -> Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
-/// Until somebody listens.
+/// Waits until a server listens on the port.
 pub fn wait_for(port: u16) -> Result<()> {
     let patience = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
@@ -176,9 +176,9 @@ pub struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// Built by cargo, and started. Every call waits for `round_trip` first.
+    /// Builds the dispatcher with cargo, and starts it. Every call to it waits for `round_trip` first.
     pub fn start(front: &Casd, workers: &[Casd], round_trip: Duration) -> Result<Self> {
-        // Of the whole workspace, as the tests are built: nothing is then built twice.
+        // From the whole workspace, as the tests are built, so that nothing is built twice.
         let words = ["--quiet", "--workspace", "--example", "dispatcher"];
         process::run(process::cargo("build").args(words))?;
         let port = free_port()?;
@@ -196,12 +196,12 @@ impl Dispatcher {
         Ok(Self { server, port })
     }
 
-    /// As warpcc's settings name it.
+    /// The address, as it is written in warpcc's settings.
     pub fn address(&self) -> String {
         format!("grpc://127.0.0.1:{}", self.port)
     }
 
-    /// Ends it; gives how many actions each worker was given.
+    /// Ends the dispatcher. Gives the number of actions of each worker.
     pub fn stop(mut self) -> Result<Vec<u64>> {
         drop(self.server.0.stdin.take());
         let mut said = String::new();

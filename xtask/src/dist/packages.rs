@@ -12,3 +12,36 @@ pub fn check() -> Result<()> {
     cargo.args(["--workspace", "--dry-run", "--no-verify"]);
     process::run(cargo.args(["--locked", "--allow-dirty"]))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::dist::extras::LICENCES;
+    use crate::repo;
+
+    /// Who gets a crate from a registry gets nothing but its folder.
+    #[test]
+    fn every_crate_brings_what_a_reader_of_it_asks_for() -> Result<()> {
+        let mut checked = 0;
+        for entry in fs::read_dir(repo::root().join("crates"))? {
+            let folder = entry?.path();
+            let manifest: toml::Table = fs::read_to_string(folder.join("Cargo.toml"))?.parse()?;
+            let package = &manifest["package"];
+            if package.get("publish").and_then(toml::Value::as_bool) == Some(false) {
+                continue;
+            }
+            checked += 1;
+            let name = folder.display();
+            assert!(package["description"].as_str().is_some(), "{name}");
+            for licence in LICENCES {
+                let ours = fs::read_to_string(folder.join(licence)).unwrap_or_default();
+                let wanted = fs::read_to_string(repo::root().join(licence))?;
+                assert_eq!(ours, wanted, "{name}: ln -s ../../{licence}");
+            }
+        }
+        assert!(checked > 0);
+        Ok(())
+    }
+}

@@ -23,6 +23,9 @@ const ZIGBUILD: Fetched = Fetched {
 
 const PROFILE: &str = "dist";
 
+/// How large a program may be, in bytes, without symbols. Each call of nvcc starts the first (docs/design/size.md).
+const LARGEST: [(&str, u64); 2] = [("warpcc", 10_000_000), ("warpcc-remote", 12_000_000)];
+
 /// A processor that the program is built for.
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
 pub enum Arch {
@@ -230,7 +233,19 @@ fn split(name: &'static str, built: &Path, arch: Arch) -> Result<Program> {
     )?;
     print_needs(name, &program.stripped)?;
     elf::check_position_independent(&program.stripped)?;
+    check_size(name, fs::metadata(&program.stripped)?.len())?;
     Ok(program)
+}
+
+fn check_size(name: &str, bytes: u64) -> Result<()> {
+    println!("{name}: {:.2} MB", bytes as f64 / 1e6);
+    match LARGEST.into_iter().find(|(program, _)| *program == name) {
+        Some((_, largest)) if bytes <= largest => Ok(()),
+        Some((_, largest)) => bail!(
+            "{name} has {bytes} bytes and may have {largest}: docs/design/size.md says where they are"
+        ),
+        None => bail!("nobody says how large {name} may be"),
+    }
 }
 
 fn print_needs(name: &str, file: &Path) -> Result<()> {
@@ -243,6 +258,16 @@ fn print_needs(name: &str, file: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_program_has_a_largest_size() {
+        for program in OURS {
+            assert!(check_size(program, 9_000_000).is_ok());
+            assert!(check_size(program, 12_000_001).is_err());
+        }
+        assert!(check_size("warpcc", 10_000_001).is_err());
+        assert!(check_size("another", 1).is_err());
+    }
 
     #[test]
     fn program_and_libraries_stand_in_cargos_messages() {

@@ -8,11 +8,27 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::contents::Contents;
+use super::program::Arch;
 use crate::process;
+
+/// Without `.tar.gz`.
+fn name(version: &str, arch: Arch) -> String {
+    format!("warpcc-{version}-{}", arch.target())
+}
+
+/// Unpacks the one in the folder `from`, for AMD's and Intel's processors.
+pub fn unpack(from: &Path, version: &str) -> Result<tempfile::TempDir> {
+    let archive = from.join(name(version, Arch::X86_64) + ".tar.gz");
+    let to = tempfile::tempdir().context("failed to create a folder")?;
+    let mut tar = Command::new("tar");
+    tar.args(["--extract", "--strip-components=1", "--file"]);
+    process::run(tar.arg(&archive).arg("--directory").arg(to.path()))?;
+    Ok(to)
+}
 
 /// Writes both into the folder `to`.
 pub fn make(contents: &Contents, to: &Path) -> Result<Vec<PathBuf>> {
-    let name = format!("warpcc-{}-{}", contents.version, contents.arch.target());
+    let name = name(&contents.version, contents.arch);
     let stage = tempfile::tempdir().context("failed to create a folder")?;
     let root = stage.path().join(&name);
     lay_out(contents, &root)?;
@@ -67,4 +83,37 @@ fn pack(folder: &Path, name: &str, time: u64, to: &Path) -> Result<PathBuf> {
             .arg(name),
     )?;
     Ok(archive)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::programs::OURS;
+    use crate::repo;
+
+    #[test]
+    fn binstall_finds_each_program_in_it() -> Result<()> {
+        let name = name("1.2.3", Arch::X86_64);
+        for (program, folder) in OURS.into_iter().zip(["warpcc", "remote"]) {
+            let manifest = repo::root().join(format!("crates/{folder}/Cargo.toml"));
+            let manifest: toml::Table = fs::read_to_string(manifest)?.parse()?;
+            let package = &manifest["package"];
+            assert_eq!(package["name"].as_str(), Some(program));
+            let filled = |key: &str| {
+                let text = package["metadata"]["binstall"][key].as_str();
+                text.unwrap_or_default()
+                    .replace("{ repo }", "https://example.org")
+                    .replace("{ version }", "1.2.3")
+                    .replace("{ target }", &Arch::X86_64.target())
+                    .replace("{ bin }", program)
+            };
+            assert_eq!(
+                filled("pkg-url"),
+                format!("https://example.org/releases/download/v1.2.3/{name}.tar.gz")
+            );
+            // As `lay_out` puts it.
+            assert_eq!(filled("bin-dir"), format!("{name}/bin/{program}"));
+        }
+        Ok(())
+    }
 }

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use anyhow::{Context, Result};
 
-/// Where the picture is.
+/// The path of the picture.
 pub const PICTURE: &str = "docs/img/flow.svg";
 
 const WIDTH: f64 = 830.0;

@@ -1,5 +1,5 @@
-//! What a row is tried with, as soak's histories: the files of `cases/`, the modes whose dry runs are recorded, and
-//! changes of one thing between two calls.
+//! Collects the cases that a row is tried with, as soak's histories: the files of `cases/`, the modes whose dry runs are
+//! recorded, and changes of one thing between two calls.
 
 use std::fs;
 use std::path::Path;
@@ -10,12 +10,12 @@ use super::hosts::Compiler;
 use crate::repo;
 use crate::soak::history::{History, Step};
 
-/// How much is tried.
+/// The amount of cases to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// A handful.
+    /// A handful of cases.
     Quick,
-    /// What a host compiler has a part in.
+    /// The cases in which a host compiler takes part.
     Host,
     /// All modes and changes, and the cases of the tests.
     Whole,
@@ -24,12 +24,12 @@ pub enum Scope {
 /// One history.
 #[derive(Debug)]
 pub struct Case {
-    /// Where it comes from: `case lto`, `mode ptx`, `change headers`.
+    /// The history's origin: `case lto`, `mode ptx`, `change headers`.
     pub name: String,
     pub history: History,
 }
 
-/// What the quick row runs.
+/// The cases of the quick row.
 const QUICK: [&str; 5] = [
     "mode compile-two",
     "mode depend",
@@ -208,7 +208,8 @@ fn of_the_tests() -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// `cases/README.md` says what the directives mean; what a case expects is not asked here, but what nvcc does.
+/// The history of a test's case; `cases/README.md` explains the directives. The case's own expectations are ignored: only
+/// nvcc is compared with.
 fn of_the_test(path: &Path) -> Result<History> {
     let mut files = Vec::new();
     if path.is_dir() {

@@ -67,13 +67,13 @@ fn make(version: &str, suite: &str, toolkits: &Path, home: &Path) -> Result<()> 
     process::output(Command::new(new.join("bin/nvcc")).arg("--version"))
         .context("the packages were unpacked but their nvcc does not run on this machine")?;
     if home.exists() {
-        // Half of one: a folder without an nvcc.
+        // An incomplete toolkit: a folder without an nvcc.
         fs::rename(home, work.path().join("old"))?;
     }
     fs::rename(&new, home).with_context(|| format!("failed to make {}", home.display()))
 }
 
-/// Fetches and unpacks one package after the other: two at once are more than a small disk has.
+/// Fetches and unpacks one package after the other, because a small disk has no room for two.
 fn fetch(suite: &str, version: &str, work: &Path, root: &Path) -> Result<()> {
     for folder in ["lists/partial", "cache/archives/partial", "state", "debs"] {
         fs::create_dir_all(work.join(folder))?;
@@ -122,7 +122,7 @@ fn fetch(suite: &str, version: &str, work: &Path, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// All of a package but the libraries that nobody here links, which are most of it.
+/// Unpacks a package without the libraries that are not linked here, which are most of it.
 fn unpack(package: &Path, root: &Path) -> Result<()> {
     let mut tar = Command::new("dpkg-deb");
     tar.arg("--fsys-tarfile").arg(package);
@@ -145,7 +145,7 @@ fn unpack(package: &Path, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Debian spreads a toolkit over the system's folders.
+/// Puts a toolkit together, which Debian spreads over the system's folders.
 fn put_together(root: &Path, new: &Path) -> Result<()> {
     let own = root.join("usr/lib/nvidia-cuda-toolkit");
     let libraries = root.join("usr/lib/x86_64-linux-gnu");
@@ -182,7 +182,7 @@ fn put_together(root: &Path, new: &Path) -> Result<()> {
             take(&libraries.join(&name), &new.join("lib64").join(&name))?;
         }
     }
-    // Where 13's wheels have them.
+    // The place of the libraries in the wheels of 13.
     symlink("lib64", new.join("lib"))?;
     fs::write(new.join("bin/nvcc.profile"), PROFILE).context("nvcc.profile")
 }

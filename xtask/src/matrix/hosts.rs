@@ -1,4 +1,4 @@
-//! Host compilers: those that Debian packages, and those that are made of them as other people's machines have them.
+//! Host compilers: Debian's packages, and setups of other machines that are made from them.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -11,7 +11,7 @@ use crate::{process, repo};
 
 /// A host compiler to try.
 pub struct Host {
-    /// As `--host` and the table call it.
+    /// The name for `--host` and in the table.
     pub name: &'static str,
     kind: Kind,
 }
@@ -19,9 +19,9 @@ pub struct Host {
 enum Kind {
     /// A program and the package that holds it.
     Packaged(&'static str),
-    /// conda's: a prefixed name that hands on a `--sysroot`.
+    /// conda's: a prefixed name that passes a `--sysroot`.
     Conda,
-    /// As gcc-toolset has it: a folder that is named, of links to another version.
+    /// gcc-toolset's: a named folder with links to another version.
     Toolset,
     /// ccache under the compilers' names, first in PATH.
     Ccache,
@@ -29,7 +29,7 @@ enum Kind {
     Nvcpp,
 }
 
-/// All that are tried.
+/// All host compilers that are tried.
 pub const ALL: [Host; 10] = [
     packaged("g++-12", "g++-12"),
     packaged("g++-11", "g++-11"),
@@ -62,7 +62,7 @@ const fn packaged(name: &'static str, package: &'static str) -> Host {
     }
 }
 
-/// A host compiler that stands ready.
+/// A host compiler that is ready to use.
 #[derive(Debug, Default)]
 pub struct Compiler {
     pub name: &'static str,
@@ -72,12 +72,12 @@ pub struct Compiler {
     pub program: String,
     /// A folder that PATH begins with.
     pub in_front: Option<String>,
-    /// The first line of what it says of itself.
+    /// The first line of its version.
     pub version: String,
 }
 
 impl Host {
-    /// Installs or makes it; nothing where that cannot be done here.
+    /// Installs or makes the compiler; `None` where that is not possible here.
     pub fn prepare(&self) -> Result<Option<Compiler>> {
         let folder = repo::target_dir().join("matrix/hosts").join(self.name);
         let made = |name: &str, script: &str| write_program(&folder.join(name), script);

@@ -56,7 +56,7 @@ fn text(rows: &[Row]) -> Result<String> {
     Ok(page)
 }
 
-/// As the tables of toolkits and compilers have them.
+/// The rows in the order of the tables of toolkits and compilers.
 fn in_order(rows: &[Row]) -> Vec<&Row> {
     let toolkit = |row: &Row| {
         let at = toolkits::ALL.iter().position(|t| t.version == row.toolkit);

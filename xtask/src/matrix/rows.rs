@@ -1,4 +1,5 @@
-//! What rows came to, one line of JSON each: written as each ends, so that a run goes on where another one ended.
+//! Stores the results of rows, one line of JSON each. A line is written when its row ends, so that a run continues where an
+//! earlier one ended.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,30 +18,30 @@ pub struct Row {
     /// nvcc's release.
     pub release: String,
     pub host: String,
-    /// What it says of itself.
+    /// The host compiler's own version line.
     pub host_version: String,
     pub date: String,
     pub commit: String,
-    /// Which program and which cases.
+    /// The digest of the program and the cases.
     pub tried: String,
-    /// nvcc does not take this compiler; nothing was tried.
+    /// nvcc refuses this compiler, so nothing was tried.
     pub refused: bool,
     pub cases: usize,
     /// Calls that were compared.
     pub calls: u64,
-    /// Of those, calls in which all was as with nvcc.
+    /// Of those, calls with the same result as nvcc's.
     pub identical: u64,
     /// Of those, calls in which nvcc fails.
     pub failing: u64,
-    /// Of those, calls answered from the cache as a whole.
+    /// Of those, direct hits.
     pub hits: u64,
-    /// Calls that nvcc was left with, by reason.
+    /// Bypassed calls, by reason.
     pub bypassed: BTreeMap<String, u64>,
     pub differences: Vec<Difference>,
     pub seconds: u64,
 }
 
-/// A call that was not as with nvcc.
+/// A call whose result was not nvcc's.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Difference {
     pub case: String,
@@ -49,7 +50,7 @@ pub struct Difference {
 }
 
 impl Row {
-    /// For who waits.
+    /// Prints the row for the user.
     pub fn print(&self) {
         if self.refused {
             println!("  nvcc does not take this compiler");
@@ -73,7 +74,7 @@ pub fn load() -> Result<Vec<Row>> {
     let text = fs::read_to_string(path()).unwrap_or_default();
     let mut newest = BTreeMap::new();
     for line in text.lines() {
-        // A line that was cut short is a row to be tried again.
+        // A line that was cut short is skipped: its row is tried again.
         if let Ok(row) = serde_json::from_str::<Row>(line) {
             newest.insert((row.toolkit.clone(), row.host.clone()), row);
         }
@@ -81,13 +82,13 @@ pub fn load() -> Result<Vec<Row>> {
     Ok(newest.into_values().collect())
 }
 
-/// The newest result of one row, if it was tried with this.
+/// The newest result of one row, if it was tried with the program and cases of the digest `tried`.
 pub fn find(toolkit: &str, host: &str, tried: &str) -> Result<Option<Row>> {
     let is_it = |row: &Row| row.toolkit == toolkit && row.host == host && row.tried == tried;
     Ok(load()?.into_iter().find(is_it))
 }
 
-/// Writes a result down.
+/// Appends a result.
 pub fn add(row: &Row) -> Result<()> {
     let path = path();
     fs::create_dir_all(path.parent().context("a folder")?)?;

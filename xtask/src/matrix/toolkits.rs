@@ -1,4 +1,4 @@
-//! The toolkits that are tried, where each comes from, and what their dry runs say.
+//! The toolkits that are tried: where each comes from, and the records of their dry runs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +11,7 @@ use crate::{process, repo, toolkit};
 
 /// One toolkit.
 pub struct Toolkit {
-    /// As `--toolkit` and the table call it.
+    /// The name for `--toolkit` and in the table.
     pub version: &'static str,
     /// The host compiler that all cases are tried with.
     pub main_host: &'static str,
@@ -19,11 +19,11 @@ pub struct Toolkit {
     debian: Option<&'static str>,
 }
 
-/// All that any registry here has with an nvcc.
+/// All toolkits with an nvcc in the registries that are reachable here.
 pub const ALL: [Toolkit; 8] = [
     Toolkit {
         version: "11.8",
-        // It refuses the next one.
+        // This toolkit refuses the next compiler.
         main_host: "g++-11",
         debian: Some("bookworm"),
     },
@@ -49,7 +49,7 @@ const fn of_pypi(version: &'static str) -> Toolkit {
 }
 
 impl Toolkit {
-    /// Its folder, the one above `bin`.
+    /// The toolkit's folder, the one above `bin`.
     pub fn install(&self) -> Result<PathBuf> {
         if let Some(suite) = self.debian {
             return debian::install(self.version, suite);
@@ -60,7 +60,7 @@ impl Toolkit {
     }
 }
 
-/// Of those that are installed, another one each day.
+/// One of the installed toolkits, another one each day.
 pub fn of_today() -> Result<&'static Toolkit> {
     let is_here = |toolkit: &&Toolkit| repo::toolkits_dir().join(toolkit.version).exists();
     let here: Vec<&Toolkit> = ALL.iter().filter(is_here).collect();
@@ -72,7 +72,7 @@ pub fn of_today() -> Result<&'static Toolkit> {
         .context("no toolkit is here: cargo xtask toolkit")
 }
 
-/// Writes what its nvcc plans into the golden files of `plan`.
+/// Writes the plans of its nvcc into the golden files of `plan`.
 pub fn record(version: &str, top: &Path) -> Result<()> {
     let script = repo::root().join("crates/plan/tests/record.sh");
     process::run(Command::new(script).arg(top.join("bin/nvcc")).arg(version))

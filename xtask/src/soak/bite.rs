@@ -1,4 +1,4 @@
-//! Whether soak notices that a guard is missing: cases and histories that are right with all guards have to go wrong.
+//! Checks that soak notices a missing guard: cases and histories that are right with all guards have to go wrong.
 
 use std::path::Path;
 use std::time::Instant;
@@ -10,8 +10,8 @@ use super::replay::replay_file;
 use super::workers;
 use crate::repo;
 
-/// Every guard, and a case that goes wrong without it. Of guards that replace each other, joined by `+`, the case is
-/// right without any one.
+/// Every guard, and a case that goes wrong without it. Guards that replace each other are joined by `+`: their case is
+/// right without any single one.
 const ROWS: [(&str, &str); 44] = [
     ("missing-names", "header-shadowed"),
     ("second-look", "replaced-with-equal-times"),
@@ -55,7 +55,7 @@ const ROWS: [(&str, &str); 44] = [
     ("tool-content+programs-run", "tools-replaced"),
     ("file-names", "two-names-of-one-image"),
     ("folder-in-keys", "folder-in-a-module-id"),
-    ("folder-in-step-keys", "folder-of-lines"),
+    ("folder-in-step-keys+asked-folder", "folder-of-lines"),
     ("scratch-folder", "folder-of-intermediate-files"),
     ("archive-before", "archive-before"),
     ("dates", "dates"),
@@ -65,7 +65,7 @@ const ROWS: [(&str, &str); 44] = [
     ("looks-of-outputs", "output-has-a-mode"),
 ];
 
-/// As [`ROWS`], of outputs' names.
+/// The same as [`ROWS`], for guards of outputs' names.
 const OUTPUTS: [(&str, &str); 2] = [
     (
         "outputs-that-are-links+looks-of-outputs",
@@ -74,7 +74,7 @@ const OUTPUTS: [(&str, &str); 2] = [
     ("outputs-with-two-names", "output-has-two-names"),
 ];
 
-/// Prints a table of guards, each with what found out that it is missing.
+/// Prints a table of guards, each with the case or history that showed that it is missing.
 pub fn bite(options: &Options, warpcc: &Path) -> Result<()> {
     let mut missed = Vec::new();
     println!("| without | found by | after | what |");
@@ -113,7 +113,7 @@ fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
     ROWS.into_iter().chain(OUTPUTS)
 }
 
-/// The first case that goes wrong, and what is wrong in it: of those of `--replay`, or the one that is known.
+/// The first case that goes wrong, with its first difference: from `--replay`, or the guard's known case.
 fn by_case(options: &Options, warpcc: &Path, guards: &str) -> Result<Option<(String, String)>> {
     let of_row = rows().filter(|(row, _)| *row == guards);
     let known = of_row.map(|(_, case)| repo::root().join(format!("xtask/soak/cases/{case}.soak")));
@@ -128,7 +128,8 @@ fn by_case(options: &Options, warpcc: &Path, guards: &str) -> Result<Option<(Str
         let Some(found) = run(Some(guards))? else {
             continue;
         };
-        // What is wrong with all guards too says nothing about this one; nor does what is wrong without one of several.
+        // A history that is also wrong with all guards says nothing about this one, nor does one that is wrong without one
+        // of several.
         let mut fewer: Vec<Option<&str>> = vec![None];
         if guards.contains('+') {
             fewer.extend(guards.split('+').map(Some));
@@ -145,7 +146,7 @@ fn by_case(options: &Options, warpcc: &Path, guards: &str) -> Result<Option<(Str
     Ok(None)
 }
 
-/// The first history by chance that goes wrong.
+/// The first random history that goes wrong, with its first difference.
 fn by_history(options: &Options, warpcc: &Path, guards: &str) -> Result<Option<(String, String)>> {
     let real = options.tools == Which::Real;
     let figures = workers::search(options, warpcc, real, Some(guards))?;
@@ -155,11 +156,13 @@ fn by_history(options: &Options, warpcc: &Path, guards: &str) -> Result<Option<(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::collections::BTreeSet;
     use std::fs;
 
-    /// A guard without a row is one of which nobody knows whether it works.
+    use super::super::replay::tests::{replay_case, warpcc_beside};
+    use super::*;
+
+    /// Without a row, it would not be known whether a guard works.
     #[test]
     fn every_guard_has_a_row_and_every_row_a_case() -> Result<()> {
         let mut named = BTreeSet::new();
@@ -196,5 +199,44 @@ mod tests {
             assert!(file.is_file(), "{guards}: {case}");
         }
         Ok(())
+    }
+
+    /// A guard that no case needs any more is one that soak no longer tries.
+    fn cases_need_their_guards(part: usize) -> Result<()> {
+        let warpcc = warpcc_beside()?;
+        for (guards, case) in rows().skip(part).step_by(PARTS) {
+            let without = |guards: &str| {
+                let verdict = replay_case(case, &warpcc, Some(guards.replace('+', ",")))?;
+                anyhow::Ok(verdict.wrong.is_some())
+            };
+            assert!(without(guards)?, "{case} is right without {guards}");
+            for one in guards.split('+').filter(|one| *one != guards) {
+                assert!(!without(one)?, "{case} is wrong without {one} alone");
+            }
+        }
+        Ok(())
+    }
+
+    /// So many tests, to run side by side.
+    const PARTS: usize = 4;
+
+    #[test]
+    fn cases_need_their_guards_1() -> Result<()> {
+        cases_need_their_guards(0)
+    }
+
+    #[test]
+    fn cases_need_their_guards_2() -> Result<()> {
+        cases_need_their_guards(1)
+    }
+
+    #[test]
+    fn cases_need_their_guards_3() -> Result<()> {
+        cases_need_their_guards(2)
+    }
+
+    #[test]
+    fn cases_need_their_guards_4() -> Result<()> {
+        cases_need_their_guards(3)
     }
 }

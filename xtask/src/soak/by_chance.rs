@@ -1,4 +1,5 @@
-//! What nvcc names by chance, or by its folder of kept files: other names there are not other results.
+//! Removes names that nvcc makes up by chance, or takes from its folder of kept files, so that results are compared
+//! without them.
 
 use std::path::Path;
 
@@ -32,7 +33,7 @@ fn without_made_names(mut text: String) -> String {
     text
 }
 
-/// The same without the milliseconds that `ptxas -v` says.
+/// The same without the milliseconds that `ptxas -v` prints.
 fn without_times(text: String) -> String {
     const TIME: &str = "ompile time = ";
     if !text.contains(TIME) {
@@ -68,7 +69,7 @@ fn without_names_in_memory(mut text: String) -> String {
     text
 }
 
-/// How [`super::space::Space`] calls its folder there.
+/// The beginning of the path of [`super::space::Space`]'s folder there.
 const IN_MEMORY: &str = "/dev/shm/warpcc-soak-";
 
 fn end_of_name(text: &str, at: usize) -> usize {
@@ -77,8 +78,8 @@ fn end_of_name(text: &str, at: usize) -> usize {
     end.map_or(text.len(), |end| at + end)
 }
 
-/// `tmpxft_<pid>_<number>-<number>_name` of an nvcc that keeps no files; the assembly that gcc hands to the assembler,
-/// `cc` and six letters, or, where we run both, the object's name.
+/// A name without its random part: `tmpxft_<pid>_<number>-<number>_name` of an nvcc that keeps no files, or the assembly
+/// that gcc passes to the assembler, which is `cc` and six letters, or the object's name where we run both.
 fn plain_name(name: &str) -> &str {
     if let Some(rest) = name.strip_prefix("tmpxft_") {
         let of_call = rest.split_once('-').map(|(_, rest)| rest);
@@ -94,13 +95,13 @@ fn plain_name(name: &str) -> &str {
     }
 }
 
-/// Whether two contents of a file are the same but for such names: what `-cuda` and `-E` make, which is text.
+/// Whether two contents of a file are the same but for such names. Only for text, which `-cuda` and `-E` make.
 pub fn same_but_for_names(path: &Path, root: &Path, a: &[u8], b: &[u8]) -> bool {
     path.extension().is_some_and(|ending| ending == "ii")
         && without_names(root, a) == without_names(root, b)
 }
 
-/// Whether a file is what cicc 13.0 leaves in `TMPDIR`.
+/// Whether a file is one that cicc 13.0 leaves in `TMPDIR`.
 pub fn is_left_by_cicc(path: &Path) -> bool {
     path.to_string_lossy().ends_with(".lgenfe.bc")
 }

@@ -1,11 +1,11 @@
-//! What may happen between two calls: to files, links, folders, variables, programs, toolkits and old outputs.
+//! Invents changes between two calls: to files, links, folders, variables, programs, toolkits and old outputs.
 
 use super::history::Step;
 use super::programs;
 use super::random::Random;
 use super::sources::{DATA, FOLDERS, HEADERS, SOURCES, VARIABLES, writing};
 
-/// What a history so far is about: a change to one of these is likely to change a result.
+/// The files, variables and outputs that a history uses so far. A change to one of them is likely to change a result.
 #[derive(Debug, Default)]
 pub struct About {
     files: Vec<String>,
@@ -14,7 +14,7 @@ pub struct About {
 }
 
 impl About {
-    /// Reads it off the steps and the call that most of them stand around.
+    /// Collects them from the steps, and from the call that most steps surround.
     pub fn new(steps: &[Step], line: &[String]) -> Self {
         let mut about = Self::default();
         for step in steps {
@@ -46,7 +46,7 @@ impl About {
     }
 }
 
-/// One of what the history is about, mostly; else any.
+/// One of `about` in three of four cases, else one of `any`.
 fn choose<'a>(random: &mut Random, about: &'a [String], any: &[&'a str]) -> &'a str {
     if about.is_empty() || random.chance(25) {
         return random.one(any);
@@ -88,7 +88,7 @@ fn any_file(random: &mut Random, about: &About) -> String {
     }
 }
 
-/// One change, as one step or a few.
+/// One change, as one or a few steps.
 pub fn change(random: &mut Random, about: &About, fake: bool) -> Vec<Step> {
     match random.below(if fake { 41 } else { 27 }) {
         0..=4 => {
@@ -202,7 +202,7 @@ fn links(random: &mut Random) -> Vec<Step> {
     }
 }
 
-/// In the file systems around: a link whose target comes later, a file written through memory, a pipe, a limit.
+/// A change in the file systems around: a link whose target comes later, a file written through memory, a pipe, a limit.
 fn elsewhere(random: &mut Random) -> Vec<Step> {
     let header = format!("inc1/{}", random.one(&HEADERS));
     match random.below(6) {
@@ -260,7 +260,7 @@ fn outputs(random: &mut Random, about: &About, fake: bool) -> Vec<Step> {
         6 => vec![Step::new(&[
             "link",
             output,
-            // The real tools would run as root on a device that everybody needs.
+            // The real tools would run as root on a device that every process needs.
             if fake && random.chance(50) {
                 "/dev/null"
             } else {

@@ -1,4 +1,4 @@
-//! Does what the steps of a history say that change files and programs.
+//! Carries out the steps of a history that change files and programs.
 
 use std::fs::{self, FileTimes, Permissions};
 use std::io;
@@ -14,11 +14,11 @@ use super::space::{Space, Tools};
 use super::tree;
 
 impl Space {
-    /// Does what a step says that changes files.
+    /// Carries out a step that changes files.
     pub fn change_files(&self, step: &Step) {
         let words: Vec<&str> = step.rest().iter().map(String::as_str).collect();
         let _quiet = (step.verb() != "run").then(no_process_starting);
-        // What cannot be done is left.
+        // A change that cannot be made is skipped.
         _ = self.try_change(step.verb(), &words);
     }
 
@@ -28,7 +28,7 @@ impl Space {
             let filled = lines.iter().map(|line| self.fill(line) + "\n");
             filled.collect::<String>()
         };
-        // Who opens a pipe to write waits for a reader.
+        // A process that opens a pipe for writing waits for a reader.
         let is_pipe = |path: PathBuf| {
             path.metadata()
                 .is_ok_and(|found| found.file_type().is_fifo())
@@ -78,7 +78,7 @@ impl Space {
             ("mode", [path, mode]) => {
                 let mode = u32::from_str_radix(mode, 8).unwrap_or(0o644);
                 let path = self.path(path);
-                // Never through a link: it may lead to /dev/null, which then nobody else can use.
+                // Never through a link: it may lead to /dev/null, which no other process could use then.
                 match fs::symlink_metadata(&path)? {
                     found if found.is_symlink() => Ok(()),
                     _ => fs::set_permissions(path, Permissions::from_mode(mode)),
@@ -167,7 +167,7 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     fs::write(path, text)
 }
 
-/// Another file under the same name, with the same modification time: what `rsync -t` and package managers do.
+/// Puts another file under the same name, with the same modification time, as `rsync -t` and package managers do.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let time = path.metadata()?.modified()?;
     let new = path.with_extension("replacing");

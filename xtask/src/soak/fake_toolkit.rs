@@ -18,12 +18,12 @@ macro_rules! sources {
     };
 }
 
-/// The program's text: part of us, so that a soak can be carried to a machine without this repository.
+/// The program's sources, which are part of this binary, so that a soak can run on a machine without this repository.
 const SOURCES: [(&str, &str); 11] = sources!(
     "fake.h" "plan.h" "tools.h" "text.c" "stages.c" "host.c" "link.c" "device.c" "nvcc.c" "plan.c" "wrapper.c"
 );
 
-/// Where each program of a toolkit stands.
+/// The path of each program in a toolkit.
 const TOOLS: [&str; 6] = [
     "bin/nvcc",
     "bin/cudafe++",
@@ -33,22 +33,22 @@ const TOOLS: [&str; 6] = [
     "nvvm/bin/cicc",
 ];
 
-/// The program behind all of them.
+/// The program behind all fake tools.
 #[derive(Clone, Debug)]
 pub struct Program {
     bytes: Vec<u8>,
     release_at: usize,
-    /// The same, but it looks through the list of all variables.
+    /// The same program, but it looks through the list of all variables.
     walker: Vec<u8>,
-    /// A compiler's wrapper that is linked statically; none where there is no static C library.
+    /// A compiler's wrapper that is linked statically; `None` where there is no static C library.
     wrapper: Option<Vec<u8>>,
 }
 
 impl Program {
-    /// Builds it with the machine's C compiler, and leaves it in `folder`.
+    /// Builds the program with the machine's C compiler, and leaves it in `folder`.
     ///
     /// # Errors
-    /// There is no C compiler, or it refuses.
+    /// There is no C compiler, or it fails.
     pub fn build(folder: &Path) -> Result<Self> {
         fs::create_dir_all(folder)?;
         for (name, text) in SOURCES {
@@ -79,10 +79,10 @@ impl Program {
         Self::load(folder)
     }
 
-    /// Reads what was built in `folder`.
+    /// Reads the programs that were built in `folder`.
     ///
     /// # Errors
-    /// It is not there.
+    /// A program is not there.
     pub fn load(folder: &Path) -> Result<Self> {
         let bytes = fs::read(folder.join("tool"))?;
         let release_at = bytes
@@ -119,7 +119,7 @@ impl Program {
         put(path, &bytes)
     }
 
-    /// A whole toolkit.
+    /// Puts a whole toolkit at `top`.
     pub fn install_toolkit(&self, top: &Path, release: u32) -> std::io::Result<()> {
         for tool in TOOLS {
             self.install(&top.join(tool), release)?;
@@ -140,7 +140,7 @@ impl Program {
         Ok(())
     }
 
-    /// The host's programs.
+    /// Puts the host's programs into `folder`.
     pub fn install_host(&self, folder: &Path, release: u32) -> std::io::Result<()> {
         for tool in ["gcc", "g++", "as", "ld", "ar"] {
             self.install(&folder.join(tool), release)?;

@@ -1,4 +1,4 @@
-//! What a run of the machine came to.
+//! Counts the results of a run of the machine.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ pub struct Figures {
     pub wrong: u64,
     /// Direct hits, the wrong ones among them.
     pub direct_hits: u64,
-    /// Histories whose steps were counted: one of ten, for asking costs a process.
+    /// Histories whose steps were counted: one of ten, because counting needs a process.
     pub sampled: u64,
     /// Of those, steps whose results came from the cache.
     pub step_hits: u64,
@@ -45,7 +45,7 @@ pub struct Figures {
     pub first_wrong: Option<(u64, String)>,
     /// Files of failing histories.
     pub saved: Vec<PathBuf>,
-    /// Calls in which warpcc came to a limit of the shell, said so, and gave what nvcc gives.
+    /// Calls in which warpcc reached a limit of the shell, warned of it, and gave nvcc's result.
     pub limit_warnings: u64,
 }
 
@@ -109,7 +109,7 @@ impl Figures {
         }
     }
 
-    /// Adds those of another worker.
+    /// Adds the figures of another worker.
     pub fn merge(&mut self, other: Self) {
         for (ours, theirs) in [
             (&mut self.histories, other.histories),
@@ -144,12 +144,12 @@ impl Figures {
     /// The figures as JSON.
     ///
     /// # Errors
-    /// None that can happen.
+    /// The figures cannot be encoded, which does not happen.
     pub fn json(&self) -> Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
-    /// Shows them.
+    /// Prints the figures.
     pub fn print(&self) {
         println!(
             "{} histories, {} changes, {} calls ({} failing with nvcc), {} wrong",

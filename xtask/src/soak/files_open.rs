@@ -2,8 +2,8 @@
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// A program that is open for writing, here or in a child between fork and exec, cannot be executed. So nobody writes
-/// files while somebody starts a process.
+/// A program that is open for writing, here or in a child between fork and exec, cannot be executed. So no thread writes
+/// files while another one starts a process.
 static FILES_OPEN: RwLock<()> = RwLock::new(());
 
 /// Held while a process is started.

@@ -1,5 +1,5 @@
-//! A history as text: one step a line, its words quoted as in a shell. A call is a step, and so is all that is made or
-//! changed before and between the calls.
+//! A history as text: one step a line, its words quoted as in a shell. A call is a step, and so is every change before and
+//! between the calls.
 
 use std::fmt;
 use std::path::Path;
@@ -16,17 +16,17 @@ impl Step {
         Self(words.iter().map(|w| (*w).to_owned()).collect())
     }
 
-    /// What is done.
+    /// The step's verb; empty for an empty step.
     pub fn verb(&self) -> &str {
         self.0.first().map_or("", String::as_str)
     }
 
-    /// What it is done to or with.
+    /// The words after the verb.
     pub fn rest(&self) -> &[String] {
         self.0.get(1..).unwrap_or_default()
     }
 
-    /// Whether nvcc and warpcc run here.
+    /// Whether nvcc and warpcc run in this step.
     pub fn is_call(&self) -> bool {
         matches!(self.verb(), "call" | "pair")
     }
@@ -73,14 +73,14 @@ impl History {
     /// Reads a case file from disk.
     ///
     /// # Errors
-    /// It cannot be read or parsed.
+    /// The file cannot be read or parsed.
     pub fn load(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
         Self::parse(&text).with_context(|| path.display().to_string())
     }
 
-    /// What kind of history this is: its verbs and directives without their names. Two failures with the same shape are
-    /// most likely one.
+    /// The history's shape: its verbs and directives without their names. Two failures with the same shape most likely have
+    /// the same cause.
     pub fn shape(&self) -> String {
         let mut parts: Vec<String> = Vec::new();
         for step in &self.0 {

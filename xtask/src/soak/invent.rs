@@ -1,5 +1,5 @@
-//! A history by chance: a small project, then calls with changes between them. What the changes are stands in
-//! `changes`; here is what sources say and what is asked of nvcc.
+//! Invents a random history: a small project, then calls with changes between them. The changes are made in `changes`; the
+//! sources and the calls are made here.
 
 use super::changes;
 use super::history::{History, Step};
@@ -8,7 +8,7 @@ use super::random::Random;
 use super::sources::{HEADERS, SOURCES, writing};
 use super::surroundings;
 
-/// What a call needs and no step has made.
+/// Steps that make the files that a call needs and no step has made.
 fn missing(random: &mut Random, steps: &[Step], line: &[String], fake: bool) -> Vec<Step> {
     let uses = |name: &str| line.iter().any(|word| word.contains(name));
     let is_there = |path: &str| {
@@ -22,7 +22,7 @@ fn missing(random: &mut Random, steps: &[Step], line: &[String], fake: bool) -> 
         if !(uses(path) || linked) || is_there(path) {
             continue;
         }
-        // Two names of one content make two objects.
+        // The same content under two names makes two objects.
         match path {
             "g.cpp" if is_there("f.cpp") && random.chance(70) => {
                 more.push(Step::new(&["copy", "f.cpp", path]));
@@ -190,7 +190,7 @@ pub fn invent(seed: u64, fake: bool) -> History {
     let as_call = |random: &mut Random, line: &[String]| {
         let mut words = vec!["call".to_owned()];
         words.extend(line.iter().chain(&search).cloned());
-        // Kept files would go to one folder: which stay then hangs on who comes first.
+        // Both calls would keep their files in one folder, and the order of the calls would decide which ones stay.
         let shares_a_folder = line.iter().any(|w| w == "-keep-dir" || w == "-odir");
         if random.chance(5) && !shares_a_folder {
             words[0] = "pair".to_owned();
@@ -236,7 +236,7 @@ pub fn invent(seed: u64, fake: bool) -> History {
     History(steps)
 }
 
-/// The same history without what any of these words is in: kinds of steps, lines of files, words of calls.
+/// The same history without the parts that contain any of these words: kinds of steps, lines of files, words of calls.
 pub fn without(history: History, avoided: &[String]) -> History {
     let hit = |text: &String| avoided.iter().any(|word| text.contains(word.as_str()));
     let mut steps = history.0;

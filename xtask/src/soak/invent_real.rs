@@ -1,5 +1,5 @@
-//! What differs where the tools are the real ones: the sources are CUDA, the variables those that nvcc and gcc read, and
-//! most calls are the cheap ones. A call that makes an object costs two and a half times what one that makes PTX does.
+//! Invents the parts of a history that differ with real tools: the sources are CUDA, the variables are those that nvcc and
+//! gcc read, and most calls are cheap ones. A call that makes an object costs 2.5 times as much as one that makes PTX.
 
 use super::history::Step;
 use super::random::Random;

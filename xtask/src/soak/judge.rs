@@ -1,5 +1,5 @@
-//! A call, twice: by a fresh nvcc that keeps its files, then, with the folders put back, by warpcc. Whatever differs is
-//! wrong.
+//! Judges a history: each call runs with a fresh nvcc that keeps its files, then, with the folders put back, with warpcc.
+//! Every difference is wrong.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ use super::meeting;
 use super::space::Space;
 use super::tree::{self, BYTES_DIFFER, Tree};
 
-/// A command that takes longer hangs.
+/// The time after which a command is taken to hang.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How one command ended.
@@ -27,29 +27,29 @@ struct Ending {
     stderr: Vec<u8>,
 }
 
-/// What a history came to.
+/// The result of a history.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    /// What was wrong in the first call that was, and which step that is.
+    /// The step of the first wrong call, and its differences; `None` where all calls were right.
     pub wrong: Option<(usize, Vec<String>)>,
     /// Calls that were compared.
     pub calls: u64,
     /// Steps that were no calls.
     pub changes: u64,
-    /// Lines of warpcc's log, without its process id, one for each thing that it said.
+    /// Lines of warpcc's log, one for each message, without the process id.
     pub log: Vec<String>,
     /// Calls in which nvcc failed.
     pub failing: u64,
-    /// Calls in which warpcc came to a limit of the shell and said so, as it is documented, and nvcc did not.
+    /// Calls in which warpcc reached a limit of the shell and warned of it, as documented, and nvcc did not.
     pub limit_warnings: u64,
 }
 
-/// Which calls of a history nvcc runs too.
+/// The calls of a history that nvcc runs, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compared {
-    /// All of them.
+    /// All calls.
     Every,
-    /// The last one: enough, and faster, for a history that is known to go wrong there.
+    /// The last call: enough, and faster, for a history that is known to go wrong there.
     Last,
 }
 
@@ -70,7 +70,7 @@ pub fn judge(space: &mut Space, history: &History, compared: Compared) -> io::Re
         let lines = lines_of(step);
         verdict.calls += lines.len() as u64;
         if space.race.is_some() {
-            // What nvcc makes of a change in its middle nobody can say; what comes after is compared.
+            // nvcc's result is unknown where a file changes while nvcc runs. Only later calls are compared.
             run_warpcc(space, &lines)?;
             space.race = None;
             clear(&space.root.join("tmp"));
@@ -89,10 +89,16 @@ pub fn judge(space: &mut Space, history: &History, compared: Compared) -> io::Re
     Ok(verdict)
 }
 
-/// The command lines of a `call`, or of a `pair`, whose second stands behind `--`.
+/// The command lines of a `call`, or of a `pair`, whose second line comes after `--`.
 fn lines_of(step: &Step) -> Vec<Vec<String>> {
     let lines = step.rest().split(|word| word == "--");
     lines.map(<[String]>::to_vec).collect()
+}
+
+/// The lines of a log. A limit on the sizes of files may have cut the last one short.
+fn whole_lines(log: &str) -> impl Iterator<Item = &str> {
+    let lines = log.split_inclusive('\n');
+    lines.filter_map(|line| line.strip_suffix('\n'))
 }
 
 fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Result<Vec<String>> {
@@ -118,7 +124,7 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
         if !differences.is_empty() {
             others.push((at, got, differences));
         }
-        for line in log.lines() {
+        for line in whole_lines(&log) {
             let said = line.split_once(": ").map_or(line, |(_, said)| said);
             bypassed |= said.starts_with("running nvcc") || said.starts_with("nothing to cache");
             verdict.log.push(said.to_owned());
@@ -135,7 +141,7 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
         found.extend(differences.into_iter().filter(|_| !is_chance));
     }
     if space.is_tight() && wanted.iter().any(|want| want.code != 0) {
-        // nvcc died of a limit, which a hit that writes less need not reach.
+        // A limit ended nvcc. A hit, which writes less, need not reach the limit.
         found.retain(|line| line.contains("hangs"));
         clear(&space.root.join("tmp"));
         return Ok(found);
@@ -152,7 +158,7 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
     if !space.is_fake() && found.iter().any(|line| line.contains(BYTES_DIFFER)) {
         // A linker's map names the intermediate files.
         found.retain(|line| !line.contains(&format!("map{BYTES_DIFFER}")));
-        // Without --keep, random names stand in nvcc's objects; with -g, the folder of kept files; in some, a process id.
+        // nvcc's objects contain random names without --keep, the folder of kept files with -g, and sometimes a process id.
         let flags = space.environment().remove("NVCC_APPEND_FLAGS");
         let debug = flags.as_deref() == Some("-g")
             || lines.iter().flatten().any(|w| w == "-g" || w == "-G");
@@ -169,8 +175,8 @@ fn call(space: &Space, lines: &[Vec<String>], verdict: &mut Verdict) -> io::Resu
     Ok(found)
 }
 
-/// Whether two failing builds say the same lines, however often: with `-t`, nvcc says that a program is missing once for
-/// each command that it started before it knew of the first failure.
+/// Whether two failing builds print the same lines, in any number: with `-t`, nvcc reports a missing program once for each
+/// command that it started before it knew of the first failure.
 fn says_the_same_lines(space: &Space, want: &Ending, got: &Ending) -> bool {
     let lines = |said: &[u8]| -> BTreeSet<String> {
         let plain = by_chance::without_names(&space.root, said);
@@ -179,8 +185,8 @@ fn says_the_same_lines(space: &Space, want: &Ending, got: &Ending) -> bool {
     lines(&want.stdout) == lines(&got.stdout) && lines(&want.stderr) == lines(&got.stderr)
 }
 
-/// Whether nvcc, asked again and again from the tree before, ends like that at least once: what it says of a failing build
-/// under `-t` is a race of its own. The tree is then as it is now.
+/// Whether nvcc, run several times from the tree before, ends like that at least once: its messages for a failing build
+/// under `-t` are a race. The tree is put back to its current state.
 fn is_said_at_times(
     space: &Space,
     line: &[String],
@@ -203,7 +209,7 @@ fn is_said_at_times(
     Ok(is_said)
 }
 
-/// Takes out of standard error what warpcc says of a limit that nvcc does not come to: a result that could not be kept.
+/// Removes warpcc's warnings of a limit that nvcc does not reach from standard error: a result could not be stored.
 fn take_limit_warnings(got: &mut Ending) -> u64 {
     const NOT_KEPT: &[u8] = b"warpcc: warning: built, but not kept: ";
     let lines = got.stderr.split_inclusive(|&byte| byte == b'\n');
@@ -221,7 +227,7 @@ fn put_back(before: &Tree, now: &Tree) {
     before.put_back(now);
 }
 
-/// Whether what is right is not what nvcc makes but what warpcc makes without a cache: in clones, and where the folder of
+/// Whether the expected results are warpcc's own without a cache, in place of nvcc's: in clones, and where the folder of
 /// intermediate files shows.
 fn relocates(space: &Space) -> bool {
     space.fresh || space.environment().contains_key("WARPCC_BASE_DIR")
@@ -249,7 +255,7 @@ fn words_of_warpcc(space: &Space, line: &[String]) -> Vec<String> {
     words
 }
 
-/// Runs the lines one after the other with nvcc, as it keeps its files.
+/// Runs the lines one after the other with an nvcc that keeps its files.
 fn run_nvcc(space: &Space, lines: &[Vec<String>]) -> io::Result<Vec<Ending>> {
     let mut endings = Vec::new();
     for line in lines {
@@ -269,14 +275,14 @@ fn run_nvcc(space: &Space, lines: &[Vec<String>]) -> io::Result<Vec<Ending>> {
     Ok(endings)
 }
 
-/// Whether a call keeps its files where the caller says, or shows their names instead of making them.
+/// Whether a call keeps its files in a folder of the caller's, or prints their names instead of making them.
 fn names_files(word: &str) -> bool {
     let name = word.strip_prefix("--").or_else(|| word.strip_prefix('-'));
     let of_these = ["keep", "save-temps", "dryrun"];
     name.is_some_and(|name| of_these.iter().any(|known| name.starts_with(known)))
 }
 
-/// Whether commands of a call run at once, and say what they have to say in the order of a race.
+/// Whether commands of a call run at once, so that the order of their messages is a race.
 fn is_threaded(line: &[String]) -> bool {
     let mut words = line.iter();
     words.any(|word| {
@@ -284,14 +290,14 @@ fn is_threaded(line: &[String]) -> bool {
     })
 }
 
-/// The same lines in an order that is no race.
+/// The lines, sorted, so that a race does not change their order.
 fn in_order(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();
     lines
 }
 
-/// Runs the lines at once; gives how each ended and what warpcc wrote into its log.
+/// Runs the lines at once. Gives the ending of each, and warpcc's log.
 fn run_warpcc(space: &Space, lines: &[Vec<String>]) -> io::Result<Vec<(Ending, String)>> {
     meeting::during(space, || run_at_once(space, lines))
 }
@@ -399,4 +405,17 @@ fn differences(space: &Space, want: &Ending, got: &Ending, is_race: bool) -> Vec
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_was_cut_short_is_none() {
+        let lines = |log| whole_lines(log).collect::<Vec<_>>();
+        assert_eq!(lines("a\n\nb\n"), ["a", "", "b"]);
+        assert_eq!(lines("a\nhost not stored: /w/so"), ["a"]);
+        assert_eq!(lines(""), [""; 0]);
+    }
 }

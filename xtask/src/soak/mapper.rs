@@ -1,4 +1,4 @@
-//! Writes to files through memory: who has a file of tmpfs mapped changes its content and none of its times.
+//! Writes to files through memory: a process that has a file of tmpfs mapped changes its content and none of its times.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -15,12 +15,12 @@ struct Mapper {
     inode: u64,
 }
 
-/// Those of one history.
+/// The mappers of one history.
 #[derive(Debug, Default)]
 pub struct Mappers(BTreeMap<PathBuf, Mapper>);
 
 impl Mappers {
-    /// Writes a line over the file's begin, by `program`.
+    /// Has `program` write a line over the file's beginning.
     ///
     /// # Errors
     /// The file is not there, or is empty.
@@ -51,10 +51,10 @@ impl Mappers {
         written
     }
 
-    /// Ends them all.
+    /// Ends all mappers.
     pub fn clear(&mut self) {
         for (_, mapper) in std::mem::take(&mut self.0) {
-            // It is of no use to anybody, whether it ended well or not.
+            // It does not matter how the mapper ended.
             _ = mapper.end();
         }
     }
@@ -66,7 +66,7 @@ impl Mapper {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
         writeln!(to, "{line}")?;
-        // It answers when it is done, and its end ends the reading.
+        // The mapper answers when it is done. If it ends, the reading ends, too.
         from.read_exact(&mut [0])
     }
 

@@ -1,5 +1,5 @@
-//! Where fake tools meet the soak while a call runs: a socket without a file, which nobody who watches files sees. They
-//! ask what time it is, and wait there for a change to be made in the middle of a call.
+//! The socket over which fake tools talk to the soak while a call runs. It has no file, so that watching files does not show
+//! it. The tools ask for the time, and wait for a change to be made in the middle of a call.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use super::space::Space;
 
-/// Does the work with somebody listening, and somebody who fills pipes, where the history needs them.
+/// Does the work with a thread that listens, and one that fills pipes, where the history needs them.
 ///
 /// # Errors
-/// The socket cannot be made; or those of the work.
+/// The socket cannot be made, or the work fails.
 pub fn during<T>(space: &Space, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let meets = space.race.is_some() || space.clock.is_some();
     if !meets && space.pipes.is_empty() {
@@ -34,14 +34,14 @@ pub fn during<T>(space: &Space, work: impl FnOnce() -> io::Result<T>) -> io::Res
         let done = work();
         over.store(true, Ordering::SeqCst);
         if meets {
-            // The listener wakes up and sees that it is over.
+            // The listener wakes up and sees that the work is over.
             _ = UnixStream::connect_addr(&address);
         }
         done
     })
 }
 
-/// Gives every reader of a pipe its line. Nobody waits in here: without a reader, a pipe cannot be opened.
+/// Gives every reader of a pipe its line. Never waits: without a reader, opening a pipe fails.
 fn fill_pipes(space: &Space, over: &AtomicBool) {
     while !over.load(Ordering::SeqCst) {
         let projects = ["w", "w2"].map(|name| space.root.join(name));
@@ -66,7 +66,7 @@ fn fill_pipes(space: &Space, over: &AtomicBool) {
 }
 
 fn listen(address: &SocketAddr) -> io::Result<UnixListener> {
-    // Another thread's child holds the last one open until it becomes its program.
+    // Another thread's child holds the last socket open until it executes its program.
     for _ in 0..200 {
         match UnixListener::bind_addr(address) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {

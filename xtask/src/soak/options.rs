@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use crate::toolkit;
 
-/// What to look for, and how long.
+/// The histories to run, and for how long.
 #[derive(Args)]
 pub struct Options {
     /// How long

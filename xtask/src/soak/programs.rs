@@ -15,7 +15,7 @@ pub fn wrapper(random: &mut Random, path: &str) -> Step {
     Step::new(&["script", path, "#!/bin/sh", body])
 }
 
-/// Another toolkit, or another release of a tool.
+/// A change to another toolkit, or to another release of a tool.
 pub fn toolkits(random: &mut Random, fake: bool) -> Vec<Step> {
     let real = Step::new(&["use", "{tk}/bin/nvcc"]);
     let other = Step::new(&["use", "{root}/tk2/bin/nvcc"]);
@@ -34,7 +34,7 @@ pub fn toolkits(random: &mut Random, fake: bool) -> Vec<Step> {
         "bin/nvlink",
         "nvvm/bin/cicc",
         "bin/nvcc",
-        // Found earlier than the one in `bin`.
+        // This ptxas is found earlier than the one in `bin`.
         "nvvm/bin/ptxas",
         "nvvm/bin/fatbinary",
         "nvvm/bin/cudafe++",
@@ -67,7 +67,7 @@ pub fn toolkits(random: &mut Random, fake: bool) -> Vec<Step> {
     }
 }
 
-/// Other programs of the host, and scripts in their place.
+/// A change of the host's programs: other releases, or scripts in their place.
 pub fn programs(random: &mut Random) -> Vec<Step> {
     let release = (2 + random.below(3)).to_string();
     let host = random.one(&["gcc", "g++", "as", "ld", "ar"]);

@@ -1,6 +1,6 @@
-//! Numbers by chance that a seed repeats (splitmix64).
+//! Pseudo-random numbers from a seed (splitmix64).
 
-/// A sequence.
+/// A sequence of pseudo-random numbers.
 pub struct Random(u64);
 
 impl Random {
@@ -17,7 +17,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Below `end`, which is not 0.
+    /// A number below `end`, which must not be 0.
     pub fn below(&mut self, end: usize) -> usize {
         usize::try_from(self.next() % end.max(1) as u64).unwrap_or(0)
     }
@@ -27,7 +27,7 @@ impl Random {
         self.below(100) < percent
     }
 
-    /// One of these.
+    /// One of these items.
     pub fn one<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
         of[self.below(of.len())]
     }

@@ -14,9 +14,13 @@ use super::space::{Space, Tools};
 use super::workers;
 
 fn tools(options: &Options, real: bool) -> Result<Tools> {
-    if real {
-        return Ok(Tools::Real(options.toolkits()?));
+    match real {
+        true => Ok(Tools::Real(options.toolkits()?)),
+        false => fake_tools(),
     }
+}
+
+fn fake_tools() -> Result<Tools> {
     // Built once: a table of guards replays every case again and again.
     static BUILT: Mutex<Option<Program>> = Mutex::new(None);
     let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -27,7 +31,7 @@ fn tools(options: &Options, real: bool) -> Result<Tools> {
     Ok(Tools::Fake(built.insert(program).clone()))
 }
 
-/// Runs case files; each has to come out right.
+/// Runs case files. Each must have no difference.
 pub fn replay(options: &Options, warpcc: &Path) -> Result<()> {
     let mut wrong = 0;
     for file in &options.replay {
@@ -56,7 +60,7 @@ pub fn replay(options: &Options, warpcc: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs one, without some guards.
+/// Runs one case file, without some guards.
 pub fn replay_file(
     options: &Options,
     file: &Path,
@@ -88,41 +92,57 @@ fn replay_in(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use std::path::PathBuf;
+
     use anyhow::Context;
 
     use super::*;
     use crate::repo;
 
+    /// The warpcc that was built with this test.
+    pub(in super::super) fn warpcc_beside() -> Result<PathBuf> {
+        let program = std::env::current_exe()?;
+        let folder = program.parent().and_then(Path::parent);
+        let warpcc = folder.context("no target folder")?.join("warpcc");
+        if !warpcc.is_file() {
+            bail!("no {}: cargo build --workspace", warpcc.display());
+        }
+        Ok(warpcc)
+    }
+
+    /// Runs a committed case with fake tools, without some guards.
+    pub(in super::super) fn replay_case(
+        name: &str,
+        warpcc: &Path,
+        without: Option<String>,
+    ) -> Result<Verdict> {
+        let file = repo::root().join(format!("xtask/soak/cases/{name}.soak"));
+        let root = tempfile::tempdir()?;
+        replay_in(
+            &root.path().join("space"),
+            &file,
+            warpcc,
+            fake_tools()?,
+            without,
+        )
+    }
+
     /// Every committed case with fake tools is right. Cases in `xtask/soak/cases/open` are known to be wrong, and wait.
     #[test]
     fn committed_cases_are_right() -> Result<()> {
-        let program = std::env::current_exe()?;
-        let warpcc = program
-            .parent()
-            .and_then(Path::parent)
-            .context("no target folder")?
-            .join("warpcc");
-        assert!(
-            warpcc.is_file(),
-            "no {}: cargo build --workspace",
-            warpcc.display()
-        );
+        let warpcc = warpcc_beside()?;
         let mut cases = 0;
-        let root = tempfile::tempdir()?;
-        let program = workers::fake_program()?;
         for entry in fs::read_dir(repo::root().join("xtask/soak/cases"))? {
             let file = entry?.path();
-            let name = file
-                .file_name()
-                .map_or(String::new(), |n| n.to_string_lossy().into_owned());
-            if name.starts_with("real-") || !name.ends_with(".soak") {
+            let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+            let is_case = file.extension().is_some_and(|ending| ending == "soak");
+            if stem.starts_with("real-") || !is_case {
                 continue;
             }
-            let tools = Tools::Fake(program.clone());
-            let verdict = replay_in(&root.path().join("space"), &file, &warpcc, tools, None)?;
+            let verdict = replay_case(&stem, &warpcc, None)?;
             let found = verdict.wrong.map(|(_, found)| found).unwrap_or_default();
-            assert!(found.is_empty(), "{name}: {}", found.join("\n"));
+            assert!(found.is_empty(), "{stem}: {}", found.join("\n"));
             cases += 1;
         }
         assert!(cases > 0, "no case was found");

@@ -1,4 +1,4 @@
-//! A failing history → the shortest that still fails: steps are left out, then words, then lines of files.
+//! Shrinks a failing history while it still fails: leaves out steps, then words, then lines of files.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use super::space::Space;
 
 /// Tries at most this many shorter histories.
 const TRIES: usize = 120;
-/// And for no longer than this.
+/// Tries for at most this long.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Gives the shortest history found that fails, with what is wrong in it; `found` is what was.
+/// Gives the shortest history found that fails, with its differences; `found` are those of the whole history.
 ///
 /// # Errors
 /// A history cannot be run.
@@ -66,7 +66,7 @@ pub fn shrink(
     }
 }
 
-/// What is left to try.
+/// The tries and the time that are left.
 struct Left {
     tries: usize,
     end: Instant,
@@ -136,7 +136,7 @@ fn try_it(
     Ok(fails)
 }
 
-/// What is wrong, with the history cut after it.
+/// The differences of the first wrong call. The history is cut after that call. `None` where all calls are right.
 fn failure(space: &mut Space, history: &mut History) -> io::Result<Option<Vec<String>>> {
     let verdict = judge(space, history, Compared::Last)?;
     Ok(verdict.wrong.map(|(at, found)| {

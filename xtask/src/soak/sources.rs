@@ -1,13 +1,13 @@
-//! What files of a history's project say: directives of the fake tools, or CUDA.
+//! Writes the files of a history's project: directives of the fake tools, or CUDA.
 
 use super::history::Step;
 use super::random::Random;
 
-/// Folders that headers may stand in.
+/// Folders that may contain headers.
 pub const FOLDERS: [&str; 5] = ["inc1", "inc2", "src", "{shm}/inc", "lnk"];
 /// Headers.
 pub const HEADERS: [&str; 3] = ["a.h", "b.h", "c.h"];
-/// What directives look at.
+/// Paths that directives look at.
 pub const DATA: [&str; 6] = [
     "data/d1",
     "data/d2",
@@ -16,7 +16,7 @@ pub const DATA: [&str; 6] = [
     "/proc/self/cwd/data/d1",
     "lnk/d4",
 ];
-/// Variables that sources ask for.
+/// Variables that sources read.
 pub const VARIABLES: [&str; 8] = [
     "SK_A",
     "SK_B",
@@ -54,10 +54,10 @@ fn directive(random: &mut Random) -> String {
         20 => format!("write out/side{} text", random.below(2)),
         21..=22 => "exec asked".to_owned(),
         23..=24 => "pwd".to_owned(),
-        // gcc's programs hand the list of variables on and do not look through it: docs/keys.md, what is not tracked.
+        // gcc's programs pass the list of variables on and do not look through it: docs/keys.md, what is not tracked.
         25 if !GNU.contains(&stage) => "environ".to_owned(),
         26 => format!("link {}", random.one(&["lnkdata", "lnk", "data/gone"])),
-        // Of steps that run at once nobody can say who comes first.
+        // The order of steps that run at once is not known.
         36 if stage == "nvlink" => "first data/pipe".to_owned(),
         37 if random.chance(25) => "read /proc/self/limits".to_owned(),
         27 => format!("real {}", random.one(&DATA)),
@@ -82,7 +82,7 @@ fn lines(random: &mut Random, path: &str, fake: bool) -> Vec<String> {
     let mut all = Vec::new();
     let header = HEADERS.iter().position(|h| path.ends_with(h)).unwrap_or(3);
     for (at, name) in HEADERS.iter().enumerate() {
-        // A header includes only those before it: no circles.
+        // A header includes only earlier headers, so that there are no circles.
         if at < header && random.chance(if is_header { 20 } else { 50 }) {
             all.push(if random.chance(50) {
                 format!("#include \"{name}\"")

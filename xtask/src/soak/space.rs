@@ -12,32 +12,32 @@ use super::mapper::Mappers;
 use super::random::Random;
 use super::tree;
 
-/// Which tools the histories run.
+/// The tools that the histories run.
 #[derive(Clone, Debug)]
 pub enum Tools {
-    /// The fake ones.
+    /// The fake tools.
     Fake(Program),
-    /// The real ones of toolkits that stand here.
+    /// The real tools of these toolkits.
     Real(Vec<PathBuf>),
 }
 
 /// One worker's folder.
 #[derive(Debug)]
 pub struct Space {
-    /// Holds everything of one history but what is below `shm`: each has a folder of its own, for a process that the
-    /// last one left behind, an uploader, may still be at work in the other.
+    /// The folder of one history, which has everything but the files below `shm`. Each history has its own, because an
+    /// uploader that the last one left behind may still be at work in the other.
     pub root: PathBuf,
-    /// Holds these folders.
+    /// The folder that contains the roots.
     base: PathBuf,
     histories: u64,
     /// A folder in `/dev/shm`.
     pub shm: PathBuf,
     /// The program under test.
     pub warpcc: PathBuf,
-    /// A guard that is switched off in it.
+    /// A guard that is switched off in warpcc.
     pub without: Option<String>,
     pub tools: Tools,
-    /// Which of the real toolkits.
+    /// The index of the chosen real toolkit.
     chosen: usize,
     /// Variables, besides those of [`Space::environment`].
     pub variables: BTreeMap<String, Option<String>>,
@@ -45,7 +45,7 @@ pub struct Space {
     pub folder: String,
     /// The nvcc that calls name.
     pub nvcc: String,
-    /// Octal.
+    /// The umask, in octal.
     pub umask: Option<String>,
     /// Limits of the shell, as its options and values.
     pub limits: BTreeMap<String, String>,
@@ -53,12 +53,12 @@ pub struct Space {
     pub cache: String,
     /// The time that the fake tools get.
     pub clock: Option<String>,
-    /// What changes while the next call runs.
+    /// The change that is made while the next call runs.
     pub race: Option<Step>,
-    /// What who reads a pipe is given.
+    /// The text that the readers of each pipe get, by the pipe's path.
     pub pipes: BTreeMap<String, String>,
     mappers: Mappers,
-    /// Whether what is right is what warpcc makes with an empty cache.
+    /// Whether the expected results are warpcc's own with an empty cache, in place of nvcc's.
     pub fresh: bool,
 }
 
@@ -121,7 +121,7 @@ impl Space {
         (!self.is_fake()).then(|| self.toolkit(0))
     }
 
-    /// Whether files may not be large, or so few be open that programs notice.
+    /// Whether a limit on file sizes, or a low limit on open files, is set.
     pub fn is_tight(&self) -> bool {
         let number = |option| {
             self.limits
@@ -131,7 +131,7 @@ impl Space {
         number("f").is_some() || number("n").is_some_and(|files| files < 256)
     }
 
-    /// Makes everything as it is before a history's first step.
+    /// Puts everything into the state before a history's first step.
     ///
     /// # Errors
     /// A folder cannot be made.
@@ -170,7 +170,7 @@ impl Space {
         tree::remove(&self.shm);
     }
 
-    /// What nvcc and warpcc can leave something in.
+    /// The folders in which nvcc and warpcc can leave files.
     pub fn watched(&self) -> [PathBuf; 3] {
         [self.root.join("w"), self.root.join("w2"), self.shm.clone()]
     }
@@ -186,9 +186,9 @@ impl Space {
             .replace("{tk-other}", &self.toolkit(1).to_string_lossy())
     }
 
-    /// A path of a step: relative ones stand in the project.
+    /// A path of a step; relative ones are below the project.
     pub fn path(&self, text: &str) -> PathBuf {
-        // The calls' working folder is meant, not this process's.
+        // The calls' working folder, not this process's.
         let text = text.strip_prefix("/proc/self/cwd/").unwrap_or(text);
         self.root.join("w").join(self.fill(text))
     }
@@ -214,7 +214,7 @@ impl Space {
         all
     }
 
-    /// Does what a step that is no call says. What cannot be done is left: a shorter history then means the same.
+    /// Carries out a step that is no call. A change that cannot be made is skipped, so that a shortened history still works.
     pub fn change(&mut self, step: &Step) {
         let words: Vec<&str> = step.rest().iter().map(String::as_str).collect();
         match (step.verb(), words.as_slice()) {
@@ -232,7 +232,7 @@ impl Space {
             ("fresh", []) => self.fresh = true,
             ("clock", [time]) => self.clock = Some((*time).to_owned()),
             ("map", [path, line]) => {
-                // What cannot be done is left.
+                // A change that cannot be made is skipped.
                 _ = self.write_mapped(path, line);
             }
             ("pipe", [path, line]) => {

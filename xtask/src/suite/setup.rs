@@ -1,6 +1,6 @@
-//! What the test suite needs on the machine, and how it gets there.
+//! Installs the programs that the test suite needs on the machine.
 //!
-//! A machine that has it all is not touched. Programs come from the distribution (as root, on
+//! A machine that has everything is not touched. Programs come from the distribution (as root, on
 //! Debian), cargo's subcommands from crates.io into cargo's own folder, where the next clone
 //! finds them, and toolkits, a ninja, an old NVRTC, nvFatbin, Remote Execution servers, maturin and
 //! the servers that Python runs from PyPI.
@@ -22,23 +22,23 @@ const PROGRAMS: [(&str, &str); 16] = [
     ("ccache", "ccache"),
     // The one host compiler here that knows #embed.
     ("clang++-19", "clang-19"),
-    // The oldest that the table of variables was compared with.
+    // The oldest compiler that the table of variables was compared with.
     ("clang++-14", "clang-14"),
     ("script", "bsdutils"),
-    // What `warpcc report` and `warpcc monitor` are looked at with.
+    // For the tests of `warpcc report` and `warpcc monitor`.
     ("chromium", "chromium"),
     ("tmux", "tmux"),
-    // What buildbox-casd puts around the commands it executes.
+    // buildbox-casd runs commands inside of it.
     ("bwrap", "bubblewrap"),
     // Shared caches. The tests start them themselves, each on a port of its own.
     ("nginx", "nginx-light"),
     ("redis-server", "redis-server"),
     ("memcached", "memcached"),
-    // Where BuildGrid keeps its queue.
+    // The database in which BuildGrid keeps its queue.
     ("pg_createcluster", "postgresql"),
 ];
 
-/// Versions are pinned: a new release must not turn a green main red.
+/// Versions are pinned: a new release must not break CI on main.
 const NEXTEST: (&str, &str) = ("cargo-nextest", "0.9.143");
 const DENY: (&str, &str) = ("cargo-deny", "0.20.2");
 

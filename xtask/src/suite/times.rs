@@ -1,4 +1,4 @@
-//! What nextest's report says of a run: the longest tests, what each binary took, and how to run a failed test again.
+//! Summarises nextest's report of a run: the longest tests, the time of each binary, and how to run a failed test again.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,25 +14,25 @@ const LONGEST: usize = 10;
 /// A test that ran.
 #[derive(Debug, PartialEq)]
 struct Test {
-    /// As nextest names it: `warpcc::soundness`.
+    /// nextest's name of the binary: `warpcc::soundness`.
     binary: String,
     name: String,
     seconds: f64,
     failed: bool,
 }
 
-/// Where `.config/nextest.toml` has the report written: nextest's own folder is in the workspace, wherever cargo's is.
+/// The path of the report, from `.config/nextest.toml`. nextest's own folder is in the workspace, wherever cargo's is.
 fn report() -> PathBuf {
     repo::root().join("target/nextest/default/junit.xml")
 }
 
 /// Removes the report of an earlier run, so that it is not taken for this one's.
 pub fn forget() {
-    // There need not be one.
+    // The report need not exist.
     _ = fs::remove_file(report());
 }
 
-/// Prints what the run that just ended took. A run without a test leaves no report.
+/// Prints the times of the run that just ended. A run without a test leaves no report.
 pub fn print() -> Result<()> {
     let path = report();
     if !path.exists() {
@@ -104,7 +104,7 @@ fn said(mut tests: Vec<Test>) -> String {
     lines.join("\n")
 }
 
-/// What selects the test that nextest prints as `BINARY NAME`.
+/// nextest's filter for the test that nextest prints as `BINARY NAME`.
 pub fn selecting(case: &str) -> Result<String> {
     let (binary, name) = case
         .trim()

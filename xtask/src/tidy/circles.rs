@@ -1,20 +1,20 @@
-//! No two files of a crate import each other, straight or through others (docs/design/layout.md).
+//! Checks that no two files of a crate import each other, directly or through others (docs/design/layout.md).
 //!
-//! An import is a path that begins with `crate`, `super`, `self` or a module of the file. What a file only hands on
-//! (`pub use`) is no import of it, and neither is what its tests name.
+//! An import is a path that begins with `crate`, `super`, `self` or a module of the file. Re-exports (`pub use`) are no
+//! imports, and neither are the paths in a file's tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::complaint::Complaint;
 use super::rules;
 
-/// Its files are the parts of one type.
+/// A module whose files are the parts of one type.
 const ONE_TYPE: &str = "input_manifest";
 
 /// A module: the names that lead to it from the crate's root.
 type Module = Vec<String>;
 
-/// What each file imports, as far as that closes a circle.
+/// Complaints about imports that close a circle, each with the importing file.
 pub fn complaints(texts: &BTreeMap<String, String>) -> Vec<(String, Complaint)> {
     let sources: BTreeSet<&str> = texts.keys().filter_map(|path| sources_of(path)).collect();
     let of_crate = |folder: &&str| {
@@ -33,7 +33,7 @@ fn sources_of(path: &str) -> Option<&str> {
     path.ends_with(".rs").then(|| &path[..end])
 }
 
-/// `disk/blob.rs` is `disk::blob`, and `lib.rs` the root. None for tests.
+/// The module of a file: `disk/blob.rs` is `disk::blob`, and `lib.rs` the root. `None` for tests.
 fn module_of(path: &str) -> Option<Module> {
     let path = path.strip_suffix(".rs")?;
     if path.ends_with("_tests") || path.split('/').any(|part| part == "tests") {
@@ -81,7 +81,7 @@ fn imports_of(
     text: &str,
     files: &BTreeMap<Module, (&str, &str)>,
 ) -> BTreeSet<Module> {
-    // The crate's root only hands names on.
+    // The crate's root only re-exports names.
     if module.is_empty() {
         return BTreeSet::new();
     }

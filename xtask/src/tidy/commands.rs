@@ -1,4 +1,4 @@
-//! Whether a command in a text is one that docs/cli.md has, with options that it has there.
+//! Checks that commands in a text are in docs/cli.md, with their options.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ pub struct Commands(BTreeMap<String, Command>);
 
 #[derive(Debug, Default)]
 struct Command {
-    /// Whether the word behind the option is its value.
+    /// The options, and whether the word after each one is its value.
     options: BTreeMap<String, bool>,
-    /// What follows are another program's words.
+    /// Whether the words after the command are another program's.
     takes_a_command: bool,
 }
 
 impl Commands {
-    /// Of the page that `cargo xtask docs` writes.
+    /// Parses the page that `cargo xtask docs` writes.
     pub fn parse(page: &str) -> Self {
         let mut all = BTreeMap::new();
         let mut current = String::new();
@@ -38,7 +38,7 @@ impl Commands {
         self.0.is_empty()
     }
 
-    /// What is wrong with the commands of warpcc in this line of a shell.
+    /// Complaints about the commands of warpcc in this line of a shell.
     pub fn complaints(&self, line: &str) -> Vec<String> {
         let line = line.split(" #").next().unwrap_or_default();
         line.split(['|', ';', '(', ')'])
@@ -88,7 +88,7 @@ impl Commands {
 }
 
 impl Command {
-    /// A line of `--help`: `  -o, --output <FILE>  …`, or how it is called.
+    /// Reads a line of `--help`: `  -o, --output <FILE>  …`, or the usage.
     fn read_help(&mut self, line: &str) {
         if line.starts_with("Usage:") && line.ends_with("<ARGS>...") {
             self.takes_a_command = true;
@@ -146,7 +146,8 @@ fn is_plain(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase())
 }
 
-/// `nvcc`, `gcc`: the launcher takes any, and those with other letters are no commands anyway.
+/// Whether a word is taken for a compiler, such as `nvcc` and `gcc`. The launcher takes any program, but names like `g++`
+/// have other letters than commands, and are not checked.
 fn is_compiler(word: &str) -> bool {
     word.ends_with("cc")
 }

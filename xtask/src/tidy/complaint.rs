@@ -1,18 +1,18 @@
-//! What a rule is given, and what it answers.
+//! Defines the input and the output of a rule.
 
 /// One file as the rules see it.
 pub struct Source<'a> {
-    /// Relative to the repository's root, with `/`.
+    /// The path relative to the repository's root, with `/`.
     pub path: &'a str,
     pub bytes: &'a [u8],
-    /// The bytes as text; empty when they are not.
+    /// The bytes as text; empty when they are no UTF-8.
     pub text: &'a str,
 }
 
-/// A rule: what to do about this file, one message per place, line 0 for the whole file.
+/// A rule: gives its complaints about a file, one per place, with line 0 for the whole file.
 pub type Rule = fn(&Source) -> Vec<Complaint>;
 
-/// What a rule has to say about one place.
+/// A rule's message about one place.
 #[derive(Debug, PartialEq)]
 pub struct Complaint {
     pub line: usize,

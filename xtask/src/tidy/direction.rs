@@ -1,4 +1,4 @@
-//! Which crate of ours may import which: read from each crate's `Cargo.toml`; and that no file goes around that.
+//! Checks which crate of ours imports which, from each crate's `Cargo.toml`, and that no file goes around that.
 //!
 //! Development dependencies are free: a test may use what the crate itself may not.
 
@@ -9,7 +9,7 @@ use toml::{Table, Value};
 use super::complaint::{Complaint, Source};
 use super::rules::{code_lines, first_test_line, is_rust};
 
-/// What a crate may import of ours.
+/// The crates of ours that a crate may import.
 enum May {
     Only(&'static [&'static str]),
     Anything,
@@ -61,7 +61,7 @@ const DIRECTION: &[(&str, May)] = &[
     ("warpcc-testkit", May::Only(&[])),
     (
         "warpcc",
-        // Not warpcc-remote: it has the network.
+        // Not warpcc-remote, which links the network crates.
         May::Only(&[
             "warpcc-path-map",
             "warpcc-plan",
@@ -82,7 +82,7 @@ const DIRECTION: &[(&str, May)] = &[
     ("xtask", May::Only(&[])),
 ];
 
-/// Imports go in the table's direction.
+/// Checks that imports go in the table's direction.
 pub fn points_down(source: &Source) -> Vec<Complaint> {
     if !(source.path == "Cargo.toml" || source.path.ends_with("/Cargo.toml")) {
         return Vec::new();
@@ -113,7 +113,7 @@ pub fn points_down(source: &Source) -> Vec<Complaint> {
         .collect()
 }
 
-/// A call of nvcc does not pay for warpcc's own commands, and can be read without them.
+/// Checks that the code for a call of nvcc does not use warpcc's own commands, and can be read without them.
 pub fn calls_use_no_command(source: &Source) -> Vec<Complaint> {
     let Some(file) = source.path.strip_prefix("crates/warpcc/src/") else {
         return Vec::new();
@@ -133,7 +133,7 @@ pub fn calls_use_no_command(source: &Source) -> Vec<Complaint> {
         .collect()
 }
 
-/// A file belongs to one crate.
+/// Checks that a file belongs to one crate.
 pub fn files_stay_in_their_crate(source: &Source) -> Vec<Complaint> {
     let home = |path: &Path| path.components().take(2).collect::<PathBuf>();
     let file = Path::new(source.path);

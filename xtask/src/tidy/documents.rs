@@ -1,4 +1,4 @@
-//! What pages name exists: pages, headings, files, variables, commands and options.
+//! Checks that everything that pages name exists: pages, headings, files, variables, commands and options.
 //!
 //! Knows no page by name but docs/README.md, which leads to all others, docs/cli.md, which the
 //! program wrote, and docs/configuration.md, which has every variable.
@@ -20,7 +20,7 @@ type Found = (String, Complaint);
 
 /// Everything that is committed, as far as pages can name it.
 pub struct Repository<'a> {
-    /// Path and text; no text where it is none.
+    /// Paths with their texts; an empty text for a file that is no text.
     files: &'a BTreeMap<String, String>,
     folders: BTreeSet<&'a str>,
     pages: BTreeMap<&'a str, Page>,
@@ -94,7 +94,7 @@ impl<'a> Repository<'a> {
         found
     }
 
-    /// Pages in comments and messages that are not there.
+    /// Complaints about pages that comments and messages name, and that do not exist.
     fn pages_that_programs_name(&self) -> Vec<Found> {
         let mut found = Vec::new();
         for (path, text) in self.files {
@@ -175,7 +175,7 @@ impl<'a> Repository<'a> {
         self.files.contains_key(path) || self.folders.contains(path) || path.is_empty()
     }
 
-    /// Also with `*` or a word in capitals in the place of names: `cases/NAME.cu`.
+    /// Whether a file has this path. `*` or a word in capitals stands for any name: `cases/NAME.cu`.
     fn matches(&self, path: &str) -> bool {
         let fits = |known: &str| {
             known.split('/').count() == path.split('/').count()
@@ -186,7 +186,7 @@ impl<'a> Repository<'a> {
             || self.folders.iter().any(|known| fits(known))
     }
 
-    /// Variables that the program reads, and that the page of settings does not have.
+    /// Complaints about variables that the program reads, and that the page of settings does not have.
     fn unexplained_variables(&self) -> Vec<Found> {
         let settings = self.files.get(SETTINGS).map_or("", String::as_str);
         let explained: BTreeSet<&str> = settings
@@ -210,7 +210,7 @@ impl<'a> Repository<'a> {
         found
     }
 
-    /// Pages below docs that the map does not lead to.
+    /// Complaints about pages below docs that the map does not link to.
     fn unreachable_pages(&self) -> Vec<Found> {
         let links = self.pages.get(MAP).map_or(&[][..], |page| &page.links);
         let reached: BTreeSet<String> = (links.iter())
@@ -252,7 +252,7 @@ fn joined(page: &str, place: &str) -> String {
     parts.join("/")
 }
 
-/// One name against one of a pattern: itself, `*`, or capitals that stand for any.
+/// Whether a name matches a part of a pattern: the name itself, `*`, or capitals that stand for any name.
 fn fits(known: &str, part: &str) -> bool {
     let (stem, ending) = match part.split_once('.') {
         Some((stem, ending)) => (stem, Some(ending)),
@@ -267,7 +267,7 @@ fn fits(known: &str, part: &str) -> bool {
             }
 }
 
-/// Names with our prefix in a line, and what stands behind each.
+/// Names with our prefix in a line, each with the character after it.
 fn prefixed(line: &str) -> impl Iterator<Item = (&str, Option<char>)> {
     let of_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     line.match_indices(PREFIX).filter_map(move |(at, _)| {

@@ -1,5 +1,5 @@
-//! That warpcc links no network: what every call of nvcc starts is small, and the crates that speak with servers, some
-//! hundred, are in the program `warpcc-remote` alone.
+//! Checks that warpcc links no network crates: the program that every call of nvcc starts is small, and the hundred or so
+//! crates that talk to servers are only in `warpcc-remote`.
 
 use anyhow::Result;
 
@@ -7,10 +7,10 @@ use super::complaint::Complaint;
 use crate::dist::metadata;
 use crate::programs::OURS;
 
-/// Where the crates are told apart by system; the network's are the same on each.
+/// The target whose crates are listed. The network crates are the same on each target.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// A runtime, TLS, and what stands on them; with any of them comes the rest.
+/// A runtime, TLS, and crates that use them. Any of these brings the rest.
 const NETWORK: [&str; 9] = [
     "warpcc-remote",
     "tokio",
@@ -23,13 +23,13 @@ const NETWORK: [&str; 9] = [
     "opendal-core",
 ];
 
-/// Where the launcher's crates are named.
+/// The manifest that names the launcher's crates.
 const MANIFEST: &str = "crates/warpcc/Cargo.toml";
 
-/// What is wrong with the launcher's crates.
+/// Complaints about the launcher's crates.
 ///
 /// # Errors
-/// Cargo does not say which they are.
+/// Cargo does not list the crates.
 pub fn complaints() -> Result<Vec<(String, Complaint)>> {
     let linked = metadata::linked(&OURS[..1], TARGET)?;
     let names = linked.iter().map(|package| package.name.as_str());

@@ -1,22 +1,22 @@
-//! A page of Markdown as far as checks need it: headings, links, code in a line, commands to type.
+//! Parses a page of Markdown as far as checks need it: headings, links, code in a line, commands to type.
 
-/// One thing that stands on a line, numbered from 1.
+/// One thing on a line, which is numbered from 1.
 #[derive(Debug, PartialEq)]
 pub struct At<T> {
     pub line: usize,
     pub what: T,
 }
 
-/// What a page says.
+/// The parts of a page that rules check.
 #[derive(Debug, Default)]
 pub struct Page {
-    /// Names of headings, as links end in them after `#`.
+    /// Anchors of headings, as they come after `#` in links.
     pub anchors: Vec<String>,
-    /// Where links and pictures lead, without `<` and titles.
+    /// Targets of links and pictures, without `<` and titles.
     pub links: Vec<At<String>>,
     /// Code within a line of text.
     pub code: Vec<At<String>>,
-    /// Lines for a shell: of `sh` blocks all, of `console` blocks those behind `$ `.
+    /// Lines for a shell: all lines of `sh` blocks, and in `console` blocks those after `$ `.
     pub shell: Vec<At<String>>,
 }
 
@@ -91,11 +91,11 @@ impl Page {
         }
     }
 
-    /// As GitHub names headings; the second of one name ends in `-1`.
+    /// Adds an anchor as GitHub names headings; the second one of the same name ends in `-1`.
     fn add_anchor(&mut self, heading: &str) {
         let mut text = String::new();
         let mut rest = heading;
-        // Of a link only its text.
+        // Only the text of a link counts.
         while let Some((before, after)) = rest.split_once("](") {
             text.push_str(before);
             rest = after.split_once(')').map_or("", |(_, after)| after);
@@ -139,7 +139,7 @@ fn without_code(line: &str) -> (String, Vec<String>) {
             break;
         };
         prose.push_str(&rest[..start]);
-        // Keeps words apart.
+        // Keeps the words before and after the code apart.
         prose.push('`');
         spans.push(inside[..end].trim().to_owned());
         rest = &inside[end + quotes..];

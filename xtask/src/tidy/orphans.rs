@@ -1,4 +1,5 @@
-//! Every Rust file is part of a program: a file that no `mod` line names is not compiled, and nothing else says so.
+//! Checks that every Rust file is part of a program: a file that no `mod` line names is not compiled, and no other check
+//! notices it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +10,7 @@ use super::complaint::Complaint;
 const BY_NAME: &[&str] = &["main", "lib", "build"];
 const BY_FOLDER: &[&str] = &["tests", "examples", "benches", "bin"];
 
-/// Which files no other file names.
+/// Complaints about files that no other file names.
 pub fn complaints(texts: &BTreeMap<String, String>) -> Vec<(String, Complaint)> {
     texts
         .keys()

@@ -9,7 +9,7 @@ const TELL_NOTHING: &[&str] = &[
     "util", "utils", "helper", "helpers", "common", "misc", "manager", "imp",
 ];
 
-/// Every Rust file says in a sentence what it is for.
+/// Checks that every Rust file begins with a sentence about its purpose.
 pub fn opens_with_a_sentence(source: &Source) -> Vec<Complaint> {
     let opens = source
         .text
@@ -23,7 +23,7 @@ pub fn opens_with_a_sentence(source: &Source) -> Vec<Complaint> {
     })
 }
 
-/// A file is read in one sitting, or says why not.
+/// Checks that a file is short, or gives the reason for its length.
 pub fn is_not_too_long(source: &Source) -> Vec<Complaint> {
     if !is_rust(source.path) || is_test_path(source.path) {
         return Vec::new();
@@ -44,7 +44,7 @@ pub fn is_not_too_long(source: &Source) -> Vec<Complaint> {
     )
 }
 
-/// A module's name says what is in it.
+/// Checks that a module's name tells its contents.
 pub fn has_a_telling_name(source: &Source) -> Vec<Complaint> {
     let Some(module) = source.path.strip_suffix(".rs") else {
         return Vec::new();
@@ -59,7 +59,7 @@ pub fn has_a_telling_name(source: &Source) -> Vec<Complaint> {
         .collect()
 }
 
-/// `warpcc-plan` is a function of its arguments, and so is `warpcc-path-map` but for one file.
+/// Checks that `warpcc-plan` is a function of its arguments, and so is `warpcc-path-map` but for one file.
 pub fn plans_and_maps_are_pure(source: &Source) -> Vec<Complaint> {
     let may_look = source.path == "crates/path_map/src/discover.rs";
     let pure = ["plan", "path_map"];
@@ -85,7 +85,7 @@ pub fn plans_and_maps_are_pure(source: &Source) -> Vec<Complaint> {
         .collect()
 }
 
-/// Environment variables are read where the configuration is made, and nowhere else.
+/// Checks that environment variables are read only where the configuration is made.
 pub fn environment_has_one_reader(source: &Source) -> Vec<Complaint> {
     let path = source.path;
     let may = path.starts_with("crates/warpcc/src/config")
@@ -93,7 +93,7 @@ pub fn environment_has_one_reader(source: &Source) -> Vec<Complaint> {
         || path.starts_with("xtask/")
         || path.starts_with("fuzz/")
         || path.starts_with("crates/testkit/")
-        // A library in other people's programs: there is no config of ours above it.
+        // A library in other programs, without a configuration of ours.
         || path == "crates/rtc/src/environment.rs"
         || path.ends_with("build.rs")
         || is_test_path(path);
@@ -113,7 +113,7 @@ pub fn environment_has_one_reader(source: &Source) -> Vec<Complaint> {
         .collect()
 }
 
-/// The repository stays quick to clone.
+/// Checks that files are small, so that the repository stays quick to clone.
 pub fn is_small(source: &Source) -> Vec<Complaint> {
     complain(source.bytes.len() > LARGEST, || {
         format!(
@@ -125,7 +125,7 @@ pub fn is_small(source: &Source) -> Vec<Complaint> {
     })
 }
 
-/// Nothing of NVIDIA's is in the repository: their licence does not let us hand it on.
+/// Checks that no file of NVIDIA's is in the repository: their licence does not let us distribute it.
 pub fn is_ours(source: &Source) -> Vec<Complaint> {
     let magic: [(&[u8], &str); 3] = [
         (b"\x7fELF", "an ELF file"),

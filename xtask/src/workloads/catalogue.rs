@@ -1,4 +1,4 @@
-//! What workloads there are (`xtask/workloads.toml`), and where they are built.
+//! Reads the list of workloads (`xtask/workloads.toml`), and decides where they are built.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,12 +13,12 @@ use crate::repo;
 pub struct Catalogue {
     /// Archives to fetch.
     pub source: Vec<Source>,
-    /// What is built.
+    /// The workloads.
     pub workload: Vec<Entry>,
 }
 
 impl Catalogue {
-    /// The one of this name.
+    /// The workload of this name.
     pub fn entry(&self, name: &str) -> Result<&Entry> {
         self.workload
             .iter()
@@ -51,11 +51,11 @@ pub struct Source {
     pub kind: Kind,
     /// The file's name, or for a crate `NAME-VERSION`.
     pub file: String,
-    /// Of the file as the registry sends it.
+    /// The hash of the file as the registry sends it.
     pub sha256: String,
 }
 
-/// How one workload is built; `Workload` says what the fields are.
+/// How one workload is built; [`Workload`] explains the fields.
 #[derive(Debug, Deserialize)]
 pub struct Entry {
     pub name: String,
@@ -70,19 +70,19 @@ pub struct Entry {
 /// A fetched workload.
 #[derive(Debug)]
 pub struct Workload {
-    /// As in the catalogue.
+    /// Its name in the catalogue.
     pub name: String,
-    /// Where its commands run.
+    /// The folder in which its commands run.
     pub dir: PathBuf,
-    /// Where its outputs go; emptied between runs.
+    /// The folder of its outputs, which is emptied between runs.
     pub out: PathBuf,
-    /// What its build sets in the environment of nvcc.
+    /// Variables that its build sets in the environment of nvcc.
     pub env: BTreeMap<String, String>,
     /// Arguments of nvcc, or a program after a `!`.
     pub commands: Vec<Vec<String>>,
 }
 
-/// Reads it.
+/// Reads the catalogue.
 pub fn read() -> Result<Catalogue> {
     let path = repo::root().join("xtask/workloads.toml");
     let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
@@ -99,7 +99,7 @@ pub fn folder() -> PathBuf {
     repo::root().join(".workloads")
 }
 
-/// Where a workload's outputs go.
+/// The folder of a workload's outputs.
 pub fn out(name: &str) -> PathBuf {
     folder().join("out").join(name)
 }

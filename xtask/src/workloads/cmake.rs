@@ -1,7 +1,7 @@
-//! A real CMake + Ninja project, llama.cpp's ggml, with warpcc as its compiler launcher:
-//! configured, built, touched, edited, cleaned and rebuilt as a person would, each time with
-//! what the cache must answer and which files ninja must rebuild; at the end every object and
-//! dependency file is compared with nvcc's. Then once more with warpcc in nvcc's place.
+//! Tests a real CMake + Ninja project, llama.cpp's ggml, with warpcc as its compiler launcher. The
+//! project is configured, built, touched, edited, cleaned and rebuilt as by a user. Each time the
+//! cache's answers and the files that ninja rebuilds are checked. At the end every object and
+//! dependency file is compared with nvcc's. Then all this runs again with warpcc in nvcc's place.
 
 use super::{catalogue, fetch, toolkit};
 use crate::{process, programs};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// What to build.
+/// The files to build, and the warpcc to build them with.
 #[derive(clap::Args)]
 pub struct Options {
     /// Three of the files, for CI
@@ -32,11 +32,11 @@ const FULL: [&str; 10] = [
     "fill", "scale", "clamp", "arange", "set", "sum", "softcap", "diagmask", "acc", "pad",
 ];
 
-/// One file of ours includes this, and every file the other.
+/// A header that one of our files includes. Every file includes `WIDE`.
 const NARROW: &str = "ggml/src/ggml-cuda/scale.cuh";
 const WIDE: &str = "ggml/src/ggml-cuda/common.cuh";
 
-/// ggml's own project asks for tests and examples that the sdist leaves out.
+/// A project of our own, because ggml's needs tests and examples that the sdist leaves out.
 const PROJECT: &str = "cmake_minimum_required(VERSION 3.18)\n\
                        project(ggml_with_warpcc C CXX)\n\
                        add_subdirectory(ggml)\n";
@@ -44,11 +44,11 @@ const PROJECT: &str = "cmake_minimum_required(VERSION 3.18)\n\
 /// `cargo xtask cmake-project`.
 pub fn main(options: &Options) -> Result<()> {
     let files: &[&str] = if options.quick { &QUICK } else { &FULL };
-    let warpcc = programs::warpcc(options.warpcc.as_deref())?;
+    let warpcc = programs::launcher(options.warpcc.as_deref())?;
     check(&programs::nvcc(None)?, &warpcc, files)
 }
 
-/// The quick one, for a suite that has its own nvcc and warpcc.
+/// The quick test, for a suite that has its own nvcc and warpcc.
 pub fn quick(nvcc: &Path, warpcc: &Path) -> Result<()> {
     check(nvcc, warpcc, &QUICK)
 }
@@ -101,7 +101,7 @@ fn check(nvcc: &Path, warpcc: &Path, files: &[&str]) -> Result<()> {
     masked.dry("nothing to do", &[])
 }
 
-/// What a day's work does to a build folder.
+/// Changes a build folder as a day's work does, and checks each build.
 fn proof(build: &mut Build) -> Result<()> {
     let all = build.files.clone();
     let one = ["scale".to_owned()];
@@ -134,21 +134,21 @@ fn proof(build: &mut Build) -> Result<()> {
     build.same_as(&first)?;
     build.dry("nothing to do", &[])?;
     build.compare_with_nvcc("all", &all)?;
-    // nvcc's objects are newer than what ninja remembers of them.
+    // nvcc's objects are newer than ninja's log of them.
     build.ninja("after nvcc", &Expected::direct(all.len()))
 }
 
-/// A build folder and what is built in it.
+/// A build folder, and the files that are built in it.
 struct Build {
     root: PathBuf,
     dir: PathBuf,
     warpcc: PathBuf,
     files: Vec<String>,
-    /// PATH, where it is not the user's.
+    /// `PATH`; `None` for the user's.
     path: Option<OsString>,
 }
 
-/// What the counters must show after a run of ninja.
+/// The counts that are expected after a run of ninja.
 struct Expected {
     direct: u64,
     built: u64,
@@ -190,7 +190,7 @@ impl Build {
                 "-DCMAKE_BUILD_TYPE=Release",
                 "-DGGML_CUDA=ON",
             ])
-            // Without GGML_CCACHE=OFF ggml puts ccache in front of us where it finds it.
+            // Without GGML_CCACHE=OFF ggml puts a ccache that it finds in front of us.
             .args(["-DGGML_NATIVE=OFF", "-DGGML_CCACHE=OFF"])
             .arg("-DCMAKE_CUDA_ARCHITECTURES=86-real;120a-real")
             .arg(define("CMAKE_CUDA_COMPILER", compiler))
@@ -206,7 +206,7 @@ impl Build {
         Ok(())
     }
 
-    /// Builds our objects and checks how warpcc came by them.
+    /// Builds our objects, and checks warpcc's counters.
     fn ninja(&self, what: &str, expected: &Expected) -> Result<()> {
         process::output(self.command(&self.warpcc).args(["stats", "--zero"]))?;
         let start = Instant::now();
@@ -261,7 +261,7 @@ impl Build {
                 .current_dir(&self.dir),
         )?;
         for (name, _) in self.outputs()? {
-            // ninja knows nothing of a .d file it was told to keep.
+            // ninja does not clean a .d file that it was told to keep.
             ensure!(name.ends_with(".d"), "`ninja -t clean` left {name}");
             fs::remove_file(self.dir.join(name))?;
         }
@@ -350,7 +350,7 @@ impl Build {
         Ok(())
     }
 
-    /// A command that sees our cache and, but for PATH, nobody's settings.
+    /// A command with our cache and, but for PATH, without settings of the user.
     fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         for name in [
@@ -377,8 +377,8 @@ impl Build {
     }
 }
 
-/// A hit can be so quick that a header written after it bears the same time, to the tick of the
-/// kernel's clock; ninja then rightly sees nothing newer than the object.
+/// Writes a header some time after the last build. A hit can be so quick that a header written after it has the same time,
+/// to the tick of the kernel's clock. ninja then rightly sees nothing newer than the object.
 fn write_later(path: &Path, bytes: &[u8]) -> Result<()> {
     std::thread::sleep(Duration::from_millis(20));
     fs::write(path, bytes).with_context(|| path.display().to_string())

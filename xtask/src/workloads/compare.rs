@@ -1,4 +1,4 @@
-//! Builds a workload three times and reports seconds, hit levels and whether each
+//! Builds a workload three times, and reports seconds, the answers of the cache, and whether each
 //! output is the same. It does not know where the workload comes from.
 #![allow(clippy::print_stdout, reason = "the task is its own report")]
 
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Instant;
 
-/// What one pass over the commands gave.
+/// The results of one pass over the commands.
 struct Pass {
     seconds: Vec<f64>,
     levels: Vec<String>,
@@ -148,7 +148,7 @@ fn counters(warpcc: &Path, cache: &Path) -> Result<Value> {
     serde_json::from_slice(&output.stdout).context("`warpcc stats --json` printed no JSON")
 }
 
-/// In one word, what a command was answered from.
+/// One word for the part of the cache that answered a command.
 fn level(before: &Value, after: &Value) -> &'static str {
     let grew = |pointer: &str| {
         let count = |value: &Value| value.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
@@ -172,7 +172,7 @@ fn level(before: &Value, after: &Value) -> &'static str {
     }
 }
 
-/// `ptxas -v` prints compile times, which no two runs share.
+/// The output without the compile times of `ptxas -v`, which no two runs share.
 fn without_times(output: &Output) -> String {
     let text = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
     String::from_utf8_lossy(&text)
@@ -182,7 +182,7 @@ fn without_times(output: &Output) -> String {
         .join("\n")
 }
 
-/// Whether it is a step of the build's own, such as `ar`, and none of nvcc's.
+/// Whether the command is a program of the build's own, such as `ar`, and not nvcc.
 fn is_program(words: &[String]) -> bool {
     words.first().is_some_and(|word| word.starts_with('!'))
 }

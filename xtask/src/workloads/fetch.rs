@@ -9,8 +9,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// pip would first build an sdist's metadata, which for these fails or takes long. This
-/// reads the same index page and takes the file by its name.
+/// A Python program that reads pip's index page and takes the file by its name. pip itself would
+/// first build an sdist's metadata, which for these fails or takes long.
 const FROM_INDEX: &str = r#"
 import os, re, shutil, sys, urllib.error, urllib.parse, urllib.request
 from pip._internal.configuration import Configuration
@@ -64,7 +64,7 @@ pub fn workload(name: &str) -> Result<PathBuf> {
 /// Put a source below `root`; nothing happens when it is there already.
 pub fn fetch(source: &Source, root: &Path) -> Result<()> {
     let done = root.join("fetched").join(&source.name);
-    // The marker holds the hash: another pin fetches again.
+    // The marker holds the hash, so that another pin fetches again.
     let there = || fs::read_to_string(&done).is_ok_and(|sha| sha == source.sha256);
     if there() {
         return Ok(());
@@ -104,7 +104,7 @@ fn from_pypi(source: &Source, root: &Path) -> Result<()> {
     verify(&archive, &source.sha256)?;
     if source.file.ends_with(".whl") {
         let to = root.join(&source.name);
-        // Headers of another version must not stay among these.
+        // Headers of another version must not stay.
         if to.exists() {
             fs::remove_dir_all(&to)?;
         }
@@ -120,7 +120,7 @@ fn from_pypi(source: &Source, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The libraries of these wheels are hundreds of megabytes that no compile reads.
+/// Unpacks only the headers: the libraries of these wheels are hundreds of megabytes that no compilation reads.
 fn headers_of_wheel(wheel: &Path, to: &Path) -> Result<()> {
     const UNPACK: &str = r#"
 import os, sys, zipfile
@@ -178,7 +178,7 @@ fn from_cargo(source: &Source, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// apt's own sources, as source packages, in folders of ours: the system's stay as they are.
+/// Fetches source packages with apt, in folders of ours. The system's own lists stay as they are.
 fn from_apt(source: &Source, root: &Path) -> Result<()> {
     let apt = root.join("apt");
     for dir in ["parts", "lists/partial", "files"] {
@@ -225,7 +225,7 @@ fn deb_src(to: &Path) -> Result<()> {
         let Ok(text) = fs::read_to_string(&file) else {
             continue;
         };
-        // A third party's repository has none of these sources and may have no index.
+        // A third party's repository has none of these sources, and may have no index.
         if !text.to_lowercase().contains("debian") {
             continue;
         }
@@ -254,7 +254,7 @@ fn verify(file: &Path, sha256: &str) -> Result<()> {
         .map(|b| format!("{b:02x}"))
         .collect();
     if got != sha256 {
-        // Kept, it would be taken for a finished download next time.
+        // Otherwise the file would be taken for a finished download next time.
         fs::remove_file(file)?;
         bail!("{} has SHA-256 {got}, not {sha256}", file.display());
     }

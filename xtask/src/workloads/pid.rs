@@ -11,7 +11,7 @@ use std::process::Command;
 
 const SOURCE: &str = "int getpid(void) { return 4242; }\n";
 
-/// Make one of links to the toolkit of `nvcc`, in place of what is at `to`; its nvcc.
+/// Makes such a toolkit, of links to the toolkit of `nvcc`, in place of the one at `to`. Gives its nvcc.
 pub fn make(nvcc: &Path, to: &Path) -> Result<PathBuf> {
     let home = nvcc
         .ancestors()
@@ -33,7 +33,7 @@ pub fn make(nvcc: &Path, to: &Path) -> Result<PathBuf> {
         let from = home.join("bin").join(&name);
         match name.to_str() {
             Some("cudafe++") => {}
-            // nvcc looks for its tools next to the file that it is, wherever links lead to it.
+            // nvcc looks for its tools next to its real file, not next to a link.
             Some("nvcc" | "nvcc.profile") => {
                 fs::copy(&from, bin.join(&name))?;
             }
@@ -50,7 +50,7 @@ pub fn make(nvcc: &Path, to: &Path) -> Result<PathBuf> {
     let script = bin.join("cudafe++");
     fs::write(
         &script,
-        // What warpcc preloads to watch a tool stays.
+        // Keeps the library that warpcc preloads to watch a tool.
         format!(
             "#!/bin/sh\nLD_PRELOAD=\"{}${{LD_PRELOAD:+:$LD_PRELOAD}}\" exec \"{}\" \"$@\"\n",
             library.display(),

@@ -8,9 +8,9 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-/// A toolkit as CMake expects one, of links to the real one: the wheels have no `libcudart.so`
-/// without a version, no cuBLAS and no driver library. We link no program, so that empty
-/// libraries do.
+/// Makes a toolkit as CMake expects one, of links to the real one. The wheels have no `libcudart.so`
+/// without a version, no cuBLAS and no driver library. We link no program, so empty libraries are
+/// enough.
 pub fn make(nvcc: &Path, toolkit: &Path) -> Result<()> {
     let home = nvcc
         .ancestors()

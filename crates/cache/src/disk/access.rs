@@ -1,7 +1,7 @@
 //! Who may use a store's folder: its owner alone, unless sharing was asked for.
 //!
-//! What is in a store is believed: anyone who can write there decides what others' builds come to. So a folder that others
-//! can write is not used, and one of our own is closed to them.
+//! A store's content is trusted: anyone who can write there decides the results of other people's builds. So a folder
+//! that others can write to is not used, and one of our own is closed to them.
 
 use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io;
@@ -39,19 +39,19 @@ impl StoreAccess {
     }
 }
 
-/// What was done about a folder.
+/// The outcome of claiming a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claimed {
     /// It was as it should be.
     AsItWas,
-    /// Others could write there, and now cannot.
+    /// Others could write to it; they no longer can.
     Closed,
 }
 
-/// Makes sure that nobody else can write below `root`, which is `found`.
+/// Makes sure that no other user can write below `root`, which is `found`.
 ///
 /// # Errors
-/// It is somebody else's, or cannot be closed to others.
+/// It is another user's, or cannot be closed to others.
 pub(super) fn claim(root: &Path, found: &Metadata, readonly: bool) -> Result<Claimed, OpenError> {
     let foreign = |why| OpenError::Foreign {
         path: root.to_path_buf(),
@@ -69,7 +69,7 @@ pub(super) fn claim(root: &Path, found: &Metadata, readonly: bool) -> Result<Cla
     if found.mode() & 0o077 == 0 {
         return Ok(Claimed::AsItWas);
     }
-    // Never a folder that holds anything else: /tmp, somebody's home.
+    // Never a folder that holds anything else: /tmp, a home directory.
     let closed = !readonly
         && is_a_store(root)
         && fs::set_permissions(root, Permissions::from_mode(0o700)).is_ok();
@@ -80,7 +80,7 @@ pub(super) fn claim(root: &Path, found: &Metadata, readonly: bool) -> Result<Cla
     }
 }
 
-/// Creates the folder of a private store, where it is missing. What cannot be created, the first write will name.
+/// Creates the folder of a private store, where it is missing. If that fails, the first write reports it.
 pub(super) fn create_root(root: &Path) {
     if let Some(parent) = root.parent() {
         drop(fs::create_dir_all(parent));
@@ -88,10 +88,10 @@ pub(super) fn create_root(root: &Path) {
     drop(DirBuilder::new().mode(0o700).create(root));
 }
 
-/// A file of this name in a store says that its results are given to nobody.
+/// A file of this name in a store says that its results are never uploaded.
 const NEVER_UPLOAD: &str = "never-upload";
 
-/// Whether somebody has said that nothing of the store in `root` is to be uploaded.
+/// Whether the store in `root` is marked as never to be uploaded.
 pub fn is_never_uploaded(root: &Path) -> bool {
     // Where it cannot be seen, nothing is given away either.
     !matches!(root.join(NEVER_UPLOAD).try_exists(), Ok(false))

@@ -275,8 +275,12 @@ impl Blob {
 
     /// Writes the bytes; they are good only if this returns so.
     fn copy_to(&mut self, out: &mut dyn Write) -> Result<(), BlobFault> {
-        if self.trailer.packing == Packing::Zstd && self.trailer.digest.size <= IN_MEMORY {
-            return self.unpack_to(out);
+        let in_memory = match self.trailer.packing {
+            Packing::Plain => frames::SMALL as u64,
+            Packing::Zstd => IN_MEMORY,
+        };
+        if self.trailer.digest.size <= in_memory && self.trailer.payload <= in_memory {
+            return self.write_at_once(out);
         }
         let mut payload = HashingReader {
             inner: (&self.file).take(self.trailer.payload),
@@ -306,18 +310,22 @@ impl Blob {
         }
     }
 
-    /// The same for packed bytes that fit into memory: verified, then unpacked by several threads.
-    fn unpack_to(&mut self, out: &mut dyn Write) -> Result<(), BlobFault> {
+    /// The same for bytes that fit into memory: verified, then unpacked by several threads.
+    fn write_at_once(&mut self, out: &mut dyn Write) -> Result<(), BlobFault> {
         let size = usize::try_from(self.trailer.digest.size).map_err(|_| BlobFault::Bad)?;
-        let mut packed = Vec::new();
+        let mut payload = Vec::new();
         (&self.file)
             .take(self.trailer.payload)
-            .read_to_end(&mut packed)
+            .read_to_end(&mut payload)
             .map_err(BlobFault::Reading)?;
-        if xxh3_128(&packed) != self.trailer.checksum {
+        if xxh3_128(&payload) != self.trailer.checksum {
             return Err(BlobFault::Bad);
         }
-        let bytes = frames::unpack(&packed, size).ok_or(BlobFault::Bad)?;
+        let bytes = match self.trailer.packing {
+            Packing::Plain => Some(payload).filter(|plain| plain.len() == size),
+            Packing::Zstd => frames::unpack(&payload, size),
+        };
+        let bytes = bytes.ok_or(BlobFault::Bad)?;
         out.write_all(&bytes).map_err(BlobFault::Writing)
     }
 }

@@ -19,11 +19,11 @@ use super::access::StoreAccess;
 use super::error::StoreError;
 use super::file::{TempFile, with_folder};
 
-/// For an addition, as long as nobody else's arrives. Folding takes less than a millisecond, and more on a busy disk.
+/// For an addition, as long as no other addition arrives. Folding takes less than a millisecond, and more on a busy disk.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// The same when it was in vain the last time.
 const LITTLE_PATIENCE: Duration = Duration::from_millis(2);
-/// For a person who sets everything to nothing.
+/// For a user who resets all counters.
 const LONG_PATIENCE: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(super) struct Tally {
     access: StoreAccess,
     /// How long an addition waits.
     patience: Duration,
-    /// Somebody held the lock for longer than we wait.
+    /// Another process held the lock for longer than we wait.
     gave_up: AtomicBool,
 }
 
@@ -211,7 +211,7 @@ fn name_of(written: &str) -> String {
 
 fn sums_of(bytes: &[u8]) -> BTreeMap<String, i64> {
     let mut sums = BTreeMap::new();
-    // What follows the last line end is a line that is not all there.
+    // Text after the last line end is an incomplete line.
     let whole = bytes
         .iter()
         .rposition(|b| *b == b'\n')
@@ -258,7 +258,7 @@ mod tests {
         let path = folder.path().join("t");
         let tally = Tally::new(path.clone(), 1000, StoreAccess::Private);
         tally.add(&[("hits", 1)]);
-        // As another user may who can read it.
+        // As another user with read access may do.
         let theirs = File::open(&path).expect("open");
         theirs.lock().expect("lock");
         let start = Instant::now();

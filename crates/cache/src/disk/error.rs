@@ -19,7 +19,7 @@ pub enum OpenError {
     Foreign {
         /// The path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with it.
         why: &'static str,
     },
     /// The path cannot be looked at.
@@ -27,7 +27,7 @@ pub enum OpenError {
     Unreachable {
         /// The path.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
@@ -38,11 +38,11 @@ pub enum StoreError {
     /// A file operation failed.
     #[error("failed to {action} {}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The store was opened for reading only.
@@ -59,7 +59,7 @@ pub enum StoreError {
     Record {
         /// The record.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: RecordError,
     },
     /// A kind of note that is no plain name.

@@ -15,7 +15,7 @@ use super::access::StoreAccess;
 
 /// A file under a private name or without one, removed unless it is moved into place.
 pub(crate) struct TempFile {
-    /// None where the file system lets it be without: then it is gone with the process, however that ends.
+    /// `None` where the file system allows a file without a name: then it is gone with the process, however that ends.
     path: Option<PathBuf>,
     file: File,
     moved: bool,
@@ -63,7 +63,7 @@ impl TempFile {
         })
     }
 
-    /// Where it is, for messages.
+    /// Its path, for messages.
     pub(crate) fn path(&self) -> &Path {
         self.path
             .as_deref()
@@ -133,7 +133,7 @@ fn private_name(folder: &Path) -> PathBuf {
 impl Drop for TempFile {
     fn drop(&mut self) {
         if let (false, Some(path)) = (self.moved, &self.path) {
-            // What cannot be removed now is removed by a later collection.
+            // If this fails, a later collection removes the file.
             drop(std::fs::remove_file(path));
         }
     }
@@ -170,7 +170,7 @@ pub(crate) fn means_missing(error: &io::Error) -> bool {
     )
 }
 
-/// A whole file and its handle; `None` where there is none.
+/// A whole file and its handle; `None` where it does not exist.
 pub(crate) fn read_whole(path: &Path) -> io::Result<Option<(File, Vec<u8>)>> {
     let mut file = match File::open(path) {
         Ok(file) => file,

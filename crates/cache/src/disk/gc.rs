@@ -226,7 +226,7 @@ impl DiskStore {
     }
 }
 
-/// Lists the files below a folder. What disappears meanwhile is passed over.
+/// Lists the files below a folder. Files that disappear meanwhile are skipped.
 fn list_into(folder: &Path, entries: &mut Vec<Entry>) -> Result<(), StoreError> {
     let listing = match std::fs::read_dir(folder) {
         Ok(listing) => listing,

@@ -7,7 +7,7 @@ use super::counters::Tally;
 
 /// How much a store has grown, written down together with what it grew by before: a build stores some forty files.
 ///
-/// What is not written down when a process is killed is at most [`GrowthLog::MOST`] bytes, and the next collection finds it.
+/// A process that is killed loses at most [`GrowthLog::MOST`] bytes of the count, and the next collection corrects it.
 #[derive(Debug)]
 pub(super) struct GrowthLog {
     tally: Tally,

@@ -69,7 +69,8 @@ fn create_in_folder_of(dest: &Path, executable: bool) -> io::Result<TempFile> {
 
 fn bring_to(temporary: TempFile, dest: &Path) -> io::Result<()> {
     if may_take(dest)? {
-        // ext4 writes a new file out before it replaces an old one: milliseconds of a hit. The assembler removes the old one first, too. What cannot be removed, the rename will name.
+        // ext4 writes a new file out before it replaces an old one: milliseconds of a hit. The assembler removes the
+        // old one first, too. If that fails, the rename reports it.
         drop(fs::remove_file(dest));
     }
     temporary.move_to(dest)

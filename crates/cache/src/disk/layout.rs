@@ -1,4 +1,4 @@
-//! What the folders of a store are called, and what a file in one takes.
+//! Names the folders of a store, and computes the disk space of a file in one.
 
 use std::ffi::OsStr;
 

@@ -45,7 +45,7 @@ impl ContentHashes for DiskStore {
 }
 
 impl DiskStore {
-    /// The value noted under a key; none where there is none that can be read.
+    /// The value noted under a key; `None` where there is no readable note.
     pub fn note(&self, kind: &str, key: &Key) -> Option<Vec<u8>> {
         let path = self.note_path(kind, key).ok()?;
         let (file, bytes) = read_whole(&path).ok()??;

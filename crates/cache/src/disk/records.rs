@@ -23,9 +23,10 @@ pub type Suits<'a> = &'a dyn Fn(&Outcome) -> Result<(), Option<Difference>>;
 /// The result of a look-up.
 #[derive(Debug)]
 pub enum Lookup {
-    /// What came of a run that saw what is there now, and what it saw. Its blobs may have been evicted.
+    /// The outcome of a run whose inputs are unchanged, and its input manifest. The blobs of the outcome may have been
+    /// evicted.
     Hit(Outcome, InputManifest),
-    /// Nothing that holds.
+    /// No valid result was found.
     Miss(LookupMiss),
 }
 
@@ -183,12 +184,12 @@ impl DiskStore {
         let manifest = &*manifest.fixed(path_map);
         put_variant(&mut record, manifest, outcome)
             .map_err(|source| record_error(&path, source))?;
-        // What cannot be read is replaced.
+        // A record that cannot be read is replaced.
         if let Ok(Some((_, bytes))) = read_whole(&path) {
             append_others(&mut record, &bytes, key, identity_of(manifest, outcome));
         }
         self.write_whole(&path, &record)?;
-        // The last of a call's files. What stores kernels may live for months, and end without a word.
+        // The last of a call's files. A process that stores kernels may live for months, and may end without notice.
         if level != Level::Steps {
             self.growth.write_down();
         }
@@ -203,7 +204,7 @@ impl DiskStore {
         }
     }
 
-    /// Every remembered run under a key, the latest first, so that it can be told to others. None where nothing is
+    /// Every remembered run under a key, the latest first, so that it can be told to others. Empty where nothing is
     /// remembered, or nothing sound. Paths below mapped folders have fixed names, as in the record.
     pub fn remembered(&self, level: Level, key: &Key) -> Vec<Variant> {
         match read_whole(&self.record_path(level, key)) {
@@ -212,7 +213,8 @@ impl DiskStore {
         }
     }
 
-    /// For every remembered run under a key, the latest first: what it saw, and everything that is different now. What `look_up` would say, in full, of those runs that are meant for this call.
+    /// The inputs of every remembered run under a key, the latest first, with everything that is different now: the
+    /// full answer of `look_up`, for runs that are meant for this call.
     pub fn differences(
         &self,
         level: Level,

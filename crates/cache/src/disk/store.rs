@@ -79,7 +79,7 @@ impl DiskStore {
         })
     }
 
-    /// Who may use it.
+    /// The users who may use it.
     pub fn access(&self) -> StoreAccess {
         self.access
     }
@@ -94,7 +94,7 @@ impl DiskStore {
         &self.root
     }
 
-    /// How it behaves.
+    /// Its options.
     pub fn options(&self) -> Options {
         self.options
     }

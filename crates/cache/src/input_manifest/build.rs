@@ -35,8 +35,8 @@ pub struct InputManifestBuilder {
     facts: BTreeMap<(PathBuf, Option<Fact>), Option<Vec<u8>>>,
 }
 
-/// What a file must be for an input manifest to stand on it. Nothing of both: what it is now, where it did not change since the
-/// run began.
+/// The state of a file that an input manifest depends on. With neither field set: its current state, provided that the
+/// file did not change since the run began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedFile {
     /// Its signature when the run opened it.
@@ -84,7 +84,7 @@ pub enum Unsettled {
         /// The file.
         path: PathBuf,
     },
-    /// What was read is a directory, a pipe or a device: its content has no name.
+    /// The path that was read is a directory, a pipe or a device, so its content cannot be hashed.
     #[error("{} is not a regular file", path.display())]
     NotAFile {
         /// The path.
@@ -95,7 +95,7 @@ pub enum Unsettled {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// More paths than a record holds.
@@ -127,7 +127,7 @@ impl InputManifestBuilder {
         self.read_as(path, ExpectedFile::default());
     }
 
-    /// A file that was read, and what it was then. What is known of it already stays.
+    /// A file that was read, with its state at that time. A state that is already known is kept.
     pub fn read_as(&mut self, path: &Path, expected: ExpectedFile) {
         match self.read.get_mut(path.as_os_str()) {
             None => {

@@ -178,10 +178,11 @@ impl InputManifest {
         checking.differences
     }
 
-    /// As [`InputManifest::check`], where only an input manifest counts that spares the next check more work than it is to keep it.
+    /// As [`InputManifest::check`], but returns an input manifest only if storing it costs less than it saves at the
+    /// next check.
     ///
     /// # Errors
-    /// What a run would see differently.
+    /// The first difference that a run would see.
     pub(crate) fn check_for_keeping(
         &self,
         base: &Path,
@@ -247,12 +248,12 @@ impl News {
     }
 }
 
-/// What a first look at the files showed.
+/// The result of a first look at the files.
 #[derive(Default)]
 struct Looks {
-    /// Those that do not have the signature they had, in order.
+    /// The files whose signature changed, in order.
     others: Vec<(usize, Result<Signature, Errno>)>,
-    /// Of each, whether its last name is no link.
+    /// For each file, whether its last name is not a link.
     plain: Vec<bool>,
 }
 
@@ -294,7 +295,7 @@ impl<'a> Checking<'a> {
         self.hash_files(&touched);
     }
 
-    /// What was different; where nothing was, what a closer look showed, if there was one.
+    /// The difference, if there is one. Otherwise the news of a closer look; `None` if none was needed.
     fn verdict(mut self) -> Result<Option<News>, Difference> {
         match self.differences.pop() {
             Some(difference) => Err(difference),

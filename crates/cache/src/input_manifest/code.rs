@@ -39,7 +39,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// For a record of our own.
+    /// The room for a record of our own.
     const OWN: Room = Room {
         text: LONGEST_TEXT,
         entries: usize::MAX,
@@ -118,7 +118,7 @@ impl InputManifest {
         InputManifest::decode_within(bytes, &mut room)
     }
 
-    /// The same for bytes that somebody else wrote: what it takes is taken from `room`.
+    /// The same for bytes that another machine may have written: what it takes is taken from `room`.
     pub(crate) fn decode_within(bytes: &[u8], room: &mut Room) -> Option<InputManifest> {
         let mut reader = Reader::new(bytes);
         let mut manifest = InputManifest::default();
@@ -141,12 +141,16 @@ impl InputManifest {
                 resolved: None,
             });
         }
+        let mut elsewhere = 0;
         for index in 0..files {
             let path = manifest.files[index].path;
             manifest.files[index].resolved = match reader.byte()? {
                 0 => None,
                 1 => Some(path),
-                2 => Some(manifest.take_path(&mut reader, &mut path.clone(), room)?),
+                2 => {
+                    elsewhere += 1;
+                    Some(manifest.take_path(&mut reader, &mut path.clone(), room)?)
+                }
                 _ => return None,
             };
         }
@@ -189,7 +193,8 @@ impl InputManifest {
         }
         // One NUL behind each text, and none inside, so that the kernel gets the whole of it.
         let ends = memchr::memchr_iter(0, &manifest.text).count();
-        (reader.rest().is_empty() && ends == manifest.texts().count()).then_some(manifest)
+        let texts = files + elsewhere + directories + manifest.names.len() + 2 * facts;
+        (reader.rest().is_empty() && ends == texts).then_some(manifest)
     }
 
     /// The paths and names, each as often as it is stored.

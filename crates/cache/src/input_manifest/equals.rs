@@ -1,12 +1,12 @@
 //! Which paths lead to the same file or folder, and which files of one content were changed in the same second.
 //!
-//! gcc takes two files for one, for `#pragma once`, if size, content and the second of their last change are equal. clang
-//! does if they are one file by two names. Both search a folder once that the include path has by two names, and do not
-//! look for a header under the other name. So a link may come to lead elsewhere, and none of the files that were read,
-//! and no name that was looked for in vain, is another.
+//! gcc takes two files for one, for `#pragma once`, if size, content and the second of their last change are equal.
+//! clang does if they are one file by two names. Both search a folder once that the include path has by two names, and
+//! do not look for a header under the other name. So a link that leads elsewhere can change a result, although every
+//! file that was read and every name that was looked for in vain stays the same.
 //!
-//! What is the same has a fact ([`Fact::Same`]). Folders that were looked at, and files of one content, of which none says
-//! so are each another, and have to stay that.
+//! Equal paths have a fact ([`Fact::Same`]). Folders that were looked at, and files with the same content, are
+//! different if they have no such fact, and have to stay different.
 
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -106,7 +106,7 @@ fn stat(base: &Base, manifest: &InputManifest, path: Span) -> Result<Signature, 
     base.stat(path).map_err(vanished)
 }
 
-/// What folders and files of one content are now, while a manifest's facts are looked at.
+/// The current identities of folders and of files with the same content, while a manifest's facts are checked.
 #[derive(Default)]
 pub(super) struct Equals<'m> {
     seen: Vec<(&'m CStr, Identity)>,

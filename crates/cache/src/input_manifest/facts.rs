@@ -1,5 +1,5 @@
-//! What a run learned about a path besides a file's content: that it is a folder, where a link leads, which names a
-//! folder holds.
+//! Facts that a run learned about a path besides a file's content: that it is a folder, where a link leads, which names
+//! a folder holds.
 
 use std::ffi::{CStr, CString};
 
@@ -72,7 +72,7 @@ impl Fact {
         matches!(self, Fact::SameTime | Fact::OtherTime | Fact::Same)
     }
 
-    /// What switches off that it counts (see [`crate::guards`]).
+    /// The guard that switches off the check of this fact (see [`crate::guards`]).
     pub(super) fn guard(self) -> &'static str {
         match self {
             Fact::Folder | Fact::Special | Fact::File => "kinds",

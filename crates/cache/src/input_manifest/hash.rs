@@ -26,13 +26,13 @@ const PIECE: usize = 1 << 20;
 pub(super) struct Hashed {
     pub signature: Signature,
     pub content: [u8; 32],
-    /// What to remember: a signature that will be equal only while the content is.
+    /// The signature to remember: it stays equal only while the content does. `None` if there is no such signature.
     pub remembered: Option<Signature>,
-    /// The path's last name was seen to be no link.
+    /// Whether the path's last name was seen not to be a link.
     pub is_plain: bool,
 }
 
-/// What hashing one file after the other needs.
+/// Buffers that are reused from one file to the next.
 #[derive(Default)]
 struct Workspace {
     buffer: Vec<u8>,
@@ -51,11 +51,11 @@ pub(super) enum HashFault {
 pub trait ContentHashes: Sync {
     /// The BLAKE3 of the file that had this signature, if it is remembered.
     fn recall(&self, signature: &Signature) -> Option<[u8; 32]>;
-    /// Remembers it, of a file that changes no more without another signature.
+    /// Remembers the BLAKE3 of a file whose content cannot change any more without a new signature.
     fn remember(&self, signature: &Signature, content: &[u8; 32]);
-    /// What is remembered of the files of a place; empty where nothing is.
+    /// The note about the files of a place; empty where there is none.
     fn recall_place(&self, place: &[u8]) -> Vec<u8>;
-    /// Remembers it.
+    /// Stores the note about the files of a place.
     fn remember_place(&self, place: &[u8], files: &[u8]);
 }
 
@@ -137,7 +137,7 @@ fn hash(
     inspect: Option<&Mutex<Inspect<'_>>>,
     contents: Option<&dyn ContentHashes>,
 ) -> Result<Hashed, HashFault> {
-    // Without NONBLOCK, opening a pipe nobody writes to would hang.
+    // Without NONBLOCK, opening a pipe without a writer would hang.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = base.open_at(path, flags).map_err(HashFault::Unreadable)?;
     let began = SystemTime::now();
@@ -147,7 +147,7 @@ fn hash(
     }
     let size = usize::try_from(before.size).map_err(|_| HashFault::Changed)?;
     let remembered = space.trust.of_file(&before, &file);
-    // Programs only: nobody wants to inspect their text.
+    // Programs only: their text need not be inspected.
     let contents = contents.filter(|_| size > PIECE / 4 && is_program(&file));
     let known = contents.zip(remembered);
     if let Some(content) = known.and_then(|(contents, named)| contents.recall(&named)) {

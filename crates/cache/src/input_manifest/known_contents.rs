@@ -1,6 +1,6 @@
 //! Headers that an earlier run hashed: their signatures are looked at, and their contents are not read again.
 //!
-//! A file that includes Thrust opens 1,500 headers, nearly all of a toolkit and of the C++ library. What they contain is
+//! A file that includes Thrust opens 1,500 headers, nearly all of a toolkit and of the C++ library. Their contents are
 //! noted together for the files of one place, a tree of headers or a folder.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -52,7 +52,7 @@ pub(super) fn hash_all(
     each.collect()
 }
 
-/// What is known of the files that a run read.
+/// The known contents of the files that a run read.
 struct KnownContents<'a> {
     contents: &'a dyn ContentHashes,
     places: BTreeMap<&'a [u8], Place>,
@@ -68,7 +68,7 @@ struct Place {
 }
 
 impl Place {
-    /// What a file contained when it was noted, for a test that leaves the comparison of times out.
+    /// The BLAKE3 of a file when it was noted, for a test that leaves the comparison of times out.
     fn content_at_any_time(&self, now: &Signature) -> Option<[u8; 32]> {
         let is_it =
             |noted: &Signature| (noted.dev, noted.ino, noted.size) == (now.dev, now.ino, now.size);
@@ -80,7 +80,7 @@ impl Place {
 }
 
 impl<'a> KnownContents<'a> {
-    /// What is noted of the places of these files.
+    /// Looks up the notes about the places of these files.
     fn look_up(contents: &'a dyn ContentHashes, paths: &[&'a CStr]) -> Self {
         let mut counts: BTreeMap<&[u8], usize> = BTreeMap::new();
         for place in paths.iter().filter_map(|path| place_of(path)) {
@@ -98,7 +98,7 @@ impl<'a> KnownContents<'a> {
         }
     }
 
-    /// What a file contains, if it is the one that was hashed. Looks at it, and does not open it.
+    /// The hash of a file, if it is the file that was hashed before. Looks at the file without opening it.
     fn find(&mut self, base: &Base, path: &CStr) -> Option<Hashed> {
         let place = self.places.get_mut(place_of(path)?)?;
         if place.noted.is_empty() {
@@ -153,7 +153,7 @@ impl<'a> KnownContents<'a> {
     }
 }
 
-/// The tree of headers that a file is in, or its folder. None for a path that says it only together with a folder.
+/// The tree of headers that a file is in, or its folder. `None` for a relative path.
 fn place_of(path: &CStr) -> Option<&[u8]> {
     let path = path.to_bytes();
     let folder = &path[..memchr::memrchr(b'/', path)?];

@@ -6,11 +6,11 @@ use rustix::io::Errno;
 /// As many links as the kernel follows on one way.
 const MOST_LINKS: u32 = 40;
 
-/// What is known of the folders on the way to paths so far. For one look at the file system: it is not asked again.
+/// The folders on the way to the paths so far, for one look at the file system: each is looked at once.
 #[derive(Default)]
 pub(super) struct Links {
     folders: Vec<Folder>,
-    /// The one that was wanted last, and mostly is wanted next.
+    /// The folder that was used last, and mostly is used next.
     latest: usize,
 }
 
@@ -28,10 +28,10 @@ impl Folder {
 }
 
 impl Links {
-    /// What an absolute path leads to, without links, as `realpath` tells it.
+    /// The path that an absolute path leads to, without links, as with `realpath`.
     ///
     /// # Errors
-    /// It leads nowhere, or that cannot be found out.
+    /// The path leads nowhere, or cannot be resolved.
     pub(super) fn resolve(&mut self, path: &[u8]) -> Result<Vec<u8>, Errno> {
         let real = self.follow(path, &mut Walk::default())?;
         Ok(real.unwrap_or_else(|| path.to_vec()))

@@ -12,7 +12,8 @@
 //! change is the kernel's and gives a later second. But another image in its place, after a boot or in the same loop
 //! device, may say the same device, inode, size and seconds of another file. So in place of the device's number a
 //! manifest keeps a checksum of the boot and of the mount, whose number no other mount gets before the next boot (Linux
-//! 6.8 and later; before that such files are compared by content). A mounted file system's device belongs to nobody else.
+//! 6.8 and later; before that such files are compared by content). No other file system has the device number of a
+//! mounted one.
 
 use std::cell::RefCell;
 use std::ffi::CStr;
@@ -29,13 +30,13 @@ use super::trust::OVERLAYFS;
 /// `STATX_MNT_ID_UNIQUE` of `linux/stat.h`.
 const UNIQUE_MOUNT: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 
-/// What the kernel says of a path, with the number of its mount where it has one that no other gets before the next boot.
+/// A path's `statx`, with its mount's number where the kernel gives one that no other mount gets before the next boot.
 #[derive(Clone, Copy)]
 pub(super) struct Looked {
-    /// With the device's number.
+    /// The signature, with the device's number.
     pub signature: Signature,
     mount: Option<u64>,
-    /// The device's number with what its file system calls itself; `None` where that cannot be told.
+    /// The device's number combined with the ID of its file system; `None` where there is no such ID.
     file_system: Option<u64>,
     /// It has a time of birth.
     pub has_birth: bool,
@@ -94,7 +95,7 @@ impl Looked {
 /// A device's number and its mount's.
 type Mounted = (u64, Option<u64>);
 
-/// What a path's file system is called, asked once for each in a thread.
+/// The ID of a path's file system, looked up once for each mount in a thread.
 fn file_system(mounted: Mounted, folder: impl AsFd, path: &CStr, flags: AtFlags) -> Option<u64> {
     thread_local! {
         static KNOWN: RefCell<Vec<(Mounted, Option<u64>)>> = const { RefCell::new(Vec::new()) };
@@ -116,7 +117,7 @@ fn file_system(mounted: Mounted, folder: impl AsFd, path: &CStr, flags: AtFlags)
 }
 
 fn name_of(device: u64, file: impl AsFd) -> Option<u64> {
-    // What is there now may lie on another file system.
+    // By now the path may lie on another file system.
     (Signature::of_open(&file).ok()?.dev == device).then_some(())?;
     let kind = rustix::fs::fstatfs(&file).ok()?.f_type;
     if u64::try_from(kind).is_ok_and(|kind| kind == OVERLAYFS) {

@@ -1,4 +1,4 @@
-//! What `stat` says of a file that cannot stay the same when the file's content changes.
+//! Takes a file's signature: fields of `stat` that cannot all stay the same when the file's content changes.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -149,7 +149,7 @@ impl Base {
         self.stat_with(path, AtFlags::empty())
     }
 
-    /// What a path leads to, and whether its last name is a link.
+    /// Looks at the file that a path leads to; also returns whether the path's last name is a link.
     pub(super) fn look_at(&self, path: &CStr) -> Result<(Looked, bool), Errno> {
         let looked = |flags| match self {
             Base::Open(open) => Looked::at(open, path, flags),
@@ -167,7 +167,7 @@ impl Base {
     /// The signature of what a path leads to as an input manifest remembers it, and whether its last name is a link.
     pub(crate) fn sign(&self, path: &CStr) -> Result<(Signature, bool), Errno> {
         let (found, link) = self.look_at(path)?;
-        // A device that nobody has: an untrusted file differs from what any manifest says.
+        // A device number that does not exist: an untrusted file differs from what any manifest says.
         let nobodys = Signature {
             dev: 0,
             ..found.signature

@@ -13,7 +13,7 @@ use super::signature::Base;
 use crate::guards;
 
 impl InputManifest {
-    /// Whether `suspect` is one of this manifest's files and has another content now. False where nobody can tell
+    /// Whether `suspect` is one of this manifest's files and has another content now. False where that cannot be told
     /// without a closer look.
     pub(crate) fn differs_in(
         &self,

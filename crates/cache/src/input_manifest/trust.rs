@@ -5,10 +5,10 @@
 //! mounted in the place of the first may say the same of another file. There contents are compared. So they are on
 //! tmpfs, where a write through a shared mapping changes no time at all.
 //!
-//! overlayfs shows its layers' times, whatever file systems those are on. What is written by a kernel has a birth time,
-//! and what comes out of an image (EROFS, which keeps fractions of a second too) or from a FUSE daemon has none. A folder
-//! there has the times of its uppermost layer, and names of every layer: mounted anew with another lower layer it may
-//! have more names and the same times. So its times never vouch for names.
+//! overlayfs shows its layers' times, whatever file systems those are on. A file written by a kernel has a birth time,
+//! and one that comes out of an image (EROFS, which keeps fractions of a second too) or from a FUSE daemon has none. A
+//! folder there has the times of its uppermost layer, and names of every layer: mounted anew with another lower layer
+//! it may have more names and the same times. So its times never vouch for names.
 
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -37,17 +37,17 @@ const OWN_CHANGE_TIMES: [(&str, u64, bool); 7] = [
 
 pub(super) const OVERLAYFS: u64 = 0x794c_7630;
 
-/// Who makes the change times of a file system.
+/// The source of a file system's change times.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Times {
     Own,
     /// Its layers' file systems.
     Layers,
-    /// An image, a server, a driver, or nobody knows.
+    /// An image, a server, a driver, or an unknown source.
     Others,
 }
 
-/// What is known of the file systems met so far, by device number.
+/// The file systems met so far, by device number, with how far their times can be trusted.
 #[derive(Default)]
 pub(crate) struct Trust(HashMap<u64, Times>);
 
@@ -75,7 +75,7 @@ impl Trust {
             Some(times) => *times,
             None => {
                 let file = base.open_at(path, OFlags::PATH).ok()?;
-                // What is there now may lie on another file system.
+                // By now the path may lie on another file system.
                 (Signature::of_open(&file).ok()? == looked.signature).then_some(())?;
                 self.times(&looked.signature, &file)
             }

@@ -1,5 +1,5 @@
-//! What is known of programs and variables: which programs ask for variables by name only, and which variables never change a
-//! result although they are asked for. A variable in none of these tables counts in full.
+//! Tables of programs and variables: which programs ask for variables by name only, and which variables never change a
+//! result although tools ask for them. A variable in none of these tables counts in full.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -121,9 +121,10 @@ pub(crate) fn mentioned(text: &[u8]) -> impl Iterator<Item = &'static str> + '_ 
     })
 }
 
-/// What NVIDIA's tools and host compilers ask for: for steps that run on another machine, where nobody watches. Seen on
-/// 11.8, 12.4, 13.0 and 13.5, with gcc 11 and 12 and clang 14 and 19; which of them asks for what stands in
-/// `docs/design/variables.md`, and a test of `warpcc` (`variables.rs`) compares this with the toolkits at hand.
+/// The variables that NVIDIA's tools and host compilers ask for, used for steps that run on another machine, where
+/// their requests are not observed. Seen on 11.8, 12.4, 13.0 and 13.5, with gcc 11 and 12 and clang 14 and 19.
+/// `docs/design/variables.md` says which tool asks for which variable, and a test of `warpcc` (`variables.rs`) compares
+/// this table with the installed toolkits.
 #[expect(clippy::too_many_lines, reason = "a table")]
 pub fn seen_in(tool: Tool) -> &'static [&'static str] {
     match tool {

@@ -27,7 +27,7 @@ const RESOURCES: [Resource; 16] = [
     Resource::Rttime,
 ];
 
-/// A limit's number and what it is; none where nobody can tell.
+/// A limit's number and value; `None` where the value is not known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Limit(u8, Option<[Option<u64>; 2]>);
 
@@ -44,7 +44,7 @@ impl Limit {
     }
 }
 
-/// Those that were asked for.
+/// The limits that were asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Limits(Vec<Limit>);
 

@@ -45,7 +45,7 @@ impl Release {
         release
     }
 
-    /// Whether the tool's row was compared with this release. It was not with one that nobody told.
+    /// Whether the tool's row was compared with this release. An unknown release was not.
     pub fn is_in_table(&self, tool: Tool) -> bool {
         match tool {
             Tool::Cicc

@@ -15,7 +15,7 @@ use crate::locate::Located;
 /// The folder of a command there, whatever it is called.
 const THERE: &str = "/proc/self/cwd/";
 
-/// Packs `step`; `folder` is an empty one of ours. Nothing where it has to run here.
+/// Packs `step`; `folder` is an empty private folder. `None` where the step has to run here.
 pub fn pack(
     run: &RunContext<'_>,
     index: usize,

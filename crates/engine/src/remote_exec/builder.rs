@@ -1,5 +1,5 @@
-//! What is sent with a step: programs with the libraries they load, files, variables; and what a run here would have seen
-//! of them.
+//! Collects a step's files for another machine: programs with the libraries they load, inputs, variables; and the
+//! observations that a run here would have made of them.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -17,15 +17,14 @@ use crate::key::LANGUAGE_VARIABLES;
 use crate::relocate;
 use crate::traced_inputs::Seen;
 
-/// The variable that holds what a program that is not sent contains here; nobody reads it.
+/// The variable that holds the digests of a program that is not sent; no tool reads it.
 const PROMISED: &str = "WARPCC_PROMISED";
 
 /// A step for another machine, and what a run of it here would have seen.
 pub struct Packed {
     pub command: Command,
     pub seen: Seen,
-    /// Names that stand in the result: there, and what stands there after a run here. In binary files both are of one
-    /// length.
+    /// Names in the result: there, and after a run here. In binary files both have the same length.
     pub names: Vec<(String, String)>,
 }
 
@@ -35,9 +34,9 @@ pub struct ActionBuilder<'w, 'a> {
     pub environment: Vec<(String, String)>,
     pub seen: Seen,
     inputs: BTreeMap<String, CommandInput>,
-    /// Whether the workers have the programs where they are here.
+    /// Whether the workers have the programs at the same paths.
     installed: bool,
-    /// What those contain here.
+    /// The digests of those programs here.
     promised: Vec<String>,
 }
 
@@ -60,7 +59,7 @@ impl<'w, 'a> ActionBuilder<'w, 'a> {
         })
     }
 
-    /// Adds an input; nothing where another one has its place.
+    /// Adds an input; `None` where another input has the same path.
     pub fn put(&mut self, input: CommandInput) -> Option<()> {
         match self.inputs.entry(input.path.clone()) {
             Entry::Vacant(place) => {
@@ -125,7 +124,7 @@ impl<'w, 'a> ActionBuilder<'w, 'a> {
         Some(words)
     }
 
-    /// Names a program that the workers have. What it rests on is what the program here would have.
+    /// Names a program that the workers have. The step depends on the same files as with the program here.
     fn name_program(&mut self, program: &Path) -> Option<Vec<String>> {
         let loaded = self.run.loaded(program)?;
         let libraries = loaded.libraries.into_iter().map(|(_, path)| path);
@@ -156,8 +155,8 @@ impl<'w, 'a> ActionBuilder<'w, 'a> {
         Some(())
     }
 
-    /// Lets the tool believe that it runs in our directory, which it writes where nobody can put it right; gives the
-    /// loader's words for that.
+    /// Makes the tool believe that it runs in our directory, which the tool writes where it cannot be corrected;
+    /// returns the loader's words for that.
     pub fn stand_in(&mut self, step: &Step, folder: &Path) -> Option<[String; 2]> {
         const PLACE: &str = "tc/preload/folder.so";
         let options = self.run.options;

@@ -86,7 +86,7 @@ const FEATURES: [&str; 8] = [
 /// Features without a value that read, write or tell more than code.
 const NOT_CLANGS: [&str; 6] = ["api-notes", "embed", "sanitize", "save", "time-", "xray"];
 
-/// Nothing where clang has an option that does not work elsewhere.
+/// `None` where clang has an option that does not work elsewhere.
 pub fn pack_clang(
     run: &RunContext<'_>,
     index: usize,
@@ -106,7 +106,7 @@ pub fn pack_clang(
     let command = command(std::str::from_utf8(&ended.stderr).ok()?)?;
     let id = compiler::source_of(step)?;
     let output = names::place(run, *step.writes.first()?)?;
-    // Under the same name: that of the file stands in the object.
+    // Under the same name: the file's name is part of the object.
     let source = names::place(run, id)?;
     let here = run.artifacts.path(id).to_str()?;
     let (clang, rest) = command.split_first()?;
@@ -145,7 +145,8 @@ fn command(said: &str) -> Option<Vec<String>> {
     (is_known && !complains && commands.next().is_none()).then_some(command)
 }
 
-/// clang's words there, for a compile of the file that is `here`; nothing where one is not known to be the same there.
+/// clang's words on the other machine, for a compile of the file that is `here`; `None` where a word may not mean the
+/// same there.
 fn clang_words(words: &[String], here: &str, source: &str, output: &str) -> Option<Vec<String>> {
     let mut there = Vec::new();
     let mut words = words.iter().map(String::as_str);

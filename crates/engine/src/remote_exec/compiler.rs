@@ -1,4 +1,4 @@
-//! What gcc and clang share as host compilers on another machine.
+//! Helpers that gcc and clang share as host compilers on another machine.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::slot_wait::SlotWait;
 use crate::traced_inputs::Seen;
 use crate::watched_run;
 
-/// Text that means something else there: a compilation's day or minute, and a precompiled header.
+/// Text that means something else on another machine: a compilation's day or minute, and a precompiled header.
 pub const OF_HERE: [&[u8]; 4] = [
     b"__DATE__",
     b"__TIME__",
@@ -19,7 +19,7 @@ pub const OF_HERE: [&[u8]; 4] = [
     b"#pragma GCC pch_preprocess",
 ];
 
-/// Of gcc's options `-f…`: those that read or write other files, or write what they were told into the code.
+/// gcc's options `-f…` that read or write other files, or write their own value into the code.
 pub const NOT_AWAY: [&str; 21] = [
     "auto-profile",
     "branch-probabilities",

@@ -1,8 +1,9 @@
 //! The host compile for another machine: includes are resolved here, and the compiler proper and the assembler go along.
 //!
 //! `-fdirectives-only` leaves macros and columns as they are; after a full expansion gcc's code without optimization
-//! has other `nop`s. What the driver would start is asked of it with `-###`, so that its specs, `-march=native` and the
-//! folders of its installation are its own. [`super::clang`] does it for clang; with any other compiler the step stays here.
+//! has other `nop`s. The driver is asked with `-###` for the commands that it would start, so that its specs,
+//! `-march=native` and the folders of its installation count. [`super::clang`] does the same for clang; with any other
+//! compiler the step stays here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,16 +21,16 @@ use crate::locate::Located;
 use crate::prefix_map::PREFIX_MAPS;
 use crate::process;
 
-/// Where a host compile's own files are there.
+/// The path of one of a host compile's own files on the other machine.
 fn place(name: &str) -> String {
     format!("{MARK}/host/{name}")
 }
 
-/// What they are called.
+/// The names of these files.
 const SOURCE: &str = "in.ii";
 const ASSEMBLY: &str = "out.s";
 
-/// Nothing where the compiler is not gcc, or has an option that does not work elsewhere.
+/// `None` where the compiler is not gcc, or has an option that does not work elsewhere.
 pub fn pack_gcc(
     run: &RunContext<'_>,
     index: usize,
@@ -78,7 +79,7 @@ pub fn pack_gcc(
     builder.close(step, arguments)
 }
 
-/// Packs the programs; gives the words of what is to run there.
+/// Packs the programs; returns the words of the command to run on the other machine.
 fn host_commands(
     run: &RunContext<'_>,
     builder: &mut ActionBuilder<'_, '_>,
@@ -113,13 +114,13 @@ fn host_commands(
 fn preprocessing(step: &Step, to: &Path) -> Option<Step> {
     let change = |text: &str| matches!(text, "-c" | "-S").then_some("-E");
     let mut changed = changed(step, to, change)?;
-    // The second has it look for precompiled headers, as a compilation does.
+    // The second option makes it look for precompiled headers, as a compilation does.
     let options = ["-fdirectives-only", "-fpch-preprocess"];
     changed.args.splice(0..0, options.map(Arg::text));
     Some(changed)
 }
 
-/// What would be started for the preprocessed text. Nothing is.
+/// The step that would compile the preprocessed text. It is only asked for its commands, never run.
 fn asking(step: &Step, source: &Path) -> Option<Step> {
     let change = |text: &str| (text == "c++").then_some("c++-cpp-output");
     let to = source.with_extension("o");
@@ -143,7 +144,7 @@ struct Commands {
 }
 
 impl Commands {
-    /// What `gcc -###` says: each command on a line that begins with a space.
+    /// Parses the output of `gcc -###`: each command is on a line that begins with a space.
     fn read(said: &str) -> Option<Self> {
         let mut commands = said.lines().filter(|line| line.starts_with(' ')).map(words);
         let compiler = commands.next()??;
@@ -163,13 +164,13 @@ impl Commands {
     }
 }
 
-/// cc1plus's words there; nothing where one is not known to be the same there.
+/// cc1plus's words on the other machine; `None` where a word may not mean the same there.
 fn compiler_words(words: &[String], source: &str, output: &str) -> Option<Vec<String>> {
     let mut there = Vec::new();
     let mut words = words.iter().map(String::as_str);
     while let Some(word) = words.next() {
         match word {
-            // Names of files next to the output, which nobody asked for.
+            // Names of files next to the output, which were not asked for.
             "-dumpbase" | "-dumpbase-ext" | "-dumpdir" | "-auxbase" | "-auxbase-strip" => {
                 words.next()?;
                 continue;
@@ -257,7 +258,7 @@ fn assembler_words(words: &[String], source: &str, output: &str) -> Option<Vec<S
     let mut words = words.iter().map(String::as_str);
     while let Some(word) = words.next() {
         match word {
-            // What it would look for there is not there: then it fails, and is asked here.
+            // The files that it would look for are not on the other machine: it fails there, and runs here.
             "-I" => drop(words.next()?),
             "-o" => {
                 words.next()?;
@@ -381,7 +382,7 @@ mod tests {
         assert!(begins(&format!("{head}{marked}")));
         assert!(!begins(&format!("{head}# 1 \"/k/x.cpp\"\nint a;\n")));
         assert!(!begins(&format!("{head}# 1 \"/k/x.cpp\"\n# pragma x\n")));
-        // What an option includes is read before that.
+        // A file that an option includes is read before that.
         assert!(!begins(&format!("{head}# 1 \"./h.h\" 1\nint a;\n{marked}")));
         assert!(!begins(marked));
     }

@@ -19,7 +19,7 @@ const TAKEN: [&str; 9] = [
 /// Options whose value is a word of its own and no file.
 const WITH_VALUE: [&str; 4] = ["--host-ccbin", "-maxrregcount", "-Xnvvm", "-Xptxas"];
 
-/// Nothing where nvlink would read what we do not know of.
+/// Packs a device link. `None` where nvlink would read an unknown file.
 pub fn pack_link(run: &RunContext<'_>, step: &Step, program: &Located) -> Option<Packed> {
     let mut builder = ActionBuilder::new(run, step.tool)?;
     // It loads others of the toolkit, and is small.
@@ -60,7 +60,7 @@ pub fn pack_link(run: &RunContext<'_>, step: &Step, program: &Located) -> Option
             arguments.push(text.to_owned());
             arguments.push(args.next()?.1.as_text()?.to_owned());
         } else if text.starts_with('-') {
-            // What may name a file that we know nothing of.
+            // An option that may name an unknown file.
             let names_file = text.contains(['/', '@']) || text.starts_with("--options-file");
             if names_file || ["-optf", "-L", "-l", "-nvvmpath"].contains(&text) {
                 return None;
@@ -164,7 +164,8 @@ fn is_plain(path: &Path) -> bool {
     }
 }
 
-/// A folder's name there, as long as the one here; nothing where that is too short to be told from other text.
+/// A folder's name on the other machine, as long as the one here; `None` where that is too short to be told from other
+/// text.
 fn stand_in(folder: &str, number: usize) -> Option<String> {
     let name = format!("{MARK}/L{number}");
     let padding = folder.len().checked_sub(name.len() + 1)?;

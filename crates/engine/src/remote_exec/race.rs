@@ -25,7 +25,7 @@ pub const AT_ONCE: Duration = Duration::from_millis(100);
 /// How often a step that is away is thought of.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// Before this nobody is late.
+/// Before this time no result is late.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The winner of a race.
@@ -71,7 +71,7 @@ pub fn race(
                 let is_unwanted = || cancel.is_cancelled() || unwanted.load(Ordering::SeqCst);
                 executor.execute(job, &is_unwanted)
             });
-            // Perhaps nobody waits any more.
+            // Perhaps no thread waits any more.
             let _ = send.send(done.clone());
             // A local run that is still at it was for nothing.
             if done.as_ref().is_some_and(|done| done.code == 0) && !unwanted.load(Ordering::SeqCst)

@@ -15,8 +15,8 @@ use crate::warning_history;
 /// cluster's sandboxes every process has the same one.
 const NAMELESS: &[u8] = b"ba747b4a_";
 
-/// Puts what was written there where the tool here would have written it, and gives what it said. Nothing where a
-/// run here might differ.
+/// Moves the outputs from the other machine to where the tool here would have written them, and returns the tool's
+/// messages. `None` where a run here might differ.
 pub fn take_in(
     run: &RunContext<'_>,
     step: &Step,

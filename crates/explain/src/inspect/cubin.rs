@@ -6,7 +6,7 @@ use super::elf::{Elf, cubin_section};
 use super::facts::count;
 use crate::explanation::{Block, NamedValue};
 
-/// What matters in a cubin.
+/// Summarises a cubin.
 pub fn blocks(bytes: &[u8]) -> Vec<Block> {
     let limits = ReadLimits::default();
     let found = match Format::detect(bytes) {

@@ -14,9 +14,9 @@ pub const WRAPPER_MAGIC: u32 = 0x4662_43b1;
 /// Its size: magic, version, two pointers.
 const WRAPPER: usize = 24;
 const POINTER: u64 = 8;
-/// Where the wrappers are.
+/// The section of the wrappers.
 const SEGMENT: &str = ".nvFatBinSegment";
-/// What runs before main, in this order.
+/// Sections with functions that run before main, in this order.
 const ARRAYS: [&str; 3] = [".preinit_array", ".init_array", ".ctors"];
 /// `DT_NEEDED`.
 const NEEDED: u64 = 1;
@@ -40,13 +40,13 @@ pub struct Section {
 
 /// A fat binary's wrapper.
 pub struct Wrapper {
-    /// What its symbol is called, where it has one.
+    /// The name of its symbol, where it has one.
     pub name: String,
     /// [`WRAPPER_MAGIC`].
     pub magic: u32,
     /// 1, or 2 after a device link.
     pub version: u32,
-    /// What its two pointers point to.
+    /// The targets of its two pointers.
     pub points: [String; 2],
 }
 
@@ -62,13 +62,13 @@ pub struct Symbol {
 
 /// An object, program or shared library.
 pub struct Elf {
-    /// Those that take space, in order.
+    /// The sections that take space, in order.
     pub sections: Vec<Section>,
     /// In the order of the table.
     pub symbols: Vec<Symbol>,
     /// In their order in the segment.
     pub wrappers: Vec<Wrapper>,
-    /// What runs before main, in the order in which it does: array, function, source file.
+    /// Functions that run before main, in order: array, function, source file.
     pub constructors: Vec<(String, String, String)>,
     /// Shared libraries that it needs.
     pub needed: Vec<String>,
@@ -126,15 +126,15 @@ impl Elf {
     }
 }
 
-/// What is at an address, and which source file each local symbol is of.
+/// The symbols at each address, and the source file of each local symbol.
 struct Names {
     /// By section and address: linked files have one space of addresses, objects one each.
     at: HashMap<(usize, u64), Vec<(String, String)>>,
     /// By index of the symbol.
     file_of: HashMap<usize, String>,
-    /// What the linker has still to put in, by section and offset; asked for often, so read once.
+    /// Relocations for the linker, by section and offset; asked for often, so read once.
     open: HashMap<(usize, u64), (RelocationTarget, i64)>,
-    /// What the loader has to put in, by address.
+    /// Relocations for the loader, by address.
     moved: HashMap<u64, (RelocationTarget, i64)>,
 }
 

@@ -4,7 +4,7 @@ use crate::explanation::Line;
 
 /// Longer lines are cut: a mangled name can fill a page.
 const WIDEST: usize = 160;
-/// A shift to the right beyond this helps nobody.
+/// The most levels of indentation.
 const DEEPEST: usize = 8;
 
 /// A line of text behind `# LINE "FILE"` marks.

@@ -23,7 +23,7 @@ pub fn value_of<'a>(step: &'a Step, flag: &str) -> Option<&'a str> {
     step.args.get(at + 1)?.as_text()
 }
 
-/// How many lines a text has.
+/// The number of lines of a text.
 pub fn lines_of(text: &str) -> NamedValue {
     NamedValue::here("lines", count(text.lines().count() as u64))
 }

@@ -40,7 +40,7 @@ pub const IMAGES: [&str; 6] = ["kind", "target", "bytes", "stored", "flags", "op
 /// Those of them that differ between machines: nvlink writes the toolkit's folders into a note.
 pub const SIZES: [usize; 2] = [2, 3];
 
-/// What matters in a fat binary.
+/// Summarises a fat binary.
 pub fn blocks(bytes: &[u8]) -> Vec<Block> {
     let limits = ReadLimits::default();
     let found = match Format::detect(bytes) {
@@ -74,7 +74,7 @@ pub fn blocks(bytes: &[u8]) -> Vec<Block> {
     blocks
 }
 
-/// What matters in a fat binary's C file.
+/// Summarises a fat binary's C file.
 pub fn c_blocks(text: &str) -> Vec<Block> {
     let define = |name: &str| {
         let value = super::facts::defined(text, name).unwrap_or_default();

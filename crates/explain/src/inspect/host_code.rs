@@ -7,10 +7,10 @@ use crate::explanation::{Block, Line, NamedValue};
 
 /// Lines of the user's that are shown.
 const SHOWN: usize = 48;
-/// What a launch becomes.
+/// The call that a launch becomes.
 const PUSH: &str = "__cudaPushCallConfiguration(";
 
-/// What matters in the C++ that cudafe++ wrote for the host.
+/// Summarises the C++ that cudafe++ wrote for the host.
 pub fn blocks(text: &str, known: &Known) -> Vec<Block> {
     let mut launches: Vec<Vec<String>> = Vec::new();
     let mut elsewhere = 0;
@@ -89,7 +89,7 @@ pub fn blocks(text: &str, known: &Known) -> Vec<Block> {
     blocks
 }
 
-/// What matters in the C that cicc writes for the device.
+/// Summarises the C that cicc writes for the device.
 pub fn device_blocks(text: &str, known: &Known) -> Vec<Block> {
     let mut own: Vec<Line> = Vec::new();
     let mut last = (0, String::new());

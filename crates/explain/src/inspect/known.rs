@@ -1,4 +1,4 @@
-//! What earlier files contain, for the explanation of later ones.
+//! Collects facts from earlier files, for the explanation of later ones.
 
 /// A source of the user's.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use crate::explanation::Block;
 
-/// What `nvlink --register-link-binaries` wrote.
+/// Summarises the output of `nvlink --register-link-binaries`.
 pub fn blocks(text: &str) -> Vec<Block> {
     let ids = text
         .match_indices("DEFINE_REGISTER_FUNC(")

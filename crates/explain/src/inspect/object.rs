@@ -9,7 +9,7 @@ use super::fatbin;
 use super::known::Known;
 use crate::explanation::{Block, NamedValue};
 
-/// What matters in an object, a program or a shared library.
+/// Summarises an object, a program or a shared library.
 pub fn blocks(bytes: &[u8], known: &Known) -> Vec<Block> {
     let Some(elf) = Elf::read(bytes) else {
         return vec![Block::text("Not a 64-bit ELF file.")];
@@ -113,7 +113,7 @@ fn constructor(function: &str) -> &'static str {
     }
 }
 
-/// What it wants of the CUDA runtime, and which libraries.
+/// The functions of the CUDA runtime that it calls, and the libraries that it needs.
 fn runtime(elf: &Elf, linked: bool) -> Option<Block> {
     let of_runtime = |name: &str| {
         name.starts_with("cuda") || name.starts_with("__cuda") && !name.contains("RegisterLinked")
@@ -191,7 +191,7 @@ fn id_of(elf: &Elf, known: &Known) -> Option<Block> {
     )))
 }
 
-/// What matters in a static library.
+/// Summarises a static library.
 pub fn library_blocks(bytes: &[u8]) -> Vec<Block> {
     let Ok(archive) = ArchiveFile::parse(bytes) else {
         return vec![Block::text("Not a library that can be read.")];

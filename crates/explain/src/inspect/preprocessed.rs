@@ -14,7 +14,7 @@ const SHOWN: usize = 40;
 /// Headers that are named, of those that add most.
 const LARGEST: usize = 5;
 
-/// What matters in the output of `gcc -E`.
+/// Summarises the output of `gcc -E`.
 pub fn blocks(step: &Step, text: &str, known: &Known) -> Vec<Block> {
     let mut lines_of: HashMap<&str, u64> = HashMap::new();
     let mut own: Vec<Line> = Vec::new();

@@ -17,7 +17,7 @@ struct Entry<'t> {
     lines: Vec<&'t str>,
 }
 
-/// What matters in a PTX text.
+/// Summarises a PTX text.
 pub fn blocks(text: &str) -> Vec<Block> {
     let directive = |name: &str| {
         text.lines()

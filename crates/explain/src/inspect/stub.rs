@@ -33,7 +33,7 @@ const CALLS: [(&str, &str, usize, Option<usize>); 5] = [
     ),
 ];
 
-/// What matters in a stub.
+/// Summarises a stub.
 pub fn blocks(text: &str) -> Vec<Block> {
     let define = |name: &str| super::facts::defined(text, name).map(str::to_owned);
     let included: Vec<&str> = text

@@ -1,4 +1,4 @@
-//! What the macros mean that nvcc defines on the command line of the host compiler.
+//! Explains the macros that nvcc defines on the command line of the host compiler.
 
 use warpcc_plan::Tool;
 

@@ -1,6 +1,6 @@
 //! A row of the options' tables.
 
-/// Where an option's value stands.
+/// The place of an option's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
     /// There is none.
@@ -18,9 +18,9 @@ pub enum Takes {
 pub struct Row {
     /// Its name, or its beginning.
     pub name: &'static str,
-    /// Where its value stands.
+    /// The place of its value.
     pub takes: Takes,
-    /// What it does.
+    /// Its effect.
     pub means: &'static str,
 }
 

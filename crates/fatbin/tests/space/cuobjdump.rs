@@ -1,4 +1,4 @@
-//! What the real cuobjdump says about a file, in our words.
+//! Reads the output of the real cuobjdump about a file, in our words.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -53,7 +53,7 @@ fn parse(block: &str) -> Listed {
     }
 }
 
-/// The same from our row.
+/// The same values from our row.
 pub fn in_its_words(row: &ImageRow) -> Listed {
     let (major, minor) = row.code_version.unwrap_or_default();
     let options = row.options.as_deref().map(str::trim);

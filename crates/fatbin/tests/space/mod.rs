@@ -1,4 +1,4 @@
-//! What the tests stand on: toolkits, what nvcc makes, what cuobjdump says.
+//! Helpers for the tests: toolkits, binaries made by nvcc, the output of cuobjdump.
 
 pub mod cuobjdump;
 

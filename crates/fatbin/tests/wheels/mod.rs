@@ -11,7 +11,7 @@ use warpcc_testkit::places::toolkits;
 pub struct Wheel {
     /// `name==version`.
     pub requirement: &'static str,
-    /// Of the file for x86_64 Linux.
+    /// The SHA-256 of the file for x86_64 Linux.
     pub sha256: &'static str,
     /// Its own file name begins so.
     pub prefix: &'static str,

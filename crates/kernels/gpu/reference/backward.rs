@@ -6,7 +6,7 @@ use super::compute_type::in_type;
 use super::special::*;
 
 pub(super) fn backward(of: &str, g: f64, x: f64, work: DType) -> f64 {
-    // What is infinite or zero in the compute type is so before the gradient meets it.
+    // Values that are infinite or zero in the compute type become so before they are multiplied by the gradient.
     let t = |value: f64| in_type(value, work);
     match of {
         "relu" => {

@@ -2,7 +2,7 @@
 
 use warpcc_kernels::dtype::DType;
 
-/// What a step in between becomes in the compute type: infinite, or zero, sooner than in double.
+/// An intermediate value in the compute type: infinite, or zero, sooner than in double.
 pub(super) fn in_type(value: f64, work: DType) -> f64 {
     if work == DType::F32 {
         f64::from(value as f32)

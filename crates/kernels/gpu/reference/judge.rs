@@ -49,7 +49,7 @@ pub fn is_right(result: Datum, expected: &Expected, output: DType, before: Optio
     }
 }
 
-/// What a value and what was there make in type `sum`, off by a rounding in one direction.
+/// The sum of a value and the previous value in type `sum`, off by a rounding in one direction.
 fn added(sum: DType, value: Datum, before: Datum, direction: f64) -> Datum {
     match (convert(sum, value), convert(sum, before)) {
         (Datum::I(a), Datum::I(b)) => Datum::I(wrap(sum, a + b)),
@@ -119,7 +119,7 @@ pub(super) fn units(name: &str, v: &[f64], work: DType) -> f64 {
         "backward_erf" if !small => 32.0 + 2.0 * v[1].abs().min(30.0).powi(2),
         "gammaln" | "backward_gammaln" | "backward_digamma" | "digamma" | "trigamma" => 32.0,
         "power" | "rpower" | "power_grad" | "power_rgrad" => 16.0,
-        // What is rounded before an exponential grows with its argument.
+        // A rounding error before an exponential grows with the argument.
         "gelu" => 16.0 + 2.0 * x.min(40.0) * x.min(40.0),
         "backward_gelu" => 1024.0,
         "gelu_tanh" => 32.0 + 8.0 * x.min(10.0).powi(3),

@@ -1,7 +1,8 @@
-//! What every function must give: in double and in 128-bit integers, written apart from the device text.
+//! Computes the expected result of every function: in double and in 128-bit integers, written apart from the device
+//! text.
 //!
 //! Used by the tests that run the device text on the host, and by `rtc-verify` on a GPU. A function without a formula
-//! here is a panic: then the list of functions has one that nobody checks.
+//! here is a panic, so that no function goes unchecked.
 
 mod backward;
 mod compute_type;
@@ -25,7 +26,7 @@ use integer::integer;
 use judge::units;
 use real::real;
 
-/// What the function gives for arguments of these types.
+/// The expected result of the function for arguments of these types.
 pub fn expected(function: &Function, types: &[DType], values: &[Datum]) -> Expected {
     let mixed = types.iter().copied().reduce(DType::mixed).expect("some");
     let dtype = function.value_of(types).expect("it takes them");
@@ -109,7 +110,7 @@ fn room(name: &str, given: &[f64], work: DType, (value, scale): (f64, f64)) -> f
         return f64::NAN;
     }
     if size.is_finite() {
-        // What is subnormal on the way has lost digits that a factor brings to light.
+        // A subnormal intermediate value has lost digits, which a later factor makes visible.
         let finite = given.iter().filter(|v| v.is_finite());
         let factor = finite.fold(1.0, |m: f64, v| m.max(v.abs()));
         return units(name, given, work) * (unit * size + least * factor);

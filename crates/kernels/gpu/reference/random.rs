@@ -23,7 +23,7 @@ impl Random {
         self.bits() % bound.max(1)
     }
 
-    /// From 0 up to 1.
+    /// A number from 0 up to 1.
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }

@@ -14,7 +14,8 @@ pub(super) fn real(name: &str, v: &[f64], work: DType) -> (f64, f64) {
     let z = v.get(2).copied().unwrap_or(0.0);
     let plain = |value: f64| (value, 0.0);
     if let Some(of) = name.strip_prefix("backward_") {
-        // What cancels where a slope crosses zero; `units` has room for what grows far from there, so but a part of it.
+        // The size of terms that cancel where a slope crosses zero. Only a part of it: `units` allows for terms that
+        // grow far from there.
         return (backward(of, x, y, work), x * crossing(of, y) / 64.0);
     }
     plain(match name {

@@ -190,7 +190,7 @@ pub(super) fn python_mod(a: f64, b: f64) -> f64 {
 
 pub(super) fn floor_divide(a: f64, b: f64) -> f64 {
     if b == 0.0 || a.is_infinite() || a.is_nan() || b.is_nan() {
-        // What is left of an infinite a is NaN, and so is the quotient.
+        // The remainder of an infinite a is NaN, and so is the quotient.
         return if a.is_infinite() && b != 0.0 {
             f64::NAN
         } else {

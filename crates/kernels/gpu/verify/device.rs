@@ -1,4 +1,4 @@
-//! What the checks need of the driver: one context, memory, kernels, times.
+//! The driver's functions that the checks need: one context, memory, kernels, times.
 #![expect(
     unsafe_code,
     reason = "cudarc's calls into the driver; each one's result is looked at"

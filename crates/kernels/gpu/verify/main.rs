@@ -304,7 +304,7 @@ fn supervise(settings: &Settings) -> Result<bool, Failure> {
         after = next;
     };
     for mut worker in workers {
-        // Only what nobody waits for any longer is still being compiled.
+        // Only kernels that are no longer needed are still being compiled.
         let _ = worker.kill();
         let _ = worker.wait();
     }
@@ -317,7 +317,7 @@ fn main() -> ExitCode {
         "runner" => runner::run(&settings, &work(&settings)).map(|()| true),
         "export" => exchange::export(&work(&settings).cases, settings.every, &settings.out),
         "judge" => exchange::judge(&work(&settings).cases, settings.every, &settings.out),
-        // What there is to do, where there is no GPU.
+        // Prints the amount of work; needs no GPU.
         "count" => {
             let work = work(&settings);
             for why in work.cases.iter().filter_map(|case| case.as_ref().err()) {

@@ -159,7 +159,7 @@ fn total(values: impl Iterator<Item = f64>) -> f64 {
     if plain.is_finite() { sum + lost } else { plain }
 }
 
-/// What a reduction must give.
+/// The expected result of a reduction.
 fn reduction(of: &'static Reduction, dtype: DType, values: &[Datum]) -> Expected {
     let result = reductions::result_type(of, dtype);
     let exact = |value| Expected {

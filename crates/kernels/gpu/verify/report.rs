@@ -1,4 +1,4 @@
-//! What the log says, for people and as JSON.
+//! Summarises the log, as text and as JSON.
 
 use std::collections::BTreeMap;
 use std::fs;

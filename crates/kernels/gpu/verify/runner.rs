@@ -92,7 +92,7 @@ fn run_case(case: &Case, kernels: &[usize], loader: &mut Loader) -> Result<(), F
     (case.judge)(middle)
 }
 
-/// What was asked for so far, and what came of it.
+/// The requests so far, and their results.
 struct Runner<'a> {
     settings: &'a Settings,
     loader: Loader<'a>,
@@ -177,7 +177,7 @@ impl Runner<'_> {
             Err(why) => line["error"] = why.into(),
         }
         self.say(&line);
-        // What broke the context breaks all that follows.
+        // A broken context breaks all later requests.
         if self.loader.device.wait().is_err() {
             std::process::exit(3);
         }

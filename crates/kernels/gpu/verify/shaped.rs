@@ -106,7 +106,7 @@ fn placed(input: &Input, target: &[u64], places: &mut Places, random: &mut Rando
     }
 }
 
-/// What an output of this many elements holds before. Gaps of it keep that, whatever the request.
+/// The content of an output of this many elements before the kernel. Gaps keep it, whatever the request.
 fn held_before(dtype: DType, span: u64, random: &mut Random) -> Vec<u8> {
     let mut before = Vec::new();
     for _ in 0..span {
@@ -183,7 +183,7 @@ fn shaped(spec: &Shaped, random: &mut Random) -> Result<Case, String> {
     })
 }
 
-/// What an output must hold.
+/// The expected content of an output.
 struct Wanted {
     dtype: DType,
     adds: bool,

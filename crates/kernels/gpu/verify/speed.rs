@@ -186,7 +186,7 @@ fn reduction(of: &'static str, dtype: DType, columns: u64, axis: Option<i64>) ->
     })
 }
 
-/// What is timed: the cuts into blocks, then functions with the default cut.
+/// The kernels to time: the cuts into blocks, then functions with the default cut.
 pub fn timed() -> Vec<Timed> {
     let all = [
         cuts(),

@@ -130,7 +130,8 @@ extern \"C\" __global__ void __launch_bounds__({threads}) {name}({kernel}, {rest
         text
     }
 
-    /// What was read, as it is computed with: the inputs, and what the output holds where it is added to.
+    /// The text that widens the values that were read to the compute type: the inputs, and the output where the result
+    /// is added to it.
     fn widened(&self, access: &[Access]) -> String {
         let mut text = String::new();
         let mut widen_all = |dtype: &str, array: usize, from: &str| {

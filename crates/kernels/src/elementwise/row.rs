@@ -135,7 +135,8 @@ impl ElementKernel<'_> {
         }
     }
 
-    /// What a block reads: one that lies inside the row, and one at an end of it, where some elements are not there.
+    /// The texts of a block's reads: of a block inside the row, and of one at an end of it, where some elements are
+    /// missing.
     fn row_reads(&self, access: &[Access], i: &str) -> (String, String) {
         let (mut inside, mut edge) = (String::new(), String::new());
         for (array, each) in access.iter().enumerate() {

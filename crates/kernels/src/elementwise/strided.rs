@@ -16,9 +16,9 @@ struct Groups {
     unroll: u32,
     /// Indices have 64 bits.
     is_wide: bool,
-    /// How a group's neighbours are reached in each input.
+    /// The access to a group's neighbours in each input.
     access: Vec<Access>,
-    /// The same in the output.
+    /// The same access in the output.
     target: Access,
     arrays: usize,
     dimensions: usize,

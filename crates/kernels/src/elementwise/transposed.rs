@@ -21,7 +21,7 @@ pub(super) struct Squares {
     order: Layout,
     /// Indices have 64 bits.
     is_wide: bool,
-    /// How each input is read.
+    /// The access to each input.
     access: Vec<Access>,
     /// Elements that one access of each array may take.
     widths: Vec<u64>,

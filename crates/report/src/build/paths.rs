@@ -46,7 +46,7 @@ impl Names {
     }
 }
 
-/// What a call without a source is called: its last words.
+/// A name for a call without a source: its last word.
 fn nameless(record: &InvocationRecord) -> String {
     match record.args.as_slice() {
         [] => "?".to_owned(),

@@ -1,6 +1,6 @@
 //! Reads `/proc` for the processes above ours: two small files each.
 //!
-//! What cannot be read ends the list: a build is then found nearer than it is, which is no harm.
+//! A process that cannot be read ends the list: the build is then found nearer than it is, which is no harm.
 
 use std::fs::File;
 use std::io::Read;

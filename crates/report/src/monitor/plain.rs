@@ -45,7 +45,7 @@ pub fn lines(now: &MonitorState) -> String {
 /// Writes lines, waits, and writes again where something changed, until nothing runs or waits.
 ///
 /// # Errors
-/// What `out` answers with; a closed pipe is a normal end for the caller to tell apart.
+/// Writing to `out` failed; a closed pipe is a normal end for the caller to tell apart.
 pub fn follow(
     source: &mut dyn MonitorSource,
     every: Duration,

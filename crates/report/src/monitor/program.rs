@@ -30,7 +30,7 @@ const GLANCE: Duration = Duration::from_millis(100);
 /// How the program looks and how often it asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MonitorSettings {
-    /// How often the source is asked.
+    /// The time between two snapshots.
     pub every: Duration,
     /// Whether there are colours.
     pub colors: Colors,
@@ -48,9 +48,9 @@ impl Default for MonitorSettings {
 /// Why the program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MonitorEnded {
-    /// Somebody pressed a key for it.
+    /// The user pressed the key for it.
     Quit,
-    /// This signal came. Who ends because of it says so with exit code 128 and its number.
+    /// This signal came. A program that ends because of it exits with 128 plus its number.
     Signal(i32),
 }
 
@@ -82,7 +82,7 @@ pub fn run<W: Write + 'static>(
         while asked == Asked::Nothing && event::poll(patience)? {
             match event::read()? {
                 Event::Key(key) if key.kind != KeyEventKind::Release => asked = view.key(key),
-                // What is on the screen after a change of size is not known.
+                // The content of the screen after a change of size is not known.
                 Event::Resize(..) => terminal.clear()?,
                 _ => {}
             }

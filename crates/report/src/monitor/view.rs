@@ -28,7 +28,7 @@ pub enum Colors {
     /// Tools and meters have colours.
     #[default]
     Some,
-    /// There are none (`NO_COLOR`).
+    /// No colours (`NO_COLOR`).
     None,
 }
 
@@ -37,7 +37,7 @@ pub enum Colors {
 pub struct View {
     /// The order.
     pub sort: Sort,
-    /// What a task's name, tool or architecture has to contain.
+    /// Text that a task's name, tool or architecture has to contain.
     pub filter: String,
     /// Whether keys go into the filter.
     pub typing: bool,
@@ -49,7 +49,7 @@ pub struct View {
     pub colors: Colors,
 }
 
-/// What a key asks of the program.
+/// The request of a key to the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
     Nothing,

@@ -160,7 +160,7 @@ fn tasks(build: &Build, texts: &mut Texts) -> (Texts, Vec<String>, Texts, Tasks)
             TaskEnd::Hit => 1,
             TaskEnd::Failed(_) => 2,
         });
-        // What came from the cache cost nothing in this build.
+        // A cached task cost nothing in this build.
         let cpu = if task.ran() {
             task.cpu()
         } else {

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 /// Names as in the style sheet, with their colours.
 pub(super) type Palette = [(&'static str, &'static str); 7];
 
-/// On white.
+/// The colours on white.
 pub(super) const LIGHT: Palette = [
     ("cudafe", "#432071"),
     ("cicc", "#1273cd"),
@@ -20,7 +20,7 @@ pub(super) const LIGHT: Palette = [
     ("other", "#a3a44d"),
 ];
 
-/// On nearly black.
+/// The colours on nearly black.
 pub(super) const DARK: Palette = [
     ("cudafe", "#583ed0"),
     ("cicc", "#4797e5"),
@@ -47,7 +47,7 @@ mod tests {
 
     type Light = [f64; 3];
 
-    /// How people see who lack one kind of cone (Machado, Oliveira, Fernandes 2009), and who do not.
+    /// Vision without one kind of cone (Machado, Oliveira, Fernandes 2009), and normal vision.
     const EYES: [[Light; 3]; 4] = [
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
         [

@@ -135,7 +135,7 @@ pub(crate) fn record(
     }
 }
 
-/// What a call read, from a list of headers and their sizes.
+/// The headers that a call read, from a list of paths and sizes.
 pub(crate) fn read(headers: impl Iterator<Item = (String, u64)>) -> Headers {
     Headers::from_read(headers.map(|(path, bytes)| Header { path, bytes }))
 }

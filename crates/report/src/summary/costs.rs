@@ -1,4 +1,4 @@
-//! What the time was spent on: files, headers, architectures, tools.
+//! Sums up time by file, header, architecture and tool.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -35,7 +35,7 @@ pub struct FileCost {
     pub hits: usize,
     /// The largest task's memory, KiB.
     pub peak_kib: u64,
-    /// What came from the cache took this long when it ran.
+    /// The processor time that the cached tasks took when they ran.
     #[serde(rename = "saved_s", serialize_with = "crate::seconds::serialize")]
     pub saved: Duration,
 }
@@ -69,17 +69,17 @@ pub struct ArchitectureCost {
     /// Processor time of the tasks that ran.
     #[serde(rename = "cpu_s", serialize_with = "crate::seconds::serialize")]
     pub cpu: Duration,
-    /// Of that, in cicc.
+    /// The part of that in cicc.
     #[serde(rename = "cicc_s", serialize_with = "crate::seconds::serialize")]
     pub cicc: Duration,
-    /// Of that, in ptxas.
+    /// The part of that in ptxas.
     #[serde(rename = "ptxas_s", serialize_with = "crate::seconds::serialize")]
     pub ptxas: Duration,
     /// Tasks that ran.
     pub ran: usize,
     /// Tasks that came from the cache.
     pub hits: usize,
-    /// What those took when they ran.
+    /// The processor time that the cached tasks took when they ran.
     #[serde(rename = "saved_s", serialize_with = "crate::seconds::serialize")]
     pub saved: Duration,
     /// The largest task's memory, KiB.
@@ -119,7 +119,7 @@ pub struct ToolCost {
     pub hits: usize,
     /// The largest task's memory, KiB.
     pub peak_kib: u64,
-    /// What came from the cache took this long when it ran.
+    /// The processor time that the cached tasks took when they ran.
     #[serde(rename = "saved_s", serialize_with = "crate::seconds::serialize")]
     pub saved: Duration,
 }

@@ -37,7 +37,7 @@ pub struct Critical {
 /// A piece of the path.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Segment {
-    /// What happened.
+    /// The kind of event.
     pub kind: SegmentKind,
     /// From here, since the build's start.
     #[serde(rename = "from_s", serialize_with = "crate::seconds::serialize")]
@@ -51,7 +51,7 @@ pub struct Segment {
     pub architecture: Option<String>,
     /// The file whose call this belongs to.
     pub file: Option<String>,
-    /// Why it did not begin earlier.
+    /// The reason why it did not begin earlier.
     pub why: SegmentCause,
     /// The task, by position in the build.
     #[serde(skip)]
@@ -129,7 +129,7 @@ struct Walk<'a> {
     of_call: Vec<Vec<usize>>,
     seen: HashSet<usize>,
     seen_calls: HashSet<usize>,
-    /// What is not yet covered ends here.
+    /// The end of the time that is not yet covered.
     at: Duration,
     segments: Vec<Segment>,
 }

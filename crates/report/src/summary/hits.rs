@@ -1,4 +1,4 @@
-//! What came from the cache, and why the rest did not.
+//! Sums up cache hits, and the reasons for misses.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub struct Hits {
     pub folders: Vec<FolderHits>,
     /// Why calls were not answered as a whole, the most frequent reason first.
     pub misses: Vec<MissReason>,
-    /// Why calls were bypassed.
+    /// The reasons why calls were bypassed.
     pub fallbacks: Vec<Fallback>,
     /// Why results were not kept, and how often.
     pub not_stored: BTreeMap<String, usize>,
@@ -43,10 +43,10 @@ pub struct FolderHits {
     pub calls: Rate,
     /// Tasks that came from the cache.
     pub tasks: Rate,
-    /// What the hits took when they ran.
+    /// The processor time that the hits took when they ran.
     #[serde(rename = "saved_s", serialize_with = "crate::seconds::serialize")]
     pub saved: Duration,
-    /// Processor time of what ran.
+    /// The processor time of the tasks that ran.
     #[serde(rename = "cpu_s", serialize_with = "crate::seconds::serialize")]
     pub cpu: Duration,
 }
@@ -54,29 +54,29 @@ pub struct FolderHits {
 /// One reason for misses.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MissReason {
-    /// What kind of thing is not what the cache remembers; `new` for what it never saw.
+    /// The kind of part that differs from the cache's; `new` where the cache has no entry.
     pub kind: String,
-    /// Which one.
+    /// Its name.
     pub name: String,
     /// Calls that missed for it first. A call counts for one reason.
     pub calls: usize,
     /// Processor time that those calls spent.
     #[serde(rename = "cpu_s", serialize_with = "crate::seconds::serialize")]
     pub cpu: Duration,
-    /// What one of them remembers.
+    /// The value that the cache remembers for one of these calls.
     pub old: Option<String>,
-    /// What it is there now.
+    /// The value now, for that call.
     pub new: Option<String>,
-    /// That one's file.
+    /// The file of that call.
     pub example: String,
 }
 
 /// One reason for plain nvcc.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fallback {
-    /// What was not understood.
+    /// The option or text that was not understood.
     pub reason: String,
-    /// Calls. How long they took nobody knows: warpcc had become nvcc.
+    /// Calls. Their time is unknown: warpcc had become nvcc.
     pub calls: usize,
 }
 
@@ -177,7 +177,7 @@ fn cpu(call: &BuildCall) -> Duration {
         .fold(Duration::ZERO, Duration::saturating_add)
 }
 
-/// What the cache saved a call.
+/// The processor time that the cache saved a call.
 pub(super) fn saved(call: &crate::build::BuildCall) -> Duration {
     let hits = call
         .record

@@ -29,9 +29,9 @@ pub struct Load {
     pub tail: Duration,
     /// The largest sum of peaks of tasks that ran at once, KiB.
     pub peak_kib: u64,
-    /// The course of it, at equal distances.
+    /// The load over time, at equal distances.
     pub course: Vec<Sample>,
-    /// What tasks that could have run had to wait for.
+    /// The waits of tasks that could have run, by reason.
     pub waited: BTreeMap<Wait, Waited>,
     /// How often a task was stopped to free memory.
     pub evicted: u64,

@@ -52,7 +52,7 @@ impl Nvidia {
         }
     }
 
-    /// Has a command find these libraries, and nothing of the person's who runs the tests.
+    /// Has a command find these libraries, and nothing that belongs to the user who runs the tests.
     pub fn set(&self, command: &mut Command) {
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy();
@@ -144,10 +144,10 @@ impl Built {
         self.gcc(source, &link)
     }
 
-    /// The same with the library inside.
+    /// Compiles the same with the library inside.
     pub fn compile_static(&self, source: &str) -> PathBuf {
         let library = library("a").display().to_string();
-        // What `rustc --print native-static-libs` names.
+        // As named by `rustc --print native-static-libs`.
         let system = [
             "-lgcc_s",
             "-lutil",

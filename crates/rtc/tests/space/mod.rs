@@ -1,4 +1,4 @@
-//! What the tests of this crate stand on: the NVRTCs of PyPI, and programs to compile.
+//! Helpers for the tests of this crate: the NVRTCs of PyPI, and programs to compile.
 #![allow(dead_code, reason = "each test program needs another part")]
 #![allow(unused_imports, reason = "each test program needs another part")]
 

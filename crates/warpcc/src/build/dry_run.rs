@@ -1,4 +1,4 @@
-//! nvcc's dry run: which commands it would run, and what it looked at to decide that.
+//! Runs nvcc's dry run: which commands nvcc would run, and which files and variables it looked at to decide that.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -21,18 +21,18 @@ use super::options::BuildOptions;
 use crate::request::Request;
 use crate::scratch::Scratch;
 
-/// nvcc's own verdict on a command line, not a shortcoming of ours: counted as a failed call.
+/// nvcc's own verdict on a command line, not a limitation of warpcc: counted as a failed call.
 pub const REFUSED: &str = "nvcc refuses the command line";
 
 /// How the dynamic loader begins when it cannot preload a library.
 const NOT_LOADED: &str = "ERROR: ld.so: object";
 
-/// The dry run, in what is remembered of costs.
+/// The dry run's name among the remembered costs.
 const DRY_RUN: &str = "dry run";
-/// Its number among the tasks of a call: no step of a plan has it.
+/// The dry run's number among the tasks of a call. No step of a plan has this number.
 const DRY_RUN_TASK: usize = usize::MAX;
 
-/// What nvcc says to our `-t 1` after the user's own.
+/// nvcc's warning about our `-t 1` after the user's own.
 const REDEFINED: &str = "nvcc warning : incompatible redefinition for option 'threads', the last value of this option was used";
 
 /// A dry run of one call.
@@ -45,7 +45,7 @@ pub(super) struct DryRun<'a> {
     pub(super) children: &'a Children,
 }
 
-/// What a dry run showed.
+/// The result of a dry run.
 pub(super) struct DryRunResult {
     pub(super) transcript: Transcript,
     pub(super) seen: Seen,
@@ -72,7 +72,7 @@ impl DryRun<'_> {
             (Some(library), Some(_)) => self.seen(&log, library, began)?,
             _ => Seen::unwatched("the watch library cannot be used here"),
         };
-        // On a file system mounted noexec the loader refuses the library, and would say so in every tool's messages.
+        // On a file system mounted noexec the loader refuses the library, and would complain in every tool's messages.
         let told = transcript.messages.len();
         transcript.messages.retain(|m| !m.starts_with(NOT_LOADED));
         let is_refused = transcript.messages.len() != told;
@@ -97,7 +97,7 @@ impl DryRun<'_> {
         let store: &DiskStore =
             store.filter(|_| self.options.writes_cache && warpcc_watch::available())?;
         let kept = crate::watch_folder::in_cache(store.root());
-        let own = self.scratch.path().join("watch");
+        let own = self.scratch.path().join(crate::scratch::WATCH);
         [kept, Some(own)].into_iter().flatten().find_map(|folder| {
             if !warpcc_watch::can_preload_from(&folder) {
                 return None;
@@ -110,8 +110,8 @@ impl DryRun<'_> {
     fn args(&self) -> Vec<OsString> {
         let mut args = self.request.args.clone();
         args.push("--dryrun".into());
-        // A plan for threads is printed in the order in which they took the commands: another one each time. The plan
-        // for one thread has the same commands, and we have threads of our own.
+        // A plan for threads is printed in the order in which the threads took the commands, which varies. The plan for one
+        // thread has the same commands, and we have threads of our own.
         if self.request.invocation.threads {
             args.extend(["-t".into(), "1".into()]);
         }
@@ -139,7 +139,7 @@ impl DryRun<'_> {
         environment
     }
 
-    /// Runs it within the machine's budget. Gives when it began, too.
+    /// Runs the dry run within the machine's budget. Also gives its start time.
     fn start(
         &self,
         environment: &[(OsString, OsString)],
@@ -149,7 +149,7 @@ impl DryRun<'_> {
         let entry = Applicant {
             name: DRY_RUN,
             kind: CommandKind::DryRun,
-            // All of the call comes behind it.
+            // The whole call waits for the dry run.
             priority_ms: admission.expect_whole(),
             label: label.rsplit('/').next().unwrap_or(&label),
             tag: DRY_RUN_TASK as u64,
@@ -187,7 +187,7 @@ impl DryRun<'_> {
         Ok((output, began))
     }
 
-    /// The plan in what nvcc printed.
+    /// Reads the plan from nvcc's output.
     fn read(&self, output: Ended) -> Result<Transcript, Unsupported> {
         if let Some(signal) = output.signal {
             return Err(Unsupported::new(
@@ -215,7 +215,7 @@ impl DryRun<'_> {
         Ok(transcript)
     }
 
-    /// What nvcc looked at.
+    /// The files and variables that nvcc looked at.
     fn seen(&self, log: &Path, library: &Path, began: SystemTime) -> Result<Seen, Unsupported> {
         let request = self.request;
         let Ok(bytes) = fs::read(log) else {
@@ -226,7 +226,7 @@ impl DryRun<'_> {
             Ok(observed) => observed,
             Err(error) => return Ok(Seen::unwatched(&error.to_string())),
         };
-        // nvcc looks what stands where its outputs go.
+        // nvcc looks at the paths of its outputs.
         let outputs = request.invocation.outputs().into_iter();
         let outputs: Vec<PathBuf> = outputs.map(|o| request.absolute(&o.path)).collect();
         let is_output = |path: &Path| outputs.contains(&request.directory.join(path));

@@ -1,4 +1,4 @@
-//! The output of a run's commands: held back until it is known whether a failure can be shown as nvcc's.
+//! Holds back the output of a run's commands until it is known whether a failure can be shown as nvcc's.
 
 use warpcc_engine::Finished;
 use warpcc_plan::TaskGraph;
@@ -10,16 +10,17 @@ use crate::standard_streams;
 /// Listens to the commands of one build.
 pub(super) struct Hearing<'a> {
     messages: &'a Messages,
-    /// What nvcc's dry run said.
+    /// The messages of nvcc's dry run.
     first: Streams,
-    /// Whether a failure may not be nvcc's.
+    /// Tells whether a failure may come from results from elsewhere, and not be nvcc's.
     pub(super) doubt: Doubt,
     streams_are_one: bool,
     is_mixed: bool,
 }
 
 impl<'a> Hearing<'a> {
-    /// For a call whose dry run said `lines`. Until the end nvcc may have to do it all, and would say it all again.
+    /// For a call whose dry run printed `lines`. They are held back: plain nvcc may have to do the call after all, and would
+    /// print them again.
     pub(super) fn new(lines: &[String], messages: &'a Messages) -> Self {
         let bytes = lines.iter().flat_map(|line| [line.as_bytes(), b"\n"]);
         let first = Streams {
@@ -36,9 +37,9 @@ impl<'a> Hearing<'a> {
         }
     }
 
-    /// A command has ended.
+    /// Takes the output of a command that has ended.
     pub(super) fn take(&mut self, graph: &TaskGraph, finished: &Finished) {
-        // In which order a tool says two things, it alone knows.
+        // Only the tool knows the order of its messages on two streams.
         let says_both = !finished.stdout.is_empty() && !finished.stderr.is_empty();
         self.is_mixed |= self.streams_are_one && says_both;
         if !(self.doubt.concerns(graph, finished) || self.is_mixed) {
@@ -46,7 +47,7 @@ impl<'a> Hearing<'a> {
         }
     }
 
-    /// The commands run once more from the first.
+    /// Starts over: all commands run once more.
     pub(super) fn begin_again(&mut self) {
         self.messages.begin(&self.first);
         self.doubt.begin_again();

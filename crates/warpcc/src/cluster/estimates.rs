@@ -1,6 +1,6 @@
-//! What calls learn of a cluster and tell each other: how fast bytes move, what waits there, which tools it has seen.
+//! Estimates of a cluster that calls share: how fast bytes move, how long commands wait, which tools it has seen.
 //!
-//! Advice for where a step runs: what is lost or wrong costs time, not results.
+//! Estimates only help to decide where a step runs. A lost or wrong one costs time, and changes no result.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -8,23 +8,23 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use warpcc_cache::Digest;
 use warpcc_engine::executor::RemoteEstimate;
 
-/// Tools are larger, sources mostly not.
+/// Tools are larger than this; sources mostly are not.
 const TOOL: u64 = 1 << 20;
 
-/// No more tools are remembered.
+/// The most tools that are remembered.
 const TOOLS: usize = 64;
 
-/// Speeds older than this say nothing of now, and a cluster that was slow gets another chance.
+/// The age at which speeds are forgotten, so that a cluster that was slow gets another chance.
 const AGE: Duration = Duration::from_secs(600);
 
-/// What is assumed before anything was measured: a good one, so that it is tried.
+/// The assumption before any measurement: a good cluster, so that it is tried.
 const UNKNOWN: RemoteEstimate = RemoteEstimate {
     waits_ms: 50,
     bytes_per_second: 200_000_000,
     tool_bytes: 0,
 };
 
-/// What is known of one cluster.
+/// The estimates for one cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Estimates {
     there: RemoteEstimate,
@@ -63,7 +63,7 @@ impl Estimates {
         outlook
     }
 
-    /// To be remembered.
+    /// Encodes the estimates for a note.
     pub fn to_bytes(&self, now: SystemTime) -> Vec<u8> {
         let at = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let RemoteEstimate {
@@ -78,7 +78,7 @@ impl Estimates {
         text.into_bytes()
     }
 
-    /// For a command with this program.
+    /// The estimate for a command with this program.
     pub fn estimate(&self, program: &Digest) -> RemoteEstimate {
         let seen = self.tools.contains(program);
         RemoteEstimate {
@@ -87,7 +87,7 @@ impl Estimates {
         }
     }
 
-    /// A command has come back after `whole`, of which it ran for `busy` and moved `timed` bytes in `moving`.
+    /// Learns from a command that took `whole`: it ran for `busy`, and moved `timed` bytes in `moving`.
     pub fn learn(&mut self, whole: Duration, busy: Duration, timed: u64, moving: Duration) {
         let waited = whole.saturating_sub(busy).saturating_sub(moving);
         let waited = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
@@ -98,7 +98,7 @@ impl Estimates {
         }
     }
 
-    /// The cluster has these by now.
+    /// Notes that the cluster now has these inputs.
     pub fn has(&mut self, inputs: impl IntoIterator<Item = Digest>) {
         let tools = inputs.into_iter().filter(|digest| digest.size >= TOOL);
         self.tools.extend(tools);
@@ -108,7 +108,7 @@ impl Estimates {
     }
 }
 
-/// A quarter of the way: one odd command changes little.
+/// Moves a quarter of the way to `new`, so that one odd command changes little.
 fn towards(old: u64, new: u64) -> u64 {
     (old - old / 4).saturating_add(new / 4)
 }

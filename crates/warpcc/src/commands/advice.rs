@@ -1,4 +1,4 @@
-//! What to do when a call is bypassed, misses or is not stored, by the reason: for `warpcc stats`, `doctor` and `why`.
+//! Advice on calls that are bypassed, miss or are not stored, by the reason: for `warpcc stats`, `doctor` and `why`.
 //!
 //! The long form is the table in docs/troubleshooting.md.
 
@@ -103,7 +103,7 @@ const TABLE: &[(&str, &str)] = &[
     ),
 ];
 
-/// What to do about `reason`, in a line.
+/// Advice on a call that is bypassed for `reason`, in one line.
 pub fn advice(reason: &str) -> &'static str {
     TABLE
         .iter()
@@ -111,7 +111,7 @@ pub fn advice(reason: &str) -> &'static str {
         .map_or(REPORT, |(_, what)| what)
 }
 
-/// What to do about a miss, by the kind of thing that is not what the cache remembers.
+/// Advice on a miss, by the kind of key part that differs from the remembered one.
 pub fn cure(kind: &str) -> &'static str {
     match kind {
         "option" | "argument" => {
@@ -131,7 +131,7 @@ pub fn cure(kind: &str) -> &'static str {
     }
 }
 
-/// What to do where a result is not stored, by words of the reason.
+/// Advice on results that are not stored, by words of the reason.
 const NOT_KEPT: &[(&str, &str)] = &[
     (
         crate::direct::DATE_MACRO,
@@ -160,7 +160,7 @@ const NOT_KEPT: &[(&str, &str)] = &[
     ),
 ];
 
-/// What to do about a result that is not stored for `reason`; nothing is known for most reasons.
+/// Advice on a result that is not stored for `reason`; `None` for most reasons.
 pub fn advice_not_kept(reason: &str) -> Option<&'static str> {
     let known = NOT_KEPT.iter().find(|(known, _)| reason.contains(known));
     known.map(|(_, what)| *what)

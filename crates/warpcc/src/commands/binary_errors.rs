@@ -1,10 +1,10 @@
-//! Binaries that could not be read, or not as a whole: tells the user which, and why.
+//! Tells the user which binaries could not be read, or not as a whole, and why.
 
 use warpcc_fatbin::{BinaryInput, FatbinError, Problem};
 
 use crate::log;
 
-/// Tells what was wrong; says whether anything was.
+/// Reports the errors and problems; true where there were any.
 pub fn report<'p>(
     errors: &[FatbinError],
     problems: impl Iterator<Item = (&'p BinaryInput, &'p Problem)>,

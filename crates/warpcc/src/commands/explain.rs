@@ -1,8 +1,8 @@
 //! `warpcc explain`: runs a command one step at a time, and explains what happens.
 //!
-//! It is nvcc's own plan, nothing overlapped and nothing from the cache: it shows what nvcc does. The output is made;
-//! intermediate files live in the private folder and are looked at after each step. A plan that is not understood is an
-//! error here, because there is nothing to tell.
+//! Runs nvcc's own plan, without overlaps and without the cache, to show what nvcc does. The output is made. Intermediate
+//! files are in the private folder, and are examined after each step. A plan that is not understood is an error here,
+//! because there is nothing to explain.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -40,9 +40,9 @@ Examples:
 The command runs as usual, and its output is made. Exit code: nvcc's own; 2 with a message
 that begins with `warpcc:` when the command cannot be explained, or a page cannot be written.";
 
-/// A terminal that does not say how wide it is, a pipe, a file.
+/// The width for a terminal of unknown width, a pipe or a file.
 const USUAL_WIDTH: usize = 100;
-/// Wider lines are hard to read.
+/// The widest lines: wider ones are hard to read.
 const WIDEST: usize = 120;
 
 /// `warpcc explain`.
@@ -70,7 +70,7 @@ pub struct ExplainArgs {
     pub args: Vec<OsString>,
 }
 
-/// Runs the command and tells its explanation; gives nvcc's exit code.
+/// Runs the command and prints its explanation. Gives nvcc's exit code.
 ///
 /// # Errors
 /// No nvcc, a command with nothing to explain, a plan that is not understood, a page that cannot be
@@ -86,7 +86,7 @@ pub fn run(args: &ExplainArgs, config: &Config, around: ProcessContext) -> anyho
         account: &account,
         log: &Log::new(config.log.value.clone()),
     };
-    // What nvcc does, not what a clone would share.
+    // Without base folders: the explanation is of nvcc's own files, not of those that clones share.
     let session = match Session::prepare(&nvcc, rest, &BaseDirs::default(), call) {
         Ok(session) => session,
         Err(Bypass::Plain(reason)) => bail!(
@@ -95,7 +95,7 @@ pub fn run(args: &ExplainArgs, config: &Config, around: ProcessContext) -> anyho
         ),
         Err(why) => bail!("this command cannot be explained: {why}"),
     };
-    // Found out before a minute of compiling, not after it.
+    // Fails before a minute of compiling, not after it.
     for path in [&args.html, &args.markdown].into_iter().flatten() {
         write_file(path, |_| Ok(()))?;
     }
@@ -140,7 +140,7 @@ fn width() -> usize {
     })
 }
 
-/// Builds what is asked for; gives the explanation and a drawing of the steps.
+/// Builds the call. Gives the explanation, and a drawing of the steps.
 fn explain_steps(session: &Session<'_>) -> anyhow::Result<(Explanation, String)> {
     let request = &session.request;
     let words = std::iter::once(request.nvcc.as_os_str()).chain(request.args.iter().map(|a| &**a));

@@ -1,4 +1,4 @@
-//! `warpcc fatbin`: what its commands read, and the exit codes they give.
+//! Runs the commands of `warpcc fatbin`, and gives their exit codes.
 
 mod args;
 mod print;
@@ -21,7 +21,7 @@ use args::{CheckArgs, DiffArgs, ExtractArgs, ListArgs, ThinArgs, WantedKind};
 use super::binary_errors::report;
 use super::output::{self, write_file};
 
-/// All was read, and is as asked.
+/// All files were read, and are as asked.
 const FINE: i32 = 0;
 /// Something is damaged, differs, or is not as asked.
 const NOT_FINE: i32 = 1;
@@ -31,7 +31,7 @@ const FAILED: i32 = 2;
 /// Runs one of the commands; gives the exit code.
 ///
 /// # Errors
-/// What could not be done at all.
+/// The command could not be carried out at all.
 pub fn run(command: &FatbinCommand) -> anyhow::Result<i32> {
     match command {
         FatbinCommand::List(args) => list_files(args),
@@ -42,7 +42,7 @@ pub fn run(command: &FatbinCommand) -> anyhow::Result<i32> {
     }
 }
 
-/// The files meant, each opened and looked at by `look`, in order.
+/// Opens each file, and passes it to `look`. Gives the results in order.
 fn each<T: Send>(
     paths: &[std::path::PathBuf],
     look: impl Fn(&Binary) -> T + Sync,
@@ -120,7 +120,7 @@ fn list_files(args: &ListArgs) -> anyhow::Result<i32> {
     Ok(exit_code(read, report(&errors, problems)))
 }
 
-/// Whether anything came of a file, or there was nothing wrong with finding nothing.
+/// Whether a listing has images, or is empty without a problem.
 fn is_usable(listing: &Listing) -> bool {
     !listing.rows.is_empty() || listing.problems.is_empty()
 }
@@ -204,7 +204,7 @@ fn free_stem(input: &BinaryInput, taken: &mut BTreeSet<String>) -> String {
     stem
 }
 
-/// Container and image as `list` numbers them: no two images of a file have the same.
+/// A file name with the container and the image as `list` numbers them, so that all images of a file have different names.
 fn file_name(
     stem: &str,
     (number, container): (usize, &Container<'_>),

@@ -1,5 +1,5 @@
-//! `warpcc jit`: what a driver compiles when a program starts; what its commands read, and the
-//! exit codes they give.
+//! Runs the commands of `warpcc jit`, which are about the code that a driver compiles when a program starts, and gives their
+//! exit codes.
 
 mod advise;
 mod args;
@@ -21,7 +21,7 @@ use crate::process_context::ProcessContext;
 /// Runs one of the commands; gives the exit code.
 ///
 /// # Errors
-/// What could not be done at all.
+/// The command could not be carried out at all.
 pub fn run(command: &JitCommand, config: &Config, around: &ProcessContext) -> anyhow::Result<i32> {
     match command {
         JitCommand::Advise(args) => advise::advise(args, config, around),
@@ -32,8 +32,8 @@ pub fn run(command: &JitCommand, config: &Config, around: &ProcessContext) -> an
     }
 }
 
-/// The settings. Our own cache is not used here, so that it has no place is no reason to fail: a
-/// missing home is one of the things to find.
+/// The settings. These commands do not use our own cache, so a missing folder for it is no reason to fail: a missing
+/// home is one of the problems to find.
 ///
 /// # Errors
 /// A setting is wrong.

@@ -1,4 +1,4 @@
-//! `warpcc monitor`: the board, the memory and the counters of this machine as the live view wants them.
+//! `warpcc monitor`: reads the board, the memory and the counters of this machine for the live view.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -35,7 +35,7 @@ pub struct MonitorArgs {
     pub plain: bool,
 }
 
-/// A tenth of a second is as fast as anybody reads, and looking costs something.
+/// Parses the interval. A tenth of a second is the least: nobody reads faster, and each look has a cost.
 fn interval(text: &str) -> Result<Duration, &'static str> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.1..=3600.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
@@ -43,7 +43,7 @@ fn interval(text: &str) -> Result<Duration, &'static str> {
     }
 }
 
-/// Shows what runs until somebody ends it, or, as plain lines, until nothing runs; gives the exit code.
+/// Shows the running tasks until the user ends it or, as plain lines, until no task runs. Gives the exit code.
 ///
 /// # Errors
 /// The terminal is gone.
@@ -81,7 +81,7 @@ pub fn run(args: &MonitorArgs, config: &Config) -> anyhow::Result<i32> {
 struct Machine<'a> {
     board: Board,
     store: Option<&'a DiskStore>,
-    /// What was counted before anybody looked.
+    /// The counters when the monitor was started.
     before: BTreeMap<String, u64>,
 }
 
@@ -122,7 +122,7 @@ impl MonitorSource for Machine<'_> {
     }
 }
 
-/// What was counted since the monitor was started. Calls answered as a whole are one hit each.
+/// Adds the hits, misses and failures since the monitor was started. A direct hit counts as one hit.
 fn count(now: &BTreeMap<String, u64>, before: &BTreeMap<String, u64>, snapshot: &mut MonitorState) {
     for (name, count) in now {
         // Counters may have been set to zero meanwhile.
@@ -159,13 +159,13 @@ fn waiting_task(claim: &Record, now: u64, full: bool) -> WaitingTask {
         tool: tool(claim.kind),
         architecture,
         waited: since(claim.arrived, now),
-        // With a slot free it can only be the memory.
+        // With a free slot, the task can only wait for memory.
         reason: Some(if full { Wait::Cpu } else { Wait::Memory }),
         expected: expected(claim),
     }
 }
 
-/// As the reports call it.
+/// The tool's name in reports.
 fn tool(kind: CommandKind) -> String {
     match kind {
         CommandKind::HostCompile => "host",

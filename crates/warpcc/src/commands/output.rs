@@ -1,6 +1,6 @@
 //! Where commands write their output: standard output, or a file.
 //!
-//! Each command's `print` turns plain data into text. [`print()`] is their one door to standard output.
+//! Each command's `print` turns plain data into text. Only [`print()`] writes to standard output.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
@@ -19,7 +19,7 @@ pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result
     }
 }
 
-/// Whether a person is looking at standard output.
+/// Whether standard output is a terminal.
 pub fn is_terminal() -> bool {
     io::IsTerminal::is_terminal(&io::stdout())
 }
@@ -39,8 +39,8 @@ pub fn write_file(
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Puts a file with `bytes` and `permissions` at `path`, whole or not at all. A link stays, and its target is replaced. A pipe or a
-/// device is written to.
+/// Puts a file with `bytes` and `permissions` at `path`, whole or not at all. A link stays, and its target is replaced. A
+/// pipe or a device is written to.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -65,7 +65,7 @@ fn write_beside(target: &Path, bytes: &[u8], permissions: Permissions) -> io::Re
     Ok(())
 }
 
-/// What `write` writes.
+/// The text that `write` writes.
 #[cfg(test)]
 pub fn text_of(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
     let mut out = Vec::new();

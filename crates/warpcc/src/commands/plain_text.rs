@@ -1,6 +1,6 @@
 //! Words for a terminal: without control characters, counted, cut to a width.
 
-/// What is inside of a name is the file's: control characters do not reach the terminal.
+/// Replaces control characters. A file may put them into a name, and they must not reach the terminal.
 pub fn plain(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })

@@ -1,4 +1,4 @@
-//! `warpcc rtc`: kernels as text, compiled ahead into the cache that programs look into at run time.
+//! `warpcc rtc`: compiles kernels from source ahead of time, into the cache that programs use at run time.
 
 mod args;
 mod manifest;
@@ -28,7 +28,7 @@ use crate::config::{Config, format_bytes, variable};
 use crate::process_context::ProcessContext;
 use crate::{history, log, remotes};
 
-/// All is well.
+/// All kernels are compiled and kept.
 const FINE: i32 = 0;
 /// Something does not compile, or cannot be kept.
 const NOT_FINE: i32 = 1;
@@ -38,7 +38,7 @@ const UPLOADS: Duration = Duration::from_secs(300);
 /// Runs one of the commands; gives the exit code.
 ///
 /// # Errors
-/// What could not be tried at all.
+/// The command could not be tried at all.
 pub fn run(command: &RtcCommand, around: &ProcessContext) -> anyhow::Result<i32> {
     match command {
         RtcCommand::Compile(args) => compile(args, around),
@@ -60,10 +60,10 @@ struct Shared {
 }
 
 impl Shared {
-    /// Those that the settings name; none where they name none.
+    /// The shared caches that the settings name; `None` where they name none.
     ///
     /// # Errors
-    /// The settings make no sense, or there is no folder to put into what they have.
+    /// The settings are invalid, or there is no folder for results from the shared caches.
     fn open(settings: &CacheSettings, around: &ProcessContext) -> Result<Option<Self>, String> {
         let config = Config::load(variable).map_err(|error| error.to_string())?;
         let layers = config.layers();
@@ -82,7 +82,7 @@ impl Shared {
         }))
     }
 
-    /// Waits until the shared caches have all; tells why one has not.
+    /// Waits until the shared caches have everything. Warns of each failure; true where no upload waits any more.
     fn upload_all(&self) -> bool {
         let uploaded = match self.caches.waits() {
             true => self.program.upload(&self.store, UPLOADS, UploadMode::Asked),
@@ -126,7 +126,7 @@ impl Caches {
 struct Row {
     name: String,
     target: String,
-    /// `made`, or where it was found; `failed`.
+    /// `made`, `failed`, or the place where it was found.
     result: &'static str,
     bytes: usize,
     key: Option<String>,
@@ -181,7 +181,7 @@ fn compile(args: &CompileArgs, around: &ProcessContext) -> anyhow::Result<i32> {
     let [first, others @ ..] = args.names.as_slice() else {
         anyhow::bail!("name a kernel with --name");
     };
-    // As a program asks for its first one.
+    // The same request as a program's for its first kernel.
     let mut request = cache.request(&args.parameters, first, &source, args.arch);
     request
         .name_expressions
@@ -273,7 +273,7 @@ fn warm(args: &WarmArgs, around: &ProcessContext) -> anyhow::Result<i32> {
             }
         })
         .collect();
-    // What was here already may be missing there.
+    // A shared cache may lack kernels that were found here.
     let there = images
         .iter()
         .filter_map(|(_, _, image)| image.as_ref().ok());
@@ -324,7 +324,7 @@ fn writeln_json(out: &mut dyn io::Write, value: &impl Serialize) -> io::Result<(
     writeln!(out)
 }
 
-/// What went wrong with the cache is not the kernels' fault, and told.
+/// Warns of the cache's problems. They are not the kernels' fault.
 fn remarks(cache: &KernelCache) {
     for remark in cache.remarks() {
         log::warn(&remark);

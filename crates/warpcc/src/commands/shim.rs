@@ -1,5 +1,5 @@
-//! `warpcc shim`: a folder that is a CUDA toolkit but for its nvcc, which is warpcc. For programs that take no other compiler than
-//! `$CUDA_HOME/bin/nvcc`.
+//! `warpcc shim`: makes a folder that is a CUDA toolkit but for its nvcc, which is warpcc. For programs that take no other
+//! compiler than `$CUDA_HOME/bin/nvcc`.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -39,13 +39,13 @@ pub struct ShimArgs {
     undo: bool,
 }
 
-/// Says that the folder is ours. It has the toolkit's folder in it.
+/// The file that marks the folder as ours. It contains the path of the toolkit's folder.
 const MARK: &str = ".warpcc-shim";
 
 /// Makes the folder, or removes it; the exit code is 0.
 ///
 /// # Errors
-/// There is no nvcc, the folder is somebody's, or a file cannot be written.
+/// There is no nvcc, the folder was not made by this command, or a file cannot be written.
 pub fn run(args: &ShimArgs, config: &Config, around: &ProcessContext) -> anyhow::Result<i32> {
     let folder = around.directory.join(&args.folder);
     let shown = folder.display().to_string();
@@ -62,10 +62,10 @@ pub fn run(args: &ShimArgs, config: &Config, around: &ProcessContext) -> anyhow:
         let cannot = || format!("cannot read {}", nvcc.display());
         nvcc = nvcc.canonicalize().with_context(cannot)?;
     }
-    let bin = nvcc.parent().filter(|bin| bin.ends_with("bin"));
-    let toolkit = bin
-        .and_then(Path::parent)
-        .with_context(|| format!("{} is not in the folder bin of a toolkit", nvcc.display()))?;
+    let toolkit = &toolkit_of(&nvcc)?;
+    if let Some(name) = nvcc.file_name() {
+        nvcc = toolkit.join("bin").join(name);
+    }
     let own = (around.ourselves.first()).context("this program has no file")?;
     if folder.canonicalize().ok() == toolkit.canonicalize().ok() {
         bail!("{shown} is the toolkit itself");
@@ -83,12 +83,27 @@ pub fn run(args: &ShimArgs, config: &Config, around: &ProcessContext) -> anyhow:
     Ok(0)
 }
 
+/// The toolkit that an nvcc is of. A folder of ours stands for its toolkit: two that led to each other would have no end.
+fn toolkit_of(nvcc: &Path) -> anyhow::Result<PathBuf> {
+    let bin = nvcc.parent().filter(|bin| bin.ends_with("bin"));
+    let folder = bin
+        .and_then(Path::parent)
+        .with_context(|| format!("{} is not in the folder bin of a toolkit", nvcc.display()))?;
+    let mark = is_ours(folder).then(|| fs::read(folder.join(MARK)).ok());
+    let marked = mark.flatten().map(|text| {
+        let path = text.strip_suffix(b"\n").unwrap_or(&text);
+        PathBuf::from(OsStr::from_bytes(path))
+    });
+    let marked = marked.filter(|toolkit| toolkit.is_absolute());
+    Ok(marked.unwrap_or_else(|| folder.to_owned()))
+}
+
 /// Whether the folder was made by this command.
 fn is_ours(folder: &Path) -> bool {
     fs::symlink_metadata(folder.join(MARK)).is_ok_and(|found| found.is_file())
 }
 
-/// Makes the folder ours, if it is nobody's.
+/// Marks the folder as ours. Fails where it already has other files.
 fn claim(folder: &Path, toolkit: &Path) -> anyhow::Result<()> {
     let cannot = || format!("cannot create {}", folder.display());
     fs::create_dir_all(folder).with_context(cannot)?;
@@ -106,7 +121,7 @@ fn claim(folder: &Path, toolkit: &Path) -> anyhow::Result<()> {
     })
 }
 
-/// Links to everything in `from` but `without`. Links of ours to what is no longer there go.
+/// Links to everything in `from` but `without`. Removes our links whose targets are gone.
 fn link_all(from: &Path, to: &Path, without: &[&str]) -> anyhow::Result<()> {
     let is_left_out = |name: &OsStr| without.iter().any(|left_out| name == *left_out);
     let cannot_read = |folder: &Path| format!("cannot read {}", folder.display());
@@ -148,7 +163,7 @@ fn write_program(file: &Path, own: &Path, nvcc: &Path) -> anyhow::Result<()> {
     let script = format!(
         "#!/bin/sh\n# Made by `warpcc shim`.\n[ -x {own} ] && exec {own} {nvcc} \"$@\"\nexec {nvcc} \"$@\"\n"
     );
-    // What a link leads to is not ours.
+    // The target of a link is not ours to write.
     if file.is_symlink() {
         fs::remove_file(file).with_context(|| format!("cannot replace {}", file.display()))?;
     }
@@ -161,6 +176,9 @@ fn remove(folder: &Path) -> anyhow::Result<()> {
         bail!("{} was not made by warpcc shim", folder.display());
     }
     let cannot = |path: &Path| format!("cannot remove {}", path.display());
+    // It may have been named by a link, which is the user's.
+    let folder = folder.canonicalize().with_context(|| cannot(folder))?;
+    let folder = folder.as_path();
     let bin = folder.join("bin");
     let places: Vec<&Path> = [&bin, folder]
         .into_iter()

@@ -1,4 +1,4 @@
-//! What ran, when and with which files: the data every drawing is made from.
+//! Holds the data that every drawing is made from: which commands ran, when, and with which files.
 //!
 //! Rows may come from a run that failed half way, so nothing here assumes that
 //! numbers are unique, that every number is known, or that there is no cycle.
@@ -15,7 +15,7 @@ pub struct TaskRow {
     pub tool: String,
     /// The architecture it works for, if it works for one.
     pub arch: Option<String>,
-    /// What it does, in a few words.
+    /// The command's purpose, in a few words.
     pub label: String,
     /// The command in full.
     pub command: String,
@@ -81,11 +81,11 @@ pub struct FileRow {
     pub name: String,
     /// Its size in bytes, where known.
     pub size: Option<u64>,
-    /// What the command does with it.
+    /// How the command uses the file.
     pub role: FileRole,
 }
 
-/// What a command does with a file.
+/// How a command uses a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileRole {
     /// It reads it.
@@ -97,7 +97,7 @@ pub enum FileRole {
 /// One compilation, finished or not.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// What was compiled, for headings.
+    /// The names of the compiled files, for headings.
     pub title: String,
     /// The commands, in nvcc's order.
     pub rows: Vec<TaskRow>,
@@ -119,7 +119,7 @@ pub struct Edge {
 }
 
 impl TaskRow {
-    /// How long it took; nothing where it was not run, whatever its times say.
+    /// The time that the command took; zero for a skipped command.
     pub fn elapsed(&self) -> Duration {
         if self.outcome == TaskOutcome::Skipped {
             return Duration::ZERO;
@@ -176,7 +176,7 @@ impl Run {
             .collect()
     }
 
-    /// The chain that decided how long the run took, last row first.
+    /// The chain of rows that decided how long the run took, last row first.
     ///
     /// From the row that finished last, back through whatever each one waited for
     /// longest. Rows that took no time are left out: a run answered from the cache

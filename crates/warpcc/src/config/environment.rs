@@ -17,8 +17,8 @@ pub fn switch_guards_off() {
     }
 }
 
-/// Where a warpcc that runs another program leaves its own file's name, so that a second warpcc
-/// behind it, perhaps a copy, steps aside.
+/// The variable in which a warpcc that runs another program leaves its own file's path, so that a second warpcc behind
+/// it, perhaps a copy, steps aside.
 pub const BEHIND: &str = "WARPCC_BEHIND";
 
 /// This program's file first, then those of the warpccs that started it.
@@ -38,11 +38,11 @@ pub fn ourselves() -> io::Result<Vec<PathBuf>> {
 pub enum NoColor {
     /// No colours.
     Asked,
-    /// Nothing was said.
+    /// `NO_COLOR` is unset or empty.
     NotAsked,
 }
 
-/// What `NO_COLOR` says.
+/// Reads `NO_COLOR`, which asks for no colours unless it is empty.
 pub fn no_color() -> NoColor {
     match variable("NO_COLOR") {
         Some(value) if !value.is_empty() => NoColor::Asked,

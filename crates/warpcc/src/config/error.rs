@@ -11,7 +11,7 @@ pub enum ConfigError {
     Unreadable {
         /// The settings file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// The settings file is not TOML.
@@ -21,7 +21,7 @@ pub enum ConfigError {
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// What the parser said.
+        /// The parser's message.
         message: String,
     },
     /// The settings file has a key that warpcc does not know.
@@ -43,7 +43,7 @@ pub enum ConfigError {
         place: String,
         /// The value as written.
         value: String,
-        /// What is wrong with it, as the end of a sentence.
+        /// The problem, as the rest of a sentence that begins with the value.
         problem: &'static str,
     },
     /// There is no folder to put the cache in.

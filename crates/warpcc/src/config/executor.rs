@@ -14,15 +14,15 @@ use super::{Setting, SettingSource};
 /// Everything about the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutorSettings {
-    /// Where it is; none where commands run here.
+    /// The cluster's address; `None` where commands run on this machine.
     pub address: Setting<Option<Address>>,
-    /// How many commands of one call it gets at a time.
+    /// How many commands of one call the cluster gets at a time.
     pub jobs: Setting<NonZeroUsize>,
-    /// Whether commands go there although this machine has nothing else to do.
+    /// Whether commands go to the cluster even while this machine is idle.
     pub always: Setting<bool>,
-    /// What its workers must have.
+    /// The platform properties that its workers must have.
     pub properties: Setting<Vec<Property>>,
-    /// Tools by their names in reports that workers with the properties have where they are here.
+    /// Tools, by their names in reports, that workers with the properties have at the same paths as this machine.
     pub installed: Setting<Vec<String>>,
     /// A bearer token.
     pub token: Setting<Option<Secret>>,
@@ -40,7 +40,7 @@ pub struct ExecutorSettings {
     pub key: Setting<Option<PathBuf>>,
 }
 
-/// A cluster has room for more than a machine; and each waits in a thread.
+/// The default number of commands: a cluster has more room than a machine, but each command waits in a thread.
 const JOBS: usize = 32;
 
 impl Default for ExecutorSettings {
@@ -63,7 +63,7 @@ impl Default for ExecutorSettings {
 }
 
 impl ExecutorSettings {
-    /// What workers must have for this tool, by its name in reports.
+    /// The properties that workers must have for `tool`, a tool's name in reports.
     pub fn properties_of(&self, tool: &str) -> impl Iterator<Item = &Property> {
         let all = self.properties.value.iter();
         all.filter(move |property| property.tool.as_deref().is_none_or(|of| of == tool))
@@ -74,7 +74,7 @@ impl ExecutorSettings {
         self.properties_of(tool).next().is_some()
     }
 
-    /// Reads one of them; nothing where `key` is not one.
+    /// Reads one of these settings; `None` where `key` is another setting.
     pub(super) fn set(
         &mut self,
         key: Key,
@@ -106,7 +106,7 @@ impl ExecutorSettings {
         })
     }
 
-    /// One of them as text and who decided it; nothing where `key` is not one.
+    /// One of these settings as text, with its source; `None` where `key` is another setting.
     pub(super) fn row(&self, key: Key) -> Option<(String, &SettingSource)> {
         let path = |setting: &Setting<Option<PathBuf>>| {
             let path = setting.value.as_ref();

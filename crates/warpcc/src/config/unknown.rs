@@ -1,7 +1,7 @@
-//! Variables that are named like ours and that nothing reads: `WARPCC_JBOS=3`.
+//! Finds variables that are named like ours and that nothing reads: `WARPCC_JBOS=3`.
 //!
-//! A compile does not look for them: a configure step that finds a warning on standard error takes a compiler's option for
-//! unknown. `warpcc config`, `stats` and `doctor` do.
+//! `warpcc config`, `stats` and `doctor` look for them. A compilation does not: a configure step that finds a warning on
+//! standard error takes a compiler's option for unknown.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -10,9 +10,10 @@ use super::environment::BEHIND;
 use super::key::Key;
 
 const PREFIX: &str = "WARPCC_";
-/// Names the settings file.
+/// The variable that names the settings file.
 pub(super) const FILE: &str = "WARPCC_CONFIG";
-/// What tools on workers, the watch library and contributors' tests and builds read; docs/configuration.md explains each.
+/// Variables that tools on workers, the watch library, and contributors' tests and builds read. docs/configuration.md
+/// explains each.
 const OTHERS: [&str; 10] = [
     BEHIND,
     warpcc_watch::LOG_VARIABLE,
@@ -50,7 +51,7 @@ impl fmt::Display for UnknownVariable {
     }
 }
 
-/// Those of `environment`.
+/// The unknown variables of `environment`.
 pub fn unknown_variables(environment: &[(OsString, OsString)]) -> Vec<UnknownVariable> {
     let names = environment.iter().filter_map(|(name, _)| name.to_str());
     let ours = names.filter(|name| name.starts_with(PREFIX) && !is_known(name));

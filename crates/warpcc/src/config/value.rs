@@ -40,7 +40,7 @@ impl Raw {
                 let items: Vec<_> = items.iter().map(|item| item.to_string_lossy()).collect();
                 format!("[{}]", items.join(", "))
             }
-            // What stands in them may be a secret.
+            // The addresses may contain secrets.
             Self::Layers(_) => "[remote]".to_owned(),
             Self::Other(text) => text.clone(),
         }
@@ -54,7 +54,7 @@ impl Raw {
     }
 }
 
-/// What is wrong with a value, as the end of a sentence that begins with it.
+/// The problem with a value, as the rest of a sentence that begins with the value.
 type Problem = &'static str;
 
 pub(super) fn flag(raw: &Raw) -> Result<bool, Problem> {
@@ -193,7 +193,7 @@ pub(super) fn layers(raw: &Raw) -> Result<Vec<Layer>, LayerError> {
     config_file::parse_all(texts.ok_or_else(|| wrong("is not UTF-8"))?, &variable)
 }
 
-/// Where the cluster is.
+/// The cluster's address.
 pub(super) fn address(raw: &Raw) -> Result<Address, Problem> {
     match raw.utf8().map(str::parse::<Address>) {
         Some(Ok(address)) => Ok(address),

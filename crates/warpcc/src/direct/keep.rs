@@ -1,4 +1,4 @@
-//! Keeping a call's result: under its own key, and under those of its twins.
+//! Stores a call's result under its own key, and under those of its twins.
 
 use std::error::Error;
 use std::fmt;
@@ -27,11 +27,11 @@ use crate::twin::{Evidence, Twin};
 
 /// A final file of a run.
 pub struct Made {
-    /// Where it is now.
+    /// The file's current path.
     pub now: PathBuf,
-    /// As the plan names it.
+    /// The file's path in the plan.
     pub plan: String,
-    /// It is a dependency file: names of files are what it holds.
+    /// Whether it is a dependency file, whose contents are names of files.
     pub lists_files: bool,
 }
 
@@ -43,7 +43,7 @@ pub const NATIVE: &str = "-arch=native";
 /// Why a finished run is not stored.
 #[derive(Debug)]
 pub enum NotKept {
-    /// It would not be good for another time.
+    /// The result would not be valid another time.
     Unfit(String),
     /// It could not be written.
     Store(StoreError),
@@ -70,7 +70,7 @@ impl From<StoreError> for NotKept {
     }
 }
 
-/// Stores the final files of a run. Gives whether one of them has a folder's name in it that should not count.
+/// Stores the final files of a run. Also tells whether one of them contains a folder's name that should not count.
 fn store_outputs(
     store: &DiskStore,
     request: &Request,
@@ -126,25 +126,25 @@ fn store_outputs(
 
 /// A finished run, about to be stored.
 pub struct Keeping<'a> {
-    /// Where.
+    /// The store that gets the run.
     pub store: &'a DiskStore,
     /// The shared caches behind it.
     pub upstream: Option<&'a dyn Upstream>,
-    /// What was asked for.
+    /// The call.
     pub request: &'a Request,
     /// The call's keys.
     pub keys: &'a KeyVariants,
     /// Calls that may share the result.
     pub twins: &'a [Twin],
-    /// Whether they may.
+    /// The files that show whether the twins may share it; `None` where that cannot be judged.
     pub evidence: Option<Evidence>,
-    /// What ran.
+    /// The run of the plan.
     pub run: &'a Run,
     /// The final files.
     pub outputs: &'a [Made],
     /// Where dates could stand.
     pub texts: &'a Texts<'a>,
-    /// What the tools said on standard output and on standard error.
+    /// The tools' standard output and standard error.
     pub streams: (&'a [u8], &'a [u8]),
 }
 
@@ -179,11 +179,10 @@ impl Keeping<'_> {
             .collect())
     }
 
-    /// What the run saw.
+    /// The run's input manifest. Fails where the run must not be stored.
     fn manifest(&self) -> Result<InputManifest, NotKept> {
         let (request, run) = (self.request, self.run);
-        // A tool that reads what stands at an output's place reads what an earlier call left there, unless the output is
-        // written in place.
+        // A tool that reads a file at an output's path reads an earlier call's file, unless the output is written in place.
         let own = self.outputs.iter().flat_map(|made| {
             let in_place = request.absolute(&made.plan) == request.directory.join(&made.now);
             let named = in_place.then_some(Path::new(&made.plan));
@@ -210,7 +209,7 @@ impl Keeping<'_> {
         }
     }
 
-    /// What came of the run, as it is kept for `request`: the call, or one of its twins.
+    /// The run's outcome, as it is stored for `request`: the call, or one of its twins.
     fn outcome(&self, request: &Request, outputs: Vec<ProducedFile>) -> Outcome {
         let seen = &self.run.seen;
         let micros = self.run.tasks.iter().map(|task| {
@@ -244,7 +243,7 @@ impl Keeping<'_> {
         Ok(())
     }
 
-    /// Stores the run for those twins that nvcc would make the same for, byte for byte. What fails is a miss for them.
+    /// Stores the run for the twins whose result from nvcc would be the same, byte for byte. After a failure the twins miss.
     fn keep_for_twins(&self, manifest: &InputManifest, outputs: &[ProducedFile]) {
         let Some(evidence) = &self.evidence else {
             return;

@@ -21,7 +21,7 @@ pub struct Holder {
     namespace: u64,
 }
 
-/// What can be seen of a holder.
+/// The state of a lock's holder, as far as it can be seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HolderState {
     /// It is there.
@@ -47,7 +47,7 @@ impl Holder {
         })
     }
 
-    /// What the lock says.
+    /// The holder that is written in the lock file; `None` where no whole line is there yet.
     pub fn read(lock: &File) -> Option<Self> {
         let mut bytes = [0; 128];
         let length = lock.read_at(&mut bytes, 0).ok()?;
@@ -62,7 +62,7 @@ impl Holder {
         })
     }
 
-    /// Writes it into the lock. Where it cannot be written, nobody learns how the holder is.
+    /// Writes the holder into the lock file. Where that fails, other processes cannot tell whether the holder works.
     pub fn write(&self, lock: &File) {
         let Self {
             pid,
@@ -113,7 +113,7 @@ impl Holder {
         }
         let mut mark = b"TMPDIR=".to_vec();
         mark.extend_from_slice(folder.join("tmp").as_os_str().as_bytes());
-        // Who becomes another program now has no environment for a moment. Perhaps it works there.
+        // A process that is about to execute another program has no environment for a moment. It may work in the folder.
         let may_work_there = |pid: u32| {
             for _ in 0..3 {
                 let environment = environment(pid);

@@ -15,19 +15,19 @@ use crate::log::Log;
 
 /// A holder must be seen stopped or gone for so long: a debugger stops a process for moments.
 const SURE: Duration = Duration::from_millis(100);
-/// After so long a line in the log says who is waited for.
+/// The wait after which a line in the log names the process that is waited for.
 const TOLD: Duration = Duration::from_secs(3);
 /// How often every process is looked at.
 const WIDE_LOOK: Duration = Duration::from_secs(5);
-/// Nobody waits longer: by then nvcc would have done it too.
+/// The longest wait: by then plain nvcc would have finished too.
 const LONGEST: Duration = Duration::from_secs(30 * 60);
-/// The tools of a killed holder end with it, but not in the same instant.
+/// How long the tools of a killed holder may take to end.
 const DYING: Duration = Duration::from_secs(5);
-/// As long as it takes where they cannot be seen.
+/// The same where the tools cannot be seen.
 const UNSEEN: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// What came of asking for a lock.
+/// The result of asking for a lock.
 pub enum Taken {
     /// It is ours; whether we waited for another process.
     Ours { lock: File, waited: bool },
@@ -35,7 +35,7 @@ pub enum Taken {
     PassedBy(String),
 }
 
-/// Takes the lock at `path`, of the folder at `folder`. `may_begin` is called before anything is made.
+/// Takes the lock at `path`, of the folder at `folder`. Waits for a holder that works.
 ///
 /// # Errors
 /// The lock cannot be opened.
@@ -53,7 +53,7 @@ pub fn take(path: &Path, folder: &Path, log: &Log) -> io::Result<Taken> {
             Waited::Removed => continue,
             Waited::PassedBy(why) => return Ok(Taken::PassedBy(why)),
         }
-        // The holder removes the file when it ends, so that what we locked may be one that nobody else sees any more.
+        // The holder removes the file when it ends, so the file that we locked may have no name any more.
         if !is_linked(&lock, path) {
             continue;
         }

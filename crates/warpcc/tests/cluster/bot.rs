@@ -1,5 +1,5 @@
-//! A worker of the tests for a scheduler that hands out leases by the Remote Workers API (BuildGrid's): it takes one action
-//! at a time and has a casd execute it, as `buildbox-worker` has a runner do it, which no registry holds.
+//! A test worker for a scheduler that hands out leases by the Remote Workers API (BuildGrid's). The worker takes one action
+//! at a time, and has a casd execute it. `buildbox-worker`, which uses a runner, is in no registry.
 //!
 //! The messages are those of google/devtools/remoteworkers/v1test2, with the fields that are used here.
 
@@ -19,13 +19,13 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 use warpcc_cache::Digest;
 
-/// How long a bot without work lets the server think about it. The server answers after four fifths of it.
+/// The time that a bot without work gives the server for an answer. The server answers after four fifths of it.
 const POLL: Duration = Duration::from_secs(30);
 
-/// How often a bot at work says that it lives, and hears whether its work is still wanted.
+/// How often a bot at work reports to the server, and learns whether its work is still wanted.
 const HEARTBEAT: Duration = Duration::from_millis(500);
 
-/// How often a bot says the same to a scheduler that fails.
+/// How often a bot repeats a report to a scheduler that fails.
 const TRIES: u32 = 5;
 
 /// `BotStatus.OK`.
@@ -102,16 +102,16 @@ struct UpdateBotSessionRequest {
     bot_session: Option<BotSession>,
 }
 
-/// What a bot has done so far.
+/// The work of a bot so far.
 #[derive(Debug, Default)]
 pub struct Done {
-    /// Leases whose action came to its end.
+    /// Leases whose action has ended.
     pub completed: AtomicU64,
     /// Leases that the scheduler took back.
     pub cancelled: AtomicU64,
-    /// This many leases from now on are accepted and never worked at.
+    /// How many of the next leases are accepted and never worked on.
     pub idle: AtomicU64,
-    /// Why it works no more.
+    /// Why the bot stopped.
     pub ended: OnceLock<String>,
 }
 
@@ -123,7 +123,7 @@ struct Bot {
 }
 
 /// Starts a bot on the current runtime: leases from `scheduler`, executed by the casd at `worker`, both `grpc://`
-/// addresses. `properties` are what its machine is.
+/// addresses. `properties` describe the bot's machine.
 pub fn start(name: &str, scheduler: &str, worker: &str, properties: &[(&str, &str)]) -> Arc<Done> {
     let done = Arc::new(Done::default());
     let bot = Bot {
@@ -181,7 +181,7 @@ impl Bot {
         }
     }
 
-    /// Does one lease to its end, and says so.
+    /// Carries out one lease, and reports its end.
     async fn work(&self, mut session: BotSession, lease: &Lease) -> Result<BotSession, Status> {
         let mut running = std::pin::pin!(self.execute(lease));
         let executed = loop {
@@ -221,7 +221,7 @@ impl Bot {
         self.update(session).await
     }
 
-    /// Has casd execute what a lease is about: an action, or its digest.
+    /// Has casd execute the action of a lease, which holds the action or its digest.
     async fn execute(&self, lease: &Lease) -> Result<re::ExecuteResponse, Status> {
         let one_less = |left: u64| left.checked_sub(1);
         let idle = &self.done.idle;
@@ -244,7 +244,7 @@ impl Bot {
         };
         let request = re::ExecuteRequest {
             action_digest: Some(digest),
-            // Whether it has been done before is the scheduler's to know.
+            // The scheduler knows whether the action has been executed before.
             skip_cache_lookup: true,
             ..re::ExecuteRequest::default()
         };
@@ -265,8 +265,8 @@ impl Bot {
         Err(Status::unavailable("casd ended the stream"))
     }
 
-    /// Tells the scheduler where this bot stands, and hears what it wants next. Once more where the scheduler failed by
-    /// itself: `PostgreSQL` ends one of two transactions that wait for each other, and BuildGrid passes that on.
+    /// Tells the scheduler the bot's state, and gets the next one. Tries again where the scheduler itself failed:
+    /// `PostgreSQL` ends one of two transactions that wait for each other, and BuildGrid passes the error on.
     async fn update(&self, session: BotSession) -> Result<BotSession, Status> {
         let update = UpdateBotSessionRequest {
             name: session.name.clone(),

@@ -1,4 +1,4 @@
-//! The host compile on a cluster: with warnings, by several compilers, where the plan has it in one piece or in two.
+//! Tests the host compile on a cluster: with warnings, with several compilers, in one step of the plan or in two.
 
 use crate::space::{Build, TestSpace};
 use crate::{demand_equal_records, executed, remote, space, step_records};
@@ -9,10 +9,10 @@ const ONE: &str = "-c case.cu -o out.o -arch=sm_80";
 /// Steps of one architecture besides the host compile: cudafe++, cicc, ptxas, fatbinary.
 const DEVICE: u64 = 4;
 
-/// Those that read the text of host code as well, when device code stays what it is: cudafe++, cicc.
+/// The steps of these that run again when only host code changes: cudafe++, cicc.
 const FRONT: u64 = 2;
 
-/// Host code of which gcc says that its indentation misleads, as long as nobody has preprocessed it.
+/// Host code for which gcc warns of misleading indentation, unless the code is preprocessed.
 const MISLEADING: &str = "inline int misleading(int a) {\n\
     \x20 if (a)\n\
     \x20   a += 2;\n\
@@ -37,21 +37,22 @@ fn warnings_do_not_keep_the_host_compile_here_and_are_nvccs() {
         built.outcome.stderr_text()
     };
     let all = format!("{ONE} -Xcompiler -Wall,-Wextra");
-    // The tools go up, so that nothing after this is late and done here as well.
+    // Uploads the tools, so that no later command is so late that it also runs here.
     write("");
     space.build(&all);
-    // As gcc has it from cudafe++ there are line markers in it, and gcc does not look at indentation.
+    // The file that gcc gets from cudafe++ has line markers, so gcc does not look at the indentation.
     write("int g() { return 1; }\n");
     assert_eq!(away(&all, FRONT + 1, TestSpace::agree), "");
-    // What gcc does warn of it shows with the source's lines: said here, in nvcc's words.
+    // gcc shows its warnings with the source's lines, so the host compile runs here, and its messages are nvcc's.
     write("bool g(int a, unsigned b) { return a < b; }\n");
     assert!(away(&all, FRONT, TestSpace::agree).contains("-Wsign-compare"));
-    // The next file with these options is not sent for nothing. It says nothing, so one more is sent.
+    // The host compile of the next file with these options is not sent in vain. It has no messages, so the one after it is
+    // sent again.
     write("int h() { return 1; }\n");
     assert_eq!(away(&all, FRONT, TestSpace::build), "");
     write("int i() { return 1; }\n");
     assert_eq!(away(&all, FRONT + 1, TestSpace::build), "");
-    // A person's own file has no marker, and gcc does look.
+    // A user's own file has no line marker, so gcc does look at the indentation.
     space.write("own.cpp", MISLEADING);
     let said = away("-c own.cpp -o own.o -Xcompiler -Wall", 0, TestSpace::agree);
     assert!(said.contains("-Wmisleading-indentation"), "{said}");
@@ -73,7 +74,7 @@ fn tools_that_the_workers_have_are_not_sent() {
     space.agree(ONE);
     assert_eq!(executed(&space) - before, FRONT + 1);
     let mut away = step_records(&space.cache());
-    // The compiler itself goes where no property promises it, and that is said.
+    // The compiler itself is uploaded where no property promises it, and warpcc warns of that.
     let up = remote(&space, "bytes_up");
     space.unset_env("WARPCC_EXECUTOR_PROPERTIES");
     write(&space, "int yet_more() { return 1; }\n");
@@ -99,7 +100,7 @@ fn clang_leaves_too() {
     let named = "const char *name() { return __FILE__; }\nint line() { return __LINE__; }\n";
     let named = format!("{}{named}", crate::KERNEL);
     let line = format!("{ONE} -ccbin clang++-19 -std=c++20 -Xcompiler -Wall,-fPIC,-march=haswell");
-    // The tools go up. (Of `native` clang 19 says on the newest processors that it is none.)
+    // Uploads the tools. (clang 19 refuses `native` on the newest processors.)
     space.build(&line).demand_no_fallback();
     space.write("case.cu", &named);
     let before = executed(&space);

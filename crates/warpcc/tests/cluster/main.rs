@@ -1,5 +1,5 @@
-//! Steps on a Remote Execution cluster, which here is buildbox-casd, or BuildGrid before it: the outputs are nvcc's, a step that ran there hits here
-//! and the other way round, and a cluster that fails costs no build.
+//! Tests steps on a Remote Execution cluster, which here is buildbox-casd, or BuildGrid before it: the outputs are nvcc's, a
+//! step that ran there hits here and the other way round, and a cluster that fails costs no build.
 
 mod bot;
 mod clones;
@@ -50,7 +50,7 @@ fn space(name: &str, address: &str) -> TestSpace {
     space
 }
 
-/// One of the counters of what is elsewhere.
+/// One of the counters of the shared caches and the cluster.
 fn remote(space: &TestSpace, counter: &str) -> u64 {
     let said = space.warpcc_with(&["stats", "--json"]).stdout;
     let stats: serde_json::Value = serde_json::from_slice(&said).expect("JSON");
@@ -62,7 +62,7 @@ fn executed(space: &TestSpace) -> u64 {
     remote(space, "executed")
 }
 
-/// The text of the file and what the tools make of it stay the same to everybody but the preprocessor.
+/// Adds a comment, which changes the file only for the preprocessor.
 fn add_remark(space: &TestSpace) {
     space.write("case.cu", &format!("{KERNEL}// a remark\n"));
 }
@@ -74,14 +74,14 @@ fn remote_steps_give_nvccs_results() {
     let built = space.agree(TWO);
     built.demand_no_fallback();
     assert_eq!(executed(&space), OF_TWO);
-    // The tools went up, and what they made came down.
+    // The tools were uploaded, and their outputs downloaded.
     let up = remote(&space, "bytes_up");
     assert!(up > 150 << 20, "{up}");
     let down = remote(&space, "bytes_down");
     assert!((30 << 10..30 << 20).contains(&down), "{down}");
     space.again(TWO, &built).demand_direct_hit();
     space.demand_no_leftovers("a build on a cluster");
-    // What ran there hits here.
+    // Steps that ran on the cluster hit here.
     space.unset_env("WARPCC_EXECUTOR");
     add_remark(&space);
     space
@@ -110,7 +110,7 @@ fn modes_that_others_leave_out() {
     );
     // PTX only, where ptxas checks and writes nothing; relocatable code, to a program, with nvlink and two host
     // compiles; with link-time optimization, where the folder stands in cicc's packed code; PTX as a
-    // file; what ptxas says; objects and archives of the user's.
+    // file; messages of ptxas; objects and archives of the user's.
     for line in [
         "-c case.cu -o ptx.o -gencode arch=compute_90,code=compute_90",
         "-rdc=true case.cu -o program -arch=sm_80",
@@ -133,7 +133,7 @@ fn modes_that_others_leave_out() {
             .any(|word| line.contains(word));
         assert_eq!(steps.missed("nvlink"), i64::from(links), "{line}");
     }
-    // Folders of this machine stand in these.
+    // These commands name folders of this machine.
     let before = executed(&space);
     space.agree("-cubin case.cu -o line.cubin -arch=sm_80 -lineinfo");
     assert_eq!(executed(&space), before);
@@ -143,10 +143,10 @@ fn modes_that_others_leave_out() {
     assert_ne!(failed.outcome.code, 0);
 }
 
-/// By the names of the records: what must be the same, and the variables that count.
+/// For each record's name: the parts that must be the same, and the variables that count.
 type StepRecords = BTreeMap<String, (Vec<String>, BTreeSet<OsString>)>;
 
-/// What the store knows of steps: the record's name, what it rests on, what came of it. Not when, and not how long it took.
+/// The steps' records in the store: name, inputs and result. Times are left out.
 fn step_records(cache: &Path) -> StepRecords {
     let mut records = BTreeMap::new();
     let mut folders = vec![cache.join("steps-v4")];
@@ -227,7 +227,7 @@ fn a_step_leaves_the_record_of_a_run_here_wherever_it_ran() {
     let here = step_records(&space.cache());
     assert!(away.len() >= 7);
     demand_equal_records(&away, &here);
-    // And what ran here is not sent.
+    // A step that ran here is not sent.
     let before = executed(&space);
     space.set_env("WARPCC_EXECUTOR", &casd.address());
     space.write("case.cu", &format!("{KERNEL}{unused}// a remark\n"));
@@ -238,8 +238,8 @@ fn a_step_leaves_the_record_of_a_run_here_wherever_it_ran() {
     assert_eq!(executed(&space), before);
 }
 
-/// Fails where a step left another record there than here. There it must count every variable that a tool asked for here,
-/// and may count more: nobody watches there.
+/// Fails where a step on the cluster left another record than here. The cluster's record must count every variable that a
+/// tool asked for here. It may count more, because tools are not watched there.
 fn demand_equal_records(away: &StepRecords, here: &StepRecords) {
     let agree = |name: &String| {
         let ((there, counted), (here, asked)) = (away.get(name)?, here.get(name)?);
@@ -254,7 +254,7 @@ fn demand_equal_records(away: &StepRecords, here: &StepRecords) {
     }
 }
 
-/// Runs the line with nvcc and with warpcc, whose one warning is given; everything else is the same.
+/// Runs the line with nvcc and with warpcc, and gives warpcc's one warning. Everything else is the same.
 fn agrees_but_warns(space: &TestSpace, line: &str, meanwhile: impl FnOnce() + Send) -> String {
     let args = space.words(line);
     let before = Snapshot::take(&space.work());
@@ -331,7 +331,7 @@ fn with_a_free_slot_nothing_leaves() {
     space.set_env("WARPCC_JOBS", "64");
     let _: Build = space.agree(TWO);
     assert_eq!(executed(&space), 0);
-    // One slot: what finds it taken goes.
+    // One slot: a command that finds it taken is sent to the cluster.
     space.set_env("WARPCC_JOBS", "1");
     space.clear_cache();
     space::remove_tree(Path::new(&runtime));

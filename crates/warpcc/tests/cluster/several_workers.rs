@@ -1,4 +1,4 @@
-//! A cluster of several workers behind somebody else's scheduler.
+//! Tests a cluster of several workers behind another project's scheduler.
 
 use std::thread;
 
@@ -8,7 +8,7 @@ use crate::{executed, remote, space};
 
 const FILES: [&str; 4] = ["sine", "power", "root", "main"];
 
-/// A project of four files with a header; one of them is the program's.
+/// A project of four files with a header. One of the files has `main`.
 fn write_project(space: &TestSpace) {
     space.write(
         "step.cuh",
@@ -56,7 +56,7 @@ impl Project {
         space.remove("case.cu");
         write_project(&space);
         let sources = Snapshot::take(&space.work());
-        // nvcc one by one: --keep's files have the names of the sources, and the folder is one.
+        // nvcc compiles one file at a time: files of --keep have the names of the sources, and are all in one folder.
         for file in FILES {
             let reference = space.run(&space.reference(), &space.words(&line_of(file)));
             assert_eq!(reference.code, 0, "{file}: {}", reference.stderr_text());
@@ -71,8 +71,8 @@ impl Project {
         }
     }
 
-    /// Builds all of it at once, as ninja does, on a machine that knows nothing, and compares with nvcc's objects. Gives
-    /// what was said.
+    /// Builds all files at once, as ninja does, on a machine with an empty cache, and compares with nvcc's objects. Gives
+    /// the messages.
     #[track_caller]
     fn build(&self) -> String {
         self.space.clear_cache();
@@ -109,19 +109,19 @@ fn every_step_of_a_project_runs_on_one_of_two_workers() {
     assert_eq!(project.build(), "");
     let taken = farm.taken();
     assert!(taken.iter().all(|&some| some > 0), "{taken:?}");
-    // cudafe++, cicc, ptxas, fatbinary, host compile of each: the scheduler was given them all.
+    // cudafe++, cicc, ptxas, fatbinary and host compile of each file: the scheduler got all of these.
     let steps = 5 * FILES.len();
     assert!(farm.over() >= steps, "{}", farm.over());
-    // On a slow machine a late one is started here as well, and may end first.
+    // On a slow machine a late command is also started here, and may end first.
     assert!(executed(&project.space) > 0);
     assert_eq!(remote(&project.space, "errors"), 0);
 
-    // A second machine: what workers have done is known to BuildGrid, and they do nothing twice.
+    // A second machine: BuildGrid knows the workers' results, and no action runs twice.
     assert_eq!(project.build(), "");
     let taken = farm.taken();
     assert!(taken.iter().sum::<u64>() <= steps as u64, "{taken:?}");
 
-    // What a worker does not do is done here, and taken from it there.
+    // A command that a worker accepts but does not work on runs here, and is cancelled there.
     project
         .space
         .write("late.cu", "__global__ void late(int *x) { *x = 7; }\n");
@@ -135,7 +135,7 @@ fn every_step_of_a_project_runs_on_one_of_two_workers() {
     project.space.remove("late.o");
     let taken = farm.taken();
 
-    // A property that it was not told of makes it refuse, in the words of a server that misses a blob.
+    // BuildGrid refuses a property that it does not know, with the error of a server that lacks a blob.
     project
         .space
         .set_env("WARPCC_EXECUTOR_PROPERTIES", "colour=blue");

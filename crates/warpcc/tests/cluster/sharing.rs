@@ -1,5 +1,5 @@
-//! What several calls send together, and what becomes of what was sent: never more than the machine's share, given back by
-//! a worker that dies, raced here when it is late, cancelled when nobody waits any more.
+//! Tests the commands that several calls send: never more than the machine's share. A dying worker gives its command back,
+//! a late command is raced here, and one that no call waits for is cancelled.
 
 use std::process::Child;
 use std::thread;
@@ -13,7 +13,7 @@ use super::{executed, space};
 
 const ONE: &str = "-c case.cu -o out.o -arch=sm_80";
 
-/// A space with a budget of its own; of the cluster's slots it has `slots`.
+/// A space with a budget of its own, and `slots` slots of the cluster.
 fn alone(name: &str, cluster: &Cluster, slots: usize) -> TestSpace {
     let mut space = space(name, &cluster.address());
     let runtime = space.beside("runtime");
@@ -52,7 +52,7 @@ fn the_slots_of_the_cluster_are_the_machines_and_come_back_from_the_dead() {
         return;
     };
     let space = alone("cluster-slots", &cluster, 2);
-    // Each of three calls has two things to send at once.
+    // Each of three calls has two commands to send at once.
     thread::scope(|scope| {
         for number in 0..3 {
             let command = space.command(&Program::Launcher, &space.words(&line(number)));
@@ -64,7 +64,7 @@ fn the_slots_of_the_cluster_are_the_machines_and_come_back_from_the_dead() {
     });
     assert!(executed(&space) > 0);
     assert_eq!(cluster.most(), 2);
-    // One call has them all, and is answered nothing.
+    // One call has all slots, and gets no answer.
     let before = executed(&space);
     cluster.hold(Some(""));
     let mut doomed = start(&space, &line(3));
@@ -105,7 +105,7 @@ fn an_interrupted_build_cancels_what_is_away() {
     cluster.hold(Some(""));
     let mut child = start(&space, ONE);
     cluster.wait_for(2);
-    // It hears the operations' names meanwhile.
+    // Meanwhile the call learns the operations' names.
     thread::sleep(Duration::from_secs(1));
     let held = cluster.held();
     assert!(!held.is_empty());

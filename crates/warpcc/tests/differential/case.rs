@@ -1,4 +1,4 @@
-//! Reads the directives of a case. It does not run it.
+//! Reads the directives of a case, without running the case.
 //!
 //! A case is a file `cases/NAME.cu`, put into an empty folder as `case.cu`, or a folder
 //! `cases/NAME/` with a `case.cu` and its siblings, put there as they are.
@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the second run of a command must be answered from.
+/// The part of the cache that must answer the second run of a command.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
 pub enum Level {
     /// The whole invocation from the cache.
@@ -16,7 +16,7 @@ pub enum Level {
     Steps,
     /// Not the whole invocation from the cache: a failed build, for one.
     None,
-    /// Nothing to cache: straight to nvcc.
+    /// Nothing to cache: plain nvcc runs.
     Passthrough,
 }
 
@@ -25,15 +25,15 @@ pub enum Level {
 pub struct Line {
     /// The arguments, as a shell line.
     pub args: String,
-    /// The only toolkit it is for.
+    /// The only toolkit that the command is for; `None` for all.
     pub toolkit: Option<String>,
-    /// What the second run is answered from.
+    /// The part of the cache that answers the second run.
     pub level: Level,
     /// The exit code it must have.
     pub exit: i32,
-    /// Why warpcc must run plain nvcc, if it must.
+    /// The reason for which warpcc must run plain nvcc; `None` where it must not.
     pub fallback: Option<String>,
-    /// What to set aside in its diagnostics.
+    /// Parts of its diagnostics that are not compared.
     pub stderr: Vec<String>,
 }
 
@@ -50,11 +50,11 @@ pub struct Case {
     pub lines: Vec<Line>,
     /// Variables for every command.
     pub env: Vec<(String, String)>,
-    /// The outputs to compare; none named: all.
+    /// The outputs to compare; empty for all.
     pub outputs: Vec<String>,
-    /// Outputs carry the keep folder's name in their DWARF.
+    /// Whether outputs have the keep folder's name in their DWARF.
     pub keep_folder: bool,
-    /// Compare with plain nvcc, without `--keep`.
+    /// Whether to compare with plain nvcc, without `--keep`.
     pub plain: bool,
 }
 
@@ -103,7 +103,7 @@ fn read(path: &Path) -> Option<Case> {
 
 impl Case {
     fn read_directives(&mut self, text: &str) {
-        // What stands before the first Args holds for all; after one, for that one.
+        // Directives before the first Args hold for all command lines, those after an Args for its line.
         let mut default = Line {
             args: String::new(),
             toolkit: None,
@@ -163,7 +163,7 @@ impl Case {
         }
     }
 
-    /// The case has a keep flag of its own, so the reference gets no second one.
+    /// Whether the case has a keep flag of its own, so that the reference gets no second one.
     pub fn keeps_itself(&self) -> bool {
         const FLAGS: [&str; 6] = [
             "-keep",

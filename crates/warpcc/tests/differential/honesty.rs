@@ -1,4 +1,4 @@
-//! That what is kept of nvcc cannot hide a difference: one that nvcc no longer makes fails the test.
+//! Tests that kept results of nvcc cannot hide a difference: a result that nvcc no longer makes fails the test.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -10,7 +10,7 @@ use crate::reference::{self, References, SHARES};
 use crate::space::{TestSpace, Toolkit};
 use crate::verdict::{lines_for, problems};
 
-/// Asks about a case that nvcc refuses, which takes it no time.
+/// Uses a case that nvcc refuses, which takes no time.
 pub fn kept_references_are_checked() {
     let mut cases = case::all().into_iter();
     let case = cases.find(|case| case.name == "keep-dir-missing");
@@ -43,7 +43,7 @@ pub fn kept_references_are_checked() {
     };
     let asked = |day| problems(&case, &space, &lines, &on(day));
 
-    // Kept, used, and on its day asked anew.
+    // The result is kept and used, and on the case's day nvcc runs again.
     assert_eq!(asked(another[0]), [""; 0]);
     let first = entry();
     assert_eq!(asked(another[1]), [""; 0]);
@@ -51,7 +51,7 @@ pub fn kept_references_are_checked() {
     assert_eq!(asked(its_day[0]), [""; 0]);
     assert_ne!(entry(), first, "nvcc did not run again");
 
-    // What is wrong is found on any day, and replaced.
+    // A wrong result is found on any day, and replaced.
     for day in [another[0], its_day[0]] {
         let mut wrong = on(day).read(key).expect("it is kept");
         wrong.outcomes[0].stdout.push(b'!');

@@ -1,7 +1,8 @@
-//! What nvcc's result depends on besides the case: the toolkit, the host compiler, and how processes run here.
+//! Identifies everything besides the case that nvcc's result depends on: the toolkit, the host compiler, and how
+//! processes run here.
 //!
-//! Programs of the host count by their contents. Everything in the toolkit and in the folders that gcc searches counts by name, size
-//! and time, as packages install it: to read a gigabyte in each test would take longer than nvcc does.
+//! Programs of the host count by their contents. Everything in the toolkit and in the folders that gcc searches counts by
+//! name, size and time, as packages install it: to read a gigabyte in each test would take longer than nvcc.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -13,10 +14,10 @@ use std::process::Command;
 
 use crate::space::Toolkit;
 
-/// What gcc starts.
+/// The programs that gcc starts.
 const PARTS: [&str; 5] = ["cc1", "cc1plus", "as", "collect2", "ld"];
 
-/// Feeds all of it to the hasher. None where the toolkit is not one of `xtask/toolkits`: nobody says what is in it.
+/// Feeds all of it to the hasher. `None` where the toolkit is not one of `xtask/toolkits`: its contents are not known.
 pub fn identify(toolkit: &Toolkit, words: &[OsString], into: &mut impl Hasher) -> Option<()> {
     let top = toolkit.top();
     let marker = top
@@ -55,7 +56,7 @@ fn host(into: &mut impl Hasher) -> Option<()> {
     Some(())
 }
 
-/// Where gcc looks for headers, as it says itself.
+/// The folders in which gcc looks for headers, as it prints them.
 fn headers(gcc: &Path) -> Option<BTreeSet<PathBuf>> {
     let mut found = BTreeSet::new();
     for language in ["c", "c++"] {
@@ -68,13 +69,13 @@ fn headers(gcc: &Path) -> Option<BTreeSet<PathBuf>> {
                 .filter_map(|line| fs::canonicalize(line.trim()).ok()),
         );
     }
-    // One that is below another is listed with it.
+    // A folder below another one is listed with that one.
     let all = found.clone();
     found.retain(|folder| !folder.ancestors().skip(1).any(|above| all.contains(above)));
     Some(found)
 }
 
-/// Where gcc looks for libraries.
+/// The folders in which gcc looks for libraries.
 fn libraries(gcc: &Path) -> Option<BTreeSet<PathBuf>> {
     let text = said(gcc, &["-print-search-dirs"])?;
     let listed = text
@@ -88,7 +89,8 @@ fn libraries(gcc: &Path) -> Option<BTreeSet<PathBuf>> {
     )
 }
 
-/// The user, the limits that show in outputs, the processors that `--threads 0` counts, and the GPU that `-arch=native` asks for.
+/// The user, the limits that show in outputs, the processors that `--threads 0` counts, and the GPU that `-arch=native`
+/// means.
 fn processes(into: &mut impl Hasher) {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     for line in status.lines() {
@@ -116,7 +118,7 @@ enum Depth {
     All,
 }
 
-/// Names, sizes and times. A link counts by what it leads to, too.
+/// Names, sizes and times. A link also counts by its target.
 fn list(folder: &Path, depth: Depth, into: &mut impl Hasher) {
     folder.hash(into);
     for name in names(folder) {
@@ -169,7 +171,7 @@ fn contents(path: &Path) -> Option<u128> {
         .map(|bytes| xxhash_rust::xxh3::xxh3_128(&bytes))
 }
 
-/// Both streams of a program of which nobody has set a variable.
+/// Both streams of a program that runs with an empty environment.
 fn said(program: &Path, arguments: &[&str]) -> Option<String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut command = Command::new(program);

@@ -1,10 +1,10 @@
-//! Every file of `cases/` is a test of its own: what nvcc makes of it and what warpcc makes of it, built and from the
-//! cache, must be the same bytes. The cases say all of it in their comments; adding one needs no Rust.
+//! Every file of `cases/` is a test of its own: the outputs of nvcc and of warpcc, built and from the cache, must be the
+//! same bytes. The cases state everything in their comments, so a new case needs no Rust.
 //!
 //! The newest toolkit runs all of them, the older one every third: all dry runs of both are compared in
 //! `crates/plan`, and all cases run on both with `WARPCC_TEST_ALL_CASES=1`.
 //!
-//! What nvcc makes is kept for the next run, and made anew for one case in eight (`reference`).
+//! nvcc's results are kept for the next run. One case in eight is compiled again (`reference`).
 
 mod case;
 mod honesty;
@@ -48,7 +48,7 @@ fn main() {
     libtest_mimic::run(&arguments, trials).exit();
 }
 
-/// Whether the older toolkit runs it too: by its name, so that a new case changes no other one's lot.
+/// Whether the older toolkit runs the case, too. The case's name decides, so that a new case changes nothing for others.
 fn on_older(case: &case::Case) -> bool {
     let says_so = case.lines.iter().any(|line| line.toolkit.is_some());
     let sum: u32 = case.name.bytes().map(u32::from).sum();

@@ -1,7 +1,7 @@
-//! What nvcc makes of a case: asked now, or kept since an earlier run of the tests.
+//! Gets nvcc's result for a case: from nvcc now, or kept since an earlier run of the tests.
 //!
-//! Kept ones are keyed by all that nvcc's result depends on, as far as we know. So that this is no matter of faith, one case in
-//! eight, another one each day, is asked anew and compared, and no test fails by a kept one alone (`verdict`).
+//! Kept results are keyed by everything that nvcc's result depends on, as far as we know. To verify this, nvcc compiles one
+//! case in eight again, others each day, and the results are compared. No test fails by a kept result alone (`verdict`).
 
 use std::hash::Hash;
 use std::os::unix::fs::symlink;
@@ -15,7 +15,7 @@ use crate::case::{Case, Line};
 use crate::machine;
 use crate::space::{Outcome, Program, Snapshot, TestSpace};
 
-/// What decides how nvcc is asked, and what is looked at afterwards. A change of it makes all kept results unused.
+/// The sources that decide how nvcc runs and what is compared. A change to one of them makes all kept results unused.
 const HARNESS: [&str; 6] = [
     include_str!("case.rs"),
     include_str!("machine.rs"),
@@ -25,18 +25,18 @@ const HARNESS: [&str; 6] = [
     include_str!("../space/snapshot.rs"),
 ];
 
-/// How many days it takes until each case was asked anew.
+/// The number of days in which nvcc compiles each case again.
 pub const SHARES: u64 = 8;
 
-/// Some ten generations of all cases.
+/// The size limit of the store, in bytes: room for about ten generations of all cases.
 const LIMIT: u64 = 256 << 20;
 
-/// What nvcc made of a case.
+/// nvcc's result for a case.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Reference {
     /// How each command ended.
     pub outcomes: Vec<Outcome>,
-    /// What all of them left in the folder.
+    /// The files that all of them left in the folder.
     pub outputs: Snapshot,
 }
 
@@ -53,16 +53,16 @@ impl Reference {
     }
 }
 
-/// What earlier runs kept, and which of it is not to be trusted today.
+/// The results that earlier runs kept, and which of them are verified today.
 pub struct References {
-    /// Where it is.
+    /// The store of the results.
     pub store: Store,
     /// The days since 1970.
     pub day: u64,
 }
 
 impl References {
-    /// Beside the toolkits.
+    /// The store beside the toolkits.
     pub fn beside_toolkits() -> Self {
         Self {
             store: Store {
@@ -75,26 +75,26 @@ impl References {
         }
     }
 
-    /// What an earlier run kept.
+    /// The result that an earlier run kept; `None` where there is none, or it cannot be decoded.
     pub fn read(&self, key: u128) -> Option<Reference> {
         postcard::from_bytes(&self.store.read(key)?).ok()
     }
 
-    /// Keeps it for the next run. Where that fails, the next run takes longer.
+    /// Keeps a result for the next run. Where that fails, the next run takes longer.
     pub fn keep(&self, key: u128, reference: &Reference) {
         if let Ok(bytes) = postcard::to_allocvec(reference) {
             _ = self.store.write(key, &bytes);
         }
     }
 
-    /// Whether it is this case's day to be asked anew.
+    /// Whether nvcc compiles this case again today.
     pub fn is_due(&self, case: &Case, release: &str) -> bool {
         let lot = xxh3_64(format!("{}@{release}", case.name).as_bytes());
         lot % SHARES == self.day % SHARES
     }
 }
 
-/// What the result is kept under. None where something it depends on cannot be told.
+/// The key of the result. `None` where something that it depends on is not known.
 pub fn key(case: &Case, space: &TestSpace, lines: &[&Line]) -> Option<u128> {
     let mut key = Xxh3::new();
     (HARNESS, case).hash(&mut key);
@@ -116,7 +116,7 @@ pub fn key(case: &Case, space: &TestSpace, lines: &[&Line]) -> Option<u128> {
     Some(key.digest128())
 }
 
-/// Put the case's files into an empty folder.
+/// Puts the case's files into an empty folder.
 pub fn lay_out(case: &Case, space: &TestSpace) {
     space.clear_work();
     for (name, bytes) in &case.files {

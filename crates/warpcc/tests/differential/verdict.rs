@@ -7,7 +7,7 @@ use crate::space::{
     Exactness, Outcome, Program, Snapshot, Stats, StreamRule, TestSpace, Toolkit, differences,
 };
 
-/// Fail with every difference, not only the first: one cause shows in several ways.
+/// Fails with every difference, not only the first: one cause shows in several ways.
 pub fn check(case: &Case, toolkit: Toolkit, references: &References) -> Result<(), String> {
     let release = toolkit.name;
     let mut space = TestSpace::with_toolkit(&case.name, toolkit);
@@ -26,7 +26,7 @@ pub fn lines_for<'a>(case: &'a Case, release: &str) -> Vec<&'a Line> {
     case.lines.iter().filter(is_for).collect()
 }
 
-/// All that is not as it must be.
+/// All problems of a case.
 pub fn problems(
     case: &Case,
     space: &TestSpace,
@@ -41,7 +41,7 @@ pub fn problems(
     {
         return Vec::new();
     }
-    // Nothing kept, a kept one to be checked, or a failure: that is told of nvcc as it is now.
+    // No result is kept, it is to be verified, or the case failed: nvcc's result now decides.
     let fresh = Reference::ask(case, space, lines);
     let mut found = judge(case, space, lines, &fresh);
     if let Some(key) = key.filter(|_| found.is_empty()) {
@@ -53,7 +53,7 @@ pub fn problems(
     found
 }
 
-/// Runs warpcc with an empty cache and again, and compares both with what nvcc made.
+/// Runs warpcc with an empty cache and again, and compares both with nvcc's result.
 fn judge(case: &Case, space: &TestSpace, lines: &[&Line], want: &Reference) -> Vec<String> {
     let mut found = Vec::new();
     for (line, outcome) in lines.iter().zip(&want.outcomes) {
@@ -75,7 +75,7 @@ fn judge(case: &Case, space: &TestSpace, lines: &[&Line], want: &Reference) -> V
     for pass in ["cold", "warm"] {
         let given = Snapshot::take(&space.work());
         for (index, (line, want)) in lines.iter().zip(&want.outcomes).enumerate() {
-            // A later line may ask for what an earlier one has just built, under another name.
+            // A later line may build what an earlier line has just built, under another name.
             let fresh = pass == "cold" && index == 0;
             let problems = run(space, line, want, pass, fresh);
             let header = format!("[{pass}] {}", line.args);
@@ -90,7 +90,7 @@ fn judge(case: &Case, space: &TestSpace, lines: &[&Line], want: &Reference) -> V
     found
 }
 
-/// How a kept result is not what nvcc makes now.
+/// The differences between a kept result and nvcc's result now.
 fn outdated(
     case: &Case,
     space: &TestSpace,
@@ -158,7 +158,7 @@ fn rule(space: &TestSpace, line: &Line) -> StreamRule {
     rule
 }
 
-/// What the counters should say and do not.
+/// The expectations that the counters do not meet.
 fn miscounted(line: &Line, stats: &Stats, pass: &str, fresh: bool) -> Vec<String> {
     let mut found = Vec::new();
     let mut demand = |holds: bool, what: &str| {

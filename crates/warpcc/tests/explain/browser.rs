@@ -1,4 +1,4 @@
-//! The page in a real browser: a section for each step, and a filter that works with keys.
+//! Tests the page in a real browser: a section for each step, and a filter that works with keys.
 
 use super::space::TestSpace;
 use super::{Explanation, KERNEL, explain};
@@ -39,7 +39,7 @@ fn the_page_has_a_section_a_step_and_can_be_filtered() {
             .contains("__cudaPushCallConfiguration(1, 32)")
     );
 
-    // What `<<<>>>` became is explained in one place; two words have to be in the same step.
+    // One step explains what `<<<>>>` became; a step matches only with both words.
     browser.key("/");
     for key in "launches __cudaPushCall".chars() {
         browser.key(&key.to_string());
@@ -77,7 +77,7 @@ fn the_page_has_a_section_a_step_and_can_be_filtered() {
     browser.evaluate("document.getElementById('scheme').click()");
     assert_ne!(browser.evaluate(paper), light);
 
-    // Nothing sticks out sideways on a telephone.
+    // The page is no wider than the screen of a telephone.
     browser.resize(390, 844);
     browser.frames(2);
     assert_eq!(

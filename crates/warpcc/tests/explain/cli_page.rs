@@ -1,5 +1,4 @@
-//! docs/cli.md is what `--help` says, of every command. `WARPCC_DOCS=write` (`cargo xtask docs`)
-//! writes it.
+//! Tests that docs/cli.md has the `--help` of every command. `WARPCC_DOCS=write` (`cargo xtask docs`) writes the page.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,7 +13,7 @@ const HEAD: &str = "# Commands\n\n\
     warpcc nvcc …        # launch a compiler: any word that is not a command below\n\
     ```\n";
 
-/// What `warpcc WORDS --help` says, as wide as clap makes it without a terminal.
+/// The output of `warpcc WORDS --help`, as wide as clap makes it without a terminal.
 fn help(words: &[String]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_warpcc"))
         .args(words)
@@ -34,7 +33,7 @@ fn commands(help: &str) -> Vec<String> {
         .skip_while(|line| *line != "Commands:")
         .skip(1)
         .take_while(|line| line.starts_with("  "));
-    // A description that goes on is further in.
+    // The further lines of a description are indented more.
     listed
         .filter(|line| !line.starts_with("   "))
         .filter_map(|line| line.split_whitespace().next())

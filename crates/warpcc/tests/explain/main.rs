@@ -1,4 +1,4 @@
-//! `warpcc explain` against what it tells of: nvcc's own files, cuobjdump, readelf, and a browser.
+//! Tests `warpcc explain` against nvcc's own files, cuobjdump, readelf, and a browser.
 
 #[path = "../space/mod.rs"]
 mod space;
@@ -42,14 +42,14 @@ fn explain(space: &TestSpace, flags: &str, args: &str) -> Outcome {
     outcome
 }
 
-/// The explanation that `--json` tells.
+/// The explanation from `--json`.
 fn explanation(space: &TestSpace, args: &str) -> Explanation {
     let outcome = explain(space, "--json", args);
     assert_eq!(outcome.code, 0, "{}", outcome.stderr_text());
     serde_json::from_slice(&outcome.stdout).expect("an explanation in JSON")
 }
 
-/// What nvcc itself does with the same words, with its intermediate files in the folder given back.
+/// Runs nvcc itself with the same arguments. Gives its outcome, and the folder of its intermediate files.
 fn reference(space: &TestSpace, args: &str) -> (Outcome, PathBuf) {
     let kept = space.beside("kept");
     space::remove_tree(&kept);
@@ -57,7 +57,7 @@ fn reference(space: &TestSpace, args: &str) -> (Outcome, PathBuf) {
     (outcome, kept)
 }
 
-/// The file of that name that a step wrote; the last one where several steps did.
+/// The file of this name that a step wrote; the last one where several steps did.
 fn file<'s>(explanation: &'s Explanation, name: &str) -> &'s FileExplanation {
     let found = explanation
         .files()

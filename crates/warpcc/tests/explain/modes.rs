@@ -1,4 +1,4 @@
-//! Each mode of nvcc: the explanation agrees with what other programs find in the same files.
+//! Tests each mode of nvcc: the explanation agrees with the results of other programs for the same files.
 
 use warpcc_explain::{CommandOutcome, Explanation, FileState, Role};
 
@@ -8,7 +8,7 @@ use super::{
     table, words,
 };
 
-/// What holds of every explanation of a compilation that worked.
+/// Asserts what every explanation of a successful compilation must have.
 fn demand_whole(explanation: &Explanation) {
     assert_eq!(explanation.exit_code, 0);
     for step in &explanation.steps {
@@ -117,7 +117,7 @@ fn one_file_for_two_architectures_agrees_with_its_files() {
             column(table(object, "What runs before main"), "function"),
             ["__sti____cudaRegisterAll()"]
         );
-        // The id is named after a symbol that is really there.
+        // The id is named after a symbol that exists.
         assert!(words(object).contains("_Z5scalePff"), "{}", words(object));
         let sections = column(table(object, "Sections"), "section");
         assert!(sections.contains(&".nv_fatbin") && sections.contains(&".nvFatBinSegment"));
@@ -166,7 +166,7 @@ fn a_program_of_relocatable_code_is_linked_twice() {
             assert_eq!(fact(explanation, "architecture"), arch);
             assert_eq!(fact(explanation, "state"), "ready to be loaded");
             let functions = table(explanation, "Kernels");
-            // cuobjdump says 0 for functions that are no kernels, from sm_90 on.
+            // cuobjdump prints 0 for functions that are no kernels, from sm_90 on.
             let known = oracle::registers(&kept.join(cubin));
             let known: Vec<_> = known
                 .into_iter()

@@ -1,4 +1,4 @@
-//! What other programs say about nvcc's files: cuobjdump, readelf, and nvcc's own dry run.
+//! Asks other programs about nvcc's files: cuobjdump, readelf, and nvcc's own dry run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ fn output(program: &Path, args: &[&str], file: &Path) -> String {
     String::from_utf8_lossy(&done.stdout).into_owned()
 }
 
-/// Registers by function, as `cuobjdump -res-usage` says. Only newer toolkits have one; it reads
+/// Registers by function, as `cuobjdump -res-usage` prints them. Only newer toolkits have a cuobjdump, which also reads
 /// older files.
 pub fn registers(cubin: &Path) -> BTreeMap<String, String> {
     let cuobjdump = Toolkit::newest().top().join("bin/cuobjdump");
@@ -31,7 +31,7 @@ pub fn registers(cubin: &Path) -> BTreeMap<String, String> {
     found
 }
 
-/// The commands that nvcc says it would run.
+/// The number of commands in nvcc's dry run.
 pub fn commands(space: &TestSpace, args: &str) -> usize {
     let outcome = space.run(&Program::Nvcc, &space.words(&format!("{args} --dryrun")));
     let text = outcome.stderr_text();

@@ -1,4 +1,4 @@
-//! What cannot be explained: a clear sentence, exit code 2, and nothing made.
+//! Tests commands that cannot be explained: a clear sentence, exit code 2, and no files.
 
 use super::space::TestSpace;
 use super::{KERNEL, explain};

@@ -1,5 +1,5 @@
-//! A shared cache that an enemy can write to: whatever it says, the build has nvcc's object, no other file is touched, and
-//! memory and disk stay within bounds.
+//! Tests a shared cache that an enemy can write to: whatever its contents, the build has nvcc's object, no other file is
+//! touched, and memory and disk stay within bounds.
 
 use std::fs;
 
@@ -9,9 +9,9 @@ use crate::faulty::{Faulty, Mode};
 use crate::forger::{self, Forger};
 use crate::{ONE, Project};
 
-/// What cicc takes is about the most that a call needs.
+/// The memory limit of a call, in KiB. cicc needs the most, about this much.
 const ENOUGH: u64 = 4 << 20;
-/// What a record that is short may not exceed.
+/// The memory limit of a call that reads a short record, in KiB.
 const LITTLE: u64 = 1500 << 10;
 
 fn output(role: &str, digest: Digest) -> ProducedFile {
@@ -61,7 +61,7 @@ fn a_record_cannot_choose_a_file() {
         "/dev/shm/attack-names",
         "/warpcc-base/1/x",
     ];
-    // One at a time where what it would do differs, the rest at once: each alone is refused.
+    // Names with different effects one at a time, the rest at once: each one is refused.
     let (alone, together) = names.split_at(8);
     let forge = |forger: &Forger, names: &[&str]| {
         forger.forge("direct", |variant| {
@@ -161,7 +161,7 @@ fn a_step_has_its_files_and_no_other() {
         assert!(forger.refused() > 0, "{role:?} was not refused");
     }
     for (place, role) in [(0, "0"), (0, "+0")] {
-        // The first file once more, with other content; and under an odd name.
+        // The first file again, with other content; and under an odd name.
         forger.forge("steps", |variant| {
             let outputs = &mut variant.outcome.outputs;
             outputs.push(output("0", evil));
@@ -213,7 +213,7 @@ fn sizes_that_are_claimed_are_not_believed() {
 fn a_record_is_unpacked_only_so_far() {
     let mut forger = Forger::new(Project::new("attack-record"), ONE);
     let direct = forger.only_direct();
-    // 200 KB that unpack to 6 GiB, in the place of a record that is a blob.
+    // A blob of 200 KB that unpacks to 6 GiB, in place of a record.
     let mut packer = zstd::stream::write::Encoder::new(Vec::new(), 1).expect("packs");
     for _ in 0..6 << 10 {
         std::io::Write::write_all(&mut packer, &[0; 1 << 20]).expect("packs");
@@ -267,8 +267,8 @@ fn short_records_do_not_say_much() {
     let direct = forger.only_direct();
     let object = forger.honest(&direct)[0].outcome.outputs[0].digest;
     let outcome = forger::outcome("-o", &object);
-    // A path of 4,000 bytes, then thousands that share all of it: 40 bytes in the record, 4,001 in memory; and what is
-    // the same again and again packs well.
+    // A path of 4,000 bytes, then thousands that share all of it: 40 bytes in the record, 4,001 in memory. Repeated bytes
+    // compress well.
     let long = format!("/{}", "d/".repeat(1999));
     let mut files = forger::file(&long, 1, &[7; 32]);
     for _ in 1..16_000 {
@@ -389,7 +389,7 @@ fn text_cannot_speak_to_a_terminal() {
         (call.stderr, call.stats.count("direct_hits")),
         (shown.clone(), 1)
     );
-    // A local hit says the same.
+    // A local hit has the same messages.
     let again = forger.project.like(ONE, &forger.build);
     assert_eq!(again.stderr, shown);
     forger.forget("direct");

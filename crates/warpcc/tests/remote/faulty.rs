@@ -1,4 +1,4 @@
-//! An HTTP cache written to fail: keeps what it is given in memory, and answers as its mode says.
+//! An HTTP cache written to fail: keeps uploads in memory, and answers according to its mode.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,34 +8,34 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// How it answers.
+/// The way in which the server answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// As it should.
+    /// Correct answers.
     Good,
-    /// Takes the request and says nothing.
+    /// Takes the request and does not answer.
     BlackHole,
     /// One byte of the answer a second.
     Trickle,
     /// Every request with this status.
     Status(&'static str),
-    /// `PUT` with this status, the rest as it should.
+    /// This status for `PUT`, and correct answers otherwise.
     Full(&'static str),
     /// Blobs with their last byte changed.
     WrongBytes,
-    /// Blobs that end early, their length told right.
+    /// Blobs that end early, with the right length in the header.
     CutShort,
     /// The blob of another digest.
     Exchanged,
-    /// Results that are none.
+    /// Bytes that are no result.
     Garbage,
     /// The request's result, for another key.
     WrongKey,
-    /// Blobs of 3 GiB, it says, of which nothing comes.
+    /// Blobs of 3 GiB by their headers, of which no byte comes.
     Stall,
     /// Results that do not end.
     Endless,
-    /// Results that say they are 1 TiB long.
+    /// Results of 1 TiB by their headers.
     Huge,
     /// Closes the connection at the second request and every one after it.
     Dies,
@@ -44,7 +44,7 @@ pub enum Mode {
 struct State {
     mode: Mutex<Mode>,
     objects: Mutex<HashMap<String, Vec<u8>>>,
-    /// What every request must have among its headers, in lower case.
+    /// A header line that every request must have, in lower case.
     header: Mutex<Option<&'static str>>,
     requests: AtomicUsize,
     over: AtomicBool,
@@ -53,12 +53,12 @@ struct State {
 /// The server.
 pub struct Faulty {
     state: Arc<State>,
-    /// Where it listens, on 127.0.0.1.
+    /// The port on which it listens, on 127.0.0.1.
     pub port: u16,
 }
 
 impl Faulty {
-    /// A good one.
+    /// Starts a server that answers correctly.
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("its address").port();
@@ -82,7 +82,7 @@ impl Faulty {
         Self { state, port }
     }
 
-    /// From now on it answers so.
+    /// Sets the mode, and resets the count of requests.
     pub fn set(&self, mode: Mode) {
         *self
             .state
@@ -101,25 +101,25 @@ impl Faulty {
             .unwrap_or_else(PoisonError::into_inner) = Some(header);
     }
 
-    /// Requests since it was set.
+    /// The number of requests since the mode was set.
     pub fn requests(&self) -> usize {
         self.state.requests.load(Ordering::Relaxed)
     }
 
-    /// From now on this is at a path.
+    /// Stores bytes at a path.
     pub fn put(&self, path: &str, bytes: Vec<u8>) {
         let objects = self.state.objects.lock();
         let mut objects = objects.unwrap_or_else(PoisonError::into_inner);
         objects.insert(path.to_owned(), bytes);
     }
 
-    /// How many objects it has.
+    /// The number of objects.
     pub fn count(&self) -> usize {
         let objects = self.state.objects.lock();
         objects.unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Forgets objects whose path begins so.
+    /// Removes the objects whose path begins with `prefix`.
     pub fn forget(&self, prefix: &str) {
         let mut objects = self
             .state

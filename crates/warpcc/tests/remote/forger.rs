@@ -25,7 +25,7 @@ pub struct Forger {
 }
 
 impl Forger {
-    /// After the honest machine has built `line`.
+    /// A forger after the honest machine has built `line`.
     pub fn new(project: Project, line: &str) -> Self {
         Self::with(project, line, "")
     }
@@ -38,7 +38,7 @@ impl Forger {
         project.on("honest");
         let build = project.first(line);
         nobody_works_on(&project.space.beside("honest"));
-        // Nobody but the enemy writes there from now on.
+        // Only the enemy writes there from now on.
         project.through(&format!("file:{}|read-only{settings}", shared.display()));
         Self {
             project,
@@ -72,7 +72,7 @@ impl Forger {
         only
     }
 
-    /// What the honest machine put under a key.
+    /// The variants that the honest machine stored under a key.
     pub fn honest(&self, key: &str) -> Vec<Variant> {
         let store = self.project.space.beside("honest");
         let found = ["direct", "steps"]
@@ -81,12 +81,12 @@ impl Forger {
         decode_record(&found.expect("a record")).expect("a sound one")
     }
 
-    /// Where a result or a blob is.
+    /// The path of a result or a blob.
     pub fn path(&self, kind: &str, name: &str) -> PathBuf {
         self.shared.join(kind).join(name)
     }
 
-    /// Puts a blob there.
+    /// Puts a blob into the shared folder.
     pub fn blob(&self, bytes: &[u8]) -> Digest {
         let digest = Digest::of_bytes(bytes);
         let packed = zstd::bulk::compress(bytes, 1).expect("packs");
@@ -99,7 +99,7 @@ impl Forger {
         fs::write(self.path("ac", key), result(record)).expect("a result");
     }
 
-    /// Changes what is under every key of a level.
+    /// Changes the variant under every key of a level.
     pub fn forge(&self, level: &str, change: impl Fn(&mut Variant)) {
         for name in self.keys(level) {
             let mut variants = self.honest(&name);
@@ -130,7 +130,7 @@ impl Forger {
     }
 
     /// Another machine builds twice, the second time without the shared folder: some object each time, exit code 0. Gives
-    /// what the first one counted.
+    /// the counters of the first build.
     #[track_caller]
     pub fn attack_for_any_object(&mut self) -> Stats {
         self.machines += 1;
@@ -167,8 +167,8 @@ impl Forger {
     }
 }
 
-/// Waits for the uploader that a build leaves behind: it looks once more whether what it put is still there, and would put
-/// it again.
+/// Waits for the uploader that a build leaves behind: it checks once more that its uploads are there, and would upload
+/// them again.
 fn nobody_works_on(store: &Path) {
     let wanted = format!("WARPCC_DIR={}", store.display());
     let works = |process: fs::DirEntry| {
@@ -224,7 +224,7 @@ pub fn record(name: &str, manifest: &[u8], outcome: &[u8], times: usize) -> Vec<
     record
 }
 
-/// A file as an input manifest has it: what it shares with the path before is nothing.
+/// The entry of a file in an input manifest. It shares no prefix with the path before.
 pub fn file(path: &str, size: u64, content: &[u8; 32]) -> Vec<u8> {
     let mut bytes = vec![0];
     bytes.extend(varint(path.len() as u64));
@@ -236,8 +236,8 @@ pub fn file(path: &str, size: u64, content: &[u8; 32]) -> Vec<u8> {
     bytes
 }
 
-/// A manifest of this many files, which say nothing of what they lead to, and of nothing else. It claims more text than there
-/// can be.
+/// A manifest of this many files, without the targets of links, and of nothing else. It claims more text than it can
+/// have.
 pub fn files(count: usize, files: &[u8]) -> Vec<u8> {
     let mut bytes = varint(u64::MAX >> 1);
     bytes.extend(varint(count as u64));
@@ -248,7 +248,7 @@ pub fn files(count: usize, files: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Seven bits a byte, least first.
+/// A number as a varint: seven bits a byte, the least significant first.
 pub fn varint(mut value: u64) -> Vec<u8> {
     let mut out = Vec::new();
     while value >= 0x80 {
@@ -268,7 +268,7 @@ pub fn outcome(role: &str, digest: &Digest) -> Vec<u8> {
     bytes.extend(varint(digest.size));
     // Not executable; no text.
     bytes.extend([0, 0, 0]);
-    // Those that always hold.
+    // Conditions that always hold.
     let conditions = warpcc_engine::conditions::Conditions::default().encode();
     bytes.extend(varint(conditions.len() as u64));
     bytes.extend(conditions);

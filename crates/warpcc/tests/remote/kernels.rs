@@ -1,5 +1,5 @@
-//! Kernels compiled at run time, through the same shared caches: what one machine warmed, another only fetches; whatever
-//! a server does wrong, the kernel is compiled here.
+//! Tests kernels compiled at run time, through the same shared caches: a machine only fetches the kernels that another one
+//! warmed. Whatever a server does wrong, the kernel is compiled here.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -17,7 +17,7 @@ use warpcc_testkit::casd;
 const SCALE: &str = "template<class T> __global__ void scale(T* x) { *x *= N; }\n";
 const MANIFEST: &str = "targets = [\"sm_80\", \"sm_90\"]\n[[kernel]]\nsource = \"scale.cu\"\n\
                         names = [\"scale<float>\", \"scale<int>\"]\nparameters = [\"#define N 3\"]\n";
-/// One of the manifest's, as a program asks for it.
+/// One of the manifest's kernels, as a program asks for it.
 const ONE: [&str; 10] = [
     "rtc",
     "compile",
@@ -44,7 +44,7 @@ struct Team {
 }
 
 impl Team {
-    /// Whose shared cache is at `url`. A busy machine must not make a good server slow.
+    /// A team whose shared cache is at `url`. A good server must not seem slow on a busy machine.
     fn sharing(url: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         for (name, text) in [("scale.cu", SCALE), ("kernels.toml", MANIFEST)] {
@@ -75,7 +75,7 @@ impl Team {
             .expect("it starts")
     }
 
-    /// Asks for [`ONE`] on a machine: where it was found, the cubin, what was said.
+    /// Asks for [`ONE`] on a machine. Gives the place where it was found, the cubin, and the messages.
     #[track_caller]
     fn compiled_on(&self, machine: &str) -> (String, Vec<u8>, String) {
         let done = self.on(machine, &ONE);
@@ -100,7 +100,7 @@ fn warmed(team: &Team, machine: &str, line: &str) {
     assert!(said.contains(line), "{said}");
 }
 
-/// What CI signs, those find who trust its key; those who trust another key make it themselves.
+/// Kernels that CI signs are found by machines that trust its key. Machines that trust another key compile them.
 #[test]
 fn signed_kernels_are_found_by_who_trusts_the_key() {
     let share = tempfile::tempdir().expect("a folder");
@@ -120,7 +120,7 @@ fn signed_kernels_are_found_by_who_trusts_the_key() {
     }
 }
 
-/// What CI warms, another machine finds; there it is kept.
+/// Kernels that CI warms are found by another machine, which keeps them.
 #[track_caller]
 fn two_machines(url: &str) {
     let team = Team::sharing(url);
@@ -146,7 +146,7 @@ fn through_redis_and_a_server_that_lost_all() {
     let server = servers::redis(&folder.path().join("first"));
     let url = |port: u16| format!("redis://:open-sesame@127.0.0.1:{port}/1");
     two_machines(&url(server.port));
-    // What is warmed already is given to a server that has none of it.
+    // Kernels that are warm already are uploaded to a server that has none of them.
     let mut team = Team::sharing(&url(server.port));
     warmed(&team, "ci", "0 compiled now, 4 there already");
     let empty = servers::redis(&folder.path().join("second"));
@@ -159,7 +159,7 @@ fn through_redis_and_a_server_that_lost_all() {
 
 #[test]
 fn through_casd() {
-    // Says so where this machine has none.
+    // Prints a message where this machine has no casd.
     if let Some(server) = casd::Casd::start() {
         two_machines(&server.address());
     }
@@ -191,7 +191,8 @@ fn waiting_uploads_are_done_later() {
     assert_eq!(team.compiled_on("second").0, "shared");
 }
 
-/// The kernel is right and made here, one line is said about it, and the next call leaves the server alone.
+/// Asserts that the kernel is right and made here, that one line reports the fault, and that the next call leaves the
+/// server alone.
 #[track_caller]
 fn survives(team: &Team, server: &Faulty, mode: Mode, about: &str) {
     let (_, cubin, _) = team.compiled_on("ci");
@@ -273,7 +274,7 @@ fn programs_share_without_a_command() {
             );
             asked.expect("it compiles").compiled.image.clone()
         };
-        // More than one at a time, as programs do.
+        // Several requests at a time, as programs make them.
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8).map(|n| scope.spawn(move || ask(n % 4))).collect();
             threads

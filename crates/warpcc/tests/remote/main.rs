@@ -1,5 +1,5 @@
-//! Shared caches against real servers: two cache folders are two machines, and the second one's first build runs no
-//! compiler; whatever a server does wrong, the build passes with nvcc's bytes and the next one leaves it alone.
+//! Tests shared caches against real servers: two cache folders are two machines, and the second one's first build runs no
+//! compiler. Whatever a server does wrong, the build passes with nvcc's bytes, and the next build leaves the server alone.
 
 #[path = "../space/mod.rs"]
 mod space;
@@ -23,14 +23,14 @@ use space::{Build, Exactness, Program, Snapshot, Stats, TestSpace, differences};
 const TWO: &str = "-c case.cu -o out.o -gencode arch=compute_80,code=sm_80 \
                    -gencode arch=compute_90,code=sm_90";
 
-/// One of them.
+/// One of the architectures.
 const ONE: &str = "-c case.cu -o out.o -gencode arch=compute_80,code=sm_80";
 
 const KERNEL: &str = "__global__ void k(float *x, int n) {\n\
       for (int i = 0; i < n; i++) x[i] = x[i] * 3.5f;\n\
     }\n";
 
-/// What a call of warpcc said, made and counted.
+/// The messages and the counters of a call of warpcc.
 struct Call {
     stderr: String,
     stats: Stats,
@@ -48,8 +48,8 @@ impl Project {
         Self { space }
     }
 
-    /// From now on, calls go through the shared cache at `url`. A busy machine must not make a good server slow, or let
-    /// one that failed be asked again.
+    /// From now on, calls go through the shared cache at `url`. On a busy machine, a good server must not seem slow, and one
+    /// that failed must not be asked again.
     fn through(&mut self, url: &str) {
         let (at, own) = url.split_once('|').unwrap_or((url, ""));
         let patient = match url {
@@ -73,7 +73,7 @@ impl Project {
         build
     }
 
-    /// Waits until nothing waits to be uploaded.
+    /// Waits until all uploads are done.
     #[track_caller]
     fn upload(&self) {
         let said = self.space.warpcc_with(&["remote", "upload"]);
@@ -110,7 +110,7 @@ impl Project {
 }
 
 impl Call {
-    /// Fail when any tool ran.
+    /// Fails when any tool ran.
     #[track_caller]
     fn demand_no_compiler(&self) {
         let stats = &self.stats;
@@ -119,7 +119,7 @@ impl Call {
         assert_eq!(self.stderr, "");
     }
 
-    /// Fail unless the user was warned in exactly one line, which names what is wrong.
+    /// Fails unless the user was warned in exactly one line, which names the fault.
     #[track_caller]
     fn demand_one_warning(&self, about: &str) {
         let text = &self.stderr;

@@ -1,5 +1,5 @@
-//! The names of a call's outputs, from its command line alone, are those of nvcc's plan: in every mode, and for every
-//! case of the suite. Where they are not, a result from elsewhere is never taken, and none is kept.
+//! Tests that the names of a call's outputs, from its command line alone, are those of nvcc's plan: in every mode, and for
+//! every case of the suite. Where they differ, no result from elsewhere is taken, and none is stored.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -75,7 +75,8 @@ const LINES: [&str; 58] = [
     "-MD -dc a.cu p.ptx -odir out",
 ];
 
-/// What the plan writes next to the private folder; nothing where nvcc, or our reading of its plan, gives none.
+/// The outputs in nvcc's plan, as paths outside of the private folder; `None` where nvcc, or our reading of its plan,
+/// fails.
 fn planned(space: &TestSpace, line: &[String]) -> Option<BTreeSet<String>> {
     let private = "/tmp/warpcc-names/";
     let mut args = line.to_vec();
@@ -98,7 +99,7 @@ fn planned(space: &TestSpace, line: &[String]) -> Option<BTreeSet<String>> {
     (said.code == 0).then(|| outputs.map(|file| file.path.clone()).collect())
 }
 
-/// Compares where both sides understand the line. True then.
+/// Compares the outputs where both sides understand the line. False where one side does not.
 #[track_caller]
 fn agree(space: &TestSpace, line: &[String]) -> bool {
     let read = |name: &str| fs::read_to_string(space.work().join(&space.stand_in).join(name)).ok();

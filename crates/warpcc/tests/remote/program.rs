@@ -1,5 +1,5 @@
-//! The program that has the network: whatever becomes of it, the build passes with nvcc's bytes, the user is told once, and
-//! nothing of it outlives the call.
+//! Tests failures of warpcc-remote, the program for the network: the build passes with nvcc's bytes, the user is told once,
+//! and no process outlives the call.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,10 +13,10 @@ use crate::faulty::{Faulty, Mode};
 use crate::space::{Build, Program, TestSpace, make_dir};
 use crate::{ONE, Project};
 
-/// For what comes in milliseconds on a machine with nothing else to do.
+/// The time limit for events that take milliseconds on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What the real one is called, beside the real warpcc.
+/// The path of the real warpcc-remote, beside the real warpcc.
 fn real() -> PathBuf {
     TestSpace::warpcc().with_file_name("warpcc-remote")
 }
@@ -48,7 +48,7 @@ impl Alone {
         }
     }
 
-    /// Puts a script in the place of the program beside this warpcc.
+    /// Replaces the program beside this warpcc by a script.
     fn beside(&self, script: &str) {
         use std::os::unix::fs::PermissionsExt;
         let file = self.folder.join("warpcc-remote");
@@ -64,7 +64,7 @@ impl Alone {
         self.folder.join("pid")
     }
 
-    /// The process that was started in its place.
+    /// The process of that script.
     fn process(&self) -> Pid {
         let began = Instant::now();
         loop {
@@ -82,7 +82,7 @@ impl Alone {
         Program::Other(self.folder.join("warpcc"), vec![nvcc])
     }
 
-    /// The build is right and warns about `about`; the next one is silent, and starts nothing.
+    /// Asserts that the build is right and warns about `about`, and that the next build is silent and starts no program.
     #[track_caller]
     fn survives(&self, about: &str) {
         let call = self.project.like_as(&self.launcher(), ONE, &self.build);
@@ -242,4 +242,24 @@ fn a_hit_on_disk_starts_nothing() {
     let call = alone.project.like_as(&alone.launcher(), ONE, &alone.build);
     call.demand_no_compiler();
     assert!(!alone.pid_file().exists(), "it was started");
+}
+
+/// What is switched off for a test of the guards is off in both programs: a header that changed is no other there.
+#[test]
+fn a_guard_that_a_test_switches_off_is_off_there_too() {
+    let mut project = Project::new("program-guards");
+    let far = project.space.beside("far");
+    make_dir(&far);
+    let source = "#include \"value.h\"\n__global__ void k(int *x) { *x = VALUE; }\n";
+    project.space.write("case.cu", source);
+    project.space.write("value.h", "#define VALUE 1\n");
+    project.through(&format!("file:{}", far.display()));
+    project.on("first");
+    project.first(ONE);
+    project.on("second");
+    project.space.write("value.h", "#define VALUE 2\n");
+    project.space.set_env("WARPCC_TEST_UNSOUND", "second-look");
+    project.space.build(ONE);
+    let hits = project.space.stats().count("direct_hits");
+    assert_eq!(hits, i64::from(cfg!(debug_assertions)));
 }

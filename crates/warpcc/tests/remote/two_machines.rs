@@ -1,4 +1,4 @@
-//! What one machine built, another gets: as a whole, or step by step; through every kind of server.
+//! Tests that a machine gets the results that another one built: whole calls or single steps, through every kind of server.
 
 use crate::servers::{self, Certificate};
 use crate::signatures::{Keys, as_ci, as_reader, path};
@@ -17,9 +17,9 @@ fn two_machines(project: &mut Project, url: &str) {
     let whole = project.like(TWO, &build);
     whole.demand_no_compiler();
     assert_eq!(whole.stats.count("direct_hits"), 1, "{:?}", whole.stats);
-    // Here it is a local hit, and nobody is asked.
+    // Here the call is a local hit, and no server is asked.
     project.like(TWO, &build).demand_no_compiler();
-    // One of its architectures was never built as such: its steps were.
+    // A call for one architecture was never built, but its steps were.
     project.on("third");
     let part = project.like(ONE, &one_arch);
     assert_eq!(
@@ -37,7 +37,7 @@ fn two_machines(project: &mut Project, url: &str) {
     assert_eq!(json["errors"].as_u64(), Some(0), "{json}");
 }
 
-/// The same for one call, which is less to wait for. The first machine signs, and the second one demands it.
+/// The same for one call, which takes less time. The first machine signs, and the second one demands signatures.
 #[track_caller]
 fn one_call(project: &mut Project, url: &str) {
     project.through(url);
@@ -91,7 +91,7 @@ fn through_nginx_with_tls_and_its_own_authority() {
     let build = project.first(ONE);
     project.on("second");
     project.like(ONE, &build).demand_no_compiler();
-    // Who does not trust it builds, and says why.
+    // A machine that does not trust the server builds, and prints the reason.
     project.through(&url);
     project.on("third");
     project.like(ONE, &build).demand_one_warning("certificate");
@@ -176,7 +176,7 @@ fn through_a_stand_in_of_githubs_cache() {
 
 #[test]
 fn through_buildgrid() {
-    // Says so where this machine has none.
+    // Prints a message where this machine has no BuildGrid.
     if let Some(server) = buildgrid::BuildGrid::start_cache() {
         let mut project = Project::new("remote-buildgrid");
         one_call(&mut project, &server.address());
@@ -185,7 +185,7 @@ fn through_buildgrid() {
 
 #[test]
 fn through_casd() {
-    // Says so where this machine has none.
+    // Prints a message where this machine has no casd.
     if let Some(server) = casd::Casd::start() {
         let mut project = Project::new("remote-casd");
         two_machines(&mut project, &server.address());
@@ -207,7 +207,7 @@ fn through_a_folder() {
     two_machines(&mut project, &format!("file:{}", share.display()));
 }
 
-/// `run` goes the launcher's way: its whole call comes from the shared cache, and why the next one misses is known.
+/// `run` works like the launcher: its whole call comes from the shared cache, and `why` explains the next miss.
 #[test]
 fn through_a_folder_with_run() {
     let mut project = Project::new("remote-run");
@@ -238,7 +238,7 @@ fn from_far_to_near_and_never_to_what_is_read_only() {
     let count = |folder: &std::path::Path| walk(folder).len();
     let there = count(&far);
     assert!(there > 0);
-    // What comes from the far one goes to the near one; what is built here goes to neither read-only one.
+    // Results from the far server go to the near one. Results that are built here go to no read-only server.
     let both = format!("{near_url} {far_url}|read-only");
     project.through(&both);
     project.on("second");

@@ -1,5 +1,5 @@
-//! Looks at the budget's board and at the processes themselves while others build: how many ran at most, and how much of the
-//! budget was in use while somebody waited for it.
+//! Looks at the budget's board and at the processes while a build runs: how many ran at most, and how much of the budget was
+//! in use while a command waited for it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,23 +11,23 @@ use std::time::{Duration, Instant};
 
 use warpcc_budget::{Board, BoardPlace, BudgetLimits, Reserve, Snapshot};
 
-/// Between two looks. Reading the board takes some ten microseconds.
+/// The pause between two looks. Reading the board takes some ten microseconds.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// A thread that looks until it is asked.
+/// A thread that looks until [`BoardWatch::finish`].
 pub struct BoardWatch {
     over: Arc<AtomicBool>,
     thread: JoinHandle<Seen>,
 }
 
-/// What it saw.
+/// The observations of a [`BoardWatch`].
 #[derive(Debug, Default)]
 pub struct Seen {
     /// The most slots that claims held at a time.
     pub most_slots: u64,
     /// The most tools that ran at a time: children of the processes that hold claims.
     pub most_tools: usize,
-    /// How long somebody waited.
+    /// How long at least one command waited.
     pub wanted: Duration,
     /// Of that time, the part of all `slots` that was in use, from 0 to 1.
     pub used: f64,
@@ -53,7 +53,7 @@ impl BoardWatch {
         Self { over, thread }
     }
 
-    /// Says what it saw.
+    /// Gives the observations.
     pub fn finish(self) -> Seen {
         self.over.store(true, Ordering::SeqCst);
         let seen = self.thread.join().expect("the watch");
@@ -92,8 +92,8 @@ fn watch(board: &Board, slots: u32, over: &AtomicBool) -> Seen {
     seen
 }
 
-/// The board is read without its lock: one seat may be seen before a change and the next one after it. What is still
-/// there at a second look was there all the time in between.
+/// The slots that were certainly taken at once. The board is read without its lock: one seat may be seen before a change
+/// and the next one after it. A claim that is there at both looks was there all the time in between.
 fn certain_slots(board: &Board, snapshot: &Snapshot, known: u64) -> u64 {
     if snapshot.slots() <= known {
         return known;
@@ -104,7 +104,7 @@ fn certain_slots(board: &Board, snapshot: &Snapshot, known: u64) -> u64 {
     both.map(|r| u64::from(r.slots)).sum()
 }
 
-/// The children of all who hold a claim, by what `/proc` says.
+/// The children of all processes that hold a claim, from `/proc`.
 fn tools(snapshot: &Snapshot) -> BTreeSet<u32> {
     let owners: BTreeSet<u32> = snapshot.running().map(|r| r.pid).collect();
     let threads = owners
@@ -120,12 +120,12 @@ fn tools(snapshot: &Snapshot) -> BTreeSet<u32> {
     lists.flat_map(numbers).filter(|pid| runs(*pid)).collect()
 }
 
-/// Those seen one after the other that all run now did run at the same time.
+/// The number of tools that still run. They were seen one after the other, and have run at the same time if all run now.
 fn still_run(tools: &BTreeSet<u32>) -> usize {
     tools.iter().filter(|pid| runs(**pid)).count()
 }
 
-/// Whether the process is there, and not only its exit status.
+/// Whether the process runs, and is no zombie.
 fn runs(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat

@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use crate::space::Program;
 
-/// Where this machine lets us make one.
+/// A cgroup, on a machine that lets us make one.
 pub struct Cgroup {
     folder: PathBuf,
-    /// Version 1: a tree for each controller, and other names in it.
+    /// Whether it is of version 1, which has a tree for each controller, and other file names.
     first: bool,
 }
 
 impl Cgroup {
-    /// One below the root of this controller's tree.
+    /// Makes a cgroup below the root of this controller's tree.
     pub fn new(controller: &str) -> Result<Self, String> {
         let version1 = Path::new("/sys/fs/cgroup").join(controller);
         let first = version1.is_dir();
@@ -38,7 +38,7 @@ impl Cgroup {
         fs::write(&file, value.to_string()).map_err(|e| format!("{}: {e}", file.display()))
     }
 
-    /// No more than this much memory, and no swap to be slow in.
+    /// Limits the memory, and allows no swap, which would be slow.
     pub fn limit_memory(&self, bytes: u64) -> Result<(), String> {
         let (limit, swap) = if self.first {
             ("memory.limit_in_bytes", "memory.swappiness")
@@ -46,12 +46,12 @@ impl Cgroup {
             ("memory.max", "memory.swap.max")
         };
         self.set(limit, bytes)?;
-        // Absent where there is none.
+        // The file is absent on a machine without swap.
         let _ = self.set(swap, 0);
         Ok(())
     }
 
-    /// How many processes the kernel has killed in it for want of memory.
+    /// The number of processes in it that the kernel has killed for lack of memory.
     pub fn killed(&self) -> u64 {
         let name = if self.first {
             "memory.oom_control"
@@ -63,7 +63,7 @@ impl Cgroup {
         count.and_then(|c| c.trim().parse().ok()).unwrap_or(0)
     }
 
-    /// What runs a command inside.
+    /// A program that runs `command` inside the cgroup.
     pub fn inside(&self, command: &[PathBuf]) -> Program {
         let enter = "echo $$ > \"$0/cgroup.procs\" && exec \"$@\"";
         let mut words = vec!["-c".to_owned(), enter.to_owned()];
@@ -72,7 +72,7 @@ impl Cgroup {
         Program::Other("/bin/sh".into(), words)
     }
 
-    /// Waits until nobody is left in it, for a minute at most.
+    /// Waits until the cgroup has no processes, for a minute at most.
     pub fn wait_until_empty(&self) {
         for _ in 0..6_000 {
             let left = fs::read_to_string(self.folder.join("cgroup.procs"));

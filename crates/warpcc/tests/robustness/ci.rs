@@ -1,6 +1,7 @@
-//! The GitHub Action and the lines that `warpcc setup --ci` prints: their shell parts run as each system's runner runs them.
+//! Tests the GitHub Action and the lines that `warpcc setup --ci` prints: their shell parts run as each system's runner runs
+//! them.
 //!
-//! What the systems do themselves is done here by hand: variables between steps, a cache that is restored and saved.
+//! The tests themselves do the work of the systems: variables between steps, a cache that is restored and saved.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +11,7 @@ use std::process::Command;
 use crate::skipped;
 use crate::space::{Program, TestSpace, finish};
 
-/// A wheel of the version that is under test, whose program is the one that is under test.
+/// A wheel of the version under test, with the program under test.
 const WHEEL: &str = r#"
 import sys, zipfile
 folder, version, program = sys.argv[1:]
@@ -30,7 +31,7 @@ with zipfile.ZipFile(f"{folder}/warpcc-{version}-py3-none-any.whl", "w") as whee
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// A CMake project, and a job's environment; nothing where a program is missing.
+/// A CMake project, and a job's environment; `None` where a program is missing.
 fn job(name: &str) -> Option<TestSpace> {
     for program in ["cmake", "ninja", "python3"] {
         if Command::new(program).arg("--version").output().is_err() {
@@ -68,7 +69,7 @@ fn repository(name: &str) -> String {
     fs::read_to_string(file).expect(name)
 }
 
-/// What `warpcc setup --ci` prints.
+/// The output of `warpcc setup --ci`.
 fn printed(space: &TestSpace, system: &str) -> String {
     let outcome = space.warpcc_with(&["setup", "--ci", system]);
     assert_eq!(outcome.code, 0, "{}", outcome.stderr_text());
@@ -117,7 +118,7 @@ fn steps(file: &str) -> Vec<Step> {
     texts.into_iter().map(of_text).collect()
 }
 
-/// What GitHub keeps between the steps of one run.
+/// The state that GitHub keeps between the steps of one run.
 struct Run {
     temporary: PathBuf,
     event: &'static str,
@@ -142,7 +143,7 @@ impl Run {
         Self { temporary, event }
     }
 
-    /// What later steps see of earlier ones.
+    /// Sets the variables and the path that earlier steps left for later ones.
     fn apply(&self, space: &mut TestSpace) {
         let read = |name: &str| fs::read_to_string(self.temporary.join(name)).unwrap_or_default();
         for line in read("env").lines() {
@@ -189,7 +190,7 @@ impl Run {
     }
 }
 
-/// How many calls of the last build were built, and how many were hits. CMake's own checks are another build.
+/// The number of calls of the last build that were built, and that were hits. CMake's own checks are another build.
 fn counts(space: &TestSpace) -> (i64, i64) {
     let said = shell(space, "warpcc report --json");
     let json: serde_json::Value = serde_json::from_str(&said).expect("JSON");
@@ -247,7 +248,7 @@ fn the_github_action_restores_saves_and_sums_up() {
             event == "pull_request"
         );
     }
-    // What the pull request built was not saved.
+    // The results of the pull request were not saved.
     assert_eq!(found, [(2, 0), (1, 1), (1, 1)]);
 }
 

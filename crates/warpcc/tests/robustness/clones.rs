@@ -1,5 +1,5 @@
-//! `WARPCC_BASE_DIR`: clones in folders with names of different lengths make the same bytes, and share them; and
-//! programs behave as those that nvcc makes.
+//! Tests `WARPCC_BASE_DIR`: clones in folders with names of different lengths make the same bytes, and share them. The
+//! programs behave as nvcc's do.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,8 +8,8 @@ use std::process::Command;
 
 use crate::space::{Outcome, Program, Stats, TestSpace, Toolkit, small};
 
-/// Everything in which a folder's name could come through: `__FILE__` and `__builtin_FILE` of host and device code,
-/// assert, internal names with the module id in them, warnings of both compilers.
+/// Everything through which a folder's name could get into a result: `__FILE__` and `__builtin_FILE` of host and device
+/// code, assert, internal names with the module id in them, warnings of both compilers.
 const SOURCE: &str = "#include <part.cuh>\n\
     #include <cassert>\n\
     #include <cstdio>\n\
@@ -31,7 +31,7 @@ const SOURCE: &str = "#include <part.cuh>\n\
 const PART: &str = "static __device__ float scale(float x) { return 2 * x; }\n\
     static inline const char *part() { return __FILE__; }\n";
 
-/// Nothing external, so that the module id ends in a process id.
+/// Without external names, so that the module id ends in a process id.
 const NAMELESS: &str = "namespace {\n\
     __device__ int d;\n\
     __global__ void k(int *p) { *p = d; }\n\
@@ -63,7 +63,8 @@ fn clones(name: &str, toolkit: Toolkit) -> TestSpace {
     space
 }
 
-/// Runs a line in a clone's build folder, `@` being the clone; gives what was said and made, and takes that away.
+/// Runs a line in a clone's build folder, where `@` stands for the clone. Gives the outcome and the outputs, and removes
+/// the outputs.
 fn make(space: &mut TestSpace, program: &Program, clone: &str, line: &str) -> (Outcome, Files) {
     space.stand_in = format!("{clone}/build").into();
     let root = space.work().join(clone);
@@ -102,7 +103,7 @@ fn relocated(
     (outcome, files, stats)
 }
 
-/// Outputs but for dependency files, which name folders by what they are.
+/// The outputs but for dependency files, which name the real folders.
 fn results(files: &Files) -> Files {
     let files = files.iter().filter(|(name, _)| !name.ends_with(".d"));
     files.map(|(n, b)| (n.clone(), b.clone())).collect()
@@ -132,7 +133,7 @@ fn same_everywhere(space: &mut TestSpace, number: usize, line: &str) -> Files {
         );
     }
     assert_eq!(first.len(), second.len());
-    // What is about this folder is what nvcc says of it.
+    // Messages and dependency files name this folder, as nvcc's do.
     let (want, made) = make(space, &Program::NvccKeep(space.beside("keep")), two, line);
     assert_eq!(again.stderr_text(), want.stderr_text(), "{line}");
     assert_eq!(said.stderr_text(), want.stderr_text(), "{line}");
@@ -266,7 +267,7 @@ fn steps_are_shared_after_an_edit() {
     assert_eq!(stats.count("direct_hits"), 0, "{stats:?}");
     assert_eq!(stats.all_misses(), 0, "{stats:?}");
     assert!(first == second);
-    // And what differs is not taken for the same.
+    // Different contents are not taken for the same.
     space.write(
         &format!("{two}/include/part.cuh"),
         &PART.replace("2 * x", "3 * x"),
@@ -298,7 +299,7 @@ fn results_with_a_folder_are_used_there_only() {
     assert!(again == first);
 }
 
-/// A program of two files with one name and one text; what is internal in each must stay its own.
+/// A program of two files with the same name and the same text. The internal names of each must stay separate.
 fn write_twins(space: &TestSpace) {
     let twin = "#include \"which.h\"\n\
         static __device__ int own = WHICH;\n\
@@ -319,13 +320,13 @@ fn write_twins(space: &TestSpace) {
     space.write("twins/build/.keep", "");
     for folder in ["left", "right"] {
         space.write(&format!("twins/{folder}/same.cu"), twin);
-        // Not by the text: only the path tells the two apart.
+        // Only the path tells the two files apart, not the text.
         space.write(
             &format!("twins/{folder}/which.h"),
             "extern void said(int, bool);\n#define WHICH 7\n",
         );
     }
-    // Nothing of CUDA in it, which compiles in no time.
+    // A file without CUDA, which compiles in no time.
     space.write("twins/main.cpp", main);
 }
 
@@ -438,7 +439,7 @@ fn stats_says_who_would_gain() {
         assert_eq!(outcome.code, 0, "{}", outcome.stderr_text());
     };
     build(&mut space, CLONES[0]);
-    // The same folder again, with another header, is no reason.
+    // Another header in the same folder is counted as no other folder.
     space.write(
         &format!("{}/include/part.cuh", CLONES[0]),
         &PART.replace('2', "3"),
@@ -452,7 +453,7 @@ fn stats_says_who_would_gain() {
 #[test]
 fn a_host_compiler_without_prefix_maps_is_nvccs() {
     let mut space = clones("clones-old-gcc", small(Toolkit::newest()));
-    // As gcc before 8 says it.
+    // The output of gcc before version 8.
     space.script(
         "bin/g++",
         "#!/bin/sh\nfor word; do case $word in -f*-prefix-map=*)\n\

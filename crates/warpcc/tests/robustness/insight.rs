@@ -1,4 +1,4 @@
-//! What `warpcc report`, `monitor` and `doctor` say about real builds, good and bad.
+//! Tests the output of `warpcc report`, `monitor` and `doctor` for real builds, good and bad.
 
 use crate::space::{Program, Snapshot, TestSpace};
 
@@ -164,7 +164,7 @@ fn finding<'a>(said: &'a serde_json::Value, part: &str) -> &'a serde_json::Value
 #[test]
 fn a_broken_setup_is_seen_by_the_doctor() {
     let mut space = TestSpace::new("doctor");
-    // A ccache that is no more than its name, first in PATH as g++.
+    // A fake ccache that is only a name, first in PATH as g++.
     let (real, links) = (space.beside("real"), space.beside("links"));
     for folder in [&real, &links] {
         crate::space::make_dir(folder);
@@ -208,7 +208,7 @@ fn a_broken_setup_is_seen_by_the_doctor() {
     );
     space.demand_no_leftovers("the doctor");
 
-    // A setting that cannot be read is a finding too, not the end of it.
+    // A setting that cannot be read is a finding, too, and does not end the command.
     space.set_env("WARPCC_JOBS", "many");
     let outcome = space.warpcc_with(&["doctor"]);
     let said = text(&outcome.stdout);
@@ -292,7 +292,7 @@ fn progress_is_a_line_that_goes_away() {
     };
     let with = shown(&format!("{run} --progress {rest}"));
     assert!(with.contains("warpcc: ") && with.contains("/"), "{with:?}");
-    // What stays on the screen is what stands after the last time the line was cleared.
+    // The text after the last clearing of a line stays on the screen.
     let stays: String = with
         .split_inclusive('\n')
         .map(|line| line.rsplit("\r\u{1b}[K").next().unwrap_or(line))
@@ -358,7 +358,7 @@ fn waiting_for_a_slot_is_told_as_such() {
     let ran = tasks.iter().filter(|task| task["state"] == "ran");
     let waited = ran.filter(|task| task["waited_for"] == "cpu").count();
     assert!(waited > 3, "{said:#}");
-    // All of the path is somebody's work, hardly any of it ours.
+    // The critical path is almost only work of tools, and hardly any of warpcc.
     let path = &said["summary"]["critical"]["by_tool_s"];
     let wall = said["summary"]["wall_s"].as_f64().expect("a number");
     assert!(
@@ -420,7 +420,7 @@ fn why_alone_and_why_of_a_file() {
         (code, warned.contains("no remembered call compiled b.cu")),
         (1, true)
     );
-    // A command that fails, one whose result is not stored, one of another compiler, one of nothing.
+    // A command that fails, one without its source, one whose result is not stored, and one of another compiler.
     space.write("bad.cu", "this is no program\n");
     let nvcc = space.toolkit.nvcc.display().to_string();
     let line = "-arch=sm_90 -c bad.cu -o bad.o";

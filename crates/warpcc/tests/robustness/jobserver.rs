@@ -1,5 +1,5 @@
-//! The jobservers of make and ninja with real builds below them: never more commands than tokens, no deadlock, and every
-//! token back at the end, also where a warpcc was told to end.
+//! Tests the jobservers of make and ninja with real builds below them: never more commands than tokens, no deadlock, and
+//! every token back at the end, even where a warpcc is told to end.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -17,7 +17,7 @@ use crate::space::{Outcome, Program, TestSpace, finish};
 use crate::{KERNEL, skipped};
 
 const SOURCES: usize = 3;
-/// More slots than tokens: what limits is the jobserver.
+/// More slots than tokens, so that the jobserver is the limit.
 const SLOTS: u32 = 8;
 
 const TWO: &str = "-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90";
@@ -25,7 +25,7 @@ const TWO: &str = "-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,
 /// A pool as make from 4.4 on and ninja's own wrapper make it: a fifo that holds the tokens.
 struct Pool {
     path: PathBuf,
-    /// Both ends, so that it lives and can be counted.
+    /// Both ends, so that the fifo lives and its tokens can be counted.
     fifo: File,
     tokens: usize,
 }
@@ -46,7 +46,7 @@ impl Pool {
         Self { path, fifo, tokens }
     }
 
-    /// As make says it to its children; one command may run without a token.
+    /// The flags that make passes to its children. One command may run without a token.
     fn flags(&self) -> String {
         let jobs = self.tokens + 1;
         format!("-j{jobs} --jobserver-auth=fifo:{}", self.path.display())
@@ -132,7 +132,8 @@ fn ninja_and_warpcc_share_the_tokens_of_a_fifo() {
         "this ninja joins no jobserver: {said}"
     );
     assert_eq!(objects(&space), SOURCES);
-    // Two tokens, and the one that ninja was started with. All three are used: less would be a build that waits for nothing.
+    // Two tokens, and the one that ninja was started with. All three are used: with fewer, a build would wait without a
+    // reason.
     assert_eq!(seen.most_slots, 3, "{seen:?}");
     assert!(seen.most_tools <= 3, "{seen:?}");
     assert_eq!(pool.drain(), 2, "tokens at the end");
@@ -164,7 +165,7 @@ fn strike(board: &Path, signal: Signal) {
     let board = Board::open(&BoardPlace::At(board.to_owned()), limits);
     let end = Instant::now() + Duration::from_secs(30);
     loop {
-        // One with two commands at once holds a token of the pool's.
+        // A warpcc with two commands at once holds a token of the pool.
         let snapshot = board.snapshot();
         let mut owners: Vec<u32> = snapshot.running().map(|r| r.pid).collect();
         owners.sort_unstable();
@@ -179,12 +180,12 @@ fn strike(board: &Path, signal: Signal) {
     }
 }
 
-/// Of [`STRUCK`] commands one is ended by `signal` while it holds tokens of the pool; the other goes on.
+/// Ends one of [`STRUCK`] commands by `signal` while it holds tokens of the pool. The other one goes on.
 fn struck(name: &str, signal: Signal) -> Option<(TestSpace, Outcome, usize)> {
     let ninja = ninja()?;
     let (space, board) = with_board(name, SLOTS);
     for n in 0..STRUCK {
-        // Long enough to be hit.
+        // A file that compiles long enough to be hit by the signal.
         space.write(
             &format!("s{n}.cu"),
             &format!("{KERNEL}int f{n}() {{ return {n}; }}\n"),
@@ -222,7 +223,8 @@ fn a_warpcc_that_is_killed_stops_nobody_else() {
     let Some((_space, outcome, tokens)) = struck("ninja-sigkill", Signal::KILL) else {
         return skipped("WARPCC_TEST_NINJA is not set; `cargo xtask test` sets it");
     };
-    // What it had itself is lost, as with every client of a jobserver. What ninja had for it is not, nor what the other had.
+    // The killed warpcc's own tokens are lost, as with every client of a jobserver. Ninja's token for it is not, nor are the
+    // other warpcc's.
     assert!(
         (1..TOKENS).contains(&tokens),
         "{tokens} tokens: {}",
@@ -261,7 +263,7 @@ fn make_and_warpcc_share_the_tokens_of_a_pipe() {
     };
     let said = text(&outcome);
     assert_eq!((outcome.code, made), (0, SOURCES), "{said}");
-    // It says so when tokens are missing at the end.
+    // make warns when tokens are missing at the end.
     assert!(!said.contains("jobserver"), "{said}");
     assert_eq!(seen.most_slots, 3, "{seen:?}");
     assert!(seen.most_tools <= 3, "{seen:?}");

@@ -1,4 +1,4 @@
-//! Signals and kills at any time: nothing is left, and the next build is right.
+//! Tests signals and kills at any time: nothing is left, and the next build is right.
 
 use crate::space::{Program, Snapshot, TestSpace};
 use crate::{LONG, TWO, space};
@@ -8,7 +8,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::Child;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Processes of this space that still run: they have its TMPDIR in their environment, or what warpcc made there of it.
+/// Processes of this space that still run: their environment has the space's TMPDIR, or a folder of warpcc's below it.
 fn living(space: &TestSpace) -> Vec<String> {
     let mark = format!("TMPDIR={}", space.tmp().display());
     let Ok(listing) = fs::read_dir("/proc") else {
@@ -29,7 +29,7 @@ fn living(space: &TestSpace) -> Vec<String> {
         .collect()
 }
 
-/// Wait until no process of the space is left; the ones that are after `patience`.
+/// Waits until no process of the space is left. Gives the processes that are left after `patience`.
 pub fn wait_for_quiet(space: &TestSpace, patience: Duration) -> Vec<String> {
     let end = Instant::now() + patience;
     loop {
@@ -62,7 +62,7 @@ enum Reach {
 }
 
 fn interrupted(signal: Signal, code: i32, reach: &Reach, name: &str) {
-    // What nvcc makes, for all of them.
+    // nvcc's result, for all delays.
     let space = space(name);
     let wanted = space.agree(LONG);
     for delay in [30, 200, 600] {
@@ -80,7 +80,7 @@ fn interrupted(signal: Signal, code: i32, reach: &Reach, name: &str) {
         let got = status
             .code()
             .unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-        // It may have been quicker than the signal.
+        // The build may have been quicker than the signal.
         if got != 0 {
             assert_eq!(got, code, "exit status after {delay} ms");
             let made = Snapshot::take(&space.work()).since(&before).entries;
@@ -132,7 +132,7 @@ fn sigterm_during_a_fallback() {
     assert!(left.is_empty(), "still running: {left:?}");
 }
 
-/// What a program has said when it is interrupted during the host compile, which comes after a warning.
+/// The messages of a program that is interrupted during the host compile, which comes after a warning.
 fn said_when_interrupted(space: &TestSpace, program: &Program) -> String {
     let there = space.beside("there");
     crate::space::remove_tree(&there);
@@ -189,7 +189,7 @@ fn kill_at_random_points() {
         );
         let mut child = start(&space);
         std::thread::sleep(Duration::from_millis(delay));
-        // The whole group, as the kernel's out-of-memory killer or a CI's end takes it.
+        // The whole group, as at the end of a CI job or by the kernel's out-of-memory killer.
         let _ = kill_process_group(pid(&child), Signal::KILL);
         child.wait().expect("waiting for warpcc");
         let left = wait_for_quiet(&space, Duration::from_secs(20));
@@ -212,7 +212,7 @@ fn kill_at_random_points() {
 
 #[test]
 fn only_warpcc_is_killed() {
-    // Its tools end with it, and what they left half done must not spoil what a second run makes.
+    // The tools end with warpcc, and their unfinished files must not spoil a second run's results.
     let space = space("kill-9-alone");
     let (long, two) = (space.agree(LONG), space.agree(TWO));
     for delay in [100, 300, 600] {

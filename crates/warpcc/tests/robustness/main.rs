@@ -1,5 +1,5 @@
-//! What may go wrong around a build - signals, kills, a bad cache, many at once,
-//! wrappers around wrappers - must not make it wrong, and must leave nothing behind.
+//! Tests that trouble around a build - signals, kills, a bad cache, many calls at once, wrappers around wrappers -
+//! neither makes the build wrong nor leaves files behind.
 
 #[path = "../space/mod.rs"]
 mod space;

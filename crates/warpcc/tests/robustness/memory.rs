@@ -1,4 +1,5 @@
-//! Files that do not fit into memory together, in a cgroup with a limit: plain nvcc below ninja is killed, warpcc finishes.
+//! Tests files that do not fit into memory together, in a cgroup with a limit: plain nvcc below ninja is killed, warpcc
+//! finishes.
 
 use std::path::PathBuf;
 
@@ -8,10 +9,10 @@ use crate::skipped;
 use crate::space::{Outcome, TestSpace};
 
 const FILES: usize = 2;
-/// At once, as a build on a larger machine would have it.
+/// Commands at once, as on a larger machine.
 const JOBS: u32 = 4;
 const MIB: u64 = 1 << 20;
-/// One cicc fits, two do not.
+/// The memory limit, in bytes: one cicc fits, two do not.
 const LIMIT: u64 = 600 * MIB;
 
 const LINE: &str = "-t 0 -c {source} -o {object} -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90";
@@ -20,7 +21,7 @@ fn words(space: &TestSpace, source: &str, object: &str) -> String {
     space.fill(&LINE.replace("{source}", source).replace("{object}", object))
 }
 
-/// A build file for ninja, with this before every command.
+/// Writes a build file for ninja, with `compiler` before every command.
 fn write_ninja(space: &TestSpace, compiler: &[PathBuf]) {
     let compiler: Vec<String> = compiler.iter().map(|p| p.display().to_string()).collect();
     let command = format!("{} {}", compiler.join(" "), words(space, "$in", "$out"));
@@ -48,7 +49,7 @@ fn write_heavy(space: &TestSpace) {
     }
 }
 
-/// A table that cicc alone sees, of 64 Ki numbers in few characters: 330 MB and less than a second.
+/// A table of 64 Ki numbers in few characters, for cicc only: it needs 330 MB, and less than a second.
 fn heavy(n: usize) -> String {
     let sixteen = |name: &str, item: &str| {
         let items: Vec<String> = (0..16).map(|i| format!("{item}(x + {i})")).collect();
@@ -77,8 +78,8 @@ fn ninja(space: &TestSpace, cgroup: &Cgroup) -> Outcome {
     outcome
 }
 
-/// What the report of the newest build says: how often tasks began again, because they made room or were killed, and how
-/// many seconds tasks waited for memory.
+/// Figures from the report of the newest build: how often tasks began again, because they made room or were killed, and
+/// how many seconds tasks waited for memory.
 fn reported(space: &TestSpace) -> (u64, f64) {
     let report = space.warpcc_with(&["report", "--json"]);
     let json: serde_json::Value = serde_json::from_slice(&report.stdout).expect("a report");
@@ -101,7 +102,7 @@ fn a_build_that_kills_nvcc_finishes_with_warpcc() {
     let nvcc = space.toolkit.nvcc.clone();
     let warpcc = [TestSpace::warpcc(), nvcc.clone()];
 
-    // What each needs is learned while it needs little.
+    // warpcc learns the needs of each file while they are small.
     write_light(&space);
     write_ninja(&space, &warpcc);
     let light = ninja(&space, &cgroup);
@@ -126,19 +127,19 @@ fn a_build_that_kills_nvcc_finishes_with_warpcc() {
         text(&plain)
     );
 
-    // What was learned is wrong by far, so that more are let in than fit.
+    // The learned needs are far too small, so more commands are admitted than fit.
     write_ninja(&space, &warpcc);
     let misled = ninja(&space, &cgroup);
     assert_eq!(misled.code, 0, "{}", text(&misled));
     agree(&space, &wanted);
     let (retries, waited) = reported(&space);
-    // Which of the two is a matter of milliseconds: whether one starts before the other has grown.
+    // Which of the two happens is a matter of milliseconds: whether one command starts before the other has grown.
     assert!(
         retries > 0 || waited > 0.0,
         "nothing made room, and nothing is told to have waited for memory"
     );
 
-    // And with nothing known at all, as in the first build of a project.
+    // Also without learned needs, as in the first build of a project.
     space.clear_cache();
     let first = ninja(&space, &cgroup);
     assert_eq!(first.code, 0, "{}", text(&first));

@@ -1,4 +1,5 @@
-//! What warpcc leaves running: nothing where it is killed, and whatever a wrapper around the compiler meant to leave.
+//! Tests which processes warpcc leaves running: none when it is killed, and those that a wrapper around the compiler
+//! meant to leave.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use crate::space::TestSpace;
 struct Daemon(Pid);
 
 impl Daemon {
-    /// The one whose number stands in this file, once it does and sleeps: before that it has no session of its own.
+    /// Waits for the process whose number is in this file, until it sleeps: before that it has no session of its own.
     fn find(space: &TestSpace, file: &str) -> Self {
         let path = space.beside(file);
         let end = Instant::now() + Duration::from_secs(120);
@@ -48,8 +49,8 @@ impl Drop for Daemon {
     }
 }
 
-/// A host compiler that starts something that is to outlive it, the first time that its words match `when`. Without our environment: a daemon has its own, and
-/// so it is not taken for a tool.
+/// A host compiler that starts a daemon, the first time that its arguments match `when`. The daemon has its own environment
+/// and not ours, so it is not taken for a tool.
 fn wrapper(space: &TestSpace, when: &str, then: &str) {
     let start = |how: &str, file: &str| {
         format!(
@@ -66,7 +67,7 @@ fn wrapper(space: &TestSpace, when: &str, then: &str) {
     space.script("cc.sh", &space.fill(&text));
 }
 
-/// The words of the host compiler's last call, as a pattern of the shell.
+/// The arguments of the host compiler's last call, as a pattern of the shell.
 const HOST_COMPILE: &str = "*cudafe1.cpp*";
 
 const LINE: &str = "-ccbin {work}/cc.sh -c case.cu -o out.o -arch=sm_90";
@@ -85,13 +86,13 @@ fn daemons_of_a_compiler_wrapper_live_on() {
     std::thread::sleep(Duration::from_millis(200));
     assert!(daemon.lives(), "the daemon died");
     assert!(background.lives(), "what ran in the background died");
-    // And it holds nothing that the next call needs.
+    // The daemon holds nothing that the next call needs.
     space.clear_cache();
     let outcome = space.run(&crate::space::Program::Launcher, &space.words(LINE));
     assert_eq!(outcome.code, 0, "{}", outcome.stderr_text());
 }
 
-/// Kills warpcc alone while its host compiler works on what matches `when`.
+/// Kills only warpcc, while its host compiler runs with arguments that match `when`.
 fn killed(space: &TestSpace, when: &str) {
     wrapper(space, when, "sleep 20");
     let words = space.words(LINE);
@@ -118,7 +119,7 @@ fn tools_end_with_a_killed_warpcc() {
 
 #[test]
 fn the_dry_run_ends_with_a_killed_warpcc() {
-    // nvcc asks its host compiler already then.
+    // nvcc starts its host compiler already in the dry run.
     killed(&space("orphans-dry"), "*");
 }
 
@@ -136,7 +137,7 @@ fn killed_between_tools_nothing_runs_either() {
     for delay in [40, 90, 170, 260, 410] {
         let mut child = start(&space);
         std::thread::sleep(Duration::from_millis(delay));
-        // It may be over already.
+        // The process may have ended already.
         let _ = child.kill();
         child.wait().expect("waiting for warpcc");
         let left = wait_for_quiet(&space, Duration::from_secs(1));

@@ -58,6 +58,23 @@ fn whatever_the_umask_the_cache_is_ours_alone() {
 }
 
 #[test]
+fn under_a_umask_against_ourselves_nothing_is_made_that_stays_closed() {
+    for umask in ["0777", "0222", "0100"] {
+        let space = crate::space("umask-closed");
+        remove_tree(&space.cache());
+        // As root, nvcc can use what is closed to it.
+        assert_eq!(with_umask(&space, umask, ""), "");
+        for folder in [space.cache(), space.beside("board")] {
+            assert!(!folder.exists(), "{umask}: {}", folder.display());
+        }
+        space.demand_no_leftovers(umask);
+        // With another umask all is well again.
+        assert_eq!(with_umask(&space, "022", "rm -f out.o;"), "");
+        assert_eq!(space.stats().count("built"), 1);
+    }
+}
+
+#[test]
 fn a_cache_that_others_could_write_is_closed_once() {
     let space = crate::space("umask-before");
     with_umask(&space, "0", "");

@@ -1,5 +1,5 @@
-//! Where there is little of something - room on a disk, descriptors, processes, addresses - or signals come all the time, nvcc
-//! alone is the measure: what it can do, warpcc can, and what it cannot, leaves nothing in the cache that is wrong.
+//! Tests scarce resources - room on a disk, descriptors, processes, addresses - and frequent signals: warpcc succeeds where
+//! nvcc does, and a failure leaves nothing wrong in the cache.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,9 +11,9 @@ use crate::cgroup::Cgroup;
 use crate::skipped;
 use crate::space::{Outcome, Program, Snapshot, TestSpace};
 
-/// Of which nvcc alone makes the same bytes each time.
+/// A line for which plain nvcc makes the same bytes each time.
 const DEVICE: &str = "-cubin case.cu -o out.cubin -arch=sm_90";
-/// With every tool in it.
+/// A line that uses every tool.
 const OBJECT: &str = "-c case.cu -o out.o -arch=sm_90";
 
 fn space(name: &str) -> TestSpace {
@@ -51,7 +51,7 @@ impl Drop for Disk {
     }
 }
 
-/// Runs it, takes what it made, and leaves the folder as it was.
+/// Runs a line, takes its outputs, and leaves the folder as it was.
 fn run(space: &TestSpace, program: &Program, line: &str) -> (Outcome, Snapshot) {
     let before = Snapshot::take(&space.work());
     let outcome = space.run(program, &space.words(line));
@@ -60,7 +60,7 @@ fn run(space: &TestSpace, program: &Program, line: &str) -> (Outcome, Snapshot) 
     (outcome, made)
 }
 
-/// Both behind a shell's words, such as a limit.
+/// nvcc and warpcc, each started by a shell after `words`, such as a limit.
 fn behind(words: &str) -> impl Fn(&TestSpace) -> [Program; 2] {
     let words = format!("{words}; exec \"$@\"");
     move |space: &TestSpace| {
@@ -73,7 +73,8 @@ fn behind(words: &str) -> impl Fn(&TestSpace) -> [Program; 2] {
     }
 }
 
-/// What nvcc can do, warpcc can, without a cache, with one that it filled itself there, and with a full one.
+/// Asserts that warpcc succeeds where nvcc does: with an empty cache, with one that warpcc filled in the same place, and
+/// with a full one.
 #[track_caller]
 fn as_nvcc(space: &TestSpace, [nvcc, warpcc]: &[Program; 2], what: &str) {
     let (want, wanted) = run(space, nvcc, DEVICE);
@@ -86,6 +87,9 @@ fn as_nvcc(space: &TestSpace, [nvcc, warpcc]: &[Program; 2], what: &str) {
         let (got, made) = run(space, warpcc, DEVICE);
         let said = got.stderr_text();
         assert!(!said.contains("panicked"), "{what}, {state}: {said}");
+        let names = space.leftovers();
+        let ours = names.iter().find(|name| name.starts_with("warpcc-"));
+        assert_eq!(ours, None, "{what}, {state}: left in TMPDIR");
         if want.code == 0 {
             assert_eq!(got.code, 0, "{what}, {state}: {said}");
             assert!(
@@ -101,7 +105,7 @@ fn as_nvcc(space: &TestSpace, [nvcc, warpcc]: &[Program; 2], what: &str) {
 #[test]
 fn a_cache_on_a_disk_of_any_size() {
     let space = space("cache-sizes");
-    // From not even a folder to all of it.
+    // From no room even for a folder to room for everything.
     for kib in (4..=40).step_by(12).chain((60..=320).step_by(20)) {
         let Some(_disk) = Disk::mount(&space.cache(), kib) else {
             return;
@@ -120,7 +124,7 @@ fn a_cache_on_a_disk_that_is_filled_meanwhile() {
     };
     space.agree_twice_uncounted(DEVICE);
     for left in [0, 4, 32, 128] {
-        // All but this many KiB of what is free.
+        // Fills the disk but for this many KiB.
         let fill = format!(
             "rm -f filler; free=$(df -k --output=avail . | tail -1); head -c $(((free - {left}) * 1024)) \
              /dev/zero >filler"
@@ -141,7 +145,7 @@ fn nvcc_with(space: &TestSpace, kib: u32) -> Option<i32> {
     Some(run(space, &Program::Nvcc, OBJECT).0.code)
 }
 
-/// Near the size of the disk that nvcc just needs, fatbinary ends well with a part of its file.
+/// On a disk just smaller than nvcc needs, fatbinary ends without an error after a part of its file.
 #[test]
 fn temporary_files_on_a_disk_of_any_size() {
     const STEP: u32 = 28;
@@ -174,7 +178,7 @@ fn temporary_files_on_a_disk_of_any_size() {
                 assert_eq!(names, ["out.o"], "{kib} KiB");
             }
         }
-        // Nothing was kept of half of a file.
+        // No partial file was stored.
         space.agree(OBJECT).demand_no_fallback();
     }
 }
@@ -264,7 +268,7 @@ fn signals_all_the_time() {
                     break status;
                 }
                 let signal = name[turn % name.len()];
-                // It may just have ended.
+                // The process may just have ended.
                 let _ = match to_all {
                     true => kill_process_group(target, signal),
                     false => kill_process(target, signal),

@@ -1,4 +1,4 @@
-//! The launcher, `warpcc run` and `warpcc why` look results up in one way: what the one finds, the others find.
+//! Tests that the launcher, `warpcc run` and `warpcc why` look results up in the same way, and find each other's.
 
 use crate::space::{Program, TestSpace, finish};
 use crate::{TWO, space};
@@ -10,7 +10,7 @@ fn run(space: &TestSpace) -> Program {
     Program::Other(TestSpace::warpcc(), first.to_vec())
 }
 
-/// What `warpcc why` says of a line.
+/// The output of `warpcc why` for a command line.
 fn why(space: &TestSpace, line: &str) -> String {
     let nvcc = space.toolkit.nvcc.display().to_string();
     let first = ["why".to_owned(), nvcc];
@@ -67,7 +67,7 @@ fn why_finds_what_holds_in_one_folder_alone() {
     }
     let said = why(&space, line);
     assert!(said.starts_with(IS_THERE), "{said}");
-    // And it is the path-specific key that it finds: elsewhere there is nothing.
+    // `why` finds the path-specific key: in another folder it finds nothing.
     space.set_env("WARPCC_BASE_DIR", &format!("{top}:/usr"));
     let said = why(&space, line);
     assert!(!said.starts_with(IS_THERE), "{said}");

@@ -1,4 +1,4 @@
-//! The variables that switch warpcc or its cache off, and words that were not meant so.
+//! Tests the variables that switch warpcc or its cache off, and mistyped commands.
 
 use crate::space::{Program, TestSpace};
 use crate::{TWO, space};
@@ -75,7 +75,7 @@ fn faithful_and_sequential_give_the_same() {
     ] {
         run(&space, options);
     }
-    // What one way stored, the other may use.
+    // A result that is stored with some options may be used without them.
     run(&space, &["--faithful"]);
     space.agree(TWO).demand_no_tool_ran();
 }
@@ -110,7 +110,7 @@ fn a_word_of_another_cache_and_a_misspelt_one() {
         assert!(code != 0 && text.contains(ours), "{args:?}: {code} {text}");
         assert!(!text.contains("warning"), "{args:?}: {text}");
     }
-    // A program of such a name runs, and a compiler of such a name is not spoken about.
+    // A program with a name like a command's runs with a hint, and a compiler with such a name runs without one.
     space.script("bin/stat", "#!/bin/sh\necho \"ran $*\"; exit 7\n");
     let bin = space.work().join("bin");
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").expect("PATH"));

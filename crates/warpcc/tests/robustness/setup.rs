@@ -1,4 +1,5 @@
-//! `warpcc setup` changes a shell's start file so that a new shell compiles through warpcc, and takes every byte back.
+//! Tests `warpcc setup`: it changes a shell's start file so that a new shell compiles through warpcc, and `--undo` restores
+//! every byte.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -37,7 +38,7 @@ fn text(outcome: &Outcome) -> String {
     String::from_utf8_lossy(&outcome.stdout).into_owned()
 }
 
-/// What a shell that read the start file says.
+/// The output of `script` in a shell that has read the start file.
 fn in_shell(space: &TestSpace, shell: &str, start: &str, script: &str) -> String {
     let line = format!("{start}\n{script}");
     let shell = Program::Other(shell.into(), Vec::new());
@@ -119,7 +120,7 @@ fn a_file_that_was_not_there_goes_again() {
     for (shell, file) in [("/usr/bin/zsh", ".zshrc"), ("/usr/bin/dash", ".profile")] {
         let (space, home) = at_home("setup-new", shell);
         setup(&space, &["--shell"]);
-        // What both read is sh's language.
+        // The lines for both shells are in sh's language.
         let start = format!(". ~/{file}");
         let said = in_shell(&space, "sh", &start, "command -v nvcc");
         assert!(said.contains("warpcc/bin/nvcc"), "{said}");
@@ -170,7 +171,7 @@ fn files_of_others_are_left_alone() {
     refused(&space, "do not end");
     fs::remove_file(&start).expect("the file");
     assert_eq!(fs::read(home.join("dotfiles")).expect("a file"), b"mine\n");
-    // An nvcc of somebody else where ours would be.
+    // A foreign nvcc at the path of our link.
     let data = space.beside("data");
     fs::create_dir_all(data.join("warpcc/bin")).expect("folders");
     fs::write(data.join("warpcc/bin/nvcc"), "theirs").expect("a file");

@@ -1,4 +1,4 @@
-//! `warpcc shim`: a toolkit folder whose nvcc is warpcc.
+//! Tests `warpcc shim`: a toolkit folder whose nvcc is warpcc.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -35,7 +35,7 @@ fn its_nvcc_hits_and_makes_what_the_toolkits_own_makes() {
     again.demand_direct_hit();
     // The launcher's call of the toolkit's own nvcc is the same call.
     space.agree(LINE).demand_direct_hit();
-    // What programs look for in CUDA_HOME is there.
+    // The files that programs look for in CUDA_HOME are there.
     for name in ["include/cuda.h", "bin/ptxas", "bin/nvcc.profile"] {
         assert!(space.work().join("tk").join(name).exists(), "{name}");
     }
@@ -69,6 +69,31 @@ fn it_is_made_again_and_removed_and_nobody_elses_folder_is() {
     let real = real.parent().and_then(Path::parent).expect("a toolkit");
     let refused = shim(&space, &[&real.to_string_lossy()]);
     assert!(refused.stderr_text().contains("the toolkit itself"));
+}
+
+#[test]
+fn one_of_another_is_one_of_its_toolkit() {
+    let space = with_shim("shim-of-shim");
+    let nvcc = |folder: &str| space.work().join(folder).join("bin/nvcc");
+    let script = |folder: &str| fs::read(nvcc(folder)).expect("read");
+    let first = script("tk");
+    for (new, old) in [("second", "tk"), ("tk", "second"), ("tk", "tk")] {
+        let made = shim(&space, &[new, "--nvcc", &nvcc(old).display().to_string()]);
+        assert_eq!(made.code, 0, "{}", made.stderr_text());
+        assert!(script(new) == first, "{new} is of {old}");
+    }
+    let again = Program::Other(nvcc("tk"), Vec::new());
+    space.agree_as(&again, LINE, crate::space::Exactness::Bytes);
+}
+
+#[test]
+fn one_that_a_link_names_is_removed() {
+    let space = with_shim("shim-link");
+    let (folder, link) = (space.work().join("tk"), space.work().join("link"));
+    symlink("tk", &link).expect("link");
+    let removed = shim(&space, &["link", "--undo"]);
+    assert_eq!(removed.code, 0, "{}", removed.stderr_text());
+    assert!(!folder.exists() && link.is_symlink());
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! Diagnostics on a terminal: the colours, links and widths that nvcc's tools give a person.
+//! Tests diagnostics on a terminal: they have the colours, links and widths of nvcc's tools.
 //!
 //! The terminal is the one that script(1) makes.
 
 use crate::space::{Outcome, Program, TestSpace};
 
-/// Something to say for the preprocessor, cudafe++ and the host compiler; long enough to be cut at a width.
+/// A source with warnings of the preprocessor, cudafe++ and the host compiler, long enough to be cut at a width.
 const TALKATIVE: &str = "#warning from the preprocessor\n\
     __global__ void k(float *x) { int unused; x[threadIdx.x] *= 2; }\n\
     static int f(int a) { return __builtin_printf(\"%s and some more text, so that this line is wider than sixty columns\", a); }\n\
@@ -19,7 +19,7 @@ fn talkative(name: &str) -> TestSpace {
     space
 }
 
-/// Runs a command line on a terminal `columns` wide; gives the exit code and what the terminal got.
+/// Runs a command line on a terminal `columns` wide. Gives the exit code and the terminal's text.
 fn on_terminal(space: &TestSpace, columns: u16, line: &str) -> Shown {
     let line = format!("stty cols {columns}; exec {line}");
     let first = ["-qefc", &line, "/dev/null"].map(str::to_owned);
@@ -38,7 +38,7 @@ fn nvcc(space: &TestSpace, columns: u16) -> Shown {
     )
 }
 
-/// What warpcc shows, and whether it was a direct hit.
+/// The screen after a call of warpcc, and whether the call was a direct hit.
 fn warpcc(space: &TestSpace, columns: u16) -> (Shown, bool) {
     let before = space.stats().count("direct_hits");
     let launcher = TestSpace::warpcc();

@@ -1,5 +1,5 @@
-//! What a stranger, a host compiler's wrapper, asks of a file besides its content, and files that come to it on other ways
-//! than `open`.
+//! Tests what a wrapper around the host compiler may ask of a file besides its content, and files that it gets by other
+//! means than `open`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -69,7 +69,7 @@ fn a_script_asks_whether_a_file_may_run() {
 
 #[test]
 fn a_file_that_is_read_and_then_written() {
-    // Once a queue's entry, which goes; once a counter, which stays.
+    // Once an entry of a queue, which is removed; once a counter, which stays.
     for end in ["rm notes", ":"] {
         let script = format!(
             "#!/bin/sh\ncase \"$*\" in\n*__CUDA_ARCH__=*) ;;\n*-E*case.cu*)\n  v=$(cat notes)\n  echo 1 >notes\n  \
@@ -77,7 +77,7 @@ fn a_file_that_is_read_and_then_written() {
         );
         let space = wrapped("consumed", &script);
         for value in ["22", "33"] {
-            // Not nvcc and warpcc in one: each consumes it.
+            // nvcc and warpcc run separately, because each consumes the file.
             space.write("notes", value);
             space.build(LINE).demand_no_direct_hit();
             let ours = space.read("out.o");

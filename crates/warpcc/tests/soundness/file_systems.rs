@@ -1,5 +1,5 @@
-//! Sources, temporary files, outputs and the cache on file systems of many kinds, as far as this machine can mount them;
-//! the others are named in the test's output.
+//! Tests sources, temporary files, outputs and the cache on file systems of many kinds, as far as this machine can mount
+//! them. The others are named in the test's output.
 
 mod mounts;
 
@@ -13,8 +13,7 @@ use crate::space::{TestSpace, make_dir};
 use crate::{KERNEL, ONE};
 use mounts::{IMAGES, Kind, RELAYERED, WRITABLE, inside, say};
 
-/// The kinds that are always tried. A person tries others, or all of them in ten minutes, with
-/// `WARPCC_TEST_FILE_SYSTEMS=all`.
+/// The kinds that are always tried. `WARPCC_TEST_FILE_SYSTEMS` names others; with `all`, the test takes ten minutes.
 const USUAL: &str = "ext4-128 overlay bindfs squashfs ext4-image ext4-twin overlay-of-erofs";
 
 /// One pass over the headers, and no host compiler.
@@ -40,14 +39,14 @@ fn write_header(space: &TestSpace, name: &str, value: u32) {
     set_time(&space.work().join(name));
 }
 
-/// Edits of every kind, in a folder that lies on the file system; says how many calls the cache answered.
+/// Makes edits of every kind, in a folder on the file system. Gives the number of direct hits.
 fn edit(space: &TestSpace) -> u32 {
     space.write("case.cu", &format!("#include <a.h>\n{KERNEL}"));
     make_dir(&space.work().join("first"));
     write_header(space, "second/a.h", 1);
     let line = &format!("{PTX} -Ifirst -Isecond");
     let compile = || {
-        // Where times are whole seconds an output that is written over looks like the old one.
+        // Where times are whole seconds, an overwritten output looks like the old one.
         space.remove("out.ptx");
         space.agree(line)
     };
@@ -55,7 +54,7 @@ fn edit(space: &TestSpace) -> u32 {
         compile().demand_no_direct_hit();
         u32::from(compile().is_direct_hit())
     };
-    // Where times are whole seconds, or two, doubt lasts as long.
+    // Where times are whole seconds, or multiples of two, a change may stay unseen as long.
     std::thread::sleep(Duration::from_millis(2100));
     let mut hits = built();
     // In place, with the size and the modification time of before.
@@ -66,7 +65,7 @@ fn edit(space: &TestSpace) -> u32 {
     let header = |name: &str| space.work().join("second").join(name);
     std::fs::rename(header("new.h"), header("a.h")).expect("a renamed header");
     hits += built();
-    // One that is found earlier.
+    // A header that is found earlier.
     write_header(space, "first/a.h", 4);
     hits += built();
     space.remove("first/a.h");
@@ -114,7 +113,7 @@ fn the_cache_or_temporary_files_on_any_file_system() {
             let Some(_mounted) = kind.mount(&space.beside(place), &own, Path::new("/")) else {
                 break;
             };
-            // What a file system puts into its root folder.
+            // A file system puts this folder into its root.
             drop(std::fs::remove_dir(space.tmp().join("lost+found")));
             space.write("case.cu", &format!("#include \"a.h\"\n{KERNEL}"));
             write_header(&space, "a.h", 1);
@@ -162,7 +161,7 @@ fn images_one_after_another_at_one_place() {
     });
 }
 
-/// Change times in whole seconds vouch for content for as long as the file system stays mounted, and no longer.
+/// Change times in whole seconds identify content only while the file system stays mounted.
 #[test]
 fn whole_seconds_count_while_mounted() {
     let test = "file_systems::whole_seconds_count_while_mounted";

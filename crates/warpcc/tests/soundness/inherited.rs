@@ -1,5 +1,5 @@
-//! What a call inherits from who started it: open and closed streams, a mask, limits. A script between them, as host
-//! compiler, may look at it.
+//! Tests what a call inherits from the process that started it: open and closed streams, a mask, limits. A script as host
+//! compiler may look at them.
 
 use std::fs;
 use std::process::Command;
@@ -11,7 +11,7 @@ use crate::warm;
 
 const SOURCE: &str =
     "#ifndef VALUE\n#define VALUE 0\n#endif\n__global__ void k(int *x) { *x = VALUE; }\n";
-/// Of which nvcc alone makes the same bytes each time.
+/// A line for which plain nvcc makes the same bytes each time.
 const PLAIN: &str = "-cubin case.cu -o out.cubin -arch=sm_90";
 const WRAPPED: &str = "-cubin case.cu -o out.cubin -arch=sm_90 -ccbin {work}/bin";
 
@@ -20,8 +20,8 @@ fn wrapped(name: &str, script: &str) -> TestSpace {
     crate::wrapped(name, SOURCE, script)
 }
 
-/// The line below a shell's script, whose `"$@"` is nvcc and then warpcc with it. Both must do the same; gives what warpcc
-/// counted.
+/// Runs a line in a shell's script, whose `"$@"` is nvcc and then warpcc with the line. Both must do the same. Gives
+/// warpcc's counters.
 #[track_caller]
 fn agree_below(space: &TestSpace, script: &str, line: &str) -> Stats {
     let args = space.words(line);
@@ -67,7 +67,7 @@ fn standard_input_that_a_script_reads() {
     let space = wrapped("stdin-read", script);
     space.write("numbers", &"7\n".repeat(100));
     for _ in 0..2 {
-        // The last line is of who reads on: as many were read by both.
+        // The last line shows where the next reader goes on: nvcc and warpcc have read the same number of lines.
         for feed in [
             "yes 3 | \"$@\"",
             "\"$@\" <numbers",
@@ -77,7 +77,7 @@ fn standard_input_that_a_script_reads() {
             assert_eq!(stats.count("direct_hits"), 0, "{feed}: {stats:?}");
         }
     }
-    // Nothing to read, which is the same each time.
+    // An empty input, which is the same each time.
     let quiet = "#!/bin/sh\nread value\nexec ${0##*/} \"$@\"\n";
     let space = wrapped("stdin-empty", quiet);
     for hits in [0, 1] {
@@ -122,7 +122,7 @@ fn messages_on_two_streams_that_are_one_file() {
         agree_below(&space, "\"$@\" 2>&1", WRAPPED);
         agree_below(&space, "\"$@\"", WRAPPED);
     }
-    // What was kept of two files is shown in one.
+    // Streams that were stored as two files are shown in one.
     agree_below(&space, "\"$@\" 2>&1", WRAPPED);
     // One stream at a time has an order.
     let one = "#!/bin/sh\ncase \"$*\" in *case.cu*) echo a >&2; echo b >&2;; esac\n\
@@ -134,7 +134,7 @@ fn messages_on_two_streams_that_are_one_file() {
     }
 }
 
-/// nvcc starts the host compiler once for what warpcc compiles in two halves.
+/// nvcc starts the host compiler once where warpcc preprocesses and compiles in two steps.
 #[test]
 fn a_wrapper_that_speaks_in_each_run_is_heard_as_often_as_by_nvcc() {
     let greets = "#!/bin/sh\necho hello >&2\nexec ${0##*/} \"$@\"\n";
@@ -162,7 +162,7 @@ fn limits_and_a_mask_that_a_script_asks_for() {
         let stats = agree_below(&space, &format!("{change}; \"$@\""), WRAPPED);
         assert_eq!(stats.count("direct_hits"), hits, "{change}: {stats:?}");
     }
-    // They do not count for who does not ask.
+    // Limits and masks do not count for a script that does not ask for them.
     let space = wrapped("no-umask", "#!/bin/sh\nexec ${0##*/} \"$@\"\n");
     for (hits, change) in [(0, "ulimit -S -n 300"), (1, "ulimit -S -n 400")] {
         let stats = agree_below(&space, &format!("{change}; \"$@\""), WRAPPED);
@@ -234,7 +234,7 @@ fn ccache_that_is_told_what_to_run() {
     space.agree(PLAIN).demand_no_direct_hit();
 }
 
-/// Each pass reads a part of it, in nvcc's order: a shell's `-include <(…)`.
+/// A shell's `-include <(…)`: each pass reads a part of the pipe, in nvcc's order.
 #[test]
 fn a_pipe_that_an_option_names() {
     let space = TestSpace::new("pipe-option");

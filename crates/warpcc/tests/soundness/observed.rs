@@ -1,5 +1,5 @@
-//! What a build looked at counts, wherever it lies and whichever process looked: files below mounts and `/proc/self`, variables
-//! that nobody listed, programs that cannot be watched, toolkits made of links.
+//! Tests that everything a build looked at counts, in any place and for any process: files below mounts and `/proc/self`,
+//! variables that are on no list, programs that cannot be watched, toolkits made of links.
 
 use crate::space::TestSpace;
 use crate::{KERNEL, ONE, rebuilt, warm};
@@ -59,7 +59,7 @@ fn a_header_behind_proc_self_changes() {
 fn a_variable_that_nobody_listed_changes() {
     let mut space = including("unlisted-variable");
     warm(&space, ONE);
-    // nvcc hands the first to ptxas; LLVM inside cicc asks for the second, gcc for the third.
+    // nvcc passes the first to ptxas; LLVM inside cicc reads the second, gcc the third.
     for (name, value) in [
         ("OCG_FLAGS", "-O1"),
         ("LLVM_OVERRIDE_PRODUCER", "somebody"),
@@ -70,7 +70,7 @@ fn a_variable_that_nobody_listed_changes() {
         space.unset_env(name);
         space.agree(ONE).demand_direct_hit();
     }
-    // One that no tool asks for is no reason to build.
+    // A variable that no tool reads is no reason to build.
     space.set_env("NOBODY_ASKS_FOR_THIS", "1");
     space.agree(ONE).demand_direct_hit();
 }
@@ -82,7 +82,7 @@ fn a_script_as_compiler_sees_every_variable() {
     warm(&space, WRAPPED);
     space.set_env("SITE_VALUE", "2");
     rebuilt(&space, WRAPPED);
-    // What changes from call to call, and what the script does not mention, is no reason.
+    // A variable that changes from call to call, and that the script does not name, causes no miss.
     space.set_env("MAKELEVEL", "3");
     space.agree(WRAPPED).demand_direct_hit();
 }
@@ -99,7 +99,7 @@ fn a_script_that_looks_along_path_finds_another_compiler() {
     warm(&space, WRAPPED);
     space.set_env("PATH", &format!("{{work}}/two:{{work}}/one:{old}"));
     rebuilt(&space, WRAPPED);
-    // A folder with nothing in it that was looked for changes nothing.
+    // A folder without any file that is looked for changes nothing.
     space.set_env(
         "PATH",
         &format!("{{work}}/nothing:{{work}}/two:{{work}}/one:{old}"),

@@ -100,6 +100,24 @@ fn order_of_options_counts_where_it_does() {
 }
 
 #[test]
+fn a_second_value_is_warned_of_also_where_no_value_counts() {
+    let space = space("second-value");
+    let object = |first: &str| ONE.replace("-o ", &format!("{first} -o "));
+    for (once, again) in [
+        (object("-o out.o"), object("-o other.o")),
+        (object("-t1"), object("-t2 -t1")),
+    ] {
+        space.agree(&once);
+        let warned = space.agree(&again);
+        warned.demand_no_direct_hit();
+        assert!(!warned.outcome.stderr.is_empty(), "{again}");
+        // From the cache, with the warning and without it.
+        space.agree(&again);
+        space.agree(&once);
+    }
+}
+
+#[test]
 fn same_name_in_another_folder() {
     let space = space("same-name");
     space.write("one/case.cu", &format!("#define VALUE 1\n{KERNEL}"));

@@ -1,4 +1,4 @@
-//! What a call leaves behind where its outputs are not new files: the tree must be nvcc's, whether the call hits or not.
+//! Tests calls whose outputs are not new files: the tree afterwards must be nvcc's, whether the call hits or not.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
@@ -17,7 +17,7 @@ const SOURCE: &str = "__global__ void k(int *x) { *x = 1; }\nint main() { return
 const NOT_PLAIN: &str = "an output is not a plain file";
 const OLD: &str = "what was there before\n";
 
-/// Something that stands where the output `out` is to go.
+/// Puts something at the path of the output `out`.
 type Arrange = fn(&Path);
 
 fn work_with(space: &TestSpace, arrange: Arrange) {
@@ -29,7 +29,7 @@ fn work_with(space: &TestSpace, arrange: Arrange) {
     arrange(&space.work());
 }
 
-/// What the names of nvcc's temporary files are set aside in.
+/// The rule that ignores the names of nvcc's temporary files in these folders.
 fn rule(space: &TestSpace) -> StreamRule {
     StreamRule {
         random_names: true,
@@ -54,7 +54,7 @@ fn tree(space: &TestSpace) -> Snapshot {
     tree
 }
 
-/// What one run left, said and wrote into a pipe.
+/// The result of one run: the files it left, its messages, and the bytes it wrote into a pipe.
 struct Left {
     tree: Snapshot,
     outcome: Outcome,
@@ -62,7 +62,7 @@ struct Left {
 }
 
 /// Runs a line twice with warpcc and once with nvcc, each time from the same tree, and compares streams, exit code and
-/// the whole tree. Tells for each of warpcc's calls why it was given to nvcc; or `hit`, or nothing.
+/// the whole tree. Gives for each of warpcc's calls the reason why it was bypassed, or `hit`, or an empty text.
 #[track_caller]
 fn same_tree(space: &TestSpace, line: &str, arrange: Arrange) -> [String; 2] {
     let words = space.words(line);
@@ -124,7 +124,7 @@ fn compare(
     })
 }
 
-/// What comes out of a pipe `out`, if that is one.
+/// Runs a command to its end. Gives the outcome, and the bytes from `out` if that is a pipe.
 fn finish_reading(space: &TestSpace, command: Command) -> (Outcome, Vec<u8>) {
     use std::os::unix::fs::FileTypeExt;
     let pipe = space.work().join("out");
@@ -190,7 +190,7 @@ const PIPE: Arrange = |work| {
 };
 const TO_SOURCE: Arrange = |work| symlink("k.cu", work.join("out")).expect("link");
 
-/// Names that are nvcc's own business, for tools that write into what is there.
+/// Outputs that only nvcc may write, because its tools write into the file that is there.
 const ODD: [(&str, Arrange); 11] = [
     ("a file of mode 600", MODE_600),
     ("a file of mode 755", MODE_755),
@@ -205,7 +205,7 @@ const ODD: [(&str, Arrange); 11] = [
     ("a link to the source", TO_SOURCE),
 ];
 
-/// Every odd name, cold and with the call's result in the cache; and the usual ones, which must still hit.
+/// Tests every odd output, cold and with the call's result in the cache, and the usual ones, which must still hit.
 #[track_caller]
 fn every_name(name: &str, line: &str) {
     let space = TestSpace::new(name);
@@ -378,7 +378,7 @@ fn folders_in_memory() {
     fs::remove_file(&out).expect("remove");
     space.build(&line).demand_direct_hit();
     leave(&object);
-    // Over the old one as well, and as a new file.
+    // Over the old file as well, and as a new file.
     let old = File::open(&out).expect("open");
     space.build(&line).demand_direct_hit();
     leave(&object);
@@ -419,7 +419,7 @@ fn shell(space: &TestSpace, program: &Program, script: &str, line: &str) -> Outc
 #[track_caller]
 fn same_in_shell(name: &str, script: &str, line: &str) -> TestSpace {
     let space = TestSpace::new(name);
-    // In the cache already, but for the second look at an empty one.
+    // The result is in the cache already; the second round has an empty cache.
     for fill in [true, false] {
         space.clear_cache();
         if fill {
@@ -476,7 +476,7 @@ fn clang_enters_what_is_no_file() {
     }
 }
 
-/// Under `-t` nvcc also shows what ran at the same time as the failure; its order is a race.
+/// Under `-t` nvcc also shows the messages of commands that ran at the same time as the failing one; their order is a race.
 #[test]
 fn a_failing_build_with_threads_runs_once() {
     let space = TestSpace::new("outputs-threads");
@@ -548,7 +548,7 @@ fn a_closed_or_full_standard_output_is_no_hang() {
     assert_eq!(texts[0], texts[2]);
 }
 
-/// clang looks whether its old output is there before it takes it away; gcc's assembler does not ask.
+/// clang checks that its old output is there before it removes it; gcc's assembler does not.
 #[test]
 fn a_failing_clang_takes_the_old_object() {
     let space = TestSpace::new("failing-clang");
@@ -573,7 +573,7 @@ fn a_failing_clang_takes_the_old_object() {
             space.stream_rule().differences(&want, &got),
             Vec::<String>::new()
         );
-        // With nothing there, nvcc need not be asked.
+        // Without an old output, plain nvcc need not run.
         assert_eq!(stats.reasons.get(reason), asked, "old: {old}");
         assert!(!out.exists(), "warpcc leaves it");
     }

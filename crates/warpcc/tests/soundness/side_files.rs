@@ -1,4 +1,4 @@
-//! Files that a tool makes or looks for next to its output or in `TMPDIR`, although no option of nvcc's mentions them:
+//! Tests files that a tool makes or looks for next to its output or in `TMPDIR`, although no option of nvcc's names them:
 //! they are where nvcc would have them, on the first call and on every later one.
 
 use crate::space::{Program, Snapshot, TestSpace};
@@ -23,7 +23,7 @@ fn left_by(space: &TestSpace, program: &Program, line: &str) -> Vec<String> {
     left.entries.into_keys().collect()
 }
 
-/// The call leaves what nvcc leaves, and is nvcc's alone; at the second time without building twice.
+/// Asserts that the call leaves the same files as nvcc, and is bypassed; the second time without building first.
 fn is_nvccs(space: &TestSpace, line: &str) -> Vec<String> {
     let wanted = left_by(space, &Program::Nvcc, line);
     for calls in 1..=2 {
@@ -51,6 +51,19 @@ fn options_of_a_file_make_files_beside_the_object() {
     }
 }
 
+/// clang records its own words: the name of its output, which is no part of the key.
+#[test]
+fn an_object_that_holds_its_own_name_is_nvccs() {
+    let space = space("own-name", "");
+    space.write("case.cpp", "int host() { return 1; }\n");
+    for name in ["out.o", "other.o"] {
+        let recorded = "-ccbin clang++-14 -Xcompiler -frecord-command-line";
+        let build = space.agree(&format!("-c case.cpp -o {name} {recorded}"));
+        let reasons = &build.stats.reasons;
+        assert_eq!(reasons.get(REASON), Some(&1), "{name}: {reasons:?}");
+    }
+}
+
 #[test]
 fn a_profile_is_looked_for_beside_the_object() {
     let space = space("beside-profile", "-fprofile-use -Wno-missing-profile");
@@ -65,6 +78,23 @@ fn side_files_are_there_without_a_watch() {
     let wanted = left_by(&space, &Program::Nvcc, line);
     assert_eq!(left_by(&space, &Program::Launcher, line), wanted);
     assert!(wanted.len() > 1, "{wanted:?}");
+}
+
+/// The program writes its profile beside its object, whose name it has.
+#[test]
+fn an_object_that_names_its_profile_is_nvccs() {
+    let space = space("profile-made", "-fprofile-generate");
+    is_nvccs(&space, &format!("{ONE} -Xcompiler @options"));
+}
+
+/// In a folder for the profiles of all objects, which have the objects' whole names.
+#[test]
+fn a_profile_is_looked_for_in_a_folder_of_profiles() {
+    let space = space(
+        "profile-folder",
+        "-fprofile-use=profiles -Wno-missing-profile",
+    );
+    is_nvccs(&space, &format!("{ONE} -Xcompiler @options"));
 }
 
 #[test]
@@ -111,7 +141,7 @@ fn files_of_a_killed_later_command_are_removed() {
     let script = "#!/bin/sh\ncase \"$*\" in *later.cpp*)\n  : > {work}/side\n  echo ran >> {beside}/log\n  \
                   for i in 1 2 3 4 5 6 7 8 9; do sleep 1; done;;\nesac\nexec g++ \"$@\"\n";
     space.script("cc.sh", &space.fill(script));
-    // What was there before stays, and tells.
+    // A file that was there before stays, so the log tells whether the later command ran.
     std::fs::write(space.beside("log"), "began\n").expect("a log");
     let line = "-c case.cu later.cpp -arch=sm_90 -ccbin {work}/cc.sh";
     let build = space.agree(line);

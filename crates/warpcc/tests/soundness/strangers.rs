@@ -1,5 +1,5 @@
-//! What a host compiler that nobody knows, a script around gcc, takes from elsewhere than the text of files: times, the
-//! names in a folder, the working directory, a server, permissions.
+//! Tests an unknown host compiler, a script around gcc, that depends on more than the text of files: times, the names in a
+//! folder, the working directory, a server, permissions.
 
 use std::fs;
 use std::io::Write;
@@ -56,11 +56,11 @@ fn a_compiled_module_of_a_script_is_as_old_as_its_source() {
          os.execvp(name, [name, '-DVALUE=%d' % conf.value] + sys.argv[1:])\n",
     );
     space.write("bin/conf.py", "value = 1\n");
-    // This run, and only this, writes the compiled module.
+    // Only this run writes the compiled module.
     space.build(LINE);
     warm(&space, LINE);
     space.write("bin/conf.py", "value = 22\n");
-    // Not nvcc first: its run would write the module anew.
+    // nvcc must not run first: it would write the module again.
     space.build(LINE).demand_no_direct_hit();
     let object = space.read("out.o");
     space.agree(LINE);
@@ -83,7 +83,7 @@ fn a_folder_listed_by_its_descriptor_counts_with_its_names() {
 
 const ELSEWHERE: &str = "-c {work}/case.cu -o {work}/out.o -arch=sm_90";
 
-/// Builds in one folder, with absolute names only, and goes to another. make leaves `PWD` as it was, a shell sets it.
+/// Builds in one folder, with absolute names only, then in another one. make leaves `PWD` as it was, a shell sets it.
 fn move_to_another_folder(space: &mut TestSpace, line: &str) {
     for folder in ["one", "three"] {
         space.write(&format!("{folder}/there"), "");

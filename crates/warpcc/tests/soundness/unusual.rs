@@ -1,4 +1,4 @@
-//! Calls whose words look as usual, and in which nvcc does something else: a source from a descriptor, intermediate files
+//! Tests calls with usual arguments in which nvcc does something unusual: a source from a descriptor, intermediate files
 //! next to the object, a name that the shell changes, a compiler behind a compiler cache.
 
 use std::ffi::OsStr;
@@ -40,7 +40,7 @@ fn the_source_is_standard_input() {
     }
 }
 
-/// What a program leaves for a line, and how it ended.
+/// The exit code of a program for a command line, and the names of the files that it leaves.
 fn leaves(space: &TestSpace, program: &Program, line: &str) -> (i32, Vec<String>) {
     let before = Snapshot::take(&space.work());
     let said = space.run(program, &space.words(line));
@@ -70,7 +70,7 @@ fn a_name_that_the_shell_changes() {
     assert_eq!(leaves(&space, &Program::Launcher, line), wanted);
 }
 
-/// gcc looks for cc1plus from the name that it is called by. ccache calls it by its whole path.
+/// gcc looks for cc1plus relative to the name that it is called by. ccache calls gcc by its whole path.
 #[test]
 fn a_compiler_cache_in_a_folder_of_its_own() {
     let mut space = space("cache-elsewhere");

@@ -1,5 +1,5 @@
-//! The table of variables that tools ask for, against what they ask for: on the suite's toolkits, and on those that a
-//! person names, or else on one other that this machine has, another one each day.
+//! Tests the table of variables that tools read against the variables they do read: on the suite's toolkits, and on those
+//! that the user names, or else on one other toolkit of this machine, another one each day.
 //!
 //! ```sh
 //! WARPCC_TEST_MORE_NVCC=/a/bin/nvcc:/b/bin/nvcc WARPCC_TEST_MORE_HOSTS=g++-11:clang++-19 \
@@ -16,7 +16,7 @@ use warpcc_plan::Tool;
 
 use crate::space::{Program, TestSpace, Toolkit, finish, small};
 
-/// What is compiled, in this order. Host and device code, templates of the library, separate compilation.
+/// The compilations, in this order: host and device code, templates of the library, separate compilation.
 const LINES: &[&str] = &[
     "-c case.cu -o case.o -arch=sm_80",
     "-c case.cu -o case.o -gencode arch=compute_80,code=sm_80 -gencode arch=compute_86,code=compute_86",
@@ -46,7 +46,7 @@ const MAIN: &str = "extern __device__ int twice(int);\n\
     __global__ void other(int *x) { *x = 1; }\n\
     int main() { other<<<1, 1>>>(nullptr); }\n";
 
-/// Which of the tool's rows stands for a program, by its file. `None`: nobody sends it to another machine.
+/// The tool whose row in the table is for a program, by its file. `None`: the program is never sent to another machine.
 fn tool_of(program: &Path) -> Option<Tool> {
     let name = program.file_name()?.to_str()?;
     match name {
@@ -56,15 +56,15 @@ fn tool_of(program: &Path) -> Option<Tool> {
         "nvlink" => Some(Tool::Nvlink),
         "fatbinary" => Some(Tool::Fatbinary),
         "nvcc" => None,
-        // A shell, and what a toolkit's scripts call.
+        // A shell, and programs that a toolkit's scripts call.
         _ => warpcc_engine::conditions::asks_by_name(program, true).then_some(Tool::HostCompile),
     }
 }
 
-/// Per program and variable: where it was asked for.
+/// For each program and variable, the places where it was read.
 type Asked = BTreeMap<(String, OsString), BTreeSet<String>>;
 
-/// Compiles everything with one toolkit and one host compiler, and notes what is in no table.
+/// Compiles everything with one toolkit and one host compiler, and notes the variables that are in no table.
 fn observe(nvcc: &Path, host: &str, missing: &mut Asked, seen: &mut Asked) {
     let release = release_of(nvcc);
     let space = TestSpace::new(&format!("variables-{release}-{host}"));
@@ -142,10 +142,10 @@ fn the_table_has_every_variable_that_a_tool_asks_for() {
     );
 }
 
-/// Toolkits and host compilers. Every release and both compilers once; of toolkits besides the suite's, and where a
-/// person names host compilers, each with each.
+/// Pairs of toolkit and host compiler. The suite's two toolkits have one host compiler each. Other toolkits have every
+/// host compiler, and so have the suite's where the user names more host compilers.
 fn pairs() -> BTreeSet<(PathBuf, String)> {
-    // What a tool asks for does not depend on the runtime's header.
+    // The variables that a tool reads do not depend on the runtime's header.
     let newest = small(Toolkit::newest()).nvcc;
     let older = small(Toolkit::older()).nvcc;
     let mut hosts: BTreeSet<String> = ["g++", "clang++-14"].map(str::to_owned).into();
@@ -167,8 +167,8 @@ fn pairs() -> BTreeSet<(PathBuf, String)> {
     all.chain(usual).collect()
 }
 
-/// Those that a person names; else one of those that `cargo xtask toolkit` and `matrix` made for this user, in turn: each
-/// takes half a minute.
+/// The toolkits that the user names; else one of those that `cargo xtask toolkit` and `matrix` made for this user, in
+/// turn: each takes half a minute.
 fn more_toolkits(usual: &[PathBuf; 2]) -> BTreeSet<PathBuf> {
     if let Some(named) = std::env::var_os("WARPCC_TEST_MORE_NVCC") {
         let named = std::env::split_paths(&named);
@@ -189,7 +189,7 @@ fn more_toolkits(usual: &[PathBuf; 2]) -> BTreeSet<PathBuf> {
     all.into_iter().nth(turn).into_iter().collect()
 }
 
-/// `13.5`, as the compiler says.
+/// The compiler's release, such as `13.5`.
 fn release_of(nvcc: &Path) -> String {
     let said = std::process::Command::new(nvcc).arg("--version").output();
     let said = said
@@ -217,7 +217,7 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-/// Tells a person who looks at the test's output.
+/// Prints a message to the test's output.
 #[expect(clippy::print_stderr, reason = "tells a person what was seen")]
 fn say(what: &str) {
     eprintln!("variables: {what}");

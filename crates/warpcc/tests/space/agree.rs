@@ -1,5 +1,4 @@
-//! The one question every test asks: after this change, does warpcc give what a fresh
-//! nvcc gives? It does not know what was changed.
+//! Compares warpcc with a fresh nvcc after a change, for every test. It does not know the change.
 
 use super::bytes::{Exactness, differences};
 use super::process::{Outcome, Program};
@@ -11,9 +10,9 @@ use super::{TestSpace, remove_tree};
 /// One command that nvcc and warpcc have both run.
 #[derive(Debug)]
 pub struct Build {
-    /// What warpcc said: the same as nvcc.
+    /// warpcc's exit code and messages, the same as nvcc's.
     pub outcome: Outcome,
-    /// What the command added to warpcc's counters.
+    /// The command's additions to warpcc's counters.
     pub stats: Stats,
     /// The outputs, the same as nvcc's.
     pub outputs: Snapshot,
@@ -54,7 +53,7 @@ impl Build {
         self
     }
 
-    /// Fail when any tool ran: all came from the cache, at whichever level.
+    /// Fail when any tool ran: every result came from the cache, at some level.
     #[track_caller]
     pub fn demand_no_tool_ran(&self) -> &Self {
         let hit = self.is_direct_hit() || self.stats.all_hits() > 0;
@@ -99,7 +98,7 @@ impl TestSpace {
         self.same_as(program, line, exactness, &want, &wanted)
     }
 
-    /// Run the line with warpcc alone: a state to start from. That it is nvcc's is what [`Self::agree`] asks.
+    /// Run the line with warpcc alone, for a state to start from. Only [`Self::agree`] compares with nvcc.
     #[track_caller]
     pub fn build(&self, line: &str) -> Build {
         let (outcome, outputs, stats) = self.observe(&Program::Launcher, &self.words(line));
@@ -181,7 +180,7 @@ impl TestSpace {
         }
     }
 
-    /// Run a command of warpcc's alone: what it said, made and counted.
+    /// Run a command of warpcc's alone. Gives its outcome, its outputs and its counters.
     pub fn observe(&self, program: &Program, args: &[String]) -> (Outcome, Snapshot, Stats) {
         let stats = self.stats();
         let before = Snapshot::take(&self.work());

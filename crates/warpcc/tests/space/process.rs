@@ -1,5 +1,4 @@
-//! Runs one command in a test's folder with a known environment and returns what it
-//! said. It does not judge it.
+//! Runs one command in a test's folder with a known environment, and returns its outcome without a judgement.
 
 use super::TestSpace;
 use std::ffi::OsString;
@@ -27,7 +26,7 @@ impl Outcome {
     }
 }
 
-/// What to put before a case's arguments.
+/// The program, and the words before a case's arguments.
 #[derive(Clone, Debug)]
 pub enum Program {
     /// The real nvcc, and nothing else.
@@ -91,7 +90,7 @@ impl TestSpace {
             .env("LC_ALL", "C.UTF-8")
             .env("TMPDIR", self.tmp())
             .env("WARPCC_DIR", self.cache())
-            // Slots of its own: neither other tests nor this person's builds hold it up.
+            // Slots of its own, so that neither other tests nor the user's builds hold it up.
             .env("WARPCC_RUNTIME_DIR", self.beside("board"))
             // No settings file of the developer's either.
             .env("XDG_CONFIG_HOME", self.beside("config"));

@@ -12,30 +12,30 @@ use serde::{Deserialize, Serialize};
 pub enum Entry {
     /// A file with its permission bits.
     File {
-        /// An output of 0600 from a temporary file would break `make install`.
+        /// The permission bits: an output with 0600, from a temporary file, would break `make install`.
         mode: u32,
-        /// How many names it has: an output with two writes to both.
+        /// The number of names: a write to an output with two names changes both.
         links: u64,
-        /// Whose it is, user and group.
+        /// The owner: user and group.
         owner: (u32, u32),
-        /// What is in it.
+        /// The contents.
         bytes: Vec<u8>,
     },
     /// A link and where it points.
     Link(PathBuf),
     /// A folder.
     Dir,
-    /// A device, a pipe or a socket: type and permission bits, and which device. What is in it is not asked for.
+    /// A device, a pipe or a socket: type and permission bits, and the device number. The contents are not read.
     Special(u32, u64),
 }
 
-/// What tells that a name was written anew without reading it.
+/// Metadata that show whether a file was written again, without reading the file.
 type Signature = (u64, u64, i64, i64, i64, i64);
 
 /// A folder's contents, by path relative to it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// What is there.
+    /// The files, links and folders.
     pub entries: BTreeMap<String, Entry>,
     #[serde(skip)]
     signatures: BTreeMap<String, Signature>,
@@ -49,8 +49,7 @@ impl Snapshot {
         snapshot
     }
 
-    /// What this folder has that `before` had not, or had with another signature:
-    /// the outputs of the commands in between.
+    /// The entries that `before` lacks or has with another signature: the outputs of the commands in between.
     pub fn since(&self, before: &Self) -> Self {
         let is_new = |name: &String| {
             let lasts = matches!(

@@ -21,7 +21,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// What was counted between two readings.
+    /// The counts between two readings.
     pub fn since(&self, before: &Self) -> Self {
         let minus = |a: &BTreeMap<String, i64>, b: &BTreeMap<String, i64>| {
             a.iter()

@@ -1,10 +1,9 @@
-//! Compares what two runs printed, setting aside only what differs between two runs
-//! of nvcc itself. It does not run anything.
+//! Compares the output of two runs, ignoring only differences that two runs of nvcc itself have. It runs nothing.
 
 use super::process::Outcome;
 use std::path::PathBuf;
 
-/// What a comparison of diagnostics sets aside.
+/// The differences that a comparison of diagnostics ignores.
 #[derive(Clone, Debug, Default)]
 pub struct StreamRule {
     /// Numbers with a unit of time: `ptxas -v`, `-time`.
@@ -43,7 +42,7 @@ impl StreamRule {
         found
     }
 
-    /// The text with everything set aside that this rule sets aside.
+    /// The text without the parts that this rule ignores.
     fn plain(&self, bytes: &[u8]) -> String {
         let mut text = String::from_utf8_lossy(bytes).into_owned();
         for folder in &self.folders {
@@ -110,7 +109,7 @@ fn without_times(text: &str) -> String {
         .collect()
 }
 
-/// Enough of a long text to see what is wrong.
+/// The beginning of a long text, with its size: enough to see the problem.
 fn shortened(bytes: &[u8]) -> String {
     const SHOWN: usize = 4000;
     let text = String::from_utf8_lossy(bytes);

@@ -54,7 +54,7 @@ impl Bench {
         command
     }
 
-    /// What is logged of a run that began as `program`.
+    /// The observations of a run that began as `program`.
     pub fn log_of(&self, program: &str) -> Observed {
         let program = if program.starts_with('/') {
             program.into()

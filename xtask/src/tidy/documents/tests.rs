@@ -6,7 +6,7 @@ const CLI: &str = "## warpcc\nUsage: warpcc <COMMAND>\n## warpcc run\nUsage: war
 const READ: &str = concat!("let a = variable(\"WARPCC", "_DIR\");\n");
 const VARIABLE: &str = concat!("`WARPCC", "_DIR` is the folder\n");
 
-/// What is said of a page `docs/a.md`, in a repository in which everything else is right.
+/// The complaints about a page `docs/a.md`, in a repository in which everything else is right.
 fn complaints(page: &str) -> Vec<(String, Complaint)> {
     complaints_of(&[("docs/a.md", page)])
 }

@@ -1,4 +1,4 @@
-//! What `warpcc cache` answers, the short of it first.
+//! Prints the results of `warpcc cache`, the summary first.
 
 use std::io::{self, Write};
 

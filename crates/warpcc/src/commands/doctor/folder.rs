@@ -1,4 +1,4 @@
-//! The cache's folder: can it be written, does renaming work, on what file system, with how much space.
+//! Checks the cache's folder: whether it can be written, whether renaming works, its file system, and the free space.
 
 use std::fs;
 use std::io;
@@ -84,7 +84,7 @@ pub(super) fn check(config: &Config, findings: &mut Vec<Finding>) -> Usable {
     }
 }
 
-/// Who else can read and write there. To open it is to close it to others, where it is ours.
+/// Finds out which other users can read and write the folder. Opening a folder of ours closes it to others.
 fn whose(config: &Config, findings: &mut Vec<Finding>) {
     let shown = config.dir.value.display();
     if config.shared.value {
@@ -104,7 +104,7 @@ fn whose(config: &Config, findings: &mut Vec<Finding>) {
             "nothing is cached",
             "WARPCC_DIR=/a/folder/of/yours",
         )),
-        // Said by others.
+        // Other findings report this.
         Err(_) => {}
         Ok(store) if store.was_closed() => findings.push(warning(
             format!("other users could write to the cache folder {shown}, and now cannot"),
@@ -117,7 +117,7 @@ fn whose(config: &Config, findings: &mut Vec<Finding>) {
     }
 }
 
-/// What the store does for every entry: a new file takes the place of one that is there.
+/// Replaces a file by renaming a new one over it, as the store does for every entry.
 fn write_and_rename(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let name = |what: &str| folder.join(format!(".doctor-{}-{what}", std::process::id()));

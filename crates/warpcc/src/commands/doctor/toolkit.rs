@@ -1,4 +1,4 @@
-//! Which nvcc would run, whether it answers, and whether its version is one that is tested.
+//! Checks which nvcc would run, whether it answers, and whether its version is tested.
 
 use std::io::Read;
 use std::path::Path;
@@ -94,14 +94,14 @@ pub(super) fn check(config: &Config, around: &ProcessContext, findings: &mut Vec
 /// Variables that nvcc adds to every command line.
 const FLAGS: [&str; 2] = ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"];
 
-/// Whether nvcc sees them.
+/// Whether nvcc sees these variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flags {
     Inherited,
     Without,
 }
 
-/// The release that nvcc says it is.
+/// nvcc's release, as it prints it.
 fn version(nvcc: &Path, flags: Flags, deadline: Duration) -> Result<String, String> {
     let mut command = Command::new(nvcc);
     if flags == Flags::Without {
@@ -121,14 +121,14 @@ fn version(nvcc: &Path, flags: Flags, deadline: Duration) -> Result<String, Stri
         // Without the thread there is no answer; the finding says so.
         let read = move || {
             let mut text = Vec::new();
-            // No release has more than a few lines to say.
+            // No release prints more than a few lines.
             drop(out.take(1 << 16).read_to_end(&mut text));
             drop(sender.send(text));
         };
         drop(thread::Builder::new().spawn(read));
     }
     let text = receiver.recv_timeout(deadline);
-    // What has said enough, or closed its output, may still not end by itself.
+    // A program that has printed enough, or closed its output, may still not end by itself.
     drop(child.kill());
     drop(child.wait());
     let text = text.map_err(|_| format!("no answer within {} s", deadline.as_secs()))?;

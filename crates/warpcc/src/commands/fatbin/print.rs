@@ -1,4 +1,4 @@
-//! What `warpcc fatbin` shows: lists, tables, pictures, differences, verdicts.
+//! Prints the results of `warpcc fatbin`: lists, tables, pictures, differences, verdicts.
 
 pub mod check;
 pub mod diff;

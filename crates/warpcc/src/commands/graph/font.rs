@@ -92,7 +92,7 @@ pub(super) struct Style {
     pub(super) weight: Weight,
 }
 
-/// What draws the outlines: positions are the drawing's own.
+/// Draws outlines, at positions in the drawing's coordinates.
 pub(super) trait Pen {
     fn move_to(&mut self, x: f32, y: f32);
     fn line_to(&mut self, x: f32, y: f32);

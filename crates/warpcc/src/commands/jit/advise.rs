@@ -1,5 +1,4 @@
-//! `warpcc jit advise`: what the first start on a GPU compiles, measured or estimated, and what to
-//! do about it.
+//! `warpcc jit advise`: measures or estimates what the first start on a GPU compiles, and gives advice.
 
 mod findings;
 
@@ -86,7 +85,7 @@ pub(super) fn advise(
     Ok(if to_fix { TO_FIX } else { FINE })
 }
 
-/// What one text costs, and how that is known.
+/// The cost of one text, and how it is known.
 #[derive(Debug, Clone)]
 struct Known {
     cost: Cost,
@@ -179,7 +178,7 @@ fn first_line(text: &str) -> &str {
     text.trim().lines().next().unwrap_or_default()
 }
 
-/// What is damaged for one GPU is so for the next.
+/// Adds the problems that are new. Each GPU finds the same damaged files.
 fn add_new(problems: &mut Vec<Problem>, more: Vec<Problem>) {
     for problem in more {
         if !problems.contains(&problem) {
@@ -279,7 +278,7 @@ fn row(text: &PtxText<'_>, known: &Known, first: bool) -> TextRow {
     }
 }
 
-/// The figures with what follows from them.
+/// The figures, with the findings that follow from them.
 fn conclude(
     gpus: Vec<OnGpu>,
     settings: &JitSettings,
@@ -292,7 +291,7 @@ fn conclude(
         .flat_map(|on| of_gpu(on, settings, cache.held.bytes))
         .collect();
     let compiles = gpus.iter().any(|on| on.texts > 0);
-    // Where nothing is compiled, nothing is to be kept.
+    // Where nothing is compiled, the cache does not matter.
     let of_cache = std::mem::take(&mut cache.remarks);
     remarks.extend(of_cache.into_iter().map(|remark| Remark {
         weight: if compiles {

@@ -40,7 +40,7 @@ Examples:
 Exit code: 0 if every PTX was assembled; 1 if one was refused, or there is none; 2 if something
 could not be tried.";
 
-/// What `warpcc jit` does.
+/// The commands of `warpcc jit`.
 #[derive(Debug, Subcommand)]
 pub enum JitCommand {
     /// Say what the first start on a GPU compiles, what that costs, and whether it is kept

@@ -1,4 +1,4 @@
-//! Opens the binaries that are named or found, and reads what is in them.
+//! Opens the binaries that are named or found, and reads their images.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use warpcc_fatbin::{Binary, FatbinError, FoundImages, ReadLimits, find};
 
 use crate::commands::binary_errors;
 
-/// The files that were named or found, mapped, in order, and those that could not be.
+/// The files that were named or found, mapped, in order, and the errors of files that could not be opened.
 pub fn open_all(paths: &[PathBuf]) -> (Vec<Binary>, Vec<FatbinError>) {
     let limits = ReadLimits::default();
     let (inputs, mut errors) = find(paths);
@@ -21,13 +21,13 @@ pub fn open_all(paths: &[PathBuf]) -> (Vec<Binary>, Vec<FatbinError>) {
     (binaries, errors)
 }
 
-/// What is in each of them.
+/// The images in each file.
 pub fn contents(binaries: &[Binary]) -> Vec<FoundImages<'_>> {
     let limits = ReadLimits::default();
     binaries.par_iter().map(|b| b.contents(&limits)).collect()
 }
 
-/// Tells what could not be opened or read; says whether there was anything.
+/// Reports the files and parts that could not be opened or read; true where there were any.
 pub fn report(errors: &[FatbinError], files: &[(&Binary, Vec<warpcc_fatbin::Problem>)]) -> bool {
     let problems = files
         .iter()

@@ -1,4 +1,4 @@
-//! What `warpcc jit` shows: what is compiled and what that costs, what is kept, what is broken.
+//! Prints the results of `warpcc jit`: what is compiled and what that costs, what is kept, what is broken.
 
 pub mod advise;
 pub mod cache;

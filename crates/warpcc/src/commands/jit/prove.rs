@@ -1,4 +1,4 @@
-//! `warpcc jit prove`: whether the PTX inside works, before a newer GPU has to find out.
+//! `warpcc jit prove`: checks that the PTX in binaries works, before a newer GPU needs it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub(super) fn prove(
     let ptxas = find_ptxas(args.tool.ptxas.as_deref(), config, around)?;
     let loading = Loading {
         longest: Duration::from_secs(args.tool.timeout),
-        // What is proven is that it compiles, not that it was compiled before.
+        // The proof is that a text compiles, not that it was compiled before.
         variables: vec![("CUDA_CACHE_DISABLE", "1".into())],
         ..super::warm::loading(args.device, By::Logged, around)
     };
@@ -48,7 +48,7 @@ pub(super) fn prove(
         problems[index].extend(wrong);
         texts.extend(mine.into_iter().map(|text| (binary, text)));
     }
-    // Equal texts are tried once, and told once.
+    // Equal texts are tried once, and reported once.
     let mut seen = BTreeSet::new();
     let different: Vec<Placed<'_>> = texts
         .iter()
@@ -138,7 +138,7 @@ fn by_assembler(
         });
         match answer {
             Assembled::Made(_) => sums.assembled += 1,
-            // Its own age says nothing about the PTX.
+            // A `ptxas` that is too old says nothing about the PTX.
             Assembled::Refused(said) if said.contains("Unsupported .version") => {
                 let version = placed.1.source.code_version.unwrap_or_default();
                 let why = format!("PTX {}.{} is newer than this ptxas", version.0, version.1);
@@ -194,7 +194,7 @@ fn by_driver(
     let mut files: Vec<(&Binary, Vec<(Item, &PtxText<'_>)>)> = Vec::new();
     for (binary, text) in different {
         let fits = ptx_compiles(text.source.arch, Gpu::Known(gpu.number));
-        // What is relocatable only a link makes whole.
+        // Relocatable texts are completed only by a link.
         if !fits || text.used == CompileCause::Link {
             sums.not_for_it += 1;
             continue;

@@ -13,7 +13,7 @@ use super::print::warm::{Module, Warmed};
 use crate::commands::output;
 use crate::process_context::ProcessContext;
 
-/// Error 223: it would have to be compiled, and compiling is switched off.
+/// CUDA error 223: the module would have to be compiled, and compiling is switched off.
 const NOT_KEPT: u32 = 223;
 
 /// How loading processes are started: this program, by its hidden command.
@@ -91,7 +91,7 @@ pub(super) fn warm(args: &WarmArgs, around: &ProcessContext) -> anyhow::Result<i
     Ok(if kept && whole { FINE } else { TO_FIX })
 }
 
-/// Where nothing could be kept, minutes of compiling would be lost.
+/// Refuses to compile for minutes where the cache could keep nothing.
 fn refuse_in_vain(settings: &JitSettings) -> anyhow::Result<()> {
     if settings.disabled {
         anyhow::bail!("CUDA_CACHE_DISABLE is set, so nothing would be kept: unset it");
@@ -110,7 +110,7 @@ fn refuse_in_vain(settings: &JitSettings) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Counts what is not for warming; gives what is.
+/// Counts the containers that warming does not help. Gives the others.
 fn sort_out(verdicts: &Verdicts, warmed: &mut Warmed) -> Vec<Item> {
     let mut items = Vec::new();
     for verdict in &verdicts.verdicts {
@@ -139,14 +139,14 @@ fn three_times(
         done.map_err(anyhow::Error::msg)
     };
     let first = load(loading, items)?;
-    // What was refused, or took the process with it, does so again.
+    // Modules that were refused, or that ended the process, would do so again.
     let fine: Vec<Item> = first
         .iter()
         .filter(|(_, outcome)| matches!(outcome, LoadResult::In(_)))
         .map(|(item, _)| *item)
         .collect();
     let second = load(loading, &fine)?;
-    // What the two variables do together was never seen.
+    // The effect of both variables together is not known.
     let without = match settings.force_jit {
         true => Vec::new(),
         false => {

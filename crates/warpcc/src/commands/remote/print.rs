@@ -1,4 +1,4 @@
-//! What the shared caches answered, gave and took, for people and as JSON.
+//! Prints what the shared caches answered, gave and took, for people and as JSON.
 
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,24 +10,24 @@ use warpcc_report::monitor::harmless;
 
 use crate::config::format_bytes;
 
-/// What one server said.
+/// One server's answer to a ping.
 pub struct Pinged {
     /// Its URL, without credentials.
     pub server: String,
     /// Whether nothing is given to it.
     pub read_only: bool,
-    /// What it said, or why it did not.
+    /// The answer, or why there was none.
     pub answer: Result<Answer, String>,
 }
 
 impl Pinged {
-    /// Whether it does all that it is there for.
+    /// Whether the server answers, and takes results where it should.
     pub fn is_well(&self) -> bool {
         matches!(&self.answer, Ok(answer) if !matches!(answer.write, WriteTest::Refused(_)))
     }
 }
 
-/// Why and until when a server is paused.
+/// A server that is left alone for a while, and why.
 pub struct Rested {
     /// Seconds since 1970.
     pub until: u64,
@@ -35,7 +35,7 @@ pub struct Rested {
     pub why: String,
 }
 
-/// What came from one server and went there.
+/// The traffic with one server.
 pub struct Row {
     /// Its URL, without credentials.
     pub server: String,
@@ -59,13 +59,13 @@ pub struct Row {
     pub bad_signature: u64,
     /// Results that wait to be given to it.
     pub waiting: usize,
-    /// Set where nothing is asked of it for a while.
+    /// Set where the server is not read for a while.
     pub reading: Option<Rested>,
-    /// Set where nothing is given to it for a while.
+    /// Set where nothing is uploaded to the server for a while.
     pub writing: Option<Rested>,
 }
 
-/// Writes what each server said.
+/// Writes each server's answer.
 pub fn write_ping(rows: &[Pinged], out: &mut dyn Write) -> io::Result<()> {
     for row in rows {
         let way = access(row.read_only);
@@ -126,7 +126,7 @@ pub fn write_ping_json(rows: &[Pinged], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", Value::from(rows))
 }
 
-/// Writes what came and went.
+/// Writes the traffic with each server.
 pub fn write_stat(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
     for row in rows {
         let asked = row.hits.saturating_add(row.misses);
@@ -198,7 +198,7 @@ pub fn write_stat_json(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", Value::from(rows))
 }
 
-/// Writes what an upload did.
+/// Writes the results of an upload.
 pub fn write_uploaded(reports: &[UploadReport], out: &mut dyn Write) -> io::Result<()> {
     for account in reports {
         write!(

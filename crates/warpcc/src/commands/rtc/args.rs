@@ -26,7 +26,7 @@ docs/rtc.md describes the manifest.
 Exit code: 0 if every kernel is kept; 1 if one does not compile, or cannot be kept; 2 if it could
 not be tried.";
 
-/// What `warpcc rtc` does.
+/// The commands of `warpcc rtc`.
 #[derive(Debug, Subcommand)]
 pub enum RtcCommand {
     /// Compile a kernel as a program would at run time, through its cache
@@ -86,7 +86,7 @@ pub struct WarmArgs {
     pub with: WithArgs,
 }
 
-/// What to compile with.
+/// Options of both commands: the compiler, and the form of the output.
 #[derive(Debug, Args)]
 pub struct WithArgs {
     /// The NVRTC to use, a file or its folder; by default the one a program would find here

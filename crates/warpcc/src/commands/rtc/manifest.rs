@@ -1,4 +1,4 @@
-//! What `warpcc rtc warm` is to compile: a TOML file (docs/rtc.md), read and checked whole before anything is compiled.
+//! Reads the manifest of `warpcc rtc warm`: a TOML file (docs/rtc.md), checked whole before anything is compiled.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ struct File {
     recorded_ptx: Vec<RecordedPtx>,
 }
 
-/// A text that others name, as a program recorded it (`warpcc_rtc`'s record.rs).
+/// A text that programs name by its id, as it was recorded (`warpcc_rtc`'s record.rs).
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Content {
@@ -42,7 +42,7 @@ struct Content {
     text: String,
 }
 
-/// A program with all that it is compiled with, as it was recorded. Texts are named by their ids.
+/// A recorded program, with all its options and headers. Texts are named by their ids.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Recorded {
@@ -100,10 +100,10 @@ struct Ptx {
     targets: Option<Vec<String>>,
 }
 
-/// All there is to compile.
+/// Everything to compile.
 #[derive(Debug)]
 pub struct Manifest {
-    /// What every kernel is compiled with.
+    /// The parts of a request that all kernels share.
     pub common: CompileRequest,
     /// One for each name, parameters and target.
     pub jobs: Vec<ImageJob>,
@@ -120,10 +120,10 @@ pub enum ImageJob {
         name: String,
         /// The text.
         source: String,
-        /// For what.
+        /// The target to compile for.
         target: Target,
     },
-    /// As a program asked for it.
+    /// A program's request, as recorded.
     Recorded(CompileRequest),
     /// From PTX.
     Ptx {
@@ -131,17 +131,17 @@ pub enum ImageJob {
         name: String,
         /// The text.
         text: Vec<u8>,
-        /// For which GPU.
+        /// The GPU to compile for.
         target: RealArch,
     },
 }
 
 impl Manifest {
-    /// Reads it, and every file that it names. Paths are relative to the manifest's folder. `targets`, if there are any, are in
-    /// place of those that it names for all of its kernels.
+    /// Reads the manifest, and every file that it names. Paths are relative to the manifest's folder. `targets`, if there
+    /// are any, replace the manifest's own for all kernels.
     ///
     /// # Errors
-    /// It says something that is not understood, or a file cannot be read.
+    /// The manifest has something that is not understood, or a file cannot be read.
     pub fn read(path: &Path, targets: &[Target]) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read {}", path.display()))?;
@@ -225,7 +225,7 @@ fn text_of(folder: &Path, path: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// What is true of every kernel: options, folders of headers, texts.
+/// The parts of a request that all kernels share: options, folders of headers, texts.
 fn common(file: &File, folder: &Path) -> anyhow::Result<CompileRequest> {
     let mut common = CompileRequest::new("", "", Target::Cubin(RealArch::new(0)));
     let options = file.options.iter();
@@ -242,8 +242,8 @@ fn common(file: &File, folder: &Path) -> anyhow::Result<CompileRequest> {
     Ok(common)
 }
 
-/// What programs recorded. `targets` are in place of the machine code that they asked for on their GPUs; what is an
-/// intermediate form is one everywhere.
+/// The jobs that programs recorded. `targets` replace machine code, which the programs requested for their own GPUs;
+/// intermediate forms stay as recorded.
 fn recorded(file: &File, folder: &Path, targets: &[Target]) -> anyhow::Result<Vec<ImageJob>> {
     let texts = file.text.iter();
     let texts: HashMap<&str, Arc<str>> = texts

@@ -14,7 +14,7 @@ pub enum Ci {
 }
 
 impl Ci {
-    /// What to copy, for the version that prints it.
+    /// The lines to copy, for the version that prints them.
     pub fn lines(self) -> String {
         let text = match self {
             Self::Github => include_str!("ci/github.yml"),

@@ -6,7 +6,7 @@ use super::start_file::Shell;
 use crate::locate;
 use crate::process_context::ProcessContext;
 
-/// What a project may write into its CMakePresets.json.
+/// A preset that a project may add to its CMakePresets.json.
 pub const PRESET: &str = "\
 A preset for a project, in CMakePresets.json or CMakeUserPresets.json:
   {
@@ -23,7 +23,7 @@ A preset for a project, in CMakePresets.json or CMakeUserPresets.json:
 CMake reads the launcher when it configures a build folder for the first time.
 ";
 
-/// What is set up.
+/// The way in which builds are to find warpcc.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// The name nvcc.

@@ -9,17 +9,17 @@ use anyhow::{Context, bail};
 use super::start_file::home_folder;
 use crate::process_context::ProcessContext;
 
-/// The folder and what is to be in it.
+/// The folder with the link named nvcc, and the link's target.
 pub struct Link {
-    /// What comes first in `PATH`.
+    /// The folder, which is to be first in `PATH`.
     pub folder: PathBuf,
     /// The program that the name nvcc leads to.
     target: PathBuf,
-    /// It came with the program, and is not ours to change.
+    /// The link came with the program's package, and is not ours to change.
     is_packaged: bool,
 }
 
-/// What to do about it.
+/// A change to the link.
 pub enum LinkChange {
     /// Nothing, and why.
     None(String),
@@ -70,7 +70,7 @@ fn leads_to(link: &Path, target: &Path) -> bool {
 }
 
 impl LinkChange {
-    /// What makes the link.
+    /// The change that makes the link.
     ///
     /// # Errors
     /// Something else has its place.
@@ -88,7 +88,7 @@ impl LinkChange {
         })
     }
 
-    /// What takes it away.
+    /// The change that removes the link.
     ///
     /// # Errors
     /// Something else has its place.

@@ -30,7 +30,7 @@ impl Shell {
         }
     }
 
-    /// Sets it where nobody has.
+    /// Sets a variable unless it is set already.
     pub fn set_where_unset(self, name: &str, value: &str) -> String {
         let set = self.set(name, value);
         match self {
@@ -58,22 +58,22 @@ impl Shell {
 
 /// A start file as it is now.
 pub struct StartFile {
-    /// Where it is.
+    /// The file's path.
     pub path: PathBuf,
-    /// Whose it is.
+    /// The shell that reads the file.
     pub shell: Shell,
-    /// What is in it; nothing where there is none.
+    /// The contents; `None` where there is no file.
     text: Option<Vec<u8>>,
     permissions: Permissions,
 }
 
-/// What to do about it.
+/// A change to a start file.
 pub enum FileChange {
     /// Nothing, and why.
     None(&'static str),
     /// Write this.
     Write {
-        /// All of it.
+        /// The whole file.
         text: Vec<u8>,
         /// The lines that are put in.
         block: Option<String>,
@@ -101,7 +101,7 @@ pub fn home_folder(
 }
 
 impl StartFile {
-    /// The one of the shell that `SHELL` names.
+    /// The start file of the shell that `SHELL` names.
     ///
     /// # Errors
     /// No home, or a file that is not to be touched.
@@ -156,7 +156,7 @@ impl StartFile {
         })
     }
 
-    /// What puts in the block `name`.
+    /// The change that puts in the block `name`.
     ///
     /// # Errors
     /// A block that does not end.
@@ -172,7 +172,7 @@ impl StartFile {
         })
     }
 
-    /// What takes it out.
+    /// The change that takes out the block `name`.
     ///
     /// # Errors
     /// A block that does not end.

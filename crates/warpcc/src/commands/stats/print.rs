@@ -21,7 +21,7 @@ const PROJECTS: usize = 5;
 /// The steps that are always shown, in the order nvcc runs them.
 const TOOLS: [&str; 6] = ["cudafe++", "cicc", "ptxas", "fatbinary", "nvlink", "host"];
 
-/// What is counted of the shared caches.
+/// The counters of the shared caches.
 const REMOTE: [&str; 12] = [
     "hits",
     "misses",
@@ -37,10 +37,10 @@ const REMOTE: [&str; 12] = [
     "executed",
 ];
 
-/// What is counted for the cluster, besides the steps that it ran.
+/// The counters of the cluster, besides the steps that it ran.
 const EXECUTOR: [&str; 3] = ["errors", "bytes_up", "bytes_down"];
 
-/// What was counted, and what the cache holds.
+/// The counters, and the size of the cache.
 #[derive(Debug, Clone, Default)]
 pub struct Stats {
     /// Counters by dotted name: `invocations.total`, `steps.cicc.hits`,
@@ -50,15 +50,15 @@ pub struct Stats {
     pub cache_bytes: u64,
     /// How many entries it holds.
     pub cache_entries: u64,
-    /// What the results from the cache took when they were made.
+    /// Processor time saved: the time that the results from the cache took when they were made.
     pub saved: Duration,
-    /// What the steps that ran took; none where it was not always counted.
+    /// Processor time of the steps that ran; `None` where it was not always counted.
     pub spent: Option<Duration>,
     /// Projects, the one with most calls first.
     pub projects: Vec<Project>,
 }
 
-/// What is remembered of the builds in one folder.
+/// The remembered builds of one folder.
 #[derive(Debug, Clone, Default)]
 pub struct Project {
     /// The folder that all calls of its builds were made in.
@@ -67,7 +67,7 @@ pub struct Project {
     pub calls: u64,
     /// Of those, answered from the cache as a whole.
     pub direct_hits: u64,
-    /// What its results from the cache took when they were made.
+    /// Processor time saved, as in [`Stats::saved`].
     pub saved: Duration,
 }
 
@@ -83,8 +83,8 @@ impl Stats {
         self.counters.get(name).copied().unwrap_or(0)
     }
 
-    /// The share of the compiler's time that was not needed, with both times: of all that a build without a cache would have
-    /// taken. Bypassed calls are not in it, since nobody measures them.
+    /// The compiler time that was avoided, as a share of the time without a cache, with both times. Bypassed calls are left
+    /// out, since they are not measured.
     pub fn avoided(&self) -> Option<String> {
         let whole = self.saved.checked_add(self.spent?)?;
         if whole.is_zero() {
@@ -126,7 +126,7 @@ impl Stats {
         tools.into_iter().map(step).collect()
     }
 
-    /// Why nvcc was run as it is, the most frequent reason first.
+    /// The reasons for bypassed calls, the most frequent first.
     fn reasons(&self) -> Vec<(&str, u64)> {
         let mut reasons: Vec<_> = self
             .counters
@@ -156,7 +156,7 @@ pub fn write_text(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
         return Ok(());
     }
     let direct = count("direct_hits");
-    // `--version` and the like are no compilations, and a share of them would say nothing.
+    // `--version` and the like are no compilations, so they have no share.
     let passed = count("passed");
     let compilations = total.saturating_sub(passed);
     if let Some(avoided) = stats.avoided() {
@@ -194,7 +194,7 @@ pub fn write_text(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\n{cache}\n\nWhy did it miss: warpcc why")
 }
 
-/// What other machines did.
+/// Writes the work of other machines.
 fn write_elsewhere(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     let remote = |name: &str| stats.count(&format!("remote.{name}"));
     let away = |name: &str| stats.count(&format!("executor.{name}"));
@@ -237,7 +237,7 @@ fn write_elsewhere(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Why calls were bypassed, and what to do about it.
+/// Writes why calls were bypassed, with advice.
 fn write_reasons(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     let reasons = stats.reasons();
     if !reasons.is_empty() {
@@ -250,7 +250,7 @@ fn write_reasons(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// What the folders of projects show.
+/// Writes the compilations that other folders could share, and the hits of each project's folder.
 fn write_folders(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     let shared = stats.count(WOULD_SHARE);
     if shared > 0 {

@@ -9,15 +9,15 @@ use warpcc_report::record::{CallOutcome, InvocationRecord, TaskEnd};
 
 use super::print::Project;
 
-/// Every project, the one with most calls first. Without records there is none.
+/// Every project, the one with the most calls first; empty without records.
 pub fn projects(history: &History) -> Vec<Project> {
     let mut builds = BTreeMap::new();
-    // What cannot be read is missing from the figures, no more.
+    // Records that cannot be read are only missing from the figures.
     drop(history.visit(|call| add(&mut builds, &call)));
     by_folder(builds)
 }
 
-/// By the build's id.
+/// Projects by their build's id.
 type Builds = BTreeMap<String, Project>;
 
 fn add(builds: &mut Builds, call: &InvocationRecord) {
@@ -28,7 +28,7 @@ fn add(builds: &mut Builds, call: &InvocationRecord) {
         folder: PathBuf::from(&call.directory),
         ..Project::default()
     });
-    // make enters folders; the project is what they have in common.
+    // make enters folders; the project is their common parent.
     build.folder = shared(&build.folder, Path::new(&call.directory));
     build.calls += 1;
     build.direct_hits += u64::from(call.outcome == CallOutcome::DirectHit);
@@ -60,7 +60,7 @@ fn shared(one: &Path, other: &Path) -> PathBuf {
         .collect()
 }
 
-/// The processor time of the steps that ran, as counted; none where steps ran before this was counted.
+/// The processor time of the steps that ran, as counted; `None` where steps ran before the time was counted.
 pub fn spent(counters: &BTreeMap<String, u64>) -> Option<Duration> {
     let micros = counters.get("spent.micros").copied();
     let is_miss = |name: &str| name.starts_with("steps.") && name.ends_with(".misses");

@@ -1,4 +1,4 @@
-//! What happened to the last call that compiled a file, and what the same call would do now.
+//! Shows what happened to the last call that compiled a file, and what the same call would do now.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -21,13 +21,13 @@ use crate::store::need_store;
 /// How well a call fits the file that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
-    /// A file whose path ends so.
+    /// A file whose path ends with the given one.
     Ending,
     /// The very file.
     Exact,
 }
 
-/// Writes it; the exit code is 1 where no such call is remembered.
+/// Writes the answer. The exit code is 1 where no such call is remembered.
 pub(super) fn run(file: &Path, config: &Config, around: &ProcessContext) -> anyhow::Result<i32> {
     let history = records(&need_store(config)?);
     let wanted = plain(&around.directory.join(file));
@@ -62,7 +62,7 @@ pub(super) fn run(file: &Path, config: &Config, around: &ProcessContext) -> anyh
 }
 
 fn fit(call: &InvocationRecord, wanted: &Path, asked: &Path) -> Option<Fit> {
-    // A bypassed call leaves no list of sources; its words have them.
+    // A bypassed call leaves no list of sources; its command line has them.
     let named = match call.sources.is_empty() {
         true => call.args.get(1..).unwrap_or_default(),
         false => &call.sources,
@@ -77,7 +77,7 @@ fn fit(call: &InvocationRecord, wanted: &Path, asked: &Path) -> Option<Fit> {
     named.iter().filter_map(of_one).max()
 }
 
-/// A path without `.` and `..`, as far as names alone can say.
+/// A path without `.` and `..`, resolved by names alone.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -95,7 +95,7 @@ fn plain(path: &Path) -> PathBuf {
 /// The command line, where the record has all of it.
 fn words(call: &InvocationRecord) -> Option<(PathBuf, Vec<OsString>)> {
     let (nvcc, args) = call.args.split_first()?;
-    // What is not UTF-8 was replaced, and what is very long was cut.
+    // Records replace text that is not UTF-8, and cut very long words.
     let is_whole = |word: &String| !word.contains('\u{fffd}') && !word.contains('…');
     let whole = call.args.iter().all(is_whole);
     whole.then(|| (nvcc.into(), args.iter().map(OsString::from).collect()))

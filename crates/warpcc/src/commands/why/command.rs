@@ -1,4 +1,4 @@
-//! Whether a command would hit, and what differs from what the cache remembers of it.
+//! Finds out whether a command would hit, and what differs from the remembered runs.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ pub fn why(
     {
         return Ok(Why::Hit);
     }
-    // The same command saw other files, or another command made this output last time.
+    // Either the same command read other files, or another command made this output last time.
     if let Some(files) = nearest(variants, &request) {
         return Ok(Why::Differs {
             parts: Vec::new(),
@@ -75,8 +75,8 @@ pub fn why(
     Ok(Why::Differs { parts, files })
 }
 
-/// What every remembered run under the keys of `listing` saw, and what is different now: none of it, for one that a call
-/// would be answered with.
+/// The input manifest of every remembered run under the keys of `listing`, with the differences from the files now. A run
+/// without differences would answer the call.
 fn differences(
     store: &DiskStore,
     request: &Request,
@@ -91,7 +91,7 @@ fn differences(
     Ok(all)
 }
 
-/// What differs from the remembered run that saw most of what is there now.
+/// The differences from the remembered run that has the fewest; `None` without remembered runs.
 fn nearest(
     variants: Vec<(InputManifest, Vec<Difference>)>,
     request: &Request,
@@ -136,7 +136,7 @@ fn file_difference(
         Difference::FileChanged { .. } => FileChange::HeaderChanged,
         Difference::FileMissing { .. } => FileChange::Missing,
         Difference::VariableChanged { .. } => FileChange::Variable,
-        // Looked for here and found elsewhere: the new one now comes first.
+        // The file was looked for here and found elsewhere: the new file now comes first.
         Difference::FileAppeared { .. } => manifest
             .files()
             .map(|file| file.path)
@@ -151,7 +151,7 @@ fn why_not_kept(store: &DiskStore, request: &Request) -> Option<String> {
     let words = request.args.iter().map(|arg| arg.to_string_lossy());
     let words: Vec<_> = words.collect();
     let mut last = None;
-    // What cannot be read is not known, no more.
+    // Records that cannot be read are skipped.
     drop(records(store).visit(|call| {
         let same = Path::new(&call.directory) == request.directory
             && call.args.get(1..).unwrap_or_default() == words;

@@ -1,4 +1,4 @@
-//! Why a command was, or was not, answered from the cache, in sentences.
+//! Prints why a command was, or was not, answered from the cache, in sentences.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -12,11 +12,11 @@ pub enum Why {
     Hit,
     /// The cache has never seen anything like it, or has removed it since.
     NeverSeen,
-    /// The cache has something close.
+    /// The cache has a similar run.
     Differs {
-        /// What differs in the command and its tools.
+        /// Differences in the command and its tools.
         parts: Vec<PartDifference>,
-        /// What differs in the files it reads.
+        /// Differences in the files that the command reads.
         files: Vec<FileDifference>,
     },
     /// The command is bypassed, for this reason.
@@ -32,11 +32,11 @@ pub enum Why {
 /// A part of the key that differs.
 #[derive(Debug, Clone)]
 pub struct PartDifference {
-    /// What it is: `option`, `host compiler`, `environment CPATH`.
+    /// The part's name: `option`, `host compiler`, `environment CPATH`.
     pub name: String,
-    /// What the cache remembers; `None` where it had none.
+    /// The remembered value; `None` where there was none.
     pub old: Option<String>,
-    /// What it is now; `None` where it is gone.
+    /// The value now; `None` where the part is gone.
     pub new: Option<String>,
 }
 
@@ -66,7 +66,7 @@ pub enum FileChange {
     Variable,
 }
 
-/// Write the answer, the short of it first.
+/// Writes the answer, the summary first.
 pub fn write(why: &Why, out: &mut dyn Write) -> io::Result<()> {
     match why {
         Why::Hit => writeln!(out, "It is in the cache: this command hits."),

@@ -6,15 +6,15 @@ use std::process::{Command, Stdio};
 
 use crate::space::{make_dir, remove_tree};
 
-/// Says inside of the namespace that this is the inside.
+/// The variable that is set inside of the namespace.
 const INSIDE: &str = "WARPCC_TEST_MOUNTS";
 
 /// A way to mount a file system. The scripts are given `$AT`, where to mount, `$FROM`, a folder with the first content,
 /// and `$OWN`, an empty folder for images and layers.
 pub struct Kind {
-    /// For messages and folders.
+    /// The name for messages and folders.
     pub name: &'static str,
-    /// What `/proc/filesystems` has to name.
+    /// The name that has to be in `/proc/filesystems`.
     needs: &'static str,
     script: &'static str,
 }
@@ -72,7 +72,7 @@ pub const WRITABLE: &[Kind] = &[
          mount -t overlay -o lowerdir=$OWN/l,upperdir=$OWN/t/u,workdir=$OWN/t/w none $AT",
     ),
     kind("bindfs", "fuse", "bindfs $OWN $AT"),
-    // The server on the other end of a pipe, without a network.
+    // The server is at the other end of a pipe, without a network.
     kind(
         "sshfs",
         "fuse",
@@ -114,13 +114,13 @@ pub const IMAGES: &[Kind] = &[
         "erofs",
         "mkfs.erofs -Eforce-inode-compact $OWN/i $FROM >$OWN/log; mount -t erofs -o loop $OWN/i $AT",
     ),
-    // Keeps fractions of a second, of times that anybody may set.
+    // Keeps fractions of a second, but of times that any program may set.
     kind(
         "erofs-extended",
         "erofs",
         "mkfs.erofs -Eforce-inode-extended $OWN/i $FROM >$OWN/log; mount -t erofs -o loop $OWN/i $AT",
     ),
-    // Images of equal files differ in nothing: a build that is meant to be repeated makes them so.
+    // Images of equal files are the same, as a reproducible build makes them.
     kind(
         "ext4-image",
         "ext4",
@@ -178,8 +178,8 @@ pub const RELAYERED: Kind = kind(
      mount -t overlay -o lowerdir=$OWN/l,upperdir=${AT%/*}/upper,workdir=$OWN/w none $AT",
 );
 
-/// Whether this process is where it may mount. Where it is not, the test is run once more in a namespace of its own, if
-/// this machine lets us have one.
+/// Whether this process is in a namespace in which it may mount. Otherwise the test runs again in a namespace of its own,
+/// if this machine allows one.
 pub fn inside(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
@@ -211,7 +211,8 @@ pub struct Mounted {
 }
 
 impl Kind {
-    /// Mounts it at `at`, with what it needs besides in `own`. `None`, and a word about it, where this machine cannot.
+    /// Mounts the file system at `at`, with its images and layers in `own`. `None`, after a message, where this machine
+    /// cannot.
     pub fn mount(&self, at: &Path, own: &Path, from: &Path) -> Option<Mounted> {
         make_dir(at);
         make_dir(own);
@@ -270,7 +271,7 @@ fn is_mount(at: &Path) -> bool {
         .is_ok_and(|ended| ended.success())
 }
 
-/// Tells a person who looks at the test's output.
+/// Prints a message to the test's output.
 #[expect(clippy::print_stderr, reason = "tells a person what was not tried")]
 pub fn say(what: &str) {
     eprintln!("file systems: {what}");

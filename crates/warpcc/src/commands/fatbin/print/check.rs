@@ -1,4 +1,4 @@
-//! What `warpcc fatbin check` says: first the answer, then what it rests on.
+//! Prints the result of `warpcc fatbin check`: first the answer, then the reasons for it.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -83,7 +83,7 @@ fn write_gpu(
         count(verdicts.len(), "container")
     )?;
     for (outcome, name) in outcomes {
-        // What runs needs no explanation.
+        // Containers that run need no explanation.
         if outcome == LoadOutcome::Run && !name_kernels {
             continue;
         }

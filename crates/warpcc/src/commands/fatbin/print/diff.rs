@@ -1,4 +1,4 @@
-//! What `warpcc fatbin diff` and `thin` say.
+//! Prints the results of `warpcc fatbin diff` and `thin`.
 
 use std::io::{self, Write};
 

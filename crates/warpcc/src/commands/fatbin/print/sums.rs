@@ -1,24 +1,24 @@
-//! The sums of images by target and by kernel, and the bar that shows them.
+//! Sums of images by target and by kernel, and the bar that shows them.
 
 use std::collections::BTreeMap;
 
 use warpcc_fatbin::{ImageKind, ImageRow};
 
-/// A terminal's width without asking it: what fits next to a build's log.
+/// The width of a bar, in characters: it fits next to a build's log without asking the terminal.
 const BAR: u64 = 40;
 
-/// What the images of one target come to.
+/// The totals of one target's images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sum {
-    /// How many.
+    /// Number of images.
     pub images: u64,
-    /// In the file, in bytes.
+    /// Their size in the file, in bytes.
     pub stored: u64,
-    /// Decompressed, in bytes.
+    /// Their size when decompressed, in bytes.
     pub size: u64,
 }
 
-/// By target, machine code before PTX, by number.
+/// The totals by target: machine code before PTX, then by number.
 pub fn by_target<'r>(rows: impl Iterator<Item = &'r ImageRow>) -> Vec<(String, Sum)> {
     let mut sums: BTreeMap<(ImageKind, usize, String), Sum> = BTreeMap::new();
     for row in rows {
@@ -37,7 +37,7 @@ pub fn by_target<'r>(rows: impl Iterator<Item = &'r ImageRow>) -> Vec<(String, S
     named.collect()
 }
 
-/// What a kernel's code takes over all images, the largest first, in bytes.
+/// The code size of each kernel over all images, in bytes, the largest first.
 pub fn by_kernel<'r>(rows: impl Iterator<Item = &'r ImageRow>) -> Vec<(&'r str, u64)> {
     let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
     for kernel in rows.flat_map(ImageRow::kernels) {
@@ -50,7 +50,7 @@ pub fn by_kernel<'r>(rows: impl Iterator<Item = &'r ImageRow>) -> Vec<(&'r str, 
     sums
 }
 
-/// A bar of `value` next to one of `most`, in eighths of a character.
+/// A bar for `value` where `most` fills the width, exact to an eighth of a character.
 pub fn bar(value: u64, most: u64) -> String {
     let eighths = u128::from(value) * u128::from(BAR) * 8 / u128::from(most.max(1));
     let eighths = usize::try_from(eighths).unwrap_or(0);

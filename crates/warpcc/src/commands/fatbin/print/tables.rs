@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use warpcc_fatbin::ImageRow;
 
-/// What both tables begin with.
+/// The first columns of both tables.
 const IMAGE: [&str; 8] = [
     "file",
     "member",

@@ -26,7 +26,7 @@ fn room_for(bytes: u64) -> u64 {
     bytes.saturating_add(bytes / 4).next_multiple_of(STEP)
 }
 
-/// What to know and do about a GPU; `held` is what the cache holds, in bytes.
+/// The findings for one GPU, with advice; `held` is the size of the cache's contents, in bytes.
 pub(super) fn of_gpu(on: &OnGpu, settings: &JitSettings, held: u64) -> Vec<Remark> {
     let mut found = Vec::new();
     let gpu = on.gpu;

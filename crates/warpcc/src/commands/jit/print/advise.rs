@@ -1,4 +1,4 @@
-//! What `warpcc jit advise` says: per GPU what the first start compiles, then what to do.
+//! Prints the result of `warpcc jit advise`: per GPU what the first start compiles, then the advice.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -20,15 +20,15 @@ const SHOWN: usize = 5;
 pub struct Advice {
     /// One for each GPU that was asked about.
     pub gpus: Vec<OnGpu>,
-    /// What measured; none where all is estimated, or nothing was to be measured.
+    /// The `ptxas` that measured the costs; `None` where all are estimated, or nothing was to be measured.
     pub ptxas: Option<PathBuf>,
     /// The driver's cache.
     pub cache: CacheView,
-    /// What to do about it, the urgent first.
+    /// Advice, the most urgent first.
     pub remarks: Vec<Remark>,
 }
 
-/// What happens on one GPU.
+/// The first start on one GPU.
 #[derive(Debug, Serialize)]
 pub struct OnGpu {
     /// The GPU.
@@ -41,27 +41,27 @@ pub struct OnGpu {
     pub measured: usize,
     /// Of those, how many `ptxas` refuses.
     pub refused: usize,
-    /// Their text, in bytes.
+    /// The size of the texts, in bytes.
     pub ptx_bytes: u64,
-    /// The machine code they come to, in bytes.
+    /// The size of their machine code, in bytes.
     pub cubin_bytes: u64,
-    /// The largest of it, in bytes.
+    /// The size of the largest machine code of a text, in bytes.
     pub largest_cubin_bytes: u64,
-    /// What the driver's cache keeps of it: the PTX and its machine code.
+    /// The size of the texts in the driver's cache, in bytes: the PTX and its machine code.
     pub kept_bytes: u64,
-    /// Seconds of processors for all.
+    /// Processor time for all texts, in seconds.
     pub seconds: f64,
-    /// For the slowest.
+    /// Processor time for the slowest text, in seconds.
     pub slowest_seconds: f64,
-    /// What the driver's cache may hold, in bytes.
+    /// The size limit of the driver's cache, in bytes.
     pub limit: u64,
-    /// Whether all of it fits there.
+    /// Whether all texts fit into the driver's cache.
     pub fits: bool,
-    /// The option that would make machine code for it.
+    /// The option that would make machine code for this GPU.
     pub gencode: Option<String>,
 }
 
-/// What happens with one file.
+/// The first start of one file on one GPU.
 #[derive(Debug, Serialize)]
 pub struct OfFile {
     /// The file, and the member of a wheel.
@@ -70,13 +70,13 @@ pub struct OfFile {
     pub run: usize,
     /// Containers that are compiled.
     pub jit: usize,
-    /// Containers that are linked anew when the program starts.
+    /// Containers that are linked again when the program starts.
     pub jit_link: usize,
     /// Containers that cannot be loaded.
     pub fail: usize,
     /// Relocatable containers, which a link decides about.
     pub not_linked: usize,
-    /// What is compiled.
+    /// The texts that are compiled.
     pub texts: Vec<TextRow>,
 }
 
@@ -92,21 +92,21 @@ pub struct TextRow {
     pub image: usize,
     /// `compute_80`.
     pub target: String,
-    /// Whether it is linked with others when the program starts.
+    /// Whether the text is linked with others when the program starts.
     pub linked: bool,
-    /// Equal to one before it, so it costs nothing more.
+    /// Whether the text equals an earlier one, and so costs nothing more.
     pub repeated: bool,
-    /// Its kernels, readable.
+    /// The names of its kernels, demangled.
     pub kernels: Vec<String>,
-    /// The text, in bytes.
+    /// The size of the text, in bytes.
     pub ptx_bytes: u64,
-    /// The machine code, in bytes.
+    /// The size of the machine code, in bytes.
     pub cubin_bytes: u64,
-    /// Seconds of processors.
+    /// Processor time, in seconds.
     pub seconds: f64,
-    /// Whether that was measured.
+    /// Whether the time and the size were measured.
     pub measured: bool,
-    /// Why not, or what is wrong with it.
+    /// Why they were not measured, or the problem with the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }

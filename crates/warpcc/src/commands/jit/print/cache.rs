@@ -1,4 +1,4 @@
-//! What `warpcc jit cache` says: where, how full, on what.
+//! Prints the result of `warpcc jit cache`: where the cache is, how full, and its problems.
 
 use std::io::{self, Write};
 
@@ -9,24 +9,24 @@ use super::parts::write_remarks;
 use crate::commands::plain_text::{count, plain};
 use crate::config::format_bytes;
 
-/// The driver's cache as a process with this environment has it.
+/// The driver's cache, as a process with this environment uses it.
 #[derive(Debug, Serialize)]
 pub struct CacheView {
-    /// The folder; none where there is none to have.
+    /// The folder; `None` where the driver has no place for one.
     pub folder: Option<Folder>,
-    /// Whether `CUDA_CACHE_PATH` says so.
+    /// Whether `CUDA_CACHE_PATH` names the folder.
     pub given: bool,
-    /// Whether nothing is kept at all.
+    /// Whether the cache is switched off.
     pub disabled: bool,
-    /// What it may hold.
+    /// The size limit.
     pub max_size: MaxSize,
-    /// What it holds.
+    /// The contents.
     pub held: Contents,
-    /// What is wrong with it.
+    /// Problems with the cache.
     pub remarks: Vec<Remark>,
 }
 
-/// Writes where it is and what is wrong with it.
+/// Writes where the cache is, and its problems.
 pub fn write(view: &CacheView, out: &mut dyn Write) -> io::Result<()> {
     match &view.folder {
         None => writeln!(out, "A driver has no folder here to keep results in.")?,

@@ -1,4 +1,4 @@
-//! What several outputs of `warpcc jit` share: remarks, times, JSON.
+//! Prints the parts that several outputs of `warpcc jit` share: remarks, times, JSON.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,7 @@ pub fn write_json<T: Serialize>(value: &T, out: &mut dyn Write) -> io::Result<()
     writeln!(out)
 }
 
-/// Writes what is to be done and known, in the manner of `warpcc doctor`.
+/// Writes the remarks, in the manner of `warpcc doctor`.
 pub fn write_remarks(remarks: &[Remark], out: &mut dyn Write) -> io::Result<()> {
     for remark in remarks {
         let name = match remark.weight {
@@ -29,7 +29,7 @@ pub fn write_remarks(remarks: &[Remark], out: &mut dyn Write) -> io::Result<()> 
     Ok(())
 }
 
-/// `0.02 s`, `75 s`, `12 min`: as exact as such a time can be trusted.
+/// A time in words, as exact as it can be trusted: `0.02 s`, `75 s`, `12 min`.
 pub fn seconds(value: f64) -> String {
     match value {
         v if v < 0.0005 => "0 s".to_owned(),

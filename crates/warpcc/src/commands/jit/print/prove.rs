@@ -1,4 +1,4 @@
-//! What `warpcc jit prove` says: how many texts were assembled, and each that was not.
+//! Prints the result of `warpcc jit prove`: how many texts were assembled, and each that was not.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use warpcc_jit::Complaint;
 
 use crate::commands::plain_text::{count, plain};
 
-/// Kernels that are named where a complaint says none; `--json` has them all.
+/// Kernels that are named where a complaint names none; `--json` has them all.
 const NAMED: usize = 5;
 
 /// The whole answer.
@@ -16,23 +16,23 @@ const NAMED: usize = 5;
 pub struct Proof {
     /// PTX texts in the files.
     pub texts: usize,
-    /// Those that differ from all others.
+    /// Number of distinct texts.
     pub different: usize,
-    /// What assembled.
+    /// The `ptxas` that assembled the texts.
     pub ptxas: PathBuf,
-    /// By architecture.
+    /// The results by architecture.
     pub tried: Vec<Tried>,
     /// Texts that none of the architectures can run, so that nothing was tried.
     pub not_for_any: usize,
     /// Texts that are refused.
     pub failures: Vec<Failure>,
-    /// Texts of which nothing is known: too slow, or a crash.
+    /// Texts without a result: the assembler was too slow, or crashed.
     pub unknown: Vec<Failure>,
-    /// What the driver did, where it was asked.
+    /// The driver's results; `None` where the driver was not asked.
     pub driver: Option<ByDriver>,
 }
 
-/// How the texts fared for one architecture.
+/// The results for one architecture.
 #[derive(Debug, Serialize)]
 pub struct Tried {
     /// `sm_90`.
@@ -43,7 +43,7 @@ pub struct Tried {
     pub refused: usize,
 }
 
-/// How the texts fared with a driver.
+/// The results with a driver.
 #[derive(Debug, Serialize)]
 pub struct ByDriver {
     /// `sm_90`.
@@ -56,11 +56,11 @@ pub struct ByDriver {
     pub compiled: usize,
     /// Refused.
     pub refused: usize,
-    /// For other GPUs, or relocatable.
+    /// Texts for other GPUs, or relocatable.
     pub not_for_it: usize,
 }
 
-/// One text and what is wrong with it.
+/// One text, and its problems.
 #[derive(Debug, Serialize)]
 pub struct Failure {
     /// The file, and the member of a wheel.
@@ -74,11 +74,11 @@ pub struct Failure {
     pub image: usize,
     /// `compute_80`.
     pub target: String,
-    /// For which architecture, or by which driver.
+    /// The architecture that it was assembled for, or the driver that compiled it.
     pub by: String,
-    /// What was said, with the kernel that each is about where that is known.
+    /// Messages, each with the kernel that it is about where that is known.
     pub complaints: Vec<Complaint>,
-    /// All kernels of the text: none of them will run.
+    /// All kernels of the text; none will run.
     pub kernels: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What `warpcc jit warm` says: what was compiled, how much faster it loads now, whether it is kept.
+//! Prints the result of `warpcc jit warm`: what was compiled, how much faster it loads now, whether it is kept.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -21,11 +21,11 @@ pub struct Warmed {
     pub driver: String,
     /// The driver's cache.
     pub folder: PathBuf,
-    /// What was in it.
+    /// The cache's contents before.
     pub before: Contents,
-    /// What is in it now.
+    /// The cache's contents now.
     pub after: Contents,
-    /// What was loaded.
+    /// The modules that were loaded.
     pub modules: Vec<Module>,
     /// Containers that run as they are.
     pub run: usize,
@@ -48,16 +48,16 @@ pub struct Module {
     pub container: String,
     /// The first load, in seconds.
     pub first_seconds: Option<f64>,
-    /// The second, in another process.
+    /// The second load, in another process, in seconds.
     pub second_seconds: Option<f64>,
-    /// Whether it loads with compiling switched off; none where that was not tried.
+    /// Whether the module loads with compiling switched off; `None` where that was not tried.
     pub kept: Option<bool>,
-    /// What went wrong.
+    /// The failure, if there was one.
     pub trouble: Option<String>,
 }
 
 impl Module {
-    /// Whether all of it worked.
+    /// Whether the module loaded, and is kept as far as that was tried.
     pub fn is_kept(&self) -> bool {
         self.trouble.is_none() && self.kept != Some(false)
     }

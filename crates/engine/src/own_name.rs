@@ -1,0 +1,132 @@
+//! Whether a tool made something of the private name that it was told for its output: a text in a file, or another file's name.
+//! With nvcc it is the user's name.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use memchr::memmem::{Finder, find};
+
+/// As much of a file as is searched at once: on the stack, and longer than any path.
+const PIECE: usize = 32 << 10;
+
+/// Whether a file has a name in it.
+pub fn is_in_file(finder: &Finder<'_>, path: &Path) -> io::Result<bool> {
+    let file = File::open(path)?;
+    let mut piece = [0; PIECE];
+    let overlap = finder.needle().len();
+    let (mut at, mut kept) = (0, 0);
+    loop {
+        match file.read_at(&mut piece[kept..], at) {
+            Ok(0) => return Ok(false),
+            Ok(read) => {
+                at += read as u64;
+                let filled = kept + read;
+                if finder.find(&piece[..filled]).is_some() {
+                    return Ok(true);
+                }
+                // The name may begin in this piece and end in the next.
+                kept = filled.min(overlap);
+                piece.copy_within(filled - kept..filled, 0);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Adds the words of `text` that are the name, or a path below it.
+pub fn collect(finder: &Finder<'_>, text: &[u8], words: &mut BTreeSet<Vec<u8>>) {
+    for at in finder.find_iter(text) {
+        let rest = &text[at..];
+        let behind = &rest[finder.needle().len()..];
+        let more = behind.iter().position(|&byte| !in_paths(byte));
+        let more = &behind[..more.unwrap_or(behind.len())];
+        if more.first().is_none_or(|&byte| byte == b'/') {
+            words.insert(rest[..finder.needle().len() + more.len()].to_vec());
+        }
+    }
+}
+
+/// Whether a path's word goes on with this byte. Any rule would do that ends the same word in an input and a result.
+const fn in_paths(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte >= 0x80 || matches!(byte, b'/' | b'.' | b'_' | b'-' | b'+')
+}
+
+/// Whether a file has the name of an output in it, which is in `outputs`, or one made from that of a file that is `own`, the
+/// plan's: a precompiled header says where it was made, an object with which words, and where its profile goes.
+pub fn is_written_in(
+    file: &Path,
+    scratch: &Path,
+    outputs: &Path,
+    own: &dyn Fn(&Path) -> bool,
+) -> bool {
+    let finder = Finder::new(scratch.as_os_str().as_bytes());
+    let kept = scratch.join("k");
+    let is_made_up = |word: &Vec<u8>| {
+        let path = Path::new(OsStr::from_bytes(word));
+        // Names of the plan's files are in texts, and more may follow one.
+        let begins = |end| own(Path::new(OsStr::from_bytes(&word[..end])));
+        path.starts_with(outputs)
+            || path.parent() == Some(&kept) && !(kept.as_os_str().len()..=word.len()).any(begins)
+    };
+    let is_file = fs::metadata(file).is_ok_and(|found| found.is_file());
+    let mut words = BTreeSet::new();
+    if is_file && is_in_file(&finder, file).unwrap_or(false) {
+        collect(&finder, &fs::read(file).unwrap_or_default(), &mut words);
+    }
+    words.iter().any(is_made_up)
+}
+
+/// Whether the name of a file elsewhere is made from one in the private folder: gcc looks for the profile of an object in one
+/// folder for all, under the object's whole name, with `#` for each slash.
+pub fn is_in_name(path: &Path, scratch: &Path) -> bool {
+    let name = scratch.file_name().unwrap_or_default();
+    let is_in = find(path.as_os_str().as_bytes(), name.as_bytes()).is_some();
+    is_in && !name.is_empty() && !path.starts_with(scratch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_made_from_one_in_the_folder_has_the_folders_own() {
+        let is_made = |path: &str| is_in_name(Path::new(path), Path::new("/t/0123abcd"));
+        assert!(is_made("/p//t/0123abcd/out/a.gcda") && is_made("/p/#t#0123abcd#out#a.gcda"));
+        assert!(!is_made("/t/0123abcd/out/a.gcda") && !is_made("/p/a.gcda"));
+    }
+
+    #[test]
+    fn a_name_is_found_at_every_place_of_a_file() {
+        let file = tempfile::NamedTempFile::new().expect("file");
+        let finder = Finder::new("/w/a");
+        for place in (PIECE - 5..PIECE + 2).chain(2 * PIECE - 9..2 * PIECE + 2) {
+            let mut text = vec![b' '; 3 * PIECE];
+            text[place..place + 4].copy_from_slice(b"/w/a");
+            fs::write(file.path(), &text).expect("write");
+            assert!(is_in_file(&finder, file.path()).expect("read"), "{place}");
+        }
+    }
+
+    fn words(name: &str, text: &str) -> Vec<String> {
+        let mut words = BTreeSet::new();
+        collect(&Finder::new(name), text.as_bytes(), &mut words);
+        words
+            .into_iter()
+            .map(|word| String::from_utf8(word).expect("text"))
+            .collect()
+    }
+
+    #[test]
+    fn a_word_is_the_folder_or_a_path_below_it() {
+        assert_eq!(words("/w/a", "x /w/a y"), ["/w/a"]);
+        assert_eq!(words("/w/a", "\"/w/a/b.h\" /w/a\0"), ["/w/a", "/w/a/b.h"]);
+        assert_eq!(words("/w/a", "/w/ab /w/a.o /w /w/b"), [""; 0]);
+        assert_eq!(words("/w/a", "/w/a"), ["/w/a"]);
+    }
+}

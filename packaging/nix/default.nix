@@ -1,0 +1,5 @@
+# `nix-build packaging/nix` in a checkout.
+{
+  pkgs ? import <nixpkgs> { },
+}:
+pkgs.callPackage ./package.nix { }
