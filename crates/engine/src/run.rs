@@ -40,6 +40,9 @@ pub struct Run {
     pub accident: Option<String>,
     /// An old file of the user's that a failing step looked for at its output's name, and did not find in our folder.
     pub unmet_output: Option<PathBuf>,
+    /// In a failing run, a file besides the outputs that was written by a step that nvcc would have started and by one
+    /// that it would not.
+    pub contested_file: Option<PathBuf>,
 }
 
 /// Milliseconds that a task will take, waiting not counted.
@@ -90,6 +93,7 @@ pub fn execute(
     }
     run_all(&context, &mut schedule, each);
     // nvcc would not have started them any more.
+    let contested_file = (context.side_files).contested(|task| !schedule.counts(task));
     context.side_files.undo(|task| !schedule.counts(task));
     let mut unmet_output = None;
     for failed in schedule.failures() {
@@ -99,6 +103,7 @@ pub fn execute(
     schedule.show_rest(each);
     let mut run = collect(graph, &artifacts, schedule.end(), began);
     run.unmet_output = unmet_output;
+    run.contested_file = contested_file;
     let is_well = run.code == 0 && run.retry.is_none() && run.accident.is_none();
     if is_well && run.seen.is_of_compilers() {
         any_lines::share(&context, &run.tasks);
@@ -205,6 +210,7 @@ fn collect(graph: &TaskGraph, artifacts: &Artifacts<'_>, mut end: End, began: Sy
         retry: end.retry,
         accident: end.accident,
         unmet_output: None,
+        contested_file: None,
     };
     if run.retry.is_some() {
         return run;

@@ -43,7 +43,7 @@ pub struct SideFiles {
     /// Where the clock stood that file systems go by: it ticks every few milliseconds. The call began longer ago.
     began: Time,
     made: Mutex<BTreeMap<usize, Vec<Made>>>,
-    /// All that each step wrote, new or not.
+    /// All files that each step wrote or was about to write, new or not.
     written: Mutex<BTreeMap<usize, BTreeSet<PathBuf>>>,
     /// Files of the plan that a step removed.
     removed: Mutex<BTreeMap<usize, BTreeSet<PathBuf>>>,
@@ -105,7 +105,10 @@ impl SideFiles {
         }
         let unfinished = observed.unfinished.iter();
         for path in unfinished.filter(|path| !scene.is_own(path)) {
-            made_anew.extend(made_last(scene.directory.join(path), self.began));
+            let file = scene.directory.join(path);
+            made_anew.extend(made_last(file.clone(), self.began));
+            // It may have been emptied.
+            written.insert(file);
         }
         if !written.is_empty() {
             let mut all = self.written.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,6 +118,17 @@ impl SideFiles {
             let mut all = self.made.lock().unwrap_or_else(PoisonError::into_inner);
             all.entry(step).or_default().extend(made_anew);
         }
+    }
+
+    /// A file that these steps wrote, or were about to write when they were killed, and another step too. Its content may
+    /// be what they left, and nvcc would not have started them.
+    pub fn contested(&self, is_undone: impl Fn(usize) -> bool) -> Option<PathBuf> {
+        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let (undone, kept): (Vec<_>, Vec<_>) =
+            written.iter().partition(|(step, _)| is_undone(**step));
+        let mut files = undone.iter().flat_map(|(_, files)| files.iter());
+        let found = files.find(|file| kept.iter().any(|(_, others)| others.contains(*file)));
+        found.cloned()
     }
 
     /// Removes what these steps made.
@@ -230,6 +244,11 @@ mod tests {
         *files.written.lock().expect("nobody else") = [(1, [path.clone()].into())].into();
         files.undo(|step| step > 2);
         assert!(path.exists(), "a step that counts wrote it too");
+        assert_eq!(files.contested(|step| step > 2), None, "only one wrote it");
+        let of_another = [(1, [path.clone()].into()), (3, [path.clone()].into())];
+        *files.written.lock().expect("nobody else") = of_another.into();
+        assert_eq!(files.contested(|step| step > 2), Some(path.clone()));
+        assert_eq!(files.contested(|_| false), None, "nothing failed");
         let third = note(long_ago).expect("as before");
         undo(third, |_| true);
         assert!(!path.exists());

@@ -43,6 +43,9 @@ pub const FAILS_UNDER_THREADS: &str = "a failing build with --threads";
 /// We cannot see what a failing tool does to an old output: the private folder has none.
 const FAILS_OVER_OLD: &str = "a failing step looks for its old output";
 
+/// nvcc would have started only the first of the two steps.
+const FAILS_OVER_FILE: &str = "a failing build wrote a file in two steps";
+
 /// nvlink 11.8 has room for about 100 characters of a temporary file's name, and `TMPDIR` is longer here than nvcc's.
 const FAILS_WITH_LTO: &str = "a failing device link with -dlto";
 
@@ -299,6 +302,13 @@ impl Building<'_> {
         }
         if let Some(path) = &done.run.unmet_output {
             return Err(Unsupported::new(FAILS_OVER_OLD, path.display().to_string()));
+        }
+        // A step that was ended may have emptied what an earlier one wrote.
+        if let Some(path) = &done.run.contested_file {
+            return Err(Unsupported::new(
+                FAILS_OVER_FILE,
+                path.display().to_string(),
+            ));
         }
         let is_lto = |step: &Step| {
             let mut words = step.args.iter().filter_map(Arg::as_text);

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 
 const UNRELEASED: &str = "## [Unreleased]\n";
 
-/// What stands under [Unreleased].
+/// The text under the heading `[Unreleased]`.
 pub fn unreleased(text: &str) -> Result<&str> {
     let (_, after) = text
         .split_once(UNRELEASED)

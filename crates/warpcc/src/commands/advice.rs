@@ -34,6 +34,10 @@ const TABLE: &[(&str, &str)] = &[
         "nothing: it happens only when a compile fails",
     ),
     (
+        "a failing build wrote a file in two steps",
+        "nothing: it happens only when a compile fails",
+    ),
+    (
         "a failing step looks for its old output",
         "nothing: it happens only when a compile fails",
     ),
