@@ -103,8 +103,10 @@ impl Figures {
             if let Some((_, reason)) = reason {
                 // Paths differ from history to history.
                 let words = reason.split(' ').filter(|w| !w.contains('/'));
-                let reason = words.collect::<Vec<_>>().join(" ");
-                *self.unstored.entry(reason).or_default() += 1;
+                let without = words.collect::<Vec<_>>().join(" ");
+                // A reason that is only a path needs to be looked into.
+                let shown = if without.is_empty() { reason } else { &without };
+                *self.unstored.entry(shown.to_owned()).or_default() += 1;
             }
         }
     }
