@@ -127,7 +127,11 @@ impl SideFiles {
         let (undone, kept): (Vec<_>, Vec<_>) =
             written.iter().partition(|(step, _)| is_undone(**step));
         let mut files = undone.iter().flat_map(|(_, files)| files.iter());
-        let found = files.find(|file| kept.iter().any(|(_, others)| others.contains(*file)));
+        // Not `/dev/null`: it keeps nothing.
+        let keeps_content = |file: &Path| fs::metadata(file).is_ok_and(|found| found.is_file());
+        let found = files.find(|file| {
+            keeps_content(file) && kept.iter().any(|(_, others)| others.contains(*file))
+        });
         found.cloned()
     }
 
@@ -249,6 +253,10 @@ mod tests {
         *files.written.lock().expect("nobody else") = of_another.into();
         assert_eq!(files.contested(|step| step > 2), Some(path.clone()));
         assert_eq!(files.contested(|_| false), None, "nothing failed");
+        let null = PathBuf::from("/dev/null");
+        let of_null = [(1, [null.clone()].into()), (3, [null].into())];
+        *files.written.lock().expect("nobody else") = of_null.into();
+        assert_eq!(files.contested(|step| step > 2), None, "a device");
         let third = note(long_ago).expect("as before");
         undo(third, |_| true);
         assert!(!path.exists());
