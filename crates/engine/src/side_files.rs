@@ -128,7 +128,7 @@ impl SideFiles {
             written.iter().partition(|(step, _)| is_undone(**step));
         let mut files = undone.iter().flat_map(|(_, files)| files.iter());
         // Not `/dev/null`: it keeps nothing.
-        let keeps_content = |file: &Path| fs::metadata(file).is_ok_and(|found| found.is_file());
+        let keeps_content = |file: &Path| fs::metadata(file).map_or(true, |found| found.is_file());
         let found = files.find(|file| {
             keeps_content(file) && kept.iter().any(|(_, others)| others.contains(*file))
         });
