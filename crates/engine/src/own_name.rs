@@ -71,8 +71,9 @@ pub fn is_written_in(
         let path = Path::new(OsStr::from_bytes(word));
         // Names of the plan's files are in texts, and more may follow one.
         let begins = |end| own(Path::new(OsStr::from_bytes(&word[..end])));
-        path.starts_with(outputs)
-            || path.parent() == Some(&kept) && !(kept.as_os_str().len()..=word.len()).any(begins)
+        // Debug information names the folders of the plan's files.
+        let is_of_plan = || path.is_dir() || (kept.as_os_str().len()..=word.len()).any(begins);
+        path.starts_with(outputs) || path.parent() == Some(&kept) && !is_of_plan()
     };
     let is_file = fs::metadata(file).is_ok_and(|found| found.is_file());
     let mut words = BTreeSet::new();

@@ -65,6 +65,8 @@ pub struct Scene<'a> {
     pub began: SystemTime,
     /// Files of the plan, which are in the key.
     pub own: &'a dyn Fn(&Path) -> bool,
+    /// Files of any step of the plan: what one step writes may name what an earlier one read.
+    pub planned: &'a dyn Fn(&Path) -> bool,
     /// The files that the run is to write.
     pub writes: &'a [&'a Path],
 }
@@ -482,7 +484,7 @@ fn holding_own_name(observed: &Observed, scene: &Scene<'_>, outputs: &Path) -> O
     let is_told = scene.writes.iter().any(|path| path.starts_with(outputs));
     let written = observed.written.keys().filter(|_| is_told);
     let mut files = written.map(|path| scene.directory.join(path));
-    files.find(|file| own_name::is_written_in(file, scene.scratch, outputs, scene.own))
+    files.find(|file| own_name::is_written_in(file, scene.scratch, outputs, scene.planned))
 }
 
 /// A file that a run wrote or removed besides its outputs: a result that hits would not bring it back.

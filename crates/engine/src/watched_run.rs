@@ -125,6 +125,14 @@ fn read_log(
         }
         own.contains(path.as_os_str())
     };
+    let is_planned = |path: &Path| {
+        let steps = run.graph.steps.iter();
+        let mut files = steps.flat_map(|step| step.reads.iter().chain(&step.writes));
+        files.any(|&id| {
+            let named = Path::new(&run.graph.file(id).path);
+            path == run.artifacts.path(id) || path == run.options.directory.join(named)
+        })
+    };
     let writes = step.writes.iter().map(|&id| run.artifacts.path(id));
     let scene = Scene {
         writes: &writes.collect::<Vec<_>>(),
@@ -134,6 +142,7 @@ fn read_log(
         path: run.options.path,
         began,
         own: &is_own,
+        planned: &is_planned,
     };
     run.side_files.note(index, &observed, &scene);
     Seen::from_log(observed, &scene)

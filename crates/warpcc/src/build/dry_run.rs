@@ -237,6 +237,7 @@ impl DryRun<'_> {
             path: request.variable("PATH"),
             began,
             own: &is_output,
+            planned: &is_output,
             writes: &[],
         };
         let mut seen = Seen::from_log(observed, &scene);
