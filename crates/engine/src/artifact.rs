@@ -80,7 +80,8 @@ impl<'a> Artifacts<'a> {
                 (Some(results), FileKind::Output)
                     if !in_place && can_be_placed(directory, &file.path) =>
                 {
-                    results.join(format!("{i}-{}", file.name()))
+                    // Under its own name: tools make the names of other files from it.
+                    results.join(i.to_string()).join(file.name())
                 }
                 _ => PathBuf::from(&file.path),
             });
@@ -124,6 +125,13 @@ impl<'a> Artifacts<'a> {
     /// # Errors
     /// The private folder cannot be written.
     pub fn prepare(&self) -> io::Result<()> {
+        for id in (0..).map(FileId).take(self.paths.len()) {
+            if self.is_elsewhere(id)
+                && let Some(folder) = self.path(id).parent()
+            {
+                fs::create_dir_all(folder)?;
+            }
+        }
         for prepared in &self.graph.prepared {
             fs::write(self.path(prepared.file), &prepared.text)?;
         }

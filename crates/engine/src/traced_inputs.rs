@@ -468,7 +468,9 @@ fn stray(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
     }
     let looked_for = |path: &&PathText| {
         let inside = |folder: &Path| path.starts_with(folder) && ***path != *folder;
-        let is_made_up = inside(outputs) || inside(temporary) || scene.is_derived(path);
+        let holds_output = (scene.writes.iter()).any(|file| file.parent() == Some(path));
+        let is_made_up =
+            inside(outputs) && !holds_output || inside(temporary) || scene.is_derived(path);
         let is_made_up =
             is_made_up && is_stranger(path) || own_name::is_in_name(path, scene.scratch);
         is_made_up && !observed.written.contains_key(path.as_os_str())

@@ -108,10 +108,13 @@ pub(super) fn left_beside(scratch: &Scratch, graph: &TaskGraph, run: &Run) -> Op
     let planned = graph.files.iter().map(|file| OsStr::new(file.name()));
     let made = run.outputs.iter().filter_map(|(now, _)| now.file_name());
     let known: BTreeSet<&OsStr> = planned.chain(made).collect();
-    let files = ["out", "k"]
-        .into_iter()
-        .filter_map(|folder| fs::read_dir(scratch.path().join(folder)).ok());
-    let mut files = files.flatten().flatten().map(|entry| entry.path());
+    let entries = |folder: PathBuf| {
+        let found = fs::read_dir(folder).into_iter().flatten().flatten();
+        found.map(|entry| entry.path())
+    };
+    // Each output has a folder of its own.
+    let of_outputs = entries(scratch.path().join("out")).flat_map(entries);
+    let mut files = of_outputs.chain(entries(scratch.path().join("k")));
     let ours = |path: &Path| path.extension().is_some_and(|ending| ending == "s");
     let left = files.find(|path| {
         let name = path.file_name().unwrap_or_default();

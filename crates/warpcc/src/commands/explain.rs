@@ -199,7 +199,7 @@ impl Listener<'_> {
         let file = graph.file(id);
         let in_place = self.request.absolute(&file.path);
         // The engine keeps most outputs aside until all is well, and writes others in place.
-        let aside = aside.join(format!("{}-{}", id.0, file.name()));
+        let aside = aside.join(id.0.to_string()).join(file.name());
         let path: &Path = match file.kind {
             FileKind::Output if aside.is_file() => &aside,
             _ => &in_place,

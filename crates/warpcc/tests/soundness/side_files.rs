@@ -64,6 +64,32 @@ fn an_object_that_holds_its_own_name_is_nvccs() {
     }
 }
 
+/// In another folder, under a name made from the object's: nvcc's object and ours have the same.
+#[test]
+fn files_in_another_folder_are_named_after_the_object() {
+    for (number, option) in ["-dumpdir traces/ -fstack-usage", "-ftime-trace=traces/"]
+        .iter()
+        .enumerate()
+    {
+        let space = space(&format!("named-after-{number}"), option);
+        space.write("traces/kept", "");
+        space.write("host.cpp", "int host() { return 1; }\n");
+        let of_clang = match *option {
+            "-ftime-trace=traces/" => "-ccbin clang++-19",
+            _ => "",
+        };
+        let line = format!("-c host.cpp -o out.o {of_clang} -Xcompiler @options");
+        let wanted = left_by(&space, &Program::Nvcc, &line);
+        assert!(
+            wanted.iter().any(|name| name.starts_with("traces/")),
+            "{wanted:?}"
+        );
+        for _ in 0..2 {
+            assert_eq!(left_by(&space, &Program::Launcher, &line), wanted);
+        }
+    }
+}
+
 #[test]
 fn a_profile_is_looked_for_beside_the_object() {
     let space = space("beside-profile", "-fprofile-use -Wno-missing-profile");
