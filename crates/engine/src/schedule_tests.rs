@@ -50,7 +50,7 @@ impl Effects for FakeRunner {
 fn plan() -> TaskGraph {
     let transcript = Transcript::parse(TWO).expect("a dry run");
     let mut graph = TaskGraph::build(&transcript, "/keep/K/").expect("a plan");
-    assert_eq!(overlap::split_host_compile(&mut graph), 1);
+    assert_eq!(overlap::split_host_compile(&mut graph, &|_| true), 1);
     graph
 }
 

@@ -11,16 +11,18 @@
 //! time it need not wait; the id that cudafe++ then writes decides whether the result counts.
 
 use crate::assumed::{Assumed, Expected, Prepared};
+use crate::gcc_options::{is_gcc, is_known};
 use crate::graph::TaskGraph;
 use crate::step::{Arg, FileId, FileKind, Part, PlanFile, Program, Step, Tool};
 
 /// The line that the fat binary's numbers replace. A comment to the assembler.
 const MARK: &str = "# the fat binary goes here";
 
-/// Splits every host compile of a graph that allows it. Gives the number of splits.
-pub fn split_host_compile(graph: &mut TaskGraph) -> usize {
+/// Splits every host compile of a graph that allows it. Gives the number of splits. `is_compiler` says whether a program
+/// is the compiler itself: another under its name may add options, or count its runs.
+pub fn split_host_compile(graph: &mut TaskGraph, is_compiler: &dyn Fn(&str) -> bool) -> usize {
     let candidates: Vec<usize> = (0..graph.steps.len())
-        .filter(|&i| is_splittable(graph, i))
+        .filter(|&i| is_splittable(graph, i, is_compiler))
         .collect();
     // From the back, so that the indices before stay right.
     for &at in candidates.iter().rev() {
@@ -29,31 +31,21 @@ pub fn split_host_compile(graph: &mut TaskGraph) -> usize {
     candidates.len()
 }
 
-/// Whether the program of a host step is gcc, by its name.
-pub(crate) fn is_gcc(step: &Step) -> bool {
+fn is_splittable(graph: &TaskGraph, at: usize, is_compiler: &dyn Fn(&str) -> bool) -> bool {
+    let step = &graph.steps[at];
     let Program::Named(program) = &step.program else {
         return false;
     };
-    let name = program.rsplit('/').next().unwrap_or(program);
-    let names = ["gcc", "g++", "c++", "cc"];
-    names.iter().any(|n| name.split('-').any(|part| part == *n))
-}
-
-fn is_splittable(graph: &TaskGraph, at: usize) -> bool {
-    let step = &graph.steps[at];
-    let has = |prefix: &str| {
-        step.args
-            .iter()
-            .filter_map(Arg::as_text)
-            .any(|a| a.starts_with(prefix))
-    };
+    let mut words = step.args.iter().filter_map(Arg::as_text);
+    // Any other option may make a file that has the object's name, or is made in each run.
+    let can_split = |word: &str| is_known(word) && word != "-S" && !word.starts_with("-masm=");
     step.tool == Tool::HostCompile
         // clang's assembly has no place for a comment of ours.
         && is_gcc(step)
         && !graph.private.is_empty()
         && !step.has_debug_information()
-        // Bytecode instead of assembly, or no assembly at all.
-        && !["-flto", "-fwhopr", "-fsyntax-only", "-S", "-fdiagnostics-format", "-x assembler", "-masm=", "-pg"].iter().any(|p| has(p))
+        && is_compiler(program)
+        && words.all(can_split)
         && fat_binary_of(graph, step).is_some()
         && step.args.iter().any(|a| a.as_text() == Some("-c"))
         && step.args.iter().any(|a| a.as_text() == Some("c++"))

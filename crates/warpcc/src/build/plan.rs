@@ -1,7 +1,10 @@
 //! From nvcc's plan to the graph that is run: which plans are supported, and which steps may overlap.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 
+use warpcc_engine::compiler_cache::find_compiler;
+use warpcc_engine::conditions;
 use warpcc_plan::overlap;
 use warpcc_plan::source_names::rename_sources;
 use warpcc_plan::{FileKind, TaskGraph, Tool, Transcript, Unsupported};
@@ -50,7 +53,7 @@ impl Plan {
         let mut graph = plain.clone();
         let id_subject = overlap::module_id_subject(&graph);
         if !options.faithful && !options.sequential {
-            let_overlap(&mut graph, id_subject.as_deref(), options);
+            let_overlap(&mut graph, id_subject.as_deref(), request, options);
         }
         Ok(Self {
             plain,
@@ -70,8 +73,13 @@ impl Plan {
 }
 
 /// Lets steps begin before nvcc's order would.
-fn let_overlap(graph: &mut TaskGraph, id_subject: Option<&[String]>, options: &BuildOptions<'_>) {
-    overlap::split_host_compile(graph);
+fn let_overlap(
+    graph: &mut TaskGraph,
+    id_subject: Option<&[String]>,
+    request: &Request,
+    options: &BuildOptions<'_>,
+) {
+    overlap::split_host_compile(graph, &|program| is_compiler(request, program));
     if let (Some(store), Some(subject)) = (options.store, id_subject)
         && let Some(id) = module_ids::recall(store, subject)
     {
@@ -84,6 +92,19 @@ fn let_overlap(graph: &mut TaskGraph, id_subject: Option<&[String]>, options: &B
     } else if has_idle_cores(graph, options) {
         overlap::make_stub_early(graph);
     }
+}
+
+/// Whether a program is a compiler itself, by its own file: not a script or another program under a compiler's name.
+fn is_compiler(request: &Request, program: &str) -> bool {
+    const SCRIPT: &[u8; 2] = b"#!";
+    let path = request.variable("PATH");
+    let found = find_compiler(program, path, &request.directory);
+    let real = found.and_then(|file| file.canonicalize().ok());
+    real.is_some_and(|file| {
+        let mut first = [0; SCRIPT.len()];
+        let read = File::open(&file).and_then(|mut file| file.read_exact(&mut first));
+        read.is_ok() && first != *SCRIPT && conditions::is_compiler(&file)
+    })
 }
 
 /// A file that one step writes and another reads, that the command line does not ask for, and that is not in the private
