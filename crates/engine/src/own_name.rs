@@ -83,6 +83,12 @@ pub fn is_written_in(
     words.iter().any(is_made_up)
 }
 
+/// Whether a text has the private name of an output in it.
+pub fn is_outputs(text: &[u8], scratch: &Path) -> bool {
+    let outputs = scratch.join("out/");
+    find(text, outputs.as_os_str().as_bytes()).is_some()
+}
+
 /// Whether the name of a file elsewhere is made from one in the private folder: gcc looks for the profile of an object in one
 /// folder for all, under the object's whole name, with `#` for each slash.
 pub fn is_in_name(path: &Path, scratch: &Path) -> bool {

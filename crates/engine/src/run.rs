@@ -41,7 +41,7 @@ pub struct Run {
     /// An old file of the user's that a failing step looked for at its output's name, and did not find in our folder.
     pub unmet_output: Option<PathBuf>,
     /// In a failing run, a file besides the outputs that was written by a step that nvcc would have started and by one
-    /// that it would not.
+    /// that it would not, or by two at once of which one read it.
     pub contested_file: Option<PathBuf>,
 }
 
@@ -94,6 +94,10 @@ pub fn execute(
     run_all(&context, &mut schedule, each);
     // nvcc would not have started them any more.
     let contested_file = (context.side_files).contested(|task| !schedule.counts(task));
+    let mixed_up = match in_plan_order {
+        true => None,
+        false => context.side_files.mixed_up(),
+    };
     context.side_files.undo(|task| !schedule.counts(task));
     let mut unmet_output = None;
     for failed in schedule.failures() {
@@ -103,7 +107,11 @@ pub fn execute(
     schedule.show_rest(each);
     let mut run = collect(graph, &artifacts, schedule.end(), began);
     run.unmet_output = unmet_output;
-    run.contested_file = contested_file;
+    if let Some(file) = &mixed_up {
+        let why = format!("{} is written by two commands at once", file.display());
+        run.seen.set_stray(&why);
+    }
+    run.contested_file = contested_file.or(mixed_up);
     let is_well = run.code == 0 && run.retry.is_none() && run.accident.is_none();
     if is_well && run.seen.is_of_compilers() {
         any_lines::share(&context, &run.tasks);

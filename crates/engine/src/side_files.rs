@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, statx};
 use rustix::time::{ClockId, clock_gettime};
 use warpcc_watch::{Identity, Observed};
 
-use crate::traced_inputs::Scene;
+use crate::scene::Scene;
 
 /// A file as a step left it.
 #[derive(Debug)]
@@ -45,6 +45,8 @@ pub struct SideFiles {
     made: Mutex<BTreeMap<usize, Vec<Made>>>,
     /// All files that each step wrote or was about to write, new or not.
     written: Mutex<BTreeMap<usize, BTreeSet<PathBuf>>>,
+    /// Those among them that the step read as well.
+    rewritten: Mutex<BTreeMap<usize, BTreeSet<PathBuf>>>,
     /// Files of the plan that a step removed.
     removed: Mutex<BTreeMap<usize, BTreeSet<PathBuf>>>,
     /// Files of the plan that a step looked for in vain.
@@ -59,6 +61,7 @@ impl SideFiles {
             began: (now.tv_sec, now.tv_nsec),
             made: Mutex::default(),
             written: Mutex::default(),
+            rewritten: Mutex::default(),
             removed: Mutex::default(),
             missed: Mutex::default(),
         }
@@ -94,12 +97,15 @@ impl SideFiles {
         }
         let written = observed.written.iter();
         let foreign = written.filter(|(path, _)| !scene.is_own(path));
-        let mut written = BTreeSet::new();
+        let (mut written, mut rewritten) = (BTreeSet::new(), BTreeSet::new());
         let mut made_anew: Vec<Made> = Vec::new();
         for (path, opened) in foreign {
             let file = scene.directory.join(path);
             if !observed.removed.contains(path) {
                 made_anew.extend(made(file.clone(), opened, self.began));
+            }
+            if observed.read.contains_key(path) {
+                rewritten.insert(file.clone());
             }
             written.insert(file);
         }
@@ -109,6 +115,13 @@ impl SideFiles {
             made_anew.extend(made_last(file.clone(), self.began));
             // It may have been emptied.
             written.insert(file);
+        }
+        if !rewritten.is_empty() {
+            let mut all = self
+                .rewritten
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            all.entry(step).or_default().extend(rewritten);
         }
         if !written.is_empty() {
             let mut all = self.written.lock().unwrap_or_else(PoisonError::into_inner);
@@ -133,6 +146,25 @@ impl SideFiles {
             keeps_content(file) && kept.iter().any(|(_, others)| others.contains(*file))
         });
         found.cloned()
+    }
+
+    /// A file that a step wrote and read, and another step wrote too: at the same time, the one may have read what is the
+    /// other's. gcc's `-save-temps=cwd` writes the words for each of its programs into one file.
+    pub fn mixed_up(&self) -> Option<PathBuf> {
+        let rewritten = self
+            .rewritten
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_anothers = |step: usize, file: &PathBuf| {
+            let mut others = written.iter().filter(|(other, _)| **other != step);
+            others.any(|(_, files)| files.contains(file))
+        };
+        let mut files = rewritten
+            .iter()
+            .flat_map(|(step, files)| files.iter().map(|file| (*step, file)));
+        let found = files.find(|(step, file)| is_anothers(*step, file));
+        found.map(|(_, file)| file.clone())
     }
 
     /// Removes what these steps made.
@@ -260,6 +292,18 @@ mod tests {
         let third = note(long_ago).expect("as before");
         undo(third, |_| true);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_file_is_mixed_up_where_one_step_reads_what_two_write() {
+        let file = || BTreeSet::from([PathBuf::from("words")]);
+        let files = SideFiles::new();
+        *files.written.lock().expect("nobody else") = [(1, file()), (3, file())].into();
+        assert_eq!(files.mixed_up(), None, "nobody reads it");
+        *files.rewritten.lock().expect("nobody else") = [(3, file())].into();
+        assert_eq!(files.mixed_up(), Some(PathBuf::from("words")));
+        *files.written.lock().expect("nobody else") = [(3, file())].into();
+        assert_eq!(files.mixed_up(), None, "only one writes it");
     }
 
     #[test]

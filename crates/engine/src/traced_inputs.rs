@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use warpcc_cache::{ExpectedFile, Fact, InputManifest, InputManifestBuilder, Signature, guards};
-use warpcc_path_map::BASE;
 use warpcc_watch::{Identity, Observed, PathText};
 
 use crate::compiler_cache::is_compiler_cache;
 use crate::conditions::{self, Asked};
-use crate::own_name;
 use crate::room;
+use crate::scene::Scene;
+use crate::stray;
 
 /// Everything that one or several steps saw.
 #[derive(Debug, Clone, Default)]
@@ -51,54 +51,11 @@ pub enum PathUse {
     Look,
 }
 
-/// Where a run took place, to know what is its own.
-pub struct Scene<'a> {
-    /// The private folder.
-    pub scratch: &'a Path,
-    /// The working directory.
-    pub directory: &'a Path,
-    /// The watch library.
-    pub library: &'a Path,
-    /// `PATH` of the commands.
-    pub path: Option<&'a OsStr>,
-    /// When it began.
-    pub began: SystemTime,
-    /// Files of the plan, which are in the key.
-    pub own: &'a dyn Fn(&Path) -> bool,
-    /// Files of any step of the plan: what one step writes may name what an earlier one read.
-    pub planned: &'a dyn Fn(&Path) -> bool,
-    /// The files that the run is to write.
-    pub writes: &'a [&'a Path],
-}
-
-impl Scene<'_> {
-    /// Whether the path is the run's own: private, or of the plan.
-    pub fn is_own(&self, path: &Path) -> bool {
-        // A fixed name leads nowhere: the tool that looked for it knows the file's text already.
-        path.starts_with(self.scratch) || path.starts_with(BASE) || (self.own)(path)
-    }
-
-    /// Whether a name is made from that of a file that the run is to write: `a.gcda` from `a.o`.
-    fn is_derived(&self, path: &Path) -> bool {
-        // `a.cpp.gch`: every file that gcc includes may have a precompiled one.
-        let is_precompiled = || (self.own)(&path.with_extension(""));
-        let is_like = |written: &&Path| {
-            let stem = written.file_stem().unwrap_or_default().as_bytes();
-            let name = path.file_name().unwrap_or_default().as_bytes();
-            let ending = name
-                .strip_prefix(stem)
-                .and_then(|rest| rest.strip_prefix(b"."));
-            path.parent() == written.parent() && ending.is_some_and(|e| !e.contains(&b'.'))
-        };
-        self.writes.iter().any(is_like) && !is_precompiled()
-    }
-}
-
 impl Seen {
     /// From a log, without the run's own files: those under the private folder, the watch library, those that the
     /// processes wrote themselves, and those of the plan.
     pub fn from_log(observed: Observed, scene: &Scene<'_>) -> Self {
-        let stray = stray(&observed, scene);
+        let stray = stray::find(&observed, scene);
         let mut seen = Self {
             untracked: observed
                 .untracked
@@ -398,6 +355,13 @@ impl Seen {
         }
     }
 
+    /// Notes that a tool made something of a private name: the result is nvcc's to make.
+    pub fn set_stray(&mut self, why: &str) {
+        for reason in [&mut self.untracked, &mut self.stray] {
+            reason.get_or_insert_with(|| why.to_owned());
+        }
+    }
+
     /// A run that was not watched.
     pub fn unwatched(why: &str) -> Self {
         Self {
@@ -448,46 +412,6 @@ fn looks_below_dot<'p>(paths: impl IntoIterator<Item = &'p PathText>) -> bool {
 
 /// A tick of the kernel's file clock, at the slowest.
 const TICK: Duration = Duration::from_millis(10);
-
-/// The first name in the private folder that no plan has and that a tool left there, or looked for where it could not be:
-/// next to an output (gcc's `.gcno`, `.su`, `.gcda`), or in `TMPDIR`.
-fn stray(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
-    let folders = ["out", "tmp", "k"].map(|folder| scene.scratch.join(folder));
-    let [outputs, temporary, _] = &folders;
-    // Files for another machine are put together in a separate folder.
-    let is_stranger = |path: &Path| {
-        let mut folders = folders.iter();
-        folders.any(|folder| path.starts_with(folder)) && !(scene.own)(path)
-    };
-    let left = |path: &&PathText| is_stranger(path) && fs::symlink_metadata(path).is_ok();
-    if let Some(path) = observed.written.keys().find(left) {
-        return Some(format!("{} is created too", path.display()));
-    }
-    if let Some(path) = holding_own_name(observed, scene, outputs) {
-        return Some(format!("{} has its own name in it", path.display()));
-    }
-    let looked_for = |path: &&PathText| {
-        let inside = |folder: &Path| path.starts_with(folder) && ***path != *folder;
-        let holds_output = (scene.writes.iter()).any(|file| file.parent() == Some(path));
-        let is_made_up =
-            inside(outputs) && !holds_output || inside(temporary) || scene.is_derived(path);
-        let is_made_up =
-            is_made_up && is_stranger(path) || own_name::is_in_name(path, scene.scratch);
-        is_made_up && !observed.written.contains_key(path.as_os_str())
-    };
-    let read = observed.read.keys().chain(&observed.missing);
-    let path = read.chain(&observed.found).find(looked_for)?;
-    Some(format!("{} is searched for", path.display()))
-}
-
-/// A file in which a tool wrote the private name of its output, or one made from it.
-fn holding_own_name(observed: &Observed, scene: &Scene<'_>, outputs: &Path) -> Option<PathBuf> {
-    // No other was told one.
-    let is_told = scene.writes.iter().any(|path| path.starts_with(outputs));
-    let written = observed.written.keys().filter(|_| is_told);
-    let mut files = written.map(|path| scene.directory.join(path));
-    files.find(|file| own_name::is_written_in(file, scene.scratch, outputs, scene.planned))
-}
 
 /// A file that a run wrote or removed besides its outputs: a result that hits would not bring it back.
 fn side_effect(observed: &Observed, scene: &Scene<'_>) -> Option<String> {

@@ -13,12 +13,14 @@ use warpcc_watch::PathText;
 use crate::conditions;
 use crate::context::RunContext;
 use crate::locate::Located;
+use crate::own_name;
 use crate::prefix_map;
 use crate::process::{self, Ended};
 use crate::relocate;
 use crate::room;
+use crate::scene::Scene;
 use crate::slot_wait::SlotWait;
-use crate::traced_inputs::{Scene, Seen};
+use crate::traced_inputs::Seen;
 
 /// Runs the step's command with what is watched of it.
 ///
@@ -74,7 +76,7 @@ pub fn run_tool(
     };
     let began = SystemTime::now();
     let ended = run.options.children.run(index, &order)?;
-    let seen = if watching.is_some() {
+    let mut seen = if watching.is_some() {
         let mut seen = read_log(run, &log, (index, step), &program.path, began);
         if directory != run.options.directory {
             seen = seen.inside(directory);
@@ -83,6 +85,13 @@ pub fn run_tool(
     } else {
         Seen::unwatched("the watch library cannot be used here")
     };
+    let said = [&ended.stdout, &ended.stderr];
+    if said
+        .iter()
+        .any(|text| own_name::is_outputs(text, run.options.scratch))
+    {
+        seen.set_stray("a message names an output's private file");
+    }
     if let Some(why) = &seen.hindered {
         return Err(io::Error::other(why.clone()));
     }
@@ -134,8 +143,11 @@ fn read_log(
         })
     };
     let writes = step.writes.iter().map(|&id| run.artifacts.path(id));
+    let elsewhere = (step.writes.iter()).filter(|&&id| run.artifacts.is_elsewhere(id));
+    let placed_later = elsewhere.map(|&id| run.options.directory.join(&run.graph.file(id).path));
     let scene = Scene {
         writes: &writes.collect::<Vec<_>>(),
+        placed_later: &placed_later.collect::<Vec<_>>(),
         scratch: run.options.scratch,
         directory: run.options.directory,
         library: run.options.watch.unwrap_or(Path::new("")),

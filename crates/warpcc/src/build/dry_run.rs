@@ -13,7 +13,8 @@ use warpcc_engine::admission::Applicant;
 use warpcc_engine::conditions;
 use warpcc_engine::process::{self, Ended};
 use warpcc_engine::room;
-use warpcc_engine::traced_inputs::{Scene, Seen};
+use warpcc_engine::scene::Scene;
+use warpcc_engine::traced_inputs::Seen;
 use warpcc_plan::{Transcript, Unsupported};
 
 use super::accident::{hindered, stood_still};
@@ -231,6 +232,7 @@ impl DryRun<'_> {
         let outputs: Vec<PathBuf> = outputs.map(|o| request.absolute(&o.path)).collect();
         let is_output = |path: &Path| outputs.contains(&request.directory.join(path));
         let scene = Scene {
+            placed_later: &[],
             scratch: self.scratch.path(),
             directory: &request.directory,
             library,

@@ -176,3 +176,71 @@ fn files_of_a_killed_later_command_are_removed() {
     let log = std::fs::read_to_string(space.beside("log")).expect("a log");
     assert_eq!(log, "began\nran\n", "the later command never ran");
 }
+
+/// The host compile would otherwise write assembly first, under another name.
+#[test]
+fn a_file_of_a_host_compile_is_named_after_the_object() {
+    let space = space("whole-host-compile", "-dumpdir traces/ -fstack-usage");
+    space.write("traces/kept", "");
+    let line = format!("{ONE} -Xcompiler @options");
+    let wanted = left_by(&space, &Program::Nvcc, &line);
+    assert!(wanted.contains(&"traces/out.su".to_owned()), "{wanted:?}");
+    for _ in 0..2 {
+        assert_eq!(left_by(&space, &Program::Launcher, &line), wanted);
+    }
+}
+
+#[test]
+fn a_script_under_a_compilers_name_runs_as_often_as_with_nvcc() {
+    let space = space("counted-wrapper", "");
+    for (number, added) in ["", "-S"].iter().enumerate() {
+        let script = "#!/bin/sh\necho ran >> {beside}/log\nexec g++ \"$@\" ADDED\n";
+        let script = space.fill(script).replace("ADDED", added);
+        space.script("bin/g++", &script);
+        let runs = |program: &Program| {
+            _ = std::fs::remove_file(space.beside("log"));
+            let line = format!("{ONE} -ccbin {{work}}/bin/g++");
+            let left = left_by(&space, program, &line);
+            (
+                left,
+                std::fs::read_to_string(space.beside("log")).expect("a log"),
+            )
+        };
+        assert_eq!(runs(&Program::Launcher), runs(&Program::Nvcc), "{number}");
+    }
+}
+
+#[test]
+fn a_wrapper_finds_the_new_object_under_its_own_name() {
+    let space = space("object-copied", "");
+    space.script(
+        "cc.sh",
+        "#!/bin/sh\ng++ \"$@\" || exit\nif [ -e out.o ]; then cp out.o saved.o; fi\n",
+    );
+    let left = is_nvccs(&space, &format!("{ONE} -ccbin {{work}}/cc.sh"));
+    assert_eq!(left, ["out.o", "saved.o"]);
+}
+
+#[test]
+fn messages_that_name_the_output_are_nvccs() {
+    let space = space("output-in-messages", "-v");
+    let words = space.words(&format!("{ONE} -Xcompiler @options"));
+    for call in 1..=2 {
+        let before = space.stats();
+        let ours = space.run(&Program::Launcher, &words);
+        let stats = space.stats().since(&before);
+        assert_eq!(
+            stats.reasons.get(REASON),
+            Some(&1),
+            "call {call}: {stats:?}"
+        );
+        assert!(ours.stderr_text().contains(" -o out.o "), "{ours:?}");
+    }
+}
+
+/// gcc's programs get their words in a file of one name for all, and passes that run at once read each other's.
+#[test]
+fn a_file_that_passes_write_and_read_is_nvccs() {
+    let space = space("words-of-passes", "-save-temps=cwd");
+    is_nvccs(&space, &format!("{ONE} -Xcompiler @options"));
+}

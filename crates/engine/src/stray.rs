@@ -1,0 +1,64 @@
+//! Finds what a run did with a private name of ours, or with an output's own name, where nvcc would have told it the other.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use warpcc_watch::{Observed, PathText};
+
+use crate::own_name;
+use crate::scene::Scene;
+
+/// The first name in the private folder that no plan has and that a tool left there, or looked for where it could not be:
+/// next to an output (gcc's `.gcno`, `.su`, `.gcda`), or in `TMPDIR`.
+pub fn find(observed: &Observed, scene: &Scene<'_>) -> Option<String> {
+    let folders = ["out", "tmp", "k"].map(|folder| scene.scratch.join(folder));
+    let [outputs, temporary, _] = &folders;
+    // Files for another machine are put together in a separate folder.
+    let is_stranger = |path: &Path| {
+        let mut folders = folders.iter();
+        folders.any(|folder| path.starts_with(folder)) && !(scene.own)(path)
+    };
+    let left = |path: &&PathText| is_stranger(path) && fs::symlink_metadata(path).is_ok();
+    if let Some(path) = observed.written.keys().find(left) {
+        return Some(format!("{} is created too", path.display()));
+    }
+    if let Some(path) = holding_own_name(observed, scene, outputs) {
+        return Some(format!("{} has its own name in it", path.display()));
+    }
+    if let Some(path) = placed_later(observed, scene) {
+        return Some(format!("{} is not there yet", path.display()));
+    }
+    let looked_for = |path: &&PathText| {
+        let inside = |folder: &Path| path.starts_with(folder) && ***path != *folder;
+        let holds_output = (scene.writes.iter()).any(|file| file.parent() == Some(path));
+        let is_made_up =
+            inside(outputs) && !holds_output || inside(temporary) || scene.is_derived(path);
+        let is_made_up =
+            is_made_up && is_stranger(path) || own_name::is_in_name(path, scene.scratch);
+        is_made_up && !observed.written.contains_key(path.as_os_str())
+    };
+    let read = observed.read.keys().chain(&observed.missing);
+    let path = read.chain(&observed.found).find(looked_for)?;
+    Some(format!("{} is searched for", path.display()))
+}
+
+/// The user's name of an output, where a program used it that was told another: with nvcc it would have found the new file.
+fn placed_later<'o>(observed: &'o Observed, scene: &Scene<'_>) -> Option<&'o PathText> {
+    let is_output = |path: &&PathText| {
+        let path = scene.directory.join(path);
+        scene.placed_later.contains(&path)
+    };
+    let used = observed.read.keys().chain(&observed.missing);
+    let used = used.chain(&observed.found).chain(observed.looked.keys());
+    let made = observed.written.keys().chain(&observed.removed);
+    used.chain(made).find(is_output)
+}
+
+/// A file in which a tool wrote the private name of its output, or one made from it.
+fn holding_own_name(observed: &Observed, scene: &Scene<'_>, outputs: &Path) -> Option<PathBuf> {
+    // No other was told one.
+    let is_told = scene.writes.iter().any(|path| path.starts_with(outputs));
+    let written = observed.written.keys().filter(|_| is_told);
+    let mut files = written.map(|path| scene.directory.join(path));
+    files.find(|file| own_name::is_written_in(file, scene.scratch, outputs, scene.planned))
+}
