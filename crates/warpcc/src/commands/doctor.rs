@@ -1,5 +1,7 @@
 //! `warpcc doctor`: checks everything a build depends on, and says what is wrong and what to do about it.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use warpcc_report::doctor::{Finding, Severity, worst, write_json, write_text};
 
@@ -11,6 +13,7 @@ mod finding;
 mod folder;
 mod machine;
 mod past;
+mod project;
 mod remotes;
 mod settings;
 mod toolkit;
@@ -27,7 +30,9 @@ const DOCTOR_NOTE: &str = "\
 Exit code: 0 when there is nothing worse than a note, 1 with a warning, 2 with an error.
 
 It checks the nvcc that is found, the host compiler and wrappers around it, the settings, the
-cache's folder, the shared caches, the budget and the last build. It cannot see a launcher that CMake puts before nvcc.";
+cache's folder, the shared caches, the budget and the last build. It cannot see a launcher that CMake puts before nvcc.
+
+With --project it checks nothing: it says which programs that call nvcc the project uses, and what to set for each.";
 
 /// `warpcc doctor`.
 #[derive(Debug, Args)]
@@ -36,17 +41,31 @@ pub struct DoctorArgs {
     /// Write JSON
     #[arg(long)]
     pub json: bool,
+    /// Say what to set for the project in this folder, instead of checking the setup
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
 }
 
 /// Looks at everything, writes what it finds; gives the exit code.
 ///
 /// # Errors
-/// Standard output cannot be written.
+/// Standard output cannot be written, or the project's folder cannot be read.
 pub fn run(
     args: &DoctorArgs,
     config: Result<Config, ConfigError>,
     around: &ProcessContext,
 ) -> anyhow::Result<i32> {
+    if let Some(folder) = &args.project {
+        let advice = project::examine(&around.directory.join(folder))?;
+        output::print(|out| match args.json {
+            true => {
+                serde_json::to_writer_pretty(&mut *out, &advice)?;
+                writeln!(out)
+            }
+            false => project::write(&advice, out),
+        })?;
+        return Ok(0);
+    }
     let findings = match config {
         Ok(config) => examine(&config, around),
         Err(error) => vec![error_of(
