@@ -13,7 +13,7 @@
 //! untrusted                       results of an untrusted shared cache are in here: they go to no other one
 //! ```
 //!
-//! Every file comes into place by a rename, so that a reader sees all of it or nothing; every file is checksummed, so that one which a crash or a bad disk spoiled is a miss. The version in a name changes when the format does; old files are then ignored and evicted like others. Modification times say when an entry was last used, to the hour.
+//! Every file comes into place by a rename, so that a reader sees all of it or nothing; every file is checksummed, so that one which a crash or a bad disk spoiled is a miss. The version in a name changes when the format does (`versions.rs`); what is not read is counted, named by `warpcc stats`, and evicted like the rest. Modification times say when an entry was last used, to the hour.
 
 mod access;
 mod blob;
@@ -26,6 +26,7 @@ mod growth;
 mod install;
 mod layout;
 mod notes;
+mod other_versions;
 mod records;
 mod room;
 mod store;
@@ -36,5 +37,6 @@ pub use error::{OpenError, StoreError};
 pub use gc::{Collected, Report};
 pub use install::Staged;
 pub use layout::Level;
+pub use other_versions::OtherVersion;
 pub use records::{Lookup, LookupMiss, Suits};
 pub use store::{DiskStore, Options};

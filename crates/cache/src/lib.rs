@@ -10,12 +10,13 @@ pub mod key;
 pub mod record;
 pub mod upstream;
 mod variants;
+mod versions;
 mod wire;
 
 pub use digest::Digest;
 pub use disk::{
-    DiskStore, Level, Lookup, LookupMiss, OpenError, Options, Packing, Staged, StoreAccess,
-    StoreError, Suits, is_never_uploaded, is_untrusted, mark_untrusted,
+    DiskStore, Level, Lookup, LookupMiss, OpenError, Options, OtherVersion, Packing, Staged,
+    StoreAccess, StoreError, Suits, is_never_uploaded, is_untrusted, mark_untrusted,
 };
 pub use input_manifest::{
     ANY_VARIABLE, Difference, DirectorySeen, ExpectedFile, Fact, FileSeen, InputManifest,
@@ -29,5 +30,6 @@ pub use record::{
 };
 pub use upstream::{Upstream, Vet, Wanted};
 pub use variants::{KeyVariant, KeyVariants};
+pub use versions::RECORDS as RECORD_VERSION;
 // In the signature of `Upstream`.
 pub use warpcc_path_map::WorkDir;

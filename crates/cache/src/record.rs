@@ -15,9 +15,11 @@ use crate::digest::Digest;
 use crate::foreign;
 use crate::input_manifest::{InputManifest, Room};
 use crate::key::Key;
+use crate::versions::{RECORDS, is_read};
 use crate::wire::{Reader, put_bytes};
 
-const MAGIC: &[u8; 8] = b"WCCREC04";
+/// Two digits of the version follow.
+const MAGIC: &[u8; 6] = b"WCCREC";
 /// How many results one key keeps: branches that people switch between.
 pub const MOST_VARIANTS: usize = 6;
 /// Diagnostics and `extra` are small; what is larger is stored as a blob.
@@ -61,9 +63,12 @@ pub struct Variant {
 /// Why bytes are not a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// It does not begin as this version's records do.
-    #[error("not a record of this version")]
+    /// It does not begin as records do.
+    #[error("not a record")]
     Magic,
+    /// It is a record of a version that is not read.
+    #[error("a record of version {0}, which is not read")]
+    Version(u32),
     /// It was written for another key.
     #[error("a record of another key")]
     OtherKey,
@@ -204,13 +209,14 @@ pub(crate) fn variants<'a>(
     key: Option<&Key>,
 ) -> Result<impl Iterator<Item = Result<Stored<'a>, RecordError>> + use<'a>, RecordError> {
     let mut reader = Reader::new(bytes);
-    let magic = reader.take(MAGIC.len()).ok_or(RecordError::Truncated)?;
-    if magic != MAGIC {
-        return Err(RecordError::Magic);
+    let magic: [u8; 8] = reader.array().ok_or(RecordError::Truncated)?;
+    let version = version_of(&magic).ok_or(RecordError::Magic)?;
+    if !is_read(version) {
+        return Err(RecordError::Version(version));
     }
     let named: [u8; 32] = reader.array().ok_or(RecordError::Truncated)?;
     let checksum = reader.u64().ok_or(RecordError::Truncated)?;
-    if checksum != xxh3_64(&bytes[..MAGIC.len() + named.len()]) {
+    if checksum != xxh3_64(&bytes[..magic.len() + named.len()]) {
         return Err(RecordError::Checksum);
     }
     if key.is_some_and(|key| key.0 != named) {
@@ -248,10 +254,33 @@ fn take_stored<'a>(reader: &mut Reader<'a>) -> Option<Result<Stored<'a>, RecordE
     })
 }
 
+/// What records of a version begin with.
+fn magic_of(version: u32) -> [u8; 8] {
+    let mut magic = [b'0'; 8];
+    magic[..6].copy_from_slice(MAGIC);
+    for (digit, unit) in magic[6..].iter_mut().zip([10, 1]) {
+        *digit += u8::try_from(version / unit % 10).unwrap_or(0);
+    }
+    magic
+}
+
+fn version_of(magic: &[u8; 8]) -> Option<u32> {
+    let digits = magic.strip_prefix(MAGIC)?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// A record of an older version that is read, as this version writes it.
+///
+/// # Errors
+/// It is damaged, or another key's.
+pub(crate) fn upgrade(bytes: &[u8], key: &Key) -> Result<Vec<u8>, RecordError> {
+    encode_record(key, &decode_record_of(bytes, key)?)
+}
+
 /// A record's bytes before its first variant.
 pub(crate) fn start_record(key: &Key) -> Vec<u8> {
     let mut out = Vec::with_capacity(4096);
-    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(&magic_of(RECORDS));
     out.extend_from_slice(&key.0);
     let checksum = xxh3_64(&out);
     out.extend_from_slice(&checksum.to_le_bytes());

@@ -185,6 +185,10 @@ impl<'a> CacheLayers<'a> {
                         store.count(&[("remote.refused", 1)]);
                         ("misses", bytes)
                     }
+                    Fetched::OtherVersion(bytes) => {
+                        store.count(&[("remote.other_version", 1)]);
+                        ("misses", bytes)
+                    }
                     Fetched::Rejected(why, bytes) => {
                         let counter = why.counter();
                         store.count(&[

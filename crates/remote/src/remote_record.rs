@@ -1,6 +1,6 @@
 //! The record under a key at a server: read, checked for its signature, unpacked.
 
-use warpcc_cache::{Key, Variant};
+use warpcc_cache::{Key, RECORD_VERSION, RecordError, Variant};
 
 use crate::action_result::{self, RecordLocation};
 use crate::backend::Backend;
@@ -17,6 +17,14 @@ pub struct Peer<'a, B> {
     pub trust: &'a Trust,
     /// Its results go to no other shared cache.
     pub untrusted: bool,
+}
+
+impl RemoteRecord {
+    /// Whether a newer warpcc wrote it: it stays, for those who read both.
+    pub fn is_newer(&self) -> bool {
+        self.other_version
+            .is_some_and(|version| version > RECORD_VERSION)
+    }
 }
 
 impl<B> Clone for Peer<'_, B> {
@@ -36,6 +44,8 @@ pub struct RemoteRecord {
     pub rejection: Option<Rejection>,
     /// It has a signature.
     pub is_signed: bool,
+    /// The version of its format, where this program does not read it.
+    pub other_version: Option<u32>,
     /// Bytes that came.
     pub bytes: u64,
 }
@@ -55,20 +65,27 @@ impl<B: Backend> Peer<'_, B> {
         };
         let bytes = packed.len() as u64;
         let parts = Parts::split(&packed);
-        let parts = parts.ok_or_else(|| invalid(&warpcc_cache::RecordError::Magic))?;
+        let parts = parts.ok_or_else(|| invalid(&RecordError::Magic))?;
         let is_signed = parts.is_signed();
         // Before anything is unpacked.
+        let mut other_version = None;
         let (variants, rejection) = match self.trust.check(&parts, key).await {
-            Ok(()) => {
-                let variants = action_result::variants(parts.frame, key);
-                (variants.map_err(|why| invalid(&why))?, None)
-            }
+            Ok(()) => match action_result::variants(parts.frame, key) {
+                Ok(variants) => (variants, None),
+                // No fault of the server: another warpcc uses it too.
+                Err(RecordError::Version(version)) => {
+                    other_version = Some(version);
+                    (Vec::new(), None)
+                }
+                Err(why) => return Err(invalid(&why)),
+            },
             Err(rejection) => (Vec::new(), Some(rejection)),
         };
         Ok(RemoteRecord {
             variants,
             rejection,
             is_signed,
+            other_version,
             bytes,
         })
     }

@@ -31,6 +31,8 @@ pub enum Fetched {
     Refused(u64),
     /// There is one, without a signature of a trusted key.
     Rejected(Rejection, u64),
+    /// There is one, in records of a version that is not read.
+    OtherVersion(u64),
 }
 
 /// State that concurrent requests share. Blobs of their results are fetched one result after another, since they may be the same.
@@ -66,6 +68,9 @@ pub async fn fetch(
     let mut bytes = found.bytes;
     if let Some(rejection) = found.rejection {
         return Ok(Fetched::Rejected(rejection, bytes));
+    }
+    if found.other_version.is_some() {
+        return Ok(Fetched::OtherVersion(bytes));
     }
     let _turn = turns.one_at_a_time.lock().await;
     if turns.failed.load(Ordering::Relaxed) {
@@ -205,6 +210,7 @@ pub async fn push(
     let theirs = match peer.record(key).await {
         // Its readers would not take it from us.
         Ok(theirs) if theirs.is_signed && signer.is_none() => return Ok(Pushed::Unchanged),
+        Ok(theirs) if theirs.is_newer() => return Ok(Pushed::Unchanged),
         Ok(theirs) => theirs.variants,
         Err(RemoteError::Answer { .. } | RemoteError::WrongBytes { .. }) => Vec::new(),
         Err(fault) => return Err(fault),
@@ -257,7 +263,7 @@ pub async fn holds(
     let mut ours = store.remembered(level, key);
     ours.retain(|variant| digests(variant).all(|digest| store.has(&digest)));
     let theirs = peer.record(key).await?;
-    let is_left = theirs.is_signed && peer.trust.signer().await?.is_none();
+    let is_left = theirs.is_newer() || theirs.is_signed && peer.trust.signer().await?.is_none();
     Ok(is_left || are_among(&theirs.variants, &ours))
 }
 

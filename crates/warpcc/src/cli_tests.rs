@@ -130,7 +130,9 @@ fn the_small_commands() {
     assert!(matches!(parsed("stats --json"), Ok(Command::Stats(s)) if s.json && !s.zero));
     assert!(matches!(
         parsed("cache gc"),
-        Ok(Command::Cache(CacheCommand::Gc))
+        Ok(Command::Cache(CacheCommand::Gc {
+            other_versions: false
+        }))
     ));
     assert!(matches!(parsed("config"), Ok(Command::Config(c)) if !c.json));
     assert!(message("cache").contains("Usage: warpcc cache <COMMAND>"));

@@ -13,8 +13,9 @@ use crate::input_manifest::{Difference, InputManifest};
 use crate::key::Key;
 use crate::record::{
     MOST_VARIANTS, Outcome, RecordError, Stored, Variant, decode_record_of, identity_of,
-    put_variant, start_record, variants,
+    put_variant, start_record, upgrade, variants,
 };
+use crate::versions::{ALSO_READ, not_read};
 
 /// Whether an outcome can be used, as far as that can be told without files; where not, the difference that a person
 /// would want to hear of, if there is one.
@@ -37,6 +38,8 @@ pub enum LookupMiss {
     NoRecord,
     /// Every remembered run saw something else: the first difference to the latest.
     Differs(Vec<Difference>),
+    /// Nothing that this version reads: another version of warpcc remembers something, in records of this version.
+    OtherVersion(u32),
     /// The record was spoiled, and is removed.
     Corrupt,
     /// The record cannot be read.
@@ -61,9 +64,9 @@ impl DiskStore {
         meanwhile: impl FnOnce(&Outcome) + Send,
     ) -> Lookup {
         let path = self.record_path(level, key);
-        let (file, bytes) = match read_whole(&path) {
+        let (file, bytes) = match self.read_record(level, key) {
             Ok(Some(read)) => read,
-            Ok(None) => return Lookup::Miss(LookupMiss::NoRecord),
+            Ok(None) => return Lookup::Miss(self.why_absent(level, key)),
             Err(source) => {
                 return Lookup::Miss(LookupMiss::Unreadable(StoreError::io(
                     "read", &path, source,
@@ -76,6 +79,48 @@ impl DiskStore {
                 self.remove_bad(&path, "record_corrupt");
                 Lookup::Miss(LookupMiss::Corrupt)
             }
+        }
+    }
+
+    /// The record of a key, from an older version's folder too where that is read: then as this version writes it, and
+    /// kept so. The older one stays for an older program.
+    fn read_record(&self, level: Level, key: &Key) -> std::io::Result<Option<(File, Vec<u8>)>> {
+        let path = self.record_path(level, key);
+        if let Some(read) = read_whole(&path)? {
+            return Ok(Some(read));
+        }
+        for version in ALSO_READ {
+            let older = self.key_path(Path::new(&level.folder_of(*version)), key);
+            let Some((file, bytes)) = read_whole(&older)? else {
+                continue;
+            };
+            let Ok(bytes) = upgrade(&bytes, key) else {
+                self.remove_bad(&older, "record_corrupt");
+                continue;
+            };
+            // Without the new one the old one is read again.
+            drop(
+                self.writable()
+                    .and_then(|()| self.write_whole(&path, &bytes)),
+            );
+            return Ok(Some((file, bytes)));
+        }
+        Ok(None)
+    }
+
+    /// Whether another version of warpcc knows a key that has no record here. A tool is about to run, so a look costs
+    /// nothing that shows.
+    fn why_absent(&self, level: Level, key: &Key) -> LookupMiss {
+        let is_there = |version: &u32| {
+            let path = self.key_path(Path::new(&level.folder_of(*version)), key);
+            path.exists()
+        };
+        match not_read().find(is_there) {
+            Some(version) => {
+                self.count(&[("record_other_version", 1)]);
+                LookupMiss::OtherVersion(version)
+            }
+            None => LookupMiss::NoRecord,
         }
     }
 
@@ -207,7 +252,7 @@ impl DiskStore {
     /// Every remembered run under a key, the latest first, so that it can be told to others. Empty where nothing is
     /// remembered, or nothing sound. Paths below mapped folders have fixed names, as in the record.
     pub fn remembered(&self, level: Level, key: &Key) -> Vec<Variant> {
-        match read_whole(&self.record_path(level, key)) {
+        match self.read_record(level, key) {
             Ok(Some((_, bytes))) => decode_record_of(&bytes, key).unwrap_or_default(),
             Ok(None) | Err(_) => Vec::new(),
         }
@@ -223,7 +268,8 @@ impl DiskStore {
         suits: Suits<'_>,
     ) -> Result<Vec<(InputManifest, Vec<Difference>)>, StoreError> {
         let path = self.record_path(level, key);
-        let read = read_whole(&path).map_err(|source| StoreError::io("read", &path, source))?;
+        let read = self.read_record(level, key);
+        let read = read.map_err(|source| StoreError::io("read", &path, source))?;
         let Some((_, bytes)) = read else {
             return Ok(Vec::new());
         };

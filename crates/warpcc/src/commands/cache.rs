@@ -18,7 +18,11 @@ pub enum CacheCommand {
     /// Remove everything in it
     Clear,
     /// Remove the entries used longest ago, until the cache fits its limit
-    Gc,
+    Gc {
+        /// Remove what other versions of warpcc left and this one does not read, and nothing else
+        #[arg(long)]
+        other_versions: bool,
+    },
     /// Check every entry against its checksum, and remove what is damaged
     Verify,
 }
@@ -33,18 +37,22 @@ pub fn run(command: &CacheCommand, config: &Config) -> anyhow::Result<i32> {
         return Ok(0);
     }
     let store = need_store(config)?;
-    let before = store.size()?;
     match command {
         CacheCommand::Dir => {}
         CacheCommand::Size => {
-            output::print(|out| print::write_size(before.0, before.1, config.max_size.value, out))?;
+            let (bytes, entries) = store.size()?;
+            output::print(|out| print::write_size(bytes, entries, config.max_size.value, out))?;
         }
         CacheCommand::Clear => {
+            let (bytes, entries) = store.size()?;
             store.clear()?;
-            output::print(|out| print::write_removed(before.0, before.1, out))?;
+            output::print(|out| print::write_removed(bytes, entries, out))?;
         }
-        CacheCommand::Gc => {
-            let collected = store.gc(store.gc_target())?;
+        CacheCommand::Gc { other_versions } => {
+            let collected = match other_versions {
+                true => store.remove_other_versions()?,
+                false => store.gc(store.gc_target())?,
+            };
             output::print(|out| print::write_removed(collected.freed, collected.removed, out))?;
         }
         CacheCommand::Verify => {

@@ -34,7 +34,7 @@ pub struct StatsArgs {
 /// No cache, or counters that cannot be written.
 pub fn run(args: &StatsArgs, config: &Config) -> anyhow::Result<i32> {
     let store = need_store(config)?;
-    let (cache_bytes, cache_entries) = store.size()?;
+    let (cache_bytes, cache_entries) = store.estimate()?;
     let counters = store.counters();
     let stats = Stats {
         saved: saved(&counters),
@@ -43,6 +43,7 @@ pub fn run(args: &StatsArgs, config: &Config) -> anyhow::Result<i32> {
         counters,
         cache_bytes,
         cache_entries,
+        other_versions: store.other_versions()?,
     };
     match args.github_summary {
         true => github::write(&stats)?,

@@ -15,6 +15,7 @@ mod servers;
 mod signatures;
 mod two_machines;
 mod untrusted;
+mod versions;
 mod webdav;
 
 use space::{Build, Exactness, Program, Snapshot, Stats, TestSpace, differences};

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use warpcc_cache::OtherVersion;
 use warpcc_path_map::BASE;
 use warpcc_report::monitor::harmless;
 
@@ -22,7 +23,7 @@ const PROJECTS: usize = 5;
 const TOOLS: [&str; 6] = ["cudafe++", "cicc", "ptxas", "fatbinary", "nvlink", "host"];
 
 /// The counters of the shared caches.
-const REMOTE: [&str; 12] = [
+const REMOTE: [&str; 13] = [
     "hits",
     "misses",
     "uploads",
@@ -32,10 +33,14 @@ const REMOTE: [&str; 12] = [
     "unsigned",
     "foreign",
     "bad_signature",
+    "other_version",
     "bytes_up",
     "bytes_down",
     "executed",
 ];
+
+/// The counter of misses under keys that only another version's records have.
+const OTHER_VERSION: &str = "record_other_version";
 
 /// The counters of the cluster, besides the steps that it ran.
 const EXECUTOR: [&str; 3] = ["errors", "bytes_up", "bytes_down"];
@@ -50,6 +55,8 @@ pub struct Stats {
     pub cache_bytes: u64,
     /// How many entries it holds.
     pub cache_entries: u64,
+    /// What of it only other versions of warpcc read.
+    pub other_versions: Vec<OtherVersion>,
     /// Processor time saved: the time that the results from the cache took when they were made.
     pub saved: Duration,
     /// Processor time of the steps that ran; `None` where it was not always counted.
@@ -191,7 +198,38 @@ pub fn write_text(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
     write_elsewhere(stats, out)?;
     write_reasons(stats, out)?;
     write_folders(stats, out)?;
-    writeln!(out, "\n{cache}\n\nWhy did it miss: warpcc why")
+    writeln!(out, "\n{cache}")?;
+    write_other_versions(stats, out)?;
+    writeln!(out, "\nWhy did it miss: warpcc why")
+}
+
+/// Writes what is in formats that are not read, what it cost, and how it goes.
+fn write_other_versions(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
+    if stats.other_versions.is_empty() {
+        return Ok(());
+    }
+    let sum = |of: fn(&OtherVersion) -> u64| stats.other_versions.iter().map(of).sum::<u64>();
+    let folders: Vec<&str> = stats
+        .other_versions
+        .iter()
+        .map(|v| v.folder.as_str())
+        .collect();
+    writeln!(
+        out,
+        "Of other versions of warpcc, not read by this one: {} in {} ({})",
+        format_bytes(sum(|v| v.bytes)),
+        counted(sum(|v| v.entries), "entry", "entries"),
+        harmless(&folders.join(", "))
+    )?;
+    let misses = stats.count(OTHER_VERSION);
+    if misses > 0 {
+        let misses = counted(misses, "look-up", "look-ups");
+        writeln!(
+            out,
+            "  {misses} missed that such an entry would have answered"
+        )?;
+    }
+    writeln!(out, "  Remove them: warpcc cache gc --other-versions")
 }
 
 /// Writes the work of other machines.
@@ -336,6 +374,9 @@ pub fn write_json(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
         .into_iter()
         .map(|name| (name.into(), away(name).into()))
         .collect();
+    let folder =
+        |v: &OtherVersion| json!({ "name": v.folder, "bytes": v.bytes, "entries": v.entries });
+    let other_versions: Vec<Value> = stats.other_versions.iter().map(folder).collect();
     let all = json!({
         "saved_seconds": stats.saved.as_secs_f64(),
         "spent_seconds": stats.spent.map(|spent| spent.as_secs_f64()),
@@ -347,6 +388,10 @@ pub fn write_json(stats: &Stats, out: &mut dyn Write) -> io::Result<()> {
         "remote": remote,
         "executor": executor,
         "cache": { "bytes": stats.cache_bytes, "entries": stats.cache_entries },
+        "other_versions": {
+            "misses": stats.count(OTHER_VERSION),
+            "folders": other_versions,
+        },
     });
     serde_json::to_writer_pretty(&mut *out, &all)?;
     writeln!(out)
@@ -389,6 +434,7 @@ mod tests {
             ("executor.bytes_up", 150_000_000),
             ("executor.bytes_down", 2_500_000),
             ("base_dir.would_share", 4),
+            ("record_other_version", 3),
             ("fallback_reasons.unknown option", 1),
             ("fallback_reasons.unknown tool", 1),
         ]
@@ -398,6 +444,11 @@ mod tests {
             counters,
             cache_bytes: 1_500_000_000,
             cache_entries: 4321,
+            other_versions: vec![OtherVersion {
+                folder: "steps-v3".to_owned(),
+                bytes: 40_960,
+                entries: 10,
+            }],
             saved: Duration::from_millis(754_300),
             spent: Some(Duration::from_millis(245_700)),
             projects: [("/home/ada/llama.cpp/build", 96, 130), ("/tmp/x", 0, 1)]
