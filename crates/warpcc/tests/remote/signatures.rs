@@ -131,6 +131,29 @@ fn through_nginx() {
     ci_and_a_reader(&mut project, &url);
 }
 
+#[test]
+fn through_nginx_with_tls() {
+    let mut project = Project::new("signed-tls");
+    let folder = project.space.beside("nginx");
+    let certificate = servers::Certificate::new(&folder.join("tls"));
+    let server = servers::nginx(&folder, Some(&certificate));
+    let ca = path(&certificate.certificate);
+    let url = format!("https://127.0.0.1:{}/cache|ca={ca}", server.port);
+    ci_and_a_reader(&mut project, &url);
+}
+
+#[test]
+fn through_an_s3_stand_in() {
+    let mut project = Project::new("signed-s3");
+    let server = servers::s3(&project.space.beside("s3"));
+    project.space.set_env("AWS_ACCESS_KEY_ID", "any");
+    project.space.set_env("AWS_SECRET_ACCESS_KEY", "thing");
+    project.space.set_env("AWS_EC2_METADATA_DISABLED", "true");
+    let port = server.port;
+    let url = format!("s3://bucket/team?endpoint=http://127.0.0.1:{port}&region=us-east-1");
+    ci_and_a_reader(&mut project, &url);
+}
+
 /// A folder that CI has filled, and an enemy's hand in it; calls are a reader's.
 struct Attack {
     forger: Forger,
