@@ -1,7 +1,7 @@
 //! Results and bytes in a folder: content-addressed blobs, records of what runs saw and made, notes and counters.
 //!
 //! ```text
-//! blobs-v1/ab/<sha256>-<length>   bytes            disk/blob.rs
+//! blobs-v1/ab/<sha256>-<length>   bytes            disk/blob_file.rs
 //! direct-v4/ab/<key>              records          record.rs
 //! steps-v4/ab/<key>               records          record.rs
 //! kernels-v4/ab/<key>             records          record.rs
@@ -17,6 +17,7 @@
 
 mod access;
 mod blob;
+mod blob_file;
 mod counters;
 mod error;
 mod file;
@@ -32,7 +33,7 @@ mod room;
 mod store;
 
 pub use access::{StoreAccess, is_never_uploaded, is_untrusted, mark_untrusted};
-pub use blob::Packing;
+pub use blob_file::Packing;
 pub use error::{OpenError, StoreError};
 pub use gc::{Collected, Report};
 pub use install::Staged;

@@ -7,9 +7,12 @@
 //! Not seen: a symbolic link or a folder on the way to a file that was exchanged for another *while* the run went on,
 //! with an old file behind it.
 
+mod absent_names;
 mod build;
 mod check;
 mod code;
+mod comparison;
+mod difference;
 mod equals;
 mod facts;
 mod hash;
@@ -27,8 +30,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 pub use build::{ExpectedFile, InputManifestBuilder, Unsettled};
-pub use check::{ANY_VARIABLE, Difference, ManifestVerdict, WORKING_DIRECTORY};
+pub use check::ManifestVerdict;
 pub(crate) use code::Room;
+pub use difference::{ANY_VARIABLE, Difference, WORKING_DIRECTORY};
 pub use facts::Fact;
 pub(crate) use hash::content_of;
 pub use hash::{ContentHashes, Inspect};

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use super::error::StoreError;
 use super::layout::{BLOBS, NOTES, TEMPORARY, holds_entries, is_read, on_disk};
 use super::store::DiskStore;
-use super::{blob, notes, records};
+use super::{blob_file, notes, records};
 
 /// A file on its way in for longer than this belongs to a process that died.
 const STALE: Duration = Duration::from_secs(3600);
@@ -150,7 +150,7 @@ impl DiskStore {
             let inside = entry.path.strip_prefix(&self.root).unwrap_or(&entry.path);
             let folder = inside.iter().next().unwrap_or_default();
             let sound = match folder.to_str() {
-                Some(BLOBS) => blob::verify(&entry.path),
+                Some(BLOBS) => blob_file::verify(&entry.path),
                 Some(NOTES) => notes::verify(&entry.path),
                 _ if is_read(folder) => records::verify(&entry.path),
                 // Another version's.

@@ -7,21 +7,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::guards;
 
-use super::check::{DIRECTORY_SLACK_NS, NOBODYS};
+use super::check::NOBODYS;
 use super::code::LONGEST_TEXT;
 use super::hash::{ContentHashes, HashFault, Inspect};
 use super::known_contents::hash_all;
 use super::links::Links;
-use super::signature::{self, Base, Signature, TICK_NS, means_absent};
-use super::trust::Trust;
-use super::{
-    DirectoryEntry, Fact, FactEntry, FileEntry, InputManifest, NameEntry, NameSeen, equals, path_of,
-};
+use super::signature::{self, Base, Signature, TICK_NS};
+use super::{Fact, FactEntry, FileEntry, InputManifest, absent_names, equals, path_of};
 
 /// Collects what a run saw of the file system.
 #[derive(Clone, Debug)]
@@ -196,7 +192,7 @@ impl InputManifestBuilder {
         let base = Base::open(&self.base);
         let mut manifest = InputManifest::default();
         let plain = self.add_files(&base, &mut manifest, inspect, contents)?;
-        self.add_absent(&base, &mut manifest)?;
+        absent_names::add(&self.absent, &base, &mut manifest)?;
         self.add_facts(&base, &plain, &mut manifest)?;
         if manifest.text.len() >= LONGEST_TEXT {
             return Err(Unsettled::TooMuch);
@@ -267,59 +263,6 @@ impl InputManifestBuilder {
         Ok(plain)
     }
 
-    fn add_absent(&self, base: &Base, manifest: &mut InputManifest) -> Result<(), Unsettled> {
-        let now = signature::now();
-        let mut nearest = Nearest::new(base);
-        let mut trust = Trust::default();
-        // Directories are looked at before the names in them, so that a name that comes later changes what was seen.
-        let mut placed: Vec<(usize, &Path, NameSeen)> = Vec::with_capacity(self.absent.len());
-        for path in sorted(&self.absent) {
-            let directory = nearest.directory_of(path);
-            let (seen, surely) = look_for(base, path)?;
-            nearest.found[directory].sure &= surely;
-            let name = match path.strip_prefix(&nearest.found[directory].path) {
-                Ok(name) if !name.as_os_str().is_empty() => name,
-                _ => path,
-            };
-            placed.push((directory, name, seen));
-        }
-        // Stable, so that the names of a directory stay sorted.
-        placed.sort_by_key(|(directory, ..)| *directory);
-        let mut placed = placed.into_iter().peekable();
-        for (index, directory) in nearest.found.iter().enumerate() {
-            let Some(signature) = directory.signature else {
-                return Err(Unsettled::Vanished {
-                    path: directory.path.clone(),
-                });
-            };
-            let path = manifest.push_text(directory.path.as_os_str().as_bytes());
-            let first = manifest.names.len();
-            while let Some((_, name, seen)) = placed.next_if(|(at, ..)| *at == index) {
-                let at = manifest.push_text(name.as_os_str().as_bytes());
-                manifest.names.push(NameEntry { at, seen });
-            }
-            let unchanging = signature.is_older_than(now, DIRECTORY_SLACK_NS, now);
-            let mut remembered = || {
-                let flags = OFlags::PATH | OFlags::DIRECTORY;
-                let open = base.open_at(manifest.text_at(path), flags).ok()?;
-                trust.of_names(&signature, &open)
-            };
-            let is_settled = unchanging && directory.sure || guards::is_off("settled-folders");
-            let remembered = is_settled.then(&mut remembered).flatten();
-            let settled = remembered.is_some();
-            let signature = remembered.unwrap_or(signature);
-            manifest.directories.push(DirectoryEntry {
-                path,
-                signature,
-                settled,
-                names: first..manifest.names.len(),
-            });
-        }
-        Ok(())
-    }
-}
-
-impl InputManifestBuilder {
     fn add_facts(
         &self,
         base: &Base,
@@ -418,95 +361,7 @@ impl InputManifestBuilder {
     }
 }
 
-/// Makes sure that a path is no file, and says whether the signature of the directory it is missing from can vouch for that.
-fn look_for(base: &Base, path: &Path) -> Result<(NameSeen, bool), Unsettled> {
-    let broken = |error: Errno| Unsettled::Unreadable {
-        path: path.to_path_buf(),
-        source: error.into(),
-    };
-    let appeared = || Unsettled::Appeared {
-        path: path.to_path_buf(),
-    };
-    let text = CString::new(path.as_os_str().as_bytes()).map_err(|_| broken(Errno::INVAL))?;
-    match base.stat_link(&text) {
-        Err(error) if means_absent(error) => Ok((NameSeen::Nothing, true)),
-        Err(error) => Err(broken(error)),
-        Ok(found) if found.is_directory() => Ok((NameSeen::Folder, true)),
-        // A link's target comes and goes without a trace in the link's directory.
-        Ok(found) if found.is_link() => match base.stat(&text) {
-            Err(error) if means_absent(error) => Ok((NameSeen::Nothing, false)),
-            Err(error) => Err(broken(error)),
-            Ok(found) if found.is_directory() => Ok((NameSeen::Folder, false)),
-            Ok(_) => Err(appeared()),
-        },
-        Ok(_) => Err(appeared()),
-    }
-}
-
-/// Finds, and remembers, the directory that would have to change for a missing path to appear.
-struct Nearest<'a> {
-    base: &'a Base,
-    found: Vec<Found>,
-    /// Directory to index in `found`, for existing ones and missing ones alike.
-    known: HashMap<OsString, usize>,
-}
-
-struct Found {
-    path: PathBuf,
-    /// None only for a missing base, which leaves nothing to vouch for its names.
-    signature: Option<Signature>,
-    /// Whether it would show in this directory's own times.
-    sure: bool,
-}
-
-impl Nearest<'_> {
-    fn new(base: &Base) -> Nearest<'_> {
-        Nearest {
-            base,
-            found: Vec::new(),
-            known: HashMap::new(),
-        }
-    }
-
-    fn directory_of(&mut self, path: &Path) -> usize {
-        match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => self.existing(parent),
-            // "/" itself, or a plain name.
-            _ if path.is_absolute() => self.existing(Path::new("/")),
-            _ => self.existing(Path::new(".")),
-        }
-    }
-
-    fn existing(&mut self, directory: &Path) -> usize {
-        if let Some(index) = self.known.get(directory.as_os_str()) {
-            return *index;
-        }
-        let text = CString::new(directory.as_os_str().as_bytes()).unwrap_or_default();
-        let signature = self.base.stat(&text).ok().filter(Signature::is_directory);
-        let top = directory == Path::new("/") || directory == Path::new(".");
-        let index = if signature.is_some() || top {
-            self.found.push(Found {
-                path: directory.to_path_buf(),
-                signature,
-                sure: true,
-            });
-            self.found.len() - 1
-        } else {
-            let index = self.directory_of(directory);
-            // A dangling link, or a link to a file: what it leads to may change elsewhere.
-            let link = self
-                .base
-                .stat_link(&text)
-                .is_ok_and(|found| found.is_link());
-            self.found[index].sure &= !link;
-            index
-        };
-        self.known.insert(directory.as_os_str().to_owned(), index);
-        index
-    }
-}
-
-fn sorted<'a>(paths: impl IntoIterator<Item = &'a OsString>) -> Vec<&'a Path> {
+pub(super) fn sorted<'a>(paths: impl IntoIterator<Item = &'a OsString>) -> Vec<&'a Path> {
     let mut paths: Vec<&OsStr> = paths.into_iter().map(OsString::as_os_str).collect();
     paths.sort_unstable();
     paths.into_iter().map(Path::new).collect()

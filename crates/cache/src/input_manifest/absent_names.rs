@@ -1,0 +1,161 @@
+//! The names that a run looked for in vain, with the directories that would change if one of them appeared.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::{CString, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use crate::guards;
+
+use super::build::{Unsettled, sorted};
+use super::check::DIRECTORY_SLACK_NS;
+use super::signature::{self, Base, Signature, means_absent};
+use super::trust::Trust;
+use super::{DirectoryEntry, InputManifest, NameEntry, NameSeen};
+
+/// Adds the names, each below the nearest directory that exists.
+pub(super) fn add(
+    absent: &HashSet<OsString>,
+    base: &Base,
+    manifest: &mut InputManifest,
+) -> Result<(), Unsettled> {
+    let now = signature::now();
+    let mut nearest = Nearest::new(base);
+    let mut trust = Trust::default();
+    // Directories are looked at before the names in them, so that a name that comes later changes what was seen.
+    let mut placed: Vec<(usize, &Path, NameSeen)> = Vec::with_capacity(absent.len());
+    for path in sorted(absent) {
+        let directory = nearest.directory_of(path);
+        let (seen, surely) = look_for(base, path)?;
+        nearest.found[directory].sure &= surely;
+        let name = match path.strip_prefix(&nearest.found[directory].path) {
+            Ok(name) if !name.as_os_str().is_empty() => name,
+            _ => path,
+        };
+        placed.push((directory, name, seen));
+    }
+    // Stable, so that the names of a directory stay sorted.
+    placed.sort_by_key(|(directory, ..)| *directory);
+    let mut placed = placed.into_iter().peekable();
+    for (index, directory) in nearest.found.iter().enumerate() {
+        let Some(signature) = directory.signature else {
+            return Err(Unsettled::Vanished {
+                path: directory.path.clone(),
+            });
+        };
+        let path = manifest.push_text(directory.path.as_os_str().as_bytes());
+        let first = manifest.names.len();
+        while let Some((_, name, seen)) = placed.next_if(|(at, ..)| *at == index) {
+            let at = manifest.push_text(name.as_os_str().as_bytes());
+            manifest.names.push(NameEntry { at, seen });
+        }
+        let unchanging = signature.is_older_than(now, DIRECTORY_SLACK_NS, now);
+        let mut remembered = || {
+            let flags = OFlags::PATH | OFlags::DIRECTORY;
+            let open = base.open_at(manifest.text_at(path), flags).ok()?;
+            trust.of_names(&signature, &open)
+        };
+        let is_settled = unchanging && directory.sure || guards::is_off("settled-folders");
+        let remembered = is_settled.then(&mut remembered).flatten();
+        let settled = remembered.is_some();
+        let signature = remembered.unwrap_or(signature);
+        manifest.directories.push(DirectoryEntry {
+            path,
+            signature,
+            settled,
+            names: first..manifest.names.len(),
+        });
+    }
+    Ok(())
+}
+
+/// Makes sure that a path is no file, and says whether the signature of the directory it is missing from can vouch for that.
+fn look_for(base: &Base, path: &Path) -> Result<(NameSeen, bool), Unsettled> {
+    let broken = |error: Errno| Unsettled::Unreadable {
+        path: path.to_path_buf(),
+        source: error.into(),
+    };
+    let appeared = || Unsettled::Appeared {
+        path: path.to_path_buf(),
+    };
+    let text = CString::new(path.as_os_str().as_bytes()).map_err(|_| broken(Errno::INVAL))?;
+    match base.stat_link(&text) {
+        Err(error) if means_absent(error) => Ok((NameSeen::Nothing, true)),
+        Err(error) => Err(broken(error)),
+        Ok(found) if found.is_directory() => Ok((NameSeen::Folder, true)),
+        // A link's target comes and goes without a trace in the link's directory.
+        Ok(found) if found.is_link() => match base.stat(&text) {
+            Err(error) if means_absent(error) => Ok((NameSeen::Nothing, false)),
+            Err(error) => Err(broken(error)),
+            Ok(found) if found.is_directory() => Ok((NameSeen::Folder, false)),
+            Ok(_) => Err(appeared()),
+        },
+        Ok(_) => Err(appeared()),
+    }
+}
+
+/// Finds, and remembers, the directory that would have to change for a missing path to appear.
+struct Nearest<'a> {
+    base: &'a Base,
+    found: Vec<Found>,
+    /// Directory to index in `found`, for existing ones and missing ones alike.
+    known: HashMap<OsString, usize>,
+}
+
+struct Found {
+    path: PathBuf,
+    /// None only for a missing base, which leaves nothing to vouch for its names.
+    signature: Option<Signature>,
+    /// Whether it would show in this directory's own times.
+    sure: bool,
+}
+
+impl Nearest<'_> {
+    fn new(base: &Base) -> Nearest<'_> {
+        Nearest {
+            base,
+            found: Vec::new(),
+            known: HashMap::new(),
+        }
+    }
+
+    fn directory_of(&mut self, path: &Path) -> usize {
+        match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => self.existing(parent),
+            // "/" itself, or a plain name.
+            _ if path.is_absolute() => self.existing(Path::new("/")),
+            _ => self.existing(Path::new(".")),
+        }
+    }
+
+    fn existing(&mut self, directory: &Path) -> usize {
+        if let Some(index) = self.known.get(directory.as_os_str()) {
+            return *index;
+        }
+        let text = CString::new(directory.as_os_str().as_bytes()).unwrap_or_default();
+        let signature = self.base.stat(&text).ok().filter(Signature::is_directory);
+        let top = directory == Path::new("/") || directory == Path::new(".");
+        let index = if signature.is_some() || top {
+            self.found.push(Found {
+                path: directory.to_path_buf(),
+                signature,
+                sure: true,
+            });
+            self.found.len() - 1
+        } else {
+            let index = self.directory_of(directory);
+            // A dangling link, or a link to a file: what it leads to may change elsewhere.
+            let link = self
+                .base
+                .stat_link(&text)
+                .is_ok_and(|found| found.is_link());
+            self.found[index].sure &= !link;
+            index
+        };
+        self.known.insert(directory.as_os_str().to_owned(), index);
+        index
+    }
+}
