@@ -2,30 +2,28 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, RwLock};
 use std::time::Instant;
 
-use warpcc_cache::{Hashing, InputManifest, Key, KeySink, ManifestVerdict, Upstream};
+use warpcc_cache::{InputManifest, Key, ManifestVerdict, Upstream};
 
-use crate::compiler::{CallLimits, Compiled, Compiler};
+use crate::call_limits::CallLimits;
+use crate::compiler::{Compiled, Compiler};
+use crate::counts::{Counters, Counts};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::kernel::Loaded;
 use crate::linker::{LinkRequest, Linker};
 use crate::memory::{Memory, Remembered, read, written};
+use crate::option_rules::writes_a_file;
 use crate::record::Recorder;
-use crate::request::{CompileRequest, keeps_paths, writes_a_file};
+use crate::request::CompileRequest;
 use crate::seen_files::SeenFiles;
 use crate::settings::CacheSettings;
 use crate::single_flight::{Flights, Maker};
 use crate::target::{RealArch, Target};
 use crate::tiers::{Found, Tiers};
-use crate::{failure_dump, lock};
-
-/// Changes with what a key or an entry means.
-const DOMAIN: &str = "warpcc kernel 1";
-const LINK_DOMAIN: &str = "warpcc linked image 1";
+use crate::{failure_dump, keys, lock};
 
 /// A compiled kernel, and where it came from.
 #[derive(Debug, Clone)]
@@ -36,19 +34,6 @@ pub struct Image {
     pub key: Option<Key>,
     /// The place where it was found.
     pub found: Found,
-}
-
-/// How often images were found, and where.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// In memory.
-    pub memory: u64,
-    /// In a folder.
-    pub disk: u64,
-    /// In a shared cache.
-    pub shared: u64,
-    /// Nowhere.
-    pub made: u64,
 }
 
 /// Kernels as text in, images out, each compiled once. Any number of threads may use it at once; share it in an `Arc`.
@@ -67,7 +52,7 @@ pub struct KernelCache {
     linked: RwLock<Memory<Key>>,
     flights: Flights<Key, (Arc<Compiled>, Found)>,
     builds: [OnceLock<Option<Vec<[u8; 32]>>>; 2],
-    counts: [AtomicU64; 4],
+    counts: Counters,
     pub(crate) functions: RwLock<HashMap<u64, Vec<Loaded>>>,
 }
 
@@ -104,7 +89,7 @@ impl KernelCache {
             tiers,
             flights: Flights::new(),
             builds: Default::default(),
-            counts: Default::default(),
+            counts: Counters::default(),
             functions: RwLock::default(),
         }
     }
@@ -152,14 +137,7 @@ impl KernelCache {
 
     /// How often images were found, and where.
     pub fn counts(&self) -> Counts {
-        let [memory, disk, shared, made] =
-            [0, 1, 2, 3].map(|index: usize| self.counts[index].load(Ordering::Relaxed));
-        Counts {
-            memory,
-            disk,
-            shared,
-            made,
-        }
+        self.counts.read()
     }
 
     /// The best target for a GPU of compute capability `device` (ten times major plus minor), by the settings: with
@@ -232,7 +210,7 @@ impl KernelCache {
             false => PathBuf::new(),
         };
         if let Some((compiled, key)) = self.remembered(request, &directory) {
-            self.count(Found::Memory);
+            self.counts.count(Found::Memory);
             return Ok(Image {
                 compiled,
                 key,
@@ -265,7 +243,8 @@ impl KernelCache {
                 found: Found::Made,
             });
         };
-        let key = self.key(&request, &seen);
+        let builds = self.build(0, self.compiler.files());
+        let key = keys::of_program(&self.compiler, builds, &request, &seen);
         let image = self.once(&key, &request.name, limits, || {
             // Another thread may have got it since we looked.
             if let Some((compiled, _)) = self.remembered(&asked, &directory) {
@@ -293,20 +272,8 @@ impl KernelCache {
     /// There is no nvJitLink, or as [`Linker::link`].
     pub fn get_linked(&self, request: &LinkRequest, limits: &CallLimits) -> Result<Image, Error> {
         let linker = self.linker()?;
-        let mut hashing = Hashing::new(LINK_DOMAIN);
-        hashing.part("version", linker.version().to_string().as_bytes());
-        for build in self.build(1, [linker.library()].into_iter()) {
-            hashing.part("library", build);
-        }
-        for option in linker.options(request) {
-            hashing.part("option", option.as_bytes());
-        }
-        for piece in &request.pieces {
-            hashing.part("name", piece.name.as_bytes());
-            hashing.part("kind", piece.kind.word().as_bytes());
-            hashing.part("bytes", &piece.bytes);
-        }
-        let key = hashing.finish();
+        let builds = self.build(1, [linker.library()].into_iter());
+        let key = keys::of_link(linker, builds, request);
         let make = || {
             limits.check(&request.name)?;
             let linked = linker.link(request)?;
@@ -385,7 +352,7 @@ impl KernelCache {
             Maker::Us => found,
             Maker::Another => Found::Memory,
         };
-        self.count(found);
+        self.counts.count(found);
         Ok(Image {
             compiled,
             key: Some(*key),
@@ -431,55 +398,13 @@ impl KernelCache {
             .compile(request, limits)
             .map_err(|error| match error {
                 Error::Compile(mut failure) => {
-                    let key = key
-                        .copied()
-                        .unwrap_or_else(|| Hashing::new(DOMAIN).finish());
+                    let key = key.copied().unwrap_or_else(keys::unknown);
                     let folder = self.tiers.failure_folder();
                     failure.saved = failure_dump::save(&folder, request, &key, &failure);
                     Error::Compile(failure)
                 }
                 other => other,
             })
-    }
-
-    fn key(&self, request: &CompileRequest, seen: &SeenFiles) -> Key {
-        let mut hashing = Hashing::new(DOMAIN);
-        hashing.part("version", self.compiler.version().to_string().as_bytes());
-        for build in self.build(0, self.compiler.files()) {
-            hashing.part("library", build);
-        }
-        hashing.part("target", request.target.to_string().as_bytes());
-        let keeps = |option: &Arc<str>| keeps_paths(option);
-        let place = seen.included.shows_paths || request.options.iter().any(keeps);
-        for option in self.compiler.options(request) {
-            // Where the folders are does not count, but what is in them, unless it shows.
-            match option.starts_with(b"--include-path=") && !place {
-                true => hashing.part("option", b"--include-path"),
-                false => hashing.part("option", &option),
-            }
-        }
-        if place {
-            let directory = seen.directory.as_os_str();
-            hashing.part("directory", directory.as_encoded_bytes());
-        }
-        hashing.part("name", request.plain_name().as_bytes());
-        for part in &request.preamble {
-            hashing.part("text name", part.name.as_bytes());
-            hashing.part("text", part.text.as_bytes());
-        }
-        hashing.part("source", request.source.as_bytes());
-        for header in &request.headers {
-            hashing.part("header name", header.name.as_bytes());
-            hashing.part("header", header.text.as_bytes());
-        }
-        for expression in &request.name_expressions {
-            hashing.part("name expression", expression.as_bytes());
-        }
-        for (label, content) in &seen.included.files {
-            hashing.part("file name", label.as_bytes());
-            hashing.part("file", content);
-        }
-        hashing.finish()
     }
 
     /// BLAKE3 of a library's files; empty where one cannot be read: then the version is used.
@@ -524,16 +449,5 @@ impl KernelCache {
             }
         }
         Some((compiled, Some(key)))
-    }
-
-    fn count(&self, found: Found) {
-        let index = match found {
-            Found::Memory => 0,
-            Found::Disk => 1,
-            Found::Shared => 2,
-            Found::Made => 3,
-            Found::Given => return,
-        };
-        self.counts[index].fetch_add(1, Ordering::Relaxed);
     }
 }

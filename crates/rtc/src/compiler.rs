@@ -2,21 +2,20 @@
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use warpcc_cache::{Hashing, KeySink};
 
+use crate::c_text::c_text;
+use crate::call_limits::CallLimits;
+use crate::deep_stack::on_a_deep_stack;
 use crate::diagnostics::first_error;
 use crate::environment::Environment;
 use crate::error::{CompileFailure, Error};
 use crate::includes;
-use crate::nvrtc::{BundledHeaders, Fault, Job, Made, Nvrtc, Take};
-use crate::request::{CompileRequest, PrecompiledHeaders, c_text, program_name};
+use crate::nvrtc::{BundledHeaders, Fault, Job, Nvrtc, Take};
+use crate::request::{CompileRequest, PrecompiledHeaders, program_name};
 use crate::target::Target;
 use crate::version::Version;
 
@@ -24,90 +23,6 @@ use crate::version::Version;
 const OWN_CACHE: Version = Version::new(12, 9);
 /// The first version that precompiles headers.
 const PRECOMPILES: Version = Version::new(12, 8);
-/// Templates nest deeply, and so does a compiler's stack; a thread of Rust's has 2 MiB.
-const STACK: usize = 64 << 20;
-
-/// How often a thread that waits for the compiler asks whether to give up.
-const PAUSE: Duration = Duration::from_millis(20);
-
-/// How long the compiler has to notice that it is to give up. It asks at times of its own: 13.5 was seen to go on for 40 s.
-const GRACE: Duration = Duration::from_millis(200);
-
-/// A request to give up, which any thread may make.
-#[derive(Debug, Clone, Default)]
-pub struct Cancel {
-    made: Arc<AtomicBool>,
-    ask: Option<fn() -> bool>,
-}
-
-impl Cancel {
-    /// A request to give up that is not made yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// One that is made when `ask` says so. It is asked on the thread that called, every few milliseconds while that waits
-    /// for the compiler or for another thread or process: where only that thread can know, as with Python's signals.
-    pub fn asking(ask: fn() -> bool) -> Self {
-        Self {
-            ask: Some(ask),
-            ..Self::default()
-        }
-    }
-
-    /// Asks whatever was given this to give up.
-    pub fn cancel(&self) {
-        self.made.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether it was asked.
-    pub fn is_cancelled(&self) -> bool {
-        self.made.load(Ordering::Relaxed)
-    }
-
-    /// Asks, on the thread that called.
-    fn ask(&self) {
-        if !self.is_cancelled() && self.ask.is_some_and(|ask| ask()) {
-            self.cancel();
-        }
-    }
-}
-
-/// How long a compilation may go on. NVRTC notices late, and before 12.8 not at all: the caller has its answer after 200 ms, and
-/// NVRTC's thread goes on until then, and takes its time and memory.
-#[derive(Debug, Clone, Default)]
-pub struct CallLimits {
-    /// When to give up.
-    pub deadline: Option<Instant>,
-    /// A request to give up, which another thread may make.
-    pub cancel: Option<Cancel>,
-}
-
-impl CallLimits {
-    /// Fails if it is time to give up on `what`. For the thread that called.
-    pub(crate) fn check(&self, what: &str) -> Result<(), Error> {
-        if let Some(cancel) = &self.cancel {
-            cancel.ask();
-        }
-        self.passed(what)
-    }
-
-    /// As [`CallLimits::check`], for any thread: calls no function of the caller.
-    fn passed(&self, what: &str) -> Result<(), Error> {
-        let what = || what.to_owned();
-        if self.cancel.as_ref().is_some_and(Cancel::is_cancelled) {
-            return Err(Error::Cancelled { what: what() });
-        }
-        match self.deadline {
-            Some(deadline) if Instant::now() >= deadline => Err(Error::Deadline { what: what() }),
-            _ => Ok(()),
-        }
-    }
-
-    fn any(&self) -> bool {
-        self.deadline.is_some() || self.cancel.is_some()
-    }
-}
 
 /// The result of a compilation.
 #[derive(Clone, PartialEq, Eq)]
@@ -446,56 +361,5 @@ impl Texts {
                 .map(|option| c_text("option", option))
                 .collect::<Result<_, _>>()?,
         })
-    }
-}
-
-/// Runs the compiler on a thread of its own. When it is time to give up and it does not, the thread is left behind: it ends
-/// when the compiler notices, and its result is dropped.
-fn on_a_deep_stack<W>(work: W, limits: &CallLimits) -> Result<Made, Fault>
-where
-    W: FnOnce() -> Result<Made, Fault> + Send + 'static,
-{
-    let cell = Arc::new(Mutex::new(Some(work)));
-    let take = |cell: &Mutex<Option<W>>| cell.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let (tell, answer) = mpsc::channel();
-    let theirs = cell.clone();
-    let thread = std::thread::Builder::new()
-        .name("warpcc-rtc".to_owned())
-        .stack_size(STACK)
-        .spawn(move || {
-            if let Some(work) = take(&theirs) {
-                // Perhaps no thread waits any more.
-                drop(tell.send(catch_unwind(AssertUnwindSafe(work))));
-            }
-        });
-    if thread.is_err() {
-        // No thread is to be had: on the caller's then.
-        if let Some(work) = take(&cell) {
-            return work();
-        }
-    }
-    let mut over = None;
-    loop {
-        let heard = match limits.any() {
-            true => answer.recv_timeout(PAUSE),
-            false => answer.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        };
-        match heard {
-            Ok(Ok(made)) => return made,
-            Ok(Err(panic)) => resume_unwind(panic),
-            Err(RecvTimeoutError::Disconnected) => {
-                return Err(Fault::Call {
-                    call: "a thread for the compiler",
-                    code: "it ended without an answer".to_owned(),
-                });
-            }
-            Err(RecvTimeoutError::Timeout) => {
-                if limits.check("").is_err()
-                    && over.get_or_insert_with(Instant::now).elapsed() > GRACE
-                {
-                    return Err(Fault::Stopped);
-                }
-            }
-        }
     }
 }

@@ -6,11 +6,11 @@ use cudarc::driver::{CudaContext, CudaFunction, CudaModule};
 use cudarc::nvrtc::Ptx;
 use warpcc_fatbin::DriverVersion;
 
+use crate::c_text::c_text;
 use crate::compiler::Compiled;
 use crate::driver_error::DriverError;
 use crate::error::Error;
 use crate::library;
-use crate::request::c_text;
 use crate::target::Target;
 
 fn failed(call: impl Into<String>, error: cudarc::driver::DriverError) -> Error {

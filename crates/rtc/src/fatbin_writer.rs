@@ -3,12 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::c_text::{c_text, with_zero};
 use crate::compiler::Compiled;
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::linker::with_zero;
 use crate::nvfatbin::{Fault, Kind, NvFatbin, Part};
-use crate::request::c_text;
 use crate::target::Target;
 use crate::version::Version;
 

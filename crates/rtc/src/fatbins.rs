@@ -6,7 +6,8 @@ use warpcc_fatbin::{
 };
 
 use crate::cache::{Image, KernelCache};
-use crate::compiler::{CallLimits, Compiled};
+use crate::call_limits::CallLimits;
+use crate::compiler::Compiled;
 use crate::driver_error::DriverError;
 use crate::error::Error;
 use crate::target::{RealArch, Target};

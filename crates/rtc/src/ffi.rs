@@ -1,4 +1,4 @@
-//! Helpers for NVIDIA's libraries: functions by name, a version in two numbers, results in two calls.
+//! What the interfaces of NVIDIA's libraries have in common: functions by name, a version in two numbers, results in two calls.
 #![expect(
     unsafe_code,
     reason = "a function of a C library that is found at run time has the type that its header declares, which only \

@@ -44,15 +44,28 @@ pub(crate) struct Wanted {
 }
 
 /// A library that is loaded for as long as the process lives.
-#[derive(Debug)]
-pub(crate) struct Opened {
-    pub library: &'static Library,
+struct Opened {
+    library: &'static Library,
     /// The places that were tried before, for the message if this library turns out not to work.
-    pub tried: Vec<String>,
+    tried: Vec<String>,
 }
 
-/// Opens the first that loads.
-pub(crate) fn open(
+/// Opens the first that loads, and takes its functions with `load`, which may refuse it.
+///
+/// # Errors
+/// None loads, or `load` refuses it; with everything that was tried.
+pub(crate) fn find<L>(
+    wanted: &Wanted,
+    explicit: Option<&Path>,
+    beside: Option<&Path>,
+    environment: &Environment,
+    load: impl FnOnce(&'static Library) -> Result<L, String>,
+) -> Result<L, LibraryError> {
+    let Opened { library, tried } = open(wanted, explicit, beside, environment)?;
+    load(library).map_err(|problem| failure(wanted, &problem, tried))
+}
+
+fn open(
     wanted: &Wanted,
     explicit: Option<&Path>,
     beside: Option<&Path>,
@@ -161,7 +174,7 @@ pub fn driver_version() -> Result<Version, LibraryError> {
 }
 
 /// An error about a library that was found.
-pub(crate) fn failure(wanted: &Wanted, problem: &str, tried: Vec<String>) -> LibraryError {
+fn failure(wanted: &Wanted, problem: &str, tried: Vec<String>) -> LibraryError {
     LibraryError {
         library: wanted.name,
         problem: problem.to_owned(),

@@ -4,10 +4,10 @@ use std::ffi::{CString, c_int};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::c_text::{c_text, with_zero};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::nvjitlink::{Fault, Job, NvJitLink};
-use crate::request::c_text;
 use crate::target::RealArch;
 use crate::version::Version;
 
@@ -237,14 +237,6 @@ fn with_end(piece: &Piece) -> Result<Option<CString>, Error> {
         return Ok(None);
     }
     with_zero(&format!("PTX {:?}", piece.name), &piece.bytes).map(Some)
-}
-
-/// A text with a zero at its end. A text from a file or from NVRTC may have it already.
-pub(crate) fn with_zero(argument: &str, mut text: &[u8]) -> Result<CString, Error> {
-    while let [rest @ .., 0] = text {
-        text = rest;
-    }
-    c_text(argument, text)
 }
 
 fn failure(fault: Fault, request: &LinkRequest) -> Error {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::cache::{Image, KernelCache};
-use crate::compiler::{CallLimits, Compiled};
+use crate::call_limits::CallLimits;
+use crate::compiler::Compiled;
 use crate::device::{Device, Function, Module};
 use crate::error::Error;
 use crate::kernel::{Kernel, Loaded, hash_of};

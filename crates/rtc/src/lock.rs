@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use warpcc_cache::Key;
 
-use crate::compiler::CallLimits;
+use crate::call_limits::CallLimits;
 use crate::error::Error;
 
 /// How often a holder shows that it lives.

@@ -14,7 +14,7 @@ use libloading::os::unix::Library;
 use crate::environment::Environment;
 use crate::error::LibraryError;
 use crate::ffi::{self, Handle, Output, function};
-use crate::library::{self, Opened, Wanted};
+use crate::library::{self, Wanted};
 use crate::version::Version;
 
 const WANTED: Wanted = Wanted {
@@ -86,8 +86,7 @@ impl NvFatbin {
         beside: Option<&Path>,
         environment: &Environment,
     ) -> Result<Self, LibraryError> {
-        let Opened { library, tried } = library::open(&WANTED, explicit, beside, environment)?;
-        Self::load(library).map_err(|problem| library::failure(&WANTED, &problem, tried))
+        library::find(&WANTED, explicit, beside, environment, Self::load)
     }
 
     fn load(library: &'static Library) -> Result<Self, String> {

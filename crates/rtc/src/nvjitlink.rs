@@ -16,7 +16,7 @@ use libloading::os::unix::Library;
 use crate::environment::Environment;
 use crate::error::LibraryError;
 use crate::ffi::{self, Handle, Output};
-use crate::library::{self, Opened, Wanted};
+use crate::library::{self, Wanted};
 use crate::version::Version;
 
 const WANTED: Wanted = Wanted {
@@ -90,12 +90,12 @@ impl NvJitLink {
         beside: Option<&Path>,
         environment: &Environment,
     ) -> Result<Self, LibraryError> {
-        let Opened { library, tried } = library::open(&WANTED, explicit, beside, environment)?;
-        let refused = |problem: String| library::failure(&WANTED, &problem, tried.clone());
-        let named = Named::find(library).ok_or_else(|| {
-            refused("what was found has none of nvJitLink's functions".to_owned())
-        })?;
-        named.load().map_err(refused)
+        library::find(&WANTED, explicit, beside, environment, |library| {
+            let named = Named::find(library);
+            named
+                .ok_or("what was found has none of nvJitLink's functions")?
+                .load()
+        })
     }
 
     pub(crate) fn version(&self) -> Version {

@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use crate::compiler::CallLimits;
+use crate::call_limits::CallLimits;
 use crate::error::Error;
 
 /// The thread that did the work.
@@ -140,7 +140,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::compiler::Cancel;
+    use crate::call_limits::Cancel;
 
     #[test]
     fn many_threads_make_it_once() {

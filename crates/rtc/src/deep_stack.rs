@@ -1,0 +1,69 @@
+//! Runs the compiler on a thread with a deep stack, and leaves it behind when it is time to give up.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::call_limits::CallLimits;
+use crate::nvrtc::{Fault, Made};
+
+/// Templates nest deeply, and so does a compiler's stack; a thread of Rust's has 2 MiB.
+const STACK: usize = 64 << 20;
+
+/// How often a thread that waits for the compiler asks whether to give up.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// How long the compiler has to notice that it is to give up. It asks at times of its own: 13.5 was seen to go on for 40 s.
+const GRACE: Duration = Duration::from_millis(200);
+
+/// Runs the compiler on a thread of its own. When it is time to give up and it does not, the thread is left behind: it ends
+/// when the compiler notices, and its result is dropped.
+pub(crate) fn on_a_deep_stack<W>(work: W, limits: &CallLimits) -> Result<Made, Fault>
+where
+    W: FnOnce() -> Result<Made, Fault> + Send + 'static,
+{
+    let cell = Arc::new(Mutex::new(Some(work)));
+    let take = |cell: &Mutex<Option<W>>| cell.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let (tell, answer) = mpsc::channel();
+    let theirs = cell.clone();
+    let thread = std::thread::Builder::new()
+        .name("warpcc-rtc".to_owned())
+        .stack_size(STACK)
+        .spawn(move || {
+            if let Some(work) = take(&theirs) {
+                // Perhaps no thread waits any more.
+                drop(tell.send(catch_unwind(AssertUnwindSafe(work))));
+            }
+        });
+    if thread.is_err() {
+        // No thread is to be had: on the caller's then.
+        if let Some(work) = take(&cell) {
+            return work();
+        }
+    }
+    let mut over = None;
+    loop {
+        let heard = match limits.any() {
+            true => answer.recv_timeout(PAUSE),
+            false => answer.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match heard {
+            Ok(Ok(made)) => return made,
+            Ok(Err(panic)) => resume_unwind(panic),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Fault::Call {
+                    call: "a thread for the compiler",
+                    code: "it ended without an answer".to_owned(),
+                });
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                if limits.check("").is_err()
+                    && over.get_or_insert_with(Instant::now).elapsed() > GRACE
+                {
+                    return Err(Fault::Stopped);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What the key of an image is made of.
+
+use std::sync::Arc;
+
+use warpcc_cache::{Hashing, Key, KeySink};
+
+use crate::compiler::Compiler;
+use crate::linker::{LinkRequest, Linker};
+use crate::option_rules::keeps_paths;
+use crate::request::CompileRequest;
+use crate::seen_files::SeenFiles;
+
+/// Changes with what a key or an entry means.
+const DOMAIN: &str = "warpcc kernel 1";
+const LINK_DOMAIN: &str = "warpcc linked image 1";
+
+/// The key of a program's image. `builds` are the hashes of the compiler's files, if they can be read.
+pub(crate) fn of_program(
+    compiler: &Compiler,
+    builds: &[[u8; 32]],
+    request: &CompileRequest,
+    seen: &SeenFiles,
+) -> Key {
+    let mut hashing = Hashing::new(DOMAIN);
+    hashing.part("version", compiler.version().to_string().as_bytes());
+    for build in builds {
+        hashing.part("library", build);
+    }
+    hashing.part("target", request.target.to_string().as_bytes());
+    let keeps = |option: &Arc<str>| keeps_paths(option);
+    let place = seen.included.shows_paths || request.options.iter().any(keeps);
+    for option in compiler.options(request) {
+        // Where the folders are does not count, but what is in them, unless it shows.
+        match option.starts_with(b"--include-path=") && !place {
+            true => hashing.part("option", b"--include-path"),
+            false => hashing.part("option", &option),
+        }
+    }
+    if place {
+        let directory = seen.directory.as_os_str();
+        hashing.part("directory", directory.as_encoded_bytes());
+    }
+    hashing.part("name", request.plain_name().as_bytes());
+    for part in &request.preamble {
+        hashing.part("text name", part.name.as_bytes());
+        hashing.part("text", part.text.as_bytes());
+    }
+    hashing.part("source", request.source.as_bytes());
+    for header in &request.headers {
+        hashing.part("header name", header.name.as_bytes());
+        hashing.part("header", header.text.as_bytes());
+    }
+    for expression in &request.name_expressions {
+        hashing.part("name expression", expression.as_bytes());
+    }
+    for (label, content) in &seen.included.files {
+        hashing.part("file name", label.as_bytes());
+        hashing.part("file", content);
+    }
+    hashing.finish()
+}
+
+/// The key of a linked image.
+pub(crate) fn of_link(linker: &Linker, builds: &[[u8; 32]], request: &LinkRequest) -> Key {
+    let mut hashing = Hashing::new(LINK_DOMAIN);
+    hashing.part("version", linker.version().to_string().as_bytes());
+    for build in builds {
+        hashing.part("library", build);
+    }
+    for option in linker.options(request) {
+        hashing.part("option", option.as_bytes());
+    }
+    for piece in &request.pieces {
+        hashing.part("name", piece.name.as_bytes());
+        hashing.part("kind", piece.kind.word().as_bytes());
+        hashing.part("bytes", &piece.bytes);
+    }
+    hashing.finish()
+}
+
+/// In place of a key where the included files cannot be known.
+pub(crate) fn unknown() -> Key {
+    Hashing::new(DOMAIN).finish()
+}

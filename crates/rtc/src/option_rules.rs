@@ -1,0 +1,97 @@
+//! What an option of NVRTC's means here: whether it is refused, and whether files or paths have a part in it.
+
+use crate::c_text::c_text;
+use crate::error::Error;
+
+/// Options of which the library has its own word, and which it is.
+const OWN: [(&str, &str); 16] = [
+    ("--gpu-architecture", "give a Target"),
+    ("-arch", "give a Target"),
+    ("--dlink-time-opt", "give Target::LtoIr"),
+    ("-dlto", "give Target::LtoIr"),
+    ("--optix-ir", "OptiX IR is not supported"),
+    ("-optix-ir", "OptiX IR is not supported"),
+    ("--include-path", "give an include folder"),
+    ("-I", "give an include folder"),
+    // It would read files that are not checked again.
+    (
+        "--use-bundled-headers",
+        "give the folders of Compiler::install_bundled_headers",
+    ),
+    (
+        "-use-bundled-headers",
+        "give the folders of Compiler::install_bundled_headers",
+    ),
+    ("--pch", "give PrecompiledHeaders::Automatic"),
+    ("-pch", "give PrecompiledHeaders::Automatic"),
+    ("--create-pch", "give PrecompiledHeaders::Automatic"),
+    ("--use-pch", "give PrecompiledHeaders::Automatic"),
+    ("-create-pch", "give PrecompiledHeaders::Automatic"),
+    ("-use-pch", "give PrecompiledHeaders::Automatic"),
+];
+
+pub(crate) fn check_option(option: &str) -> Result<(), Error> {
+    c_text("option", option.as_bytes())?;
+    if option.trim().is_empty() {
+        return Err(Error::invalid("option", "it is empty"));
+    }
+    // -Idir has its value without a sign between.
+    let word = match option.strip_prefix("-I") {
+        Some(_) => "-I",
+        None => option.split(['=', ' ']).next().unwrap_or(option),
+    };
+    match OWN.iter().find(|(own, _)| *own == word) {
+        Some((_, instead)) => Err(Error::invalid(format!("option {option}"), *instead)),
+        None => Ok(()),
+    }
+}
+
+/// The file that an option has included before the source.
+pub(crate) fn pre_include(option: &str) -> Option<&str> {
+    ["--pre-include", "-include"].iter().find_map(|word| {
+        let rest = option.strip_prefix(word)?;
+        let name = rest.strip_prefix(['=', ' '])?;
+        Some(name.trim())
+    })
+}
+
+/// Whether an option makes NVRTC write a file, which a cache could not give back.
+pub(crate) fn writes_a_file(option: &str) -> bool {
+    let word = option.split(['=', ' ']).next().unwrap_or(option);
+    [
+        "--time",
+        "-time",
+        "--fdevice-time-trace",
+        "-fdevice-time-trace",
+    ]
+    .contains(&word)
+}
+
+/// Whether an option puts paths into the image.
+pub(crate) fn keeps_paths(option: &str) -> bool {
+    let word = option.split(['=', ' ']).next().unwrap_or(option);
+    ["-lineinfo", "--generate-line-info", "-G", "--device-debug"].contains(&word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_with_words_of_our_own_are_refused() {
+        for option in [
+            "-arch=sm_90",
+            "--gpu-architecture sm_90",
+            "-Ix",
+            "-I",
+            "--use-pch=a",
+            "--use-bundled-headers=/tmp/x",
+            " ",
+        ] {
+            assert!(check_option(option).is_err(), "{option}");
+        }
+        for option in ["-DI=1", "--std=c++17", "-rdc=true", "-archaic"] {
+            assert!(check_option(option).is_ok(), "{option}");
+        }
+    }
+}
