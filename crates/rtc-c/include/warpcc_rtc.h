@@ -915,30 +915,6 @@ warpcc_rtc_status warpcc_rtc_cache_get_function(const warpcc_rtc_cache *cache,
                                                 warpcc_rtc_function **function);
 
 /**
- * Reads and hashes a kernel's texts once, for `warpcc_rtc_kernel_function`. Nothing is compiled yet; the cache stays as
- * long as the kernel does.
- */
-warpcc_rtc_status warpcc_rtc_kernel_new(const warpcc_rtc_cache *cache,
-                                        const char *parameters,
-                                        const char *name,
-                                        const char *source,
-                                        size_t length,
-                                        warpcc_rtc_kernel **kernel);
-
-/**
- * As `warpcc_rtc_cache_get_function`; a repeat costs well under a microsecond, however long the texts are.
- */
-warpcc_rtc_status warpcc_rtc_kernel_function(const warpcc_rtc_kernel *kernel,
-                                             const warpcc_rtc_device *device,
-                                             const warpcc_rtc_limits *limits,
-                                             warpcc_rtc_function **function);
-
-/**
- * Frees it; its functions stay.
- */
-void warpcc_rtc_kernel_free(warpcc_rtc_kernel *kernel);
-
-/**
  * Forgets every loaded function; those that the program holds stay loaded. To be called before a context is destroyed.
  */
 warpcc_rtc_status warpcc_rtc_cache_unload_functions(const warpcc_rtc_cache *cache);
@@ -982,6 +958,30 @@ warpcc_rtc_status warpcc_rtc_cache_flush(const warpcc_rtc_cache *cache,
  * Frees it. Images, functions and kernels that came of it stay.
  */
 void warpcc_rtc_cache_free(warpcc_rtc_cache *cache);
+
+/**
+ * Reads and hashes a kernel's texts once, for `warpcc_rtc_kernel_function`. Nothing is compiled yet; the cache stays as
+ * long as the kernel does.
+ */
+warpcc_rtc_status warpcc_rtc_kernel_new(const warpcc_rtc_cache *cache,
+                                        const char *parameters,
+                                        const char *name,
+                                        const char *source,
+                                        size_t length,
+                                        warpcc_rtc_kernel **kernel);
+
+/**
+ * As `warpcc_rtc_cache_get_function`; a repeat costs well under a microsecond, however long the texts are.
+ */
+warpcc_rtc_status warpcc_rtc_kernel_function(const warpcc_rtc_kernel *kernel,
+                                             const warpcc_rtc_device *device,
+                                             const warpcc_rtc_limits *limits,
+                                             warpcc_rtc_function **function);
+
+/**
+ * Frees it; its functions stay.
+ */
+void warpcc_rtc_kernel_free(warpcc_rtc_kernel *kernel);
 
 /**
  * The GPU number `ordinal`, with its primary context, which the CUDA runtime, PyTorch and CuPy use too.

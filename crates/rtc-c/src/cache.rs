@@ -1,7 +1,7 @@
 //! The kernel cache as C sees it: images and functions by text, each compiled once.
 #![expect(
     unsafe_code,
-    reason = "C's calling convention; every pointer goes through border.rs, which says what is asked of it"
+    reason = "C's calling convention; every pointer goes through ffi.rs, which says what is asked of it"
 )]
 
 use std::ffi::{c_char, c_void};
@@ -13,9 +13,10 @@ use warpcc_rtc::{DriverVersion, Environment, KernelCache};
 
 use crate::compiler::Compiler;
 use crate::device::{Device, Function};
-use crate::error::{Failure, Status};
-use crate::ffi::{bytes, copy_text, enter, free, given, given_mut, long_text, make, text, texts};
-use crate::images::{Image, Pieces};
+use crate::error::Status;
+use crate::ffi::{answer, bytes, enter, free, given, given_mut, kernel_of, make, text};
+use crate::images::Image;
+use crate::pieces::Pieces;
 use crate::remote::Attached;
 use crate::request::{CallLimits, CompileRequest, limits};
 use crate::settings::{CacheSettings, Chosen};
@@ -23,13 +24,6 @@ use crate::settings::{CacheSettings, Chosen};
 /// Kernels as text in, images and functions out, each compiled once.
 #[derive(Debug)]
 pub struct Cache(pub(crate) Arc<KernelCache>, pub(crate) Attached);
-
-/// A kernel's texts, read and hashed once, in a cache.
-#[derive(Debug)]
-pub struct Kernel {
-    cache: Arc<KernelCache>,
-    kernel: warpcc_rtc::Kernel,
-}
 
 /// How often images were found, and where.
 #[derive(Debug, Clone, Copy)]
@@ -153,11 +147,7 @@ pub unsafe extern "C" fn warpcc_rtc_cache_get_linked(
         let cache = given(cache, "cache")?;
         let pieces = given(pieces, "pieces")?;
         // SAFETY: as the caller says.
-        let (name, target, options) = unsafe {
-            let options = texts(options, count, "options")?;
-            (text(name, "name")?, text(target, "target")?, options)
-        };
-        let request = pieces.link_request(name, target, &options)?;
+        let request = unsafe { pieces.link_request(name, target, options, count) }?;
         Ok(cache.0.get_linked(&request, &self::limits(limits))?.into())
     })
 }
@@ -253,53 +243,6 @@ pub unsafe extern "C" fn warpcc_rtc_cache_get_function(
     })
 }
 
-/// Reads and hashes a kernel's texts once, for `warpcc_rtc_kernel_function`. Nothing is compiled yet; the cache stays as
-/// long as the kernel does.
-///
-/// # Safety
-/// The texts are as they are said to be.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn warpcc_rtc_kernel_new(
-    cache: Option<&Cache>,
-    parameters: *const c_char,
-    name: *const c_char,
-    source: *const c_char,
-    length: usize,
-    kernel: Option<&mut MaybeUninit<*mut Kernel>>,
-) -> Status {
-    make(kernel, "kernel", || {
-        let cache = given(cache, "cache")?;
-        // SAFETY: as the caller says.
-        let (parameters, name, source) = unsafe { kernel_of(parameters, name, source, length) }?;
-        Ok(Kernel {
-            cache: cache.0.clone(),
-            kernel: warpcc_rtc::Kernel::new(parameters, name, source),
-        })
-    })
-}
-
-/// As `warpcc_rtc_cache_get_function`; a repeat costs well under a microsecond, however long the texts are.
-#[unsafe(no_mangle)]
-pub extern "C" fn warpcc_rtc_kernel_function(
-    kernel: Option<&Kernel>,
-    device: Option<&Device>,
-    limits: Option<&CallLimits<'_>>,
-    function: Option<&mut MaybeUninit<*mut Function>>,
-) -> Status {
-    make(function, "function", || {
-        let Kernel { cache, kernel } = given(kernel, "kernel")?;
-        let device = given(device, "device")?;
-        let found = cache.get_function_of(kernel, &device.0, &self::limits(limits))?;
-        Ok(Function::new(found, device))
-    })
-}
-
-/// Frees it; its functions stay.
-#[unsafe(no_mangle)]
-pub extern "C" fn warpcc_rtc_kernel_free(kernel: Option<Box<Kernel>>) {
-    free(kernel);
-}
-
 /// Forgets every loaded function; those that the program holds stay loaded. To be called before a context is destroyed.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_cache_unload_functions(cache: Option<&Cache>) -> Status {
@@ -322,11 +265,12 @@ pub unsafe extern "C" fn warpcc_rtc_cache_target_for(
     size: usize,
     length: Option<&mut MaybeUninit<usize>>,
 ) -> Status {
-    enter(|| {
+    let target = || {
         let target = given(cache, "cache")?.0.target_for(capability)?;
-        // SAFETY: as the caller says.
-        unsafe { copy_text(&target.to_string(), buffer, size, length) }
-    })
+        Ok(target.to_string())
+    };
+    // SAFETY: as the caller says.
+    unsafe { answer(buffer, size, length, target) }
 }
 
 /// How often images were found, and where. A function from memory is not counted.
@@ -355,13 +299,14 @@ pub unsafe extern "C" fn warpcc_rtc_cache_remarks(
     size: usize,
     length: Option<&mut MaybeUninit<usize>>,
 ) -> Status {
-    enter(|| {
+    let remarks = || {
         let cache = given(cache, "cache")?;
         let mut remarks = cache.1.remarks();
         remarks.extend(cache.0.remarks());
-        // SAFETY: as the caller says.
-        unsafe { copy_text(&remarks.join("\n"), buffer, size, length) }
-    })
+        Ok(remarks.join("\n"))
+    };
+    // SAFETY: as the caller says.
+    unsafe { answer(buffer, size, length, remarks) }
 }
 
 /// Waits until new results are uploaded to the shared caches, at most `timeout_ms` milliseconds, and tries servers again that
@@ -389,25 +334,4 @@ pub extern "C" fn warpcc_rtc_cache_flush(
 #[unsafe(no_mangle)]
 pub extern "C" fn warpcc_rtc_cache_free(cache: Option<Box<Cache>>) {
     free(cache);
-}
-
-/// The texts of a kernel.
-///
-/// # Safety
-/// As [`text`] and [`long_text`].
-unsafe fn kernel_of<'a>(
-    parameters: *const c_char,
-    name: *const c_char,
-    source: *const c_char,
-    length: usize,
-) -> Result<(&'a str, &'a str, &'a str), Failure> {
-    // SAFETY: as the caller says.
-    unsafe {
-        let parameters = text(parameters, "parameters")?;
-        Ok((
-            parameters,
-            text(name, "name")?,
-            long_text(source, length, "source")?,
-        ))
-    }
 }

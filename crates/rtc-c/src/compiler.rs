@@ -1,7 +1,7 @@
 //! NVRTC as C sees it: one text in, one image out, no cache.
 #![expect(
     unsafe_code,
-    reason = "C's calling convention; every pointer goes through border.rs, which says what is asked of it"
+    reason = "C's calling convention; every pointer goes through ffi.rs, which says what is asked of it"
 )]
 
 use std::ffi::c_char;
@@ -11,7 +11,7 @@ use std::path::Path;
 use warpcc_rtc::Environment;
 
 use crate::error::Status;
-use crate::ffi::{copy_text, enter, free, given, given_mut, make, path, text};
+use crate::ffi::{answer, enter, free, given, given_mut, make, open, text};
 use crate::images::Image;
 use crate::request::{CallLimits, CompileRequest, limits};
 
@@ -28,13 +28,11 @@ pub unsafe extern "C" fn warpcc_rtc_compiler_open(
     path: *const c_char,
     compiler: Option<&mut MaybeUninit<*mut Compiler>>,
 ) -> Status {
-    make(compiler, "compiler", || {
-        // SAFETY: as the caller says.
-        let path = unsafe { self::path(path) }?;
-        let environment = Environment::of_process();
-        let found = warpcc_rtc::Compiler::find_with(path, &environment)?;
-        Ok(Compiler(found))
-    })
+    let find = |path: Option<&Path>, environment: &Environment| {
+        warpcc_rtc::Compiler::find_with(path, environment).map(Compiler)
+    };
+    // SAFETY: as the caller says.
+    unsafe { open(path, compiler, "compiler", find) }
 }
 
 /// NVRTC's version.
@@ -63,11 +61,12 @@ pub unsafe extern "C" fn warpcc_rtc_compiler_library(
     size: usize,
     length: Option<&mut MaybeUninit<usize>>,
 ) -> Status {
-    enter(|| {
-        let library = given(compiler, "compiler")?.0.library().to_string_lossy();
-        // SAFETY: as the caller says.
-        unsafe { copy_text(&library, buffer, size, length) }
-    })
+    let library = || {
+        let library = given(compiler, "compiler")?.0.library();
+        Ok(library.to_string_lossy().into_owned())
+    };
+    // SAFETY: as the caller says.
+    unsafe { answer(buffer, size, length, library) }
 }
 
 /// Copies the best target for a GPU of compute capability `capability` (ten times major plus minor: 90) into `buffer`, as
@@ -83,11 +82,12 @@ pub unsafe extern "C" fn warpcc_rtc_compiler_target_for(
     size: usize,
     length: Option<&mut MaybeUninit<usize>>,
 ) -> Status {
-    enter(|| {
+    let target = || {
         let target = given(compiler, "compiler")?.0.target_for(capability)?;
-        // SAFETY: as the caller says.
-        unsafe { copy_text(&target.to_string(), buffer, size, length) }
-    })
+        Ok(target.to_string())
+    };
+    // SAFETY: as the caller says.
+    unsafe { answer(buffer, size, length, target) }
 }
 
 /// Writes the headers that NVRTC carries with it (13.3 and newer) into `folder`, unless they are there, and adds the

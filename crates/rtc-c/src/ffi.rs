@@ -10,6 +10,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::ptr;
 
+use warpcc_rtc::{Environment, Error};
+
 use crate::error::{self, Failure, Status};
 
 /// In place of a text's length: it ends at its first NUL.
@@ -37,6 +39,40 @@ pub(crate) fn make<T>(
         let made = make()?;
         out.write(Box::into_raw(Box::new(made)));
         Ok(())
+    })
+}
+
+/// Makes a handle of a library that is at `path`, or with null where docs/rtc.md says.
+///
+/// # Safety
+/// As [`text`].
+pub(crate) unsafe fn open<T>(
+    path: *const c_char,
+    out: Option<&mut MaybeUninit<*mut T>>,
+    argument: &'static str,
+    find: impl FnOnce(Option<&Path>, &Environment) -> Result<T, Error>,
+) -> Status {
+    make(out, argument, || {
+        // SAFETY: as the caller says.
+        let path = unsafe { self::path(path) }?;
+        Ok(find(path, &Environment::of_process())?)
+    })
+}
+
+/// Runs what a function does whose answer is a text, which goes where [`copy_text`] says.
+///
+/// # Safety
+/// As [`copy_text`].
+pub(crate) unsafe fn answer(
+    buffer: *mut c_char,
+    size: usize,
+    length: Option<&mut MaybeUninit<usize>>,
+    work: impl FnOnce() -> Result<String, Failure>,
+) -> Status {
+    enter(|| {
+        let text = work()?;
+        // SAFETY: as the caller says.
+        unsafe { copy_text(&text, buffer, size, length) }
     })
 }
 
@@ -108,6 +144,27 @@ pub(crate) unsafe fn long_text<'a>(
     }
 }
 
+/// The texts of a kernel.
+///
+/// # Safety
+/// As [`text`] and [`long_text`].
+pub(crate) unsafe fn kernel_of<'a>(
+    parameters: *const c_char,
+    name: *const c_char,
+    source: *const c_char,
+    length: usize,
+) -> Result<(&'a str, &'a str, &'a str), Failure> {
+    // SAFETY: as the caller says.
+    unsafe {
+        let parameters = text(parameters, "parameters")?;
+        Ok((
+            parameters,
+            text(name, "name")?,
+            long_text(source, length, "source")?,
+        ))
+    }
+}
+
 /// Bytes.
 ///
 /// # Safety
@@ -148,11 +205,22 @@ pub(crate) unsafe fn list<'a, T>(
     Ok(unsafe { std::slice::from_raw_parts(items, count) })
 }
 
+/// Says where bytes are, and how many.
+pub(crate) fn show_bytes(
+    all: &[u8],
+    bytes: Option<&mut MaybeUninit<*const c_void>>,
+    length: Option<&mut MaybeUninit<usize>>,
+) -> Result<(), Failure> {
+    given_mut(bytes, "bytes")?.write(all.as_ptr().cast());
+    given_mut(length, "length")?.write(all.len());
+    Ok(())
+}
+
 /// A path that may be null.
 ///
 /// # Safety
 /// As [`text`].
-pub(crate) unsafe fn path<'a>(path: *const c_char) -> Result<Option<&'a Path>, Failure> {
+unsafe fn path<'a>(path: *const c_char) -> Result<Option<&'a Path>, Failure> {
     match path.is_null() {
         true => Ok(None),
         // SAFETY: as the caller says.
@@ -183,7 +251,7 @@ pub(crate) unsafe fn texts<'a>(
 ///
 /// # Safety
 /// `buffer` is null or points to `size` bytes that are not used elsewhere during the call.
-pub(crate) unsafe fn copy_text(
+unsafe fn copy_text(
     text: &str,
     buffer: *mut c_char,
     size: usize,

@@ -1,7 +1,7 @@
 //! A program to compile, put together piece by piece; and how long it may take.
 #![expect(
     unsafe_code,
-    reason = "C's calling convention; every pointer goes through border.rs, which says what is asked of it"
+    reason = "C's calling convention; every pointer goes through ffi.rs, which says what is asked of it"
 )]
 
 use std::ffi::c_char;

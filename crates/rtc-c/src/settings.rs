@@ -1,7 +1,7 @@
 //! Where a cache keeps images, and how many: the settings for C.
 #![expect(
     unsafe_code,
-    reason = "C's calling convention; every pointer goes through border.rs, which says what is asked of it"
+    reason = "C's calling convention; every pointer goes through ffi.rs, which says what is asked of it"
 )]
 
 use std::ffi::c_char;

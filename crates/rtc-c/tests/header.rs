@@ -2,9 +2,23 @@
 
 use std::path::Path;
 
-const SOURCES: [&str; 10] = [
-    "version", "error", "ffi", "request", "compiler", "images", "settings", "cache", "device",
+const SOURCES: [&str; 16] = [
+    "version",
+    "error",
+    "ffi",
+    "request",
+    "compiler",
+    "images",
+    "pieces",
+    "linker",
+    "fatbin_maker",
+    "settings",
+    "cache",
+    "kernel",
+    "device",
+    "tensors",
     "plans",
+    "launcher",
 ];
 
 fn made() -> String {

@@ -1,0 +1,71 @@
+//! A kernel's texts, read once and asked for again and again, as C sees it.
+#![expect(
+    unsafe_code,
+    reason = "C's calling convention; every pointer goes through ffi.rs, which says what is asked of it"
+)]
+
+use std::ffi::c_char;
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+use warpcc_rtc::KernelCache;
+
+use crate::cache::Cache;
+use crate::device::{Device, Function};
+use crate::error::Status;
+use crate::ffi::{free, given, kernel_of, make};
+use crate::request::{CallLimits, limits};
+
+/// A kernel's texts, read and hashed once, in a cache.
+#[derive(Debug)]
+pub struct Kernel {
+    cache: Arc<KernelCache>,
+    kernel: warpcc_rtc::Kernel,
+}
+
+/// Reads and hashes a kernel's texts once, for `warpcc_rtc_kernel_function`. Nothing is compiled yet; the cache stays as
+/// long as the kernel does.
+///
+/// # Safety
+/// The texts are as they are said to be.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpcc_rtc_kernel_new(
+    cache: Option<&Cache>,
+    parameters: *const c_char,
+    name: *const c_char,
+    source: *const c_char,
+    length: usize,
+    kernel: Option<&mut MaybeUninit<*mut Kernel>>,
+) -> Status {
+    make(kernel, "kernel", || {
+        let cache = given(cache, "cache")?;
+        // SAFETY: as the caller says.
+        let (parameters, name, source) = unsafe { kernel_of(parameters, name, source, length) }?;
+        Ok(Kernel {
+            cache: cache.0.clone(),
+            kernel: warpcc_rtc::Kernel::new(parameters, name, source),
+        })
+    })
+}
+
+/// As `warpcc_rtc_cache_get_function`; a repeat costs well under a microsecond, however long the texts are.
+#[unsafe(no_mangle)]
+pub extern "C" fn warpcc_rtc_kernel_function(
+    kernel: Option<&Kernel>,
+    device: Option<&Device>,
+    limits: Option<&CallLimits<'_>>,
+    function: Option<&mut MaybeUninit<*mut Function>>,
+) -> Status {
+    make(function, "function", || {
+        let Kernel { cache, kernel } = given(kernel, "kernel")?;
+        let device = given(device, "device")?;
+        let found = cache.get_function_of(kernel, &device.0, &self::limits(limits))?;
+        Ok(Function::new(found, device))
+    })
+}
+
+/// Frees it; its functions stay.
+#[unsafe(no_mangle)]
+pub extern "C" fn warpcc_rtc_kernel_free(kernel: Option<Box<Kernel>>) {
+    free(kernel);
+}

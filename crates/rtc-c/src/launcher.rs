@@ -1,0 +1,97 @@
+//! What starts plans on a GPU, as C sees it.
+#![expect(
+    unsafe_code,
+    reason = "C's calling convention; every pointer goes through ffi.rs, which says what is asked of it"
+)]
+
+use std::ffi::c_char;
+use std::mem::MaybeUninit;
+
+use warpcc_kernels::Launcher as RustLauncher;
+use warpcc_rtc::KernelCache;
+
+use crate::cache::{Cache, Counts};
+use crate::device::{CUstream_st, Device};
+use crate::error::Status;
+use crate::ffi::{answer, enter, free, given, given_mut, make};
+use crate::plans::Plan;
+use crate::request::{CallLimits, limits};
+
+/// Starts plans on a GPU.
+#[derive(Debug)]
+pub struct Launcher(RustLauncher);
+
+/// Makes a launcher for a GPU. It compiles with the cache's compiler, keeps by its settings and shares with its shared caches, with
+/// counts of its own.
+#[unsafe(no_mangle)]
+pub extern "C" fn warpcc_rtc_launcher_new(
+    cache: Option<&Cache>,
+    device: Option<&Device>,
+    launcher: Option<&mut MaybeUninit<*mut Launcher>>,
+) -> Status {
+    make(launcher, "launcher", || {
+        let Cache(cache, attached) = given(cache, "cache")?;
+        let device = given(device, "device")?;
+        let (compiler, settings) = (cache.compiler().clone(), cache.settings().clone());
+        let own = KernelCache::with(compiler, settings, attached.upstream());
+        Ok(Launcher(RustLauncher::new(own, device.0.clone())))
+    })
+}
+
+/// Starts a plan's kernels on `stream` (null: the default stream) and does not wait for them. The driver is asked first
+/// whether it knows the arrays' addresses; that they are as large as was said, and stay until the stream is done, is for the
+/// caller to see to. The GPU's context becomes the thread's.
+///
+/// # Safety
+/// The stream is of the launcher's context.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpcc_rtc_launcher_run(
+    launcher: Option<&Launcher>,
+    plan: Option<&Plan>,
+    stream: *mut CUstream_st,
+    limits: Option<&CallLimits<'_>>,
+) -> Status {
+    enter(|| {
+        let launcher = &given(launcher, "launcher")?.0;
+        let plan = &given(plan, "plan")?.0;
+        // SAFETY: as the caller says.
+        let stream = unsafe { Device(launcher.device().clone()).stream(stream) };
+        launcher.run(plan, &stream, &self::limits(limits))?;
+        Ok(())
+    })
+}
+
+/// How often images were found, and where.
+#[unsafe(no_mangle)]
+pub extern "C" fn warpcc_rtc_launcher_counts(
+    launcher: Option<&Launcher>,
+    counts: Option<&mut MaybeUninit<Counts>>,
+) -> Status {
+    enter(|| {
+        let counted = given(launcher, "launcher")?.0.cache().counts();
+        given_mut(counts, "counts")?.write(counted.into());
+        Ok(())
+    })
+}
+
+/// Copies the launcher's remarks, as `warpcc_rtc_cache_remarks` does a cache's.
+///
+/// # Safety
+/// `buffer` is null or has `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpcc_rtc_launcher_remarks(
+    launcher: Option<&Launcher>,
+    buffer: *mut c_char,
+    size: usize,
+    length: Option<&mut MaybeUninit<usize>>,
+) -> Status {
+    let remarks = || Ok(given(launcher, "launcher")?.0.cache().remarks().join("\n"));
+    // SAFETY: as the caller says.
+    unsafe { answer(buffer, size, length, remarks) }
+}
+
+/// Frees it; what was started goes on.
+#[unsafe(no_mangle)]
+pub extern "C" fn warpcc_rtc_launcher_free(launcher: Option<Box<Launcher>>) {
+    free(launcher);
+}
